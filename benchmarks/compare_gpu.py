@@ -118,18 +118,18 @@ def kernels() -> None:
     for size in (1024, 2048):
         for warps in (4, 8, 16):
             rounds.WARPS = warps
-            chooser = rounds.Chooser(*fixed, None)
-            chooser.resize(size)
-            rows = chooser.choose(zero.clone(), zero[:-1])
+            selector = rounds.BlockSelector(*fixed, None)
+            selector.resize(size)
+            rows = selector.choose(zero.clone(), zero[:-1])
             K = torch.exp(-0.05 * torch.cdist(X[rows], X[rows]).square()).float()
 
-            def step(chooser: Any = chooser, K: Any = K) -> None:
-                chooser.step(K, zero.clone(), zero[:-1], 1e-4, 1e-4)
+            def step(selector: Any = selector, K: Any = K) -> None:
+                selector.step(K, zero.clone(), zero[:-1], 1e-4, 1e-4)
 
             step()
-            before = float(chooser.told[2])
+            before = float(selector.status[2])
             seconds, _ = timed(step, 3, torch.cuda.synchronize)
-            steps = (float(chooser.told[2]) - before) / 4
+            steps = (float(selector.status[2]) - before) / 4
             print(
                 f"pair steps, {size} variables, {warps:2} warps: {1e6 * seconds / steps:.2f} µs each of {steps:.0f}",
                 flush=True,

@@ -14,6 +14,12 @@ import mercer.notes.toy
 sys.path.insert(0, str(Path(__file__).parent))
 import figures
 
+# Public namespaces such as mercer.theory are attributes of mercer, and autodoc documents only what it can import. In
+# this process their modules can be imported by the public name too, so that the reference shows mercer.theory.risk.
+for name in mercer.__all__:
+    if inspect.ismodule(namespace := getattr(mercer, name)):
+        sys.modules.setdefault(f"mercer.{name}", namespace)
+
 project = "mercer"
 author = "The mercer developers"
 copyright = "The mercer developers"

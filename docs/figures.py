@@ -248,6 +248,34 @@ def tables():
     return figure
 
 
+def course_of_a_fit():
+    figure, axes = new(width=8, height=2.6)
+    boxes = [
+        ("fit(X, y)", "estimators/", GREY),
+        ("read, check,\nmerge, bind", "Fit.of", BLUE),
+        ("problems and\nsolvers", "_tasks", BLUE),
+        ("attempt", "solvers/", ORANGE),
+        ("certify", "certificates/", GREEN),
+        ("attributes,\nreport", "_conclude", BLUE),
+    ]
+    for i, (text, where, colour) in enumerate(boxes):
+        box = FancyBboxPatch((1.9 * i, 0), 1.4, 0.8, boxstyle="round,pad=0.05", fc=colour, alpha=0.18, ec=colour)
+        axes.add_patch(box)
+        axes.text(1.9 * i + 0.7, 0.4, text, ha="center", va="center", fontsize=9)
+        axes.text(1.9 * i + 0.7, -0.22, where, ha="center", va="center", fontsize=8, color=GREY, family="monospace")
+        if i:
+            axes.annotate(
+                "", (1.9 * i - 0.07, 0.4), (1.9 * i - 0.43, 0.4), arrowprops={"arrowstyle": "->", "color": GREY}
+            )
+    bend = {"arrowstyle": "->", "color": GREEN, "connectionstyle": "arc3,rad=0.35"}
+    axes.annotate("", (1.9 * 3 + 0.8, 0.9), (1.9 * 4 + 0.6, 0.9), arrowprops=bend)
+    axes.text(1.9 * 3.5 + 0.7, 1.45, "gap or violation too large: continue", ha="center", fontsize=8, color=GREEN)
+    axes.text(1.9 * 3.5 + 0.7, -0.62, "places/ → _core: kernel values, pair steps, bounds", ha="center", fontsize=8)
+    axes.set(xlim=(-0.2, 11.2), ylim=(-0.8, 1.7))
+    axes.axis("off")
+    return figure
+
+
 def your_table():
     """The model of the page: what its first program writes, and `mercer.easy`."""
     page = (HERE / "your_table.md").read_text(encoding="utf-8")

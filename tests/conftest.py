@@ -19,6 +19,8 @@ for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THRE
     os.environ.setdefault(variable, "1")
 
 from hypothesis import HealthCheck, Phase, settings  # noqa: E402
+from sklearn.datasets import load_breast_cancer, load_iris  # noqa: E402
+from sklearn.preprocessing import scale  # noqa: E402
 
 try:
     import fcntl
@@ -121,3 +123,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
                 item.add_marker(pytest.mark.thorough)
                 item.add_marker(pytest.mark.timeout(1800))
+
+
+@pytest.fixture(scope="module")
+def two():
+    """Two classes: breast cancer, standardised."""
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three classes: iris, standardised."""
+    X, y = load_iris(return_X_y=True)
+    return scale(X), y

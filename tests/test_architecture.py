@@ -152,7 +152,7 @@ def test_nothing_above_places_looks_inside_a_gram() -> None:
     """Solvers ask a Gram for numbers and for what they want to know, never for the core's samples behind them."""
     inside = {"prepared", "fused", "unit_errors", "bytes_per_row", "Samples", "core"}
     makers = {"BlockBuffer", "PreparedSamples", "KernelMatrix", "TiledField", "TiledJointField"}
-    makers |= {"HostField", "HostJointField", "HostRows", "HostLinearGram", "HostCross", "CholeskyFactor", "KeptValues"}
+    makers |= {"HostField", "HostJointField", "HostRows", "HostLinearGram", "HostCross", "CholeskyFactor", "HostFloat64Matrix"}
     for path in FILES:
         if folder(path) == "places":
             continue
@@ -257,7 +257,7 @@ def test_dask_is_imported_by_its_engine_alone() -> None:
 
 
 def test_a_certificate_asks_a_gram_for_proofs_alone() -> None:
-    """What certificates/ ask of K is `Provable`, and no type is ignored for it."""
+    """What certificates/ ask of K is `BoundedProducts`, and no type is ignored for it."""
     for path in (SOURCE / "certificates").glob("*.py"):
         text = path.read_text()
         assert "import Gram\n" not in text, path

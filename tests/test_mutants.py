@@ -90,15 +90,19 @@ def test_what_tests_call_is_recorded(tmp_path):
         "@pytest.fixture(scope='module')\ndef loss():\n    return Squared()\n\n"
         "def test_one(loss):\n    gamma(3)\n\ndef test_two():\n    pass\n"
     )
-    environment = {**os.environ, "MERCER_RECORD": str(tmp_path), "PYTHONPATH": str(ROOT / "tests")}
+    environment = {
+        **os.environ,
+        "MERCER_RECORD": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]),
+    }
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "mutation.record", "-p", "no:cacheprovider"]
     subprocess.run([*command, "-c", os.devnull, "--rootdir", tmp_path, tmp_path], env=environment, check=True)
     record = json.loads(next(tmp_path.glob("*.json")).read_text())
     text = (ROOT / "src/mercer/samples/arrays.py").read_text().splitlines()
     called = {test.partition("::")[2]: functions for test, functions in record["tests"].items()}
-    lines = [int(place.split(":")[1]) for place in called["test_one"] if "mercer/arrays.py" in place]
+    lines = [int(place.split(":")[1]) for place in called["test_one"] if "mercer/samples/arrays.py" in place]
     assert any(text[line - 1].startswith("def gamma(") for line in lines)
-    assert not [place for place in called["test_two"] if "mercer/arrays.py" in place]
+    assert not [place for place in called["test_two"] if "mercer/samples/arrays.py" in place]
 
 
 @pytest.mark.thorough
@@ -107,7 +111,7 @@ def test_only_a_test_that_passes_without_the_slip_kills_it(tmp_path, monkeypatch
     monkeypatch.setattr(mutants, "_LONGEST", 3)
     copy = mutants.Copy(tmp_path / "copy")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
-    site = next(site for site in all_sites(ROOT, ["mercer/arrays.py"], "python") if site.new == "(roundings)")
+    site = next(site for site in all_sites(ROOT, ["mercer/samples/arrays.py"], "python") if site.new == "(roundings)")
     bodies = {
         "killed by": "assert gamma(4) < 1e-3",
         "SURVIVED": "pass",

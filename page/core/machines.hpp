@@ -55,7 +55,7 @@ Problem soft_margin(const Vector& y, double C, Vector kernel);
 Problem tube(const Vector& y, double C, double epsilon, Vector kernel);
 Problem one_class(std::size_t n, double nu, Vector kernel);
 
-// One thread, WebAssembly's instructions, and nobody who could interrupt.
+// One thread, WebAssembly's instructions, and no interrupts.
 const Threads& one_thread();
 
 void solve(Part* part, const std::vector<Term>& terms);

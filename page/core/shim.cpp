@@ -1,4 +1,4 @@
-// What JavaScript sees: numbers, and addresses of arrays of float64.
+// Functions that JavaScript calls, with numbers and addresses of float64 arrays as arguments.
 //
 // A session holds the points and the kernel, the parts of the machine that was solved (one, or one for each pair of
 // classes), the path in C of one part, and a trace. Arrays stay valid until the next call of the function that returned
@@ -211,7 +211,7 @@ PAGE_EXPORT("coefficients") const double* coefficients(int k) {
     return session.out.data();
 }
 
-// Of a hard margin, those of the hulls' nearest points: +1 and -1 in sum.
+// Coefficients of the hulls' nearest points for a hard margin; they add up to +1 and -1.
 PAGE_EXPORT("hull_coefficients") const double* hull_coefficients(int k) {
     session.out.assign(session.n, 0.0);
     if (const Part* const part = part_at(k); part != nullptr && !part->hulls.empty()) {
@@ -351,7 +351,7 @@ PAGE_EXPORT("move_along") int move_along(int k, double C) {
         const bool positive = part->problem.p[v] > 0;
         part->problem.lower[v] = positive ? 0.0 : -C;
         part->problem.upper[v] = positive ? C : 0.0;
-        // What is on a bound at both ends is on it in between, to the last bit.
+        // A variable on a bound at both ends is on it in between, to the last bit.
         const double sign = positive ? 1.0 : -1.0;
         const bool bounded = after->begin[v] == sign * after->from && after->end[v] == sign * after->to;
         const double between = after->begin[v] + share * (after->end[v] - after->begin[v]);

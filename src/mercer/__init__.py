@@ -4,7 +4,7 @@ from lazy_loader import attach_stub
 
 __version__ = "0.1.0"
 
-# __init__.pyi says which module each public name comes from. It is imported when the name is first used.
+# __init__.pyi lists the module of each public name; a module is imported when one of its names is first used.
 _import_name, __dir__, __all__ = attach_stub(__name__, __file__)
 
 _NAMES_ELSEWHERE = {
@@ -19,6 +19,7 @@ _NAMES_ELSEWHERE = {
     "export_c": "save",
     "export_onnx": "save",
     "ipop": "teaching.ipop",
+    "ask": "unwrap",
     "read_libsvm": "libsvm.read_libsvm",
     "write_libsvm": "libsvm.write_libsvm",
     "gamma_from_sigma": "kernels.gamma_from_sigma",
@@ -29,6 +30,6 @@ _NAMES_ELSEWHERE = {
 def __getattr__(name: str) -> object:
     if name in __all__:
         return _import_name(name)
-    from mercer.runtime.missing_names import missing_name
+    from mercer.runtime.missing_names import missing_name_error
 
-    raise missing_name(__name__, name, __all__, _NAMES_ELSEWHERE)
+    raise missing_name_error(__name__, name, __all__, _NAMES_ELSEWHERE)

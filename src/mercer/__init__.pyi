@@ -81,6 +81,6 @@ from .runtime.versions import show_versions as show_versions
 from .tables.estimator import Tabular as Tabular
 from .tables.estimator import tabular as tabular
 from .tables.formula import fit_formula as fit_formula
-from .tables.unwrap import ask as ask
+from .tables.unwrap import unwrap as unwrap
 
 __version__: str

@@ -1,4 +1,4 @@
-"""``python -m mercer`` is the command ``mercer``."""
+"""Run the command ``mercer`` by ``python -m mercer``."""
 
 from mercer.cli.main import command
 

@@ -170,7 +170,7 @@ def test_frozen_models_are_asked_as_they_are() -> None:
     seen = fitted[0].transform(X)
     same = fitted[-1].calibrate(seen[1::2], y[1::2], cv="held-out")
     np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(seen))
-    with pytest.raises(TypeError, match="SVC is not a classifier of mercer's"):
+    with pytest.raises(TypeError, match="SVC is not a classifier of mercer"):
         CalibratedClassifier(make_pipeline(StandardScaler(), PeerSVC())).fit(X, y)
 
 
@@ -348,7 +348,7 @@ def test_bad_requests_are_answered() -> None:
     machine = SVC().fit(X, y)
     with pytest.raises(ValueError, match="method='plat' must be"):
         machine.calibrate(X, y, method="plat")
-    with pytest.raises(ValueError, match="leaves out sample"):
+    with pytest.raises(ValueError, match="holds out sample"):
         machine.calibrate(X, y, cv=[(np.arange(30), np.arange(30, 60))])
     with pytest.raises(ValueError, match="no sample of class 1"):
         machine.calibrate(X[y == 0], y[y == 0], cv="held-out")

@@ -47,7 +47,7 @@ def test_functions_without_one_sample_are_those_of_refits(bias: bool, weighted: 
     machine = RLSRegressor(lam=0.3, gamma=0.4, bias=bias).fit(X, y, weight)
     model = machine.calibrate(X, y, cv="leave-one-out", sample_weight=weight)
     new = curve(6, 9)[0]
-    found = model._left_out(new)
+    found = model._left_out_values(new)
     for i in range(25):
         rest = np.delete(np.arange(25), i)
         refit = clone(machine).fit(X[rest], y[rest], None if weight is None else weight[rest])
@@ -62,7 +62,7 @@ def test_without_a_ridge_they_are_those_of_least_squares(bias: bool, weighted: b
     X, y = curve(40, 0)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 40) if weighted else None
     model = CalibratedRegressor(RLSRegressor(kernel="linear", lam=0.0, bias=bias), "leave-one-out").fit(X, y, weight)
-    found = model._left_out(X[:5])
+    found = model._left_out_values(X[:5])
     for i in range(40):
         rest = np.delete(np.arange(40), i)
         refit = LinearRegression(fit_intercept=bias).fit(X[rest], y[rest], None if weight is None else weight[rest])
@@ -77,18 +77,18 @@ def test_interpolants_are_left_out_from_or_the_reason_is_told() -> None:
     refit = clone(machine).fit(X[1:], y[1:])
     np.testing.assert_allclose(model.residuals_[0], abs(y[0] - refit.predict(X[:1])[0]), atol=1e-9)
     alone = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
-    with pytest.raises(ValueError, match="sample 4 is fitted exactly whatever its y is"):
+    with pytest.raises(ValueError, match=r"sample 4 .* is fitted exactly whatever its y is"):
         RLSRegressor(kernel="linear", lam=0.0).fit(alone, y[:5]).calibrate(alone, y[:5], cv="leave-one-out")
     far = X * [1.0, 1e-9]
     for mean in (0.0, 1e6):  # the spread of y counts, not its size
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit says that it met the rounding floor
             steep = RLSRegressor(kernel="linear", lam=0.0).fit(far, y + mean)
-        with pytest.raises(ValueError, match="does not resolve these samples"):
+        with pytest.raises(ValueError, match="float64 cannot resolve the kernel matrix"):
             steep.calibrate(far, y + mean, cv="leave-one-out")
     with pytest.warns((SingularSystemWarning, ConvergenceWarning)):
         smooth = RLSRegressor(lam=0.0, gamma=1e-3).fit(X, y)
-    with pytest.raises(ValueError, match="needs a kernel matrix of clear rank"):
+    with pytest.raises(ValueError, match="needs a kernel matrix whose rank is certain"):
         smooth.calibrate(X, y, cv="leave-one-out")
 
 
@@ -100,7 +100,7 @@ def test_so_are_those_of_support_vectors(loss: str, bias) -> None:  # type: igno
     machine = SVR(C=2.0, gamma=0.4, bias=bias, loss=loss, tol=1e-9).fit(X, y, weight)
     model = machine.calibrate(X, y, cv="leave-one-out", sample_weight=weight)
     new = curve(6, 9)[0]
-    found = model._left_out(new)
+    found = model._left_out_values(new)
     assert found.shape == (6, 25)
     for i in range(25):
         rest = np.delete(np.arange(25), i)
@@ -115,7 +115,7 @@ def test_a_copy_of_a_sample_is_left_out_alone() -> None:
     machine = SVR(C=2.0, gamma=0.4, tol=1e-9).fit(X, y)
     model = machine.calibrate(X, y, cv="leave-one-out")
     refit = clone(machine).fit(np.delete(X, 3, axis=0), np.delete(y, 3))
-    np.testing.assert_allclose(model._left_out(X)[:, 3], refit.predict(X), atol=1e-6)
+    np.testing.assert_allclose(model._left_out_values(X)[:, 3], refit.predict(X), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_one_fold_for_each_sample_is_the_jackknife(machine) -> None:
     X, y = curve(20, 2)
     model = machine.fit(X, y).calibrate(X, y, cv=LeaveOneOut())
     low, high = model.predict_interval(X[:4], alpha=0.2)
-    values = model._left_out(X[:4])
+    values = model._left_out_values(X[:4])
     for k in range(4):
         below = np.sort(values[k] - model.residuals_)[int(np.floor(0.2 * 21)) - 1]
         above = np.sort(values[k] + model.residuals_)[int(np.ceil(0.8 * 21)) - 1]
@@ -188,7 +188,7 @@ def test_bad_requests_are_answered() -> None:
     for quantiles in ([0.2, 0.8], [0.5]):
         machine = QuantileSVR(quantiles)
         with pytest.raises(
-            ValueError, match=r"calibrating QuantileSVR: it predicts an array .* quantiles=0.5 \(a number"
+            ValueError, match=r"calibrating QuantileSVR: it predicts an array .* quantiles=0.5 \(not a list"
         ):
             machine.fit(X, y).calibrate(X, y, cv="held-out")
         with pytest.raises(ValueError, match="calibrating QuantileSVR: it predicts an array"):
@@ -198,7 +198,7 @@ def test_bad_requests_are_answered() -> None:
         SVR().fit(X, X).calibrate(X, X)
     with pytest.raises(MemoryError, match="cache_size"):
         RLSRegressor(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
-    with pytest.raises(MemoryError, match=r"leaving out each of \d+ samples that change f takes .* cache_size=0.001"):
+    with pytest.raises(MemoryError, match=r"leaving out each of \d+ samples takes .* cache_size=0.001"):
         SVR(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
     SVR(cache_size=0.01).fit(X, y).calibrate(X, y, cv="leave-one-out")  # at most 8 · 20 · 21 bytes
 

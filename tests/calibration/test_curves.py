@@ -12,7 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import mercer
 from mercer.calibration.coupling import couple
-from mercer.calibration.curves import fit_steps, fit_temperature, fit_venn_abers
+from mercer.calibration.curves import fit_isotonic, fit_temperature, fit_venn_abers
 from mercer.calibration.sigmoid import fit_sigmoids
 from mercer.cli.libsvm.probability import fit_sigmoid as libsvm_sigmoid
 
@@ -84,7 +84,7 @@ def test_the_temperature_is_the_likeliest() -> None:
 def test_isotonic_curves_are_those_of_scikit_learn() -> None:
     f, positive = values(6, 80)
     g, other = values(7, 30)
-    found = fit_steps(np.append(f, g), np.append(positive, other), np.ones(110), np.array([0, 80]))
+    found = fit_isotonic(np.append(f, g), np.append(positive, other), np.ones(110), np.array([0, 80]))
     new = np.linspace(-3, 3, 41)
     p = found.probabilities(np.column_stack([new, new]))
     for k, (x, y) in enumerate([(f, positive), (g, other)]):

@@ -69,12 +69,12 @@ def test_residuals_are_those_of_refits(model) -> None:
         warnings.simplefilter("ignore")
         found = mercer.CalibratedRegressor(model, cv=folds).fit(X, NUMBERS)
         refits = cross_val_predict(model, X, NUMBERS, cv=folds)
-        fitted = mercer.ask(clone(model).fit(X, NUMBERS)).calibrate(X, NUMBERS, cv=folds)
+        fitted = mercer.unwrap(clone(model).fit(X, NUMBERS)).calibrate(X, NUMBERS, cv=folds)
     np.testing.assert_allclose(found.residuals_, np.abs(NUMBERS - refits), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(found.residuals_, fitted.residuals_)
     for k, (train, test) in enumerate(folds.split(X)):  # so are the functions, whatever the row
         part = clone(model).fit(X[train], NUMBERS[train])
-        np.testing.assert_allclose(found._left_out(X[:3])[:, test[0]], part.predict(X[:3]), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(found._left_out_values(X[:3])[:, test[0]], part.predict(X[:3]), rtol=1e-12, atol=1e-12)
         assert found._without_[test[0]] == k
 
 
@@ -98,9 +98,9 @@ def test_leave_one_out_is_refused_where_more_was_learnt_from_targets() -> None:
     with pytest.raises(ValueError, match=r"TunedSVR chooses its parameters from all targets.*number of folds"):
         search.calibrate(X, NUMBERS, cv="leave-one-out")
     for model in (mercer.MKLClassifier(kernel=SEVERAL), mercer.MKLClassifier(kernel=SEVERAL).fit(X, LABELS)):
-        with pytest.raises(TypeError, match=r"leave_one_out is not offered for MKLClassifier.*SVC\(C=model.C"):
+        with pytest.raises(TypeError, match=r"leave_one_out does not support MKLClassifier.*SVC\(C=model.C"):
             mercer.leave_one_out(model, X, LABELS)
-    with pytest.raises(TypeError, match=r"not offered for MKLRegressor.*SVR\(C=model.C, kernel=model.kernel_\)"):
+    with pytest.raises(TypeError, match=r"does not support MKLRegressor.*SVR\(C=model.C, kernel=model.kernel_\)"):
         mercer.leave_one_out(machine, X, NUMBERS)
 
 
@@ -111,20 +111,20 @@ def test_the_object_says_what_is_proven() -> None:
     fixed, free = mercer.SVR(gamma=0.3), mercer.SVR()
     assert "at least 1 − alpha" in told(free, "held-out")
     assert "at least 1 − 2 alpha (jackknife+)" in told(fixed, "leave-one-out")
-    assert told(free, "leave-one-out").startswith("none: the kernel's parameters were read off all samples")
+    assert told(free, "leave-one-out").startswith("none: the kernel's parameters were computed from all samples")
     assert "1 − 2 alpha − √(2/48) (CV+)" in told(free, 4)
     assert "(jackknife+)" in told(free, LeaveOneOut())  # each machine reads its own
     counts = np.where(np.arange(48) < 5, 2.0, 1.0)
     assert "at least 1 − alpha" in told(free, "held-out", counts)
-    assert told(free, 4, counts).startswith("none: samples of a weight above 1")
-    assert told(free, "held-out", 0.5 * counts).startswith("none: weights that are no whole numbers")
+    assert told(free, 4, counts).startswith("none: a sample of weight k is held out with all its k copies")
+    assert told(free, "held-out", 0.5 * counts).startswith("none: fractional weights")
     zeros = np.where(np.arange(48) < 8, 0.0, 1.0)
     assert "√(2/40)" in told(free, 4, zeros)
     search = mercer.TunedSVR({"C": [1.0, 10.0]}, cv=2).fit(X, NUMBERS)
-    assert search.calibrate(X, NUMBERS, cv=3).guarantee_.startswith("none: TunedSVR searches by folds of its own")
+    assert search.calibrate(X, NUMBERS, cv=3).guarantee_.startswith("none: TunedSVR searches with its own folds")
     classifier = mercer.SVC().fit(X, LABELS)
     assert "at least 1 − alpha" in classifier.calibrate(X, LABELS, cv="held-out").guarantee_
-    assert classifier.calibrate(X, LABELS).guarantee_.startswith("none: with folds")
+    assert classifier.calibrate(X, LABELS).guarantee_.startswith("none: the scores come from the machines of the folds")
     frozen = mercer.CalibratedClassifier(FrozenEstimator(classifier)).fit(X, LABELS)
     assert "at least 1 − alpha" in frozen.guarantee_
     three = np.digitize(NUMBERS, [-0.3, 0.3])

@@ -59,9 +59,9 @@ def test_folds_mark_samples_that_were_left_out(machine) -> None:
 
 
 def test_too_few_samples_are_refused() -> None:
-    with pytest.raises(ValueError, match="too few for probabilities of a one-class machine"):
+    with pytest.raises(ValueError, match="probabilities of a one-class machine need 5 negative"):
         OneClassSVM(nu=0.1).fit(X[:8]).calibrate(X[:8], cv="held-out")
-    with pytest.raises(ValueError, match="leave every sample out exactly once"):
+    with pytest.raises(ValueError, match="hold out every sample exactly once"):
         OneClassSVM().fit(X).calibrate(X, cv=[(np.arange(60), np.arange(60, 120))])
 
 

@@ -102,13 +102,13 @@ def test_models_in_which_order_counts_claim_nothing(name):
 
 def test_reasons_and_cures():
     told = _guarantee(make_pipeline(features.Nystrom(n_components=10), LAST))
-    assert told.startswith("none: Nystrom draws from rows as they stand with random_state=0")
+    assert told.startswith("none: Nystrom draws from the rows in their order with random_state=0")
     assert "use None" in told
     assert "CV+" in _guarantee(make_pipeline(features.Nystrom(n_components=10, random_state=None), LAST))
     many = mercer.NystromRLS(n_landmarks=8, cache_size=0.0035)
-    assert "CV+" in _guarantee(many)  # drawn anew by every fit
+    assert "CV+" in _guarantee(many)  # drawn again by every fit
     assert "CV+" in _guarantee(clone(many).set_params(landmarks=NEW, random_state=0))
-    assert _guarantee(clone(many).set_params(random_state=1)).startswith("none: NystromRLS draws from rows")
+    assert _guarantee(clone(many).set_params(random_state=1)).startswith("none: NystromRLS draws from the rows")
     assert _guarantee(make_pipeline(PCA(2, random_state=0), LAST)).startswith("none: PCA draws")
     assert "CV+" in _guarantee(make_pipeline(PCA(2), LAST))
     assert "not known" in _guarantee(make_pipeline(FirstRow(), LAST))

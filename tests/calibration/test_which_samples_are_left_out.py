@@ -64,7 +64,7 @@ def test_folds_of_samples_without_weight_do_not_count():
 def test_folds_that_train_on_what_they_leave_out_are_refused(model):
     leaking = [(np.arange(18), test) for _, test in KFold(3).split(X)]
     y = T if isinstance(model, mercer.CalibratedRegressor) else np.arange(18) % 2
-    with pytest.raises(ValueError, match="trains on sample 0 and leaves it out"):
+    with pytest.raises(ValueError, match="trains on sample 0, which it also holds out"):
         model.set_params(cv=leaking).fit(X, y)
 
 
@@ -84,7 +84,7 @@ def test_folds_of_groups_are_given_as_a_list(model, cv):
     y, groups = _targets(model), np.arange(18) // 3
     with pytest.raises(ValueError, match=r"GroupKFold\(5\).split\(X, y, groups\)"):
         model.set_params(cv=cv).fit(X, y)
-    with pytest.raises(ValueError, match="makes folds of groups"):
+    with pytest.raises(ValueError, match="needs groups, which calibration does not take"):
         mercer.OneClassSVM(gamma=0.5).fit(X).calibrate(X, cv=cv)
     splits = list(GroupKFold(3).split(X, y, groups))
     model.set_params(cv=splits).fit(X, y)
@@ -98,7 +98,7 @@ def test_folds_of_groups_are_given_as_a_list(model, cv):
 def test_folds_without_a_sample_to_leave_out_are_refused(model):
     y, splits = _targets(model), list(KFold(3).split(X))
     for nothing in ([], np.zeros(0, dtype=int), np.zeros(18, dtype=bool)):
-        with pytest.raises(ValueError, match="fold 3 of cv leaves no sample out"):
+        with pytest.raises(ValueError, match="fold 3 of cv holds out no sample"):
             model.set_params(cv=[*splits, (np.arange(18), nothing)]).fit(X, y)
     with pytest.raises(ValueError, match=r"cv=\[\] has no folds"):
         model.set_params(cv=[]).fit(X, y)
@@ -148,7 +148,7 @@ def test_folds_may_be_flags_or_count_from_the_end():
     for cv in (flags, ends):
         np.testing.assert_array_equal(mercer.CalibratedRegressor(machine, cv=cv).fit(X, T).residuals_, expected)
     leaking = [(np.r_[train, test - 18], test) for train, test in splits]
-    with pytest.raises(ValueError, match="trains on sample 0 and leaves it out"):
+    with pytest.raises(ValueError, match="trains on sample 0, which it also holds out"):
         mercer.CalibratedRegressor(machine, cv=leaking).fit(X, T)
     with pytest.raises(ValueError, match="row 18, but there are 18 samples"):
         mercer.CalibratedRegressor(machine, cv=[(train, test + 6) for train, test in splits]).fit(X, T)
@@ -166,7 +166,7 @@ def test_a_parameter_that_is_set_later_does_not_name_a_theorem():
     machine = mercer.SVR(gamma="scale").fit(X, T)
     found = machine.calibrate(X, T, cv="leave-one-out")
     machine.set_params(gamma=0.5)
-    assert found.guarantee_.startswith("none: the kernel's parameters were read off all samples")
+    assert found.guarantee_.startswith("none: the kernel's parameters were computed from all samples")
 
 
 @pytest.mark.parametrize("make", [lambda m: m, lambda m: make_pipeline(StandardScaler(), m), mercer.tabular])
@@ -177,7 +177,7 @@ def test_fitting_the_machine_again_does_not_change_what_was_calibrated(make, fro
     if frozen:
         found = mercer.CalibratedRegressor(FrozenEstimator(model)).fit(X[9:], T[9:])
     else:
-        found = mercer.ask(model).calibrate(X[9:], T[9:], cv="held-out")
+        found = mercer.unwrap(model).calibrate(X[9:], T[9:], cv="held-out")
     before = [found.predict(X), *found.predict_interval(X, alpha=0.2)]
     model.fit(X, T)
     after = [found.predict(X), *found.predict_interval(X, alpha=0.2)]

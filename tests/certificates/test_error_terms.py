@@ -57,7 +57,7 @@ class Declared:
         return self.K.diagonal()
 
     @property
-    def reach(self):
+    def entry_bounds(self):
         return np.sqrt(self.K.diagonal())
 
     def product_bound(self, c, rows=None, level=None):

@@ -31,7 +31,7 @@ class Line:
     positive_definite: str = "yes"
 
     @property
-    def reach(self):
+    def entry_bounds(self):
         return np.abs(self.x)
 
 

@@ -134,10 +134,11 @@ def test_regression(seed, copies):
     rival = sklearn.svm.SVR(C=C, epsilon=epsilon, kernel="linear", tol=1e-10).fit(X, y, sample_weight=w)
     holds(mercer.certify(rival, X, y, sample_weight=w), best, best)
     model = SVR(C=C, loss="huber", delta=0.1, kernel="linear", tol=1e-10).fit(X, y, sample_weight=w)
+    delta = Fraction(0.1)  # |β| is at most δCw
     holds(
         model.certificate_,
-        value(model, lambda r: abs(r) - Fraction(0.1) / 2),
-        mass * (Fraction(t) - Fraction(0.1) / 2) - mass * mass / 2,
+        value(model, lambda r: delta * (abs(r) - delta / 2)),
+        delta * mass * (Fraction(t) - delta / 2) - (delta * mass) ** 2 / 2,
     )
     model = QuantileSVR(C=C, quantiles=0.3, kernel="linear", bias=False, tol=1e-10).fit(X, y, sample_weight=w)
     model.certificate_.__dict__["b"] = (0.0,)

@@ -324,7 +324,7 @@ def fits_of_calibration(drawn: Draw, counts: Counts) -> Iterator[Fit]:
         return solution, certificate
 
     def together(problem: Any, bounds: Any, layout: Any, *rest: Any) -> Any:
-        results = originals["solve_folds_together"](problem, bounds, layout, *rest)
+        results = originals["solve_pair_folds"](problem, bounds, layout, *rest)
         pairs.append((layout, results))
         return results
 
@@ -334,7 +334,7 @@ def fits_of_calibration(drawn: Draw, counts: Counts) -> Iterator[Fit]:
             wholes.append(originals["Fit"].of(*given))
             return wholes[-1]
 
-    changed = {"certify_dual": certified, "solve_certified": solved, "solve_folds_together": together, "Fit": Read}
+    changed = {"certify_dual": certified, "solve_certified": solved, "solve_pair_folds": together, "Fit": Read}
     originals = {name: getattr(from_solution, name) for name in changed}
     with warnings.catch_warnings(), patch.multiple(from_solution, **changed):
         warnings.simplefilter("ignore")

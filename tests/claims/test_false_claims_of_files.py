@@ -112,7 +112,7 @@ def test_no_claim_about_stored_rows_is_false(machine):
         with hundred_digits(), patch.object(gram, "OUTER_ROWS", 12), TemporaryDirectory() as folder:
             s = setting(problem)
             if layout.is_wrong:
-                with pytest.raises(ValueError, match=r"are not those of|has no names of columns"):
+                with pytest.raises(ValueError, match=r"are not those of|has no column names"):
                     stored(layout, s.X, s.labels, folder)
                 return
             rows = stored(layout, s.X, s.labels, folder)

@@ -27,7 +27,7 @@ class Careless(HostAlgebra):
         self.proof, self._rows = proof, np.arange(proof.n) if rows is None else rows
 
     def __getattr__(self, name):
-        if name in ("product_bound", "errors", "reach"):
+        if name in ("product_bound", "errors", "entry_bounds"):
             raise AssertionError(f"{name} was asked of a Gram that leaves proofs to another one")
         return getattr(self.proof, name)
 

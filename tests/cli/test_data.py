@@ -55,7 +55,7 @@ def test_five_commands(folder, iris, capsys):
     run("predict", "iris.csv", "iris.mercer", "answers.txt", "--target", "species", "--plain")
     told = capsys.readouterr().out
     assert "Accuracy = 9" in told
-    assert "These are the rows that the model was trained on" in told
+    assert "The model was trained on these rows" in told
     model = mercer.load("iris.mercer")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the model knows names, the array has none
@@ -98,7 +98,7 @@ def test_npz(folder, iris, capsys):
         assert np.mean(np.loadtxt("out") == iris.target) > 0.9
     np.savez("none.npz", Z=[1])
     run("train", "none.npz", code=1)
-    assert "must hold X, or data, indices, indptr and shape; it has Z" in capsys.readouterr().err
+    assert "must contain X, or data, indices, indptr and shape; it contains Z" in capsys.readouterr().err
 
 
 def test_parquet(folder, iris):
@@ -127,7 +127,7 @@ def test_kinds_of_labels(folder):
 @pytest.mark.parametrize(
     ("text", "flags", "message"),
     [
-        ("x,y\n1,2\n", [], "name the column to learn with --target: t.csv has 'x', 'y'"),
+        ("x,y\n1,2\n", [], "name the column to predict with --target: t.csv has 'x', 'y'"),
         ("x,y\n1,2\n", ["--target", "z"], "has no column 'z'; it has 'x', 'y'"),
         (
             "1.5,2\n1,2\n",
@@ -138,18 +138,18 @@ def test_kinds_of_labels(folder):
         (
             "x,y\n1,0.5\n2,1.5\n3,1.5\n",
             ["--target", "y", "--machine", "svc"],
-            "such as 0.5, which are no classes; for regression add",
+            "such as 0.5, which are not classes; for regression add",
         ),
-        ("x,y\n1,1\n2,2\n3,3\n", ["--target", "y"], "if the target is a quantity, --machine svr learns it"),
+        ("x,y\n1,1\n2,2\n3,3\n", ["--target", "y"], "if the target is a quantity, use --machine svr"),
         (
             "x,y\n1,2\n2,3\nred,3\n4,2\n",
             ["--target", "y"],
             "t.csv: row 3 of the column 'x' holds 'red', but 3 rows hold numbers; correct or empty the cell",
         ),
-        ("x,y\n1,2\n1,2\n1,3\n1,3\n", ["--target", "y"], "no column is left to learn from ('x': left out: 1 in every"),
+        ("x,y\n1,2\n1,2\n1,3\n1,3\n", ["--target", "y"], "no column is left to learn from ('x': dropped: 1 in every"),
         ("x,z,y\n1,1,2\n2,1,3\n", ["--target", "y", "--drop", "zz"], "no column 'zz' (did you mean 'z'?); it has 'x'"),
         ("x,y\n1,2\n1,2,3\n", ["--target", "y"], "t.csv:3: 3 fields, but 2 columns are named, separated by ','"),
-        ("x,x,y\n1,1,2\n", ["--target", "y"], "the column 'x' stands there twice; rename one of the two"),
+        ("x,x,y\n1,1,2\n", ["--target", "y"], "the column 'x' occurs twice; rename one of the two"),
         ("", ["--target", "y"], "is empty; its first line must name the columns"),
         ("y\n1\n", ["--target", "y"], "no column besides the target"),
     ],
@@ -170,17 +170,17 @@ def test_ranking_data_are_sent_to_svm_learn(folder, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["train", "t.json"], "t.json: files that end in .json are not read; write the table as .csv"),
-        (["train", "t.xlsx", "--target", "y"], "t.xlsx: files that end in .xlsx are not read"),
-        (["tune", "t.json.gz", "--target", "y"], "files that end in .json are not read"),
+        (["train", "t.json"], "t.json: mercer does not read .json files; save the table as .csv"),
+        (["train", "t.xlsx", "--target", "y"], "t.xlsx: mercer does not read .xlsx files"),
+        (["tune", "t.json.gz", "--target", "y"], "mercer does not read .json files"),
         (["tune", ".", "--target", "y"], ". is a folder; name a file"),
-        (["train", "plain", "--target", "y"], "if it is a table, say so: --format csv"),
-        (["train", "t.csv", "m.pkl", "--target", "y"], "m.pkl: models that end in .pkl are not written"),
-        (["train", "t.csv", "m.onnx", "--target", "y"], "save the model as .mercer, and mercer convert makes .onnx"),
-        (["convert", "t.mercer", "m.pmml"], "m.pmml: models that end in .pmml are not written; .mercer, .onnx and"),
-        (["predict", "t.mercer", "t.csv"], "t.csv is no model, but t.mercer is: give the two in the other order"),
-        (["inspect", "t.csv", "t.mercer"], "t.csv is no model, but t.mercer is: give the two in the other order"),
-        (["predict", "t.csv", "t.csv"], "t.csv is no model: it does not begin as a .mercer file"),
+        (["train", "plain", "--target", "y"], "if it is a table, add --format csv"),
+        (["train", "t.csv", "m.pkl", "--target", "y"], "m.pkl: mercer does not write .pkl models"),
+        (["train", "t.csv", "m.onnx", "--target", "y"], "save the model as .mercer first; mercer convert then turns it into .onnx"),
+        (["convert", "t.mercer", "m.pmml"], "m.pmml: mercer does not write .pmml models; it writes .mercer, .onnx and"),
+        (["predict", "t.mercer", "t.csv"], "t.csv is not a model, but t.mercer is: swap the two arguments"),
+        (["inspect", "t.csv", "t.mercer"], "t.csv is not a model, but t.mercer is: swap the two arguments"),
+        (["predict", "t.csv", "t.csv"], "t.csv is not a model: it does not begin like a .mercer file"),
         (["train", "zero"], "uses index 0, but indices count from 1: add 1 to every index of the file"),
     ],
 )

@@ -23,7 +23,7 @@ def test_an_unknown_device_ends_a_command_before_it_reads_or_writes(command, two
     run(command, "--device", "abacus", *COMPUTING[command], code=1)
     printed, told = capsys.readouterr()
     assert printed == ""
-    assert told.startswith(f"mercer {command}: error: device='abacus' is not known here; there is 'cpu', ")
+    assert told.startswith(f"mercer {command}: error: device='abacus' is not known; use 'cpu', ")
     assert told.count("\n") == 1
     assert sorted(folder.iterdir()) == before
 

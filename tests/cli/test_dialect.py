@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 def read(content, **asked):
     with open("t.csv", "wb") as file:
         file.write(content if isinstance(content, bytes) else content.encode())
-    return read_data("t.csv", target="y", as_frame=True, asked=Dialect(**asked))
+    return read_data("t.csv", target="y", as_frame=True, dialect=Dialect(**asked))
 
 
 def numbers(content, **asked):
@@ -76,7 +76,7 @@ def test_what_may_be_thousands_needs_another_column_or_the_flag():
     assert numbers(text.format("0.5", "0.7")) == [1234, 5678]
     assert numbers(text.format("u", "v"), decimal=",") == [1.234, 5.678]
     assert numbers(text.format("u", "v"), decimal=".") == [1234, 5678]
-    data = read_data("t.csv", target="y", as_frame=True, before=Dialect(decimal=","))
+    data = read_data("t.csv", target="y", as_frame=True, training_dialect=Dialect(decimal=","))
     assert [float(cell) for cell in data.X["x"]] == [1.234, 5.678]
 
 
@@ -134,11 +134,11 @@ def table(folder):
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ([], {"id": "left out: an identifier", "x": "number, standardised;", "note": "left out: 80 different texts"}),
-        (["--drop", "x,code", "--text", "note"], {"x": "left out: as asked", "note": "text, counts of 3 words"}),
+        ([], {"id": "dropped: an identifier", "x": "number, standardised;", "note": "dropped: 80 different texts"}),
+        (["--drop", "x,code", "--text", "note"], {"x": "dropped: as requested", "note": "text, counts of 3 words"}),
         (
             ["--only", "code", "--only", "x"],
-            {"id": "left out: as asked", "code": "category", "note": "left out: as asked"},
+            {"id": "dropped: as requested", "code": "category", "note": "dropped: as requested"},
         ),
         (["--categorical", "code"], {"code": "category, one column for each of 4 levels (1, 2, 3, …)"}),
         (["--missing", "drop"], {"x": "number, standardised"}),
@@ -175,7 +175,7 @@ def test_levels_that_training_had_not_are_told(folder, capsys):
     assert main(["train", "t.csv", "--target", "y", "-q"]) == 0
     (folder / "new.csv").write_text("kind,x\nu,1\nz,2\n,3\n")
     assert main(["predict", "new.csv", "t.mercer", "out"]) == 0
-    assert "The column 'kind' holds 'z', which training did not have" in capsys.readouterr().out
+    assert "Column 'kind' contains 'z', unknown from training" in capsys.readouterr().out
     assert main(["predict", "t.csv", "t.mercer", "out"]) == 0
     assert "training did not have" not in capsys.readouterr().out
 
@@ -200,7 +200,7 @@ def test_pictures_and_onnx_of_tables(folder, capsys):
     capsys.readouterr()
     assert main(["plot", "t.csv", "t.mercer", "t.png"]) == 0
     assert main(["convert", "t.mercer", "t.onnx"]) == 1
-    assert "takes rows of numbers, but the column 'kind' is this: category" in capsys.readouterr().err
+    assert "takes rows of numbers, but the column 'kind' is not one: category" in capsys.readouterr().err
 
 
 def test_parquet_by_polars(folder, capsys):
@@ -265,7 +265,7 @@ def test_two_spellings_of_numbers_in_a_column_are_told(unit, odd, folder, capsys
     """Nobody knows whether 57.9 among decimal commas, or 5 dollars among euros, is what it seems."""
     assert price(folder, areas(",", odd, unit=unit)) == 1
     assert "of the column 'area' holds '" in (told := capsys.readouterr().err)
-    assert "200 of 200 rows hold numbers, but in spellings that cannot be read together" in told
+    assert "200 of 200 rows hold numbers, but their spellings differ" in told
     assert price(folder, areas(",", odd, unit=unit), "--drop", "area") == 0
 
 

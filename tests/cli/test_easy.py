@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import mercer
 from cli.commands import on_a_terminal
-from mercer.cli.folds import deal
+from mercer.cli.folds import split_folds
 from mercer.cli.main import main
 
 pytestmark = [
@@ -59,16 +59,16 @@ def test_one_command(made, capsys):
     assert max(map(len, page.out.splitlines())) <= 100
     flat = " ".join(page.out.split())
     for told in (
-        "in short 1 right for",
+        "in short 1 accuracy",
         "5 next:",
         "judged by nested cross-validation",
         "what matters",
-        "Kunden-Nr left out: an identifier",
+        "Kunden-Nr dropped: an identifier",
         "Fläche number, standardised; 4 missing values filled with the median",
         "seit date, day first",
         "Tarif category",
         "Notiz text, counts of 12 words",
-        "asked the column 'Fläche' holds 'k.A.' beside numbers: read as missing values; name it with --numeric if that",
+        "please check the column 'Fläche' holds 'k.A.' beside numbers: read as missing values; name it with --numeric",
         "the column 'Notiz' is read as text, since its words recur; name it with --text if that is right",
         "certificate optimal to within",
         "saved t.mercer",
@@ -82,7 +82,7 @@ def test_one_command(made, capsys):
     assert told["guesses"] == {}
     assert told["model_file"] == "other.mercer"
     title = f"mercer {mercer.__version__}: 'gekündigt' from 5 columns of 80 rows"
-    assert flat.startswith(f"{title} in short 1 right for {told['score']['held_out']:.1%}")
+    assert flat.startswith(f"{title} in short 1 accuracy {told['score']['held_out']:.1%}")
 
 
 def answers(text, mark=";"):
@@ -92,7 +92,7 @@ def answers(text, mark=";"):
 def test_predictions_stand_beside_the_rows(made, folder, capsys):
     rows, _ = made
     assert main(["predict", "t.csv", "t.mercer", "out.csv"]) == 0
-    assert "These are the rows that the model was trained on" in capsys.readouterr().out
+    assert "The model was trained on these rows" in capsys.readouterr().out
     found = answers((folder / "out.csv").read_text(encoding="cp1252"))
     assert list(found[0]) == [*rows[0], "predicted", "probability"]
     assert [[row[name] for name in rows[0]] for row in found] == rows[1:]
@@ -116,7 +116,7 @@ def test_explanations_add_up(made, folder, capsys):
     assert "for it: +" in page
     assert "against it: -" in page
     assert "for it: -" not in page
-    assert "against      80 rows of t.csv" in page
+    assert "background   80 rows of t.csv" in page
     found = answers((folder / "why.csv").read_text())
     model = mercer.load("t.mercer")
     frame = mercer.cli.data.read_data("t.csv", training=False, as_frame=True, texts=["Tarif", "Notiz"]).X
@@ -131,7 +131,7 @@ def test_explanations_add_up(made, folder, capsys):
     lines = (folder / "t.csv").read_text(encoding="cp1252").splitlines()
     (folder / "one.csv").write_text("\n".join([*lines[:2], ""]), encoding="cp1252")
     assert main(["explain", "t.mercer", "one.csv"]) == 1
-    assert "name a table of them, such as the training table, with --background" in capsys.readouterr().err
+    assert "name a file of background rows, such as the training table, with --background" in capsys.readouterr().err
     assert main(["explain", "t.mercer", "one.csv", "--background", "t.csv"]) == 0
 
 
@@ -157,7 +157,7 @@ def test_probabilities_and_intervals_of_train(words, folder, capsys):
     lines = ["a,b,price", *(f"{i},{i % 7},${1000 + 10 * i + i % 7}.50" for i in range(60))]
     (folder / "p.csv").write_text("\n".join([*lines, ""]))
     assert main([command, "p.csv", "--target", "price", *options]) == 0
-    assert "in the mean of the held-out rows" in (page := capsys.readouterr().out)
+    assert "on average over the held-out rows" in (page := capsys.readouterr().out)
     assert "$" in page
     assert main(["predict", "p.csv", "p.mercer"]) == 0
     row = answers(capsys.readouterr().out, ",")[0]
@@ -168,10 +168,10 @@ def test_probabilities_and_intervals_of_train(words, folder, capsys):
 def test_slips(folder, capsys):
     write(folder, 40)
     for words, message in (
-        (["easy", "t.csv", "other.csv", "--target", "gekündigt"], "mercer predict other.csv predicts another"),
-        (["easy", "t.csv"], "name the column to learn with --target"),
+        (["easy", "t.csv", "other.csv", "--target", "gekündigt"], "predict it with mercer predict other.csv MODEL"),
+        (["easy", "t.csv"], "name the column to predict with --target"),
         (["easy", "t.csv", "--target", "gekündigt", "--drop", "Tariff"], "did you mean 'Tarif'?"),
-        (["easy", "t.csv", "--target", "gekündigt", "-o", "m.pkl"], "models that end in .pkl are not written"),
+        (["easy", "t.csv", "--target", "gekündigt", "-o", "m.pkl"], "mercer does not write .pkl models"),
     ):
         assert main(words) == 1
         assert message in capsys.readouterr().err
@@ -183,7 +183,7 @@ def test_hints_of_train_name_options(folder, capsys):
     lines = [f"{a:.3f},{b:.3f},{'rare' if a > 1.9 else 'usual'}" for a, b in rng.normal(size=(300, 2))]
     (folder / "t.csv").write_text("\n".join(["a,b,y", *lines, ""]))
     assert main(["train", "t.csv", "--target", "y", "--C", "0.01"]) == 0
-    assert "'rare' is hardly ever answered: --class-weight balanced" in " ".join(capsys.readouterr().out.split())
+    assert "'rare' is hardly ever predicted; --class-weight balanced" in " ".join(capsys.readouterr().out.split())
     wide = [f"{1e6 * a:.3f},{b:.3f},{'u' if a * b > 0 else 'v'}" for a, b in rng.normal(size=(80, 2))]
     (folder / "w.csv").write_text("\n".join(["a,b,y", *wide, ""]))
     assert main(["train", "w.csv", "--target", "y", "--no-standardise"]) == 0
@@ -210,7 +210,7 @@ def test_a_model_with_probabilities_is_not_lost(words, made, folder, capsys):
     before = (folder / "t.mercer").read_bytes()
     asked = [*words, "t.csv", "--target", "gekündigt"]
     assert main([*asked, "-q"]) == 1
-    assert "t.mercer holds a model with probabilities, such as mercer easy saves" in capsys.readouterr().err
+    assert "t.mercer contains a model with probabilities, as mercer easy saves it" in capsys.readouterr().err
     assert (folder / "t.mercer").read_bytes() == before
     assert main([*asked, "-q", "-o", "other.mercer"]) == 0
     assert not hasattr(mercer.load("other.mercer"), "predict_proba")
@@ -240,7 +240,7 @@ def test_errors_of_numbers_are_in_their_unit(houses, folder, capsys):
     error = np.mean(np.abs(found - houses))
     r2 = 1 - np.sum((found - houses) ** 2) / np.sum((houses - houses.mean()) ** 2)
     assert 1000 < error < 1e5
-    assert f"Error = {float(f'{error:.4g}'):,.0f} € in the mean of 60 rows, R² = {r2:.4g} (regression)" in told
+    assert f"Mean absolute error = {float(f'{error:.4g}'):,.0f} € over 60 rows, R² = {r2:.4g} (regression)" in told
     assert "quared" not in told
     assert main(["predict", "h.csv", "h.mercer", "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
@@ -259,7 +259,7 @@ def test_errors_of_folds_are_in_the_unit_of_the_target(houses, capsys):
     figures = json.loads(capsys.readouterr().out)
     model, table = clone(mercer.load("h.mercer")), pd.read_csv("h.csv")
     answers = np.empty(60)
-    for train, test in deal(60, 4, 0):
+    for train, test in split_folds(60, 4, 0):
         answers[test] = model.fit(table.drop(columns="price").iloc[train], houses[train]).predict(
             table.drop(columns="price").iloc[test]
         )
@@ -267,7 +267,7 @@ def test_errors_of_folds_are_in_the_unit_of_the_target(houses, capsys):
     assert figures["mean_absolute_error"] == pytest.approx(error, rel=1e-6)
     assert figures["mean_squared_error"] == pytest.approx(squared, rel=1e-6)
     assert figures["r2"] == pytest.approx(1 - squared / houses.var(), rel=1e-6)
-    assert told.startswith(f"Cross Validation Error = {float(f'{error:.4g}'):,.0f} € in the mean of 60 rows, R² = ")
+    assert told.startswith(f"Cross Validation Mean absolute error = {float(f'{error:.4g}'):,.0f} € over 60 rows, R² = ")
 
 
 def test_explanations_of_numbers_are_in_their_unit(houses, folder, capsys):

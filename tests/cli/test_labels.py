@@ -73,7 +73,7 @@ def test_rows_without_a_truth_are_not_judged(machine, figure, folder, capsys):
     assert figures[figure] >= 0
     assert len((folder / "o").read_text().splitlines()) == 1 + 6
     page = told(["predict", "some.csv", "m.mercer", "o", "--target", "label"], capsys, 0)
-    assert "2 of 6 rows do not tell the truth" in page
+    assert "2 of 6 rows have no target value and are not scored" in page
     (folder / "none.csv").write_text("a,b,label\n1,1,\n2,2,\n")
     assert "Accuracy" not in told(["predict", "none.csv", "m.mercer", "o", "--target", "label"], capsys, 0)
 

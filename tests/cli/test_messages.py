@@ -25,7 +25,7 @@ def test_a_word_among_the_numbers_of_a_target(command, capsys):
     write_table("t.csv", ["unknown" if i == 7 else f"{2.5 * a:.4f}" for i, a in enumerate(X[:, 0])])
     run(command, "t.csv", "--target", "y", code=1)
     told = capsys.readouterr().err
-    assert "t.csv: the target holds 'unknown' beside numbers, and so each number is a class" in told
+    assert "t.csv: the target holds 'unknown' beside numbers, so each number counts as a class" in told
     assert "leave out the rows with 'unknown'" in told
 
 
@@ -43,7 +43,8 @@ def test_a_folder_without_targets_is_refused(capsys):
     pandas.DataFrame(X, columns=["a", "b"]).to_parquet("rows/a.parquet")
     run("train", "rows", "-q", code=2)
     assert (
-        "the files hold no targets: give LIBSVM texts, or Parquet files and --target COLUMN" in capsys.readouterr().err
+        "the files contain no targets: use LIBSVM text, or Parquet files with --target COLUMN"
+        in capsys.readouterr().err
     )
     run("train", "rows", "m.mercer", "-s", "2", "-q")
     assert Path("m.mercer").exists()

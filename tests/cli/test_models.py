@@ -96,7 +96,7 @@ def test_inspect_says_what_theory_says(capsys):
     assert told["kernel_values_multiple"] == pytest.approx(model.n_kernel_values_ / (len(y) * len(model.support_)))
     run("inspect", "m.mercer", "d.npz")
     text = capsys.readouterr().out
-    for words in ("Rademacher complexity", "times as many", "(vacuous)", "f has no bias outside of its norm: holds"):
+    for words in ("Rademacher complexity", "times that", "(vacuous)", "f has no bias outside of its norm: holds"):
         assert words in text
 
 
@@ -215,7 +215,7 @@ def test_what_cannot_be_converted(folder, capsys):
     assert "standardises its columns first, which a LIBSVM file cannot hold" in capsys.readouterr().err
     (folder / "junk").write_text("hello")
     run("convert", "junk", "m.mercer", code=1)
-    assert "junk is no model" in capsys.readouterr().err
+    assert "junk is not a model" in capsys.readouterr().err
     run("inspect", "nothing", code=1)
     assert "No such file" in capsys.readouterr().err
 

@@ -129,7 +129,7 @@ def test_libsvms_own_options_leave_its_file(folder):
 @pytest.mark.parametrize("scheme", ["ovr", "crammer-singer", "weston-watkins"])
 def test_schemes_that_libsvm_does_not_have(scheme, folder, capsys):
     assert main(["train", "-q", "--multiclass", scheme, "classes", "m.model"]) != 0
-    assert "LIBSVM's files do not hold this machine" in capsys.readouterr().err
+    assert "LIBSVM's format cannot store this machine" in capsys.readouterr().err
     assert main(["train", "-q", "--multiclass", scheme, "classes", "m.mercer"]) == 0
     assert main(["convert", "m.mercer", "m.model"]) != 0
     assert "a function for each of its 3 classes" in capsys.readouterr().err

@@ -117,7 +117,7 @@ def test_classes(make, capsys):
     frame.to_csv("t.csv", index=False)
     report = told(["train", "t.csv", "--target", "y", "--json"], capsys)
     assert report["accuracy"]["test"] == pytest.approx(score_by_hand(frame, mercer.SVC()), abs=0.01)
-    assert "left out: an identifier" in report["columns"]["customer_id"]
+    assert "dropped: an identifier" in report["columns"]["customer_id"]
     assert predicted_otherwise(frame, capsys)
 
 

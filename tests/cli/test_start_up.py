@@ -80,9 +80,9 @@ for code in sys.argv[1:]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process must be copied")
-def test_every_room_is_reached_from_mercer_and_everything_at_once() -> None:
-    rooms = ["displays", "errors", "estimators", "kernels", "libsvm", "losses", "margins", "teaching"]
-    codes = [f"import mercer\nassert mercer.{name}.__name__ == 'mercer.{name}'" for name in rooms]
+def test_every_namespace_is_reached_from_mercer_and_everything_at_once() -> None:
+    namespaces = ["displays", "errors", "estimators", "kernels", "libsvm", "losses", "margins", "teaching"]
+    codes = [f"import mercer\nassert mercer.{name}.__name__.endswith('.{name}')" for name in namespaces]
     codes.append(
         "import mercer; mercer.displays.DecisionDisplay, mercer.losses.Huber, mercer.kernels.Gaussian, mercer.explain"
     )

@@ -13,7 +13,7 @@ from sklearn.datasets import make_classification
 from cli.commands import run as command
 from mercer import SVC, SVR, RankSVM
 from mercer.cli.libsvm import evaluations, svm_load_model, svm_predict, svm_read_problem, svm_save_model, svm_train
-from mercer.cli.svmlight.learn import default_price
+from mercer.cli.svmlight.learn import default_C
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 from mercer.files.svmlight_model import read_svmlight_model, write_svmlight_model
 from mercer.kernels import Gaussian, Linear, Polynomial
@@ -52,7 +52,7 @@ def test_the_example_commands_of_its_page(folder):
     assert "Setting default regularization parameter C=" in learnt.out
     assert "XiAlpha-estimate of the error: error<=" in learnt.out
     told = run("svm_classify", "example1/test.dat", "example1/model", "example1/predictions")
-    C = default_price(read_libsvm("example1/train.dat")[0], Linear())
+    C = default_C(read_libsvm("example1/train.dat")[0], Linear())
     assert pytest.approx(1 / np.linalg.norm(X[:50], axis=1).mean() ** 2) == C
     model = SVC(C=C, kernel="linear").fit(X[:50], Y[:50])
     f = np.loadtxt("example1/predictions")

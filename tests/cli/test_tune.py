@@ -65,7 +65,7 @@ def test_tune_goes_on_from_a_file(rows, capsys) -> None:  # type: ignore[no-unty
     assert main(["tune", "-out", "null", "-log2c", "1,1,1", "-log2g", "null", "-q", "train"]) == 0
     Path("bad").write_text("no rates\n")
     assert main(["tune", "-resume", "bad", "train"]) == 1
-    assert "is not a file of results" in capsys.readouterr().err
+    assert "is not a results file" in capsys.readouterr().err
 
 
 def test_easy_scales_searches_trains_and_predicts(rows, capsys) -> None:  # type: ignore[no-untyped-def]
@@ -109,9 +109,9 @@ def test_tables_are_searched(rows, capsys) -> None:  # type: ignore[no-untyped-d
     assert main(["tune", "table.csv", *options, "--json"]) == 0
     C, gamma, rate, _ = json.loads(capsys.readouterr().out).values()
     assert len(out) == 5
-    assert re.fullmatch(r"C = 1, gamma = 0\.25: \d+\.\d% right, the best so far", out[0])
-    assert out[2] == f"best of 3 folds: C = {C:g}, gamma = 0.25: {rate:.1f}% right"
-    assert out[3] == "trained on all 80 rows with these and saved as table.mercer"
+    assert re.fullmatch(r"C = 1, gamma = 0\.25: accuracy \d+\.\d%, best so far", out[0])
+    assert out[2] == f"best in 3-fold cross-validation: C = {C:g}, gamma = 0.25: accuracy {rate:.1f}%"
+    assert out[3] == "trained on all 80 rows with these parameters and saved as table.mercer"
     assert gamma == 0.25
     best = mercer.load("table.mercer")
     assert (best.estimator_.C, best.estimator_.gamma) == (C, gamma)

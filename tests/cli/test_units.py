@@ -10,7 +10,7 @@ import pytest
 
 import mercer
 from mercer.cli.main import main
-from mercer.tables.dialect import UNKNOWN, from_text, to_text
+from mercer.tables.dialect import UNKNOWN, units_from_text, units_to_text
 from mercer.tables.reading import read_csv
 
 N = 60
@@ -23,7 +23,7 @@ def column(text: str) -> tuple[list[str], dict[str, str]]:
     body = "".join(f'"{cell}";k{row}\n' for row, cell in enumerate(cells))
     table = read_csv(f"a;b\n{body}".encode(), "t.csv", UNKNOWN, UNKNOWN)
     columns, dialect = table.columns, table.dialect
-    return list(columns[0]), from_text(dialect.units)
+    return list(columns[0]), units_from_text(dialect.units)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_anything_else_stays_as_it_is(text: str) -> None:
 
 def test_units_are_written_as_text_and_read_back() -> None:
     units = {"a b": "$", "": "%"}
-    assert from_text(to_text(units)) == units
-    assert (to_text({}), from_text(None), to_text({"two\nlines": "$"})) == (None, {}, None)
+    assert units_from_text(units_to_text(units)) == units
+    assert (units_to_text({}), units_from_text(None), units_to_text({"two\nlines": "$"})) == (None, {}, None)
 
 
 def write(path: Path, unit: str, label: str) -> None:
@@ -77,7 +77,7 @@ def test_a_table_in_another_unit_is_refused(
     write(tmp_path / "plain.csv", "", "yes")
     main(["train", "t.csv", "--target", "large"])
     printed = capsys.readouterr().out
-    assert "amount in $: numbers, read without them" in printed
+    assert "amount in $: read as numbers, without the unit" in printed
     assert {*mercer.load("t.mercer").classes_} == {"yes", "no"}  # without the blanks behind them
     main(["predict", "plain.csv", "t.mercer", "out"])
     assert "Accuracy = 9" in capsys.readouterr().out
@@ -93,8 +93,8 @@ def test_a_time_is_learnt_in_seconds_and_told_as_time(
     (tmp_path / "t.csv").write_text("\n".join(["distance,net,pace", *rows, ""]))
     assert main(["train", "t.csv", "--target", "pace"]) == 0
     page = " ".join(capsys.readouterr().out.split())
-    assert "distance in km, net in g, pace as time: numbers, read without them" in page
-    assert "always the median: 0:" in page
+    assert "distance in km, net in g, pace as time: read as numbers, without the unit" in page
+    assert "always predicting the median: 0:" in page
     assert main(["predict", "t.csv", "t.mercer"]) == 0
     answers = [line.rpartition(",")[2] for line in capsys.readouterr().out.splitlines()[1:]]
     assert all(re.fullmatch(r"[45]:[0-5]\d", answer) for answer in answers)

@@ -24,16 +24,16 @@ def files(folder):
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ("easy t.csv --target y --folds 1", 2, "--folds is for LIBSVM text, and t.csv is a table"),
+        ("easy t.csv --target y --folds 1", 2, "--folds is for LIBSVM text, but t.csv is a table"),
         ("easy t.csv --target y -log2c 0,2,1", 2, "--log2c is for LIBSVM text"),
-        ("easy text --target y", 2, "--target is for tables, and text is LIBSVM text"),
+        ("easy text --target y", 2, "--target is for tables, but text is LIBSVM text"),
         ("train --target y", 2, "--target is for a file, and none is given"),
         ("train --data wine t.csv --target y", 2, "--data is for training without a file, and t.csv is given"),
-        ("train text --drop a", 2, "--drop is for tables, and text is LIBSVM text"),
+        ("train text --drop a", 2, "--drop is for tables, but text is LIBSVM text"),
         ("train text --keep-split", 2, "--keep-split is for tables"),
         ("tune text --decimal ,", 2, "--decimal is for tables"),
         ("train t.npz --decimal ,", 1, "--decimal is for CSV files, and t.npz is read as NumPy arrays"),
-        ("train t.csv --target y --decimal ,", 1, "no fraction has the mark that --decimal , names; the column 'a'"),
+        ("train t.csv --target y --decimal ,", 1, "no number has the mark of --decimal ,; the column 'a'"),
     ],
 )
 def test_refused(files, capsys, words, code, told):

@@ -64,7 +64,7 @@ def check_cross_contract(cross, K, K_MM, Y, weight, atol, sample=None):
 
 
 def check_cross_bounds(cross, K, diagonal, K_MM, Y, weight, C, b):
-    """No total is further from the true one than `Doubt` says; returns the share of it that was used, by name.
+    """No total is further from the true one than `ErrorTotals` says; returns the share of it that was used, by name.
 
     K, the diagonal k(x, x) of the samples and K_MM are exact numbers (Fraction). An f that is off by e moves the sum of
     landmark j by no more than √(Σ w k(x, x) k_jj) √(Σ w e²).

@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from mercer.places.host.blocks import BlockSize, take_rounds
+from mercer.places.host.blocks import BlockSize, run_device_rounds
 from mercer.places.host.pair_place import Layout
 from mercer.problems.dual_problem import violation
 from mercer.problems.multiclass import JointProblem
@@ -114,7 +114,7 @@ def _check_gram(gram, K, atol):
         assert full.dtype == dtype
         assert full.strides[1] == full.itemsize
         np.testing.assert_allclose(full, K, atol=max(error, atol))
-    table = gram.rounded()
+    table = gram.float32_matrix()
     rounded = table.values
     few = np.where(np.arange(n) % 7 == 3, rng.normal(size=n), 0.0)
     for some in (few, rng.normal(size=n)):
@@ -134,7 +134,7 @@ def _check_gram(gram, K, atol):
         u, error = gram.product_bound(c, J, level)
         assert (np.abs(u - K[J] @ c) <= error + atol * np.abs(c).sum()).all()
         np.testing.assert_array_equal(gram.errors(c, J, level) >= 0, True)
-    assert (np.abs(K) <= np.outer(gram.reach, gram.reach) * (1 + 1e-12) + atol).all()
+    assert (np.abs(K) <= np.outer(gram.entry_bounds, gram.entry_bounds) * (1 + 1e-12) + atol).all()
     assert gram.proof.n == n
     layout = Layout.of([J[: n // 4], J[n // 4 :]], np.array([[0, 1]]))
     pairs = gram.pairs(layout, 1)
@@ -149,7 +149,7 @@ def _check_gram(gram, K, atol):
 def check_bounds(gram, K, C, level=np.float64):
     """No product is further from the true one than its bound, not by the last bit; returns how much of one was used.
 
-    `gram` is anything Provable, K its matrix in exact numbers (Fraction), and C has a column for each product.
+    `gram` is anything BoundedProducts, K its matrix in exact numbers (Fraction), and C has a column for each product.
     """
     true = K @ exact_numbers(C)
     balls = [np.column_stack(part) for part in zip(*(gram.product_bound(c, None, level) for c in C.T), strict=True)]
@@ -157,7 +157,7 @@ def check_bounds(gram, K, C, level=np.float64):
     rows = np.arange(len(K) - 1, -1, -2)
     some = gram.product_bound(np.ascontiguousarray(C[:, 0]), rows, level)
     used = max(used, share_used(*(part[:, None] for part in some), true[rows, :1]))
-    reach = exact_numbers(gram.reach)
+    reach = exact_numbers(gram.entry_bounds)
     assert (np.abs(K) <= reach[:, None] * reach).all()
     return used
 
@@ -179,7 +179,7 @@ def check_bounds_of_values(gram, K, level=np.float64):
     if level == np.float64:
         back = np.ascontiguousarray(everything[::-1])
         share_used(gram.block(everything, back), errors[:, back], K[:, back])
-        share_used(gram.kept().products(unit), errors, K)
+        share_used(gram.float64_matrix().products(unit), errors, K)
     return used
 
 
@@ -202,7 +202,7 @@ def exact_numbers(values):
 def _check_inside(field, J, target, K, atol):
     """The problem on J is the whole one with all others held, also when some of J move and others are dropped."""
     problem, beta, u = field.problem, field.beta.copy(), field.u.copy()
-    inside, everything = field.inside(J), np.arange(len(J))
+    inside, everything = field.inner_field(J), np.arange(len(J))
     np.testing.assert_array_equal(inside.beta, beta[J])
     np.testing.assert_array_equal(inside.active, everything)
     for name in ("lower", "upper", "d", "group"):
@@ -235,7 +235,7 @@ def check_factor_contract(gram, K, atol):
     size = np.abs(K).max() or 1.0
     dominant = 2 * np.abs(K).sum(axis=1) + 0.1 * size
     R = rng.integers(-9, 10, size=(n, 2)) * np.array([size, 1e-40 * size])
-    kept = gram.kept()
+    kept = gram.float64_matrix()
     _check_kept_products(kept, K, rng.normal(size=(n, 2)), atol)
     np.testing.assert_allclose(kept.extremes, (K.min(), K.max()), rtol=0, atol=atol)
     np.testing.assert_allclose(kept.column(n // 2), K[:, n // 2], rtol=0, atol=atol)
@@ -337,12 +337,12 @@ def check_eigensystem_contract(gram, K, atol):
 
         few, less = max(1, n // 2), rng.integers(0, 8, n) * np.abs(K).max() / 8
         c = scale**2 / np.sum(scale**2)  # centred in this way S is the same
-        values, U = gram.kept().leading(scale, few, c if centred else None)
+        values, U = gram.float64_matrix().leading(scale, few, c if centred else None)
         assert values.shape == (few,)
         _check_eigenvectors(S, values[::-1], U[:, ::-1], 1e-12, size, off)
         largest = np.sort(np.append(found.values, np.zeros(int(centred))))[::-1][:few]
         np.testing.assert_allclose(values, largest, rtol=0, atol=n * (1e-12 * size + off))
-        values, U = gram.kept().leading(scale, None, None, less)
+        values, U = gram.float64_matrix().leading(scale, None, None, less)
         if not centred:
             S -= np.diag(s * exact_numbers(less) * s)
             assert values.shape == (n,)
@@ -403,7 +403,7 @@ def check_field_contract(gram, problem, K, dtype, atol):
     np.testing.assert_array_equal(field.active, np.arange(n))
     sums = [field.beta[problem.group == g].sum() for g in range(len(problem.totals))]
     before = field.violation()[0]
-    taken, _ = take_rounds(field, BlockSize(n, n), 0.5 * before, 10**6)
+    taken, _ = run_device_rounds(field, BlockSize(n, n), 0.5 * before, 10**6)
     assert taken >= 0
     assert taken == 0 or field.violation()[0] < before
     assert ((problem.lower <= field.beta) & (field.beta <= problem.upper)).all()

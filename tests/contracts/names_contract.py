@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.samples.engine import PlacedSamples, placed
+from mercer.samples.engine import EngineSamples, to_engine
 
 NAMES = list("abcd")
 
@@ -19,8 +19,8 @@ def check_names_contract(place, X, y, take=np.asarray):
     X, rest = X[:, : len(NAMES)], X[:, len(NAMES) :]
     assert rest.shape[1] == 0, f"give {len(NAMES)} columns"
     given = place(X, NAMES)
-    samples = placed(given)
-    if isinstance(samples, PlacedSamples):
+    samples = to_engine(given)
+    if isinstance(samples, EngineSamples):
         assert samples.names == tuple(NAMES)
         some = samples.take(np.array([3, 1]))
         assert some.names == samples.joined(some).names == tuple(NAMES)

@@ -33,10 +33,10 @@ def check_rows_contract(rows, X):
     again = np.arange(len(which))[::2]
     parts = [
         (rows.first(m), X[:m]),
-        (rows.some(which), X[which]),
-        (rows.some(which).some(again), X[which[again]]),
-        (rows.some(which).first(1), X[which[:1]]),
-        (rows.first(m).some(np.array([0, 0])), X[[0, 0]]),
+        (rows.take(which), X[which]),
+        (rows.take(which).take(again), X[which[again]]),
+        (rows.take(which).first(1), X[which[:1]]),
+        (rows.first(m).take(np.array([0, 0])), X[[0, 0]]),
     ]
     for part, values in parts:
         assert part.origin == rows.origin
@@ -154,7 +154,7 @@ def check_linear_gram_contract(linear, X, scale):
         close(linear.transposed_squares(weight, about), weight @ part**2, weight @ part**2)
     for about in (None, centre):
         seen, whole = 0, X if about is None else X - about
-        for rows, part in linear.pieces(about):
+        for rows, part in linear.dense_blocks(about):
             assert rows.start == seen
             seen = rows.stop
             np.testing.assert_array_equal(part, whole[rows])
@@ -177,7 +177,7 @@ def check_linear_gram_contract(linear, X, scale):
 
 
 def check_linear_gram_bounds(linear, X, W, C, centre=None):
-    """As `check_rows_bounds`, for balls W and C; the bound `reach` is no more than a few roundings too large."""
+    """As `check_rows_bounds`, for balls W and C; the bound `norm_bound` is no more than a few roundings too large."""
     part = X if centre is None else X - exact_numbers(centre)
     found = {}
     for name, ball, matrix in (("times_bound", W, part), ("transposed_bound", C, part.T)):
@@ -188,7 +188,7 @@ def check_linear_gram_bounds(linear, X, W, C, centre=None):
             share = share_used(*getattr(linear, name)(ball, *rest, centre), true)
             found[name] = max(share, found.get(name, 0.0))
     longest = max((sum(x * x for x in row) for row in X), default=0)
-    assert exact_numbers(linear.scale).item() * longest <= exact_numbers(linear.reach).item() ** 2
+    assert exact_numbers(linear.scale).item() * longest <= exact_numbers(linear.norm_bound).item() ** 2
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.kernels import Gaussian, Linear
-from mercer.samples.engine import PlacedSamples, engine_of
+from mercer.samples.engine import EngineSamples, engine_of
 
 
 def check_samples_contract(samples, X):
@@ -23,7 +23,7 @@ def check_samples_contract(samples, X):
 
 
 def _check_facts(samples, X):
-    assert isinstance(samples, PlacedSamples)
+    assert isinstance(samples, EngineSamples)
     assert engine_of(samples) is samples.engine
     assert samples.shape == X.shape
     assert samples.dtype == X.dtype

@@ -1,4 +1,4 @@
-// The text parser on bytes nobody meant: a seeded mutation loop, or libFuzzer's target where clang builds it with
+// The text parser on random bytes: a seeded mutation loop, or libFuzzer's target where clang builds it with
 //
 //   tests/fuzz/run text 600
 //

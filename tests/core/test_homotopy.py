@@ -10,7 +10,7 @@ from mercer import _core
 from mercer.kernels import Gaussian
 from mercer.places.choose import gram_for
 from mercer.problems.classification import soft_margin
-from mercer.solvers.homotopy import KernelRows, constant, in_bounds, lines, path_at
+from mercer.solvers.homotopy import KernelRows, affine, constant_family, path_at, scaled_bounds
 
 N = 30
 
@@ -49,7 +49,7 @@ def test_rows_may_be_computed_as_they_are_needed(seed):
     start = np.random.default_rng(seed).uniform(problem.lower, problem.upper)
     paths = []
     for matrix in (stored(problem, K), computed):
-        path = _core.settle(matrix, constant(problem), start).with_family(in_bounds(problem), 1.0)
+        path = _core.settle(matrix, constant_family(problem), start).with_family(scaled_bounds(problem), 1.0)
         found = []
         while path.advance(50.0, recompute_far=True):
             found.append(path.t)
@@ -64,9 +64,11 @@ def test_rows_may_be_computed_as_they_are_needed(seed):
 
 def test_a_copy_leaves_the_first_one_as_it_was():
     problem, K = sample_problem()
-    path = _core.settle(stored(problem, K), constant(problem), np.zeros(N)).with_family(in_bounds(problem), 1.0)
+    path = _core.settle(stored(problem, K), constant_family(problem), np.zeros(N)).with_family(
+        scaled_bounds(problem), 1.0
+    )
     before, sides = path.beta(1.0), path.side
-    other = path.with_family(in_bounds(problem), 1.0)
+    other = path.with_family(scaled_bounds(problem), 1.0)
     while other.advance(20.0, recompute_far=True):
         other.apply()
     assert (other.side != sides).any()
@@ -80,7 +82,7 @@ def test_equations_that_are_singular_are_told():
     problem, K = sample_problem(n=4)
     K[1], K[:, 1], K[1, 1] = K[0], K[:, 0], K[0, 0]
     with pytest.raises(_core.Stalled, match="singular"):
-        _core.Homotopy(stored(problem, K), in_bounds(problem), np.array([0, 0, -1, -1], dtype=np.int8), 1.0)
+        _core.Homotopy(stored(problem, K), scaled_bounds(problem), np.array([0, 0, -1, -1], dtype=np.int8), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -104,20 +106,20 @@ def test_matrices_that_do_not_fit_are_refused(change, message):
 def test_families_and_sides_that_do_not_fit_are_refused():
     problem, K = sample_problem()
     matrix, sides = stored(problem, K), np.full(N, -1, dtype=np.int8)
-    p, zero = lines(problem.p), lines(np.zeros(N))
+    p, zero = affine(problem.p), affine(np.zeros(N))
     with pytest.raises(ValueError, match="two rows"):
         _core.Family(problem.p[None], zero, zero, None)
     with pytest.raises(ValueError, match="same shape"):
         _core.Family(p, zero[:, 1:].copy(), zero, None)
-    short = _core.Family(lines(problem.p[1:]), lines(problem.lower[1:]), lines(problem.upper[1:]), None)
+    short = _core.Family(affine(problem.p[1:]), affine(problem.lower[1:]), affine(problem.upper[1:]), None)
     with pytest.raises(ValueError, match="a variable for each"):
         _core.Homotopy(matrix, short, sides[1:], 1.0)
     with pytest.raises(ValueError, match="a variable for each"):
         _core.settle(matrix, short, np.zeros(N - 1))
     for wrong in (sides[1:], sides.astype(np.int64), np.full(N, 2, dtype=np.int8)):
         with pytest.raises(ValueError, match="side must be"):
-            _core.Homotopy(matrix, in_bounds(problem), wrong, 1.0)
-    path = _core.Homotopy(matrix, in_bounds(problem), sides, 1.0)
+            _core.Homotopy(matrix, scaled_bounds(problem), wrong, 1.0)
+    path = _core.Homotopy(matrix, scaled_bounds(problem), sides, 1.0)
     with pytest.raises(ValueError, match="a total where this one has"):
         path.with_family(_core.Family(p, zero, zero, None), 0.0)
     for v, side, message in ((N, 1, "out of range"), (-1, 1, "out of range"), (0, 0, "-1 or 1")):
@@ -136,7 +138,7 @@ def test_rows_that_are_none_are_refused(answer):
     problem, K = sample_problem()
     matrix = _core.HomotopyMatrix(K.diagonal().copy(), problem.d, problem.row, None, lambda _: answer, lambda c: K @ c)
     with pytest.raises(ValueError, match="rows must"):
-        _core.settle(matrix, constant(problem), np.full(N, 0.5))
+        _core.settle(matrix, constant_family(problem), np.full(N, 0.5))
 
 
 def test_an_error_of_a_kernel_is_the_users():
@@ -149,7 +151,7 @@ def test_an_error_of_a_kernel_is_the_users():
     problem, K = sample_problem()
     matrix = _core.HomotopyMatrix(K.diagonal().copy(), problem.d, problem.row, None, rows, lambda c: K @ c)
     with pytest.raises(Broken):
-        _core.settle(matrix, constant(problem), np.full(N, 0.5))
+        _core.settle(matrix, constant_family(problem), np.full(N, 0.5))
 
 
 def test_ctrl_c_ends_a_long_call():
@@ -159,7 +161,7 @@ def test_ctrl_c_ends_a_long_call():
     timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        _core.settle(matrix, constant(problem), start)
+        _core.settle(matrix, constant_family(problem), start)
     timer.join()
 
 

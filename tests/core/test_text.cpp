@@ -156,7 +156,7 @@ void faults_say_where() {
             CHECK(out.result.fault->what.find(c.what) != std::string::npos);
         }
     }
-    // Of several faults the first is told, however the text is cut.
+    // Of several faults the first is reported, however the text is split.
     CHECK(read("1 1:1\n1 a:1\n1 b:1\n", 1, 3).result.fault->line == 2);
     CHECK(read("", 10, 1).result.rows == 0);
 }

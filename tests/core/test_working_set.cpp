@@ -52,7 +52,7 @@ void test_working_set() {
 
     CHECK((survivors(view, ends) == Indices{0, 1, 2, 3, 4}));
 
-    Example settled;  // 4 sits at its upper bound with a gradient that wants more: nobody would choose it
+    Example settled;  // 4 sits at its upper bound with a gradient that wants more: it is never chosen
     settled.p[4] = 9.0;
     const mercer::Ends calm = ends_of(settled.view(2));
     CHECK((survivors(settled.view(2), calm) == Indices{0, 1, 2, 3}));

@@ -60,7 +60,6 @@ NAMES = [
     "TunedSVC",
     "TunedSVR",
     "TuningResult",
-    "ask",
     "certify",
     "check_kernel",
     "compress",
@@ -83,6 +82,7 @@ NAMES = [
     "tabular",
     "transduce",
     "tune",
+    "unwrap",
 ]
 
 KERNELS = [

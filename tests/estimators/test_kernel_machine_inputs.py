@@ -54,7 +54,7 @@ BAD = {
         {"loss": WrongGradient()},
         {},
         ValueError,
-        r"loss.gradient\(y, f\) is .* differences of loss.value say",
+        r"loss.gradient\(y, f\) is .* differences of loss.value give",
     ),
     "curvature": ({"loss": WrongCurvature()}, {}, ValueError, r"loss.curvature\(y, f\) is"),
     "shape": ({"loss": WrongShape()}, {}, ValueError, "must return 64 finite numbers"),

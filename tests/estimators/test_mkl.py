@@ -212,10 +212,10 @@ def test_the_gap_is_true_in_a_hundred_digits(seed):
 
 def test_what_is_not_offered_says_so():
     for options, message in (
-        ({"norm": 0.5}, "norm=0.5 must be a number of at least 1"),
-        ({"kernel": []}, "no kernel to weigh"),
+        ({"norm": 0.5}, "norm=0.5 must be at least 1"),
+        ({"kernel": []}, "is empty; give one or more kernels"),
         ({"kernel": ["linear", "precomputed"]}, "combine"),
-        ({"bias": False}, "free b"),
+        ({"bias": False}, "unpenalised b"),
         ({"C": np.inf}, "finite C"),
         ({"multiclass": "crammer-singer"}, "'ovo' or 'ovr'"),
     ):
@@ -228,7 +228,7 @@ def test_what_is_not_offered_says_so():
         fitted.predict(MATRICES[:3])
     with pytest.raises(TypeError, match="weights of several kernels"):
         certify(MKLClassifier(kernel=KERNELS), X, LABELS, np.zeros(36))
-    with pytest.raises(TypeError, match="leave_one_out is not offered for MKLClassifier"):
+    with pytest.raises(TypeError, match="leave_one_out does not support MKLClassifier"):
         leave_one_out(MKLClassifier(kernel=KERNELS), X, LABELS)
-    with pytest.raises(TypeError, match="leave_one_out is not offered for MKLClassifier"):
+    with pytest.raises(TypeError, match="leave_one_out does not support MKLClassifier"):
         leave_one_out(MKLClassifier(kernel=KERNELS).fit(X, LABELS), X, LABELS)

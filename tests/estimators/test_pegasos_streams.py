@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, load_iris
 import mercer
 from mercer import PegasosSVC
 from mercer.kernels import Gaussian, Linear
-from mercer.solvers.pegasos.iterates import one_pass
+from mercer.solvers.pegasos.iterates import draw_pass
 from reference import pegasos as printed
 from reference.pegasos import noisy
 
@@ -38,7 +38,7 @@ def test_a_stream_makes_the_printed_steps_over_its_chunks(kernel, project):
         learner.partial_fit(A, labels, [-1.0, 1.0])
         merged = mercer.samples.merging.merge(A, (labels > 0).astype(int), np.ones(len(A)), identical=True, n_threads=1)
         order += list(at + merged.rows[np.argsort(merged.member)])
-        draws += list(at + one_pass(learner._seed_, number, merged.weight))
+        draws += list(at + draw_pass(learner._seed_, number, merged.weight))
         at += len(A)
     X, y = X[order], y[order]
     assert sorted(draws) == list(range(120))

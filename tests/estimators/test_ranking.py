@@ -168,7 +168,7 @@ class Off:
     positive_definite = "yes"
 
     def __init__(self, gram, by):
-        self.gram, self.by, self.reach = gram, by, gram.reach
+        self.gram, self.by, self.entry_bounds = gram, by, gram.entry_bounds
 
     def product_bound(self, coefficients, rows=None, level=np.float64):
         return Ball(self.gram.product(coefficients) + self.by, np.abs(self.by) * (1 + 1e-12) + 1e-12)
@@ -239,7 +239,7 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_ranked():
 
 @pytest.mark.parametrize("missing", [np.nan, None])
 def test_a_missing_group_is_refused(missing):
-    with pytest.raises(ValueError, match=r"qid has no value in 2 of 4 rows \(the first: 1\)"):
+    with pytest.raises(ValueError, match=r"qid is missing in 2 of 4 rows \(the first: 1\)"):
         RankSVM().fit(np.arange(4.0)[:, None], np.arange(4), qid=[1, missing, 1, missing])
 
 
@@ -258,6 +258,6 @@ def test_the_score_of_no_pair_is_undefined():
     for given_as in undefined:
         with pytest.warns(UndefinedMetricWarning, match="there is no pair"):
             assert np.isnan(model.score(X, **given_as))
-    with pytest.warns(UserWarning, match="no cell has a score that is a number in every fold.*a ranking two samples"):
+    with pytest.warns(UserWarning, match="no cell has a finite score in every fold.*a ranking needs two samples"):
         found = tune(RankSVM(kernel="linear"), X, np.where(qid == 1, 0, y), qid=qid, grid={"C": [1.0]}, cv=4)
     assert np.isnan(found.cv_results_["mean_test_score"]).all()

@@ -104,7 +104,7 @@ def test_each_price_is_that_of_the_machine_with_its_name():
 
 
 def test_C_and_lam_together_are_refused():
-    with pytest.raises(ValueError, match=r"C=3.0 and theta=0.1 both set the price"):
+    with pytest.raises(ValueError, match=r"C=3.0 and theta=0.1 both set the penalty"):
         SVC(C=3.0, theta=0.1).fit(X, y)
     with pytest.raises(ValueError, match="theta=-1"):
         SVR(theta=-1).fit(X, t)

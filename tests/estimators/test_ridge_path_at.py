@@ -78,7 +78,7 @@ def test_pickles_know_the_samples_and_files_do_not(tmp_path):
     mercer.save(model, tmp_path / "model.mercer")
     loaded = mercer.load(tmp_path / "model.mercer")
     np.testing.assert_array_equal(loaded.path_.lams, model.path_.lams)
-    with pytest.raises(ValueError, match="comes from a file"):
+    with pytest.raises(ValueError, match="was read from a file"):
         loaded.path_.at(0.3)
 
 

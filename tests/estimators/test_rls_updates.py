@@ -38,7 +38,7 @@ def test_partial_fit_is_fit_and_forget_undoes_it(bias, as_sparse):
     np.testing.assert_allclose(model._sums_.yy, rest._sums_.yy, rtol=1e-9)
     with pytest.raises(ValueError, match="have been learnt"):
         model.forget(data, Y, sample_weight=weight)
-    with pytest.raises(ValueError, match="nothing would be left"):
+    with pytest.raises(ValueError, match="no samples would be left"):
         model.forget(data[left], Y[left], sample_weight=weight[left])
     np.testing.assert_allclose(model.coef_, rest.coef_, atol=1e-9)
 

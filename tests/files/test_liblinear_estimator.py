@@ -197,4 +197,4 @@ def test_convert_and_predict(path, tmp_path, capsys, monkeypatch):
     assert (tmp_path / "a.svg").stat().st_size == (tmp_path / "b.svg").stat().st_size
     capsys.readouterr()
     assert main(["convert", "a.model", "d.model", "--to", "libsvm"]) == 1
-    assert "LIBSVM's format wants support vectors" in capsys.readouterr().err
+    assert "LIBSVM's format needs support vectors" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from mercer.files.liblinear_model import write_liblinear_model
 from mercer.files.libsvm_estimator import (
     estimator_from_libsvm,
     libsvm_from_estimator,
-    relabelled,
+    reorder_classes,
 )
 from mercer.files.libsvm_model import (
     SVM_TYPES,
@@ -177,14 +177,14 @@ def test_another_order_of_classes_is_the_same_classifier():
             a, b = order[i], order[j]
             q = model.pairs.index((min(a, b), max(a, b)))
             np.testing.assert_allclose(flipped[:, p], values[:, q] * (1 if a < b else -1), atol=1e-8)
-        assert format_libsvm_model(relabelled(other, [0, 1, 2])) == format_libsvm_model(model)
+        assert format_libsvm_model(reorder_classes(other, [0, 1, 2])) == format_libsvm_model(model)
     with pytest.raises(ValueError, match="not an order of the labels"):
-        relabelled(model, [0, 1, 3])
+        reorder_classes(model, [0, 1, 3])
 
 
 def test_the_sigmoid_of_a_flipped_pair():
     model = parse(OTHERS["probabilities"])
-    other = relabelled(model, [-1, 1])
+    other = reorder_classes(model, [-1, 1])
     f = np.linspace(-2, 2, 9)
     of_first = 1 / (1 + np.exp(model.prob_a * f + model.prob_b))
     np.testing.assert_allclose(1 / (1 + np.exp(other.prob_a * -f + other.prob_b)), 1 - of_first, rtol=1e-12)
@@ -208,15 +208,15 @@ def test_the_sigmoid_of_a_flipped_pair():
         (("gamma 0.5", "gamma nan"), "gamma: 'nan' is not a finite number"),
         (("gamma 0.5", "gamma -1"), "must not be negative"),
         (("gamma 0.5\n", ""), "the header has no gamma"),
-        (("gamma 0.5", "gamma 0.5\ngamma 0.5"), ":4: gamma stands there twice"),
+        (("gamma 0.5", "gamma 0.5\ngamma 0.5"), ":4: gamma occurs twice"),
         (("gamma 0.5", "gamma 0.5\ncoef0 1"), "coef0 do not belong"),
         (("gamma 0.5", "gamma 1_0"), "'1_0' is not a finite number"),
         (("rho 0.25", "rho 0.25 1"), "rho must have 1 values, not 2"),
         (("rho 0.25", "rho inf"), "'inf' is not a finite number"),
-        (("label 1 -1", "label 1 1"), "a label stands twice"),
-        (("label 1 -1", "label 1 99999999999"), "is not an integer of 32 bits"),
-        (("label 1 -1", "label 1 0.5"), "is not an integer of 32 bits"),
-        (("total_sv 3", "total_sv 99999999999999999999"), "is not an integer of 32 bits"),
+        (("label 1 -1", "label 1 1"), "a label occurs twice"),
+        (("label 1 -1", "label 1 99999999999"), "is not a 32-bit integer"),
+        (("label 1 -1", "label 1 0.5"), "is not a 32-bit integer"),
+        (("total_sv 3", "total_sv 99999999999999999999"), "is not a 32-bit integer"),
         (("nr_sv 1 2", "nr_sv -1 4"), "must add up"),
         (("nr_sv 1 2", "probA 1\nnr_sv 1 2"), "the header has no probB"),
         (("nr_sv 1 2", "color red\nnr_sv 1 2"), r":8: unknown text in model file: \[color\]"),
@@ -224,7 +224,7 @@ def test_the_sigmoid_of_a_flipped_pair():
         (("1 1:0.5 3:1", "1 3:0.5 1:1"), ":10: indices must ascend"),
         (("2:-2.5", "2:nan"), ":12: the value 'nan'"),
         (("2:-2.5", "0:1"), "index 0, which only precomputed"),
-        (("2:-2.5", "2:-2.5 # 3:1"), ":12: .* is no support vector"),
+        (("2:-2.5", "2:-2.5 # 3:1"), ":12: .* is not a support vector"),
         (("2:-2.5", "-2.5"), ":12: expected index:value"),
     ],
 )
@@ -244,7 +244,7 @@ def test_a_missing_coefficient_of_three_classes():
 
 @pytest.mark.parametrize("row", ["0:0", "0:1.5", "1:1", "0:1 1:2", "", "0:-1", "0:1e300"])
 def test_serials_of_precomputed_kernels(row):
-    with pytest.raises(ModelFormatError, match="precomputed kernel is 0:i"):
+    with pytest.raises(ModelFormatError, match="precomputed kernel must be 0:i"):
         parse(OTHERS["precomputed"].replace("0:3", row))
 
 
@@ -343,10 +343,10 @@ def test_huge_counts_cost_no_memory():
 @pytest.mark.parametrize(
     ("machine", "message"),
     [
-        (lambda X, y: SVC(kernel="laplacian").fit(X, y), "cannot hold the kernel Laplacian"),
-        (lambda X, y: SVC(kernel=2 * kernels.Linear()).fit(X, y), "cannot hold the kernel"),
-        (lambda X, y: SVC(kernel=kernels.Gaussian(gamma=1.0) + 1.0, bias=False).fit(X, y), "cannot hold the kernel"),
-        (lambda X, y: SVC().fit(X, np.array(["a", "b"])[y]), "labels are integers of 32 bits"),
+        (lambda X, y: SVC(kernel="laplacian").fit(X, y), "cannot store the kernel Laplacian"),
+        (lambda X, y: SVC(kernel=2 * kernels.Linear()).fit(X, y), "cannot store the kernel"),
+        (lambda X, y: SVC(kernel=kernels.Gaussian(gamma=1.0) + 1.0, bias=False).fit(X, y), "cannot store the kernel"),
+        (lambda X, y: SVC().fit(X, np.array(["a", "b"])[y]), "labels are 32-bit integers"),
         (lambda X, y: SVC().fit(X, y + 0.0), None),
     ],
 )

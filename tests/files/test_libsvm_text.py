@@ -183,7 +183,7 @@ def test_scikit_learn_reads_what_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[1.0]], ["a"], "the format knows no names of classes"),
+        ([[1.0]], ["a"], "the format has no class names"),
         ([[np.nan]], [1], "must be finite"),
         ([[1.0]], [1, 2], "one number for each of 1 rows"),
         ([1.0], [1], "table of rows and columns"),

@@ -221,7 +221,7 @@ def test_endings_of_other_programs_are_refused(suffix, tmp_path):
         (lambda: svm.LinearSVC().fit(X, TWO), ".model", r"a LinearSVC of mercer.*of sklearn.*mercer\.LinearSVC"),
         (lambda: mercer.RLSClassifier().fit(X, TWO), ".model", r"LIBSVM has no model for RLSClassifier.*\.mercer"),
         (lambda: mercer.SVC().fit(X, np.where(TWO > 0, "a", "b")), ".model", "labels are integers"),
-        (lambda: mercer.SVC(kernel="laplacian").fit(X, TWO), ".model", "cannot hold the kernel"),
+        (lambda: mercer.SVC(kernel="laplacian").fit(X, TWO), ".model", "cannot store the kernel"),
         (lambda: mercer.SVC(kernel="laplacian").fit(X, TWO), ".onnx", "no operators for the kernel"),
         (lambda: mercer.KernelPCA().fit(X), ".c", "KernelPCA"),
     ],

@@ -75,5 +75,5 @@ def test_the_order_of_the_classes(tmp_path):
     assert "\nlabel 2 0 1\n" in path.read_text()
     assert mercer.load(path).classes_.tolist() == [2, 0, 1]
     np.testing.assert_array_equal(mercer.load(path).predict(X), machine.predict(X))
-    with pytest.raises(ValueError, match="label_order is an option of LIBSVM's text, and format='svmlight'"):
+    with pytest.raises(ValueError, match="label_order is an option of LIBSVM's format, but format='svmlight'"):
         mercer.save(machine, path, label_order=[2, 0, 1], format="svmlight")

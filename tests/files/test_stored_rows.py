@@ -96,7 +96,7 @@ def test_what_is_no_set_of_rows_is_refused(tmp_path):
         mercer.stored_rows(tmp_path)
     np.save(tmp_path / "a.npy", X)
     (tmp_path / "b.svm").write_text("1 1:2\n")
-    with pytest.raises(ValueError, match="LIBSVM texts and NumPy files; give one kind"):
+    with pytest.raises(ValueError, match="LIBSVM texts and NumPy files; it must contain one kind"):
         mercer.stored_rows(tmp_path)
     with pytest.raises(ValueError, match="float32 or float64"):
         mercer.stored_rows(np.arange(4))
@@ -147,7 +147,7 @@ def test_columns_of_files_are_found_by_name(tmp_path):
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [({"names": list("zbcd")}, "lacks 'a' and has 'z' besides"), ({"more": ["e"]}, "has 'e' besides")],
+    [({"names": list("zbcd")}, "lacks 'a' and also has 'z'"), ({"more": ["e"]}, "also has 'e'")],
 )
 def test_other_columns_are_refused_by_name(given, told, tmp_path):
     with pytest.raises(ValueError, match=rf"columns of .*part.10.parquet' are not those of .*part.2.parquet'.* {told}"):
@@ -169,9 +169,9 @@ def test_chunks_that_are_frames_have_names(kind):
             fitted.predict(frame(X, NAMES))
         with pytest.raises(ValueError, match="feature names should match"):
             fitted.predict(second[0])
-    with pytest.raises(ValueError, match="chunk 1 are not those of chunk 0: it lacks 'a' and has 'z' besides"):
+    with pytest.raises(ValueError, match="chunk 1 are not those of chunk 0: it lacks 'a' and also has 'z'"):
         mercer.stored_rows([first, (frame(X, list("zbcd")), y)])
-    with pytest.raises(ValueError, match="chunk 1 has no names of columns, and those before it have"):
+    with pytest.raises(ValueError, match="chunk 1 has no column names, but the chunks before it have"):
         mercer.stored_rows([first, (X, y)])
 
 
@@ -279,7 +279,7 @@ def test_folders_in_folders_are_refused(tmp_path):
     (tmp_path / "rows" / ".crc").mkdir()
     assert mercer.stored_rows(tmp_path / "rows", target="label").X.shape == X.shape
     write_parts(tmp_path / "rows" / "k=1")
-    with pytest.raises(ValueError, match=r"holds the folder 'k=1', whose files would be left out.*scan_parquet"):
+    with pytest.raises(ValueError, match=r"contains the folder 'k=1', whose files would be ignored.*scan_parquet"):
         mercer.stored_rows(tmp_path / "rows", target="label")
 
 

@@ -147,7 +147,7 @@ def test_gradients():
     for k in range(3):
         step = h * np.eye(3)[k]
         np.testing.assert_allclose(f.gradient(X)[:, k], (f(X + step) - f(X - step)) / (2 * h), rtol=1e-7, atol=1e-9)
-    with pytest.raises(NotDifferentiableError, match="feature in common"):
+    with pytest.raises(NotDifferentiableError, match="agree in a feature"):
         Function(X, np.ones(4), kernel=Laplacian(gamma=1.0)).gradient(X[:1])
 
 

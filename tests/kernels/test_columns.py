@@ -58,7 +58,7 @@ def test_text_and_parameters():
         (lambda: Categorical("mean"), ValueError, "must be None, 'data', or for each column a dictionary"),
         (lambda: Categorical([{0: 2.0}]), ValueError, "between 0 and 1"),
         (lambda: Categorical("data")(TABLE), ValueError, "use kernel.bind"),
-        (lambda: Categorical([{0: 0.5}])(TABLE), ValueError, "frequencies of 1 columns, but 4 columns"),
+        (lambda: Categorical([{0: 0.5}])(TABLE), ValueError, "frequencies for 1 columns, but the samples"),
     ],
 )
 def test_what_cannot_be(make, error, message):

@@ -101,13 +101,13 @@ def inner(X, Z):
 
 
 REFUSED = [
-    (FromFunction(inner), "what the function does between samples is not known"),
+    (FromFunction(inner), "the derivative of the function is not known"),
     (FromFeatureMap(doubled), "the derivative of the feature map is not known"),
     (Gaussian(gamma=1.0).of(doubled), "the derivative of the function inside is not known"),
     (Gaussian(gamma=1.0).scaled_by(ones), "the derivative of the function inside is not known"),
-    (Gaussian(gamma=1.0) + 0.5 * FromFunction(inner), "what the function does between samples is not known"),
+    (Gaussian(gamma=1.0) + 0.5 * FromFunction(inner), "the derivative of the function is not known"),
     (Intersection(), "it has a kink where two samples have an entry in common"),
-    (Gower(), "it has a kink where two samples have a number in common"),
+    (Gower(), "it has a kink where two samples share a number"),
     (Categorical().on([1]), "a category cannot be changed by a small step"),
 ]
 WORDS = [Spectrum(2), Spectrum(2).normalised() + Spectrum(1), Mismatch(2, 1, "abcd")]

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from mercer.kernels.recipe import ArrayArithmetic, ended
+from mercer.kernels.recipe import ArrayArithmetic, apply_ending
 
 CASES = {
     "identity": ((), lambda t: t),
@@ -41,8 +41,8 @@ def test_every_ending(ending):
     numbers, formula = CASES[ending]
     t = np.array([0.0, 0.25, 1.0, 3.5])
     wanted = [formula(value) for value in t.tolist()]
-    np.testing.assert_allclose(ended(ending, numbers, t, ArrayArithmetic()), wanted, rtol=1e-14)
-    exact = [float(ended(ending, numbers, Decimal(value), Decimals())) for value in t.tolist()]
+    np.testing.assert_allclose(apply_ending(ending, numbers, t, ArrayArithmetic()), wanted, rtol=1e-14)
+    exact = [float(apply_ending(ending, numbers, Decimal(value), Decimals())) for value in t.tolist()]
     np.testing.assert_allclose(exact, wanted, rtol=1e-14)
 
 
@@ -50,4 +50,4 @@ def test_every_ending(ending):
 def test_an_array_keeps_its_type(ending):
     numbers, _ = CASES[ending]
     t = np.array([0.25, 1.0], dtype=np.float32)
-    assert ended(ending, numbers, t, ArrayArithmetic()).dtype == np.float32
+    assert apply_ending(ending, numbers, t, ArrayArithmetic()).dtype == np.float32

@@ -107,7 +107,7 @@ def test_asymmetry():
     kernel = FromFunction(asymmetric)
     for use in (lambda: kernel(X), lambda: kernel.diag(X), lambda: (kernel + 1).diag(X)):
         with pytest.raises(
-            ValueError, match=r"asymmetric is not symmetric: .* differ by up to .*\(k\(x, z\) \+ k\(z, x\)\) / 2"
+            ValueError, match=r"asymmetric is not symmetric, .* differ by up to .*\(k\(x, z\) \+ k\(z, x\)\) / 2"
         ):
             use()
 
@@ -140,7 +140,7 @@ def test_functions_of_strings():
 
 
 def test_feature_maps():
-    for bad, message in ((lambda A: A[:2], "made 2 rows of 70"), (lambda A: A[:, 0], "two-dimensional")):
+    for bad, message in ((lambda A: A[:2], "returned 2 rows for 70"), (lambda A: A[:, 0], "two-dimensional")):
         with pytest.raises(ValueError, match=message):
             FromFeatureMap(bad)(X)
     kernel = FromFeatureMap(lambda words: [[w.count("a"), len(w)] for w in words], accepts="sequences")

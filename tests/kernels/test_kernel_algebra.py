@@ -105,7 +105,7 @@ def test_differences_are_refused():
     for difference in (lambda: k1 - k2, lambda: k1 - 1, lambda: 1 - k1):
         with pytest.raises(TypeError, match=r"difference of kernels.*negative eigenvalues"):
             difference()
-    with pytest.raises(TypeError, match="-k is no kernel"):
+    with pytest.raises(TypeError, match="-k is not a kernel"):
         _ = -k1
 
 
@@ -151,7 +151,7 @@ def test_functions_of_samples_are_checked():
     for bad in (lambda A: np.ones(3), lambda A: np.full(len(A), np.nan), lambda A: A, lambda A: ["x"] * len(A)):
         with pytest.raises(ValueError, match=r"one finite number per sample: an array of shape \(12,\)"):
             k1.scaled_by(bad)(X)
-    with pytest.raises(ValueError, match=r"made 3 rows of 12 samples"):
+    with pytest.raises(ValueError, match=r"returned 3 rows for 12 samples"):
         k1.of(lambda A: A[:3])(X)
 
     def spoil(A):

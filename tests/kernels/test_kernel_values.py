@@ -96,7 +96,7 @@ def test_spectrum_against_the_formula(length):
 
 
 def test_spectrum_takes_strings_only():
-    with pytest.raises(TypeError, match="one string"):
+    with pytest.raises(TypeError, match="single string"):
         Spectrum()("ACGT")
     with pytest.raises(TypeError, match="sample 1 is int"):
         Spectrum()(["ACGT", 3])

@@ -109,7 +109,7 @@ def test_the_ceiling_of_mismatches_is_the_count_of_strings():
     for length, mismatches, alphabet in ((6, 2, "ACDEFGHIKLMNPQRSTVWY"), (10, 3, "ACGT"), (5, 1, "ab"), (14, 13, "a")):
         ways = len(alphabet) ** mismatches * sum(1 for _ in combinations(range(length), mismatches))
         assert ways <= 10_000
-        assert Mismatch(length, mismatches, alphabet)._n_near() == ways
+        assert Mismatch(length, mismatches, alphabet)._n_neighbours() == ways
     assert Mismatch(10, 3)(["ACGTACGTAC"])[0, 0] == sum(3**k * math.comb(10, k) for k in range(4))
 
 

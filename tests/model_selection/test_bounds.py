@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 import mercer
 from mercer import SVC
 from mercer.kernels import Gaussian
-from mercer.model_selection.search_gap import Known, _least_over, least_wrong, surely_wrong
+from mercer.model_selection.search_gap import FoldFunctions, _accuracy_bound, least_wrong, surely_wrong
 
 
 def data(n: int = 60, seed: int = 0):  # type: ignore[no-untyped-def]
@@ -20,10 +20,10 @@ def data(n: int = 60, seed: int = 0):  # type: ignore[no-untyped-def]
     return X, (X[:, 0] + 0.6 * rng.normal(size=n) > 0).astype(int)
 
 
-def known_at(model: SVC, X, new, beta, gap: float) -> Known:  # type: ignore[no-untyped-def]
+def functions_at(model: SVC, X, new, beta, gap: float) -> FoldFunctions:  # type: ignore[no-untyped-def]
     values = Gaussian(0.5)(new, X) @ beta
     norm = float(np.sqrt(beta @ Gaussian(0.5)(X, X) @ beta))
-    return Known(model.C, values, np.zeros(len(new)), np.ones(len(new)), norm, gap)
+    return FoldFunctions(model.C, values, np.zeros(len(new)), np.ones(len(new)), norm, gap)
 
 
 def fitted(C: float, tol: float, X, y):  # type: ignore[no-untyped-def]
@@ -45,30 +45,30 @@ def test_the_exact_optimum_lies_in_the_ball(seed: int, tol: float) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_optima_at_other_prices_lie_between_the_bounds(seed: int) -> None:
+def test_optima_at_other_C_lie_between_the_bounds(seed: int) -> None:
     X, y = data(seed=seed)
     new = data(40, seed + 10)[0]
     model, beta = fitted(2.0, 0.05, X, y)
-    known = known_at(model, X, new, beta, model.certificate_.gap)
+    known = functions_at(model, X, new, beta, model.certificate_.gap)
     for C in np.geomspace(1.0, 4.0, 9):
-        low, high = known.around(C, C)
+        low, high = known.bounds(C, C)
         _, exact = fitted(float(C), 1e-9, X, y)
         values = Gaussian(0.5)(new, X) @ exact
         assert (values >= low - 1e-6).all()
         assert (values <= high + 1e-6).all()
-    wide = known.around(1.0, 4.0)
+    wide = known.bounds(1.0, 4.0)
     assert (wide[0] <= low).all()
 
 
 def test_the_bounds_say_something() -> None:
     X, y = data()
     model, beta = fitted(1.0, 1e-6, X, y)
-    low, high = known_at(model, X, X, beta, model.certificate_.gap).around(1.0, 1.02)
+    low, high = functions_at(model, X, X, beta, model.certificate_.gap).bounds(1.0, 1.02)
     assert np.max(high - low) < 0.2
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_surely_wrong_is_the_least_over_b(seed: int) -> None:
+def test_surely_wrong_is_the_accuracy_bound_b(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
     centre, width = np.round(rng.normal(size=n), 1), np.round(rng.uniform(0, 0.5, size=n), 1)
@@ -97,13 +97,13 @@ def test_no_price_in_the_range_beats_the_search_gap(bias: bool) -> None:
         assert score <= found.best_score_ + found.search_gap_ + 1e-12
 
 
-def test_a_range_of_prices_counts_what_every_price_in_it_gets_wrong() -> None:
+def test_a_range_of_all_C_counts_what_every_price_in_it_gets_wrong() -> None:
     X, y = data(80, 3)
     new, labels = data(60, 4)
     known = []
     for C in (1.0, 1.1):
         model, beta = fitted(C, 1e-7, X, y)
-        known.append(known_at(model, X, new, beta, model.certificate_.gap))
+        known.append(functions_at(model, X, new, beta, model.certificate_.gap))
     pieces = least_wrong(known, labels == 1, free_bias=True)
     assert max(wrong for _, _, wrong in pieces) > 0
     for low, high, wrong in pieces:
@@ -111,30 +111,30 @@ def test_a_range_of_prices_counts_what_every_price_in_it_gets_wrong() -> None:
         assert wrong <= (model.predict(new) != labels).sum()
 
 
-def test_between_prices_that_no_fold_has_side_by_side_nothing_is_ruled_out() -> None:
-    assert _least_over({(1.0, 2.0): 0.25, (2.0, 3.0): 0.125}, [1.0, 2.0, 3.0]) == pytest.approx(0.875)
-    assert _least_over({(2.0, 3.0): 0.25}, [1.0, 2.0, 3.0]) == 1.0
-    assert _least_over({(1.0, 2.0): 0.25, (8.0, 9.0): 0.25}, [1.0, 2.0, 8.0, 9.0]) == 1.0
-    assert _least_over({}, [1.0, 2.0]) == 1.0
+def test_between_all_C_that_no_fold_has_side_by_side_nothing_is_ruled_out() -> None:
+    assert _accuracy_bound({(1.0, 2.0): 0.25, (2.0, 3.0): 0.125}, [1.0, 2.0, 3.0]) == pytest.approx(0.875)
+    assert _accuracy_bound({(2.0, 3.0): 0.25}, [1.0, 2.0, 3.0]) == 1.0
+    assert _accuracy_bound({(1.0, 2.0): 0.25, (8.0, 9.0): 0.25}, [1.0, 2.0, 8.0, 9.0]) == 1.0
+    assert _accuracy_bound({}, [1.0, 2.0]) == 1.0
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_least_over_a_range_is_that_of_its_prices_one_by_one(seed: int) -> None:
-    """Folds that skipped some prices have wider ranges: at each price the shares of all ranges around it count."""
+def test_the_accuracy_bound_a_range_is_that_of_its_all_C_one_by_one(seed: int) -> None:
+    """Folds that skipped some C have wider ranges: at each C the shares of all ranges around it count."""
     rng = np.random.default_rng(seed)
-    prices = np.unique(rng.integers(1, 40, size=rng.integers(2, 7)) / 4.0)
-    prices = np.append(prices, prices[-1] + 1.0)
+    all_C = np.unique(rng.integers(1, 40, size=rng.integers(2, 7)) / 4.0)
+    all_C = np.append(all_C, all_C[-1] + 1.0)
     shares: dict[tuple[float, float], float] = {}
     for _ in range(3):
-        tried = prices[rng.random(len(prices)) < 0.7]
+        tried = all_C[rng.random(len(all_C)) < 0.7]
         for low, high in pairwise(tried.tolist()):
             shares[low, high] = shares.get((low, high), 0.0) + float(rng.integers(0, 5)) / 16
     least = min(
         sum(share for (low, high), share in shares.items() if low < C < high)
-        for C in np.arange(prices[0], prices[-1], 1 / 32)[1:]
-        if C not in prices
+        for C in np.arange(all_C[0], all_C[-1], 1 / 32)[1:]
+        if C not in all_C
     )
-    assert _least_over(shares, prices.tolist()) == pytest.approx(1.0 - least)
+    assert _accuracy_bound(shares, all_C.tolist()) == pytest.approx(1.0 - least)
 
 
 def test_a_kernel_with_one_price_takes_nothing_from_the_bound() -> None:
@@ -148,8 +148,8 @@ def test_a_kernel_with_one_price_takes_nothing_from_the_bound() -> None:
     assert np.isfinite(both.search_gap_)
 
 
-def test_prices_of_different_names_are_not_neighbours() -> None:
-    """C = 1 and theta = 1 are different prices: each kind has a range of its own."""
+def test_all_C_of_different_names_are_not_neighbours() -> None:
+    """C = 1 and theta = 1 are different penalties: each kind has its own range."""
     X, y = data()
     grid = [{"C": [1.0, 1.1]}, {"theta": [0.01, 0.011]}]
     found = mercer.tune(SVC(gamma=0.5, tol=1e-8), X, y, grid=grid, refit=False, skip=False)
@@ -164,6 +164,6 @@ def test_why_there_is_no_search_gap() -> None:
     assert several.search_gap_ is None
     assert "two classes" in several.search_gap_reason_
     other = mercer.tune(SVC(gamma=0.5), X, y, grid={"C": [1.0, 2.0]}, scoring="roc_auc", refit=False)
-    assert "samples of folds that are right" in other.search_gap_reason_
+    assert "a bound only for the accuracy" in other.search_gap_reason_
     none = mercer.tune(SVC(gamma=0.5), X, y, grid={"gamma": [1.0, 2.0]}, refit=False)
     assert "no C" in none.search_gap_reason_

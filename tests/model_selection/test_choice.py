@@ -90,7 +90,7 @@ def test_the_choice_is_that_of_scikit_learns_scores(name: str) -> None:
     moves = bool(difference.mean() > difference.std(ddof=1) * np.sqrt(1 / k + 1 / (k - 1)))
     assert moves == (name == "diabetes")
     assert found.best_index_ == (best if moves else own)
-    assert ("stay" in found.choice_) != moves
+    assert ("are kept" in found.choice_) != moves
 
 
 def test_own_parameters_are_a_cell_and_are_never_skipped() -> None:
@@ -100,7 +100,7 @@ def test_own_parameters_are_a_cell_and_are_never_skipped() -> None:
     assert np.isfinite(own["mean_test_score"])
     assert not own["skipped"]
     assert found.best_params_["svc__C"] > 1e-4
-    assert found.choice_.startswith("the largest mean score: it is above that of the estimator's own")
+    assert found.choice_.startswith("the largest mean score: it exceeds that of the estimator's own")
     within = quietly(SVC(C=1.0, gamma="scale"), X, y, refit=False, grid={"C": [1.0, 10.0]})
     assert within.choice_ == "the largest mean score of the grid"
 
@@ -179,11 +179,11 @@ def test_a_regression_of_a_table_is_scored_in_its_own_unit(missing: str) -> None
     [
         (
             (np.eye(3), [0, 1, 0]),
-            r"its first argument is an array of shape \(3, 3\). Write mercer.tune\(mercer.SVC\(\), X",
+            r"first argument of tune is the machine, not an array of shape \(3, 3\). Write mercer.tune\(mercer.SVC\(\), X",
         ),
         ((np.eye(3),), r"mercer.tune\(mercer.OneClassSVM\(\), X\) without y"),
-        ((pd.DataFrame({"a": [1]}), [0]), r"is a table. .*mercer.tabular\(mercer.SVC\(\)\)"),
-        ((SVC,), r"SVC is a class: give tune an estimator of it, SVC\(\)"),
+        ((pd.DataFrame({"a": [1]}), [0]), r"not a table. .*mercer.tabular\(mercer.SVC\(\)\)"),
+        ((SVC,), r"SVC is a class: pass an instance, SVC\(\)"),
         ((SVC(),), r"tune needs samples: mercer.tune\(estimator, X, y\)"),
     ],
 )
@@ -193,7 +193,7 @@ def test_calls_without_a_machine_say_what_to_write(given: Any, words: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("scoring", "near"), [("acuracy", "did you mean 'accuracy'"), ("xyzzy", "is no score: sklearn")]
+    ("scoring", "near"), [("acuracy", "did you mean 'accuracy'"), ("xyzzy", "is unknown: sklearn")]
 )
 def test_a_misspelt_score(scoring: str, near: str) -> None:
     with pytest.raises(ValueError, match=near) as told:
@@ -251,7 +251,7 @@ def test_values_may_be_lists() -> None:
     assert lists.best_params_["drop"] in (["a"], ["b", "c"])
     assert lists.at(drop=["b", "c"])["params"] == {"drop": ["b", "c"]}
     for wrong in ({"C": 1.0}, {"C": []}, {"C": "12"}, {"C": np.eye(2)}):
-        with pytest.raises(ValueError, match="must give a list of values"):
+        with pytest.raises(ValueError, match="must have a list of at least one value"):
             mercer.tune(SVC(), X, y, grid=wrong)
 
 
@@ -263,4 +263,4 @@ def test_soft_scores_are_compared_by_their_plain_standard_error() -> None:
     gain = scores[:, scores.mean(axis=0).argmax()] - scores[:, own]
     assert gain.mean() > gain.std(ddof=1) / np.sqrt(5)
     assert found.best_index_ == scores.mean(axis=0).argmax()
-    assert found.choice_.endswith(f"folds is {gain.std(ddof=1) / np.sqrt(5):.3g}")
+    assert found.choice_.endswith(f"(standard error over 5 folds: {gain.std(ddof=1) / np.sqrt(5):.3g})")

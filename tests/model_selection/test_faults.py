@@ -199,8 +199,8 @@ def test_a_time_limit_takes_the_best_so_far() -> None:
     ("given", "word"),
     [
         ({"grid": {}}, "grid"),
-        ({"grid": {"C": 1.0}}, "list of values"),
-        ({"grid": {"C": []}}, "list of values"),
+        ({"grid": {"C": 1.0}}, "list of at least one value"),
+        ({"grid": {"C": []}}, "list of at least one value"),
         ({"grid": {"typo": [1.0]}}, "typo"),
         ({"grid": 3}, "dictionary"),
         ({"grid": {"C": [1.0]}, "skip": "maybe"}, "skip"),

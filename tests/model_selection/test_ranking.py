@@ -85,15 +85,15 @@ def test_a_pipeline_and_a_score_of_ones_own():
 
 
 def test_what_would_compare_samples_of_different_queries_is_refused():
-    with pytest.raises(ValueError, match="give qid="):
+    with pytest.raises(ValueError, match="Pass qid="):
         tune(RankSVM(), X, Y, groups=QID, grid=GRID)
     with pytest.raises(ValueError, match="compares samples of different queries"):
         tune(RankSVM(), X, Y, qid=QID, grid=GRID, scoring="r2")
     with pytest.raises(TypeError, match="qid is for RankSVM"):
         tune(SVR(), X, Y, qid=QID, grid=GRID)
-    with pytest.raises(TypeError, match="Tabular hands no qid"):
+    with pytest.raises(TypeError, match="Tabular does not pass qid"):
         tune(Tabular(RankSVM()), X, Y, qid=QID, grid=GRID)
-    with pytest.raises(ValueError, match="qid: this is for criterion='folds'"):
+    with pytest.raises(ValueError, match="qid needs criterion='folds'"):
         tune(RankSVM(), X, Y, qid=QID, grid=GRID, criterion="loo")
 
 

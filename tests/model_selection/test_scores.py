@@ -174,7 +174,7 @@ def test_the_same_behind_other_steps() -> None:
 def test_left_out_samples_have_no_single_model() -> None:
     X, y = data(30)
     given = {"grid": {"C": [1.0]}, "criterion": "loo", "refit": False}
-    with pytest.warns(UserWarning, match="asks a model for more.*'loo' has one for each sample; use criterion='folds'"):
+    with pytest.warns(UserWarning, match="needs more than.*'loo' has one model for each sample; use criterion='folds'"):
         mercer.tune(SVC(), X, y, scoring=few_vectors, **given)
     found = mercer.tune(SVC(), X, y, scoring=lambda model, X, y: (model.predict(X) == y).mean(), **given)
     assert found.best_score_ == mercer.tune(SVC(), X, y, **given).best_score_
@@ -214,12 +214,12 @@ def test_probabilities_are_refused() -> None:
 
 @pytest.mark.parametrize("scoring", [["accuracy", "f1"], ("accuracy", "f1"), {"a": "accuracy"}])
 def test_several_scores_are_refused(scoring: Any) -> None:
-    with pytest.raises(ValueError, match="is several scores, but a search chooses by one"):
+    with pytest.raises(ValueError, match="has several scores, but a search needs one"):
         mercer.tune(SVC(), *data(), grid=GRID, scoring=scoring)
 
 
 def test_a_function_with_several_scores_is_told() -> None:
-    with pytest.raises(ValueError, match="a search chooses by one number"):
+    with pytest.raises(ValueError, match="a search needs one number"):
         mercer.tune(SVC(), *data(), grid={"C": [1.0]}, cv=2, scoring=lambda model, X, y: {"a": 1.0, "b": 2.0})
 
 

@@ -119,7 +119,7 @@ def test_what_does_not_fit_the_memory_is_fitted_fold_by_fold() -> None:
     grid = {"C": CS, "gamma": [0.3]}
     small = mercer.tune(SVC(cache_size=0.01), X, y, grid=grid, skip=False)
     large = mercer.tune(SVC(), X, y, grid=grid, skip=False)
-    assert "does not fit cache_size" in small.shared_
+    assert "exceeds cache_size" in small.shared_
     np.testing.assert_allclose(small.cv_results_["mean_test_score"], large.cv_results_["mean_test_score"], atol=0.01)
 
 
@@ -128,7 +128,7 @@ def test_pipelines_are_fitted_within_their_folds() -> None:
     model = make_pipeline(StandardScaler(), PCA(), SVC())
     grid = {"svc__C": [0.3, 3.0], "svc__gamma": [0.1, 1.0], "pca__n_components": [2, 3]}
     found = same_as_scikit(model, 100 * X, y, grid)
-    assert "refitted for every fold" in found.shared_
+    assert "refitted in every fold" in found.shared_
     short = mercer.tune(model, X, y, grid={"C": [0.3, 3.0]}, refit=False)
     assert short.cv_results_["params"] == [{"svc__C": 0.3}, {"svc__C": 3.0}]
 
@@ -138,7 +138,7 @@ def test_splitters_and_groups() -> None:
     groups = np.arange(len(y)) % 7
     found = mercer.tune(SVC(), X, y, grid={"C": [1.0]}, cv=GroupKFold(3), groups=groups, refit=False)
     assert found.n_splits_ == 3
-    with pytest.raises(ValueError, match=r"cv=GroupKFold.* but tune is given no groups: give groups="):
+    with pytest.raises(ValueError, match=r"cv=GroupKFold.* needs groups: pass groups="):
         mercer.tune(SVC(), X, y, grid={"C": [1.0]}, cv=GroupKFold(3))
 
 
@@ -208,7 +208,7 @@ def test_ties_go_to_the_first_cell_as_in_scikit_learn() -> None:
         assert found.best_score_ == 1.0
 
 
-def test_one_standard_error_takes_a_smaller_price() -> None:
+def test_one_standard_error_takes_a_smaller_C() -> None:
     X, y = data()
     given = {"grid": {"C": [0.1, 1.0, 10.0, 1000.0], "gamma": [0.3]}, "skip": False, "refit": False}
     best, simple = (mercer.tune(SVC(), X, y, one_standard_error=rule, **given) for rule in (False, True))
@@ -222,13 +222,13 @@ def test_one_standard_error_takes_a_smaller_price() -> None:
     assert truth == min(near)
     assert best.best_params_["C"] in near
     best.cv_results_["mean_test_score"][0] = np.nan
-    with pytest.raises(ValueError, match="1 of 4 cells have no mean"):
+    with pytest.raises(ValueError, match="1 of 4 cells lack scores"):
         best.within_one_standard_error()
 
 
-def test_the_edge_of_the_grid_is_told() -> None:
+def test_the_edge_of_the_grid_is_reported() -> None:
     X, y = data()
-    with pytest.warns(UserWarning, match="edge of the grid: C=0.0003 is the largest of the 3 values"):
+    with pytest.warns(UserWarning, match="edge of the grid: C=0.0003 is the largest of 3 values"):
         mercer.tune(SVC(), X, y, grid={"C": [1e-4, 2e-4, 3e-4], "gamma": [0.3]}, one_standard_error=False, scoring=_C)
 
 

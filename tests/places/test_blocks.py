@@ -5,30 +5,30 @@ import time
 import numpy as np
 import pytest
 
-from mercer.places.host.blocks import INNER_SHARE, INNER_STEPS, BlockSize, Rounds, take_rounds
+from mercer.places.host.blocks import INNER_SHARE, INNER_STEPS, BlockSize, RoundsResult, run_device_rounds
 
 
 class Asked:
-    """Rounds whose violation halves with each call, with so many free variables, up to some number of rounds."""
+    """RoundsResult whose violation halves with each call, with so many free variables, up to some number of rounds."""
 
     def __init__(self, free=0, rounds=10**9, refuses=10**9):
         self.free, self.left, self.refuses, self.calls, self.settled = free, rounds, refuses, [], 0
 
-    def rounds(self, count, size, share, least, most):
+    def run_rounds(self, count, size, share, least, most):
         assert not self.settled
         if size > self.refuses:
             return None
         self.calls.append((count, size, share, least, most))
         self.left -= count
-        return Rounds(10 * count, 2.0 ** -len(self.calls), self.free, self.left <= 0)
+        return RoundsResult(10 * count, 2.0 ** -len(self.calls), self.free, self.left <= 0)
 
-    def settle(self):
+    def copy_to_host(self):
         self.settled += 1
 
 
 def test_rounds_are_looked_at_after_one_two_four_and_then_every_eight():
     place = Asked()
-    taken, violation = take_rounds(place, BlockSize(64, 64), 2.0**-7, 10**6)
+    taken, violation = run_device_rounds(place, BlockSize(64, 64), 2.0**-7, 10**6)
     assert place.calls == [(n, 64, INNER_SHARE, 2.0**-8, INNER_STEPS) for n in (1, 2, 4, 8, 8, 8, 8)]
     assert (taken, violation, place.settled) == (390, 2.0**-7, 1)
 
@@ -39,7 +39,7 @@ def test_rounds_are_looked_at_after_one_two_four_and_then_every_eight():
     ids=["steps", "time to drop variables", "a size that it does not take"],
 )
 def test_what_ends_rounds(place, most, looks):
-    taken, _ = take_rounds(place, BlockSize(64, 64), 0.0, most)
+    taken, _ = run_device_rounds(place, BlockSize(64, 64), 0.0, most)
     assert len(place.calls) == looks
     assert place.settled == 1
     assert taken == 10 * sum(call[0] for call in place.calls)
@@ -48,13 +48,15 @@ def test_what_ends_rounds(place, most, looks):
 def test_a_deadline_ends_rounds_and_without_one_no_clock_is_read(monkeypatch):
     ticks = iter(range(3))
     monkeypatch.setattr(time, "monotonic", lambda: next(ticks))
-    take_rounds(place := Asked(), BlockSize(64, 64), 0.0, 10**6, deadline=2.0)
+    run_device_rounds(place := Asked(), BlockSize(64, 64), 0.0, 10**6, deadline=2.0)
     assert len(place.calls) == 3
-    take_rounds(Asked(), BlockSize(64, 64), 2.0**-9, 10**6)  # a fourth look at the clock would raise StopIteration
+    run_device_rounds(
+        Asked(), BlockSize(64, 64), 2.0**-9, 10**6
+    )  # a fourth look at the clock would raise StopIteration
 
 
 def test_a_crowded_block_is_doubled_up_to_the_largest():
-    take_rounds(place := Asked(free=700), BlockSize(1024, 10**6), 2.0**-3, 10**6)
+    run_device_rounds(place := Asked(free=700), BlockSize(1024, 10**6), 2.0**-3, 10**6)
     assert [size for _, size, *_ in place.calls] == [1024, 2048, 2048]  # 700 are less than 0.6 of 2,048
     block = BlockSize(1024, 1500)
     block.double_if_crowded(614)
@@ -69,7 +71,7 @@ def test_a_crowded_block_is_doubled_up_to_the_largest():
 
 
 def test_a_device_that_takes_no_larger_block_leaves_it_to_the_loop():
-    take_rounds(place := Asked(free=2000, refuses=2048), block := BlockSize(1024, 10**6), 0.0, 10**6)
+    run_device_rounds(place := Asked(free=2000, refuses=2048), block := BlockSize(1024, 10**6), 0.0, 10**6)
     assert [size for _, size, *_ in place.calls] == [1024, 2048]
     assert block.size == 3072
     assert place.settled == 1

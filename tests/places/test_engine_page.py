@@ -15,12 +15,12 @@ from contracts.samples_contract import check_samples_contract, check_that_bad_en
 PAGE = Path(__file__).parents[2] / "docs/add_an_engine.md"
 CLAIMS = """
 from mercer.samples.engine import Engine
-from mercer.places import Provable
+from mercer.places import BoundedProducts
 
 engine: Engine = ENGINE
 samples = ENGINE.samples(Packed(np.eye(2)))
 gram: Gram = PackedGram(Kernel(), samples, 1)
-proof: Provable = gram
+proof: BoundedProducts = gram
 """
 
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from contracts.gram_contract import check_eigensystem_contract, check_factor_contract
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, Spectrum
 from mercer.places import gram_for
-from mercer.places.factor import CholeskyFactor, Eigenvectors, KeptValues
+from mercer.places.factor import CholeskyFactor, Eigenvectors, HostFloat64Matrix
 from places.engines.opaque import OpaqueGram, plain
 
 rng = np.random.default_rng(0)
@@ -74,7 +74,7 @@ def test_an_engine_of_another_kind_is_held_to_the_same():
     gram = OpaqueGram(plain(gram_for(kernel, X)))
     check_factor_contract(gram, kernel(X), 1e-14)
     check_eigensystem_contract(gram, kernel(X), 1e-14)
-    assert not hasattr(gram.kept(), "K")
+    assert not hasattr(gram.float64_matrix(), "K")
     assert not hasattr(gram.factor(np.ones(len(X))), "L")
 
 
@@ -94,7 +94,7 @@ def test_many_rows_in_several_threads_give_the_same_numbers():
     gram = gram_for(Gaussian(0.3), samples)
     one, two = (gram.factor(d, n_threads=n).solve(R) for n in (1, 2))
     np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(one, gram.kept(2).factor(d).solve(R))
+    np.testing.assert_array_equal(one, gram.float64_matrix(2).factor(d).solve(R))
     np.testing.assert_allclose((K + np.diag(d)) @ one, R, atol=1e-10)
     single = gram.factor(d, np.float32).solve(R)
     np.testing.assert_allclose(single, one, atol=1e-2 * np.abs(one).max())
@@ -143,8 +143,12 @@ FACTORS = {
     ),
     "errs in its pivots": made_of(GRAM, lambda found, d, dtype: found and Off(found.L, found.diagonal, 1)),
     "factors what has no factor": made_of(GRAM, lambda found, d, dtype: found or GRAM.factor(np.abs(d))),
-    "keeps another matrix": Wrong(GRAM, kept=lambda: KeptValues(GIVEN["definite"] + 1e-13, GRAM.diagonal, 1)),
-    "keeps another diagonal": Wrong(GRAM, kept=lambda: KeptValues(GIVEN["definite"], GRAM.diagonal + 1e-9, 1)),
+    "keeps another matrix": Wrong(
+        GRAM, float64_matrix=lambda: HostFloat64Matrix(GIVEN["definite"] + 1e-13, GRAM.diagonal, 1)
+    ),
+    "keeps another diagonal": Wrong(
+        GRAM, float64_matrix=lambda: HostFloat64Matrix(GIVEN["definite"], GRAM.diagonal + 1e-9, 1)
+    ),
 }
 
 
@@ -173,9 +177,9 @@ SYSTEMS = {
 
 def led(change):
     """The Gram with leading eigenvectors as `change` makes them of those of its own K."""
-    own = GRAM.kept()
+    own = GRAM.float64_matrix()
     leading = partial(change, own.leading)
-    return Wrong(GRAM, kept=lambda: Wrong(own, leading=leading))
+    return Wrong(GRAM, float64_matrix=lambda: Wrong(own, leading=leading))
 
 
 LEADING = {

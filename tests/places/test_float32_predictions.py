@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer.kernels.names import as_kernel
-from mercer.places.host.evaluation import BlockEvaluation, InFloat32
+from mercer.places.host.evaluation import BlockEvaluation, Float32Check
 from mercer.places.host.prepared import PreparedSamples
 
 
@@ -28,8 +28,8 @@ def test_float32_values_are_off_by_no_more_than_is_likely(name, numbers, d, offs
     kernel, c = as_kernel(name, **numbers), rng.normal(size=(150, 3))
     evaluation, prepared = BlockEvaluation(kernel, Z, c, None), PreparedSamples.of(kernel, Z, 1)
     sizes = np.asarray(prepared.lowering.prepare(X, np.float32, 1)[1], dtype=np.float64)
-    likely = prepared.rounding.likely(
-        sizes, prepared.sizes, c**2, lambda: InFloat32(evaluation._vectors, evaluation._coefficients)._aligned
+    likely = prepared.rounding.estimated_errors(
+        sizes, prepared.sizes, c**2, lambda: Float32Check(evaluation._vectors, evaluation._coefficients)._aligned
     )
     single, double = (evaluation._values(X, np.arange(300), prepared, kind, 1) for kind in (np.float32, np.float64))
     assert (np.abs(single - double).max(axis=1) <= 1.5 * likely).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercer import _core
-from mercer.places.host.tiled_field import KeptRows
+from mercer.places.host.tiled_field import RowCache
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def table(K: np.ndarray, rows: np.ndarray, sources: np.ndarray) -> np.ndarray:
 
 def test_sums_over_several_batches_and_says_what_is_missing(K: np.ndarray) -> None:
     rows = np.arange(50)
-    kept = KeptRows(50, 10**6, 2)
+    kept = RowCache(50, 10**6, 2)
     kept.put(np.arange(0, 10), table(K, rows, np.arange(0, 10)))
     kept.put(np.arange(10, 20), table(K, rows, np.arange(10, 20)))
     sources, coefficients = np.array([3, 15, 4, 30, 12]), np.array([1.0, -2.0, 0.5, 7.0, 3.0])
@@ -34,7 +34,7 @@ def test_sums_over_several_batches_and_says_what_is_missing(K: np.ndarray) -> No
 
 
 def test_a_shrink_keeps_the_rows_that_remain(K: np.ndarray) -> None:
-    kept = KeptRows(50, 10**6, 1)
+    kept = RowCache(50, 10**6, 1)
     kept.put(np.arange(10), table(K, np.arange(50), np.arange(10)))
     kept.keep(np.arange(0, 50, 3))
     kept.keep(np.arange(5, 17))
@@ -46,7 +46,7 @@ def test_a_shrink_keeps_the_rows_that_remain(K: np.ndarray) -> None:
 
 def test_the_longest_unused_batch_goes_first(K: np.ndarray) -> None:
     one = 50 * 10 * 4
-    kept, rows, total = KeptRows(50, 2 * one, 1), np.arange(50), np.zeros(50)
+    kept, rows, total = RowCache(50, 2 * one, 1), np.arange(50), np.zeros(50)
     batches = [np.arange(10 * b, 10 * b + 10) for b in range(3)]
     kept.put(batches[0], table(K, rows, batches[0]))
     kept.put(batches[1], table(K, rows, batches[1]))
@@ -62,7 +62,7 @@ def test_what_shrinks_leave_behind_counts_as_memory(share: float) -> None:
     n, one, left = 10_000, 10_000 * 10 * 4, int(share * 10_000)
     tracemalloc.start()
     try:
-        kept = KeptRows(n, 2 * one, 1)
+        kept = RowCache(n, 2 * one, 1)
         before = tracemalloc.get_traced_memory()[0]
         kept.put(np.arange(10), np.ones((n, 10), np.float32))
         kept.put(np.arange(10, 20), np.ones((n, 10), np.float32))
@@ -75,7 +75,7 @@ def test_what_shrinks_leave_behind_counts_as_memory(share: float) -> None:
 
 
 def test_a_batch_of_which_next_to_nothing_is_asked_is_not_read(K: np.ndarray) -> None:
-    kept, total = KeptRows(50, 10**6, 1), np.zeros(50)
+    kept, total = RowCache(50, 10**6, 1), np.zeros(50)
     kept.put(np.arange(40), table(K, np.arange(50), np.arange(40)))
     assert kept.add(total, np.array([7]), np.ones(1)).all()
     assert not total.any()
@@ -94,7 +94,7 @@ def test_what_is_summed_is_checked(K: np.ndarray, which: list[int]) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_copies_entries_from_several_batches(K: np.ndarray, dtype: type) -> None:
     K = K.astype(dtype)
-    kept, rows = KeptRows(50, 10**6, 2), np.arange(0, 50, 2)
+    kept, rows = RowCache(50, 10**6, 2), np.arange(0, 50, 2)
     kept.put(np.arange(0, 10), table(K, rows, np.arange(0, 10)))
     kept.put(np.arange(20, 35), table(K, rows, np.arange(20, 35)))
     assert kept.holds(np.array([3, 12, 20, 40])).tolist() == [True, False, True, False]

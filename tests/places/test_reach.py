@@ -24,7 +24,7 @@ def test_no_value_exceeds_the_product_of_its_roots(kernel):
     X[1] = 2.0 * X[0] / np.linalg.norm(X[0])
     gram = gram_for(kernel, X, 10**8, 1)
     K = np.abs(gram.full())
-    r = gram.reach
+    r = gram.entry_bounds
     assert (np.outer(r, r) * (1 + 1e-12) >= K).all()
     if gram.positive_definite == "yes":
         np.testing.assert_allclose(r, np.sqrt(np.diag(K)))

@@ -38,7 +38,7 @@ from mercer.places.host.kernel_matrix import KernelMatrix
 from mercer.places.host.pair_place import Layout
 from mercer.places.host.prepared import PreparedSamples
 from mercer.places.host.source import value_error
-from mercer.places.rounding import Rounding, SumBeside
+from mercer.places.rounding import Rounding, WeightedSumBound
 
 WIDE = np.longdouble
 pytestmark = pytest.mark.skipif(np.finfo(WIDE).eps > 1e-18, reason="needs an extended precision")
@@ -288,7 +288,7 @@ def test_a_float32_sum_of_lost_exponents_may_round_up():
     total = np.float32(0.0)
     for term in beta.astype(np.float32):
         total += term
-    beside = SumBeside(rounding, np.ones(9), beta)
+    beside = WeightedSumBound(rounding, np.ones(9), beta)
     assert beside.errors(np.array([1e30]), np.array([1e30]), 3)[0] >= total
 
 

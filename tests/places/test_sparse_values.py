@@ -11,7 +11,7 @@ from mercer import _core
 from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Tanimoto
 from mercer.places import evaluation_for, gram_for
 from mercer.places.host.prepared import Lowering, PreparedSamples
-from mercer.samples.matrices import narrowed, places_among, used_columns
+from mercer.samples.matrices import drop_shared_empty_columns, positions_among, used_columns
 from reference.child import environment, run_python
 
 KERNELS = [Gaussian(0.3), Linear(), Polynomial(3, 0.1, 1.0), Sigmoid(0.1, 0.1), Laplacian(0.2), 2 * Gaussian(0.3) + 1]
@@ -148,8 +148,8 @@ def test_columns_are_renumbered_in_order():
         known = used if d > 4 else np.array([1, 3])
         indices = Z.indices if d > 4 else np.array([0, 1, 2, 3, 3, 0])
         wanted = [list(known).index(k) if k in set(known) else len(known) for k in indices]
-        np.testing.assert_array_equal(places_among(known, indices, d), wanted)
-    x, z = narrowed(X, Z)
+        np.testing.assert_array_equal(positions_among(known, indices, d), wanted)
+    x, z = drop_shared_empty_columns(X, Z)
     assert x.shape[1] == z.shape[1] == len(np.union1d(X.indices, Z.indices))
     np.testing.assert_allclose((x @ z.T).toarray(), (X @ Z.T).toarray())
 

@@ -83,7 +83,7 @@ def wrapped():
 def values(model, rows):
     """The public answers that a file is to give: a column for each output."""
     if hasattr(model, "classes_") or is_outlier_detector(model):
-        machine = mercer.ask(model).machine
+        machine = mercer.unwrap(model).machine
         by_pair = hasattr(machine, "decision_function_shape") and getattr(machine, "multiclass", "ovo") == "ovo"
         if by_pair:
             before, machine.decision_function_shape = machine.decision_function_shape, "ovo"

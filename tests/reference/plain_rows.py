@@ -18,7 +18,7 @@ class PlainRows:
     def first(self, m):
         return PlainRows(self._X[:m], self.origin)
 
-    def some(self, which):
+    def take(self, which):
         return PlainRows(self._X[which], self.origin)
 
     def product(self, w, shift=0.0):

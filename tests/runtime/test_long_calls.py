@@ -11,19 +11,19 @@ import pytest
 from mercer.inspection.features import Nystrom, mercer_expansion
 from mercer.kernels import Gaussian
 from mercer.notes.theory import iteration_path
-from mercer.runtime.long_calls import abandonable
+from mercer.runtime.long_calls import call_interruptibly
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 
 
 def test_results_and_errors_are_those_of_the_call():
-    assert abandonable(divmod, 7, 2) == (3, 1)
+    assert call_interruptibly(divmod, 7, 2) == (3, 1)
     with pytest.raises(np.linalg.LinAlgError), np.errstate(over="ignore"):
-        abandonable(np.linalg.inv, np.zeros((2, 2)))
+        call_interruptibly(np.linalg.inv, np.zeros((2, 2)))
     with np.errstate(over="raise"):
-        assert abandonable(np.geterr)["over"] == "raise"
+        assert call_interruptibly(np.geterr)["over"] == "raise"
     with_thread: list[int] = []
-    other = threading.Thread(target=lambda: with_thread.append(abandonable(threading.get_ident)))
+    other = threading.Thread(target=lambda: with_thread.append(call_interruptibly(threading.get_ident)))
     other.start()
     other.join()
     assert with_thread == [other.ident]  # which never hears Ctrl-C

@@ -18,7 +18,7 @@ from mercer.cli.terminal import show_warning
 from mercer.files.libsvm_text import write_libsvm
 from mercer.runtime import progress
 from mercer.runtime.errors import MissingExtraError
-from mercer.runtime.progress import Reporter, Sign, waiting
+from mercer.runtime.progress import Reporter, StatusLine, waiting
 
 # Says when the first fit begins, and hides rich.
 COMMAND = """
@@ -140,8 +140,8 @@ def test_the_line_fits_the_terminal_and_no_number_is_cut(monkeypatch):
     terminal = terminal_of(monkeypatch)
     with waiting("training on 12,345 rows"):
         until(terminal, "\rtraining on 12,345 rows  0 s")
-        progress._shown.get().tell(
-            Sign("   7,214 support vectors  violation 1.234e-03  gap ~8.325e+02     12,345 steps", 10.0, 0.5)
+        progress._current_display.get().show(
+            StatusLine("   7,214 support vectors  violation 1.234e-03  gap ~8.325e+02     12,345 steps", 10.0, 0.5)
         )
         until(terminal, "support")
     last = terminal.getvalue().split("\r")[-3]

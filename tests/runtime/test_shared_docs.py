@@ -27,6 +27,6 @@ def test_paragraphs_are_indented_as_their_place_is(depth):
     lines = inspect.getdoc(shared_docs(thing)).splitlines()
     assert lines[-6:] == [
         *("x : float", "    A number."),
-        *("trace : float", "    tr K = Σ k(x_i, x_i)."),
-        *("n : int", "    The number of samples."),
+        *("trace : float", "    Trace of the kernel matrix, tr K = Σ k(x_i, x_i)."),
+        *("n : int", "    Number of samples."),
     ]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.samples.coefficient_table import Table
+from mercer.samples.coefficient_table import CoefficientTable
 
 RNG = np.random.default_rng(0)
 
@@ -14,7 +14,7 @@ def test_entries_of_columns_are_those_of_scipy(n, k, entries):
     rows, columns, values = RNG.integers(n, size=entries), RNG.integers(k, size=entries), RNG.normal(size=entries)
     values[::7] = 0.0
     columns.sort()
-    table = Table.of_columns(values, rows, np.searchsorted(columns, np.arange(k + 1)), n)
+    table = CoefficientTable.of_columns(values, rows, np.searchsorted(columns, np.arange(k + 1)), n)
     expected = sp.csr_array((values, (rows, columns)), shape=(n, k))
     expected.eliminate_zeros()
     assert table.shape == (n, k)
@@ -30,7 +30,7 @@ def test_entries_of_columns_are_those_of_scipy(n, k, entries):
 
 def test_an_array_gives_its_entries_that_are_not_zero():
     dense = RNG.normal(size=(9, 4)) * (RNG.random(size=(9, 4)) < 0.4)
-    table = Table.of_array(dense)
+    table = CoefficientTable.of_array(dense)
     np.testing.assert_array_equal(table.toarray(), dense)
     assert len(table.data) == np.count_nonzero(dense)
     np.testing.assert_array_equal(table.rows, np.nonzero(dense)[0])
@@ -39,7 +39,7 @@ def test_an_array_gives_its_entries_that_are_not_zero():
 @pytest.mark.parametrize(("rows", "ends", "named"), [([0, 3], [0, 2], "rows"), ([0, 1], [0, 1], "ends")])
 def test_what_lies_outside_is_refused(rows, ends, named):
     with pytest.raises(ValueError, match=named):
-        Table.of_columns(np.ones(2), np.array(rows), np.array(ends), 3)
-    table = Table.of_array(np.eye(3))
+        CoefficientTable.of_columns(np.ones(2), np.array(rows), np.array(ends), 3)
+    table = CoefficientTable.of_array(np.eye(3))
     with pytest.raises(ValueError, match="rows"):
         table.take(np.array([3]))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercer import SVC, KernelMachineRegressor, RLSRegressor
-from mercer.samples.exact_parts import exact_parts, lacking
+from mercer.samples.exact_parts import exact_parts, sum_error_bounds
 
 EPS = float(np.finfo(float).eps)
 
@@ -75,7 +75,7 @@ def test_what_is_lacking_is_bounded_and_zero_where_nothing_lacks(seed):
     parts = totals[group] * weight / np.bincount(group, weight, 40)[group]
     parts[group % 2 == 0] = np.round(parts[group % 2 == 0], 3) // 2.0**-10 * 2.0**-10
     totals[::2] = np.bincount(group, parts, 40)[::2]
-    found = lacking(totals, parts, group)
+    found = sum_error_bounds(totals, parts, group)
     true = [abs(sum(map(Fraction, parts[group == g].tolist()), -Fraction(totals[g]))) for g in range(40)]
     assert all(Fraction(bound) >= apart for bound, apart in zip(found.tolist(), true, strict=True))
     assert (found[::2] == 0).all()

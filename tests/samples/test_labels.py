@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from mercer.samples.coefficient_table import Table
+from mercer.samples.coefficient_table import CoefficientTable
 from mercer.samples.labels import (
     REST,
+    class_pairs,
     class_weights,
     codes_among,
-    every_pair,
     known_classes,
     plane_coefficients,
     planes,
@@ -50,7 +50,7 @@ def test_votes_are_libsvms():
     won, confidence = votes(values, 4)
     for row, value in enumerate(values):
         expected, sure = np.zeros(4), np.zeros(4)
-        for v, (i, j) in zip(value, every_pair(4), strict=True):
+        for v, (i, j) in zip(value, class_pairs(4), strict=True):
             expected[i if v > 0 else j] += 1
             sure[i] += v
             sure[j] -= v
@@ -73,7 +73,7 @@ def test_balanced_classes_have_the_same_weight():
 def test_planes():
     assert planes(2, against_rest=True) == planes(2, against_rest=False) == [(1, 0)]
     assert planes(3, against_rest=True) == [(0, REST), (1, REST), (2, REST)]
-    assert planes(3, against_rest=False) == every_pair(3) == [(0, 1), (0, 2), (1, 2)]
+    assert planes(3, against_rest=False) == class_pairs(3) == [(0, 1), (0, 2), (1, 2)]
 
 
 @pytest.mark.parametrize("counts", [(2, 3), (1, 0, 2), (2, 1, 3, 2)])
@@ -85,6 +85,6 @@ def test_the_layout_is_read_as_it_is_written(counts, against_rest):
     for k, (first, second) in enumerate(pairs):
         inside = (codes == first) | (codes == second) | (second == REST)
         table[inside, k] = rng.normal(size=inside.sum())
-    found = to_dual_coef(Table.of_array(table), codes, pairs, len(counts))
+    found = to_dual_coef(CoefficientTable.of_array(table), codes, pairs, len(counts))
     for k in range(len(pairs)):
         np.testing.assert_array_equal(plane_coefficients(found, counts, pairs, k), table[:, k])

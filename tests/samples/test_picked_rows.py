@@ -7,7 +7,7 @@ import mercer.samples.arrays
 from contracts.same_fit import assert_identical
 from mercer import SVC, SVR, KernelPCA, LinearSVC, LinearSVR, NuSVC, OneClassSVM, RLSClassifier, RLSRegressor
 from mercer.kernels import Gaussian, Laplacian
-from mercer.samples.arrays import PickedRows, in_order, moments, pick, take
+from mercer.samples.arrays import PickedRows, copy_short_rows, moments, pick, take
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_they_read_like_a_copy(data):
         np.testing.assert_array_equal(np.asarray(picked), copied)
         for found, truth in zip(moments(picked), moments(copied), strict=True):
             np.testing.assert_allclose(found, truth, rtol=1e-12, atol=1e-15)
-        with pytest.raises(TypeError, match="take blocks"):
+        with pytest.raises(TypeError, match="index blocks"):
             list(picked)
 
 
@@ -51,10 +51,10 @@ def test_small_arrays_and_what_is_none_are_copied(data):
 def test_short_rows_are_copied_for_many_passes(data):
     X, _ = data
     picked = PickedRows(X, np.arange(len(X))[::-1], 1)
-    np.testing.assert_array_equal(in_order(picked), X[::-1])
-    assert isinstance(in_order(picked), np.ndarray)
+    np.testing.assert_array_equal(copy_short_rows(picked), X[::-1])
+    assert isinstance(copy_short_rows(picked), np.ndarray)
     wide = PickedRows(np.zeros((3, 1000)), np.array([2, 0]), 1)
-    assert in_order(wide) is wide
+    assert copy_short_rows(wide) is wide
 
 
 MACHINES = {

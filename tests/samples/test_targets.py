@@ -3,12 +3,12 @@
 import numpy as np
 
 from mercer import SVR
-from mercer.samples.checks import codes_of, numbers
+from mercer.samples.checks import numbers, target_codes
 
 
 def test_codes_are_equal_exactly_where_targets_are():
     y = numbers([0.0, -0.0, 1.0, -1.0, 1.0, np.nextafter(1.0, 2.0), 5e-324, -1e308])
-    codes = codes_of(y)
+    codes = target_codes(y)
     assert ((codes[:, None] == codes) == (y[:, None] == y)).all()
 
 

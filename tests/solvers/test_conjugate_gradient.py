@@ -7,7 +7,7 @@ from mercer.certificates.dual import certify_dual
 from mercer.kernels import Gaussian, Laplacian
 from mercer.places import gram_for
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient
+from mercer.solvers.conjugate_gradient import NystromPreconditioner, conjugate_gradient
 from mercer.solvers.least_squares.cg import solve_ridge
 from mercer.solvers.solution import Stop
 
@@ -37,7 +37,7 @@ def test_the_preconditioner_is_an_inverse():
     F, s = rng.normal(size=(50, 7)), rng.random(50)
     R = rng.normal(size=(50, 2))
     A = np.eye(50) + (s[:, None] * F) @ (s[:, None] * F).T
-    np.testing.assert_allclose(LowRank(F, s)(R), np.linalg.solve(A, R), atol=1e-10)
+    np.testing.assert_allclose(NystromPreconditioner(F, s)(R), np.linalg.solve(A, R), atol=1e-10)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(gamma=0.2), 0.5 * Gaussian(gamma=0.2) + Laplacian(gamma=0.1)])

@@ -13,8 +13,8 @@ from mercer.kernels import Gaussian, Linear
 from mercer.places import gram_for
 from mercer.places.ball import Ball
 from mercer.problems.pegasos import PegasosProblem
-from mercer.solvers.pegasos.descent import Call, KernelSpace, LinearSpace, advance, solve_pegasos
-from mercer.solvers.pegasos.iterates import Iterates, draw, one_pass
+from mercer.solvers.pegasos.descent import KernelSpace, LinearSpace, StepOptions, run_steps, solve_pegasos
+from mercer.solvers.pegasos.iterates import Iterates, draw_pass, draw_with_replacement
 from mercer.solvers.solution import Stop
 from reference import pegasos as printed
 from reference.pegasos import noisy
@@ -26,7 +26,7 @@ def steps(space, y, draws, lam=LAM, project=False, cuts=()):
     iterates = Iterates.zero(1, space.size)
     counts = np.zeros((1, space.n), dtype=np.int64)
     for part in np.split(np.asarray(draws), cuts):
-        advance(space, y[None, :], part, Call(iterates, lam, project, counts), np.inf)
+        run_steps(space, y[None, :], part, StepOptions(iterates, lam, project, counts), np.inf)
     return iterates, counts[0]
 
 
@@ -93,7 +93,7 @@ def test_lazy_sums_do_not_drift_over_many_steps():
     """Ten million steps in one piece and in many: the same machine, and the same as plain sums say."""
     X, y = noisy(20, 3)
     T = 10_000_000
-    draws = draw(5, np.arange(1.0, 21.0), 0, T)
+    draws = draw_with_replacement(5, np.arange(1.0, 21.0), 0, T)
     for project in (False, True):
         one, counts = steps(LinearSpace(X, bias=True), y, draws, lam=1e-3, project=project)
         many, _ = steps(LinearSpace(X, bias=True), y, draws, lam=1e-3, project=project, cuts=range(0, T, 300_007))
@@ -126,12 +126,12 @@ def test_the_generator_is_the_same_everywhere_and_looks_uniform():
 
 def test_a_pass_visits_every_row_as_often_as_its_weight():
     weight = np.array([1.0, 3.0, 0.5, 2.0, 0.25])
-    visits = np.array([np.bincount(one_pass(3, k, weight), minlength=5) for k in range(400)])
+    visits = np.array([np.bincount(draw_pass(3, k, weight), minlength=5) for k in range(400)])
     assert (visits[:, [0, 1, 3]].max(axis=0) <= [2, 4, 3]).all()
     np.testing.assert_allclose(visits.mean(axis=0), weight, atol=0.1)
-    whole = np.bincount(one_pass(3, 0, np.array([2.0, 1.0, 5.0])), minlength=3)
+    whole = np.bincount(draw_pass(3, 0, np.array([2.0, 1.0, 5.0])), minlength=3)
     assert whole.tolist() == [2, 1, 5]
-    assert one_pass(3, 0, np.ones(50)).tolist() != one_pass(3, 1, np.ones(50)).tolist()
+    assert draw_pass(3, 0, np.ones(50)).tolist() != draw_pass(3, 1, np.ones(50)).tolist()
 
 
 # --- the contract of solvers: limits, starts, reports ----------------------------------------------------------------
@@ -176,14 +176,14 @@ def test_descent_goes_on_from_earlier_iterates(form):
     np.testing.assert_allclose(whole.w, at_once.w, rtol=1e-9, atol=1e-12)
 
 
-def test_who_is_told_can_abandon_the_descent_and_changes_nothing():
+def test_a_progress_callback_can_abandon_the_descent_and_changes_nothing():
     X, y = noisy(200)
     problem, stop = PegasosProblem(y[None, :], np.ones(len(y)), LAM), Stop(1e-3, 100)
     silent, _ = solve_pegasos(problem, LinearSpace(X, bias=True), stop, seed=0, epochs=100)
     lines = []
     listened = replace(stop, report=lambda words, _: lines.append(words()))
-    told, _ = solve_pegasos(problem, LinearSpace(X, bias=True), listened, seed=0)
-    np.testing.assert_array_equal(told.w, silent.w)
+    reported, _ = solve_pegasos(problem, LinearSpace(X, bias=True), listened, seed=0)
+    np.testing.assert_array_equal(reported.w, silent.w)
     assert lines == ["epoch     50        10,000 steps", "epoch    100        20,000 steps"]
 
     def abandon(words, _):

@@ -1,4 +1,4 @@
-"""A Gram without bounds of its own leaves every certificate to its `proof`, whichever solver asks."""
+"""Every solver certifies with the `proof` of a Gram matrix that has no error bounds itself."""
 
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ Y = np.where(X[:, 0] + X[:, 1] ** 2 > 1, 1.0, -1.0)
 
 
 class Coarse:
-    """K with errors of 1e-7 in its values, of which it knows no bound; views and copies are no better."""
+    """Gram matrix with unknown errors of 1e-7 in its values, also in views and copies."""
 
     def __init__(self, true):
         K = true.full()
@@ -43,7 +43,7 @@ class Coarse:
     errors = product_bound
 
     @property
-    def reach(self):
+    def entry_bounds(self):
         raise AssertionError("nor does it know how large values can be")
 
     def streamed(self):

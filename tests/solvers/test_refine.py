@@ -1,4 +1,4 @@
-"""When a certificate sends a solve back, and what the solver is asked for then."""
+"""Iterative refinement: when a certificate returns to the solver, and with which settings."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_progress_is_worth_another_return_with_what_is_left_of_the_steps():
     ask = refinement()
     assert ask.judge(found(), proof(0.5)) is None
     assert ask.judge(found(), proof(0.1)) is None
-    assert (ask.precision, ask.shrinking, ask.asked.max_iter, ask.asked.tol) == ("float32", True, 80, 1e-3)
+    assert (ask.precision, ask.shrinking, ask.next_stop.max_iter, ask.next_stop.tol) == ("float32", True, 80, 1e-3)
 
 
 def test_without_progress_dropped_variables_stay_then_values_become_finer_then_it_ends():
@@ -65,15 +65,15 @@ def test_what_rounding_can_feign_is_its_floor():
 def test_a_gap_too_large_asks_for_a_smaller_violation():
     ask = refinement(Stop(tol=1e-3, max_iter=100, gap_tol=1e-2))
     assert ask.judge(found(), proof(1e-4, gap=0.1)) is None
-    assert ask.asked.tol == pytest.approx(1e-3 * 0.5 / 10)
-    assert ask.asked.gap_tol == 1e-2
+    assert ask.next_stop.tol == pytest.approx(1e-3 * 0.5 / 10)
+    assert ask.next_stop.gap_tol == 1e-2
     assert ask.judge(found(), proof(1e-5, gap=0.005)) == "converged"
 
 
 def test_a_gap_alone_can_be_asked_for():
     ask = refinement(Stop(tol=np.inf, max_iter=100, gap_tol=1e-2))
     assert ask.judge(found(steps=0), proof(0.8, gap=0.1)) is None
-    assert ask.asked.tol == pytest.approx(0.8 * 0.5 / 10)
+    assert ask.next_stop.tol == pytest.approx(0.8 * 0.5 / 10)
 
 
 def test_a_gap_that_no_precision_reaches_ends_it():

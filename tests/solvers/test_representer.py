@@ -1,4 +1,4 @@
-"""The solver of any convex loss keeps the contract of solvers; its `tol` is a relative gap."""
+"""The solver for any convex loss meets the interface of solvers; its `tol` is a relative gap."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def optimum(problem):
 
 
 def by_gap(problem, place, stop, start=None):
-    """The gap is quadratic in the violation, which the contract asks for."""
+    """The gap is quadratic in the violation, which the interface bounds."""
     return solve_representer(problem, place, replace(stop, tol=min(stop.tol, stop.gap_tol) ** 2), start)
 
 

@@ -1,4 +1,4 @@
-"""A factor with as much ridge as it takes, and no more."""
+"""Cholesky factors with the smallest ridge that is enough."""
 
 import math
 
@@ -8,7 +8,7 @@ from mercer.solvers.ridge_factor import growing, ridge_factor
 
 
 def matrix(eigenvalues):
-    """A symmetric matrix with these eigenvalues."""
+    """Return a symmetric matrix with these eigenvalues."""
     n = len(eigenvalues)
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(n, n)))[0]
     return (Q * np.asarray(eigenvalues)) @ Q.T

@@ -1,4 +1,4 @@
-"""When a solve may stop: what a certificate must say, and the limits that always hold."""
+"""Stopping rules: the violation and gap of a certificate, and the limits of steps and time."""
 
 import math
 import time
@@ -14,23 +14,23 @@ def found(violation, gap, dual=-2.0):
 
 
 @pytest.mark.parametrize(
-    ("violation", "gap", "missed"),
+    ("violation", "gap", "goal_ratio"),
     [(5e-4, 1.0, 0.5), (2e-3, 0.0, 2.0), (math.nan, 0.0, math.inf), (0.0, math.inf, 0.0)],
 )
-def test_a_violation_is_enough_where_no_gap_is_asked_for(violation, gap, missed):
+def test_a_violation_is_enough_where_no_gap_is_asked_for(violation, gap, goal_ratio):
     stop = Stop(tol=1e-3, max_iter=10)
-    assert stop.missed(found(violation, gap)) == pytest.approx(missed, nan_ok=True)
-    assert stop.met(found(violation, gap)) == (missed <= 1)
+    assert stop.goal_ratio(found(violation, gap)) == pytest.approx(goal_ratio, nan_ok=True)
+    assert stop.met(found(violation, gap)) == (goal_ratio <= 1)
 
 
 @pytest.mark.parametrize(
-    ("violation", "gap", "missed"),
+    ("violation", "gap", "goal_ratio"),
     [(5e-4, 0.02, 0.5), (5e-4, 0.06, 3.0), (4e-3, 0.06, 4.0), (0.0, math.nan, math.inf), (0.0, math.inf, math.inf)],
 )
-def test_a_gap_that_is_asked_for_must_be_a_number_and_small(violation, gap, missed):
+def test_a_gap_that_is_asked_for_must_be_a_number_and_small(violation, gap, goal_ratio):
     stop = Stop(tol=1e-3, max_iter=10, gap_tol=1e-2)
-    assert stop.missed(found(violation, gap)) == pytest.approx(missed)
-    assert stop.met(found(violation, gap)) == (missed <= 1)
+    assert stop.goal_ratio(found(violation, gap)) == pytest.approx(goal_ratio)
+    assert stop.met(found(violation, gap)) == (goal_ratio <= 1)
 
 
 def test_limits():

@@ -1,4 +1,4 @@
-"""A user's word for a solver is answered by a solver, or in words."""
+"""The name of a solver gives the solver, or an error message."""
 
 import numpy as np
 import pytest

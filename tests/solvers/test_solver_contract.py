@@ -1,4 +1,4 @@
-"""The solvers of dual problems and of the joint machines keep the contract of solvers."""
+"""The solvers for dual problems and joint machines meet the interface of solvers."""
 
 from functools import partial
 from unittest import mock

@@ -1,4 +1,4 @@
-"""What a fit costs, counted instead of timed: kernel values, passes over rows, certificates.
+"""Work of a fit, counted instead of timed: kernel values, passes over rows, certificates.
 
 A budget is the count at the time of writing and a tenth more: instruction sets round sums differently, which may move a
 working set. One that shrinks for good should be lowered; one that is exceeded is a loss of speed on every machine.
@@ -26,7 +26,7 @@ class Work:
 
 @pytest.fixture
 def work(monkeypatch):
-    """Counts of every Gram there is, whoever made it."""
+    """Return the counts over all Gram matrices."""
     spent = Work()
 
     def count(self, new):
@@ -67,7 +67,7 @@ def uneven(n):
 
 
 def texts(n, words=3000, classes=2):
-    """Rows of some thirty words, weighted and of length 1; each class prefers words of its own."""
+    """Rows of about thirty words, weighted and of length 1; each class prefers different words."""
     rng = np.random.default_rng(2)
     y = rng.integers(classes, size=n)
     common = 1.0 / np.arange(1, words + 1)

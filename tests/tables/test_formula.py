@@ -82,11 +82,11 @@ def test_states_of_transformations_are_those_of_training():
     np.testing.assert_allclose(found.predict(TABLE.tail(3)), found.predict(TABLE)[-3:], rtol=1e-12)
 
 
-@pytest.mark.parametrize("hole", [np.nan, None])
-def test_no_row_is_lost_where_a_cell_is_missing(hole):
+@pytest.mark.parametrize("missing", [np.nan, None])
+def test_no_row_is_lost_where_a_cell_is_missing(missing):
     data = TABLE.assign(kind=LABELS["text"])
     model = fit_formula(SVR(), "y ~ a + C(kind)", data)
-    for column, value in [("a", np.nan), ("kind", hole)]:
+    for column, value in [("a", np.nan), ("kind", missing)]:
         new = data.head(5).copy()
         new[column] = new[column].astype(object if column == "kind" else float)
         new.loc[[1, 3], column] = value

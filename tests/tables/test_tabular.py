@@ -24,7 +24,7 @@ from mercer.runtime.errors import GuessWarning, ModelFormatError
 
 
 def customers(n=120, seed=0):
-    """A table with a column of each kind, as lists with None for a hole; and a label that depends on some of them."""
+    """A table with a column of each kind, as lists with None for a missing value; and a label that depends on some of them."""
     rng = np.random.default_rng(seed)
     age = rng.normal(45, 12, n).round(1)
     plan = rng.choice(["basic", "plus", "pro"], n)
@@ -51,7 +51,7 @@ MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_table_as_it_comes(make):
     table, label = customers()
-    with pytest.warns(UserWarning, match="'customer_id' is left out: an identifier") as seen:
+    with pytest.warns(UserWarning, match="'customer_id' is dropped: an identifier") as seen:
         model = mercer.tabular(mercer.SVC()).fit(make(table), label)
     assert seen[0].filename == __file__
     assert [type(one).__name__ for one in model.columns_] == [
@@ -198,7 +198,7 @@ CODES = ["zip", "ZIP code", "plz", "PLZ", "postcode", "postal_code", "country co
 @pytest.mark.parametrize("name", CODES)
 def test_codes_by_name(name):
     frame = pd.DataFrame({name: [10115, 20095, 80331] * 10, "x": np.linspace(0, 1, 30) ** 2})
-    with pytest.warns(GuessWarning, match="holds numbers, and is read as a category; .* else in numeric"):
+    with pytest.warns(GuessWarning, match="holds numbers and is read as a category; .* else in numeric"):
         model = mercer.tabular(mercer.SVC()).fit(frame, [0, 1] * 15)
     assert model.columns_[0].levels == ("10115", "20095", "80331")
     assert type(mercer.tabular(mercer.SVC(), numeric=[name]).fit(frame, [0, 1] * 15).columns_[0]).__name__ == "Numbers"
@@ -217,12 +217,12 @@ def test_words_among_numbers_are_asked_about_once():
     ) as w:
         model.fit(frame, y)
     assert len(w) == 1
-    holes = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"x": [*range(38), None, None]}), y)
-    assert model.columns_ == holes.columns_
+    missing = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"x": [*range(38), None, None]}), y)
+    assert model.columns_ == missing.columns_
     with pytest.warns(GuessWarning, match="'k.A.', '-' beside numbers") as w:
         mercer.tune(model, frame, y, grid={"C": [1, 10]})
     assert len(w) == 1  # not for every fold
-    assert mercer.tabular(mercer.SVC(), numeric=["x"]).fit(frame, y).columns_ == holes.columns_
+    assert mercer.tabular(mercer.SVC(), numeric=["x"]).fit(frame, y).columns_ == missing.columns_
 
 
 @pytest.mark.parametrize(
@@ -247,14 +247,14 @@ def test_no_identifiers_by_name(name):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"drop": ["plam"]}, "drop names the column 'plam', which the table has not; it has 'customer_id'"),
-        ({"drop": ["plan"], "categorical": ["plan"]}, "'plan' is asked for in two ways"),
+        ({"drop": ["plam"]}, "drop names the column 'plam', which the table lacks; it has 'customer_id'"),
+        ({"drop": ["plan"], "categorical": ["plan"]}, "'plan' is named in two options"),
         ({"missing": "fill"}, "missing='fill' must be 'impute' or 'drop'"),
         ({"only": ["customer_id"], "drop": ["age"]}, None),
         ({"drop": list(customers()[0])}, "no column is left to learn from"),
     ],
 )
-def test_wishes(options, message):
+def test_column_options(options, message):
     table, label = customers()
     model = mercer.tabular(mercer.SVC(), **options)
     if message is None:
@@ -276,7 +276,7 @@ def test_mistakes_in_a_column_are_named():
         mercer.tabular(mercer.SVC(), drop="x").fit(frame, [0, 1, 0])
 
 
-def test_rows_with_holes_are_dropped_on_request():
+def test_rows_with_missing_values_are_dropped_on_request():
     table, label = customers()
     frame = pd.DataFrame(table).drop(columns="customer_id")
     whole = frame.notna().all(axis=1).to_numpy()
@@ -330,13 +330,13 @@ def test_it_is_an_estimator():
 
 
 @pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
-@pytest.mark.filterwarnings("ignore:the column .* is left out")
+@pytest.mark.filterwarnings("ignore:the column .* is dropped")
 def test_scikit_learns_checks():
     scikit_learn_checks.hold(mercer.Tabular(mercer.SVC()))
 
 
 @pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
-@pytest.mark.filterwarnings("ignore:the column .* is left out")
+@pytest.mark.filterwarnings("ignore:the column .* is dropped")
 @scikit_learn_checks.of_each_in_turns(
     [
         mercer.Tabular(estimator)
@@ -466,7 +466,7 @@ def test_numbers_that_a_person_reads_are_not_left_out(cells):
     """A frame holds them as texts: different in every row, they would pass for an identifier."""
     table = pd.DataFrame({"area": cells * 10, "rooms": np.arange(30) % 4})
     model = mercer.tabular(mercer.SVC())
-    with pytest.raises(ValueError, match=r"row 1 of the column 'area' holds .* (in spellings|with a comma)"):
+    with pytest.raises(ValueError, match=r"row 1 of the column 'area' holds .* (spellings differ|with a comma)"):
         model.fit(table, np.arange(30) % 2)
     model.set_params(drop=["area"]).fit(table, np.arange(30) % 2)
 
@@ -495,7 +495,7 @@ def test_a_dask_frame_is_refused_and_its_table_is_not():
     dd = pytest.importorskip("dask.dataframe")
     table = pd.DataFrame({"npartitions": np.arange(20.0), "plan": ["basic", "pro"] * 10})
     y, frame = np.arange(20) % 3, dd.from_pandas(table, npartitions=2)
-    with pytest.raises(TypeError, match=r"Dask frame has its partitions elsewhere: call its compute\(\) first"):
+    with pytest.raises(TypeError, match=r"table in memory, not a Dask frame: call its compute\(\) first"):
         mercer.tabular(mercer.SVC()).fit(frame, y)
     model = mercer.tabular(mercer.SVC()).fit(table, y)
     with pytest.raises(TypeError, match="Dask frame"):

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mercer
-from mercer import SVC, SVR, LinearSVR, OneClassSVM, RLSRegressor, TunedSVC, TunedSVR, ask, tabular
+from mercer import SVC, SVR, LinearSVR, OneClassSVM, RLSRegressor, TunedSVC, TunedSVR, tabular, unwrap
 from mercer.files.export.c.export import export_c
 from mercer.inspection.explain import partial_dependence, reasons
 from mercer.notes.theory import insight
@@ -52,7 +52,7 @@ AROUND = {
 
 
 def f(model, table):
-    asked = ask(model)
+    asked = unwrap(model)
     if hasattr(asked.machine, "decision_function"):
         return asked.machine.decision_function(asked.rows(table))
     return model.predict(table)
@@ -85,15 +85,15 @@ def test_the_grid_of_a_category_has_its_levels_and_the_hole():
     two = model.partial_dependence(TABLE, ("plan", "visits"), grid_resolution=3)
     assert two.average.shape == (4, 3)
     assert list(two.to_frame()) == ["plan", "visits", "much"]
-    with pytest.raises(ValueError, match="'note' has no grid of its own, being text; give one in grid"):
+    with pytest.raises(ValueError, match="'note' is text and has no grid by itself; pass one as grid"):
         model.partial_dependence(TABLE, "note")
-    with pytest.raises(ValueError, match="there is no feature 'size'; there are plan, since"):
+    with pytest.raises(ValueError, match="there is no feature 'size'; the features are plan, since"):
         model.partial_dependence(TABLE, "size")
 
 
 def test_numbers_are_in_their_own_unit():
     model = make_pipeline(StandardScaler(), SVR(C=100.0)).fit(NUMBERS, Y)
-    found = ask(model).partial_dependence(NUMBERS, "c", grid_resolution=5)
+    found = unwrap(model).partial_dependence(NUMBERS, "c", grid_resolution=5)
     assert found.grid[0].min() < -10
     plain = model[-1].partial_dependence(
         model[0].transform(NUMBERS), 2, grid=(found.grid[0] - model[0].mean_[2]) / model[0].scale_[2]
@@ -107,11 +107,11 @@ def test_numbers_are_in_their_own_unit():
 @pytest.mark.parametrize("name", AROUND)
 def test_reasons_add_up_and_name_training_rows(name):
     model = AROUND[name]()
-    machine, rows = ask(model).machine, ask(model).rows(TABLE)
+    machine, rows = unwrap(model).machine, unwrap(model).rows(TABLE)
     for found, row in zip(reasons(model, TABLE.iloc[[4, 9]], n=N), (4, 9), strict=True):
         k = machine.kernel_(rows[[row]], rows[found.indices]).ravel()
         np.testing.assert_allclose(found.similarities, k, atol=1e-12)
-        b = machine.intercept_[0] * ask(model).unit[1] + ask(model).unit[0]
+        b = machine.intercept_[0] * unwrap(model).unit[1] + unwrap(model).unit[0]
         value = f(model, TABLE)[row] - b
         sign = -1 if found.prediction == "little" else 1
         np.testing.assert_allclose(found.contributions.sum() * sign, value, atol=1e-6 * max(1, abs(value)))
@@ -165,7 +165,7 @@ def test_contributions_of_a_regression_are_in_the_unit_of_y():
     "name", ["table", "search in a table", "search of tables", "calibrated", "Pipeline", "Pipeline that mixes"]
 )
 def test_margins_distances_and_insight_are_the_machines(name):
-    asked = ask(AROUND[name]())
+    asked = unwrap(AROUND[name]())
     rows = asked.rows(TABLE)
     model = asked.model if hasattr(asked.model, "margins") else asked
     np.testing.assert_array_equal(model.margins(TABLE, y=LABELS).slacks, asked.machine.margins(rows, LABELS).slacks)
@@ -187,7 +187,7 @@ def test_calibrate_answers_for_every_kind():
     calibrated = table.calibrate(TABLE, LABELS, cv=3)
     again = mercer.CalibratedClassifier(clone(table), cv=3).fit(TABLE, LABELS)  # which searches in every fold
     np.testing.assert_array_equal(calibrated.predict_proba(TABLE), again.predict_proba(TABLE))
-    piped = ask(AROUND["Pipeline"]()).calibrate(TABLE, LABELS, cv=3, method="isotonic")
+    piped = unwrap(AROUND["Pipeline"]()).calibrate(TABLE, LABELS, cv=3, method="isotonic")
     again = mercer.CalibratedClassifier(make_pipeline(ENCODER, SVC(C=5.0)), "isotonic", cv=3).fit(TABLE, LABELS)
     np.testing.assert_array_equal(piped.predict_proba(TABLE), again.predict_proba(TABLE))
     low, high = AROUND["regression"]().calibrate(TABLE, Y, cv=3).predict_interval(TABLE)
@@ -199,7 +199,7 @@ def test_calibrate_answers_for_every_kind():
     assert np.isfinite(tuned.predict_interval(NUMBERS)).all()
     frozen = mercer.CalibratedClassifier(FrozenEstimator(table)).fit(TABLE, LABELS)
     assert frozen.predict_proba(TABLE).shape == (N, 2)
-    with pytest.raises(TypeError, match="there is a CalibratedClassifier already"):
+    with pytest.raises(TypeError, match="the model already is a CalibratedClassifier"):
         calibrated.calibrate(TABLE, LABELS)
 
 
@@ -207,9 +207,9 @@ def test_what_is_not_fitted_says_so():
     for asking in (lambda m: m.explain(TABLE, TABLE), lambda m: m.margins(TABLE, LABELS), lambda m: m.reasons(TABLE)):
         with pytest.raises(NotFittedError):
             asking(tabular(SVC()))
-    with pytest.raises(AttributeError, match="'Asked' has no attribute 'margins'") as found:
-        ask(AROUND["regression"]()).margins(TABLE, LABELS)
-    assert "SVR, which answers here, has no margins" in str(found.value.__cause__)
+    with pytest.raises(AttributeError, match="'Unwrapped' has no attribute 'margins'") as found:
+        unwrap(AROUND["regression"]()).margins(TABLE, LABELS)
+    assert "SVR, the machine inside, has no margins" in str(found.value.__cause__)
     assert "margins" not in dir(tabular(SVR()))
     assert "margins" in dir(tabular(SVC()))
     with pytest.raises(ValueError, match="categories have none; use explain"):
@@ -232,11 +232,11 @@ COMPRESSED = {  # a Laplacian, since its vectors stay where they are, which is d
 def test_compress_keeps_what_is_around(name, tmp_path):
     model = COMPRESSED[name]()
     small = mercer.compress(model, 5, X=TABLE)
-    machine = ask(small).machine
+    machine = unwrap(small).machine
     assert machine.compression_.n_vectors < machine.compression_.n_vectors_before
-    assert [type(step) for step in ask(small).steps] == [type(step) for step in ask(model).steps]
-    distance = np.abs(f(small, TABLE) - f(model, TABLE)) / ask(model).unit[1]
-    assert (distance <= machine.compression_.bound(ask(model).rows(TABLE)).ravel() + 1e-9).all()
+    assert [type(step) for step in unwrap(small).steps] == [type(step) for step in unwrap(model).steps]
+    distance = np.abs(f(small, TABLE) - f(model, TABLE)) / unwrap(model).unit[1]
+    assert (distance <= machine.compression_.bound(unwrap(model).rows(TABLE)).ravel() + 1e-9).all()
     assert len(small.predict(TABLE)) == N
     assert reasons(small, TABLE[:1])[0].vectors is None
     if "Pipe" not in name:
@@ -249,7 +249,7 @@ def test_compress_fits_to_targets_in_the_machines_unit():
     model = COMPRESSED["table"]()
     small = mercer.compress(model, 0.5, X=TABLE, y=Y, retrain="loss")
     assert small.score(TABLE, Y) > 0.5
-    with pytest.raises(TypeError, match="CalibratedRegressor learnt is about the machine that it holds"):
+    with pytest.raises(TypeError, match="CalibratedRegressor is calibrated for the model that it holds"):
         mercer.compress(model.calibrate(TABLE, Y, cv=2), 0.5)
 
 
@@ -263,11 +263,11 @@ def test_c_files_of_tables_of_numbers():
         kernel = (
             rows @ parts.vectors.T
             if parts.recipe.ending == "identity"
-            else ask(model).machine.kernel_(rows, parts.vectors)
+            else unwrap(model).machine.kernel_(rows, parts.vectors)
         )
         np.testing.assert_allclose((kernel @ parts.coefficients + parts.b).ravel(), model.predict(NUMBERS), rtol=1e-9)
     with pytest.raises(
-        TypeError, match=r"rows of numbers, but the column 'plan' is this: category.*ask\(model\).machine"
+        TypeError, match=r"rows of numbers, but the column 'plan' is this: category.*unwrap\(model\).machine"
     ):
         export_c(AROUND["table"]())
     with pytest.raises(TypeError, match="no probabilities or intervals of CalibratedClassifier; export the model"):

@@ -20,7 +20,7 @@ class NoSuchTool(AttributeError):
 def asked(row):
     """The fitted model, with the methods of the machine inside also where scikit-learn's class has none."""
     model = fitted(row)
-    return mercer.ask(model) if row.has("pipeline") or row.has("foreign search") else model
+    return mercer.unwrap(model) if row.has("pipeline") or row.has("foreign search") else model
 
 
 def answers(model, row, points=ROWS, among=None):

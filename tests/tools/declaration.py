@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import mercer
 import mercer.estimators
 from mercer.estimators.fitting.families.dual_machine import DualMachine
-from mercer.estimators.fitting.families.kernel_weights import KernelWeights
+from mercer.estimators.fitting.families.kernel_weights import MultipleKernelMachine
 from mercer.estimators.novelty import NoveltyDetector
 from tools import engine_tools, explain_tools, file_tools, fit_tools, model_tools
 from tools.rows import Row
@@ -79,7 +79,7 @@ def either(*tests, words=""):
 
 
 WITH_VECTORS = tuple(name for name in mercer.estimators.__all__ if issubclass(getattr(mercer, name), DualMachine))
-DUAL = tuple(name for name in WITH_VECTORS if not issubclass(getattr(mercer, name), KernelWeights))
+DUAL = tuple(name for name in WITH_VECTORS if not issubclass(getattr(mercer, name), MultipleKernelMachine))
 NOVELTY = tuple(name for name in WITH_VECTORS if issubclass(getattr(mercer, name), NoveltyDetector))
 IN_LIBSVM = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 
@@ -325,7 +325,7 @@ JUDGING = [
                 "α does not tell the weights of the kernels",
                 "weights of several kernels",
             ),
-            Refusal(but(*DUAL), "it is not found through α", "found through α|best_estimator_"),
+            Refusal(but(*DUAL), "it is not trained through α", "dual variables α|best_estimator_"),
             Refusal(joint, "there is no α for each sample", "joint"),
         ),
     ),

@@ -25,8 +25,8 @@ def compress(row):
     report = machine_in(small).compression_
     assert report.n_vectors <= 6
     points = np.concatenate([ROWS, 3 * ROWS])
-    given = mercer.ask(model).rows(row.given(points))
-    off = np.abs(values(model, row, points) - values(small, row, points)) / mercer.ask(model).unit[1]
+    given = mercer.unwrap(model).rows(row.given(points))
+    off = np.abs(values(model, row, points) - values(small, row, points)) / mercer.unwrap(model).unit[1]
     bound = np.reshape(report.bound(given), off.shape)
     assert (off <= bound * (1 + 1e-9) + 1e-12).all(), (off.max(), bound.max())
     if row.classifies or row.target == "none":
@@ -252,7 +252,7 @@ def certify(row):
     """The certificate of the machine's own α is that of the machine."""
     model = fitted(row)
     machine = machine_in(model)
-    alpha = own_alpha(row, machine) if hasattr(machine, "support_") else np.ones(N)
+    alpha = fitted_alpha(row, machine) if hasattr(machine, "support_") else np.ones(N)
     found = mercer.certify(model, row.training(), row.y, alpha)
     own = machine.certificate_
     size = 1e-6 * max(1.0, abs(own.dual))
@@ -264,7 +264,7 @@ def certify(row):
         assert abs(again.primal - found.primal) + abs(again.dual - found.dual) <= size
 
 
-def own_alpha(row, machine):
+def fitted_alpha(row, machine):
     """α as `certify` takes it: unsigned of classes, a column for each problem."""
     table = np.zeros((N, np.shape(machine.dual_coef_)[0]))
     table[machine.support_] = np.asarray(machine.dual_coef_).T
@@ -317,7 +317,7 @@ def insight(row):
             np.testing.assert_allclose(part.risks["hinge"], np.maximum(0, 1 - signs * own).mean(), atol=1e-8)
         elif "squared" in part.risks:
             target = row.y if row.y.ndim == 1 else row.y[:, p]
-            unit = mercer.ask(fitted(row)).unit[1]
+            unit = mercer.unwrap(fitted(row)).unit[1]
             np.testing.assert_allclose(part.risks["squared"], np.mean(((f[:, p] - target) / unit) ** 2), rtol=1e-6)
         else:
             assert part.n == N
@@ -329,7 +329,7 @@ def insight_by_name(row, parts):
     """A frame whose columns stand in another order is refused by name, or gives the same risks."""
     frame = pd.DataFrame(POINTS, columns=NAMES)
     model = row.make().fit(frame, row.y)
-    owner = mercer.ask(model) if row.has("pipeline") or row.has("foreign search") else model
+    owner = mercer.unwrap(model) if row.has("pipeline") or row.has("foreign search") else model
     try:
         found = owner.insight(frame[["b", "a", "c"]], *(() if row.y is None else (row.y,)))
     except ValueError as error:

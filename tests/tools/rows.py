@@ -120,7 +120,7 @@ def fitted(row):
 
 def machine_in(model):
     """The machine that decides inside of a Pipeline, a table, a search or a calibration."""
-    return mercer.ask(model).machine
+    return mercer.unwrap(model).machine
 
 
 ROWS: list[Row] = []

@@ -4,12 +4,11 @@
 engines are tested in tests/places/engines.
 """
 
-import inspect
 from dataclasses import replace
 
 import pytest
 
-from mercer.estimators.fitting.mixins import ClassifierMethods, MachineMethods, RegressorMethods
+from mercer.estimators.fitting.mixins import ClassifierMethods, ExplainMethods, MachineMethods, RegressorMethods
 from mercer.estimators.fitting.wrapper_mixin import ModelMethods
 from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.libsvm_estimator import libsvm_from_estimator
@@ -29,15 +28,15 @@ def test_every_public_estimator_has_a_row():
 
 
 def public_methods(cls):
-    return {name for name, value in vars(cls).items() if name[0] != "_" and inspect.isfunction(value)}
+    return {name for name in vars(cls) if name[0] != "_" and callable(getattr(cls, name))}
 
 
 def test_every_method_of_machines_has_a_column_and_stands_on_models_around_them():
-    methods = set().union(*map(public_methods, (MachineMethods, ClassifierMethods, RegressorMethods)))
+    methods = set().union(*map(public_methods, (ExplainMethods, MachineMethods, ClassifierMethods, RegressorMethods)))
     assert "reasons" in methods
     missing = methods - set(TOOLS)
     assert not missing, f"{sorted(missing)} need a Tool in tests/tools/declaration.py (docs/add_a_tool.md)"
-    missing = methods - set(vars(ModelMethods))
+    missing = methods - set(dir(ModelMethods))
     assert not missing, f"{sorted(missing)} need a method of ModelMethods (docs/add_a_tool.md)"
 
 

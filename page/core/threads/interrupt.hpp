@@ -1,4 +1,4 @@
-// The browser's stand-in for src/core/threads/interrupt.hpp: one thread, no clock, and nobody who could interrupt.
+// The browser's stand-in for src/core/threads/interrupt.hpp: one thread, no clock, and no interrupts.
 //
 // A call is bounded by its steps instead. The include path of page/core/CMakeLists.txt puts this file first.
 #pragma once

@@ -1,4 +1,4 @@
-// What has to hold of the arrays of a call before a loop may trust their indices.
+// Checks of the arrays of a call, after which a loop may trust their indices.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 
 namespace mercer {
 
-// What the counter is moved by: 2^64 over the golden ratio, odd.
+// Increment of the counter: 2^64 over the golden ratio, odd.
 inline constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15u;
 
 // Its finaliser: a bijection in which every bit of x moves about half of the bits that come out.

@@ -43,7 +43,7 @@ struct AnyArray : nb::handle {
     static bool check_(nb::handle) { return true; }
 };
 
-// What is returned: an array of its own, an array whose type is known at run time only, and several values.
+// Return types: an array that owns its memory, an array whose element type is known at run time only, several values.
 template <class T>
 using OwnArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 using Doubles = OwnArray<double>;

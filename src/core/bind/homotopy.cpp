@@ -68,7 +68,7 @@ private:
     std::size_t n_;
 };
 
-// The memory of a stored matrix is held for as long as somebody uses it.
+// A stored matrix whose memory is kept alive as long as this object or one of its rows is in use.
 class HeldKernel final : public mercer::KernelRows {
 public:
     explicit HeldKernel(PlainMatrix values)

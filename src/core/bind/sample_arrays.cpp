@@ -9,7 +9,7 @@
 
 namespace {
 
-// Where samples begin among so many stored elements, and the end.
+// Offsets at which samples begin among `stored` elements, and the end; checked.
 Vector<const std::int64_t> starts_of(AnyArray starts, std::size_t stored) {
     const auto out = vector<const std::int64_t>(starts, "starts");
     if (out.shape(0) == 0) refuse("starts", "must have one element more than there are samples");

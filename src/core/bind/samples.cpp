@@ -1,4 +1,4 @@
-// What is computed of the kernel matrix of prepared samples, as Python sees it (gram/blocks.hpp).
+// Bindings for blocks, sums and products of the kernel matrix of prepared samples (gram/blocks.hpp).
 #include "bind/samples.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
@@ -60,8 +60,8 @@ mercer::SparseColumns<T> view(const Columns& columns, const mercer::SparseSample
     return {picked->samples, picked->which.data(), columns.n};
 }
 
-// What the core writes of m samples against n columns, in whole tiles: a row per sample if they are dense, a row per
-// column if they are sparse.
+// Size of the block that the core writes for m samples against n columns, in whole tiles: a row per sample if they are
+// dense, a row per column if they are sparse.
 struct Extent {
     std::int64_t rows, columns;
 };
@@ -118,7 +118,7 @@ auto room_for(AnyArray object, const Extent& extent) {
     return out;
 }
 
-// kSums rows of so many elements.
+// kSums rows of `columns` elements.
 template <class Element>
 auto two_rows(AnyArray object, std::int64_t columns, const char* name) {
     nb::ndarray<Element, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows;
@@ -202,7 +202,7 @@ void add_normal(const Samples& self, AnyArray total, const Columns& columns, Any
                        self.ending, self.numbers, total_.data(), threads_of(self, signals));
 }
 
-// What the core writes of K between `which` and the columns, and so many rows more that are not set.
+// The block of K between `which` and the columns as the core writes it, and `more` rows that are not set.
 template <class Kind>
 ArrayOfAnyType stored(const Samples& self, const Kind& samples, AnyArray which, const Columns& columns,
                   std::int64_t more) {

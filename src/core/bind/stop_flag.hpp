@@ -17,8 +17,8 @@ struct OutOfTime : std::exception {
     const char* what() const noexcept override { return "the time limit has passed"; }
 };
 
-// Ends every call that this thread makes between begin() and end(), once so many seconds have passed since begin(). Of
-// limits inside one another the first to pass counts.
+// Ends every call that this thread makes between begin() and end(), once `seconds` have passed since begin(). Of nested
+// limits, the first to pass counts.
 class TimeLimit {
 public:
     explicit TimeLimit(double seconds) : seconds_(seconds) {}

@@ -1,4 +1,4 @@
-// What every problem with bounds says of its variables, read in one place.
+// Reads the arrays that describe the variables of a problem with bounds.
 #pragma once
 
 #include "bind/arguments.hpp"

@@ -79,7 +79,7 @@ template <class T>
 void sum_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,
                const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads);
 
-// The same for kSums vectors of Gaussian coefficients, one after another, and as many totals.
+// sum_block for kSums vectors of Gaussian coefficients, one after another, and as many totals.
 template <class T>
 void sum_two_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
                       std::int64_t m, const double* coefficients, const double* numbers, double* total,
@@ -108,7 +108,7 @@ template <class T>
 void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& samples, int ending, const double* numbers,
                   T* out, std::int64_t stride, const Threads& threads);
 
-// The same for sparse samples; here out[j][i] = k(rows[i], j).
+// sum_block and store_block for sparse samples; here out[j][i] = k(rows[i], j).
 template <class T>
 void sum_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
                std::int64_t m, const double* coefficients, int ending, const double* numbers, double* total,

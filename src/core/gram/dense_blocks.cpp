@@ -31,7 +31,7 @@ constexpr std::int64_t kColumnsPerSum = 512;
 // Elements that a thread packs at a time, about a tenth of a millisecond: fewer do not wake a second thread.
 constexpr std::int64_t kElementsPerPack = 1 << 16;
 
-// How many parts of so many elements make a chunk of the given size.
+// Number of parts, each of `elements` elements, in a chunk of the given size.
 std::int64_t per_chunk(std::int64_t elements, std::int64_t chunk = kElementsPerPack) {
     return std::max<std::int64_t>(1, chunk / std::max<std::int64_t>(elements, 1));
 }

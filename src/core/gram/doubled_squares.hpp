@@ -3,7 +3,7 @@
 // With u = 2^-53, d features and t = x'z, |x - z|^2 or |x - z|_1: differences are exact as pairs. Sums are made normal
 // after every eight terms. S being the sum of the terms' absolute values, each term adds u S to |low| at most, and their
 // own low parts 3 u S in all, so that |low| <= 12 u S. Two roundings of it per term, and what squares leave out, add up to
-// 32 (d + 1) u^2 S = (d + 1) 2^-101 S at most. S = t but for inner products, where it is at most |x||z|.
+// 32 (d + 1) u^2 S = (d + 1) 2^-101 S at most. S = t except for inner products, where it is at most |x||z|.
 //
 // A radial k errs by this share of t, and one of 2^-103, times gamma t exp(-gamma t) < 0.37, by 2^-98 for exp, and by
 // 2^-102 for scale and constant: 2^-98 + (d + 8) 2^-102 of scale + constant. A power errs by its degree times

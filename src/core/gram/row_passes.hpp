@@ -18,7 +18,7 @@ template <class T>
 void column_moments(const PickedRows<T>& x, const double* centre, double* sums, double* squares, int n_threads,
                     Poll& poll);
 
-// The same over the columns, for each row.
+// The sums of x - centre and of its squares over all columns, for each row.
 template <class T>
 void row_moments(const PickedRows<T>& x, double centre, double* sums, double* squares, int n_threads, Poll& poll);
 

@@ -26,7 +26,7 @@ constexpr std::int64_t kWholeStripBytes = 1 << 20;
 // take several turns.
 constexpr std::int64_t kStripBytes = 4 << 20;
 
-// One strip of rows laid out [feature][row]; all zero but for the entries of its rows.
+// One strip of rows laid out [feature][row]; zero except for the entries of its rows.
 template <class T>
 class Strip {
 public:
@@ -94,7 +94,7 @@ public:
         run->strip_lows = lows_.data();
         run->places = mapped_ ? places_.data() : nullptr;
     }
-    // Room for the sums of so many samples with a part of the entries.
+    // Buffer for the sums of samples over a part of the entries; `elements` is its size.
     T* sums(std::int64_t elements) {
         if (sums_.size() < elements) sums_ = Padded<T>(elements);
         return sums_.data();
@@ -136,7 +136,7 @@ const Strips<T>& strips_for(const SparseSamples<T>& samples, const Level& level)
     return strips_of<T>(level);
 }
 
-// Every chunk of columns fills the strips anew: with this many columns that is cheap beside the products.
+// Every chunk of columns fills the strips again: with this many columns that is cheap beside the products.
 constexpr std::int64_t kColumnsPerChunk = 1024;
 // Strips, one after another, between two looks at whether the work was interrupted: some milliseconds.
 constexpr std::int64_t kStripsPerTask = 32;

@@ -142,7 +142,7 @@ private:
         }
     }
 
-    // Of the dual. With a free bias it is a bound only as far as the sum of beta is zero.
+    // Dual value. With a free bias it is a lower bound on the optimum only as far as the sum of beta is zero.
     double value() const {
         const double of_bias = is_free() ? 0.0 : problem_.bias * sum_;
         return value_ - 0.5 * of_bias * of_bias;

@@ -5,7 +5,7 @@
 // steps slow: it follows every single one, and no variable can move far unless others move back. So b is held during a
 // pass, nearly: for a given b the best dual value phi(b) is convex with phi'(b) = b/B^2 - sum(beta), and after each
 // pass b takes a Newton step on it. sum(beta) responds to a move of b by some fraction of sum 1/q over the free
-// variables (q: their curvature): all of it, or a small part where w takes over. The last two passes tell which. If b
+// variables (q: their curvature): all of it, or a small part where w takes over. The last two passes show which. If b
 // does not settle, it becomes a weight again.
 //
 // (Passes to gaps of 1e-2 and 1e-4, squared hinge: reuters 7 and 10 instead of 9 and 16, rtpolarity 4 and 7 instead of

@@ -1,4 +1,4 @@
-// What Newton's method for linear machines asks of the samples: sums over their smoothed losses at given outputs.
+// Sums over the smoothed losses of samples at given outputs, for Newton's method for linear machines.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a loop does with one row of a linear machine's data, dense or sparse: the inner product with w, adding it to w,
+// Operations on one row of a linear machine's data, dense or sparse: the inner product with w, adding it to w,
 // and relatives. Only the dense ones profit from wide registers (simd/linear_passes.hpp).
 #pragma once
 

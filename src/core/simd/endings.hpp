@@ -101,7 +101,7 @@ struct Laplacian {
     }
 };
 
-// Of a squared distance or a distance that is in the data's own unit; numbers[1] = gamma log2 e.
+// Exponent from a squared distance or a distance in the data's own unit; numbers[1] = gamma log2 e.
 struct OfDifferences {
     template <class T>
     static Vec<T> exponent(Vec<T> distance, Vec<T>, Vec<T>, const T* numbers) {
@@ -153,7 +153,7 @@ MERCER_INLINE void finish(Vec<T> (&x)[count], const T* rows, const Vec<T> (&colu
     }
 }
 
-// The same for one.
+// Kernel values of a single vector of inner values.
 template <class Ending, class T>
 MERCER_INLINE Vec<T> finished(Vec<T> inner, Vec<T> row, Vec<T> column, const T* numbers) {
     if constexpr (requires { Ending::template exponent<T>(inner, row, column, numbers); }) {

@@ -185,8 +185,8 @@ struct HomotopyPasses {
 // For Shapley values of product kernels (explain/shapley.hpp): rows against vectors, one of these per lane.
 enum Rate { kSquareRate, kAbsoluteRate, kChi2Rate, kDotRate, kRates };
 inline constexpr int kMaxSeries = 17;  // coefficients of a power series
-// Gauss and Legendre's nodes in [0, 1]. Those above 1/2 are there again as w = 2t - 1, each followed by its square, both
-// once for every lane.
+// Gauss-Legendre nodes in [0, 1]. Nodes above 1/2 are stored once more as w = 2t - 1, each followed by its square, both
+// repeated for every lane.
 struct ShapleyRule {
     std::int64_t size;
     const double* nodes;
@@ -223,7 +223,7 @@ static inline bool shapley_differ(const double* x, const double* z, const std::i
     return false;
 }
 
-// The nodes that integrate the polynomial in t exactly, for two rows that differ in so many players. Without exponents
+// Number of nodes that integrate the polynomial in t exactly, for two rows with `different` players. Without exponents
 // every player's series begins with 1, so that t comes only with y, in powers below the order.
 static inline std::int64_t shapley_nodes(std::int64_t different, std::int64_t order, bool exponents) {
     return ((exponents || different < order ? different : order) + 1) / 2;

@@ -3,7 +3,7 @@
 //
 // With w = 2t - 1 the factor of a feature is m + h w for m = (F + G) / 2 and h = (F - G) / 2. Four of them are
 // multiplied into one polynomial of degree 4, so that a node costs a group of four little more than it would a
-// feature. Nodes come as +w and -w, where even and odd powers are computed once. What a group needs of the nodes are
+// feature. Nodes come as +w and -w, where even and odd powers are computed once. A group needs from the nodes only
 // the moments of w^0 to w^3 with the product of all other groups: the values of its features are combinations of
 // these. The sizes of a group's coefficients sum up to at most the product of max(F, G), so that rounding stays as
 // small as with single factors.
@@ -25,7 +25,7 @@ inline Lanes at(const double* room, std::int64_t i) { return load(room + i * kLa
 inline void put(double* room, std::int64_t i, Lanes v) { store<double>(room + i * kLanes, v); }
 
 constexpr int kGroup = kShapleyGroup;
-// Of a group: m m, h m, m h, h h of its first two features and of the others; and its polynomial.
+// Numbers per group: the products m m, h m, m h, h h of its first two features and of the others; and its polynomial.
 constexpr int kProducts = 8, kQuartic = 5;
 
 struct Groups {
@@ -44,7 +44,7 @@ struct Groups {
     }
 };
 
-// What the factors' product is in the middle, and at most on the ellipse.
+// Product of the factors in the middle, and a bound on it over the ellipse.
 struct Sizes {
     Lanes middle, around;
 };

@@ -139,7 +139,7 @@ inline void add_pair(const ShapleyRun& run, const double* x, const double* z, do
     }
 }
 
-// The same with power series as factors.
+// Adds the Shapley values of a pair of rows with power series as factors.
 inline void add_series_pair(const ShapleyRun& run, const double* x, const double* z, double weight,
                             std::int64_t differing, const double* own, const double* other, double* room,
                             double* sums) {

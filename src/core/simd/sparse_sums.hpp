@@ -7,7 +7,7 @@
 // Doubled precision is for samples whose norms are so large that x.z - norms cancels: n terms t_k are collected
 // (algebra/doubled.hpp), so that with u = 2^-53, |high + low - sum t| <= (n u / (1 - n u))^2 sum |t|. The samples are neither centred nor scaled, so that every term is one of the data; a sample's norm is such a pair.
 // The exponent of the Gaussian and the Laplacian, x = dot - norm - norm' (or 2 s - norm - norm'), is added up exactly
-// but for the low parts, so that before scaling
+// except for the low parts, so that before scaling
 //
 //     |computed x - x| <= u |x| + 4 g (norm + norm'),   g = ((n + 4) u)^2,
 //
@@ -74,7 +74,7 @@ struct ExactSum : DoubledVec {
     }
 
 protected:
-    // (high + low) - norm - norm', negative, and exact but for what `low` says.
+    // (high + low) - norm - norm', negative, and exact except for `low`.
     Vec<double> less_norms(const StripRun<double>& run, std::int64_t row, std::int64_t sample) const {
         const DoubledVec norms = of_sum(load(run.strip_norms + row), splat<double>(run.norms[sample]));
         const Vec<double> lows = load(run.strip_lows + row) + run.lows[sample];

@@ -52,7 +52,7 @@ struct Family {
     Line bound(std::size_t v, Side side) const { return side == kUpper ? upper[v] : lower[v]; }
 };
 
-// Rows of K. A row stays where it is as long as somebody holds it.
+// Rows of K. A row stays valid as long as a KernelRow points to it.
 using KernelRow = std::shared_ptr<const double>;
 class KernelRows {
 public:
@@ -61,7 +61,7 @@ public:
     virtual Doubles product(const Doubles& coefficients) = 0;  // K coefficients
 };
 
-// A matrix that is stored by somebody else, with rows `stride` elements apart.
+// A matrix in memory that this object does not own, with rows `stride` elements apart.
 class StoredKernel final : public KernelRows {
 public:
     StoredKernel(const double* values, std::size_t stride, std::size_t n, const Level& level)

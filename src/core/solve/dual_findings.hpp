@@ -1,4 +1,4 @@
-// What the certificate of a dual problem consists of; src/mercer/certificates/dual.py has the formulas.
+// Numbers of the certificate of a dual problem; src/mercer/certificates/dual.py has the formulas.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What it costs to move coefficients whose sum misses its total, if only by rounding, to coefficients that do not.
+// Cost of making coefficients feasible whose sum differs from its total, if only by rounding.
 //
 // One variable of the group takes the excess t. With the gradient h and any b,
 //
@@ -20,10 +20,10 @@
 
 namespace mercer {
 
-// A bound; what overflow left undefined may be anything.
+// x as an upper bound; infinity if it is NaN by overflow.
 inline double at_most(double x) { return x < kInfinity ? x : kInfinity; }
 
-// What moving some variables adds to the gap at most, and takes from the dual value: first-order terms, and lengths and
+// Bounds on what moving variables adds to the gap and takes from the dual value: first-order terms, and the lengths and
 // ridges of the second-order ones.
 struct MoveCost {
     double gap = 0.0, dual = 0.0, length = 0.0, ridge = 0.0;

@@ -1,4 +1,4 @@
-// What a certificate consists of, for problems that are too many or too large for NumPy. No solver uses it.
+// Numbers of a certificate, for problems that are too many or too large for NumPy. No solver uses them.
 #pragma once
 
 #include <cmath>
@@ -51,7 +51,7 @@ struct Bias {
     }
 };
 
-// Adds one variable to the findings, but for `total`. f may be wrong by `error`: shares and residuals are the largest
+// Adds one variable to the findings, except to `total`. f may be wrong by `error`: shares and residuals are the largest
 // that this allows.
 void accumulate(double p, double f, double error, double d, double lower, double upper, double beta, std::int64_t i,
                 Findings* to);

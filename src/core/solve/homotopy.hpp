@@ -27,7 +27,7 @@ public:
     enum class Next { kEvent, kEnd, kStalled };
 
     // Moves t to the next event, before the sets change, or to `end` if there is none before. `recompute_far`: before
-    // an event at more than twice t, recompute Kb; slopes that are zero but for rounding would bring about such events.
+    // an event at more than twice t, recompute Kb; slopes that are zero except for rounding would cause such events.
     Next advance(double end, bool recompute_far, const Threads& threads);
 
     // Changes the sets as the event that advance() found wants it; false if that shows that rounding decides.

@@ -174,8 +174,8 @@ bool sizes_agree(const BlockRows& rows, const PairList& pairs) {
 
 namespace {
 
-// What the pairs share, calls solve(make), where make() returns the rows of a pair, and returns how many kernel values
-// were computed in all.
+// Makes the values that pairs share, and calls solve(make), where make() returns the rows of a pair. Returns the number
+// of kernel values computed in all.
 template <class T, class Solve>
 std::int64_t with_rows(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
                        const Threads& threads, Solve solve) {

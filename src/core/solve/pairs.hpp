@@ -69,7 +69,7 @@ template <class T>
 std::int64_t solve_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
                          const PairProblems& problems, const SmoStop& stop, SmoResult* results, const Threads& threads);
 
-// The same for folds, which share a pair's kernel values; a result for each fold of a pair, pair after pair.
+// solve_pairs for folds, which share a pair's kernel values; a result for each fold of a pair, pair after pair.
 template <class T>
 std::int64_t solve_folds(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs,
                          const PairFolds& folds, const SmoStop& stop, SmoResult* results, const Threads& threads);
@@ -87,7 +87,7 @@ struct SparsePairKernel {
     const double* numbers;
 };
 
-// The same for them, with steps in T; `products` becomes K beta.
+// solve_pairs for sparse samples, with steps in T; `products` becomes K beta.
 template <class T>
 std::int64_t solve_sparse_pairs(const SparsePairKernel& kernel, const BlockRows& rows, const PairList& pairs,
                                 const PairProblems& problems, const SmoStop& stop, SmoResult* results, double* products,

@@ -1,9 +1,9 @@
-// The same for sparse samples. Two of them share few features, so inner products are summed feature by feature over the
-// samples of a block that have it: a text of 44 words shares three with another. All values across a pair are computed
-// when it begins, those within a block once for all of its pairs, in float64; steps take rows of them.
+// Pairs of sparse samples (pairs.hpp). Two samples share few features, so inner products are summed feature by feature
+// over the samples of a block that have it: a text of 44 words shares three with another. All values across a pair are
+// computed when it begins, those within a block once for all of its pairs, in float64; steps take rows of them.
 //
 // A certificate rests on the same values, and on nothing else that steps know: the values are computed from the samples
-// alone, steps read copies of their rows, and K beta is summed anew from beta when they have ended.
+// alone, steps read copies of their rows, and K beta is summed again from beta when they have ended.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -139,7 +139,7 @@ struct SharedValues {
 template <class T>
 class SparsePairRows final : public RowSource<T> {
 public:
-    // For pairs of at most so many variables, whose first and second blocks have at most so many samples.
+    // For pairs of at most `variables` variables, with at most `first` and `second` samples in their blocks.
     SparsePairRows(const SharedValues& shared, const Level& level, std::int64_t variables, std::int64_t first,
                    std::int64_t second)
         : shared_(shared),

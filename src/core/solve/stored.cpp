@@ -29,7 +29,7 @@ constexpr std::size_t kLargestPart = 4096;
 constexpr std::int64_t kStepsBeforeNewton = 6;
 // The most free variables of a Newton step: one factor takes a few hundredths of a second.
 constexpr std::size_t kMostFree = 2048;
-// Times that a Newton step is solved anew because variables left the box.
+// Number of times that a Newton step is solved again because variables left the box.
 constexpr int kRounds = 6;
 // A variable is dropped if its gradient is outside the ends of its group by this share of the violation.
 constexpr double kMarginShare = 0.1;
@@ -165,8 +165,8 @@ private:
         for (std::size_t a = 0; a < size(); ++a) h[a] -= length * product[a];
     }
 
-    // x with (K + diag d) x = g on some variables, but for a constant where their sum is to be `sum`. A ridge far below
-    // the kernel's size makes the system solvable; nothing where it does not.
+    // x with (K + diag d) x = g on the `free` variables, up to a constant if their sum has to be `sum`. A ridge far
+    // below the kernel's size makes the system solvable; nullopt if it does not.
     std::optional<std::vector<double>> unbounded(const std::vector<std::size_t>& free, const std::vector<double>& g,
                                                  double sum) {
         const std::size_t n = free.size();

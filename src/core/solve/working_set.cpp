@@ -17,7 +17,7 @@ namespace {
 // Variables that a thread looks at in about 50 microseconds: fewer do not pay for waking a second one.
 constexpr std::int64_t kVariablesPerChunk = 1 << 14;
 
-// What work(begin, end) returns for each chunk of the active variables, in their order.
+// Results of work(begin, end) for each chunk of the active variables, in their order.
 template <class Work>
 auto by_chunks(const ActiveView& view, int n_threads, Poll& poll, Work work) {
     using Part = decltype(work(std::int64_t{0}, std::int64_t{0}));
@@ -32,8 +32,8 @@ auto by_chunks(const ActiveView& view, int n_threads, Poll& poll, Work work) {
     return parts;
 }
 
-// What may grow and what may shrink has h, all else an infinity. There is no branch: which bound a variable lies at
-// cannot be predicted, and a wrong guess costs more than all else.
+// `up` is h if the variable may grow, `low` is h if it may shrink; otherwise they are infinite. There is no branch:
+// which bound a variable lies at cannot be predicted, and a wrong guess costs more than everything else.
 struct Sides {
     double up, low;
 };

@@ -1,4 +1,4 @@
-"""What calibrated classifiers and regressors share: a machine trained on all samples, and what is learnt beside it."""
+"""Base class of calibrated classifiers and regressors, which learn from held-out samples."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from mercer.model_selection.held_out.folds import Splits
 from mercer.model_selection.held_out.machines import as_fitted, decision_values, fit_counted
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.samples.arrays import Floats, Indices
-from mercer.samples.engine import PlacedSamples, on_host, placed
+from mercer.samples.engine import EngineSamples, on_host, to_engine
 from mercer.tables.frame import part_of
 
 HELD_OUT = "held-out"
 
 
 class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """`estimator`, or one of the `_default` kind, with what `_learn` finds out about it from samples left out.
+    """A fitted `estimator` (by default an instance of `_default`), with what `_learn` learns from held-out samples.
 
-    `_check_parameters` refuses what `fit` cannot use.
+    `_check_parameters` raises for parameters that `fit` cannot use.
     """
 
     _FITTED = fitted(estimator_=NestedEstimator(methods=("predict",), required=True), _unproven_=Text())
@@ -37,19 +37,22 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
     _default: ClassVar[Any]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the machine on all samples, and learn what it does to others from folds of them.
+        """Train the machine on all samples, and calibrate it on held-out samples of folds.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            Training samples.
         y : array of shape (n_samples,)
+            Targets.
         sample_weight : array of shape (n_samples,), optional
-            Weights of the samples, in training and in all that is learnt beside it. A weight of k counts as k samples,
-            which stay in one fold; a sample of weight 0 counts nowhere.
+            Weights of the samples, in training and in calibration. A weight of k counts as k samples of the same fold;
+            a sample of weight 0 counts nowhere.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         model, frozen = clone(self._given()), isinstance(self.estimator, FrozenEstimator)
@@ -58,14 +61,16 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
         return self._calibrate(model, X, y, sample_weight, HELD_OUT if frozen else self.cv)
 
     def calibrate_fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn beside `estimator` itself, which is fitted; `calibrate` of a machine does this."""
+        """Calibrate the fitted `estimator`; `machine.calibrate` calls this."""
         check_is_fitted(self.estimator)
-        if hasattr(X, "columns") and not isinstance(placed(X), PlacedSamples):
-            decision_values(self.estimator, part_of(X, np.arange(min(1, len(X)))))  # folds would not compare names
+        if hasattr(X, "columns") and not isinstance(to_engine(X), EngineSamples):
+            decision_values(
+                self.estimator, part_of(X, np.arange(min(1, len(X))))
+            )  # checks the names of columns, which folds do not
         return self._calibrate(self.estimator, X, y, sample_weight, self.cv)
 
     def without_guarantee(self, reason: str) -> Self:
-        """Let `guarantee_` say that nothing is proven, for a reason that this object cannot see."""
+        """Make `guarantee_` state that nothing is proven, for a reason that the caller knows."""
         check_is_fitted(self)
         self._unproven_ = reason
         return self
@@ -78,16 +83,16 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
     def _parameters_to_save(self) -> dict[str, Any]:
         params = super()._parameters_to_save()
         if "estimator_" in vars(self):
-            params["estimator"] = None  # the fitted one says the same
+            params["estimator"] = None  # estimator_ has the same parameters
         if not isinstance(params["cv"], int | str):
-            params["cv"] = 5  # a splitter of scikit-learn is of use for another fit only
+            params["cv"] = 5  # a splitter is needed only for another fit
         return params
 
     def _check_saved_parameters(self) -> None:
-        expect(isinstance(self.cv, int | str) or hasattr(self.cv, "split"), "cv must be a number or a word")
+        expect(isinstance(self.cv, int | str) or hasattr(self.cv, "split"), "cv must be a number or a string")
 
     def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
-        """Set the fitted attributes, from a fitted model."""
+        """Set the fitted attributes from a fitted model."""
         raise NotImplementedError
 
     def _given(self) -> Any:
@@ -103,12 +108,12 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
 
 
 def expect_numbers(values: Any, name: str, length: int | None) -> None:
-    """Raise ModelFormatError unless values are a list of so many numbers."""
+    """Raise ModelFormatError unless `values` is a list of `length` numbers."""
     expect(values.ndim == 1 and length in (None, len(values)), f"{name} must be a list of {length or ''} numbers")
 
 
 def expect_weight(model: Any, name: str, length: int) -> None:
-    """Raise ModelFormatError unless weights, where the model has some, are positive and as many as this."""
+    """Raise ModelFormatError unless the model has no weights, or `length` positive ones."""
     weight = vars(model).get(name)
     if weight is not None:
         expect_numbers(weight, name, length)
@@ -116,28 +121,29 @@ def expect_weight(model: Any, name: str, length: int) -> None:
 
 
 def expect_starts(value: Any, count: int, end: int) -> None:
-    """Raise ModelFormatError unless the starts of `count` groups rise from 0 to the end of the last."""
+    """Raise ModelFormatError unless the starts of `count` groups rise from 0 to `end`."""
     expect_numbers(value, "starts", count + 1)
     rising = int(value[0]) == 0 and int(value[-1]) == end and all(a <= b for a, b in pairwise(value.tolist()))
     expect(rising, f"starts must rise from 0 to {end}")
 
 
 def one_target(y: Any, model: Any) -> Any:
-    """y as an array with one target for each sample, on the host; an error that names the model if there are more."""
+    """Return y as an array on the host with one target for each sample; raise ValueError if there are more."""
     y = on_host(y)
     shape = np.asarray(y).shape if isinstance(y, list | tuple) else getattr(y, "shape", ())
     if len(shape) == 2 and shape[1] > 1:
         raise ValueError(
-            f"calibrating {type(model).__name__}: y has {shape[1]} columns, but probabilities and intervals are of one "
-            "target; calibrate one model for each column of y"
+            f"calibrating {type(model).__name__}: y has {shape[1]} columns, but calibration takes one target; "
+            "calibrate one model for each column of y"
         )
     return column_or_1d(y, warn=True)
 
 
-def splits_of_counted(cv: Any, weight: Floats, split: Callable[[Indices], Splits]) -> Splits:
-    """Folds of the samples that have weight; a splitter, which may know all samples by their places, is shown them all.
+def weighted_splits(cv: Any, weight: Floats, split: Callable[[Indices], Splits]) -> Splits:
+    """Return folds of the samples with positive weight; no fold trains on a sample of weight 0.
 
-    `split` makes folds of the samples at some places. No fold trains on a sample without weight.
+    `split` makes folds of the samples with given indices. A splitter of the user may depend on these indices, and is
+    therefore given all samples.
     """
     rows = np.flatnonzero(weight > 0)
     if len(rows) == len(weight) or not isinstance(cv, int | np.integer | None):

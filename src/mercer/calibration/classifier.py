@@ -1,4 +1,4 @@
-"""Classifiers with probabilities and with sets of classes, from the decision values of a machine."""
+"""Classifiers with probabilities and prediction sets, from the decision values of a machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.calibration.calibrated import (
     expect_starts,
     expect_weight,
     one_target,
-    splits_of_counted,
+    weighted_splits,
 )
 from mercer.calibration.curves import METHODS, ClassProbabilities, Softmax, Steps, VennAbers, fit_curves
 from mercer.calibration.sigmoid import Sigmoids
@@ -24,12 +24,18 @@ from mercer.estimators import SVC
 from mercer.estimators.fitting.mixins import ScoresAccuracy
 from mercer.estimators.fitting.pipeline.dataclass_spec import OneOf
 from mercer.estimators.fitting.pipeline.state import Array, Flag, Unsaved, expect, fitted
-from mercer.model_selection.held_out.folds import splits_of_classes
-from mercer.model_selection.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, without_names
+from mercer.model_selection.held_out.folds import class_splits
+from mercer.model_selection.held_out.machines import (
+    FoldProgress,
+    decision_values,
+    machine_of,
+    out_of_fold,
+    without_names,
+)
 from mercer.runtime.parameters import one_of
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Floats, Indices, freeze
-from mercer.samples.engine import like_input, on_host, placed
+from mercer.samples.engine import like_input, on_host, to_engine
 from mercer.samples.labels import REST, planes, trained_codes, winner
 
 _WHO = ("probability", "machine")
@@ -37,65 +43,68 @@ _WHO = ("probability", "machine")
 
 @dataclass(frozen=True, eq=False)
 class OwnScores:
-    """The sorted scores of each class's samples for that class: class k's stand from starts[k] to starts[k + 1].
+    """Sorted scores of the samples of each class for that class; those of class k are starts[k] to starts[k + 1].
 
-    They make sets of classes that hold the true one with a chosen probability, class by class (Mondrian conformal
-    prediction). A class's p-value at x is the share of that class's own samples, x counted among them, whose score for
-    the class is not above that of x; a sample of weight w counts as w, and x as 1. The set at level α holds the classes
-    with a p-value above α. If the scores of the class's samples and of x are exchangeable, the true class is left out
-    with probability at most α, whichever it is.
+    They define prediction sets that contain the true class with a chosen probability, class by class (Mondrian
+    conformal prediction). The p-value of a class at x is the share of the samples of that class, including x, whose
+    score for the class does not exceed that of x; a sample of weight w counts as w, and x as 1. The set at level α
+    contains the classes with a p-value above α. If the scores of the samples of the class and of x are exchangeable,
+    the true class is missing with probability at most α, whichever class it is.
     """
 
     scores: Floats
     starts: Indices
 
     def p_values(self, scores: Floats, weight: Floats | None) -> Floats:
-        """A column for each class, from scores with a column for each class.
+        """Return the p-value of each class, from scores with a column for each class.
 
-        `weight` has a number for each sample, in the order of `scores`; None means 1.
+        `weight` has a number for each stored score, in their order; None means 1.
         """
         out = np.empty_like(scores)
         for k in range(scores.shape[1]):
-            mine = slice(self.starts[k], self.starts[k + 1])
-            out[:, k] = share_up_to(scores[:, k], self.scores[mine], None if weight is None else weight[mine])
+            part = slice(self.starts[k], self.starts[k + 1])
+            out[:, k] = share_up_to(scores[:, k], self.scores[part], None if weight is None else weight[part])
         return out
 
 
 @dataclass(eq=False, repr=False)
 class CalibratedClassifier(ScoresAccuracy, Calibrated):
-    """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
+    """A classifier trained on all samples, with probabilities learnt from held-out decision values.
 
-    Every fold's machine gives the decision values of the samples that the fold left out, and a curve for each plane
-    between classes turns such values into probabilities. One against one, the classes' probabilities are those that fit
-    all pairs' best (Wu, Lin, Weng 2004). `model.calibrate(X, y)` makes the same of a machine that is fitted already.
+    The machine of every fold computes the decision values of the samples that the fold holds out, and a curve for each
+    plane between classes turns such values into probabilities. One against one, class probabilities are coupled from
+    those of all pairs (Wu, Lin, Weng 2004). `model.calibrate(X, y)` does the same for a fitted machine.
 
     Parameters
     ----------
     estimator : a classifier of mercer, optional
-        What is calibrated; SVC() unless told. It may be the last step of a Pipeline, or stand in `mercer.tabular` or a
-        search: all of it is fitted again in every fold, and the search searches again. Of a FrozenEstimator, which was
-        trained on other samples, the decision values are taken as they are; there are no folds.
+        Machine to calibrate; None means SVC(). It may be the last step of a Pipeline, or inside `mercer.tabular` or a
+        search: all of it is fitted again in every fold, and the search is repeated. A FrozenEstimator, which was
+        trained on other samples, is not fitted again; its decision values are used without folds.
     method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
-        "sigmoid": Platt's, two numbers for each plane; its slope is never negative, so that a larger decision value
-        never has a smaller probability. "isotonic": any function that does not fall, for a thousand samples and more.
-        "temperature": one number for all planes, which leaves the decision where the machine has it. "venn-abers":
-        isotonic regression with the new sample counted in both ways; `predict_interval` gives both answers.
+        Calibration curve. "sigmoid": Platt's sigmoid, two numbers for each plane; its slope is never negative, so that
+        a larger decision value never has a smaller probability. "isotonic": any nondecreasing function, for a thousand
+        samples and more. "temperature": one number for all planes, which keeps the machine's predictions.
+        "venn-abers": isotonic regression with the new sample added once in each class; `predict_interval` returns both
+        probabilities.
     cv : int or splitter, default=5
-        Folds that leave every sample out once.
+        Folds that hold out every sample once.
     verbose : bool, default=False
-        A line for each fold that is done.
+        Whether to print a line after each fold.
     decides : {"probability", "machine"}, default="probability"
-        Who predicts: the most probable class, or the machine itself. They may differ, and do where class weights let a
-        rare class win that is rarely the most probable.
+        Whether `predict` returns the most probable class or the prediction of the machine. They may differ, for example
+        if class weights favour a rare class.
 
     Attributes
     ----------
-    estimator_ : the machine, trained on all samples
+    estimator_ : estimator
+        The machine, trained on all samples.
     classes_ : array of shape (n_classes,)
-    curves_
-        The curves, with their numbers.
+        Class labels.
+    curves_ : object
+        Calibration curves with their parameters.
     guarantee_ : str
-        What is proven of `predict_set`.
+        Statement that is proven about `predict_set`.
 
     Examples
     --------
@@ -110,7 +119,7 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
     """
 
     _FITTED = fitted(
-        classes_=Unsaved(),  # they are those of estimator_
+        classes_=Unsaved(),  # estimator_ has them
         probabilities_=OneOf(ClassProbabilities, curves=OneOf(Softmax, Steps, VennAbers, Sigmoids), required=True),
         _own_scores_=OneOf(OwnScores, required=True),
         _own_weight_=Array(None),
@@ -131,9 +140,7 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         one_of("decides", self.decides, _WHO)
         if isinstance(self.cv, str):
             one_of("cv", self.cv, (HELD_OUT,), "a number of folds, a splitter of scikit-learn")
-            raise ValueError(
-                f"cv={self.cv!r} is for machines that are fitted already: use model.calibrate(X, y, cv='held-out')"
-            )
+            raise ValueError(f"cv={self.cv!r} is for fitted machines: use model.calibrate(X, y, cv='held-out')")
 
     def _check_saved_parameters(self) -> None:
         super()._check_saved_parameters()
@@ -146,20 +153,20 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         expect(classifies, "a calibrated classifier needs a classifier")
         k = len(decides.classes_)
         between = planes(k, bool(getattr(decides, "_function_per_class", True)))
-        found, against_rest = self.probabilities_, between[0][1] == REST
-        same = (found.n_classes, found.against_rest) == (k, against_rest)
+        probabilities, against_rest = self.probabilities_, between[0][1] == REST
+        same = (probabilities.n_classes, probabilities.against_rest) == (k, against_rest)
         expect(same, f"its probabilities must be of {k} classes, as its machine decides")
-        curves, n = vars(found.curves), len(between)
+        curves, n = vars(probabilities.curves), len(between)
         if "starts" in curves:
             expect_starts(curves["starts"], n, len(curves["f"]))
             expect(bool((np.diff(curves["starts"]) > 0).all()), "every curve has at least one corner")
         per_plane = {"slope": n, "offset": n, "unit": n}
         for name, values in curves.items():
             if name != "starts":
-                sums = n if name in "WS" else 0  # one more than values for each plane
+                sums = n if name in "WS" else 0  # one more entry than values for each plane
                 expect_numbers(values, name, per_plane.get(name, len(curves.get("f", ())) + sums))
                 expect(bool(np.isfinite(values).all()), f"{name} must be finite numbers")
-        if "W" in curves:  # a hull of sums that do not rise would never be found
+        if "W" in curves:  # the search for hulls needs rising sums
             new_plane = (curves["starts"][1:-1] + np.arange(1, n)) - 1
             rising = np.delete(np.diff(curves["W"]) > 0, new_plane)
             expect(bool(rising.all()), "W must rise on every plane")
@@ -174,40 +181,38 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         machine = machine_of(model)
         if not hasattr(machine, "_decision"):
             raise TypeError(
-                f"{type(machine).__name__} is not a classifier of mercer's; "
-                "sklearn.calibration.CalibratedClassifierCV calibrates any other"
+                f"{type(machine).__name__} is not a classifier of mercer; use "
+                "sklearn.calibration.CalibratedClassifierCV"
             )
         one_of("method", self.method, tuple(METHODS))
-        X, sample_weight = placed(X), on_host(sample_weight)
+        X, sample_weight = to_engine(X), on_host(sample_weight)
         labels, y = machine.classes_, one_target(y, machine)
-        weight = samples.weights(sample_weight, len(y))
+        weight = checks.weights(sample_weight, len(y))
         counted, codes = weight > 0, np.zeros(len(y), dtype=np.intp)
-        codes[counted] = trained_codes(labels, y[counted])  # a class of weight 0 is none of the machine's
+        codes[counted] = trained_codes(labels, y[counted])  # the machine does not know a class of weight 0
         absent = np.setdiff1d(np.arange(len(labels)), codes[counted])
         if len(absent):
             label = labels.tolist()[absent[0]]
-            raise ValueError(f"y has no sample of class {label!r}, whose probability is to be learned")
+            raise ValueError(f"y has no sample of class {label!r}, so its probability cannot be learnt")
         if isinstance(cv, str):
             one_of("cv", cv, (HELD_OUT,), "a number of folds, a splitter of scikit-learn")
             f = decision_values(model, X)
         else:
-            splits = splits_of_counted(
-                cv, weight, lambda rows: splits_of_classes(cv, codes[rows], labels, weight[rows])
-            )
-            lines, own_weight = FoldLines(self.verbose, len(splits)), None if sample_weight is None else weight
-            f = out_of_fold(model, X, y, own_weight, splits, lines.done)
+            splits = weighted_splits(cv, weight, lambda rows: class_splits(cv, codes[rows], labels, weight[rows]))
+            progress, given_weight = FoldProgress(self.verbose, len(splits)), None if sample_weight is None else weight
+            f = out_of_fold(model, X, y, given_weight, splits, progress.done)
         pairs = planes(len(labels), getattr(machine, "_function_per_class", True))
         self.estimator_, self.classes_ = model, labels
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
-        own = self.probabilities_.own_scores(f[counted], codes[counted])
-        order = np.lexsort((own, codes[counted]))
-        self._own_scores_ = OwnScores(own[order], np.searchsorted(codes[counted][order], np.arange(len(labels) + 1)))
+        scores = self.probabilities_.true_class_scores(f[counted], codes[counted])
+        order = np.lexsort((scores, codes[counted]))
+        self._own_scores_ = OwnScores(scores[order], np.searchsorted(codes[counted][order], np.arange(len(labels) + 1)))
         if (weight[counted] != 1).any():
             self._own_weight_ = freeze(weight[counted][order])
         self._held_out_ = isinstance(cv, str)
-        samples.copy_columns(model, self)
+        checks.copy_columns(model, self)
 
-    def _decided(self, X: Any) -> Floats:
+    def _decision_values(self, X: Any) -> Floats:
         check_is_fitted(self)
         return decision_values(*without_names(self, X))
 
@@ -219,19 +224,19 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
             return f"none: {self._unproven_}; in practice about 1 − alpha"
         if not vars(self).get("_held_out_", False):
             return (
-                "none: with folds the folds' machines stand for the machine, so that the true class is in the set with "
-                "probability of about 1 − alpha"
+                "none: the scores come from the machines of the folds, not from the final machine; in practice the "
+                "true class is in the set with probability of about 1 − alpha"
             )
         if not are_counts(vars(self).get("_own_weight_")):
             return (
-                "none: weights that are no whole numbers are no numbers of samples; the share of weight is about "
-                "1 − alpha"
+                "none: fractional weights do not count samples; in practice the weighted share of sets with the true "
+                "class is about 1 − alpha"
             )
-        own_function = self.probabilities_.against_rest and not isinstance(self.probabilities_.curves, Softmax)
-        if len(self.classes_) > 2 and not own_function:
+        function_per_class = self.probabilities_.against_rest and not isinstance(self.probabilities_.curves, Softmax)
+        if len(self.classes_) > 2 and not function_per_class:
             return (
-                "nearly: the true class is in the set with probability at least 1 − alpha but for the curves that make "
-                "classes comparable, which were fitted to the same samples"
+                "nearly: the true class would be in the set with probability at least 1 − alpha if the calibration "
+                "curves had been fitted to other samples"
             )
         return (
             "the true class, whichever it is, is in the set with probability at least 1 − alpha, if the samples and "
@@ -240,30 +245,30 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
 
     @property
     def curves_(self) -> Any:
-        """The curve of each plane, with its numbers."""
+        """Calibration curves of the planes, with their parameters."""
         check_is_fitted(self)
         return self.probabilities_.curves
 
     @like_input
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, in the order of `classes_`."""
-        f = self._decided(X)
+        """Return the probability of each class, in the order of `classes_`."""
+        f = self._decision_values(X)  # raises NotFittedError before probabilities_ is used
         return self.probabilities_(f)
 
     @like_input
     def predict_log_proba(self, X: Any) -> Floats:
-        """Its logarithm; a probability of zero, which isotonic regression can give, has −inf."""
+        """Return the logarithm of each probability; −inf for 0, which isotonic regression can give."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     @like_input
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class; where two have the same probability, the one that the machine decides for."""
+        """Predict the most probable class; if both of two classes are equally probable, the machine decides."""
         if one_of("decides", self.decides, _WHO) == "machine":
             check_is_fitted(self)
             model, X = without_names(self, X)
             return np.asarray(model.predict(X))
-        f = self._decided(X)
+        f = self._decision_values(X)
         p = self.probabilities_(f)
         best = np.argmax(p, axis=1)
         tied = (p == p[np.arange(len(p)), best][:, None]).sum(axis=1) > 1
@@ -272,27 +277,27 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         return np.asarray(self.classes_[best])
 
     def predict_interval(self, X: Any) -> tuple[Floats, Floats]:
-        """The two probabilities of the second of two classes that "venn-abers" stands between."""
-        f, curves = self._decided(X), self.probabilities_.curves
+        """Return the lower and the upper probability of the second class, for "venn-abers" and two classes."""
+        f, curves = self._decision_values(X), self.probabilities_.curves
         if not isinstance(curves, VennAbers) or len(self.classes_) != 2:
             raise ValueError(
-                f"intervals of probabilities are there for method='venn-abers' and two classes, not for "
-                f"{type(curves).__name__} and {len(self.classes_)} classes, which this fit has"
+                f"intervals of probabilities need method='venn-abers' and two classes; this fit has "
+                f"{type(curves).__name__} and {len(self.classes_)} classes"
             )
         low, high = curves.interval(0, f[:, 0])
         return low, high
 
     def p_values(self, X: Any) -> Floats:
-        """For each class, the share of its own samples, by weight, that fit it no better than this one does."""
-        scores = self.probabilities_.scores(self._decided(X))
+        """Return the p-value of each class: the weighted share of its samples that fit the class no better than x."""
+        scores = self.probabilities_.scores(self._decision_values(X))
         return self._own_scores_.p_values(scores, vars(self).get("_own_weight_"))
 
     def predict_set(self, X: Any, alpha: float = 0.1) -> np.ndarray:
-        """Which classes cannot be ruled out at level `alpha`: flags of shape (n_samples, n_classes).
+        """Return prediction sets: flags of shape (n_samples, n_classes) for classes not ruled out at level `alpha`.
 
-        The true class is left out with probability at most alpha, whichever it is, if the machine was calibrated on
-        samples that it was not trained on (cv="held-out"). With folds the scores of the folds' machines stand for those
-        of the machine, so that this holds nearly; `guarantee_` says what is proven here. A set may be empty: the sample
+        The true class is missing with probability at most alpha, whichever it is, if the machine was calibrated on
+        samples that it was not trained on (cv="held-out"). With folds the scores come from the machines of the folds,
+        so that this holds only approximately; `guarantee_` states what is proven. A set may be empty: then the sample
         fits no class.
         """
         if not 0.0 < alpha < 1.0:

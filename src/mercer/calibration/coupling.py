@@ -13,19 +13,24 @@ import numpy as np
 
 from mercer.samples.arrays import Floats, row_blocks
 
-# No pair is taken to be more certain than this, so that Q is not singular; LIBSVM's number.
+# Smallest probability of a class in a pair, so that Q is not singular; the same number as in LIBSVM.
 SMALLEST = 1e-7
 
 
 def couple(pairs: Floats, n_classes: int) -> Floats:
-    """A column for each class, from the probability of the first class of every pair (0 1, 0 2, …, 1 2, …).
+    """Compute class probabilities from the probability of the first class of every pair (0 1, 0 2, …, 1 2, …).
 
     Parameters
     ----------
     pairs : array of shape (n_samples, n_classes · (n_classes − 1) / 2)
-        P(first class) if only the two of a pair were possible.
+        P(first class) if only the two classes of a pair were possible.
     n_classes : int
-        How many classes.
+        Number of classes.
+
+    Returns
+    -------
+    array of shape (n_samples, n_classes)
+        Probability of each class.
 
     Examples
     --------
@@ -37,21 +42,21 @@ def couple(pairs: Floats, n_classes: int) -> Floats:
     pairs = np.asarray(pairs, dtype=np.float64)
     if pairs.ndim != 2 or pairs.shape[1] != n_classes * (n_classes - 1) // 2:
         raise ValueError(
-            f"pairs has shape {pairs.shape}; {n_classes} classes have a column for each of "
-            f"{n_classes * (n_classes - 1) // 2} pairs"
+            f"pairs has shape {pairs.shape}, but {n_classes} classes need {n_classes * (n_classes - 1) // 2} columns, "
+            "one for each pair"
         )
     out = np.empty((len(pairs), n_classes))
-    for some in row_blocks(len(pairs), 24 * n_classes * n_classes):
-        Q = equations(pairs[some], n_classes)
+    for block in row_blocks(len(pairs), 24 * n_classes * n_classes):
+        Q = equations(pairs[block], n_classes)
         # p is (Q + t 11')⁻¹1 up to a factor, for any t > 0; with t = 1 the matrix is far from singular.
         p = np.linalg.solve(Q + 1.0, np.ones((len(Q), n_classes, 1)))[:, :, 0]
-        p = np.maximum(p, 0.0)  # rounding only
-        out[some] = p / p.sum(axis=1, keepdims=True)
+        p = np.maximum(p, 0.0)  # negative only by rounding
+        out[block] = p / p.sum(axis=1, keepdims=True)
     return out
 
 
 def equations(pairs: Floats, n_classes: int) -> Floats:
-    """Q of every row of probabilities of pairs."""
+    """Return the matrix Q for every row of pair probabilities."""
     upper, diagonal = np.triu_indices(n_classes, 1), np.arange(n_classes)
     first = np.clip(pairs, SMALLEST, 1.0 - SMALLEST)
     r = np.zeros((len(first), n_classes, n_classes))

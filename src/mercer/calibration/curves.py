@@ -1,9 +1,9 @@
-"""The curve from decision values to probabilities: one for each plane between classes, and classes from planes.
+"""Calibration curves from decision values to probabilities, one for each plane, and class probabilities from them.
 
-Three kinds are here, beside the sigmoid. Isotonic: P(+ | f) is the best function of f that never falls, linear between
-the samples' steps. Venn–Abers: that with the new sample counted in both ways. Temperature: one T > 0 for all outputs,
-the likeliest; of planes P(+ | f) = 1 / (1 + exp(−f/T)), for the sigmoid's targets, and of one function for each class
-softmax(f/T), so that predictions stay the machine's own.
+Three kinds are here; the sigmoid is in `sigmoid`. Isotonic: P(+ | f) is the best nondecreasing function of f, linear
+between its corners. Venn–Abers: isotonic regression with the new sample added once in each class. Temperature: one
+T > 0 for all outputs, by maximum likelihood; for planes P(+ | f) = 1 / (1 + exp(−f/T)) with the targets of the sigmoid,
+and for one function per class softmax(f/T), which keeps the machine's predictions.
 """
 
 from __future__ import annotations
@@ -20,52 +20,52 @@ from sklearn.isotonic import IsotonicRegression
 from mercer.calibration.coupling import couple
 from mercer.calibration.sigmoid import Sigmoids, fit_sigmoids, logistic, soft_targets
 from mercer.samples.arrays import Flags, Floats, Indices
-from mercer.samples.labels import REST, Pair, between, every_pair
+from mercer.samples.labels import REST, Pair, class_pairs, pair_members
 
 
 class Curves(Protocol):
-    """P of the positive side of every plane."""
+    """Calibration curves: the probability of the positive side of every plane."""
 
     def probabilities(self, f: Floats) -> Floats:
-        """From decision values, both with a column for each plane."""
+        """Return the probability of the positive side; f and the result have a column for each plane."""
         return np.column_stack([self.of_plane(k, f[:, k]) for k in range(f.shape[1])])
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """P of one plane's positive side."""
+        """Return P of the positive side of plane k."""
 
 
 @dataclass(frozen=True, eq=False)
 class Steps(Curves):
-    """The corners of one curve for each output: output k's stand from starts[k] to starts[k + 1]."""
+    """Isotonic curves by their corners; those of output k are starts[k] to starts[k + 1]."""
 
     f: Floats
     p: Floats
     starts: Indices
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """P of one output's positive side."""
-        mine = slice(self.starts[k], self.starts[k + 1])
-        return np.interp(f, self.f[mine], self.p[mine])
+        """Return P of the positive side of output k."""
+        part = slice(self.starts[k], self.starts[k + 1])
+        return np.interp(f, self.f[part], self.p[part])
 
 
-def fit_steps(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Steps:
-    """The curves of several outputs, whose values stand one after another and begin at `starts`."""
+def fit_isotonic(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Steps:
+    """Fit the curves of several outputs, whose values are concatenated and begin at `starts`."""
     corners = []
     for begin, end in zip(starts, np.append(starts[1:], len(f)), strict=True):
-        mine = slice(begin, end)
-        fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(f[mine], positive[mine].astype(float), weight[mine])
+        part = slice(begin, end)
+        fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(f[part], positive[part].astype(float), weight[part])
         corners.append((fitted.X_thresholds_, fitted.y_thresholds_))
     sizes = np.array([0, *(len(x) for x, _ in corners)])
     return Steps(np.concatenate([x for x, _ in corners]), np.concatenate([p for _, p in corners]), np.cumsum(sizes))
 
 
-_WIDEST = np.log(1e9)  # of log T about that of the largest |f|
+_WIDEST = np.log(1e9)  # largest difference between log T and the logarithm of the largest |f|
 
 
 def fit_temperature(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Sigmoids:
-    """Sigmoids of several outputs, whose values stand one after another: the same slope 1/T for all, no offset."""
+    """Fit sigmoids of several outputs with one slope 1/T and no offset; values are as in `fit_isotonic`."""
     target = soft_targets(positive, weight, starts)
-    slope = _likeliest(f, lambda t: float((weight * (np.logaddexp(0.0, t) - target * t)).sum()))
+    slope = _best_slope(f, lambda t: float((weight * (np.logaddexp(0.0, t) - target * t)).sum()))
     return Sigmoids(np.full(len(starts), slope), np.zeros(len(starts)))
 
 
@@ -76,19 +76,20 @@ class Softmax:
     slope: Floats
 
     def probabilities(self, f: Floats) -> Floats:
-        """P of each class; f has a column for each."""
+        """Return P of each class; f has a column for each."""
         return np.asarray(softmax(self.slope * f, axis=1))
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """P of class k against one whose function is 0."""
+        """Return P of class k against a class whose function is 0."""
         return logistic(self.slope[k] * f)
 
 
 def fit_softmax(f: Floats, codes: Indices, weight: Floats) -> Softmax:
-    """From functions with a column for each class, and the class of each sample.
+    """Fit the temperature of a softmax to decision values with a column for each class, and the class of each sample.
 
-    The labels themselves are the targets: Platt's would be paid for by every sample far inside its class. Where no
-    sample is on the wrong side no T is the likeliest, and the one nearest to it gets odds of n + 1 to 1.
+    The targets are the labels themselves: with Platt's softened targets, every sample far inside its class would cost
+    likelihood. If no sample is misclassified, the likelihood has no maximum in T, and T is chosen such that the sample
+    nearest to the boundary has odds of n + 1 to 1.
     """
     rows = np.arange(len(f))
     others = f.copy()
@@ -99,25 +100,25 @@ def fit_softmax(f: Floats, codes: Indices, weight: Floats) -> Softmax:
         return float((weight * (logsumexp(t, axis=1) - t[rows, codes])).sum())
 
     most = np.log(weight.sum() + 1.0) / nearest if nearest > 0 else np.inf
-    return Softmax(np.full(f.shape[1], min(_likeliest(f, loss), most)))
+    return Softmax(np.full(f.shape[1], min(_best_slope(f, loss), most)))
 
 
-def _likeliest(f: Floats, loss: Callable[[Floats], float]) -> float:
-    """The slope 1/T with the least loss of f/T."""
+def _best_slope(f: Floats, loss: Callable[[Floats], float]) -> float:
+    """Return the slope 1/T with the smallest loss of f/T."""
     unit = float(np.abs(f).max(initial=0.0)) or 1.0
     scaled = f / unit
-    # Convex in the slope, so there is one minimum in its logarithm too. If the machine ranks the wrong way round, it is
-    # at slope 0, and the smallest slope of the range makes all probabilities equal.
-    found = minimize_scalar(
+    # The loss is convex in the slope, so it has one minimum in its logarithm too. If the machine ranks the wrong way
+    # round, the minimum is at slope 0, and the smallest slope of the range makes all probabilities equal.
+    minimum = minimize_scalar(
         lambda log_slope: loss(np.exp(log_slope) * scaled),
         bounds=(-_WIDEST, _WIDEST),
         method="bounded",
         options={"xatol": 1e-9},
     )
-    return float(np.exp(found.x)) / unit
+    return float(np.exp(minimum.x)) / unit
 
 
-# Values of f that differ by less than this share of the largest count as equal: rounding must not decide their order.
+# Values of f that differ by less than this share of the largest count as equal, so that rounding does not order them.
 _EQUAL_SHARE = 1e-9
 
 
@@ -125,60 +126,59 @@ _EQUAL_SHARE = 1e-9
 class VennAbers(Curves):
     """Isotonic regression with the new sample added, once as −, once as + (Vovk, Petej).
 
-    Kept are the sorted distinct values of each output, with the sums of weights and of positive weights up to each.
-    With y₁ … y_m in the order of f, sums S and weights W of the first of them, and a sample of weight 1 and label c
-    added between place i and place r, the isotonic value at the added sample is
+    The fields are the sorted distinct values of each output, with the cumulative weights W and positive weights S.
+    If a sample of weight 1 and label c is added between ranks i and r, the isotonic value at the added sample is
 
         p_c = max over a ≤ i of min over b ≥ r of (S_b − S_a + c) / (W_b − W_a + 1).
 
-    (p₀, p₁) holds the truth with a guarantee that needs no assumption but exchangeable samples; p₁ / (1 − p₀ + p₁) is
-    the one number that loses least whichever of the two is right. Each p_c is a slope between two lower hulls of the
-    points (W, S): those left of the sample and those right of it.
+    One of p₀ and p₁ is perfectly calibrated for exchangeable samples, without further assumptions; p₁ / (1 − p₀ + p₁)
+    is the single number with the smallest loss whichever of the two it is. Each p_c is a slope between two lower hulls
+    of the points (W, S): those left of the sample and those right of it.
     """
 
     f: Floats
     W: Floats
     S: Floats
     starts: Indices  # output k has the values starts[k] to starts[k + 1], and one more sum than values
-    unit: Floats  # of each output: its values are whole multiples
+    unit: Floats  # unit of each output: its values are integer multiples
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """P of one output's positive side."""
+        """Return P of the positive side of output k."""
         low, high = self.interval(k, f)
         return np.asarray(high / (1.0 - low + high))
 
     def interval(self, k: int, f: Floats) -> tuple[Floats, Floats]:
-        """p₀ and p₁ of one output's positive side."""
+        """Return p₀ and p₁ of the positive side of output k."""
         begin, end = self.starts[k], self.starts[k + 1]
         values = self.f[begin:end]
         sums = slice(begin + k, end + k + 1)
         W, S = self.W[sums], self.S[sums]
-        asked, place = np.unique(np.rint(f / self.unit[k]), return_inverse=True)
-        i, r = np.searchsorted(values, asked, side="left"), np.searchsorted(values, asked, side="right")
+        distinct, index = np.unique(np.rint(f / self.unit[k]), return_inverse=True)
+        i, r = np.searchsorted(values, distinct, side="left"), np.searchsorted(values, distinct, side="right")
         left, right = _Hull(W, S), _Hull(-W[::-1], S[::-1])
         mirrored = len(W) - 1 - r
-        return _slope(left, right, i, mirrored, 0.0)[place], _slope(left, right, i, mirrored, 1.0)[place]
+        return _slope(left, right, i, mirrored, 0.0)[index], _slope(left, right, i, mirrored, 1.0)[index]
 
 
 def fit_venn_abers(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> VennAbers:
-    """Several outputs, whose values stand one after another and begin at `starts`."""
+    """Fit the curves of several outputs, whose values are concatenated and begin at `starts`."""
     values, W, S, units = [], [], [], []
     for begin, end in zip(starts, np.append(starts[1:], len(f)), strict=True):
-        mine = begin + np.flatnonzero(weight[begin:end] > 0)
-        units.append(_EQUAL_SHARE * float(np.abs(f[mine]).max(initial=0.0)) or 1.0)
-        distinct, place = np.unique(np.rint(f[mine] / units[-1]), return_inverse=True)
+        rows = begin + np.flatnonzero(weight[begin:end] > 0)
+        units.append(_EQUAL_SHARE * float(np.abs(f[rows]).max(initial=0.0)) or 1.0)
+        distinct, index = np.unique(np.rint(f[rows] / units[-1]), return_inverse=True)
         values.append(distinct)
-        W.append(np.append(0.0, np.cumsum(np.bincount(place, weight[mine]))))
-        S.append(np.append(0.0, np.cumsum(np.bincount(place, weight[mine] * positive[mine]))))
+        W.append(np.append(0.0, np.cumsum(np.bincount(index, weight[rows]))))
+        S.append(np.append(0.0, np.cumsum(np.bincount(index, weight[rows] * positive[rows]))))
     sizes = np.cumsum([0, *map(len, values)])
     return VennAbers(np.concatenate(values), np.concatenate(W), np.concatenate(S), sizes, np.array(units))
 
 
 def _slope(left: _Hull, right: _Hull, i: Indices, r: Indices, label: float) -> Floats:
-    """p_c at every place: the largest t with min_b (S_b − t W_b) + c − t ≥ min_a (S_a − t W_a).
+    """Return p_c for every new sample: the largest t with min_b (S_b − t W_b) + c − t ≥ min_a (S_a − t W_a).
 
-    Halvings find a and b, and p_c is their quotient: with whole weights, equal p_c are then equal to the last bit. Sets
-    of classes rank samples by them.
+    Bisection finds a and b, and p_c is their quotient: with integer weights, equal p_c are then equal to the last bit,
+    which matters because prediction sets rank samples by them.
     """
     low, high = np.zeros(len(i)), np.ones(len(i))
     for _ in range(60):
@@ -193,7 +193,7 @@ def _slope(left: _Hull, right: _Hull, i: Indices, r: Indices, label: float) -> F
 
 
 class _Hull:
-    """The lower convex hulls of the first i + 1 points, for every i: each point's next corner to the left."""
+    """Lower convex hulls of the first i + 1 points, for every i, by each point's next corner to the left."""
 
     def __init__(self, W: Floats, S: Floats) -> None:
         self.W, self.S = W, S
@@ -209,14 +209,14 @@ class _Hull:
                 steepness = (s[i] - s[j]) / (w[i] - w[j])
             parent[i], steep[i] = j, steepness
         self._corner = [np.array(parent, dtype=np.intp)]
-        self._slope = [np.array(steep)]  # of the last of 2^k edges to the left
+        self._slope = [np.array(steep)]  # slope of the last of 2^k edges to the left
         for _ in range(max(1, n.bit_length())):
             corner, last = self._corner[-1], self._slope[-1]
             self._corner.append(corner[corner])
             self._slope.append(last[corner])
 
     def lowest(self, i: Indices, t: Floats) -> Indices:
-        """The point among the first i + 1 at which S − t W is least: left over all edges steeper than t."""
+        """Return the point among the first i + 1 with the smallest S − t W: move left over all edges steeper than t."""
         for corner, slope in zip(reversed(self._corner), reversed(self._slope), strict=True):
             i = np.where(slope[i] > t, corner[i], i)
         return i
@@ -225,7 +225,7 @@ class _Hull:
 FitCurves = Callable[[Floats, Flags, Floats, Indices], Curves]
 METHODS: dict[str, FitCurves] = {
     "sigmoid": fit_sigmoids,
-    "isotonic": fit_steps,
+    "isotonic": fit_isotonic,
     "temperature": fit_temperature,
     "venn-abers": fit_venn_abers,
 }
@@ -233,14 +233,14 @@ METHODS: dict[str, FitCurves] = {
 
 @dataclass(frozen=True, eq=False)
 class ClassProbabilities:
-    """Probabilities of classes from the decision values of the planes between them."""
+    """Class probabilities from the decision values of the planes between classes."""
 
     curves: Curves
     n_classes: int
     against_rest: bool
 
     def __call__(self, f: Floats) -> Floats:
-        """A column for each class."""
+        """Return the probability of each class."""
         p = self.curves.probabilities(f)
         if self.n_classes == 2:
             return np.column_stack([1.0 - p[:, 0], p[:, 0]])
@@ -250,9 +250,10 @@ class ClassProbabilities:
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / self.n_classes)
 
     def scores(self, f: Floats) -> Floats:
-        """How well a sample fits each class: its least probability against another one, or that against the rest.
+        """Return how well each sample fits each class.
 
-        One against one, the planes of a class are enough for its score.
+        For two classes the score is ±f; one against the rest, it is the probability against the rest; one against one,
+        it is the smallest probability against another class, which only the planes of the class determine.
         """
         p = self.curves.probabilities(f)
         if self.n_classes == 2:
@@ -260,18 +261,18 @@ class ClassProbabilities:
         if self.against_rest:
             return p
         out = np.ones((len(f), self.n_classes))
-        for column, (first, second) in enumerate(every_pair(self.n_classes)):
+        for column, (first, second) in enumerate(class_pairs(self.n_classes)):
             out[:, first] = np.minimum(out[:, first], p[:, column])
             out[:, second] = np.minimum(out[:, second], 1.0 - p[:, column])
         return out
 
-    def own_scores(self, f: Floats, codes: Indices) -> Floats:
-        """How well each sample fits its own class; only the planes of that class are asked."""
+    def true_class_scores(self, f: Floats, codes: Indices) -> Floats:
+        """Return how well each sample fits its true class, from the planes of that class only."""
         if self.n_classes == 2 or self.against_rest:
             return self.scores(f)[np.arange(len(f)), codes]
         out = np.ones(len(f))
         members = [np.flatnonzero(codes == k) for k in range(self.n_classes)]
-        for column, (first, second) in enumerate(every_pair(self.n_classes)):
+        for column, (first, second) in enumerate(class_pairs(self.n_classes)):
             rows = np.concatenate([members[first], members[second]])
             p = self.curves.of_plane(column, f[rows, column])
             out[rows] = np.minimum(out[rows], np.where(codes[rows] == first, p, 1.0 - p))
@@ -279,7 +280,7 @@ class ClassProbabilities:
 
 
 def fit_curves(method: str, f: Floats, codes: Indices, weight: Floats, pairs: list[Pair], k: int) -> ClassProbabilities:
-    """The curves of all planes, each from the decision values of the samples that it separates."""
+    """Fit the curves of all planes, each to the decision values of the samples that the plane separates."""
     against_rest = pairs[0][1] == REST
     if method == "temperature" and against_rest and k > 2:
         counted = weight > 0
@@ -287,7 +288,7 @@ def fit_curves(method: str, f: Floats, codes: Indices, weight: Floats, pairs: li
         return ClassProbabilities(softmax, k, against_rest)
     values, positive, weights, starts = [], [], [], [0]
     for column, pair in enumerate(pairs):
-        rows, sides = between(pair, codes)
+        rows, sides = pair_members(pair, codes)
         rows, sides = rows[weight[rows] > 0], sides[weight[rows] > 0]
         values.append(f[rows, column])
         positive.append(sides > 0)
@@ -299,9 +300,9 @@ def fit_curves(method: str, f: Floats, codes: Indices, weight: Floats, pairs: li
 
 
 def libsvm_probabilities(machine: Any, X: Any) -> Floats:
-    """Class probabilities of a machine with the sigmoids of LIBSVM's -b 1, P = 1 / (1 + exp(A f + B)) for each pair.
+    """Return class probabilities by the sigmoids of LIBSVM's -b 1, P = 1 / (1 + exp(A f + B)) for each pair.
 
-    They are those of the command line but for the last digits: LIBSVM ends its search for coupled ones early.
+    They agree with LIBSVM's programs except for the last digits: LIBSVM stops its iteration for coupling early.
     """
     curves = Sigmoids(-np.asarray(machine.probA_), -np.asarray(machine.probB_))
     return ClassProbabilities(curves, len(machine.classes_), against_rest=False)(machine._decision(X))

@@ -1,10 +1,10 @@
-"""All n functions of least squares that leave one sample out, from one inverse.
+"""All n leave-one-out functions of least squares, from one inverse.
 
 c and b solve [K + λW⁻¹, 1; 1', 0] [c; b] = [y; 0]. With M the inverse of this matrix, the function without sample i is
 
     f₋ᵢ(x) = f(x) − (cᵢ / Mᵢᵢ) (M [k_x; 1])ᵢ,      and   yᵢ − f₋ᵢ(xᵢ) = cᵢ / Mᵢᵢ.
 
-Without a bias the last row and column are not there. With λ = 0 and more samples than the kernel has dimensions, which
+Without a bias there is no last row and column. With λ = 0 and more samples than dimensions of the feature space, which
 is ordinary least squares, cᵢ and Mᵢᵢ grow like 1/λ; their ratio is the residual over 1 − hᵢ, hᵢ = ∂f(xᵢ)/∂yᵢ.
 """
 
@@ -18,22 +18,21 @@ from scipy.linalg import eigh, lu_factor, lu_solve
 
 from mercer.estimators.fitting.pipeline.fit import read_samples
 from mercer.kernels import Kernel
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Floats, megabytes, n_samples
 
-# Eigenvalues as shares of the largest, and shares 1 − h of a sample that others decide: below this they are nearly
-# rounding, whose errors they would magnify.
+# Smallest eigenvalue relative to the largest, and smallest 1 − h of a sample: smaller values would magnify rounding.
 _CLEAR = 1e-9
-# The largest difference from the machine's own values that is allowed here, as a share of the spread of y.
+# Largest allowed difference from the machine's own values, as a share of the spread of y.
 _SAME = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutFunctions:
-    """The functions, with what they share."""
+    """The n leave-one-out functions of kernel least squares."""
 
     kernel: Kernel
-    vectors: Any  # None for a precomputed kernel, whose columns are the samples
+    vectors: Any  # training samples; None for a precomputed kernel
     inverse: Floats
     c: Floats
     b: float
@@ -41,18 +40,18 @@ class LeaveOneOutFunctions:
 
     @classmethod
     def of(cls, machine: Any, X: Any, y: Floats, sample_weight: Any) -> LeaveOneOutFunctions:
-        """From a trained RLSRegressor and its training samples."""
+        """Compute the functions of a fitted RLSRegressor from its training samples."""
         X = read_samples(machine, X, machine.kernel_, reset=False)
         n, lam, bias = n_samples(X), float(machine.lam), bool(machine.bias)
         need = 3 * 8 * (n + 1) ** 2
         if need > machine.cache_size * 1e6:
             raise MemoryError(
-                f"leaving out each of {n} samples takes about {megabytes(need)}, but "
-                f"cache_size={machine.cache_size:g} allows less; use a number of folds, or raise cache_size"
+                f"leaving out each of {n} samples takes about {megabytes(need)}, more than "
+                f"cache_size={machine.cache_size:g}; use a number of folds, or raise cache_size"
             )
-        weight = samples.weights(sample_weight, n)
+        weight = checks.weights(sample_weight, n)
         if not (weight > 0).all():
-            raise ValueError("cv='leave-one-out' needs positive weights; leave samples without weight out")
+            raise ValueError("cv='leave-one-out' needs positive weights; remove samples of weight 0")
         vectors = None if machine.kernel_.accepts == "gram" else X
         K = np.asarray(X if vectors is None else machine.kernel_(X, X), dtype=np.float64)
         inverse = None if lam > 0 else _least_squares(K, weight, bias)
@@ -66,7 +65,7 @@ class LeaveOneOutFunctions:
         return cls(machine.kernel_, vectors, inverse, solution[:n], float(solution[n:].sum()), residuals)
 
     def __call__(self, X: Any) -> Floats:
-        """A row for each x, a column for each sample left out."""
+        """Return the values of all functions, a row for each x and a column for each sample left out."""
         k = np.asarray(X if self.vectors is None else self.kernel(X, self.vectors), dtype=np.float64)
         f = k @ self.c + self.b
         if len(self.inverse) > len(self.c):
@@ -85,9 +84,9 @@ def _bordered_inverse(K: Floats, ridge: Floats, bias: bool) -> Floats:
 
 
 def _least_squares(K: Floats, weight: Floats, bias: bool) -> Floats | None:
-    """The limit of λ → 0 of the inverse's columns of y: [c; b] = M [y; 0] is the least-norm solution of least squares.
+    """Limit for λ → 0 of the inverse's columns for y: [c; b] = M [y; 0] is the least-norm solution of least squares.
 
-    None where K has full rank: then the inverse itself has a limit.
+    Return None if K has full rank: then the inverse itself has a limit.
 
     With A = W^½ K̃ W^½, K̃ being K centred if there is a bias, c = W^½ A⁺ W^½ y and b = p'y − (Kp)'c, p = w/Σw.
     """
@@ -99,8 +98,9 @@ def _least_squares(K: Floats, weight: Floats, bias: bool) -> Floats | None:
     kept = share > n * np.finfo(float).eps
     if (share[kept] < _CLEAR).any():
         raise ValueError(
-            f"cv='leave-one-out' with lam=0 needs a kernel matrix of clear rank, but the smallest of its {kept.sum()} "
-            f"eigenvalues above rounding is {share[kept].min():.1g} of the largest; use lam > 0, or a number of folds"
+            f"cv='leave-one-out' with lam=0 needs a kernel matrix whose rank is certain, but the smallest of its "
+            f"{kept.sum()} eigenvalues above rounding is {share[kept].min():.1g} of the largest; use lam > 0, or a "
+            "number of folds"
         )
     if kept.sum() == n - bias:
         return None
@@ -112,21 +112,20 @@ def _least_squares(K: Floats, weight: Floats, bias: bool) -> Floats | None:
 
 
 def _without_ridge(K: Floats, M: Floats, y: Floats, f: Floats) -> Floats:
-    """(y − f)/(1 − h), h being what y_i has in f(x_i); f are the values of the machine itself."""
+    """Return (y − f)/(1 − h) with h_i = ∂f(x_i)/∂y_i, where f are the values of the machine itself."""
     n = len(K)
     H = K @ M[:n, :n] + M[n:, :n].sum(axis=0)
     free = 1.0 - np.diag(H)
     spread = float(np.abs(y - y.mean()).max())
     if np.abs(H @ y - f).max() > _SAME * spread:
         raise ValueError(
-            "cv='leave-one-out' with lam=0: the kernel matrix in float64 does not resolve these samples; bring their "
-            "columns to one scale, or use a number of folds"
+            "cv='leave-one-out' with lam=0: float64 cannot resolve the kernel matrix of these samples; scale the "
+            "columns, or use a number of folds"
         )
     alone = np.flatnonzero(free < _CLEAR)
     if len(alone):
         raise ValueError(
-            f"cv='leave-one-out' with lam=0: sample {alone[0]} is fitted exactly whatever its y is (so are "
-            f"{len(alone)} of {n}), and the others do not determine the function without it; use lam > 0, or a number "
-            "of folds"
+            f"cv='leave-one-out' with lam=0: sample {alone[0]} ({len(alone)} of {n} in all) is fitted exactly whatever "
+            "its y is, so the other samples do not determine the function without it; use lam > 0, or a number of folds"
         )
     return (y - f) / free

@@ -1,8 +1,8 @@
-"""What LIBSVM's -b 1 says of a regression's errors, and of how normal a sample is to a machine without targets.
+"""Probability models of LIBSVM's -b 1: a Laplace law of regression errors, and ranks for one-class machines.
 
-Errors: P(|y − f(x)| > t) = exp(−t/σ), one σ for every x. Normality: ten marks divide the decision values below 0, and
-those from 0 on, into five groups of equal size each. A sample above i marks has probability i/10 of being normal: it is
-a rank among samples, in steps of a tenth, and no density.
+Regression errors: P(|y − f(x)| > t) = exp(−t/σ), one σ for every x. One-class machines: ten marks divide the decision
+values below 0, and those from 0 on, into five groups of equal size each. A sample above i marks has probability i/10 of
+being normal: this is a rank among samples, in steps of a tenth, and no density.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mercer.samples.arrays import Floats
 
 
 def laplace_scale(residuals: Floats, weight: Floats | None = None) -> float:
-    """σ: the mean |r| by weight, once those beyond five standard deviations of such a law are left out."""
+    """Scale σ: the weighted mean of |r|, without residuals beyond five standard deviations of the Laplace law."""
     size = np.abs(residuals)
     kept = size <= 5.0 * np.sqrt(2.0) * np.average(size, weights=weight)
     return float(np.average(size[kept], weights=None if weight is None else weight[kept]))
@@ -24,7 +24,10 @@ _HALF = N_MARKS // 2
 
 
 def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
-    """Ten marks, where a value of weight w > 0 counts as w; ValueError with too few values on either side of 0."""
+    """Return the ten marks of decision values; raise ValueError if there are too few values on either side of 0.
+
+    A value of weight w > 0 counts as w values.
+    """
     weight = np.ones(len(decisions)) if weight is None else weight
     order = np.argsort(decisions, kind="stable")
     ordered, mass = decisions[order], np.cumsum(weight[order])
@@ -33,10 +36,10 @@ def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
     positive = float(mass[-1]) - negative
     if negative < _HALF or positive < _HALF:
         raise ValueError(
-            f"{negative:g} negative and {positive:g} positive decision values are too few for probabilities of a "
-            f"one-class machine, which need {_HALF} of each; use more samples, or another nu"
+            f"probabilities of a one-class machine need {_HALF} negative and {_HALF} positive decision values, but "
+            f"there are {negative:g} and {positive:g}; use more samples, or another nu"
         )
-    # Each value stands in its place as often as its weight says: the k-th of all is the first with a mass above k − 1.
+    # Each value is repeated by its weight: the k-th of all is the first with a cumulative weight above k − 1.
     below = [i * negative / _HALF for i in range(_HALF)]
     above = [negative - 1.0 + i * positive / _HALF for i in range(1, _HALF + 1)]
     ends = ordered[np.searchsorted(mass, [*below, *above], side="right")]
@@ -45,7 +48,7 @@ def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
 
 
 def normal_probabilities(decisions: Floats, marks: Floats) -> Floats:
-    """0.001, 0.1, 0.2, ... 0.9, 0.999, by the marks below each value."""
+    """Return 0.001, 0.1, 0.2, … 0.9 or 0.999 for each value, by the number of marks below it."""
     below = np.searchsorted(marks, decisions, side="right")
     out = np.minimum(below, N_MARKS - 1) / float(N_MARKS)
     out[decisions < marks[0]] = 0.001

@@ -1,10 +1,11 @@
-"""Regressors with intervals that hold a new target with a chosen probability, from residuals of samples left out.
+"""Regressors with prediction intervals of a chosen probability, from residuals of held-out samples.
 
 Jackknife+ and CV+ (Barber, Candès, Ramdas, Tibshirani 2021): with f₋ᵢ trained without sample i, or without its fold,
 and Rᵢ = |yᵢ − f₋ᵢ(xᵢ)|, the interval at x goes from the ⌊α(n + 1)⌋-th smallest of f₋ᵢ(x) − Rᵢ to the
-⌈(1 − α)(n + 1)⌉-th smallest of f₋ᵢ(x) + Rᵢ. Leaving out one sample at a time it holds y with probability at least
-1 − 2α whatever the law of the samples (less √(2/n) with folds), and in practice nearly 1 − α. With samples that the
-machine was not trained on, f is the same for all i, and the probability at least 1 − α. `guarantee_` says what holds.
+⌈(1 − α)(n + 1)⌉-th smallest of f₋ᵢ(x) + Rᵢ. If one sample is left out at a time, it contains y with probability at
+least 1 − 2α for any distribution of the samples (less √(2/n) with folds), and in practice nearly 1 − α. With samples
+that the machine was not trained on, f is the same for all i, and the probability is at least 1 − α. `guarantee_` states
+what is proven.
 
 A sample of weight k counts as k samples of the same fold, and the new sample as one.
 """
@@ -26,49 +27,49 @@ from mercer.calibration.calibrated import (
     expect_numbers,
     expect_weight,
     one_target,
-    splits_of_counted,
+    weighted_splits,
 )
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.libsvm_laws import laplace_scale
 from mercer.calibration.symmetry import order_dependence
 from mercer.calibration.weighted_ranks import are_counts, lower_ends, upper_ends
 from mercer.estimators import SVR, RLSRegressor
-from mercer.estimators.fitting.families.kernel_weights import KernelWeights
+from mercer.estimators.fitting.families.kernel_weights import MultipleKernelMachine
 from mercer.estimators.fitting.mixins import ScoresR2
 from mercer.estimators.fitting.pipeline.dataclass_spec import OneOf
 from mercer.estimators.fitting.pipeline.fit import read_samples
 from mercer.estimators.fitting.pipeline.state import (
     Array,
     AttributeSpec,
-    Function,
     IndexArray,
+    KernelExpansion,
     check_vectors,
     expect,
     fitted,
 )
-from mercer.model_selection.held_out.folds import splits_of
+from mercer.model_selection.held_out.folds import calibration_splits
 from mercer.model_selection.held_out.leave_one_out import FunctionsLeftOut, refuse_one_sample
-from mercer.model_selection.held_out.machines import FoldLines, fold_machines, machine_of, searches_in, without_names
+from mercer.model_selection.held_out.machines import FoldProgress, fold_machines, machine_of, searches_in, without_names
 from mercer.runtime.parameters import one_of
 from mercer.runtime.threads import effective_n_threads
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Floats, freeze, n_samples, row_blocks
 from mercer.samples.checks import check_same_length
-from mercer.samples.engine import like_input, on_host, placed
+from mercer.samples.engine import like_input, on_host, to_engine
 from mercer.tables.frame import part_of
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
 LEAVE_ONE_OUT = "leave-one-out"
 
 _LEARNT_KERNEL: Final = (
-    "the kernel's parameters were read off all samples, those left out among them; with numbers for them at least "
+    "the kernel's parameters were computed from all samples, including those left out; with fixed numbers at least "
     "1 − 2 alpha"
 )
 
 
 @dataclass(frozen=True)
 class _Folds(AttributeSpec):
-    """Machines, each with the rows that it was trained on; the machine itself, with None, where there are no folds."""
+    """Spec of the machines of all folds with their training rows; without folds, the machine itself and None."""
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
         return {name: [list(pair) for pair in value if pair[1] is not None]}
@@ -80,7 +81,7 @@ class _Folds(AttributeSpec):
         return [(part, rows) for part, rows in folds] or [(model.estimator_, None)]
 
     def check(self, name: str, value: Any, model: Any) -> None:
-        # Samples of weight 0 have places, but no residuals.
+        # Samples of weight 0 have row numbers, but no residuals.
         spec = IndexArray(None if hasattr(model, "_weight_") else "residuals_")
         for _, rows in value:
             if rows is not None:
@@ -89,29 +90,30 @@ class _Folds(AttributeSpec):
 
 @dataclass(eq=False, repr=False)
 class CalibratedRegressor(ScoresR2, Calibrated):
-    """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
+    """A regressor trained on all samples, with prediction intervals from the residuals of held-out samples.
 
-    `model.calibrate(X, y)` makes one of a machine that is fitted already.
+    `model.calibrate(X, y)` makes one from a fitted machine.
 
     Parameters
     ----------
     estimator : a regressor, optional
-        What is calibrated; SVR() unless told. It may be the last step of a Pipeline, or stand in `mercer.tabular` or a
-        search: all of it is fitted again in every fold, and the search searches again. Of a FrozenEstimator, which was
-        trained on other samples, the predictions are taken as they are.
+        Regressor to calibrate; None means SVR(). It may be the last step of a Pipeline, or inside `mercer.tabular` or a
+        search: all of it is fitted again in every fold, and the search is repeated. A FrozenEstimator, which was
+        trained on other samples, is not fitted again; its predictions are used without folds.
     cv : int, splitter or "leave-one-out", default=5
-        Folds that leave every sample out once. "leave-one-out" is exact: `RLSRegressor` finds all n functions from one
-        inverse (memory for n² numbers), `SVR` by removing each support vector.
+        Folds that hold out every sample once. "leave-one-out" is exact: `RLSRegressor` computes all n functions from
+        one inverse (memory for n² numbers), `SVR` by removing each support vector.
     verbose : bool, default=False
-        A line for each fold that is done.
+        Whether to print a line after each fold.
 
     Attributes
     ----------
-    estimator_ : the machine, trained on all samples
+    estimator_ : estimator
+        The machine, trained on all samples.
     residuals_ : array of shape (n_samples,)
-        |y − f(x)| of each sample by the machine that did not train on it; samples of weight 0 are left out.
+        |y − f(x)| of each sample by the machine that did not train on it, without samples of weight 0.
     guarantee_ : str
-        What is proven of `predict_interval`.
+        Statement that is proven about `predict_interval`.
 
     Examples
     --------
@@ -142,13 +144,13 @@ class CalibratedRegressor(ScoresR2, Calibrated):
 
     def _check_parameters(self) -> None:
         if self.cv == HELD_OUT:
-            raise ValueError("cv='held-out' is for machines that are fitted already: use model.calibrate(X, y, cv=...)")
+            raise ValueError("cv='held-out' is for fitted machines: use model.calibrate(X, y, cv='held-out')")
 
     def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
-        X = placed(X)
+        X = to_engine(X)
         y = one_target(y, machine_of(machine)).astype(np.float64)
         check_same_length(X, y)
-        weight = samples.weights(on_host(sample_weight), len(y))
+        weight = checks.weights(on_host(sample_weight), len(y))
         counted = weight > 0
         self.estimator_ = machine
         if isinstance(cv, str):
@@ -165,40 +167,40 @@ class CalibratedRegressor(ScoresR2, Calibrated):
                 self._unproven_ = _LEARNT_KERNEL
         else:
             self._learn_folds(machine, X, y, None if sample_weight is None else weight)
-        self._find_order_dependence(cv)
+        self._record_order_dependence(cv)
         if (weight != 1).any():
             self._weight_ = freeze(weight[counted])
-        samples.copy_columns(machine, self)
+        checks.copy_columns(machine, self)
 
-    def _find_order_dependence(self, cv: Any) -> None:
-        """Note why jackknife+ and CV+ do not hold, if the fit may depend on the order of the samples.
+    def _record_order_dependence(self, cv: Any) -> None:
+        """Record why jackknife+ and CV+ do not hold, if the fit may depend on the order of the samples.
 
-        Parameters may be set later, so that the question is settled here.
+        This is decided during the fit, since parameters may be changed later.
         """
         if cv == HELD_OUT or "_unproven_" in vars(self):
             return
-        trained_on = max((len(rows) for _, rows in self._folds_ if rows is not None), default=len(self.residuals_))
-        ordered, searches = order_dependence(self.estimator_, trained_on), searches_in(self.estimator_)
+        n_train = max((len(rows) for _, rows in self._folds_ if rows is not None), default=len(self.residuals_))
+        ordered, searches = order_dependence(self.estimator_, n_train), searches_in(self.estimator_)
         if searches:
-            self._unproven_ = f"{searches[0]} searches by folds of its own, which depend on the order of the samples"
+            self._unproven_ = f"{searches[0]} searches with its own folds, which depend on the order of the samples"
         elif ordered is not None:
             self._unproven_ = ordered
 
     def _learn_folds(self, machine: Any, X: Any, y: Floats, weight: Floats | None) -> None:
         counted = np.ones(len(y)) if weight is None else weight
-        splits = splits_of_counted(self.cv, counted, lambda rows: splits_of(check_cv(self.cv), y[rows], self.cv))
+        splits = weighted_splits(self.cv, counted, lambda rows: calibration_splits(check_cv(self.cv), y[rows], self.cv))
         n = np.count_nonzero(counted)
         if any(np.count_nonzero(counted[np.union1d(train, test)]) < n for train, test in splits):
-            self._unproven_ = "a fold does not train on all the samples that it does not leave out"
+            self._unproven_ = "a fold does not train on all samples that it does not hold out"
         elif any(len(np.unique(train)) < len(train) for train, _ in splits):
             self._unproven_ = "a fold trains on a sample more than once"
         residuals, fold = np.full(len(y), np.nan), np.zeros(len(y), dtype=np.intp)
         self._folds_ = []
-        lines = FoldLines(self.verbose, len(splits))
+        lines = FoldProgress(self.verbose, len(splits))
         for k, (part, test, rest) in enumerate(fold_machines(machine, X, y, weight, splits)):
             residuals[test] = np.abs(y[test] - _predictions(part, rest))
             fold[test] = k
-            self._folds_.append((ask(part).around(ask(part).machine), splits[k][0]))
+            self._folds_.append((unwrap(part).rewrap(unwrap(part).machine), splits[k][0]))
             lines.done()
         self.residuals_, self._without_ = residuals[counted > 0], fold[counted > 0]
 
@@ -212,7 +214,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         expect_numbers(functions.residuals, "residuals", n)
         if isinstance(functions, FunctionsLeftOut):
             expansion = functions.expansion
-            Function().check("functions", expansion, self.estimator_)
+            KernelExpansion().check("functions", expansion, self.estimator_)
             expect_numbers(functions.output, "the function of each sample", n)
             IndexArray(len(expansion.b)).check("the function of each sample", functions.output, self)
             return
@@ -231,7 +233,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
 
     @like_input
     def predict(self, X: Any) -> Floats:
-        """The machine's own prediction."""
+        """Predict by the machine that was trained on all samples."""
         check_is_fitted(self)
         machine, X = without_names(self, X)
         values: Floats = machine.predict(X)
@@ -239,7 +241,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
 
     @property
     def laplace_scale_(self) -> float:
-        """σ of a Laplace law of the errors, as LIBSVM's -b 1 has it: the mean of `residuals_` but for outliers."""
+        """Scale σ of a Laplace law of the errors, as in LIBSVM's -b 1: the mean of `residuals_` without outliers."""
         check_is_fitted(self)
         return laplace_scale(self.residuals_, self._weights())
 
@@ -250,16 +252,16 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         if "_unproven_" in vars(self):
             return f"none: {self._unproven_}; in practice about 1 − alpha"
         weight = self._weights()
-        n_folds = len(np.unique(self._without_))  # those that leave out a sample that counts
+        n_folds = len(np.unique(self._without_))  # folds that hold out a sample of positive weight
         exchangeable = "if the samples and the new one are exchangeable"
         if not are_counts(weight):
-            return "none: weights that are no whole numbers are no numbers of samples; in practice about 1 − alpha"
+            return "none: fractional weights do not count samples; in practice about 1 − alpha"
         if self._functions_ is None and self._folds_[0][0] is self.estimator_:
             return f"the target is inside with probability at least 1 − alpha, {exchangeable}"
         if weight is not None:
-            return "none: samples of a weight above 1 are left out with all their copies; in practice about 1 − alpha"
+            return "none: a sample of weight k is held out with all its k copies; in practice about 1 − alpha"
         if self._functions_ is not None:
-            if not _has_fixed_kernel(machine_of(self.estimator_)):  # a file may be from before that was noted
+            if not _has_fixed_kernel(machine_of(self.estimator_)):  # older files do not record it
                 return f"none: {_LEARNT_KERNEL}; in practice about 1 − alpha"
             n_folds = len(self.residuals_)
         if n_folds == len(self.residuals_):
@@ -270,15 +272,15 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         )
 
     def _weights(self) -> Floats | None:
-        """The weight of each residual; None where all are 1."""
+        """Return the weight of each residual; None if all are 1."""
         weight: Floats | None = vars(self).get("_weight_")
         return None if weight is None or bool((weight == 1).all()) else weight
 
     def predict_interval(self, X: Any, alpha: float = 0.1, method: str = "conformal") -> tuple[Floats, Floats]:
-        """The ends of an interval that holds the target with probability of about 1 − alpha; see `guarantee_`.
+        """Return the ends of an interval that contains the target with probability about 1 − alpha; see `guarantee_`.
 
-        An end is infinite where the samples are too few for alpha. method="laplace" gives the interval of LIBSVM's
-        law of the errors instead, f(x) ± σ ln(1/alpha), which holds as often as that law is right.
+        An end is infinite if there are too few samples for alpha. method="laplace" gives the interval of LIBSVM's
+        Laplace law of the errors instead, f(x) ± σ ln(1/alpha), which is as reliable as that law.
         """
         check_is_fitted(self)
         if not 0.0 < alpha < 1.0:
@@ -291,21 +293,21 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             X = read_samples(machine, X, getattr(machine, "kernel_", None), reset=False)
         residuals, weight = self.residuals_, self._weights()
         if self._functions_ is None and self._folds_[0][0] is self.estimator_:
-            f = machine.predict(X)  # rounding does not change an order: f + (the k-th) is the k-th of f + r
+            f = machine.predict(X)  # rounding keeps order: f + (k-th residual) is the k-th of f + r
             return (
                 f + float(lower_ends(-residuals[None], weight, alpha)[0]),
                 f + float(upper_ends(residuals[None], weight, alpha)[0]),
             )
         n, rows = len(residuals), _num_samples(X) if hasattr(X, "iloc") else n_samples(X)
         low, high = np.empty(rows), np.empty(rows)
-        for some in row_blocks(rows, (16 if weight is None else 48) * n):
-            values = self._left_out(part_of(X, np.arange(some.start, some.stop)))
-            low[some] = lower_ends(values - residuals, weight, alpha)
-            high[some] = upper_ends(values + residuals, weight, alpha)
+        for block in row_blocks(rows, (16 if weight is None else 48) * n):
+            values = self._left_out_values(part_of(X, np.arange(block.start, block.stop)))
+            low[block] = lower_ends(values - residuals, weight, alpha)
+            high[block] = upper_ends(values + residuals, weight, alpha)
         return low, high
 
-    def _left_out(self, X: Any) -> Floats:
-        """f₋ᵢ(x), a row for each x and a column for each i."""
+    def _left_out_values(self, X: Any) -> Floats:
+        """Return f₋ᵢ(x), a row for each x and a column for each i."""
         if self._functions_ is not None:
             return self._functions_(X)
         precomputed = get_tags(self.estimator_).input_tags.pairwise
@@ -314,27 +316,27 @@ class CalibratedRegressor(ScoresR2, Calibrated):
 
 
 def _predictions(machine: Any, X: Any) -> Floats:
-    """One number for each sample; an error where the machine predicts several."""
+    """Return one prediction for each sample; raise ValueError if the machine predicts several."""
     values: Floats = np.asarray(machine.predict(X))
     if values.ndim > 1:
         raise ValueError(
             f"calibrating {type(machine_of(machine)).__name__}: it predicts an array of shape {values.shape}, but "
-            "intervals are around one number for each sample; of QuantileSVR calibrate one quantile, quantiles=0.5 (a "
-            "number, not a list), or take two of its quantiles as the ends of an interval"
+            "intervals need one number for each sample; calibrate a QuantileSVR with one quantile, quantiles=0.5 (not "
+            "a list), or use two of its quantiles as an interval"
         )
     return values
 
 
 def _functions_left_out(machine: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
-    """All functions that leave one sample out; an error for machines that learn more from y than a function."""
-    asked = ask(machine)
-    inner, name = machine if asked.steps else asked.machine, type(machine).__name__
+    """Return all leave-one-out functions; raise ValueError for searches and machines that learn more from y than f."""
+    unwrapped = unwrap(machine)
+    inner, name = machine if unwrapped.steps else unwrapped.machine, type(machine).__name__
     searches = searches_in(machine)
-    if searches or isinstance(inner, KernelWeights):
+    if searches or isinstance(inner, MultipleKernelMachine):
         learns = f"{searches[0]} chooses its parameters" if searches else f"{name} learns its kernel weights"
         raise ValueError(
-            f"cv='leave-one-out' is not offered here: {learns} from all targets, those left out among them; use a "
-            "number of folds, or sklearn.model_selection.LeaveOneOut(), which do so again without each fold"
+            f"cv='leave-one-out' is not available: {learns} from all targets, including those left out; use a number "
+            "of folds, or sklearn.model_selection.LeaveOneOut(), which learn them again for each fold"
         )
     if not isinstance(inner, RLSRegressor | SVR):
         raise ValueError(
@@ -344,17 +346,17 @@ def _functions_left_out(machine: Any, X: Any, y: Floats, weight: Floats | None) 
     if weight is not None and not weight.all():
         if inner.kernel_.accepts == "gram":
             raise ValueError(
-                "cv='leave-one-out' of a precomputed kernel needs positive weights; leave the rows and columns of "
-                "samples of weight 0 out of the matrix"
+                "cv='leave-one-out' with a precomputed kernel needs positive weights; remove the rows and columns of "
+                "samples of weight 0 from the matrix"
             )
         rows = np.flatnonzero(weight)
         X, y, weight = part_of(X, rows), y[rows], weight[rows]
     refuse_one_sample(len(y))
-    way: Any = LeaveOneOutFunctions if isinstance(inner, RLSRegressor) else FunctionsLeftOut
-    return way.of(inner, X, y, weight)
+    functions: Any = LeaveOneOutFunctions if isinstance(inner, RLSRegressor) else FunctionsLeftOut
+    return functions.of(inner, X, y, weight)
 
 
 def _has_fixed_kernel(machine: Any) -> bool:
-    """Tell if the user gave the kernel's parameters as numbers."""
+    """Return whether the kernel's parameters are numbers given by the user."""
     kernel = machine._kernel()
     return bool(kernel.accepts == "gram" or kernel.bound)

@@ -1,8 +1,8 @@
-"""Platt's sigmoid: P(+ | f) = 1 / (1 + exp(−(a f + b))), with a ≥ 0, for many outputs together.
+"""Platt's sigmoid: P(+ | f) = 1 / (1 + exp(−(a f + b))), with a ≥ 0, fitted for many outputs together.
 
 a and b maximise the likelihood of softened targets, (N₊ + 1)/(N₊ + 2) and 1/(N₋ + 2) (Lin, Lin, Weng 2007), with
-N₊ and N₋ the weight on each side. A slope below zero would say that the machine ranks the wrong way round; the best
-slope that does not is then 0, and the probability a constant.
+N₊ and N₋ the weight on each side. If the best slope is negative, the machine ranks the wrong way round; the slope is
+then 0, and the probability a constant.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from mercer.samples.arrays import Flags, Floats, Indices
 
 
 @dataclass(frozen=True)
-class Search:
-    """When a search for the best sigmoid ends. Steps are Newton's, so the next digit costs one more."""
+class NewtonOptions:
+    """Options of Newton's method for the likelihood of a sigmoid."""
 
-    flat: float = 1e-10  # the gradient that ends it, as a share of the weight
-    ridge: float = 1e-12  # as a share of the trace
-    halvings: int = 40
-    absolute: bool = False  # whether `flat` and `ridge` are no shares, and no rounding is allowed for
+    flat: float = 1e-10  # norm of the gradient at which it stops, relative to the total weight
+    ridge: float = 1e-12  # added to the Hessian's diagonal, relative to its trace
+    halvings: int = 40  # maximal number of step halvings
+    absolute: bool = False  # whether `flat` and `ridge` are absolute, without an allowance for rounding
 
 
-# LIBSVM's own numbers: its searches end earlier, and the same digits are printed.
-AS_LIBSVM = Search(flat=1e-5, ridge=1e-12, halvings=34, absolute=True)
+# LIBSVM's options: it stops earlier, and the same options give the same printed digits.
+AS_LIBSVM = NewtonOptions(flat=1e-5, ridge=1e-12, halvings=34, absolute=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,39 +36,44 @@ class Sigmoids:
     offset: Floats
 
     def probabilities(self, f: Floats) -> Floats:
-        """P of each output's positive side; f has a column for each output."""
+        """Return P of the positive side of each output; f has a column for each."""
         return logistic(self.slope * f + self.offset)
 
     def of_plane(self, k: int, f: Floats) -> Floats:
-        """P of one output's positive side."""
+        """Return P of the positive side of output k."""
         return logistic(self.slope[k] * f + self.offset[k])
 
 
 def fit_sigmoids(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Sigmoids:
-    """The sigmoids of several outputs, whose values stand one after another and begin at `starts`."""
-    unit = np.maximum.reduceat(np.abs(f), starts)  # so that a is near 1 whatever the unit of f
+    """Fit the sigmoids of several outputs, whose values are concatenated and begin at `starts`."""
+    unit = np.maximum.reduceat(np.abs(f), starts)  # makes a independent of the unit of f
     unit[unit == 0] = 1.0
     target = soft_targets(positive, weight, starts)
     share = np.add.reduceat(weight * target, starts) / np.add.reduceat(weight, starts)
-    constant = np.log(share / (1.0 - share))  # the best b where a is 0
+    constant = np.log(share / (1.0 - share))  # the best b for a = 0
     values = np.stack([f / unit[_outputs(starts, len(f))], target, weight])
-    slope, offset = likeliest(values, starts, constant, Search())
+    slope, offset = maximize_likelihood(values, starts, constant, NewtonOptions())
     flipped = slope < 0
     slope[flipped], offset[flipped] = 0.0, constant[flipped]
     return Sigmoids(slope / unit, offset)
 
 
-def likeliest(values: Floats, starts: Indices, offset: Floats, search: Search) -> tuple[Floats, Floats]:
-    """a, of either sign, and b of each output, from a = 0 and some b on; `values`: f, the targets and the weights."""
+def maximize_likelihood(
+    values: Floats, starts: Indices, offset: Floats, options: NewtonOptions
+) -> tuple[Floats, Floats]:
+    """Return a, of either sign, and b of each output, starting from a = 0 and b = `offset`.
+
+    `values` has three rows: f, the targets and the weights.
+    """
     n, ends = len(starts), np.append(starts[1:], values.shape[1])
     slope, offset, going = np.zeros(n), offset.copy(), np.arange(n)
     for _ in range(100):  # as in LIBSVM
-        # Only outputs that still move are computed.
-        places = np.concatenate([np.arange(a, b) for a, b in zip(starts[going], ends[going], strict=True)])
+        # Only outputs that have not converged are computed.
+        columns = np.concatenate([np.arange(a, b) for a, b in zip(starts[going], ends[going], strict=True)])
         sizes = ends[going] - starts[going]
-        part = values if len(going) == n else values[:, places]
-        at, own = (slope[going], offset[going]), np.cumsum(sizes) - sizes
-        moved, (slope[going], offset[going]) = _newton_step(part, own, *at, search)
+        part = values if len(going) == n else values[:, columns]
+        at, part_starts = (slope[going], offset[going]), np.cumsum(sizes) - sizes
+        moved, (slope[going], offset[going]) = _newton_step(part, part_starts, *at, options)
         going = going[moved]
         if len(going) == 0:
             break
@@ -76,9 +81,9 @@ def likeliest(values: Floats, starts: Indices, offset: Floats, search: Search) -
 
 
 def _newton_step(
-    values: Floats, starts: Indices, slope: Floats, offset: Floats, search: Search
+    values: Floats, starts: Indices, slope: Floats, offset: Floats, options: NewtonOptions
 ) -> tuple[Flags, tuple[Floats, Floats]]:
-    """Which outputs moved, and where to: Newton's step, halved until the likelihood rises as it should."""
+    """Take a Newton step, halved until the likelihood rises enough; return which outputs moved, and all a and b."""
     f, target, weight = values
     output = _outputs(starts, len(f))
 
@@ -93,17 +98,17 @@ def _newton_step(
     p = np.where(t >= 0, 1.0, small) / (1.0 + small)
     error, curvature = weight * (p - target), weight * p * (1.0 - p)
     ga, gb = total(error * f), total(error)
-    unit = 1.0 if search.absolute else total(weight)
-    going = np.maximum(np.abs(ga), np.abs(gb)) > search.flat * unit
+    unit = 1.0 if options.absolute else total(weight)
+    going = np.maximum(np.abs(ga), np.abs(gb)) > options.flat * unit
     haa, hab, hbb = total(curvature * f**2), total(curvature * f), total(curvature)
-    ridge = search.ridge * (1.0 if search.absolute else haa + hbb) + np.finfo(float).tiny
+    ridge = options.ridge * (1.0 if options.absolute else haa + hbb) + np.finfo(float).tiny
     haa, hbb = haa + ridge, hbb + ridge
     determinant = haa * hbb - hab * hab
     da = np.where(going, (hab * gb - hbb * ga) / determinant, 0.0)
     db = np.where(going, (hab * ga - haa * gb) / determinant, 0.0)
     descent, value, length = da * ga + db * gb, loss(t, small), np.ones(len(starts))
-    rounding = 0.0 if search.absolute else 4 * np.finfo(float).eps * np.abs(value)
-    for _ in range(search.halvings):
+    rounding = 0.0 if options.absolute else 4 * np.finfo(float).eps * np.abs(value)
+    for _ in range(options.halvings):
         t = (slope + length * da)[output] * f + (offset + length * db)[output]
         tried = loss(t, np.exp(-np.abs(t)))
         worse = going & ~(tried <= value + 1e-4 * length * descent + rounding)
@@ -115,12 +120,12 @@ def _newton_step(
 
 
 def _outputs(starts: Indices, n: int) -> Indices:
-    """The output of each value."""
+    """Return the output to which each value belongs."""
     return np.repeat(np.arange(len(starts)), np.diff(np.append(starts, n)))
 
 
 def soft_targets(positive: Flags, weight: Floats, starts: Indices) -> Floats:
-    """Platt's targets: a little less than 1 on the positive side of an output, a little more than 0 on the other."""
+    """Return Platt's targets: a little below 1 on the positive side of an output, a little above 0 on the other."""
     output = _outputs(starts, len(positive))
     mass, mass_positive = np.add.reduceat(weight, starts), np.add.reduceat(weight * positive, starts)
     high, low = (mass_positive + 1.0) / (mass_positive + 2.0), 1.0 / (mass - mass_positive + 2.0)
@@ -128,6 +133,6 @@ def soft_targets(positive: Flags, weight: Floats, starts: Indices) -> Floats:
 
 
 def logistic(t: Floats) -> Floats:
-    """1 / (1 + exp(−t))."""
+    """Return 1 / (1 + exp(−t)) without overflow."""
     small = np.exp(-np.abs(t))
     return np.asarray(np.where(t >= 0, 1.0, small) / (1.0 + small))

@@ -1,9 +1,9 @@
-"""Models that learn the same from samples in another order, as the theorems on jackknife+ and CV+ ask.
+"""Symmetry of models in the order of their samples, which the theorems on jackknife+ and CV+ assume.
 
-Barber, Candès, Ramdas and Tibshirani (2021) assume a symmetric algorithm: the function is the same, or has the same
-law, whatever the order of the samples. A machine puts its samples into an order of their values before it draws or
-sums anything, so that it is symmetric with any seed. What draws from the rows as they stand is symmetric if every fit
-draws anew (random_state=None), and not with a fixed seed.
+Barber, Candès, Ramdas and Tibshirani (2021) assume a symmetric algorithm: the fitted function is the same, or has the
+same distribution, for any order of the samples. mercer's machines sort their samples by value before they draw random
+numbers or compute sums, so that they are symmetric for any seed. A model that draws from the rows in the given order is
+symmetric if every fit draws again (random_state=None), and not with a fixed seed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from mercer.estimators.fitting.families.landmark_machine import LandmarkMachine
-from mercer.estimators.fitting.pipeline.fit import bytes_of
+from mercer.estimators.fitting.pipeline.fit import cache_bytes
 from mercer.estimators.fitting.pipeline.machine import Machine
-from mercer.estimators.fitting.pipeline.state import chosen_of
+from mercer.estimators.fitting.pipeline.state import best_estimator_of
 from mercer.estimators.unsupervised.kernel_cca import KernelCCA
 from mercer.tables.estimator import Tabular
 
-# Transformers of scikit-learn that treat all samples alike, those that draw among them if every fit draws anew.
+# Symmetric transformers of scikit-learn; those that draw random numbers are symmetric with random_state=None.
 _SYMMETRIC: Final = (
     "Binarizer",
     "CountVectorizer",
@@ -50,7 +50,7 @@ _SYMMETRIC: Final = (
 
 
 def order_dependence(model: Any, n_samples: int) -> str | None:
-    """Reason why a fit to so many samples may depend on their order; None where it does not."""
+    """Return why a fit to `n_samples` samples may depend on their order, or None if it does not."""
     for part in _parts_of(model):
         reason = _reason(part, n_samples)
         if reason is not None:
@@ -59,7 +59,7 @@ def order_dependence(model: Any, n_samples: int) -> str | None:
 
 
 def _parts_of(model: Any) -> list[Any]:
-    """The estimators in a fitted model that learn from samples, from the outside."""
+    """Return the estimators in a fitted model that learn from samples, from the outside in."""
     if model is None or isinstance(model, str):  # "passthrough", "drop"
         return []
     if isinstance(model, Pipeline):
@@ -72,8 +72,8 @@ def _parts_of(model: Any) -> list[Any]:
         inner = [model.transformer_, model.regressor_]
     elif isinstance(model, Tabular):
         inner = [model.estimator_]
-    elif chosen_of(model) is not model:
-        inner = [chosen_of(model)]
+    elif best_estimator_of(model) is not model:
+        inner = [best_estimator_of(model)]
     else:
         return [model]
     return [part for one in inner for part in _parts_of(one)]
@@ -83,24 +83,24 @@ def _reason(part: Any, n_samples: int) -> str | None:
     from mercer.inspection.features import GaussianSeries, Monomials, Nystrom, RandomFourier
 
     seed = getattr(part, "random_state", None)
-    fixed = f"draws from rows as they stand with random_state={seed!r}, so that their order counts; use None"
+    fixed = f"draws from the rows in their order with random_state={seed!r}; use None"
     if isinstance(part, Machine):
         rows = np.broadcast_to(0.0, (n_samples, getattr(part, "n_features_in_", 0)))
-        if part._merges(rows, bytes_of(getattr(part, "cache_size", 1000))):
+        if part._merges(rows, cache_bytes(getattr(part, "cache_size", 1000))):
             return None
         if isinstance(part, LandmarkMachine):
             return None if seed is None or not isinstance(part.landmarks, str) else fixed
         if isinstance(part, KernelCCA):
             return None if seed is None or part.n_landmarks is None else fixed
-        return "reads its samples in the order given, which may count"
+        return "may depend on the order of its samples"
     if isinstance(part, Nystrom):
         return None if seed is None else fixed
     if isinstance(part, GaussianSeries | RandomFourier | Monomials):
         return None
     if type(part).__module__.startswith("sklearn."):
-        function = getattr(part, "func", None)  # of a FunctionTransformer
+        function = getattr(part, "func", None)  # only FunctionTransformer has it
         if type(part).__name__ == "FunctionTransformer" and (function is None or isinstance(function, np.ufunc)):
             return None
         if type(part).__name__ in _SYMMETRIC:
             return None if seed is None else fixed
-    return "is not known to learn the same from samples in another order"
+    return "is not known to be independent of the order of the samples"

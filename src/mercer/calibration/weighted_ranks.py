@@ -1,7 +1,7 @@
-"""Order statistics of samples with weights, and of one new sample of weight 1 among them.
+"""Order statistics of weighted samples and one new sample of weight 1.
 
-A weight of k counts as k samples, so with W the sum of the weights there are W + 1 samples, of which the new one may be
-anywhere. With weights of 1 the ends below are the ⌊α(n + 1)⌋-th and the ⌈(1 − α)(n + 1)⌉-th smallest of n values.
+A weight of k counts as k samples, so with W the sum of the weights there are W + 1 samples, among which the new one may
+have any rank. With weights of 1 the ends below are the ⌊α(n + 1)⌋-th and the ⌈(1 − α)(n + 1)⌉-th smallest of n values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mercer.samples.arrays import Floats
 
 
 def lower_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
-    """In each row, the largest value v with Σ_{v_i < v} w_i + 1 ≤ α(W + 1); −inf where there is none.
+    """Return, for each row, the largest value v with Σ_{v_i < v} w_i + 1 ≤ α(W + 1), or −inf if there is none.
 
     `weight` has a positive number for each column; None means 1.
     """
@@ -26,13 +26,13 @@ def lower_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
     if most < 0:
         return np.full(len(values), -np.inf)
     order = np.argsort(values, axis=1)
-    own = weight[order]
-    place = ((np.cumsum(own, axis=1) - own) <= most).sum(axis=1) - 1
-    return _at(values, order, place)
+    ordered = weight[order]
+    rank = ((np.cumsum(ordered, axis=1) - ordered) <= most).sum(axis=1) - 1
+    return _take_ranks(values, order, rank)
 
 
 def upper_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
-    """In each row, the smallest value v with Σ_{v_i ≤ v} w_i ≥ (1 − α)(W + 1); inf where there is none.
+    """Return, for each row, the smallest value v with Σ_{v_i ≤ v} w_i ≥ (1 − α)(W + 1), or inf if there is none.
 
     `weight` has a positive number for each column; None means 1.
     """
@@ -44,27 +44,27 @@ def upper_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
     if least > float(weight.sum()):
         return np.full(len(values), np.inf)
     order = np.argsort(values, axis=1)
-    place = np.minimum((np.cumsum(weight[order], axis=1) < least).sum(axis=1), n - 1)
-    return _at(values, order, place)
+    rank = np.minimum((np.cumsum(weight[order], axis=1) < least).sum(axis=1), n - 1)
+    return _take_ranks(values, order, rank)
 
 
-def _at(values: Floats, order: np.ndarray, place: np.ndarray) -> Floats:
+def _take_ranks(values: Floats, order: np.ndarray, rank: np.ndarray) -> Floats:
     rows = np.arange(len(values))
-    return np.asarray(values[rows, order[rows, place]])
+    return np.asarray(values[rows, order[rows, rank]])
 
 
 def share_up_to(scores: Floats, known: Floats, weight: Floats | None) -> Floats:
-    """The weight of the known scores that are not above each new one, as a share of all weight.
+    """Return, for each new score, the share of weight of known scores that do not exceed it.
 
-    The new sample counts too, with a weight of 1. `known` is sorted, and `weight` is in its order; None means 1.
+    The new sample counts too, with weight 1. `known` is sorted, and `weight` is in its order; None means 1.
     """
-    place = np.searchsorted(known, scores, side="right")
+    rank = np.searchsorted(known, scores, side="right")
     if weight is None:
-        return np.asarray((1.0 + place) / (1.0 + len(known)))
+        return np.asarray((1.0 + rank) / (1.0 + len(known)))
     mass = np.append(0.0, np.cumsum(weight))
-    return np.asarray((1.0 + mass[place]) / (1.0 + mass[-1]))
+    return np.asarray((1.0 + mass[rank]) / (1.0 + mass[-1]))
 
 
 def are_counts(weight: Floats | None) -> bool:
-    """Tell if every weight is a whole number, so that it can count equal samples."""
+    """Return whether every weight is an integer, so that it can count equal samples."""
     return weight is None or bool((weight == np.rint(weight)).all())

@@ -30,7 +30,7 @@ import numpy as np
 from mercer import _core
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.places.ball import Ball, exact
-from mercer.places.gram import Provable
+from mercer.places.gram import BoundedProducts
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Flags, Floats, Indices, Precision
 
@@ -57,7 +57,7 @@ _EPS = float(np.finfo(float).eps)
 # classes: what the caller stated differs from them by no more than so many roundings.
 STATED_ROUNDINGS = 16
 
-# u with its errors on some rows, or all, at one of the levels of `Provable.levels`.
+# u with its errors on some rows, or all, at one of the levels of `BoundedProducts.levels`.
 BoundedProduct = Callable[[Indices | None, Precision], Ball]
 
 
@@ -73,7 +73,7 @@ class LastSums:
     def keep(self, coefficients: Floats, u: Ball, words: str) -> None:
         self._kept = coefficients.copy(), Ball(u.value.copy(), u.error.copy()), words
 
-    def moved_to(self, coefficients: Floats, gram: Provable) -> tuple[Ball, str] | None:
+    def moved_to(self, coefficients: Floats, gram: BoundedProducts) -> tuple[Ball, str] | None:
         """u at other coefficients, and its precision in words; None if too many differ."""
         if self._kept is None:
             return None
@@ -86,7 +86,7 @@ class LastSums:
             lambda rows, level: gram.product_bound(change, rows, level),
             coefficients != 0 if coarse_pass(gram) else np.ones(gram.n, dtype=np.bool_),
         )
-        reach = gram.reach
+        reach = gram.entry_bounds
         # The differences of coefficients were rounded once, and so is the sum of both products.
         off = exact(reach).inner(exact(np.abs(change)).rounded().error)
         u = u + moved + exact(reach) * Ball.within(off.high)
@@ -96,7 +96,7 @@ class LastSums:
 
 
 def certify_dual(
-    problem: DualProblem, gram: Provable, beta: Floats, tol: float = 0.0, last: LastSums | None = None
+    problem: DualProblem, gram: BoundedProducts, beta: Floats, tol: float = 0.0, last: LastSums | None = None
 ) -> tuple[Certificate, Floats]:
     """The certificate of β, and the u = Kβ that it rests on: recomputed, or the sums of the `last` one and a change."""
     coefficients = problem.row_coefficients(beta, gram.n)
@@ -116,7 +116,7 @@ def certify_dual(
     )
     if last is not None:
         last.keep(coefficients, u, precision)
-    return certificate_of(problem, beta, u, gram.reach, PROOF[gram.positive_definite], precision), u.value
+    return certificate_of(problem, beta, u, gram.entry_bounds, PROOF[gram.positive_definite], precision), u.value
 
 
 def certificate_of(
@@ -166,16 +166,16 @@ def _with_stated_totals(
     all that have. Its gradient is moved by what all moves add up to, of which γ times all coefficients are a part.
     """
     most = np.abs(problem.totals) * (1.01 * STATED_ROUNDINGS * _EPS)
-    equality += float(most.max())
+    equality += float(np.maximum.reduce(most))
     length, lost = reach[problem.row], 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         slope = np.abs(problem.gradient(beta, u.value)) + u.error[problem.row]
-        slope += len(most) * equality * (length * float(length.max(initial=0.0)) + problem.d)
+        slope += len(most) * equality * (length * np.maximum.reduce(length, initial=0.0) + problem.d)
         enough = np.minimum(beta - problem.lower, problem.upper - beta) >= equality
         for g, amount in enumerate(most.tolist()):
             mine = problem.group == g
-            least = float(slope[mine & enough].min(initial=np.inf))
-            lost += amount * (least if least < np.inf else float(slope[mine].max(initial=0.0)))
+            least = float(np.minimum.reduce(slope[mine & enough], initial=np.inf))
+            lost += amount * (least if least < np.inf else float(np.maximum.reduce(slope[mine], initial=0.0)))
     return equality, lost
 
 
@@ -185,13 +185,13 @@ def gradient_errors(problem: DualProblem, beta: Floats, u: Ball) -> Floats:
     return np.asarray(u.error[problem.row] + 2 * _EPS * sizes)
 
 
-def coarse_pass(gram: Provable) -> bool:
+def coarse_pass(gram: BoundedProducts) -> bool:
     """Whether a certificate computes the rows that cannot matter in float32."""
     return gram.n > _ROWS_FOR_FLOAT32 and gram.levels[0] == np.float32
 
 
 def bounded_u(
-    gram: Provable,
+    gram: BoundedProducts,
     product: BoundedProduct,
     undecided: Callable[[Ball], Flags],
     counted_rows: Callable[[], Flags],

@@ -17,13 +17,13 @@ import numpy as np
 
 from mercer.certificates.certificate import Certificate, bounded_sum
 from mercer.certificates.dual import STATED_ROUNDINGS, certify_dual
-from mercer.places.gram import Provable
+from mercer.places.gram import BoundedProducts
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, gamma
 
 
 def certify_with_bias(
-    problem: DualProblem, gram: Provable, beta: Floats, b: Floats, near: Sequence[Floats], missed: float = 0.0
+    problem: DualProblem, gram: BoundedProducts, beta: Floats, b: Floats, near: Sequence[Floats], missed: float = 0.0
 ) -> Certificate:
     """Certify (β, b), where b has an entry for each equality and every variable has finite bounds.
 
@@ -41,7 +41,7 @@ def certify_with_bias(
     rounded = gamma(1) * bounded_sum(np.abs(p) * most, 1)
     products = b * problem.totals
     # A change δ of β moves u_i by at most reach_i·Σ reach_j|δ_j|, and ½β'Kβ by Σ reach_i|β_i + δ_i/2| times that sum.
-    reach = gram.reach[problem.row]
+    reach = gram.entry_bounds[problem.row]
     length = bounded_sum(reach * np.abs(beta), 1)
     shifted = np.abs(b).max(initial=0.0) * bounded_sum([*most, *np.abs(problem.totals)], 1)
     moved = missed * (length * (bounded_sum(reach * most, 1) + length) + shifted) * (1 + gamma(16))

@@ -15,7 +15,7 @@ import numpy as np
 from mercer.certificates.certificate import EQUALITY, OF_GRADIENTS, Certificate, allowing_for
 from mercer.certificates.dual import certify_dual
 from mercer.places.ball import Ball, exact
-from mercer.places.gram import Provable
+from mercer.places.gram import BoundedProducts
 from mercer.places.rounding import DOUBLE
 from mercer.problems import classification
 from mercer.problems.classification import rho_and_b
@@ -80,7 +80,7 @@ def between_support_vectors(certificate: Certificate) -> Certificate:
     return replace(certificate, kkt={name: value + largest * name.startswith(OF_GRADIENTS) for name, value in told})
 
 
-def certify_hard_margin(problem: DualProblem, gram: Provable, beta: Floats) -> Certificate:
+def certify_hard_margin(problem: DualProblem, gram: BoundedProducts, beta: Floats) -> Certificate:
     """The proof of ½‖w‖² with y_i f(x_i) ≥ 1 for β of any scale: its best multiple bounds the optimum from below.
 
     From above it is bounded by w and b as far as they separate the samples: divided by their smallest margin they are
@@ -104,7 +104,7 @@ def certify_hard_margin(problem: DualProblem, gram: Provable, beta: Floats) -> C
     return replace(told, primal=primal, gap=_gap(primal, told.dual))
 
 
-def hard_margin_through_origin(soft: Certificate, gram: Provable, y: Floats, beta: Floats) -> Certificate:
+def hard_margin_through_origin(soft: Certificate, gram: BoundedProducts, y: Floats, beta: Floats) -> Certificate:
     """The proof of the hard margin without a bias, from that of a soft margin whose bounds hold no multiplier.
 
     With m the smallest of y_i f(x_i), w/m is feasible, so that primal = ½‖w‖²/m². The dual is that of the best multiple
@@ -119,7 +119,7 @@ def hard_margin_through_origin(soft: Certificate, gram: Provable, y: Floats, bet
     return replace(soft, primal=primal, dual=best, gap=_gap(primal, best))
 
 
-def _energy_and_values(gram: Provable, beta: Floats) -> tuple[Ball, Ball]:
+def _energy_and_values(gram: BoundedProducts, beta: Floats) -> tuple[Ball, Ball]:
     """β'Kβ, and Kβ, as exactly as it gets."""
     u = gram.product_bound(beta, level=gram.levels[-1])
     return u.inner(beta), u
@@ -130,12 +130,12 @@ def _feasible_value(energy: Ball, smallest: Ball) -> float:
     return float((0.5 * energy / smallest.square()).high) if smallest.low > 0 else math.inf
 
 
-def before_division(certificate: Certificate, problem: DualProblem, gram: Provable, beta: Floats) -> Certificate:
+def before_division(certificate: Certificate, problem: DualProblem, gram: BoundedProducts, beta: Floats) -> Certificate:
     """The proof for β and b that will be divided by one number, each quotient rounded.
 
     Rounding every β_j moves (Kβ)_i by no more than 2⁻⁵³ Σ_j |β_j| |K_ij|, and |K_ij| ≤ r_i r_j.
     """
-    root, size = gram.reach, np.abs(beta)
+    root, size = gram.entry_bounds, np.abs(beta)
     moved = _ROUNDOFF * (inner(size, root) * root + max(map(abs, certificate.b), default=0.0))
     shift = 2 * float(moved.max(initial=0.0))
     loss = inner(problem.upper - problem.lower, moved) + 2 * inner(size, moved)
@@ -157,14 +157,15 @@ def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate
         certificate,
         **values,
         violation=_divided_up(certificate.violation, rho),
-        kkt={name: (exact(residual) / rho).high for name, residual in certificate.kkt.items()},
+        kkt={name: _divided_up(residual, rho) for name, residual in certificate.kkt.items()},
         b=tuple(value / rho for value in certificate.b),
     )
 
 
 def _divided_up(value: float, rho: float) -> float:
-    """value/ρ, rounded upwards; ρ is infinite for w = 0."""
-    return float((exact(value) / rho).high) if rho < math.inf else value / rho
+    """Return an upper bound on value/ρ: the next number above the rounded quotient; ρ is infinite for w = 0."""
+    quotient = value / rho
+    return math.nextafter(quotient, math.inf) if value and rho < math.inf else quotient
 
 
 def _gap(primal: float, dual: float) -> float:

@@ -25,7 +25,7 @@ from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, STATED_ROUNDINGS, 
 from mercer.certificates.least_squares import sums_of
 from mercer.certificates.linear import longest
 from mercer.places.ball import Ball, exact, sum_rows
-from mercer.places.gram import Provable
+from mercer.places.gram import BoundedProducts
 from mercer.places.protocols import Rows
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Flags, Floats, Indices
@@ -35,7 +35,7 @@ from mercer.samples.arrays import Flags, Floats, Indices
 _EXCESS = 1e-9
 
 
-def certify_joint(problem: JointProblem, gram: Provable, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
+def certify_joint(problem: JointProblem, gram: BoundedProducts, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
     """The certificate of β, and the recomputed u = Kβ that it rests on."""
     b = _biases(problem, beta)
 
@@ -47,7 +47,7 @@ def certify_joint(problem: JointProblem, gram: Provable, beta: Floats, tol: floa
     u, precision = bounded_u(
         gram, lambda rows, level: gram.product_bound(beta, rows, level), undecided, lambda: np.asarray(beta.any(axis=1))
     )
-    return joint_certificate(problem, beta, u, gram.reach, PROOF[gram.positive_definite], precision), u.value
+    return joint_certificate(problem, beta, u, gram.entry_bounds, PROOF[gram.positive_definite], precision), u.value
 
 
 def certify_joint_rows(problem: JointProblem, rows: Rows, beta: Floats) -> tuple[Floats, Certificate]:

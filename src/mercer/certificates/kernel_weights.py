@@ -25,7 +25,7 @@ import numpy as np
 from mercer.certificates.certificate import EQUALITY, Certificate, weakest
 from mercer.certificates.dual import PROOF, certificate_of
 from mercer.places.ball import Ball, exact, rounded_up
-from mercer.places.gram import Provable
+from mercer.places.gram import BoundedProducts
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats
 
@@ -76,7 +76,7 @@ def _norm_above(values: Floats, p: float) -> float:
 
 
 def machine_proof(
-    problem: DualProblem, grams: list[Provable], beta: Floats, weights: Floats, *, exact: bool = False
+    problem: DualProblem, grams: list[BoundedProducts], beta: Floats, weights: Floats, *, exact: bool = False
 ) -> tuple[Certificate, Floats, Ball]:
     """One machine's certificate with K_θ, u = K_θβ, and s_m = β'K_mβ of every kernel.
 
@@ -93,11 +93,11 @@ def machine_proof(
         s = Ball(*(np.array(side) for side in zip(*(part.inner(c) for part in parts), strict=True)))
     proofs = [(PROOF[gram.positive_definite], "float64") for gram in grams]
     # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²); whoever squares these lengths takes 1e-6 of them more.
-    squares = sum(weight * gram.reach**2 for gram, weight in zip(grams, weights.tolist(), strict=True))
+    squares = sum(weight * gram.entry_bounds**2 for gram, weight in zip(grams, weights.tolist(), strict=True))
     reach = np.asarray(np.sqrt(squares))
     certificate = certificate_of(problem, beta, u.finite(), reach, weakest(proofs)[0], "float64")
     missed = certificate.kkt[EQUALITY] * len(problem.totals)
-    return certificate, u.value, _moved(s, missed * np.array([gram.reach.max(initial=0.0) for gram in grams]))
+    return certificate, u.value, _moved(s, missed * np.array([gram.entry_bounds.max(initial=0.0) for gram in grams]))
 
 
 def _moved(s: Ball, lengths: Floats) -> Ball:

@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.least_squares import ABOVE
 from mercer.places.ball import Ball
-from mercer.places.protocols import Doubt, Totals
+from mercer.places.protocols import ErrorTotals, Totals
 from mercer.samples.arrays import Floats, gamma
 
 _TINY = float(np.finfo(float).tiny)
@@ -46,7 +46,7 @@ def doubted(
     factor: tuple[Floats, float],
     own: float,
     now: Totals,
-    doubt: Doubt,
+    doubt: ErrorTotals,
     bias: bool,
 ) -> Worst:
     """The gap with what rounding can add to the residual L⁻¹K_nMᵀW(y − f) − λα, and how far the value can be off.

@@ -23,7 +23,7 @@ import numpy as np
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import PROOF
 from mercer.places.ball import LEAST, Ball, exact, rounded_up
-from mercer.places.gram import Provable
+from mercer.places.gram import BoundedProducts
 from mercer.problems.least_squares import LeastSquares
 from mercer.samples.arrays import Floats, gamma, sums_by
 
@@ -41,7 +41,7 @@ _TINY = float(np.finfo(float).tiny)
 
 
 def certify_solution(
-    problem: LeastSquares, gram: Provable, C: Floats, U: Floats, errors: Floats
+    problem: LeastSquares, gram: BoundedProducts, C: Floats, U: Floats, errors: Floats
 ) -> tuple[Floats, Certificate]:
     """β of the rows and its proof, from the joint coefficients C; rounding is bounded as closely as it takes."""
     beta = problem.split(C, gram.diagonal)
@@ -54,7 +54,7 @@ def certify_solution(
 
 
 def certify_outputs(
-    problem: LeastSquares, gram: Provable, beta: Floats, U: Floats, errors: Floats, C: Floats
+    problem: LeastSquares, gram: BoundedProducts, beta: Floats, U: Floats, errors: Floats, C: Floats
 ) -> Certificate:
     """One part per output; U = KC, exact up to `errors`, with the sums C of β over the rows of each distinct sample.
 
@@ -79,7 +79,7 @@ def certify_outputs(
         dual = Ball(0.5 * dual.value, 0.5 * dual.error + LEAST)
         near = _squares(problem, rest, error)
         if problem.n < n or (C[member] != beta).any():
-            reach = gram.reach[:, None]
+            reach = gram.entry_bounds[:, None]
             missed = (C - joint_sums(problem, exact(beta))).size
             away = Ball.within(exact(missed).inner(reach, axis=0).high)  # at least ‖f − f_β‖
             error = rounded_up(error + (reach * away.error)[member], 2)
@@ -88,7 +88,7 @@ def certify_outputs(
         bound = exact(near)
         return certify_parts(
             problem, b, beta, dual + bound, dual, bound, Ball(target - f, error), Ball(rest, error),
-            float(np.maximum.reduce(gram.reach)), PROOF[gram.positive_definite],
+            float(np.maximum.reduce(gram.entry_bounds)), PROOF[gram.positive_definite],
         )  # fmt: skip
 
 
@@ -99,14 +99,14 @@ def _squares(problem: LeastSquares, rest: Floats, error: Floats) -> Floats:
     return np.asarray(rounded_up(terms / (2 * problem.lam), n + _ROUNDINGS))
 
 
-def certify_limit(problem: LeastSquares, gram: Provable, C: Floats, U: Floats, b: Floats) -> Certificate:
+def certify_limit(problem: LeastSquares, gram: BoundedProducts, C: Floats, U: Floats, b: Floats) -> Certificate:
     """λ = 0, where ½Σw(y − f)² has no dual: the normal equations KW(y − f) = 0 and Σw(y − f) = 0 are left.
 
     `gap` is the most that a step along a single k(x_i, ·) would gain.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         residual = problem.Y - Ball(U, gram.product_bound(C).error).take(problem.member) - b
-        slopes, reach = joint_sums(problem, residual * problem.weight[:, None]), gram.reach[:, None]
+        slopes, reach = joint_sums(problem, residual * problem.weight[:, None]), gram.entry_bounds[:, None]
         missed = Ball.within(slopes.error).inner(reach, axis=0)
         gradient = gram.product_bound(slopes.value) + exact(reach) * missed
         return limit_of_outputs(problem, residual, gradient, problem.total * gram.diagonal**2, b)

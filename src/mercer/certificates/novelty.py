@@ -18,14 +18,14 @@ import numpy as np
 from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.dual import STATED_ROUNDINGS
 from mercer.places.ball import exact
-from mercer.places.gram import Provable
+from mercer.places.gram import BoundedProducts
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats
 
 _EPS = float(np.finfo(float).eps)
 
 
-def with_best_bias(problem: DualProblem, gram: Provable, beta: Floats, certificate: Certificate) -> Certificate:
+def with_best_bias(problem: DualProblem, gram: BoundedProducts, beta: Floats, certificate: Certificate) -> Certificate:
     """The certificate of β with the b that makes the primal value smallest; the given one if that is no better.
 
     The problem has one equality, β ≥ 0 and d = 0. The dual value and the violation do not depend on b.

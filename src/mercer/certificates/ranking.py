@@ -19,7 +19,7 @@ import numpy as np
 from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.dual import PROOF
 from mercer.places.ball import Ball, exact
-from mercer.places.gram import Provable
+from mercer.places.gram import BoundedProducts
 from mercer.problems.ranking import RankDual, RankProblem
 from mercer.samples.arrays import Floats, Precision
 
@@ -28,7 +28,7 @@ _ROUNDINGS = 16
 
 
 def certify_ranking(
-    problem: RankProblem, gram: Provable, beta: Floats, dual: RankDual, tol: float = 0.0
+    problem: RankProblem, gram: BoundedProducts, beta: Floats, dual: RankDual, tol: float = 0.0
 ) -> Certificate:
     """The proof of β and α; as close as it gets if a relative gap of `tol` depends on it."""
     certificate = _certified(problem, gram, beta, dual, np.float64)
@@ -37,7 +37,7 @@ def certify_ranking(
     return certificate
 
 
-def _certified(problem: RankProblem, gram: Provable, beta: Floats, dual: RankDual, level: Precision) -> Certificate:
+def _certified(problem: RankProblem, gram: BoundedProducts, beta: Floats, dual: RankDual, level: Precision) -> Certificate:
     C, w, n = problem.C, problem.weight, len(beta)
     pairs, alpha = problem.pairs(dual.r, dual.low, 1.0), dual.alpha
     assert len(pairs[0]) == len(alpha)
@@ -53,7 +53,7 @@ def _certified(problem: RankProblem, gram: Provable, beta: Floats, dual: RankDua
         gain = full.inner(won) + inside.sum()
         # 2. It moves the energy by Σ δ_i u_i, and by ½(Σ|δ_i|r_i)² more.
         energy = 0.5 * u.inner(beta)
-        dual_value = gain - energy - u.inner(missed) - 0.5 * missed.inner(gram.reach).square()
+        dual_value = gain - energy - u.inner(missed) - 0.5 * missed.inner(gram.entry_bounds).square()
         # 3. The hinges of pairs that u allows to be open. One that the rounding of 1 − (u_i − e_i) takes for open, or
         #    for closed, is as small as that.
         ahead, behind = 1.0 - exact(u.low), u.high

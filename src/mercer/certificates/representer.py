@@ -34,7 +34,7 @@ from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.dual import PROOF
 from mercer.certificates.least_squares import ABOVE
 from mercer.places.ball import Ball, exact, rounded_up
-from mercer.places.gram import Provable
+from mercer.places.gram import BoundedProducts
 from mercer.problems.losses import is_known_convex
 from mercer.problems.penalties import Penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
@@ -46,7 +46,7 @@ _EPS, _TINY, _HUGE = float(np.finfo(float).eps), float(np.finfo(float).tiny), 1e
 
 
 def certify_representer(
-    problem: RepresenterProblem, gram: Provable, c: Floats, b: float, tol: float = 0.0
+    problem: RepresenterProblem, gram: BoundedProducts, c: Floats, b: float, tol: float = 0.0
 ) -> Certificate:
     """The proof of (c, b), everything recomputed from these alone; as close as it gets if a gap of `tol` depends on it.
 
@@ -60,7 +60,7 @@ def certify_representer(
 
 
 def _certified(
-    problem: RepresenterProblem, gram: Provable, c: Floats, b: float, level: Precision
+    problem: RepresenterProblem, gram: BoundedProducts, c: Floats, b: float, level: Precision
 ) -> tuple[Certificate, float]:
     """The proof with products of one precision, and the gap as it is computed, without any error."""
     lam, penalty, A = problem.lam, problem.penalty, problem.combine
@@ -89,7 +89,7 @@ def _certified(
             g = _shifted(g, pull)
         v = gram.product_bound(g.value, level=level)
         computed = v.inner(g.value)
-        length, along = inner(g.error, gram.reach), inner(g.error, np.abs(v.value) + v.error)
+        length, along = inner(g.error, gram.entry_bounds), inner(g.error, np.abs(v.value) + v.error)
         steep = computed + Ball.within(rounded_up(2 * along + length * length, 2 * len(c) + 8, length))
         if problem.squared:
             apart, plain = steep.positive() / (4 * lam), computed.value / (4 * lam)

@@ -56,7 +56,7 @@ def certify_weights(
         shift = None if centre is None else apart.transformed(centre)
         above = _above(problem, linear, residual, apart, squares, near, totals, sums)
     certificate = certify_parts(
-        problem, b, beta, primal, primal - near, near, residual, rest, linear.reach, "optimality", above, shift, left
+        problem, b, beta, primal, primal - near, near, residual, rest, linear.norm_bound, "optimality", above, shift, left
     )
     return beta, certificate
 

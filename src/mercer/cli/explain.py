@@ -1,4 +1,4 @@
-"""``mercer explain``: what matters to a model, and why it answers rows as it does."""
+"""``mercer explain``: importance of columns, and Shapley values of the predictions for single rows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer.cli.data import Data
-from mercer.cli.formats import add_data, add_flags, asked_for
-from mercer.cli.predict import model_beside, read_truths, target_unit, with_answers
+from mercer.cli.formats import add_data_arguments, add_reading_options, dialect_from_options
+from mercer.cli.predict import read_model_or_swap, read_rows_for, table_with_columns, target_unit
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.atomic_write import replacing
 from mercer.inspection.easy.importance import Importance, with_numbers
@@ -21,10 +21,10 @@ from mercer.inspection.explain import explain
 from mercer.runtime.optional import require
 from mercer.runtime.progress import waiting
 from mercer.samples.arrays import n_samples
-from mercer.tables.dialect import quantity
+from mercer.tables.dialect import format_quantity
 from mercer.tables.frame import part_of
 
-_SHOWN, _BACKGROUND = 5, 100  # rows that are told one by one, and rows to compare with
+_SHOWN, _BACKGROUND = 5, 100  # number of rows printed one by one, and of background rows
 
 
 def register(commands: Subparsers) -> None:
@@ -32,74 +32,87 @@ def register(commands: Subparsers) -> None:
         commands,
         "explain",
         run,
-        ("mercer explain iris.mercer iris.csv", "what matters, and why the first rows are answered as they are"),
-        ("mercer explain iris.mercer new.csv --background iris.csv", "compared with other rows"),
-        ("mercer explain iris.mercer iris.csv reasons.csv --plot reasons.png", "of every row, and a picture"),
-        description="Exact Shapley values of a model's answers: how much each column of a row adds to f, compared with "
-        "background rows, in which the column is as it happens to be. Their sum is f at the row less the mean of f "
-        "over the background. f is the number predicted; of a classifier what speaks for the class that it answers.",
+        ("mercer explain iris.mercer iris.csv", "important columns, and reasons for the first predictions"),
+        ("mercer explain iris.mercer new.csv --background iris.csv", "with the training rows as background"),
+        ("mercer explain iris.mercer iris.csv reasons.csv --plot reasons.png", "reasons for every row, and a picture"),
+        description="Explain predictions by exact Shapley values: how much each column of a row adds to f, compared "
+        "with the values that the column has in background rows. For each row they sum to f minus the mean of f over "
+        "the background. For a regression f is the predicted number, for a classifier the score of the predicted "
+        "class.",
         computes=True,
     )
-    parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
-    add_data(parser, "a table's column with the truth, which is no feature; default: the one learnt")
-    parser.add_argument(
-        "output", nargs="?", metavar="OUTPUT", help="a table with the rows and the values of each column"
+    parser.add_argument("model", metavar="MODEL", help="model file: .mercer, LIBSVM, LIBLINEAR or SVMlight")
+    add_data_arguments(
+        parser, "column of a table with the true values, which is not a feature; default: the target of training"
     )
-    add_flags(parser)
-    parser.add_argument("--background", metavar="FILE", help="rows to compare with; default: those of DATA")
-    parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw every row's values: .png, .svg or .pdf")
+    parser.add_argument(
+        "output", nargs="?", metavar="OUTPUT", help="CSV file for the rows and the Shapley values of all columns"
+    )
+    add_reading_options(parser)
+    parser.add_argument("--background", metavar="FILE", help="file with background rows to compare with; default: DATA")
+    parser.add_argument(
+        "--plot", type=Path, metavar="PICTURE", help="draw the Shapley values of all rows: .png, .svg or .pdf"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 
 def run(args: argparse.Namespace) -> None:
-    model = model_beside(args.model, args.file)
-    data = read_truths(model, args, asked_for(args))
-    background, told = data, f"{args.file}"
+    model = read_model_or_swap(args.model, args.file)
+    data = read_rows_for(model, args, dialect_from_options(args))
+    background, background_file = data, f"{args.file}"
     if args.background is not None:
         other = argparse.Namespace(**{**vars(args), "file": args.background})
-        background, told = read_truths(model, other, asked_for(args)), args.background
+        background, background_file = read_rows_for(model, other, dialect_from_options(args)), args.background
     X, Z = (model.rows(one.X, one.source, text=one.form == "libsvm") for one in (data, background))
     if n_samples(Z) < 2:
         raise ValueError(
-            f"{told} has {n_samples(Z)} row, and a row is explained by comparing it with others: name a table of them, "
-            "such as the training table, with --background"
+            f"{background_file} has {n_samples(Z)} row, but a row is explained by comparing it with others: name a "
+            "file of background rows, such as the training table, with --background"
         )
     drawn = np.random.default_rng(0).permutation(n_samples(Z))[:_BACKGROUND]
     Z = part_of(Z, np.sort(drawn))
     estimator = model.estimator(X.shape[1])
     with waiting(f"explaining {n_samples(X):,} rows", args.quiet or args.json):
-        found = explain(estimator, X, Z)
+        explanation = explain(estimator, X, Z)
         answers = np.asarray(model.predict(X))
     if args.plot is not None:
-        _draw(found if model.table is None else with_numbers(found, model.table.columns_), args.plot)
-    spoken = _for_answers(found, answers)
+        _draw(explanation if model.table is None else with_numbers(explanation, model.table.columns_), args.plot)
+    predicted = _for_predictions(explanation, answers)
     if args.output is not None:
         with replacing(args.output) as file:
-            file.write(_table(data, spoken, answers).encode())
+            file.write(_table(data, predicted, answers).encode())
     if args.json:
-        print(json.dumps(_plain(found, spoken, answers, len(drawn)), indent=2))
+        print(json.dumps(_facts(explanation, predicted, answers, len(drawn)), indent=2))
     elif not args.quiet:
         unit = target_unit(model, data)
-        print(printable("\n".join(_page(data, found, spoken, answers, f"{len(drawn)} rows of {told}", unit))))
+        drawn_from = f"{len(drawn)} rows of {background_file}"
+        print(printable("\n".join(_page(data, explanation, predicted, answers, drawn_from, unit))))
         for path in (args.output, args.plot):
             if path is not None:
                 print(printable(f"saved {path}"))
 
 
-def _for_answers(found: Any, answers: Any) -> Any:
-    """Values that speak for what each row is answered with; those of a regression are as they are."""
-    if found.classes is None:
-        return found.output(0) if found.several else found
-    of_class = {label: found.of_class(label) for label in dict.fromkeys(answers.tolist())}
+def _for_predictions(explanation: Any, answers: Any) -> Any:
+    """Return the values that explain the predicted class of each row, or the number of a regression."""
+    if explanation.classes is None:
+        return explanation.output(0) if explanation.several else explanation
+    of_class = {label: explanation.of_class(label) for label in dict.fromkeys(answers.tolist())}
     values = np.array([of_class[label].values[row] for row, label in enumerate(answers.tolist())])
     base = np.array([of_class[label].base_values[row] for row, label in enumerate(answers.tolist())])
-    return replace(found, values=values, base_values=base, output_names=(found.function,), classes=None, pairs=None)
+    return replace(
+        explanation,
+        values=values,
+        base_values=base,
+        output_names=(explanation.function,),
+        classes=None,
+        pairs=None,
+    )
 
 
-def _draw(found: Any, path: Path) -> None:
+def _draw(explanation: Any, path: Path) -> None:
     require("matplotlib", "drawing an explanation").use("Agg")
-    shown = found.output(0) if found.several else found
+    shown = explanation.output(0) if explanation.several else explanation
     _save(shown.plot("beeswarm"), path)
 
 
@@ -108,51 +121,51 @@ def _save(display: Any, path: Path) -> None:
         display.figure_.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150)
 
 
-def _table(data: Data, spoken: Any, answers: Any) -> str:
-    """The rows with their answers and, for each column, what it adds."""
-    added = {f"because of {name}": spoken.values[:, j].tolist() for j, name in enumerate(spoken.feature_names)}
-    base = {"predicted": answers.tolist(), "background": np.broadcast_to(spoken.base_values, len(answers)).tolist()}
+def _table(data: Data, predicted: Any, answers: Any) -> str:
+    """Return the rows as CSV text with their predictions and the Shapley value of each column."""
+    added = {f"because of {name}": predicted.values[:, j].tolist() for j, name in enumerate(predicted.feature_names)}
+    base = {"predicted": answers.tolist(), "background": np.broadcast_to(predicted.base_values, len(answers)).tolist()}
     if data.table is not None:
-        return with_answers(data, base | added)
-    lines = [",".join(["predicted", "background", *spoken.feature_names])]
+        return table_with_columns(data, base | added)
+    lines = [",".join(["predicted", "background", *predicted.feature_names])]
     columns = [*base.values(), *added.values()]
     return "\n".join([*lines, *(",".join(map(str, row)) for row in zip(*columns, strict=True)), ""])
 
 
-def _plain(found: Any, spoken: Any, answers: Any, n_background: int) -> dict[str, Any]:
+def _facts(explanation: Any, predicted: Any, answers: Any, n_background: int) -> dict[str, Any]:
     return {
-        "importance": Importance(found, None).shares,
+        "importance": Importance(explanation, None).shares,
         "background_rows": n_background,
-        "columns": list(spoken.feature_names),
+        "columns": list(predicted.feature_names),
         "predictions": answers.tolist(),
-        "background": np.broadcast_to(spoken.base_values, len(answers)).tolist(),
-        "values": spoken.values.tolist(),
+        "background": np.broadcast_to(predicted.base_values, len(answers)).tolist(),
+        "values": predicted.values.tolist(),
     }
 
 
-def _page(data: Data, found: Any, spoken: Any, answers: Any, told: str, unit: str) -> list[str]:
+def _page(data: Data, explanation: Any, predicted: Any, answers: Any, background: str, unit: str) -> list[str]:
     cells = {} if data.table is None else dict(zip(data.table.header, data.table.cells, strict=True))
-    lines: list[Line] = [*Importance(found, None).lines(), ("against", told), None]
-    lines += [_row_line(row, cells, spoken, answers, unit) for row in range(min(_SHOWN, len(answers)))]
+    lines: list[Line] = [*Importance(explanation, None).lines(), ("background", background), None]
+    lines += [_row_line(row, cells, predicted, answers, unit) for row in range(min(_SHOWN, len(answers)))]
     if len(answers) > _SHOWN:
-        lines.append(("", f"and {len(answers) - _SHOWN:,} rows more; OUTPUT has them all"))
+        lines.append(("", f"and {len(answers) - _SHOWN:,} more rows; name an OUTPUT file to get them all"))
     return page(lines)
 
 
-def _row_line(row: int, cells: dict[str, Any], spoken: Any, answers: Any, unit: str) -> Line:
-    """A row's answer, and the five columns that add most to it or take most from it; numbers as reports write them."""
-    values = spoken.values[row]
+def _row_line(row: int, cells: dict[str, Any], predicted: Any, answers: Any, unit: str) -> Line:
+    """Return the prediction for a row, and the five columns that contribute most to it."""
+    values = predicted.values[row]
     largest = np.argsort(-np.abs(values), kind="stable")[:5]
     answer = answers[row]
     is_number = isinstance(answer, float | np.floating)
     parts: dict[bool, list[str]] = {True: [], False: []}
     for j in largest:
-        name, value = spoken.feature_names[j], float(values[j])
+        name, value = predicted.feature_names[j], float(values[j])
         cell = f" = {cells[name][row]}" if name in cells else ""
         sign = "+" if value >= 0 else "-"
-        added = f"{sign}{quantity(abs(value), unit)}" if is_number else f"{value:+.3g}"
+        added = f"{sign}{format_quantity(abs(value), unit)}" if is_number else f"{value:+.3g}"
         parts[value >= 0].append(f"{added} {name}{cell}")
-    sides = ("more", "less") if is_number else ("for it", "against it")
-    told = "; ".join(f"{side}: {', '.join(parts[up])}" for side, up in zip(sides, parts, strict=True) if parts[up])
-    shown = quantity(float(answer), unit) if is_number else repr(str(answer))
-    return f"row {row + 1}", f"{shown}; {told}"
+    sides = ("raised by", "lowered by") if is_number else ("for it", "against it")
+    reasons = "; ".join(f"{side}: {', '.join(parts[up])}" for side, up in zip(sides, parts, strict=True) if parts[up])
+    shown = format_quantity(float(answer), unit) if is_number else repr(str(answer))
+    return f"row {row + 1}", f"{shown}; {reasons}"

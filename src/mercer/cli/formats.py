@@ -1,4 +1,4 @@
-"""What data files are called, the sets that come along, and the options of data; known before any library is loaded."""
+"""Formats of data files, names of the embedded data sets, and options for reading data; imports no library."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mercer.files.endings import OTHER_MODELS, OTHER_PROGRAMS
 from mercer.tables.dialect import Dialect
 
 _FORMATS: Final = {".csv": "csv", ".tsv": "tsv", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
-_PACKED: Final = (".gz", ".bz2", ".xz")
+_COMPRESSED: Final = (".gz", ".bz2", ".xz")
 _SEPARATORS: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "pipe": "|"}
 _OTHER_DATA: Final = (*OTHER_PROGRAMS, ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".npy", ".mat", ".arff", ".dta")
 _NAMES: Final = {"libsvm": "LIBSVM text", "npz": "NumPy arrays", "parquet": "Parquet"}
-_OF_CSV: Final = ("separator", "decimal", "encoding")  # what only cells that are texts need
-KINDS: Final = "LIBSVM text, .csv, .npz or .parquet"
+_CSV_OPTIONS: Final = ("separator", "decimal", "encoding")  # without meaning for formats that store numbers
+DATA_KINDS: Final = "LIBSVM text, .csv, .npz or .parquet"
 FORMATS: Final = ("libsvm", *dict.fromkeys(_FORMATS.values()))
-# The sets that come with scikit-learn, for trying mercer without a file.
+# Data sets that come with scikit-learn, for trying mercer without a file.
 TITLES: Final = {
     "breast_cancer": "breast cancer Wisconsin (diagnostic)",
     "digits": "handwritten digits, 8 × 8 pixels",
@@ -28,95 +28,105 @@ TITLES: Final = {
 
 
 def format_of(path: str, form: str | None) -> str:
-    """The format asked for, or what the name suggests; ValueError for a folder, and for what is not read."""
+    """Return the given format, or the one that the file name suggests; raise for a folder or an unsupported format."""
     file = Path(path)
     if file.is_dir():
         raise ValueError(f"{path} is a folder; name a file")
-    suffix = plain_name(path).suffix.lower()
+    suffix = strip_compression(path).suffix.lower()
     if form is None and suffix in _OTHER_DATA:
         raise ValueError(
-            f"{path}: files that end in {suffix} are not read; write the table as .csv, .parquet or .npz first (in "
-            "pandas: frame.to_csv), or say with --format what the file is"
+            f"{path}: mercer does not read {suffix} files; save the table as .csv, .parquet or .npz first (in pandas: "
+            "frame.to_csv), or name the file's format with --format"
         )
     return form or _FORMATS.get(suffix, "libsvm")
 
 
-def plain_name(path: str) -> Path:
-    """The name without what says that the file is packed."""
+def strip_compression(path: str) -> Path:
+    """Return the file name without the suffix of a compressed file, such as .gz."""
     file = Path(path)
-    return file.with_suffix("") if is_packed(path) else file
+    return file.with_suffix("") if is_compressed(path) else file
 
 
-def is_packed(path: str) -> bool:
-    """Whether the name says that the file is packed."""
-    return Path(path).suffix.lower() in _PACKED
+def is_compressed(path: str) -> bool:
+    """Return True if the file name has the suffix of a compressed file."""
+    return Path(path).suffix.lower() in _COMPRESSED
 
 
-def expect_model_name(path: Path, *converted: str) -> None:
-    """Raise ValueError for a name that promises what is not written, or is written by ``mercer convert`` alone."""
+def check_model_name(path: Path, *converted: str) -> None:
+    """Raise if the suffix is one that mercer does not write, or that only ``mercer convert`` writes (`converted`)."""
     suffix = path.suffix.lower()
     if suffix in converted:
-        raise ValueError(f"{path}: save the model as .mercer, and mercer convert makes {suffix} of it")
+        raise ValueError(f"{path}: save the model as .mercer first; mercer convert then turns it into {suffix}")
     if suffix in OTHER_MODELS:
         raise ValueError(
-            f"{path}: models that end in {suffix} are not written; .mercer, .onnx and .c are, and any other ending, "
-            "such as .model, stands for LIBSVM's or LIBLINEAR's format"
+            f"{path}: mercer does not write {suffix} models; it writes .mercer, .onnx and .c, and for any other "
+            "suffix, such as .model, LIBSVM's or LIBLINEAR's format"
         )
 
 
-def add_data(
-    parser: argparse.ArgumentParser, target: str, told: str = f"{KINDS}; - is standard input", nargs: str | None = None
+def add_data_arguments(
+    parser: argparse.ArgumentParser,
+    target: str,
+    data: str = f"{DATA_KINDS}; - is standard input",
+    nargs: str | None = None,
 ) -> None:
-    """DATA, what it is, and the column that `target` tells of."""
-    parser.add_argument("file", nargs=nargs, metavar="DATA", help=told)
-    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
+    """Add the argument DATA and the options --format and --target; `data` and `target` are help texts."""
+    parser.add_argument("file", nargs=nargs, metavar="DATA", help=data)
+    parser.add_argument("--format", choices=FORMATS, help="format of DATA; default: by its suffix, else LIBSVM text")
     parser.add_argument("--target", metavar="COLUMN", help=target)
 
 
-def add_flags(group: argparse._ActionsContainer) -> None:
-    """The options of every command that reads tables."""
+def add_reading_options(group: argparse._ActionsContainer) -> None:
+    """Add the options that every command reading tables has."""
     group.add_argument(
-        "--separator", type=_separator, metavar="MARK", help="between a CSV's cells, or tab; default: as its lines show"
+        "--separator",
+        type=_parse_separator,
+        metavar="MARK",
+        help="character between the cells of a CSV file, or tab; default: guessed",
     )
-    group.add_argument("--decimal", choices=(",", "."), help="mark of a CSV's fractions; default: as its numbers show")
+    group.add_argument("--decimal", choices=(",", "."), help="decimal mark of a CSV file; default: guessed")
     group.add_argument(
         "--na",
-        type=_marks,
+        type=_parse_marks,
         metavar="MARKS",
-        help="between commas, what marks a missing value in a table beside blanks, NA and the like, such as k.A.,-",
+        help="further marks of missing values, separated by commas, such as k.A.,- (empty cells, NA and the like "
+        "always count as missing)",
     )
-    group.add_argument("--encoding", help="of a CSV; default: UTF-8 or -16, else Windows-1252 if it looks like that")
+    group.add_argument(
+        "--encoding",
+        help="encoding of a CSV file; default: UTF-8 or UTF-16, else Windows-1252 if the file looks like it",
+    )
 
 
-def asked_for(args: argparse.Namespace) -> Dialect:
-    """Read how a table is written off the flags; ValueError for a flag that the file's format has no use for."""
+def dialect_from_options(args: argparse.Namespace) -> Dialect:
+    """Return the CSV settings that the options give; raise for an option that the file's format has no use for."""
     form = format_of(args.file, args.format)
     if form not in ("csv", "tsv"):
-        unused = given_options(args, _OF_CSV if form == "parquet" else (*_OF_CSV, "na"))
+        unused = given_options(args, _CSV_OPTIONS if form == "parquet" else (*_CSV_OPTIONS, "na"))
         if unused:
-            raise ValueError(f"{unused[0]} is for CSV files, and {args.file} is read as {_NAMES[form]}: leave it out")
+            raise ValueError(f"{unused[0]} is for CSV files, but {args.file} is read as {_NAMES[form]}: leave it out")
     return Dialect(args.separator, args.decimal, args.encoding, na=args.na)
 
 
 def given_options(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
-    """List the options among `names` whose value differs from the default, as they are written."""
-    found = []
+    """Return the options among `names` whose value differs from the default, as the user types them."""
+    given = []
     for action in args.parser._actions:
         if action.dest in names and action.option_strings:
-            usual = action.default
-            if isinstance(usual, str) and callable(action.type):  # as argparse makes a value of it
-                usual = action.type(usual)
-            if getattr(args, action.dest) != usual:
-                found.append(action.option_strings[-1])
-    return found
+            default = action.default
+            if isinstance(default, str) and callable(action.type):  # argparse converts it only when it is used
+                default = action.type(default)
+            if getattr(args, action.dest) != default:
+                given.append(action.option_strings[-1])
+    return given
 
 
-def _marks(text: str) -> str:
+def _parse_marks(text: str) -> str:
     return "\n".join(filter(None, (mark.strip() for mark in text.split(","))))
 
 
-def _separator(text: str) -> str:
-    found = _SEPARATORS.get(text.lower(), text)
-    if len(found) != 1:
+def _parse_separator(text: str) -> str:
+    separator = _SEPARATORS.get(text.lower(), text)
+    if len(separator) != 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not one character, nor one of {', '.join(_SEPARATORS)}")
-    return found
+    return separator

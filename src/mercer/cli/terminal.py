@@ -1,4 +1,4 @@
-"""What a person at a terminal reads: help with examples, text that the console can show, warnings, seconds."""
+"""Text on the terminal: help with examples, characters that the console can show, warnings, errors, timings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TextIO, TypeAlias
 from mercer.runtime.control_characters import escape_controls
 from mercer.runtime.progress import wipe_line
 
-EXIT_CODES = "exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted"
+EXIT_CODES_HELP = "exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted"
 _ASCII = str.maketrans(
     {
         "γ": "gamma",
@@ -34,8 +34,8 @@ _ASCII = str.maketrans(
 )
 
 
-class WithExamples(argparse.HelpFormatter):
-    """Leaves texts that have lines of their own, such as examples, as they are; tells an option's value once."""
+class ExamplesFormatter(argparse.HelpFormatter):
+    """Help formatter that keeps line breaks, as in examples, and names the value of an option once."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
@@ -47,8 +47,8 @@ class WithExamples(argparse.HelpFormatter):
         return f"{', '.join(action.option_strings)} {value}"
 
 
-def examples(*lines: tuple[str, str], after: str = "") -> str:
-    """Commands, each with what it is for: beside it, or below one that is long."""
+def format_examples(*lines: tuple[str, str], after: str = "") -> str:
+    """Format pairs (command, purpose), with the purpose beside a short command and below a long one."""
     width = max((len(command) for command, _ in lines if len(command) <= 56), default=56)
     shown = []
     for command, purpose in lines:
@@ -57,7 +57,7 @@ def examples(*lines: tuple[str, str], after: str = "") -> str:
     return "\n".join(["examples:", *shown, *(["", after] if after else [])])
 
 
-# Of argparse, whose own name is private.
+# argparse has no public name for this type.
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
@@ -71,25 +71,26 @@ def add_command(
     computes: bool = False,
     **options: Any,
 ) -> argparse.ArgumentParser:
-    """The parser of a subcommand that `run` carries out.
+    """Add a subcommand that calls `run`, with examples in its help, and return its parser.
 
-    It has examples. Where it takes the place of a program of LIBSVM's, `files` are what that reads and writes. One that
-    `computes` can be told where.
+    `files` names the file arguments of the LIBSVM program that the command replaces, for LIBSVM's one-line usage.
+    A command that `computes` has the option --device.
     """
-    epilog = examples(*shown, after=after)
-    parser = commands.add_parser(name, allow_abbrev=False, formatter_class=WithExamples, epilog=epilog, **options)
+    epilog = format_examples(*shown, after=after)
+    parser = commands.add_parser(name, allow_abbrev=False, formatter_class=ExamplesFormatter, epilog=epilog, **options)
     usage = f"usage: mercer {name} [options] {files}; see mercer {name} --help" if files else None
     if computes:
-        told = "where to compute (default: what MERCER_DEVICE says, or cpu, which is this machine)"
-        parser.add_argument("--device", metavar="NAME", help=told)
+        text = "device to compute on (default: the value of MERCER_DEVICE, or cpu)"
+        parser.add_argument("--device", metavar="NAME", help=text)
     parser.set_defaults(device=None, computes=computes, run=run, parser=parser, one_line_usage=usage)
     return parser
 
 
 def printable(text: str, stream: TextIO | None = None) -> str:
-    """``text`` for standard output or another stream: control characters as escapes, spelt out what it cannot encode.
+    """Return ``text`` as a stream (default: standard output) can show it.
 
-    Whatever may hold text of a file, or a name of one, is printed through here.
+    Control characters become escapes, and characters that the stream cannot encode are spelt in ASCII. Every text that
+    may contain a part of a file, or a file name, is printed through this function.
     """
     text = escape_controls(text)
     encoding = (sys.stdout if stream is None else stream).encoding or "ascii"
@@ -100,26 +101,29 @@ def printable(text: str, stream: TextIO | None = None) -> str:
     return text
 
 
-# How parameters of `mercer.tabular` are named in its messages, and how the options for them are.
-_AS_OPTIONS = {
+# Messages of the library name Python parameters; the command line shows the options in their place.
+_OPTION_WORDING = {
     "in categorical or drop": "with --categorical or --drop",
     "in numeric if that is right, else in categorical": "with --numeric if that is right, else with --categorical",
     "in categorical if that is right, else in numeric": "with --categorical if that is right, else with --numeric",
     "in text if that is right, else in drop": "with --text if that is right, else with --drop",
-    "name texts in text to count their words": "--text counts the words of a column",
+    "in text to use": "with --text to use",
     "class_weight='balanced'": "--class-weight balanced",
     "machine='svc'": "--machine svc",
     "machine='svr'": "--machine svr",
     "easy and tune search": "mercer easy and mercer tune search",
     **dict.fromkeys(
-        (f"predict new rows, and ask why: predict, {sure}, explain" for sure in ("predict_proba", "predict_interval")),
-        "mercer predict NEW.csv MODEL; mercer explain MODEL NEW.csv says why",
+        (
+            f"predict new rows with predict or {other}; explain says why"
+            for other in ("predict_proba", "predict_interval")
+        ),
+        "predict new rows with mercer predict NEW.csv MODEL; mercer explain MODEL NEW.csv says why",
     ),
     "in drop if that is right, else in only, categorical or text": "with --drop if that is right, else with --only, "
     "--categorical or --text",
     "in only, categorical or text": "with --only, --categorical or --text",
     "missing='drop'": "--missing drop",
-    "model.table.columns_told() lists all": "--verbose tells all",
+    "model.table.columns_told() lists all": "--verbose lists all",
     "correct or empty the cell": "correct or empty the cell (--na names marks of missing values)",
     " (a frame: as numbers)": "",
     "add 1 to every index, or read it in Python with first_index=0": "add 1 to every index of the file",
@@ -127,36 +131,36 @@ _AS_OPTIONS = {
 
 
 def as_options(text: str) -> str:
-    """A message about parameters, with the options of the command line in their place."""
-    for parameters, options in _AS_OPTIONS.items():
+    """Return a message with the options of the command line in place of Python parameters."""
+    for parameters, options in _OPTION_WORDING.items():
         text = text.replace(parameters, options)
     return text
 
 
-def rounded(text: str) -> str:
-    """``text`` with its long fractions rounded to six digits: a kernel's gamma of 0.24999999999999994 is 0.25."""
+def round_fractions(text: str) -> str:
+    """Round long fractions in ``text`` to six digits, so that a gamma of 0.24999999999999994 is shown as 0.25."""
     return re.sub(r"\d+\.\d{7,}(e[-+]\d+)?", lambda number: f"{float(number[0]):.6g}", text)
 
 
 def show_warning(text: str) -> None:
-    """One line on standard error, the same text only once in a command."""
+    """Print a warning as one line on standard error, unless this command has printed the same text before."""
     line = f"mercer: warning: {as_options(' '.join(text.split()))}"
     if line not in _SHOWN:
         _SHOWN.add(line)
         wipe_line()
-        tell_error(line)
+        print_error(line)
 
 
 _SHOWN: set[str] = set()
 
 
-def forget_warnings() -> None:
-    """A new command begins."""
+def reset_warnings() -> None:
+    """Forget which warnings were shown, at the start of a command."""
     _SHOWN.clear()
 
 
-def tell_error(line: str) -> None:
-    """On standard error: one line in a pipe, and on a terminal lines of at most 100 columns."""
+def print_error(line: str) -> None:
+    """Print one line on standard error; a terminal gets it wrapped to 100 columns."""
     line = printable(line, sys.stderr)
     if sys.stderr.isatty():
         line = "\n".join(
@@ -166,17 +170,19 @@ def tell_error(line: str) -> None:
 
 
 class Clock:
-    """Seconds since the lap before, by name."""
+    """Stopwatch: seconds of each lap, by name."""
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
         self._begun = self._last = time.perf_counter()
 
     def lap(self, name: str) -> None:
+        """Store the seconds since the previous lap, or since the start."""
         now = time.perf_counter()
         self.laps[name] = now - self._last
         self._last = now
 
     @property
     def total(self) -> float:
+        """Seconds since the start."""
         return time.perf_counter() - self._begun

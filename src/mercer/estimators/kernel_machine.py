@@ -1,4 +1,4 @@
-"""Kernel machines with any convex loss: the representer theorem as something one can run."""
+"""Kernel machines with any convex loss, whose minimiser has the form given by the representer theorem."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercer.estimators.fitting.families.regressor import Regressor
 from mercer.estimators.fitting.mixins import ClassifierMethods, MachineMethods
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
-from mercer.estimators.fitting.pipeline.state import Array, BoundKernel, Function, Text, fitted
+from mercer.estimators.fitting.pipeline.state import Array, BoundKernel, KernelExpansion, Text, fitted
 from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.estimators.fitting.reports.coefficients import expansion_of
 from mercer.problems.losses import (
@@ -28,7 +28,7 @@ from mercer.problems.losses import (
     check_derivatives,
     is_known_convex,
 )
-from mercer.problems.penalties import PENALTIES, Own, Penalty, SquaredNorm, check_penalty, is_known_penalty
+from mercer.problems.penalties import PENALTIES, Penalty, SquaredNorm, UserPenalty, check_penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
 from mercer.runtime.available import available_if
 from mercer.runtime.parameters import integer, not_negative, one_of, positive, share
@@ -38,7 +38,7 @@ from mercer.samples.engine import like_input
 from mercer.samples.exact_parts import exact_parts
 from mercer.samples.labels import signs
 from mercer.solvers.pegasos.iterates import validation_part
-from mercer.solvers.representer import Watch, solve_representer
+from mercer.solvers.representer import ValidationMonitor, solve_representer
 
 _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
     "classification": {"logistic": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge, "squared": Squared},
@@ -47,13 +47,13 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 
 
 @dataclass(eq=False, repr=False)
-class RepresentedMachine(MachineMethods, Machine):
-    """f(x) = Σ_j c_j k(x_j, x) + b, with a coefficient for every sample: what the representer theorem says."""
+class RepresenterMachine(MachineMethods, Machine):
+    """Base class of machines f(x) = Σ_j c_j k(x_j, x) + b with a coefficient for every sample (representer theorem)."""
 
     _FITTED = fitted(
         CERTIFIED,
         kernel_=BoundKernel(required=True),
-        _expansion_=Function(required=True),
+        _expansion_=KernelExpansion(required=True),
         dual_coef_=Array("outputs", None),
     )
 
@@ -68,22 +68,22 @@ class RepresentedMachine(MachineMethods, Machine):
     max_iter: int = -1
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
-        return 1  # each of them takes the whole budget for its Newton matrix
+        return 1  # each task takes the whole memory budget for its Newton matrix
 
     def _conclude_coefficients(self, fit: Fit, C: Floats, b: Floats) -> None:
-        """From a column of coefficients of the merged samples, and one b, for each output."""
-        merged, own = fit.merged, np.zeros((fit.n, C.shape[1]))
+        """Set the fitted attributes from coefficients of the merged samples (a column per output) and b."""
+        merged, by_row = fit.merged, np.zeros((fit.n, C.shape[1]))
         # Copies of a sample share its coefficient in proportion to their weights.
         for k, c in enumerate(C.T):
-            own[merged.rows, k] = exact_parts(c, merged.share * c[merged.member], merged.member)
-        self.intercept_, self.dual_coef_ = freeze(b), freeze(np.ascontiguousarray(own.T))
+            by_row[merged.rows, k] = exact_parts(c, merged.share * c[merged.member], merged.member)
+        self.intercept_, self.dual_coef_ = freeze(b), freeze(np.ascontiguousarray(by_row.T))
         used = np.flatnonzero((C != 0).any(axis=1))
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(C[used]), self.intercept_, used)
 
 
 @dataclass(eq=False, repr=False)
-class _KernelMachine(RepresentedMachine):
-    """What the classifier and the regressor share."""
+class _KernelMachine(RepresenterMachine):
+    """Base class of `KernelMachineClassifier` and `KernelMachineRegressor`."""
 
     _default_steps = 200  # of Newton's method
 
@@ -102,31 +102,29 @@ class _KernelMachine(RepresentedMachine):
     _kind: ClassVar[Kind]
 
     def _targets(self, fit: Fit) -> Floats:
-        """The targets of the merged samples, one column per problem."""
+        """Return the targets of the merged samples, one column per problem."""
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        positive("lam", self.lam, "without a price on ‖f‖² there is no unique minimiser")
+        positive("lam", self.lam, "without a penalty on ‖f‖² there is no unique minimiser")
         if not isinstance(self.bias, bool | np.bool_):
             raise TypeError(f"bias={self.bias!r} must be True or False")
         share("validation_fraction", self.validation_fraction)
-        integer("n_iter_no_change", self.n_iter_no_change, 1, "so many steps are averaged")
+        integer("n_iter_no_change", self.n_iter_no_change, 1, "it is the number of steps that are averaged")
         not_negative("rise", self.rise)
         loss, penalty = self._read_loss(), self._read_penalty()
         joint = hasattr(loss, "combine")
         if isinstance(loss, Hinge) and (self.early_stopping or type(penalty) is not SquaredNorm):
             raise ValueError(
-                "loss='hinge' is solved in the dual of ‖f‖², and has no other penalty and no early stopping here; take "
-                "'squared_hinge', or PegasosSVC for early stopping"
+                "loss='hinge' is solved in the dual, which supports neither early stopping nor other penalties than "
+                "'squared_norm'; use 'squared_hinge', or PegasosSVC for early stopping"
             )
         if self.early_stopping and (joint or type(penalty) is not SquaredNorm):
-            why = (
-                "this loss is of all samples" if joint else "steps for other penalties than 'squared_norm' are no path"
-            )
-            raise ValueError(f"early_stopping leaves samples out and ends the steps, but {why}; set it to False")
+            why = "with a loss of several samples at once" if joint else "with other penalties than 'squared_norm'"
+            raise ValueError(f"early_stopping is not available {why}; set it to False")
 
     def _read_penalty(self) -> Penalty:
-        """The penalty as an object."""
+        """Return the penalty as an object."""
         if isinstance(self.penalty, str):
             return PENALTIES[one_of("penalty", self.penalty, tuple(PENALTIES))]
         if not isinstance(self.penalty, Penalty):
@@ -134,15 +132,15 @@ class _KernelMachine(RepresentedMachine):
                 f"penalty={self.penalty!r} must be {' or '.join(map(repr, PENALTIES))}, or an object with value(r) and "
                 "derivative(r) of r = ‖f‖"
             )
-        return self.penalty if is_known_penalty(self.penalty) else Own(self.penalty)
+        return self.penalty if is_known_penalty(self.penalty) else UserPenalty(self.penalty)
 
     def _read_loss(self) -> Loss:
-        """The loss as an object."""
+        """Return the loss as an object."""
         loss, known = self.loss, _LOSSES[self._kind]
         if isinstance(loss, str):
             if loss not in known:
                 raise ValueError(
-                    f"loss={loss!r} is none of {', '.join(map(repr, known))}; a loss of your own is an object with "
+                    f"loss={loss!r} is none of {', '.join(map(repr, known))}; a user-defined loss is an object with "
                     f"value(y, f), gradient(y, f) and curvature(y, f)"
                 )
             if loss == "huber":
@@ -157,11 +155,11 @@ class _KernelMachine(RepresentedMachine):
         return loss
 
     def _merges(self, X: Data, budget: int) -> bool:
-        return not hasattr(self._read_loss(), "combine")  # such a loss may speak of the caller's rows
+        return not hasattr(self._read_loss(), "combine")  # such a loss may refer to the caller's rows
 
     def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
         loss, penalty, Y = self._read_loss(), self._read_penalty(), self._targets(fit)
-        if isinstance(penalty, Own):
+        if isinstance(penalty, UserPenalty):
             check_penalty(penalty)
         problem = RepresenterProblem(Y[:, 0], fit.merged.weight, loss, float(self.lam), bool(self.bias), penalty)
         problems = [replace(problem, y=np.ascontiguousarray(y)) for y in Y.T]
@@ -175,14 +173,14 @@ class _KernelMachine(RepresentedMachine):
     def _task(self, name: str, problem: RepresenterProblem) -> Task[RepresenterProblem]:
         if not self.early_stopping:
             return Task(name, problem, solve_representer)
-        # The order of merged samples is chance already, so that the part depends on the data alone.
+        # The order of merged samples is random already, so a fixed seed makes the choice depend on the data alone.
         held_out, weight = validation_part(0, len(problem.y), self.validation_fraction), problem.weight.copy()
         if len(np.unique(np.delete(problem.y, held_out))) < (2 if self._kind == "classification" else 1):
             raise ValueError(
-                f"with early_stopping {len(held_out)} of {len(problem.y)} distinct samples are left out, and the rest "
-                "lacks a class, or is nothing at all; lower validation_fraction"
+                f"early_stopping holds out {len(held_out)} of {len(problem.y)} distinct samples, and those that remain "
+                "lack a class, or there are none; lower validation_fraction"
             )
-        watch = Watch(held_out, weight[held_out], int(self.n_iter_no_change), float(self.rise))
+        watch = ValidationMonitor(held_out, weight[held_out], int(self.n_iter_no_change), float(self.rise))
         weight[held_out] = 0.0
         return Task(name, replace(problem, weight=weight), partial(solve_representer, watch=watch))
 
@@ -192,27 +190,28 @@ class _KernelMachine(RepresentedMachine):
             self.converged_ = self.stop_reason_ in ("converged", "early stopping")
             losses = [s.solution.validation_losses for s in solved]
             every = np.full((len(losses), max(map(len, losses))), np.nan)
-            for row, own in zip(every, losses, strict=True):
-                row[: len(own)] = own
+            for row, values in zip(every, losses, strict=True):
+                row[: len(values)] = values
             self.validation_loss_ = freeze(every)
         coefficients = np.column_stack([s.solution.c for s in solved])
         self._conclude_coefficients(fit, coefficients, np.array([s.solution.b for s in solved]))
 
 
-def _combined(problem: RepresenterProblem, of: tuple[Any, Any]) -> RepresenterProblem:
-    """The problem of a loss of Af, with the targets of its rows."""
-    A, n = sparse.csr_array(of[0]), len(problem.y)
-    z = np.asarray(of[1], dtype=np.float64)
+def _combined(problem: RepresenterProblem, combination: tuple[Any, Any]) -> RepresenterProblem:
+    """Return the problem with the loss of Af for `combination` (A, z), where z are the targets of the rows of A."""
+    A, n = sparse.csr_array(combination[0]), len(problem.y)
+    z = np.asarray(combination[1], dtype=np.float64)
     if A.shape != (len(z), n) or z.ndim != 1 or not len(z) or not (np.isfinite(z).all() and np.isfinite(A.data).all()):
         raise ValueError(
             f"loss.combine(y) must return a finite sparse matrix with a column for each of the {n} samples, and a "
             f"finite target for each of its rows, at least one; their shapes are {A.shape} and {z.shape}"
         )
     if not (problem.weight == 1).all():
-        raise ValueError("this loss is of all samples together and takes no sample_weight; weigh the rows of its A")
+        raise ValueError("a loss of several samples at once takes no sample_weight; weight the rows of its A instead")
     if problem.bias and abs(A).sum() and np.abs(A.sum(axis=1)).max() > 0:
         raise ValueError(
-            "a loss of sums of values has no b here, unless all are differences, which no b changes: set bias=False"
+            "a loss of sums of values of f is minimised without b, unless all are differences, in which b cancels: set "
+            "bias=False"
         )
     return replace(problem, y=z, weight=np.ones(len(z)), bias=False, combine=A)
 
@@ -220,25 +219,31 @@ def _combined(problem: RepresenterProblem, of: tuple[Any, Any]) -> RepresenterPr
 @shared_docs
 @dataclass(eq=False, repr=False)
 class KernelMachineRegressor(Regressor, _KernelMachine):
-    """Regression with any convex loss.
+    """Kernel regression with any convex loss and a certificate of optimality.
 
-    Minimises Σ w_i ℓ(y_i, f(x_i)) + λΩ(‖f‖) over the kernel's function space, Ω(‖f‖) = ‖f‖² if not said otherwise. By
-    the representer theorem the minimiser is f(x) = Σ_j c_j k(x_j, x) + b, and Newton's method finds it.
+    Minimises Σ w_i ℓ(y_i, f(x_i)) + λΩ(‖f‖) over the function space of the kernel, with Ω(‖f‖) = ‖f‖² by default. By
+    the representer theorem the minimiser is f(x) = Σ_j c_j k(x_j, x) + b; it is computed by Newton's method.
 
     Parameters
     ----------
     loss : {"squared", "huber"} or object, default="huber"
-        (y − f)², or ½(y − f)² up to a distance of `delta` and linear beyond; or an object with value(y, f),
+        Loss: (y − f)²; or ½(y − f)² up to |y − f| = `delta` and linear beyond; or an object with methods value(y, f),
         gradient(y, f) and curvature(y, f) (see `mercer.losses`).
     lam : float, default=1.0
-        λ > 0, the price of the penalty.
+        Regularisation strength λ > 0, the factor of the penalty.
     delta : float, default=1.0
-        Where the Huber loss turns linear.
+        Threshold of the Huber loss, above which it is linear.
     %(representer parameters)s
 
     Attributes
     ----------
     %(representer attributes)s
+
+    See Also
+    --------
+    KernelMachineClassifier : The corresponding classifier.
+    KernelMachine : Either of them, according to the loss.
+    RLSRegressor : Faster training for the squared loss.
 
     Examples
     --------
@@ -268,38 +273,45 @@ def _gives_probabilities(estimator: Any) -> bool:
         return True
     raise AttributeError(
         f"predict_proba needs a loss that models probabilities, and loss={loss!r} does not; use 'logistic', or "
-        "calibrate the machine"
+        "the method calibrate"
     )
 
 
 def _fitted_loss(estimator: Any) -> Any:
-    """The loss of the last fit, whatever the parameter has been set to since."""
+    """Return the loss of the last fit, whatever the parameter is now."""
     return getattr(estimator, "_loss_", estimator.loss)
 
 
 @shared_docs
 class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine):
-    """Classification with any convex loss of the margin, one class against all others for several.
+    """Kernel classification with any convex loss of the margin and a certificate of optimality.
 
-    Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² with y_i = ±1 over the kernel's function space. By the representer theorem
-    the minimiser is f(x) = Σ_j c_j k(x_j, x) + b. The hinge goes to the dual solver of `SVC`, with C = 1/(2λ); every
-    other loss is minimised by Newton's method.
+    Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² with y_i = ±1 over the function space of the kernel. By the representer
+    theorem the minimiser is f(x) = Σ_j c_j k(x_j, x) + b. The hinge loss is minimised by the dual solver of `SVC`, with
+    C = 1/(2λ), any other loss by Newton's method. Several classes are trained one against the rest.
 
     Parameters
     ----------
     loss : {"logistic", "squared_hinge", "hinge", "squared"} or object, default="logistic"
-        log(1 + exp(−yf)), max(0, 1 − yf)², max(0, 1 − yf) or (y − f)²; or an object with value(y, f), gradient(y, f)
-        and curvature(y, f) (see `mercer.losses`). The logistic loss gives `predict_proba`.
+        Loss: log(1 + exp(−yf)), max(0, 1 − yf)², max(0, 1 − yf) or (y − f)²; or an object with methods value(y, f),
+        gradient(y, f) and curvature(y, f) (see `mercer.losses`). The logistic loss provides `predict_proba`.
     lam : float, default=1.0
-        λ > 0, the price of the penalty.
+        Regularisation strength λ > 0, the factor of the penalty.
     %(representer parameters)s
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
+        Class labels.
     rkhs_norm_ : float, or array of shape (n_outputs,)
-        ‖f − b‖ in the kernel's function space.
+        Norm ‖f − b‖ in the function space of the kernel.
     %(representer attributes)s
+
+    See Also
+    --------
+    KernelMachineRegressor : The corresponding regressor.
+    KernelMachine : Either of them, according to the loss.
+    GaussianProcessClassifier : Logistic classification that averages over the posterior of f.
 
     Examples
     --------
@@ -327,12 +339,19 @@ class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine)
     @available_if(_gives_probabilities)
     @like_input
     def predict_proba(self, X: Data) -> Floats:
-        """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1.
+        """Predict class probabilities.
+
+        With several classes, the probabilities of each class against the rest are scaled to add up to 1.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probability of each class, in the order of `classes_`.
         """
         f, loss = self._decision(X), _fitted_loss(self)
         probability = Logistic().probability if isinstance(loss, str) else loss.probability
@@ -344,32 +363,43 @@ class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine)
     @available_if(_gives_probabilities)
     @like_input
     def predict_log_proba(self, X: Data) -> Floats:
-        """The logarithms of `predict_proba`.
+        """Predict the logarithms of the class probabilities.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Log-probability of each class, in the order of `classes_`.
         """
         return np.asarray(np.log(self.predict_proba(X)))
 
 
 def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -> Any:
-    """The kernel machine of a loss: minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖².
+    """Return the unfitted kernel machine for a loss, which minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖².
 
     Parameters
     ----------
     loss : {"logistic", "squared_hinge", "hinge", "squared", "huber"} or object
-        The first three make a `KernelMachineClassifier`, the last two a `KernelMachineRegressor`. An object says which
-        by its attribute `kind`, "classification" or "regression"; `mercer.losses` describes what else it needs.
+        Loss. The first three names give a `KernelMachineClassifier`, the last two a `KernelMachineRegressor`. A loss
+        object has an attribute `kind`, "classification" or "regression"; `mercer.losses` describes its methods.
     lam : float, default=1.0
-        λ, the price of ‖f‖².
+        Regularisation strength λ, the factor of ‖f‖².
     **parameters : parameters of the class
-        Of the one that is made.
+        Further parameters of the estimator.
 
     Returns
     -------
     KernelMachineClassifier or KernelMachineRegressor
+        Unfitted estimator.
+
+    See Also
+    --------
+    KernelMachineClassifier : Kernel classification with any convex loss.
+    KernelMachineRegressor : Kernel regression with any convex loss.
 
     Examples
     --------
@@ -382,8 +412,8 @@ def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -
         kind = getattr(loss, "kind", None)
         if kind not in _LOSSES:
             raise ValueError(
-                f"loss={loss!r} must say by an attribute kind = 'classification' or 'regression' what it is for; or "
-                "use KernelMachineClassifier or KernelMachineRegressor"
+                f"loss={loss!r} must have an attribute kind, 'classification' or 'regression'; or use "
+                "KernelMachineClassifier or KernelMachineRegressor"
             )
     if kind == "regression":
         return KernelMachineRegressor(loss, lam, **parameters)

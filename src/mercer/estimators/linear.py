@@ -1,4 +1,4 @@
-"""Linear machines, for text and tall data, with an exact bias and a certificate; the path of one over C."""
+"""Linear machines for text and tall data, with an unpenalised bias and a certificate, and their path over C."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates.certificate import Certificate
 from mercer.estimators.fitting.families.classifier import OneAgainstRest
-from mercer.estimators.fitting.families.dual_machine import unit_of_targets
+from mercer.estimators.fitting.families.dual_machine import target_unit
 from mercer.estimators.fitting.families.linear_machine import (
     LinearMachine,
     bias_feature,
     linear_solver,
     seed_of,
-    warn_of_early_ends,
+    warn_of_early_stops,
 )
 from mercer.estimators.fitting.families.regressor import Regressor, Remarks, remarks_on_scale
 from mercer.estimators.fitting.mixins import ClassifierMethods
@@ -30,7 +30,7 @@ from mercer.estimators.fitting.pipeline.machine import ClassWeight
 from mercer.estimators.fitting.pipeline.reporting import Progress
 from mercer.estimators.fitting.pipeline.state import Array, Predicate, fitted
 from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.estimators.fitting.reports.dual_margins import trained_as, without_planes
+from mercer.estimators.fitting.reports.dual_margins import no_planes_message, parameter_at_fit
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.runtime.parameters import not_negative, one_of, positive
@@ -44,60 +44,79 @@ from mercer.solvers.linear.referee import LinearSolution
 _HINGES = ("squared_hinge", "hinge")
 _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 _DUALS = (True, False, "auto")
-_NOTE = "multi_class"  # name of `multiclass` in the note, as in the first files
+_NOTE = "multi_class"  # key of `multiclass` in `_trained_as_`, as in the first model files
 _MULTICLASS = ("ovr", "crammer-singer", "crammer_singer")
 
 
 def _is_note(value: Any, _: Any) -> bool:
-    """Tell whether a file's note of what a fit used is one that `LinearSVC._conclude` could have made."""
+    """Return True if `value`, read from a file, is a `_trained_as_` that `LinearSVC._conclude` could have set."""
     return isinstance(value, dict) and value.keys() == {_NOTE} and value[_NOTE] in _MULTICLASS
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
 class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
-    """Linear support vector classification, exact and certified; several classes one against the rest.
+    """Linear support vector classification with a certificate of optimality.
 
-    Minimises ½‖w‖² + Σ C_i loss(y_i f(x_i)) with f(x) = w'x + b and loss = max(0, 1 − y f), or its square. The squared
-    hinge costs C·Σξ², as in LIBLINEAR and scikit-learn's LinearSVC, twice what C/2·Σξ² would.
+    Minimises ½‖w‖² + Σ C_i loss(y_i f(x_i)) with f(x) = w'x + b and loss = max(0, 1 − y f), or its square. With the
+    squared hinge the error term is C·Σξ², as in LIBLINEAR and scikit-learn's LinearSVC (not C/2·Σξ²). Several classes
+    are trained one against the rest.
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of slack. A sample's own C_i is C times its weight times its class's weight.
+        Penalty of slack. The penalty C_i of a sample is C times its weight times the weight of its class.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-        max(0, 1 − y f)² or max(0, 1 − y f).
+        Loss: max(0, 1 − y f)² or max(0, 1 − y f).
     %(linear bias)s
     tol : float or None, default=1e-4
-        Largest violation of the optimality conditions that may remain; None asks for none.
+        Largest remaining violation of the optimality conditions; None means no such requirement.
     %(linear solver)s
     multiclass : {"ovr", "crammer-singer"}, default="ovr"
-        Several classes one against the rest, or as Crammer and Singer's joint machine, which minimises
-        ½Σ‖w_k‖² + Σ C_i max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)). That one has no free bias (say "regularized"
-        or False), knows no other loss (`loss` is not used) and is solved by dual coordinate descent, whatever `solver`
-        says; of two classes f_1 − f_0 is kept. scikit-learn's spelling "crammer_singer" means the same.
+        Strategy for several classes: one against the rest, or the joint machine of Crammer and Singer, which minimises
+        ½Σ‖w_k‖² + Σ C_i max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)). The joint machine ignores `loss` and `solver`,
+        is trained by dual coordinate descent, and needs bias="regularized" or False. For two classes f_1 − f_0 is kept.
+        scikit-learn's spelling "crammer_singer" means the same.
     %(class_weight)s
     penalty : "l2", default="l2"
-        ½‖w‖²; scikit-learn's other one, "l1", is refused.
+        Penalty ½‖w‖². scikit-learn's "l1" is not available.
     dual : bool or "auto", default="auto"
-        scikit-learn's choice of a solver. The solution is the same, so that it changes nothing; see `solver`.
+        Accepted for compatibility with scikit-learn and ignored: the solution is the same. See `solver`.
     %(linear limits)s
 
     Attributes
     ----------
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    class_weight_ : array of shape (n_classes,)
+        Factor on C for each class.
     coef_ : array of shape (1 or n_classes, n_features)
+        Weights of the features.
     intercept_ : array of shape (1 or n_classes,)
+        Constants b of the decision functions.
     rkhs_norm_ : float, or array of shape (n_classes,)
-        ‖w‖.
-    classes_, class_weight_, n_features_in_, feature_names_in_
+        Norm ‖w‖.
     certificate_ : Certificate
         Primal and dual value, gap and violation, recomputed in float64 after training; `parts` has one for each class.
     converged_ : bool
+        Whether the requested accuracy was reached.
     stop_reason_ : str
+        Reason why training ended: "converged", "rounding floor", "stalled", "max_iter" or "max_time".
     solver_ : str
-        The method, and why it was chosen.
+        Algorithm used, and why it was chosen.
     n_iter_ : int
-        Newton steps, or passes over the data; the most of all classes.
+        Largest number of Newton steps or passes over the data among the classes.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features seen during `fit`, if they are all strings.
+
+    See Also
+    --------
+    SVC : Support vector classification with any kernel.
+    LinearSVR : Linear support vector regression.
+    linear_path : LinearSVC for many values of C.
+    PegasosSVC : Stochastic training for very many samples.
 
     Examples
     --------
@@ -138,7 +157,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         one_of("multiclass", self.multiclass, _MULTICLASS)
         if self._joint and bias_feature(self) == math.inf:
             raise ValueError(
-                f"bias={self.bias!r}, a free bias, cannot be had with multiclass={self.multiclass!r}; "
+                f"bias={self.bias!r}, an unpenalised bias, is not available with multiclass={self.multiclass!r}; "
                 "use bias='regularized' or bias=False"
             )
 
@@ -152,7 +171,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     def _tasks(self, fit: Fit) -> Tasks[LinearProblem | JointProblem]:
         target: Classes = fit.target
         if self._joint:
-            B, C = bias_feature(self), _prices(fit, self.C)
+            B, C = bias_feature(self), _sample_penalties(fit, self.C)
             problem = JointProblem(fit.merged.y, C, len(target.labels), shared=True, shift=B * B)
             solve = partial(
                 solve_joint_linear, seed=seed_of(self, fit), shrinking=bool(self.shrinking), gram=fit.gram_of_rows
@@ -169,55 +188,74 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         self.coef_, self.intercept_ = freeze(w), freeze(b)
 
     def _planes(self) -> list[Pair]:
-        multiclass = trained_as(self, _NOTE, "ovr")
+        multiclass = parameter_at_fit(self, _NOTE, "ovr")
         if multiclass != "ovr" and len(self.classes_) > 2:
-            raise ValueError(without_planes(self, "multiclass", multiclass, "'ovr'"))
+            raise ValueError(no_planes_message(self, "multiclass", multiclass, "'ovr'"))
         return super()._planes()
 
 
 def hinge_problems(machine: LinearSVC, fit: Fit, C: float) -> list[LinearProblem]:
-    """One problem for each plane between classes, with the machine's loss and bias."""
-    prices = _prices(fit, C)
+    """Return a problem for each hyperplane between classes, with the machine's loss and bias."""
+    penalties = _sample_penalties(fit, C)
     sides = np.ascontiguousarray(signs(fit.merged.y, len(fit.target.labels)).T)
-    return [hinge(side, prices, bias_feature(machine), machine.loss == "squared_hinge") for side in sides]
+    return [hinge(side, penalties, bias_feature(machine), machine.loss == "squared_hinge") for side in sides]
 
 
-def _prices(fit: Fit, C: Any) -> Floats:
-    """C_i: C times the class's factor times the sample's weight."""
+def _sample_penalties(fit: Fit, C: Any) -> Floats:
+    """Return C_i, the product of C, the weight of the class and the weight of the sample."""
     return np.asarray(positive("C", C) * fit.target.factor[fit.merged.y] * fit.merged.weight)
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
 class LinearSVR(Regressor, LinearMachine):
-    """Linear support vector regression, exact and certified.
+    """Linear support vector regression with a certificate of optimality.
 
-    Minimises ½‖w‖² + Σ C_i max(0, |y_i − f(x_i)| − ε), or with the squares of these errors, f(x) = w'x + b. The squared
-    loss costs C·Σξ², as in LIBLINEAR and scikit-learn's LinearSVR.
+    Minimises ½‖w‖² + Σ C_i max(0, |y_i − f(x_i)| − ε) with f(x) = w'x + b, or the same with squared errors. With the
+    squared loss the error term is C·Σξ², as in LIBLINEAR and scikit-learn's LinearSVR.
 
     Parameters
     ----------
     epsilon : float, default=0.0
-        Half-width of the tube in which errors cost nothing.
+        Half-width ε of the tube within which errors are not penalised.
     C : float, default=1.0
-        Price of an error. A sample's own C_i is C times its weight.
+        Penalty of errors. The penalty C_i of a sample is C times its weight.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
-        max(0, |y − f| − ε), or its square.
+        Loss: max(0, |y − f| − ε), or its square.
     %(linear bias)s
     tol : float or None, default=1e-4
-        Largest violation of the optimality conditions that may remain, relative to the standard deviation of y where
-        that is below 1; None asks for none.
+        Largest remaining violation of the optimality conditions, relative to the standard deviation of y if that is
+        below 1; None means no such requirement.
     %(linear solver)s
     dual : bool or "auto", default="auto"
-        scikit-learn's choice of a solver. The solution is the same, so that it changes nothing; see `solver`.
+        Accepted for compatibility with scikit-learn and ignored: the solution is the same. See `solver`.
     %(linear limits)s
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
+        Weights of the features.
     intercept_ : array of shape (1,)
-    certificate_, converged_, stop_reason_, solver_, n_iter_, n_features_in_, feature_names_in_
-        As in LinearSVC.
+        Constant b.
+    certificate_ : Certificate
+        Primal and dual value, gap and violation, recomputed in float64 after training.
+    converged_ : bool
+        Whether the requested accuracy was reached.
+    stop_reason_ : str
+        Reason why training ended: "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    solver_ : str
+        Algorithm used, and why it was chosen.
+    n_iter_ : int
+        Number of Newton steps or passes over the data.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features seen during `fit`, if they are all strings.
+
+    See Also
+    --------
+    SVR : Support vector regression with any kernel.
+    LinearSVC : Linear support vector classification.
 
     Examples
     --------
@@ -246,14 +284,14 @@ class LinearSVR(Regressor, LinearMachine):
         y, C = fit.target[fit.merged.first], positive("C", self.C) * fit.merged.weight
         squared = self.loss == "squared_epsilon_insensitive"
         problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), squared)
-        return self._linear_tasks(fit, [""], [problem], unit_of_targets(y, fit.merged.weight))
+        return self._linear_tasks(fit, [""], [problem], target_unit(y, fit.merged.weight))
 
     def _conclude(self, fit: Fit, solved: Solutions[LinearProblem]) -> None:
         w, b = self._conclude_linear(fit, solved)
         self.coef_, self.intercept_ = freeze(w[0]), freeze(b)
 
     def _remarks(self, fit: Fit, solved: Solutions[LinearProblem]) -> Remarks:
-        """Whether C and ε match the size of y."""
+        """Return warnings if C or ε does not match the scale of y."""
         task, solution = solved[0].task, solved[0].solution
         return remarks_on_scale(
             self,
@@ -267,29 +305,29 @@ class LinearSVR(Regressor, LinearMachine):
 
     @property
     def rkhs_norm_(self) -> float:
-        """‖w‖."""
+        """Norm ‖w‖ of the weights."""
         check_is_fitted(self)
         return float(np.linalg.norm(self.coef_))
 
 
 @dataclass(frozen=True, eq=False)
 class LinearPath:
-    """One row for each C, in rising order.
+    """Solutions of `LinearSVC` for increasing values of C.
 
     Attributes
     ----------
     C : array of shape (n_points,)
-        The prices of slack.
+        Values of C, in increasing order.
     coef : array of shape (n_points, n_features)
-        w of each.
+        Weights w for each C.
     intercept : array of shape (n_points,)
-        b of each.
+        Constant b for each C.
     gap : array of shape (n_points,)
-        The duality gap as a share of the dual value.
+        Duality gap relative to the dual value, for each C.
     certificates : tuple of Certificate
-        The proof of each.
+        Certificate for each C.
     stop_reasons : tuple of str
-        "converged", or the limit that ended the fit at this C.
+        "converged", or the limit that ended the fit, for each C.
 
     Examples
     --------
@@ -313,26 +351,31 @@ class LinearPath:
 def linear_path(
     X: Data, y: ArrayLike, *, Cs: Sequence[float], sample_weight: Weights = None, **options: Any
 ) -> LinearPath:
-    """LinearSVC of two classes for every C of `Cs`, by warm starts.
+    """Fit `LinearSVC` for each value of C, starting from the solution for the previous value.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        The samples.
+        Training samples.
     y : array of shape (n_samples,)
-        Two classes.
+        Class labels, of two classes.
     Cs : sequence of float
-        Taken in rising order: what a small C has settled, a larger one needs to change little.
+        Values of C, used in increasing order.
     %(given twice)s
     **options : parameters of LinearSVC
-        All but C.
+        Parameters of `LinearSVC` other than C.
 
     Returns
     -------
     LinearPath
-        Each attribute has an entry for each C, in rising order: ``C``; ``coef``, an array of shape (n_points,
-        n_features), and ``intercept``: w and b; ``gap``, the duality gap as a share of the dual value;
+        Solutions, with an entry for each C in increasing order in every attribute: ``C``; ``coef``, an array of shape
+        (n_points, n_features), and ``intercept``: w and b; ``gap``, the duality gap relative to the dual value;
         ``certificates``; and ``stop_reasons``, "converged" or the limit that ended the fit at this C.
+
+    See Also
+    --------
+    LinearSVC : Linear support vector classification for a single C.
+    svm_path : Exact path of `SVC` over C, with any kernel.
 
     Examples
     --------
@@ -352,26 +395,26 @@ def linear_path(
     fit = Fit.of(machine, X, y, sample_weight)
     if len(fit.target.labels) != 2:
         raise ValueError(
-            f"a path is for two classes, but y has {len(fit.target.labels)}; use (y == label) for one of them"
+            f"linear_path takes two classes, but y has {len(fit.target.labels)}; use (y == label) for one of them"
         )
     solve, rows, stop = linear_solver(machine, fit), fit.rows(), fit.limits.stop
     progress = Progress(None, bool(machine.verbose), len(values), fit.X, y)
-    found: list[tuple[LinearSolution, Certificate]] = []
+    solved: list[tuple[LinearSolution, Certificate]] = []
     start: LinearSolution | None = None
     for k, C in enumerate(values):
-        if found:
-            last = found[-1][0]
-            # The dual variables grow with C; a bound stays a bound.
+        if solved:
+            last = solved[-1][0]
+            # Dual variables are scaled with C, so that those at their upper bound stay there.
             start = replace(last, beta=last.beta * float(C / values[k - 1]))
         (problem,) = hinge_problems(machine, fit, float(C))
-        found.append(solve(problem, rows, replace(stop, report=progress.begin(f"C={C:g}")), start))
+        solved.append(solve(problem, rows, replace(stop, report=progress.begin(f"C={C:g}")), start))
         progress.end()
-    warn_of_early_ends(values, found)
+    warn_of_early_stops(values, solved)
     return LinearPath(
         C=freeze(values),
-        coef=freeze(fit.widened(np.array([solution.w for solution, _ in found]))),
-        intercept=freeze(np.array([solution.b for solution, _ in found])),
-        gap=freeze(np.array([certificate.relative_gap for _, certificate in found])),
-        certificates=tuple(certificate for _, certificate in found),
-        stop_reasons=tuple(solution.stop_reason for solution, _ in found),
+        coef=freeze(fit.to_all_columns(np.array([solution.w for solution, _ in solved]))),
+        intercept=freeze(np.array([solution.b for solution, _ in solved])),
+        gap=freeze(np.array([certificate.relative_gap for _, certificate in solved])),
+        certificates=tuple(certificate for _, certificate in solved),
+        stop_reasons=tuple(solution.stop_reason for solution, _ in solved),
     )

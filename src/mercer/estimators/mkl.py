@@ -1,11 +1,11 @@
-"""Multiple kernel learning: support vector machines that learn the weights of a sum of kernels."""
+"""Multiple kernel learning: support vector machines that also learn the weights of a sum of kernels."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from mercer.estimators.fitting.families.kernel_weights import KernelWeights
+from mercer.estimators.fitting.families.kernel_weights import MultipleKernelMachine
 from mercer.estimators.fitting.families.pairwise import JOINT
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
@@ -14,34 +14,49 @@ from mercer.runtime.shared_docs import shared_docs
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class MKLClassifier(KernelWeights, SVC):
-    """Support vector classification with a weighted sum of kernels, whose weights are learnt with it.
+class MKLClassifier(MultipleKernelMachine, SVC):
+    """Multiple kernel learning for classification, with a certificate of optimality.
 
-    Minimises ½Σ_m‖w_m‖²/θ_m + Σ C_i ξ_i over w, b and weights θ ≥ 0 with ‖(v_mθ_m)‖_p ≤ 1: the machine is `SVC` with
-    the kernel Σ θ_m k_m. The certificate is that of this problem, weights included. Several classes share one vector of
-    weights, which is best for the sum of all pairs' objectives (or of all classes' against the rest).
+    Minimises ½Σ_m‖w_m‖²/θ_m + Σ C_i ξ_i over w, b and kernel weights θ ≥ 0 with ‖(v_mθ_m)‖_p ≤ 1: the machine is `SVC`
+    with the kernel Σ θ_m k_m. The certificate covers the whole problem, kernel weights included. Several classes share
+    one vector of kernel weights, which minimises the sum of the objectives of all pairs (or of all classes against the
+    rest).
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of slack. A sample's own C_i is C times its weight times its class's weight.
+        Penalty of slack. The penalty C_i of a sample is C times its weight times the weight of its class.
     %(several kernels)s
     %(class_weight)s
-    slack, probability, decision_function_shape, break_ties : str, bool, str, bool
-        As in `SVC`.
+    slack : {"l1", "l2"}, default="l1"
+        Form of the slack term: C_i ξ_i, or ½ C_i ξ_i².
+    probability : bool, default=False
+        Must be False. For probabilities use `calibrate` after `fit`, or `KernelMachine(loss="logistic")`.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Shape of `decision_function` with several classes and multiclass="ovo".
+    break_ties : bool, default=False
+        Whether `predict` breaks ties of the vote by the decision values, as in scikit-learn.
     bias : True
-        f has a free b; nothing else is offered here.
+        Must be True: the intercept b is not penalised.
     %(theta)s
     multiclass : {"ovo", "ovr"}, default="ovo"
-        Several classes by machines for each pair, or for each class against the rest; all with the same weights.
+        Strategy for several classes: a machine for each pair of classes, or for each class against the rest. All share
+        the kernel weights.
     %(dual parameters)s
 
     Attributes
     ----------
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    class_weight_ : array of shape (n_classes,)
+        Factor on C for each class.
     %(weights attributes)s
     %(dual attributes)s
-    classes_, class_weight_
-        As in scikit-learn.
+
+    See Also
+    --------
+    MKLRegressor : The corresponding regressor.
+    SVC : Support vector classification with a given kernel.
 
     Examples
     --------
@@ -63,7 +78,7 @@ class MKLClassifier(KernelWeights, SVC):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self._hard:
-            raise ValueError("C=inf: kernel weights are learnt with a finite price of slack; give a finite C")
+            raise ValueError("C=inf: kernel weights can only be learnt with slack; give a finite C")
         if self.multiclass in JOINT:
             raise ValueError(
                 f"multiclass={self.multiclass!r} is one problem over all classes; kernel weights are learnt with 'ovo' "
@@ -73,21 +88,27 @@ class MKLClassifier(KernelWeights, SVC):
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class MKLRegressor(KernelWeights, SVR):
-    """Support vector regression with a weighted sum of kernels, whose weights are learnt with it.
+class MKLRegressor(MultipleKernelMachine, SVR):
+    """Multiple kernel learning for regression, with a certificate of optimality.
 
-    Minimises ½Σ_m‖w_m‖²/θ_m + Σ C_i loss(y_i − f(x_i)) over w, b and weights θ ≥ 0 with ‖(v_mθ_m)‖_p ≤ 1: the machine
-    is `SVR` with the kernel Σ θ_m k_m. The certificate is that of this problem, weights included.
+    Minimises ½Σ_m‖w_m‖²/θ_m + Σ C_i loss(y_i − f(x_i)) over w, b and kernel weights θ ≥ 0 with ‖(v_mθ_m)‖_p ≤ 1: the
+    machine is `SVR` with the kernel Σ θ_m k_m. The certificate covers the whole problem, kernel weights included.
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of errors. A sample's own C_i is C times its weight.
+        Penalty of errors. The penalty C_i of a sample is C times its weight.
     %(several kernels)s
-    loss, epsilon, delta, tau : str, float, float, float
-        As in `SVR`.
+    loss : str, default="epsilon_insensitive"
+        Loss of the residual: "epsilon_insensitive", "squared_epsilon_insensitive", "huber" or "expectile"; see `SVR`.
+    epsilon : float, default=0.1
+        Half-width ε of the tube within which errors are not penalised.
+    delta : float, default=1.0
+        Threshold δ of the Huber loss.
+    tau : float, default=0.5
+        Level τ of the expectile loss.
     bias : True
-        f has a free b; nothing else is offered here.
+        Must be True: the intercept b is not penalised.
     %(theta)s
     %(dual parameters)s
 
@@ -95,6 +116,11 @@ class MKLRegressor(KernelWeights, SVR):
     ----------
     %(weights attributes)s
     %(dual attributes)s
+
+    See Also
+    --------
+    MKLClassifier : The corresponding classifier.
+    SVR : Support vector regression with a given kernel.
 
     Examples
     --------

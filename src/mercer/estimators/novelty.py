@@ -1,4 +1,4 @@
-"""Novelty detection: the one-class machine and the smallest ball."""
+"""Novelty detection: the one-class support vector machine and support vector data description."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 
-from mercer.estimators.fitting.families.dual_machine import DualMachine, expect_squares
+from mercer.estimators.fitting.families.dual_machine import DualMachine, check_weight_range
 from mercer.estimators.fitting.pipeline.fit import Fit, read_samples
 from mercer.estimators.fitting.pipeline.state import Array, Number, fitted
 from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
@@ -26,14 +26,16 @@ from mercer.solvers.dual.one_class import solve_one_class
 
 def _has_marks(machine: Any) -> bool:
     if not hasattr(machine, "prob_density_marks_"):
-        raise AttributeError(f"{type(machine).__name__} estimates no probabilities; .calibrate(X) learns them")
+        raise AttributeError(
+            f"{type(machine).__name__} estimates no probabilities; .calibrate(X) returns one that does"
+        )
     return True
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
 class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
-    """A machine without targets: y is accepted for consistency and ignored."""
+    """Base class of novelty detectors; y is ignored, present for API consistency."""
 
     _FITTED = fitted(
         intercept_=Array(1, required=True),
@@ -44,7 +46,7 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
 
     @shared_docs
     def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Any:
-        """Train on samples X.
+        """Fit the machine to samples.
 
         Parameters
         ----------
@@ -57,16 +59,21 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         return Task("", problem, solve, np.arange(problem.n_variables), around=solve_one_class)
 
     def _check_parameters(self) -> None:
-        share("nu", self.nu, "it is the largest share of samples outside", whole=True)
+        share("nu", self.nu, "it bounds the fraction of outliers", whole=True)
 
     @like_input
     def predict(self, X: Data) -> np.ndarray:
-        """+1 for a sample like those trained on, −1 for a novelty.
+        """Predict whether samples are inliers or outliers.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            +1 for inliers, −1 for outliers.
         """
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
 
@@ -75,35 +82,41 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
 
     @like_input
     def score_samples(self, X: Data) -> Floats:
-        """The score that is compared with `offset_`: decision_function + offset_.
+        """Return the raw scores of samples, decision_function + offset_.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Scores; outliers are below `offset_`.
         """
         return np.asarray(self.decision_function(X) + self.offset_)
 
     def calibrate(self, X: Data, *, cv: Any = 5, sample_weight: Weights = None) -> Self:
-        """A copy of this machine with `predict_proba`: how normal a sample is, as a rank in steps of a tenth.
+        """Return a copy of this machine with `predict_proba`, which ranks samples in steps of a tenth.
 
-        Ten marks divide the decision values of samples below 0, and those from 0 on, into five groups of equal size
-        each. They are `prob_density_marks_`, LIBSVM's, and stand in its model files.
+        Ten thresholds divide the negative and the nonnegative decision values into five groups of equal size each. They
+        are LIBSVM's `prob_density_marks_`, which its model files contain.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            The training samples, or others with cv="held-out".
+            Training samples, or other samples with cv="held-out".
         cv : int, splitter or "held-out", default=5
-            Folds that leave every sample out once. "held-out": the machine is asked itself. LIBSVM does that with the
-            training samples.
+            Cross-validation that holds out every sample once. With "held-out" the machine is not fitted again and its
+            own decision values are used; LIBSVM does so with the training samples.
         sample_weight : array of shape (n_samples,), optional
-            For the folds' machines and for the marks. A weight of k counts as k samples; a sample of weight 0 counts
-            nowhere.
+            Sample weights for the machines of the folds and for the thresholds. A weight of k is equivalent to k
+            samples; a sample of weight 0 is ignored.
 
         Returns
         -------
-        a machine of the same class
+        estimator of the same class
+            Calibrated copy.
         """
         from mercer.calibration.novelty import calibrate_novelty
 
@@ -113,12 +126,17 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
     @available_if(_has_marks)
     @like_input
     def predict_proba(self, X: Data) -> Floats:
-        """Estimate the probability that a sample is an outlier, −1, and that it is like those trained on, +1.
+        """Estimate the probabilities that a sample is an outlier (−1) and an inlier (+1).
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            Probabilities of −1 and of +1.
         """
         from mercer.calibration.novelty import novelty_probabilities
 
@@ -127,25 +145,31 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
 
 @shared_docs
 class OneClassSVM(NoveltyDetector):
-    """The one-class support vector machine, exact and certified.
+    """One-class support vector machine for novelty detection, with a certificate of optimality.
 
-    Separates the data from the origin in feature space with the largest margin, a share ν of them excepted: minimises
-    ½‖w‖² + Σ w_i max(0, −f(x_i)) − νW·offset with f(x) = ⟨w, φ(x)⟩ − offset and W = Σ w_i, through its dual. Where
-    the offset is not zero, at most the share ν of the weight lies outside and at least that share are support
-    vectors. A drop-in for scikit-learn's OneClassSVM, with its scale: 0 ≤ α_i ≤ w_i and Σα = νW.
+    Separates the data, except for a fraction ν, from the origin of feature space with the largest margin: minimises
+    ½‖w‖² + Σ w_i max(0, −f(x_i)) − νW·offset with f(x) = ⟨w, φ(x)⟩ − offset and W = Σ w_i, by solving the dual problem.
+    If the offset is not zero, at most the fraction ν of the weight lies outside, and at least that fraction belongs to
+    support vectors. It is a drop-in replacement for scikit-learn's OneClassSVM with the same scale: 0 ≤ α_i ≤ w_i and
+    Σα = νW.
 
     Parameters
     ----------
     nu : float, default=0.5
-        Above 0 and at most 1.
+        Upper bound on the fraction of outliers and lower bound on the fraction of support vectors, in the interval
+        (0, 1].
     %(kernel)s
     %(dual parameters)s
 
     Attributes
     ----------
     offset_ : float
-        decision_function = score_samples − offset_.
+        Offset of the decision function: decision_function = score_samples − offset_.
     %(dual attributes)s
+
+    See Also
+    --------
+    SVDD : Novelty detection by the smallest enclosing ball.
 
     Examples
     --------
@@ -160,7 +184,7 @@ class OneClassSVM(NoveltyDetector):
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         weight = fit.merged.weight
         problem = one_class(weight, float(self.nu))
-        expect_squares(weight)
+        check_weight_range(weight)
         return Tasks([self._task(problem)])
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
@@ -171,42 +195,52 @@ class OneClassSVM(NoveltyDetector):
 
     @like_input
     def decision_function(self, X: Data) -> Floats:
-        """f(x): positive for samples like those trained on.
+        """Return the decision function f(x) of samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Decision values: positive for inliers, negative for outliers.
         """
         return np.asarray(self._decision(X)[:, 0])
 
 
 @shared_docs
 class SVDD(NoveltyDetector):
-    """Support vector data description: the smallest ball in feature space around the data, a share ν excepted.
+    """Support vector data description: the smallest ball in feature space around the data except for a fraction ν.
 
-    Minimises ½R² + ½ Σ w_i ξ_i / (νW) subject to ‖φ(x_i) − a‖² ≤ R² + ξ_i, ξ_i ≥ 0, through its dual: half of what Tax
-    and Duin (2004) write, with C = 1/(νW), so that `certificate_` bounds R²/2 where there is no slack.
-    For a kernel with k(x, x) constant, such as the Gaussian, it decides as `OneClassSVM` does.
-    A small ν, at most 1/n, makes it the smallest enclosing ball.
+    Minimises ½R² + ½ Σ w_i ξ_i / (νW) subject to ‖φ(x_i) − a‖² ≤ R² + ξ_i, ξ_i ≥ 0, by solving the dual problem. The
+    objective is half of that of Tax and Duin (2004), with C = 1/(νW), so that `certificate_` bounds R²/2 if there is no
+    slack. For a kernel with constant k(x, x), such as the Gaussian, the decisions are those of `OneClassSVM`. For
+    ν ≤ 1/n the ball is the smallest enclosing ball.
 
     Parameters
     ----------
     nu : float, default=0.5
-        Above 0 and at most 1.
+        Upper bound on the fraction of samples outside the ball, in the interval (0, 1].
     %(kernel)s
     %(dual parameters)s
 
     Attributes
     ----------
     radius_ : float
-        R.
+        Radius R of the ball. The coefficients of its centre a = Σ β_i φ(x_i) are `dual_coef_`.
     offset_ : float
-        −R²: decision_function = score_samples − offset_, and score_samples = −‖φ(x) − a‖².
+        Offset −R² of the decision function: decision_function = score_samples − offset_, where score_samples is
+        −‖φ(x) − a‖².
     diagonal_ : float or None
-        k(x, x) where it is the same for all training samples; with a precomputed kernel it is taken for new ones too.
+        Value of k(x, x) if it is the same for all training samples; with a precomputed kernel it is used for new
+        samples too.
     %(dual attributes)s
-        `dual_coef_` are the centre's coefficients, a = Σ β_i φ(x_i).
+
+    See Also
+    --------
+    OneClassSVM : Novelty detection by separation from the origin.
 
     Examples
     --------
@@ -247,12 +281,17 @@ class SVDD(NoveltyDetector):
 
     @like_input
     def decision_function(self, X: Data) -> Floats:
-        """R² − ‖φ(x) − a‖²: positive inside the ball.
+        """Return the decision function R² − ‖φ(x) − a‖² of samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Decision values: positive inside the ball, negative outside.
         """
         return np.asarray(self._DECISION_FACTOR * self._decision(X)[:, 0] - self._diagonal_of(X))
 

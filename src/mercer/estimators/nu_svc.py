@@ -1,4 +1,4 @@
-"""ν-support vector classification: ν bounds the share of margin errors, in place of a price C."""
+"""ν-support vector classification, in which ν bounds the fraction of margin errors instead of a penalty C."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.certificates.hulls import in_scale_of_f
-from mercer.estimators.fitting.families.dual_machine import expect_squares
+from mercer.estimators.fitting.families.dual_machine import check_weight_range
 from mercer.estimators.fitting.families.pairwise import PairwiseClassifier
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.state import Number, fitted
@@ -23,44 +23,56 @@ from mercer.samples.arrays import Floats, Indices, freeze
 from mercer.samples.labels import Classes
 from mercer.solvers.dual.hulls import solve_hulls
 
-# "auto": this ν where it is feasible, else 0.99 of the largest feasible one.
+# nu="auto" means this ν if it is feasible, else 0.99 of the largest feasible one.
 _USUAL_NU = 0.5
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
 class NuSVC(PairwiseClassifier):
-    """ν-support vector classification, exact and certified.
+    """ν-support vector classification with a certificate of optimality.
 
-    Finds the nearest points of the two classes' reduced convex hulls, in which no sample counts for more than 2/(νW)
-    times its weight: minimises ½‖w‖² + Σ w_i max(0, ρ − y_i f(x_i)) − νWρ over w, b and ρ, through its dual, then
-    divides by ρ. Where ρ > 0, at most the share ν of the weight are margin errors, at least that share are support
-    vectors, and the solution is that of `SVC` with C = 1/ρ = `equivalent_C_`. A drop-in for scikit-learn's NuSVC.
+    Computes the nearest points of the reduced convex hulls of the two classes, in which no sample counts for more than
+    2/(νW) times its weight: minimises ½‖w‖² + Σ w_i max(0, ρ − y_i f(x_i)) − νWρ over w, b and ρ by solving the dual
+    problem, and divides the solution by ρ. If ρ > 0, at most the fraction ν of the weight are margin errors, at least
+    that fraction belongs to support vectors, and the solution is that of `SVC` with C = 1/ρ = `equivalent_C_`. It is a
+    drop-in replacement for scikit-learn's NuSVC.
 
-    There is no `class_weight`: ν demands the same mass νW/2 of each class, so a factor on a class has no meaning here
-    (scikit-learn accepts one and ignores it). Use `SVC` for that.
+    There is no `class_weight`: ν requires the same mass νW/2 of each class, so that a factor on a class has no effect
+    (scikit-learn accepts one and ignores it). Use `SVC` for class weights.
 
     Parameters
     ----------
     nu : float or "auto", default="auto"
-        Above 0 and at most 2·min(n₊, n₋)/n (in weights) for every pair of classes; more is refused. So is a ν so
-        small that the reduced hulls meet, where ρ = 0 and no f is left. "auto" stands for 0.5; for pairs where that is
-        infeasible for 0.99 of the largest feasible value, and where it is too small for the smallest useful one, with a
-        warning; `nu_` records it. Where no ν is useful, f is constant, also with a warning.
+        Upper bound on the fraction of margin errors and lower bound on the fraction of support vectors. It must be
+        above 0 and at most 2·min(n₊, n₋)/n (in weights) for every pair of classes. A ValueError is also raised if ν is
+        so small that the reduced hulls intersect, since then ρ = 0 and f vanishes. "auto" means 0.5. For pairs for
+        which 0.5 is infeasible it means 0.99 of the largest feasible value, and for pairs for which 0.5 is too small,
+        the smallest useful value, with a warning; `nu_` records the values. If no ν is useful, f is constant, also with
+        a warning.
     %(kernel)s
-    decision_function_shape, break_ties : str, bool
-        As in `SVC`.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Shape of `decision_function` with several classes.
+    break_ties : bool, default=False
+        Whether `predict` breaks ties of the vote by the decision values, as in scikit-learn.
     %(dual parameters)s
 
     Attributes
     ----------
-    nu_ : float, or array of one for each pair of classes
-        ν that was used.
-    equivalent_C_ : float, or array of one for each pair of classes
-        C of the `SVC` with the same solution.
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    class_weight_ : array of shape (n_classes,)
+        Ones, for compatibility with scikit-learn.
+    nu_ : float, or array with one value for each pair of classes
+        Value of ν that was used.
+    equivalent_C_ : float, or array with one value for each pair of classes
+        Penalty C of the `SVC` with the same solution.
     %(dual attributes)s
-    classes_, class_weight_
-        As in scikit-learn.
+
+    See Also
+    --------
+    SVC : Classification with the penalty C as parameter.
+    NuSVR : The corresponding regressor.
 
     Examples
     --------
@@ -81,8 +93,7 @@ class NuSVC(PairwiseClassifier):
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
         weight, target = super()._weigh(target, codes, weight)
-        # Before any kernel is evaluated: an infeasible ν is known from the labels.
-        self._check_feasible(target, codes, weight)
+        self._check_feasible(target, codes, weight)  # needs only the labels, and so comes before any kernel evaluation
         return weight, target
 
     def _check_feasible(self, target: Classes, codes: Indices, weight: Floats) -> None:
@@ -98,14 +109,14 @@ class NuSVC(PairwiseClassifier):
     def _remarks(self, fit: Fit, solved: Solutions[DualProblem]) -> list[tuple[str, type[Warning]]]:
         if self.nu != "auto":
             return []
-        told: list[tuple[str, type[Warning]]] = []
+        remarks: list[tuple[str, type[Warning]]] = []
         nus, constant = np.atleast_1d(self.nu_), np.atleast_1d(self.equivalent_C_) == 0
         if constant.any():
             names = ", ".join(fit.target.name(fit.target.pairs[k]) for k in np.flatnonzero(constant)[:3])
-            told.append(
+            remarks.append(
                 (
                     f"no nu keeps the reduced hulls of {names}{', …' if constant.sum() > 3 else ''} apart in feature "
-                    "space, so that f is constant there, for the class with more weight; use another kernel, or SVC",
+                    "space, so that f is constant and predicts the class with more weight; use another kernel, or SVC",
                     UserWarning,
                 )
             )
@@ -124,8 +135,8 @@ class NuSVC(PairwiseClassifier):
                     f"nu={_USUAL_NU} is {why}, so nu='auto' took {', '.join(taken[:3])}"
                     f"{', …' if len(taken) > 3 else ''} (`nu_`); give nu to choose another"
                 )
-                told.append((text, UserWarning))
-        return told
+                remarks.append((text, UserWarning))
+        return remarks
 
     def _nu_of(self, y: Floats, weight: Floats) -> float:
         largest = largest_nu(y, weight)
@@ -135,7 +146,7 @@ class NuSVC(PairwiseClassifier):
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         tasks = []
-        expect_squares(fit.merged.weight)
+        check_weight_range(fit.merged.weight)
         for pair in fit.target.pairs:
             rows, y = fit.target.sides(pair, fit.merged.y)
             weight = fit.merged.weight[rows]
@@ -145,7 +156,7 @@ class NuSVC(PairwiseClassifier):
         return Tasks(tasks)
 
     def _record_end(self, solved: Solutions[DualProblem]) -> None:
-        """The certificate is told in the scale of f, after the division by ρ."""
+        """Record the end of the fit with the certificate in the scale of f, after the division by ρ."""
         scaled = [replace(s, certificate=in_scale_of_f(s.certificate, _rho(s))) for s in solved]
         super()._record_end(Solutions.of(scaled))
 
@@ -158,22 +169,22 @@ class NuSVC(PairwiseClassifier):
         rho = np.array([_rho(s) for s in solved])
         b = np.array([rho_and_b(s.certificate.b)[1] for s in solved]) / rho
         for k in np.flatnonzero(np.isinf(rho)).tolist():
-            b[k] = self._heavier(solved[k])
+            b[k] = self._majority_label(solved[k])
         masses = [fit.merged.weight[s.task.rows].sum() for s in solved]
         totals = [2.0 * s.task.problem.totals[0] for s in solved]
         self.nu_ = _one_or_all(np.array(totals) / np.array(masses))
         self.equivalent_C_ = _one_or_all(1.0 / rho)
         self._conclude_pairs(fit, solved, lambda: Bounds(1.0, 1.0), b, 1.0 / rho)
 
-    def _heavier(self, one: Solved[DualProblem]) -> float:
-        """±1, the label of the class with more weight: f of a pair that nothing tells apart."""
+    def _majority_label(self, one: Solved[DualProblem]) -> float:
+        """Return ±1, the label of the class with more weight: f of a pair of classes that no ν separates."""
         problem = one.task.problem
         return 1.0 if problem.upper.sum() >= -problem.lower.sum() else -1.0
 
     def _raised(self, one: Solved[DualProblem], fit: Fit) -> Solved[DualProblem]:
-        """A pair whose reduced hulls meet, solved again at the smallest useful ν, or the error that tells this ν.
+        """Solve a pair whose reduced hulls intersect again at the smallest useful ν; raise ValueError unless nu="auto".
 
-        Where no ν is useful, "auto" leaves w = 0.
+        If no ν is useful, "auto" leaves w = 0.
         """
         problem, part = one.task.problem, fit.gram().view(one.task.rows)
         weight, y = problem.upper - problem.lower, np.where(problem.upper > 0, 1.0, -1.0)
@@ -186,7 +197,7 @@ class NuSVC(PairwiseClassifier):
         given, largest = 2.0 * problem.totals[0] / weight.sum(), largest_nu(y, weight)
         text = (
             f"nu={given:.6g} is too small for {one.task.name}: the classes' reduced hulls meet in feature space, so "
-            "that ρ = 0 and no f is left. "
+            "that ρ = 0 and f vanishes. "
         )
         if part.positive_definite == "no" and self.nu != "auto":
             raise ValueError(
@@ -197,19 +208,19 @@ class NuSVC(PairwiseClassifier):
         best = at(largest)
         if best.solution.stop_reason == "no margin":
             if self.nu == "auto":
-                nothing = np.zeros(len(y))
-                return replace(best, solution=replace(best.solution, beta=nothing, u=nothing, stop_reason="converged"))
+                zero = np.zeros(len(y))
+                return replace(best, solution=replace(best.solution, beta=zero, u=zero, stop_reason="converged"))
             raise ValueError(
                 text + f"They meet even at the largest feasible nu = {largest:.6g}: use another kernel or SVC"
             )
         low, high = given, largest
         while high - low > 1e-3 * high:  # three digits of the smallest ν that is useful
             middle = 0.5 * (low + high)
-            found = at(middle)
-            if found.solution.stop_reason == "no margin":
+            solved = at(middle)
+            if solved.solution.stop_reason == "no margin":
                 low = middle
             else:
-                high, best = middle, found
+                high, best = middle, solved
         if self.nu != "auto":
             raise ValueError(
                 text + f"The smallest useful nu is {high:.4g} (up to {largest:.4g} is feasible); raise nu, or use SVC"
@@ -218,17 +229,17 @@ class NuSVC(PairwiseClassifier):
 
     def _check_parameters(self) -> None:
         if self.nu != "auto":
-            share("nu", self.nu, "it bounds the share of margin errors; 'auto' chooses", whole=True)
+            share("nu", self.nu, "it bounds the fraction of margin errors; 'auto' chooses one", whole=True)
         super()._check_parameters()
 
 
 def _one_or_all(values: Floats) -> Any:
-    """A number for two classes, so that it can be given to another machine."""
+    """Return a float for a single pair of classes, so that it can be passed to another machine, else an array."""
     return float(values[0]) if len(values) == 1 else freeze(values)
 
 
 def _rho(solved: Solved[DualProblem]) -> float:
-    """ρ of a pair, infinite for w = 0; where a limit came before it was positive, the ½‖w‖² of hulls of mass 1."""
+    """Return ρ of a pair, infinite for w = 0; ½‖w‖² of hulls of mass 1 if a limit ended the fit before ρ > 0."""
     if not solved.solution.beta.any():
         return np.inf
     rho, mass = rho_and_b(solved.certificate.b)[0], float(solved.task.problem.totals[0])

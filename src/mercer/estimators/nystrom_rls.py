@@ -1,4 +1,4 @@
-"""Regularized least squares on landmarks, for more samples than a kernel matrix has room for."""
+"""Nyström regularised least squares, for data whose kernel matrix does not fit into memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mercer.runtime.shared_docs import shared_docs
 
 @shared_docs
 class NystromRLS(RegressorMethods, SeveralOutputs, LandmarkMachine):
-    """Regularized least squares on landmarks: kernel ridge regression for millions of samples.
+    """Kernel ridge regression on landmarks (Nyström), for millions of samples.
 
     Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² over f(x) = Σ_j c_j k(z_j, x) + b with M landmarks z_j, exactly, for one or
-    several outputs; the kernel matrix between samples and landmarks is never stored. With all samples as landmarks this
-    is kernel ridge regression itself.
+    several outputs; the kernel matrix between samples and landmarks is never stored. If all samples are landmarks, the
+    result is that of kernel ridge regression.
 
     Parameters
     ----------
@@ -23,6 +23,11 @@ class NystromRLS(RegressorMethods, SeveralOutputs, LandmarkMachine):
     Attributes
     ----------
     %(landmark attributes)s
+
+    See Also
+    --------
+    NystromRLSClassifier : The corresponding classifier.
+    RLSRegressor : Exact kernel ridge regression.
 
     Examples
     --------
@@ -42,10 +47,10 @@ class NystromRLS(RegressorMethods, SeveralOutputs, LandmarkMachine):
 
 @shared_docs
 class NystromRLSClassifier(SignClassifier, LandmarkMachine):
-    """Regularized least squares classification on landmarks, one class against all others.
+    """Kernel ridge classification on landmarks (Nyström), one class against the rest.
 
-    Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² with y_i = ±1 over f(x) = Σ_j c_j k(z_j, x) + b with M landmarks z_j: for
-    two classes one f, whose sign decides; for more, one per class, of which the largest decides.
+    Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² with y_i = ±1 over f(x) = Σ_j c_j k(z_j, x) + b with M landmarks z_j. For
+    two classes the sign of a single f decides; for more there is an f for each class, and the largest decides.
 
     Parameters
     ----------
@@ -53,8 +58,14 @@ class NystromRLSClassifier(SignClassifier, LandmarkMachine):
 
     Attributes
     ----------
-    %(landmark attributes)s
     classes_ : array of shape (n_classes,)
+        Class labels.
+    %(landmark attributes)s
+
+    See Also
+    --------
+    NystromRLS : The corresponding regressor.
+    RLSClassifier : Exact kernel ridge classification.
 
     Examples
     --------

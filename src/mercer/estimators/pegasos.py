@@ -1,4 +1,4 @@
-"""Soft-margin classification by stochastic subgradient descent: any number of rows, in memory or as a stream."""
+"""Pegasos: soft-margin classification by stochastic subgradient descent, on samples in memory or from a stream."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.fitting.families.classifier import OneAgainstRest
-from mercer.estimators.fitting.families.dual_machine import takes_samples
+from mercer.estimators.fitting.families.dual_machine import can_add_samples
 from mercer.estimators.fitting.mixins import ClassifierMethods, MachineMethods
 from mercer.estimators.fitting.pipeline.fit import Fit, deadline_of, read_samples
 from mercer.estimators.fitting.pipeline.machine import CERTIFIED, ClassWeight, KernelChoice, RandomState, kernel_of
-from mercer.estimators.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Vectors, fitted
+from mercer.estimators.fitting.pipeline.state import Array, BoundKernel, Count, KernelExpansion, Number, Vectors, fitted
 from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.estimators.fitting.reports.coefficients import expansion_of
 from mercer.kernels import Kernel
@@ -31,104 +31,120 @@ from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Data, Floats, Indices, Weights, freeze, host, stack, take
 from mercer.samples.chunks import unpack
 from mercer.samples.column_names import adopt_names
-from mercer.samples.engine import PlacedSamples
+from mercer.samples.engine import EngineSamples
 from mercer.samples.labels import Classes, class_weights, codes_among, known_classes, planes, signs
-from mercer.samples.matrices import expect_room
+from mercer.samples.matrices import check_column_memory
 from mercer.solvers.pegasos.descent import (
     MOST_EPOCHS,
-    Call,
+    DescentSpace,
     KernelSpace,
     LinearSpace,
     PegasosOutcome,
-    Space,
-    advance,
+    StepOptions,
+    run_steps,
     solve_pegasos,
 )
-from mercer.solvers.pegasos.iterates import Iterates, one_pass, validation_part
+from mercer.solvers.pegasos.iterates import Iterates, draw_pass, validation_part
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
 class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
-    """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
+    """Support vector classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
 
     Minimises (λ/2)‖w‖² + (1/m) Σ max(0, 1 − y_i⟨w, φ(x_i)⟩), one random sample at a time: the t-th step adds y_i φ(x_i)
-    to θ if y_i⟨w, φ(x_i)⟩ < 1 at w = θ/(λt), and a mean of the w comes out. It is `SVC` with C = 1/(λm) and without
-    its free bias. After T steps the mean of all w is within 2R²(1 + ln T)/(λT) of the optimum in expectation, R =
-    max‖φ(x_i)‖, whatever the number of samples; for more than two or three digits use an exact machine. Several
-    classes are trained one against the rest.
+    to θ if y_i⟨w, φ(x_i)⟩ < 1 at w = θ/(λt), and the result is a mean of the iterates w. The problem is that of `SVC`
+    with C = 1/(λm) and no unpenalised bias. After T steps the mean of all w is within 2R²(1 + ln T)/(λT) of the optimum
+    in expectation, R = max‖φ(x_i)‖, for any number of samples; for more than two or three digits of accuracy use an
+    exact machine. Several classes are trained one against the rest.
 
     Parameters
     ----------
     alpha : float, default=1e-4
-        λ. Large values converge in few steps; C = 1/(λm), where m is the sum of the sample weights.
+        Regularisation strength λ. Large values converge in few steps; C = 1/(λm), where m is the sum of the sample
+        weights.
     kernel : str, Kernel or callable, default="linear"
-        The name "linear" trains w itself, at a cost per step of the row's non-zero entries; everything else, kernel
-        objects that are linear included, trains coefficients of samples.
-        In a stream, "scale" and the like are taken from the first chunk.
+        Kernel. The name "linear" trains w itself, at a cost per step of the non-zero entries of a sample; any other
+        value, including a linear kernel object, trains coefficients of the samples. In a stream, data-dependent
+        parameters such as gamma="scale" are computed from the first chunk.
     %(named kernel)s
     bias : {"regularized", False}, default="regularized"
-        A constant feature 1 (k + 1 with a kernel), whose weight is part of ‖w‖²; or none, as in the notes.
+        Treatment of the intercept: the weight of a constant feature 1 (the kernel k + 1), which is part of ‖w‖²; or
+        absent, as in the notes.
     average : {"suffix", "all", "last"}, default="suffix"
-        The mean of the iterates since the largest power of two up to T/2, which leaves the first, wild ones out; the
-        mean of all, as in the notes; or the last one.
+        Iterates that are averaged: those since the largest power of two up to T/2, which excludes the first, inaccurate
+        ones; all of them, as in the notes; or only the last one.
     sampling : {"replacement", "passes"}, default="replacement"
-        Draw every sample anew, as in the notes, or visit each once per epoch in random order. `partial_fit` always
-        makes one pass over its chunk.
+        Order of the samples: drawn with replacement, as in the notes, or each once per epoch in random order.
+        `partial_fit` always makes one pass over its chunk.
     project : bool, default=False
-        Keep ‖w‖ ≤ 1/√λ, where the optimum is known to lie.
+        Whether to project w onto the ball ‖w‖ ≤ 1/√λ, which contains the optimum.
     max_iter : int, default=-1
-        Epochs, each of as many steps as there are distinct samples. −1 stands for 10, or for more, up to 2000, as long
-        as they make no more than 10⁶ steps and touch no more than 3·10⁸ entries of the data or kernel values.
+        Number of epochs, each of as many steps as there are distinct samples. −1 means 10, or more, up to 2000, as long
+        as this takes no more than 10⁶ steps and 3·10⁸ entries of the data or kernel values.
     early_stopping : bool or "smoothed", default=False
-        Leave a validation part out and stop when its loss has not fallen for a while; or, "smoothed", when its mean
-        over `n_iter_no_change` epochs has risen by the share `rise` above its least (Igel, section 2.2). The best
-        epoch's machine is kept.
+        Whether to hold out a validation set and to stop when its loss has not decreased for `n_iter_no_change` epochs.
+        With "smoothed", training stops when the mean of the loss over `n_iter_no_change` epochs has risen by the
+        fraction `rise` above its smallest value (Igel, section 2.2). The machine of the best epoch is kept.
     validation_fraction : float, default=0.1
-        Share of the distinct samples in the validation part.
+        Fraction of the distinct samples in the validation set.
     n_iter_no_change : int, default=5
-        Epochs without a fall of more than `tol` after which training stops early, or over which the loss is smoothed.
+        Number of epochs without a decrease of more than `tol` after which training stops, or over which the loss is
+        averaged.
     rise : float, default=0.05
-        How much the smoothed loss has to rise, as a share.
+        Relative rise of the averaged validation loss that ends training with early_stopping="smoothed".
     tol : float, default=1e-3
-        Smallest fall of the validation loss that counts, per class; nothing else uses it.
+        Smallest decrease of the validation loss that counts, per class; used only for early stopping.
     class_weight : dict or "balanced", optional
-        Multiplies the sample weights; "balanced" is not for streams.
+        Factors on the weights of the samples of each class; "balanced" is not available for streams.
     certificate : bool, default=False
-        Count what the steps meet, for a certificate whose gap is tighter as long as the iterates have not settled. It
-        takes up to a fifth more time.
+        Whether to record the steps for a certificate with a tighter gap, which helps while the iterates have not
+        settled. It takes up to a fifth more time.
     cache_size : float, default=1000
         Memory in MB for kernel values.
     %(verbose)s
     n_jobs : int, optional
-        Threads that compute kernel values; None uses as many as BLAS would.
+        Number of threads for kernel values; None means as many as BLAS would use.
     max_time : float, optional
-        Limit in seconds, for a fit, a call of `partial_fit` or a whole stream.
+        Time limit in seconds for a fit, a call of `partial_fit` or a whole stream.
     random_state : int, RandomState or None
-        An integer makes fits repeatable, to the last bit and on every platform.
+        Seed of the sample order. An integer makes fits reproducible to the last bit on every platform.
 
     Attributes
     ----------
-    coef_ : array of shape (n_machines, n_features)
-        Only for kernel="linear". One machine for two classes, else one per class.
-    intercept_ : array of shape (n_machines,)
-    dual_coef_, support_vectors_
-        Coefficients and samples of the expansion, with any other kernel.
-    kernel_, classes_, class_weight_, n_features_in_, feature_names_in_
-        The kernel with its numbers; the rest as in scikit-learn.
-    t_, n_iter_ : int
-        Steps made, and epochs or chunks begun.
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    class_weight_ : array of shape (n_classes,)
+        Factor on the sample weights for each class.
+    coef_ : array of shape (n_outputs, n_features)
+        Weights of the features; only for kernel="linear". There is one output for two classes, else one per class.
+    intercept_ : array of shape (n_outputs,)
+        Constants of the decision functions.
+    dual_coef_ : array of shape (n_outputs, n_SV)
+        Coefficients of the support vectors; only for other kernels.
+    support_vectors_ : array or CSR matrix of shape (n_SV, n_features)
+        Samples with nonzero coefficients; only for other kernels.
+    t_ : int
+        Number of steps made.
+    n_iter_ : int
+        Number of epochs or chunks begun.
     objective_ : float
-        The minimised function at the outcome, summed over the machines; after `fit` only.
+        Value of the objective at the solution, summed over the outputs; only after `fit`.
     certificate_ : Certificate
-        How far the outcome is from the optimum; after `fit` only. Its values are those of ½‖w‖² + Σ C_i ξ_i, the
-        function above over λ.
+        Bound on the distance from the optimum; only after `fit`. Its values are those of ½‖w‖² + Σ C_i ξ_i, the
+        objective divided by λ.
     validation_loss_ : array
-        Mean hinge loss on the validation part after each epoch, summed over the machines; with early stopping.
+        Mean hinge loss on the validation set after each epoch, summed over the outputs; only with early stopping.
     converged_ : bool
         Whether all planned steps were made or early stopping ended them; only `certificate_` proves convergence.
     stop_reason_ : str
-        "all steps", "early stopping" or "max_time".
+        Reason why training ended: "all steps", "early stopping" or "max_time".
+    %(kernel with its numbers)s
+
+    See Also
+    --------
+    LinearSVC : Exact linear support vector classification.
+    SVC : Exact support vector classification with any kernel.
 
     Examples
     --------
@@ -148,7 +164,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     _FITTED = fitted(
         CERTIFIED,
         kernel_=BoundKernel(required=True),
-        _expansion_=Function(),
+        _expansion_=KernelExpansion(),
         class_weight_=Array("classes", required=True),
         coef_=Array("outputs", "features", required=True, unless="_expansion_"),
         dual_coef_=Array("outputs", "vectors", needs="_expansion_"),
@@ -196,10 +212,12 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         one_of("early_stopping", self.early_stopping, (False, True, "smoothed"))
         not_negative("rise", self.rise)
         share("validation_fraction", self.validation_fraction)
-        integer("n_iter_no_change", self.n_iter_no_change, 1, "training stops after this many epochs without a fall")
+        integer(
+            "n_iter_no_change", self.n_iter_no_change, 1, "training stops after this many epochs without improvement"
+        )
 
     # --- training --------------------------------------------------------------------------------------------------
-    # A stream sets the classes and their factors before its first chunk, and keeps the kernel of that chunk.
+    # A stream sets the classes and their weights before its first chunk, and keeps the kernel of that chunk.
 
     def _kernel(self) -> Any:
         return self.kernel_ if hasattr(self, "kernel_") else super()._kernel()
@@ -215,11 +233,11 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
 
     @property
     def _constant_feature(self) -> bool:
-        return False  # the space has it
+        return False  # KernelSpace and LinearSpace add the constant feature themselves
 
     @property
     def _linear(self) -> bool:
-        """Whether w itself is trained."""
+        """True if w itself is trained, not coefficients of samples."""
         return not hasattr(self, "_expansion_") if hasattr(self, "_theta_") else bool(self.kernel == "linear")
 
     def _tasks(self, fit: Fit) -> Tasks[PegasosProblem]:
@@ -243,11 +261,11 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         machines = np.ascontiguousarray(signs(merged.y, len(target.labels)).T)
         return PegasosProblem(machines, merged.weight * target.factor[merged.y], float(self.alpha))
 
-    def _space(self, fit: Fit, n_threads: int) -> Space:
+    def _space(self, fit: Fit, n_threads: int) -> DescentSpace:
         bias, X = self.bias in REGULARIZED, fit.merged.X
         if self._linear:
-            expect_room(X.shape[1], 5 * len(fit.target.pairs))  # θ, Σθ/t, two marks of it, w
-            return LinearSpace(host(X), bias=bias)  # its steps take a row at a time
+            check_column_memory(X.shape[1], 5 * len(fit.target.pairs))  # θ, Σθ/t, two saved copies of it, w
+            return LinearSpace(host(X), bias=bias)  # on the host, since a step takes a single row
         if not hasattr(self, "_theta_"):
             return KernelSpace(fit.gram(n_threads), bias=bias)
         theta = self._theta_
@@ -256,14 +274,14 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         return KernelSpace(fit.gram(n_threads), bias=bias, older=theta.shape[1], u=u)
 
     def _held_out(self, fit: Fit) -> Indices:
-        """The validation part of the merged samples."""
+        """Return the indices of the merged samples in the validation set."""
         codes, labels = fit.merged.y, fit.target.labels
         held_out = validation_part(self._seed_, len(codes), self.validation_fraction)
         missing = np.setdiff1d(np.arange(len(labels)), np.delete(codes, held_out))
         if len(missing):
             raise ValueError(
-                f"with early_stopping {len(held_out)} of {len(codes)} distinct samples are left out, and then class "
-                f"{labels[missing[0]]!r} has none to learn from; lower validation_fraction"
+                f"early_stopping holds out {len(held_out)} of {len(codes)} distinct samples, which leaves none of "
+                f"class {labels[missing[0]]!r} to train on; lower validation_fraction"
             )
         return held_out
 
@@ -273,12 +291,12 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         self.n_iter_, self.objective_, self.converged_ = end.epochs, end.objective, end.stop_reason != "max_time"
         if end.validation_losses is not None:
             self.validation_loss_ = freeze(end.validation_losses)
-        self._adopt(fit, end.iterates, end.w, end.rows)
+        self._set_iterates(fit, end.iterates, end.w, end.rows)
 
-    def _adopt(self, fit: Fit, iterates: Iterates, w: Floats, rows: Indices) -> None:
-        """The machine, and what further steps go on from.
+    def _set_iterates(self, fit: Fit, iterates: Iterates, w: Floats, rows: Indices) -> None:
+        """Set the fitted attributes and the state from which further steps continue.
 
-        A kernel machine's w has a column for each of `rows`, or, in a stream, for each old vector and new sample.
+        With a kernel, w has a column for each of `rows` or, in a stream, for each old vector and each new sample.
         """
         biased = self.bias in REGULARIZED
         if self._linear:
@@ -314,51 +332,56 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             return super()._decision(X)
         X = read_samples(self, X, self.kernel_, reset=False)
         return np.asarray(
-            (self.kernel_(X, self.coef_) if isinstance(X, PlacedSamples) else X @ self.coef_.T) + self.intercept_
+            (self.kernel_(X, self.coef_) if isinstance(X, EngineSamples) else X @ self.coef_.T) + self.intercept_
         )
 
     # --- streams ---------------------------------------------------------------------------------------------------
 
-    @available_if(takes_samples)
+    @available_if(can_add_samples)
     @shared_docs
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
     ) -> Self:
-        """Go on training with one pass over a chunk: every row is visited as often as its weight says.
+        """Continue training with one pass over a chunk of samples.
+
+        Every sample is visited as often as its weight says.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            The samples.
+            Samples of the chunk.
         y : array of shape (n_samples,)
-            Classes may be missing from a chunk.
+            Class labels; a chunk need not contain all classes.
         classes : array, optional
-            All classes there are; required at the first call unless the machine was fitted before.
+            All class labels; required at the first call unless the machine was fitted before.
         %(given twice)s
 
         Returns
         -------
         self
+            Fitted estimator.
         """
         learner = copy.copy(self)
         learner._learn(X, y, classes, sample_weight, deadline_of(self.max_time))
-        return self._become(learner)
+        return self._adopt(learner)
 
     def fit_stream(self, chunks: Iterable[Any], classes: Any) -> Self:
-        """Train from the start in one pass over an iterable of chunks (X, y) or (X, y, sample_weight).
+        """Fit the machine from scratch in one pass over an iterable of chunks.
 
-        No chunk is kept, except for the vectors that a kernel machine needs. If a chunk fails, or the iterable does,
-        the machine is left as it was.
+        No chunk is kept, except for the vectors that a kernel machine needs. If an error occurs, the machine stays as
+        it was.
 
         Parameters
         ----------
         chunks : iterable of tuples
+            Chunks (X, y) or (X, y, sample_weight).
         classes : array
-            All classes that may occur.
+            All class labels that may occur.
 
         Returns
         -------
         self
+            Fitted estimator.
         """
         learner, deadline, number = blank_copy(self), deadline_of(self.max_time), -1
         for number, chunk in enumerate(chunks):
@@ -369,15 +392,15 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         if number < 0:
             raise ValueError("the stream holds no chunk: there is nothing to train on")
         adopt_names(learner, chunks)
-        return self._become(learner)
+        return self._adopt(learner)
 
     def _learn(self, X: Data, y: ArrayLike, classes: Any, sample_weight: Weights, deadline: float) -> None:
-        """One pass over a chunk."""
+        """Make one pass over a chunk."""
         _check_stream(self)
         first = not hasattr(self, "_theta_")
         labels = known_classes(classes, None if first else self.classes_)
         if first:
-            # Factors are checked against all classes, which the chunk need not show.
+            # Class weights are checked against all classes, some of which may be missing from the chunk.
             factor = class_weights(self.class_weight, labels, np.arange(len(labels)), np.ones(len(labels)))
             self.classes_, self.class_weight_, self.n_iter_ = freeze(labels), freeze(factor), 0
         for name in ("objective_", "certificate_", "validation_loss_"):
@@ -394,17 +417,19 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         else:
             iterates = Iterates(self._theta_, self._total_, self._marks_, self._norm2_, self.t_)
             iterates = iterates.extended(space.size - len(self._theta_[0]))
-        draws = one_pass(self._seed_, self.n_iter_ - 1, problem.weight)
-        made = advance(space, problem.signs, draws, Call(iterates, problem.lam, bool(self.project), None), deadline)
+        draws = draw_pass(self._seed_, self.n_iter_ - 1, problem.weight)
+        made = run_steps(
+            space, problem.signs, draws, StepOptions(iterates, problem.lam, bool(self.project), None), deadline
+        )
         if made < len(draws):
             self.stop_reason_, self.converged_ = "max_time", False
             visited = f"{made:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
             self._warn_early(f"PegasosSVC visited {visited} (max_time); raise max_time")
-        self._adopt(fit, iterates, iterates.finite_output(problem.lam, self.average), np.arange(space.n))
+        self._set_iterates(fit, iterates, iterates.finite_output(problem.lam, self.average), np.arange(space.n))
 
 
 def _check_stream(machine: PegasosSVC) -> None:
-    """Refuse parameters that a chunk alone cannot serve, and such as were changed since the first one."""
+    """Raise ValueError for parameters that need all samples at once, or that were changed since the first chunk."""
     kernel = kernel_of(vars(machine))
     for name in ("early_stopping", "certificate"):
         if getattr(machine, name):
@@ -420,22 +445,22 @@ def _check_stream(machine: PegasosSVC) -> None:
     if not hasattr(machine, "_theta_"):
         return
     linear = not hasattr(machine, "_expansion_")
-    if (machine.kernel == "linear") != linear or _is_another(kernel, machine.kernel_):
+    if (machine.kernel == "linear") != linear or _differs(kernel, machine.kernel_):
         _refuse("kernel", machine.kernel, machine.kernel_)
     biased = machine.bias in REGULARIZED
     if biased is not _had_bias(machine, linear, biased):
         _refuse("bias", machine.bias, "'regularized'" if machine.bias is False else False)
 
 
-def _is_another(asked: Kernel, used: Kernel) -> bool:
-    """Whether a kernel is of another kind, or has other numbers; "scale" and the like stand for any number."""
-    now, then = asked.get_params(), used.get_params()
+def _differs(given: Kernel, used: Kernel) -> bool:
+    """Return True if two kernels differ in class or in a numerical parameter; "scale" and the like match any number."""
+    now, then = given.get_params(), used.get_params()
     numbers = [name for name, value in now.items() if isinstance(value, Real)]
-    return type(asked) is not type(used) or now.keys() != then.keys() or any(now[k] != then[k] for k in numbers)
+    return type(given) is not type(used) or now.keys() != then.keys() or any(now[k] != then[k] for k in numbers)
 
 
 def _had_bias(machine: PegasosSVC, linear: bool, otherwise: bool) -> bool:
-    """Whether the machine learnt a bias; `otherwise` where all of its functions happen to pass through the origin."""
+    """Return True if the machine was trained with a bias; `otherwise` if all its functions happen to have b = 0."""
     if linear:
         return bool(machine._theta_.shape[1] > machine.n_features_in_)
     if machine.intercept_.any():
@@ -445,6 +470,6 @@ def _had_bias(machine: PegasosSVC, linear: bool, otherwise: bool) -> bool:
 
 def _refuse(name: str, now: Any, then: Any) -> None:
     raise ValueError(
-        f"{name}={now!r} was set after training began with {name}={then}, and steps cannot go on as another machine; "
-        f"set {name} back, or start anew with fit or fit_stream"
+        f"{name}={now!r} was set after training began with {name}={then}, and training cannot continue with another "
+        f"{name}; set it back, or start again with fit or fit_stream"
     )

@@ -1,4 +1,4 @@
-"""Ranking: which of two samples is better, learnt from the pairs of each group."""
+"""Ranking support vector machine, which learns an order from the pairs of samples in each group."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from numpy.typing import ArrayLike
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.estimators.fitting.reports.ordered_pairs import share_of_ordered_pairs
-from mercer.estimators.kernel_machine import RepresentedMachine
+from mercer.estimators.kernel_machine import RepresenterMachine
 from mercer.problems.ranking import RankProblem
 from mercer.runtime.parameters import positive
 from mercer.runtime.refitting import blank_copy
 from mercer.runtime.shared_docs import shared_docs
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Data, Floats, Indices, Weights
-from mercer.samples.engine import like_input, on_host, placed
+from mercer.samples.engine import like_input, on_host, to_engine
 from mercer.solvers.ranking import solve_ranking
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class RankSVM(RepresentedMachine):
-    """A function that puts the better sample of every pair ahead; pairs are those of a group with different y.
+class RankSVM(RepresenterMachine):
+    """Ranking support vector machine with a certificate of optimality.
 
-    Minimises ½‖w‖² + Σ C_ij max(0, 1 − (f(x_i) − f(x_j))) over the pairs with y_i > y_j and the same `qid`, C_ij = C
-    times the weights of both. That is a linear or kernel SVM without bias on the differences of all pairs (Joachims'
-    SVMrank, SVMlight's -z p); the pairs are never built.
+    Learns a function f that orders the samples of each group as y does: minimises
+    ½‖w‖² + Σ C_ij max(0, 1 − (f(x_i) − f(x_j))) over the pairs with y_i > y_j and the same `qid`, where C_ij is C times
+    the weights of both samples. This is an SVM without bias on the differences of all pairs (Joachims' SVMrank,
+    SVMlight's -z p); the pairs are never formed explicitly.
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of a pair in the wrong order, or ahead by less than 1.
+        Penalty of a pair that is in the wrong order or in the right order by less than 1.
     %(kernel)s
     tol : float, default=1e-6
-        How far the objective may be above its minimum, as a share of it.
+        Largest distance of the objective from its minimum, relative to the minimum.
     cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data: 32 bytes times n_samples², or, with kernel="linear" on fewer
-        columns than rows, times n_samples · n_features.
+        Memory in MB that a fit may use in addition to the data. It takes 32 bytes times n_samples² or, with
+        kernel="linear" and fewer features than samples, times n_samples · n_features.
     %(verbose)s
     max_iter : int, default=-1
-        Limit on Newton steps; −1 stands for 500.
+        Maximum number of Newton steps; −1 means 500.
     max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+        Time limit in seconds. A fit that reaches a limit warns and keeps its current solution; see `stop_reason_`.
     %(n_jobs)s
 
     Attributes
@@ -53,14 +54,22 @@ class RankSVM(RepresentedMachine):
     certificate_ : Certificate
         Primal and dual value, gap and optimality conditions, recomputed after training.
     converged_ : bool
+        Whether the requested accuracy was reached.
     stop_reason_ : str
-        "converged", "rounding floor", "max_iter" or "max_time".
+        Reason why training ended: "converged", "rounding floor", "max_iter" or "max_time".
     dual_coef_ : array of shape (1, n_samples)
-        β, with f(x) = Σ_j β_j k(x_j, x): Σα over the pairs that a sample should win, less those it should lose.
+        Coefficients β of f(x) = Σ_j β_j k(x_j, x): the sum of α over the pairs in which the sample is the better one,
+        minus the sum over those in which it is the worse one.
     intercept_ : array of shape (1,)
-        0: only differences of f count.
+        Always 0, since only differences of f matter.
     n_iter_ : int
+        Number of Newton steps.
     %(kernel with its numbers)s
+
+    See Also
+    --------
+    SVC : Support vector classification.
+    mercer.losses : Other losses of differences, for `KernelMachine`.
 
     Examples
     --------
@@ -78,28 +87,30 @@ class RankSVM(RepresentedMachine):
     C: float = 1.0
 
     def fit(self, X: Data, y: ArrayLike | None, sample_weight: Weights = None, qid: ArrayLike | None = None) -> Self:
-        """Train on samples X of which those with a larger y are better, within each group.
+        """Fit the machine to samples, of which those with a larger y should rank higher within their group.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+            Training samples: a list of strings for a string kernel, the square kernel matrix for a precomputed one.
         y : array of shape (n_samples,)
-            How good each sample is; only the order counts.
+            Relevance of each sample; only the order matters.
         sample_weight : array of shape (n_samples,), optional
-            A weight counts like that many repetitions of its sample: a pair has the product of both.
+            Sample weights. A weight is equivalent to that many repetitions of the sample; a pair has the product of
+            its two weights.
         qid : array of shape (n_samples,), optional
-            The group of each sample, such as the query it answers; None: all are compared with all.
+            Group of each sample, such as its query; None means a single group.
 
         Returns
         -------
         self
+            Fitted estimator.
         """
-        asked = blank_copy(self)
-        asked._qid = on_host(qid)
-        super(RankSVM, asked).fit(X, y, sample_weight)
-        del asked._qid
-        return self._become(asked)
+        fitted_copy = blank_copy(self)
+        fitted_copy._qid = on_host(qid)
+        super(RankSVM, fitted_copy).fit(X, y, sample_weight)
+        del fitted_copy._qid
+        return self._adopt(fitted_copy)
 
     def _check_parameters(self) -> None:
         positive("C", self.C)
@@ -113,7 +124,7 @@ class RankSVM(RepresentedMachine):
         np.maximum.at(best, group, level)
         if not (level < best[group]).any():
             raise ValueError(
-                "no two samples of a group differ in y, so that there is nothing to rank; y must differ within a qid. "
+                "no two samples of a group differ in y, so there is nothing to rank; y must differ within a qid. "
                 "Ranking cannot be learnt from 1 class"
             )
         return Tasks([Task("", RankProblem(level, group, fit.merged.weight, float(self.C)), solve_ranking)])
@@ -124,27 +135,43 @@ class RankSVM(RepresentedMachine):
 
     @like_input
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group.
+        """Predict the ranking score f(x) of each sample.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Scores: larger ones rank higher. Only scores of the same group are comparable.
         """
         return np.asarray(self._decision(X)[:, 0])
 
     def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None, qid: ArrayLike | None = None) -> float:
-        """The share of pairs in the right order; two equal f(x) count as half a pair.
-
-        NaN, with scikit-learn's UndefinedMetricWarning, where no two samples of a group differ in y: there is no pair.
+        """Return the fraction of pairs in the right order; a pair with equal f(x) counts as half.
 
         Parameters
         ----------
-        X, y, sample_weight, qid : as in `fit`
+        X : array, CSR matrix or sequence of samples
+            Samples, as in `predict`.
+        y : array of shape (n_samples,)
+            Relevance of each sample.
+        sample_weight : array of shape (n_samples,), optional
+            Sample weights.
+        qid : array of shape (n_samples,), optional
+            Group of each sample; None means a single group.
+
+        Returns
+        -------
+        float
+            Score between 0 and 1; NaN, with scikit-learn's UndefinedMetricWarning, if no two samples of a group differ
+            in y.
         """
-        f = self.predict(placed(X))
+        f = self.predict(to_engine(X))
         _, (level, group) = _levels(on_host(y), on_host(qid))
-        weight = samples.weights(on_host(sample_weight), len(f))
+        weight = checks.weights(on_host(sample_weight), len(f))
         return share_of_ordered_pairs(RankProblem(level, group, weight, 1.0), f)
 
     def __sklearn_tags__(self) -> Any:
@@ -154,8 +181,8 @@ class RankSVM(RepresentedMachine):
 
 
 def _levels(y: ArrayLike | None, qid: Any) -> tuple[Indices, tuple[Indices, Indices]]:
-    """A code for each (group, y), and the place of y among those of its group and the group, both from 0."""
-    target = samples.numbers(y)
+    """Return a code for each (group, y), and the rank of y within its group and the group, both counted from 0."""
+    target = checks.numbers(y)
     exact = np.asarray(y).ravel()
     if exact.dtype.kind in "iu" and exact.shape == target.shape:  # whole numbers above 2⁵³ differ where floats do not
         target = np.unique(exact, return_inverse=True)[1].ravel().astype(np.float64)
@@ -167,8 +194,8 @@ def _levels(y: ArrayLike | None, qid: Any) -> tuple[Indices, tuple[Indices, Indi
     missing = np.flatnonzero([one is None or one != one for one in qid.tolist()])
     if len(missing):
         raise ValueError(
-            f"qid has no value in {len(missing)} of {len(qid)} rows (the first: {missing[0]}): the group of every "
-            "sample must be known; leave these rows out, or give each a group of its own"
+            f"qid is missing in {len(missing)} of {len(qid)} rows (the first: {missing[0]}): the group of every "
+            "sample must be known; drop these rows, or give each a group of its own"
         )
     group = np.unique(qid, return_inverse=True)[1].ravel()
     order = np.lexsort((target, group))

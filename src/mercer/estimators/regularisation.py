@@ -1,19 +1,20 @@
-"""The price of errors under its several names, converted in one place.
+"""Conversion between the regularisation parameters of different conventions.
 
-Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample weights, these are the same problem:
+Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample weights, the following problems are equivalent:
 
     (1/n) Σ loss_i + ϑ‖w‖²        C = 1/(2ϑn)    Igel's ϑ, Rosasco's λ; the parameter `theta` of the machines
     Σ loss_i + λ‖f‖²              C = 1/(2λ)     the λ of least squares and of any loss; `lam` of those
     (α/2)‖w‖² + (1/n) Σ loss_i    C = 1/(αn)     Shalev-Shwartz's λ; `alpha` of PegasosSVC, as scikit-learn's
     ½‖w‖² + C' Σ ξ_i²             C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
 
-The first three are their own inverse: with C in the place of ϑ, λ or α they give that. For the λ of least squares
-others have other words: alpha of scikit-learn's Ridge and KernelRidge is λ, GURLS's λ is λ/n, an LS-SVM's gamma is 1/λ.
+The first three formulas are their own inverse: with C in the place of ϑ, λ or α they give that parameter. Other
+libraries name the λ of least squares differently: alpha of scikit-learn's Ridge and KernelRidge is λ, GURLS's λ is λ/n,
+and an LS-SVM's gamma is 1/λ.
 
-`C_from` converts them, and gives the C that makes a machine consistent as n grows.
+`C_from` converts these parameters, and returns the C that makes a machine consistent as n grows.
 
-For several classes one against one, n is the weight of the two classes of the pair. The ν-machines choose C or ε
-themselves, and report it (`equivalent_C_`, `epsilon_`).
+For several classes one against one, n is the total weight of the two classes of the pair. The ν-machines choose C or ε
+themselves and report it (`equivalent_C_`, `epsilon_`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def C_from(
     a: float = 0.25,
     kernel: Any = "rbf",
 ) -> float:
-    """C of ½‖w‖² + C Σ loss, from the parameter of another convention.
+    """Return C of ½‖w‖² + C Σ loss, given the regularisation parameter of another convention.
 
     ============================ =============== ======================================================================
     call                         C               convention
@@ -45,23 +46,23 @@ def C_from(
     ``C_from(lam=λ)``            1/(2λ)          Σ loss + λ‖f‖²: `lam` of `KernelMachine` and of least squares
     ``C_from(alpha=α, n=n)``     1/(αn)          (α/2)‖w‖² + (1/n) Σ loss: `alpha` of `PegasosSVC`, Shalev-Shwartz's λ
     ``C_from(liblinear=C)``      2C              ½‖w‖² + C Σ ξ²: LIBLINEAR's C of a squared loss; ours multiplies ½ξ²
-    ``C_from(C0=, n0=, n=)``     C₀(n₀/n)^(1−a)  a C₀ that was good for n₀ samples, for n: see the notes
+    ``C_from(C0=, n0=, n=)``     C₀(n₀/n)^(1−a)  C for n samples, from a C₀ that works well for n₀: see the notes
     ============================ =============== ======================================================================
 
-    The first three are their own inverse: with C in the place of ϑ, λ or α they return that.
+    The first three are their own inverse: given C in the place of ϑ, λ or α, they return that parameter.
 
     Parameters
     ----------
     theta, lam, alpha, liblinear, C0 : float
-        The parameter of one convention. Give exactly one of them.
+        Parameter of one convention. Give exactly one of them.
     n : float
-        The number of samples, or the sum of their weights; needed with theta, alpha and C0.
+        Number of samples, or the sum of their weights; required with theta, alpha and C0.
     n0 : float
-        The number of samples that C0 was good for.
+        Number of samples for which C0 was chosen; required with C0.
     a : float, default=0.25
-        With C0: ϑ = 1/(2Cn) falls like n^(−a); strictly between 0 and ½.
+        Rate with which ϑ = 1/(2Cn) decreases, ϑ ~ n^(−a), strictly between 0 and ½; used with C0.
     kernel : str or Kernel, default="rbf"
-        With C0: the machine's kernel, which has to be universal.
+        Kernel of the machine, which must be universal; used with C0.
 
     Returns
     -------
@@ -70,8 +71,9 @@ def C_from(
 
     Notes
     -----
-    With C = C₀(n₀/n)^(1−a), ϑ = 1/(2Cn) falls like n^(−a), and ϑ²n grows: with a universal kernel the error approaches
-    that of the Bayes rule (Steinwart, 2002; Igel, sec. 4.2). No other kernel can promise that, so it is refused.
+    With C = C₀(n₀/n)^(1−a), ϑ = 1/(2Cn) decreases like n^(−a) while ϑ²n grows: with a universal kernel the error
+    converges to that of the Bayes rule (Steinwart, 2002; Igel, sec. 4.2). For other kernels this does not hold in
+    general, and a ValueError is raised.
 
     Examples
     --------
@@ -108,7 +110,7 @@ def C_from(
 
 
 def _consistent_C(C0: float, n0: float, n: float, a: float, kernel: Any) -> float:
-    """C₀(n₀/n)^(1−a), if the kernel is universal."""
+    """Return C₀(n₀/n)^(1−a); raise ValueError if the kernel is not known to be universal."""
     if not 0 < a < 0.5:
         raise ValueError(f"a={a!r} must lie between 0 and 1/2: ϑ = 1/(2Cn) ~ n^(−a) must vanish, and ϑ²n must not")
     known = as_kernel(kernel)
@@ -120,8 +122,8 @@ def _consistent_C(C0: float, n0: float, n: float, a: float, kernel: Any) -> floa
     return float(C0 * (n0 / n) ** (1.0 - a))
 
 
-def check_price(machine: Any) -> None:
-    """C or ϑ, a positive number, and not both."""
+def check_C_or_theta(machine: Any) -> None:
+    """Raise unless exactly one of C and theta is set, to a positive number."""
     theta = machine.theta
     if theta is None:
         positive("C", machine.C)
@@ -129,11 +131,11 @@ def check_price(machine: Any) -> None:
     positive("theta", theta, "it is the ϑ of (1/n)Σ loss + ϑ‖w‖²")
     if machine.C != 1.0:  # the default of every machine that has both
         raise ValueError(
-            f"C={machine.C!r} and theta={theta!r} both set the price of errors (C = 1/(2·theta·n)); give one and leave "
-            "the other at its default"
+            f"C={machine.C!r} and theta={theta!r} both set the penalty of errors (C = 1/(2·theta·n)); give one and "
+            "leave the other at its default"
         )
 
 
-def price(machine: Any, n: float) -> float:
-    """C, from ϑ where that was given; n is the total weight of the samples of this problem."""
+def penalty_C(machine: Any, n: float) -> float:
+    """Return C, or 1/(2ϑn) if theta is given; n is the total weight of the samples of this problem."""
     return positive("C", machine.C) if machine.theta is None else C_from(theta=machine.theta, n=n)

@@ -1,4 +1,4 @@
-"""Regularized least squares that chooses λ by exact leave-one-out: one decomposition tells what every λ would give."""
+"""Kernel ridge estimators that choose λ by exact leave-one-out; one decomposition serves all values of λ."""
 
 from __future__ import annotations
 
@@ -30,7 +30,14 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.runtime.parameters import one_of
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Data, Floats, Indices, Weights, freeze, take
-from mercer.solvers.least_squares.spectrum import Judge, PathValues, SpectralFit, best_of, solve_path, spectrum_of
+from mercer.solvers.least_squares.spectrum import (
+    PathValues,
+    ResidualCriterion,
+    SpectralFit,
+    best_lam_index,
+    solve_path,
+    spectrum_of,
+)
 
 if TYPE_CHECKING:
     from mercer.inspection.displays import PathDisplay
@@ -38,23 +45,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PathSource:
-    """The parts a path makes machines of: one that is not fitted, its parameters at this point of the grid, and the
-    training samples, where those are kept.
+    """Everything that a `RidgePath` needs to fit a machine at any λ."""
 
-    `member`, `y` and `weight` are of each training row the sample in X that it is, its target, and its weight with that
-    of its class; `names` are those of the features.
-    """
+    machine: Any  # unfitted
+    params: dict[str, Any]  # at this point of the grid
+    X: Any  # distinct training samples; None if they are not kept
+    member: Indices  # index into X for each training row
+    y: Any  # target of each training row
+    weight: Floats  # weight of each training row, times the weight of its class
+    names: Any = None  # of the features
 
-    machine: Any
-    params: dict[str, Any]
-    X: Any
-    member: Indices
-    y: Any
-    weight: Floats
-    names: Any = None
-
-    def of_every(self, lams: Floats, X: Data) -> Floats:
-        """f of each λ at new samples, from one decomposition of K and one pass over its values at these samples."""
+    def predict_path(self, lams: Floats, X: Data) -> Floats:
+        """Return f at new samples for each λ, from one decomposition of K and one pass over the kernel values."""
         machine = self._machine(float(lams[-1]))
         fit = Fit.of(machine, take(self.X, self.member), self.y, self.weight)
         if self.names is not None:
@@ -72,14 +74,14 @@ class PathSource:
         return np.ascontiguousarray(out[:, :, 0] if np.ndim(self.y) == 1 and problem.n_outputs == 1 else out)
 
     def _machine(self, lam: float) -> Any:
-        """The machine at one λ, not fitted, for the samples that are kept."""
+        """Return the unfitted machine at one λ, for the samples that are kept."""
         model = clone(self.machine).set_params(lam=lam, **self.params)
-        if "class_weight" in model.get_params(deep=False):  # which the weights hold already
+        if "class_weight" in model.get_params(deep=False):  # already included in the sample weights
             model.set_params(class_weight=None)
         return model
 
     def fitted(self, lam: float, X: Data | None, y: ArrayLike | None, sample_weight: Weights) -> Any:
-        """The machine at one λ, on these samples, or on those that are kept."""
+        """Return the machine at one λ, fitted to the given samples, or to those that are kept."""
         if X is not None:
             return clone(self.machine).set_params(lam=lam, **self.params).fit(X, y, sample_weight=sample_weight)
         model = self._machine(lam).fit(take(self.X, self.member), self.y, sample_weight=self.weight)
@@ -90,22 +92,26 @@ class PathSource:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgePath:
-    """Least squares for a whole grid of λ, from one decomposition.
+    """Path of kernel ridge regression over a grid of λ, computed from one decomposition.
 
     Attributes
     ----------
     lams : array of shape (n_lams,)
-        The values of λ.
-    loo_errors, gcv, norms : arrays of shape (n_lams, n_outputs)
-        Mean squared leave-one-out residual, generalised cross-validation, and ‖f‖ in the kernel's space.
+        Values of λ.
+    loo_errors : array of shape (n_lams, n_outputs)
+        Mean squared leave-one-out residuals.
+    gcv : array of shape (n_lams, n_outputs)
+        Generalised cross-validation scores.
+    norms : array of shape (n_lams, n_outputs)
+        Norms ‖f‖ in the function space of the kernel.
     dof : array of shape (n_lams,)
         Effective degrees of freedom: the trace of the matrix that maps y to f.
     scores : array of shape (n_lams,)
-        What was minimised to choose λ.
+        Values of the criterion, which is minimised to choose λ.
     criterion : str
-        "loo", "gcv" or, for classifiers, "mistakes".
+        Criterion: "loo", "gcv" or, for classifiers, "mistakes".
     params : dict
-        The kernel's parameters, where a grid of them was searched.
+        Kernel parameters of this path, if a grid of them was searched.
     """
 
     lams: Floats
@@ -116,7 +122,7 @@ class RidgePath:
     scores: Floats
     criterion: str
     params: dict[str, Any] = field(default_factory=dict)
-    _source: PathSource | None = field(default=None, repr=False)  # None of a path from a file
+    _source: PathSource | None = field(default=None, repr=False)  # None if the path was read from a file
 
     def __post_init__(self) -> None:
         for part in fields(self):
@@ -128,37 +134,38 @@ class RidgePath:
 
     @property
     def best(self) -> int:
-        """The index of the chosen λ; of equally good ones the largest, which gives the simplest f."""
-        return best_of(self.scores)
+        """Index of the chosen λ: the largest of equally good ones, which gives the simplest f."""
+        return best_lam_index(self.scores)
 
     @property
     def lam(self) -> float:
-        """The chosen λ."""
+        """Chosen λ."""
         return float(self.lams[self.best])
 
     def at(self, lam: float, X: Data | None = None, y: ArrayLike | None = None, sample_weight: Weights = None) -> Any:
-        """The machine at any λ, fitted and certified: `dual_coef_`, `coef_` and `intercept_` are its coefficients.
+        """Return the machine at any λ, fitted and certified.
 
         Parameters
         ----------
         lam : float
-            λ, on the grid or not.
+            Regularisation strength λ, which need not be on the grid.
         X : array, CSR matrix or list, optional
-            The training samples. A machine with a linear kernel keeps none, nor does a file; the path of any other
-            machine knows them.
+            Training samples. They are required for a linear or precomputed kernel, whose machines keep no samples; the
+            path of any other machine has them.
         y : array, optional
-            Their targets, if X is given.
+            Target values, if X is given.
         sample_weight : array, optional
-            Their weights, if X is given.
+            Sample weights, if X is given.
 
         Returns
         -------
         RLSRegressor or RLSClassifier
+            Fitted estimator, with coefficients `dual_coef_`, `coef_` and `intercept_`.
         """
         if self._source is None:
             raise ValueError(
-                "this path comes from a file, which says nothing of the training samples: fit RLSRegressor(lam=...) or "
-                "RLSClassifier(lam=...) on them"
+                "this path was read from a file, which does not contain the training samples: fit "
+                "RLSRegressor(lam=...) or RLSClassifier(lam=...) on them"
             )
         if X is None and self._source.X is None:
             raise ValueError(
@@ -167,29 +174,31 @@ class RidgePath:
         return self._source.fitted(lam, X, y, sample_weight)
 
     def predict(self, X: Data) -> Floats:
-        """Predict new samples with the machine of each λ, from one more decomposition: hold-out errors of the path.
+        """Predict samples with the machine of each λ, using one more decomposition.
 
-        For a regressor, or a classifier's f: `np.argmin(((path.predict(X) - y) ** 2).mean(axis=1))` is the best λ on
-        held-out samples with one output.
+        With one output, `np.argmin(((path.predict(X) - y) ** 2).mean(axis=1))` is the index of the best λ on held-out
+        samples. For a classifier the values are those of f.
 
         Parameters
         ----------
         X : array, CSR matrix or list
-            Samples as in `fit`; not for machines with a linear or precomputed kernel, which keep no training samples.
+            Samples, as in `fit`. Not available for a linear or precomputed kernel, whose machines keep no training
+            samples.
 
         Returns
         -------
         array of shape (n_lams, n_samples), or (n_lams, n_samples, n_outputs)
+            Predictions f(x) for each λ.
         """
         if self._source is None or self._source.X is None:
             raise ValueError(
                 "a path from a file, or with a linear or a precomputed kernel, keeps no training samples: predict with "
                 "at(lam, X, y) for each λ"
             )
-        return self._source.of_every(self.lams, X)
+        return self._source.predict_path(self.lams, X)
 
     def plot(self, *axes: Any, **options: Any) -> PathDisplay:
-        """Errors, degrees of freedom and norms over λ; see `mercer.displays.PathDisplay.from_ridge_path`."""
+        """Plot errors, degrees of freedom and norms over λ; see `mercer.displays.PathDisplay.from_ridge_path`."""
         from mercer.inspection.displays import PathDisplay
 
         return PathDisplay.from_ridge_path(self, *axes, **options)
@@ -199,8 +208,8 @@ _GRID = ("kernel", "degree", "gamma", "coef0")
 
 
 @dataclass(eq=False, repr=False)
-class _ChoosesLam(LeastSquaresMachine):
-    """Least squares for all λ and, where there is a grid, all kernels, of which the best is kept."""
+class _RidgePathSearch(LeastSquaresMachine):
+    """Base class of ridge estimators that search over λ and, optionally, over a grid of kernel parameters."""
 
     _FITTED = fitted(
         path_=Record(RidgePath),
@@ -224,7 +233,7 @@ class _ChoosesLam(LeastSquaresMachine):
         self._given_lams()
 
     def _kernel(self) -> Kernel:
-        """The kernel by which samples are read and merged: of a grid, one that allows no more than the others."""
+        """Return the kernel by which samples are read and merged: one that is not mergeable if the grid has such."""
         return min(self._kernels(), key=lambda kernel: kernel.mergeable)
 
     def _kernels(self) -> list[Kernel]:
@@ -234,18 +243,18 @@ class _ChoosesLam(LeastSquaresMachine):
         return kernels
 
     def _points(self) -> list[dict[str, Any]]:
-        """The kernel parameters of each point of the grid."""
+        """Return the kernel parameters of each point of the grid."""
         if self.grid is None:
             return [{}]
-        found = list(ParameterGrid(self.grid))
-        names = {name for params in found for name in params}
+        points = list(ParameterGrid(self.grid))
+        names = {name for params in points for name in params}
         wrong = sorted(name for name in names if name not in _GRID and not name.startswith("kernel__"))
-        if wrong or not found:
+        if wrong or not points:
             raise ValueError(
                 f"grid may hold kernel, degree, gamma, coef0 and kernel__ parameters, each with values to try; "
                 f"it holds {wrong or 'nothing'}"
             )
-        return found
+        return points
 
     def _tasks(self, fit: Fit) -> Tasks[LeastSquares]:
         problem = self._problem(fit)
@@ -258,19 +267,19 @@ class _ChoosesLam(LeastSquaresMachine):
         return Tasks(Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in bound)
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
-        return 1  # a decomposition takes all the memory there is
+        return 1  # a decomposition takes the whole memory budget
 
     def _record_end(self, solved: Solutions[LeastSquares]) -> None:
         super()._record_end(Solutions.of([_best(solved)]))
 
     def _conclude(self, fit: Fit, solved: Solutions[LeastSquares]) -> None:
-        own, best = fit, _best(solved)
+        best_fit, best = fit, _best(solved)
         if best.task.place is not None:
-            own = replace(fit, kernel=cast(Gram, best.task.place(fit.limits.n_threads)).kernel)
-        self.lam_ = float(best.solution.lams[best_of(best.solution.scores)])
-        self.loo_residuals_ = freeze(self._own_residuals(fit, best.solution.loo))
-        self._conclude_rows(own, best.solution.best, self.lam_)
-        # The samples stay at hand only where the machine is made of them anyway.
+            best_fit = replace(fit, kernel=cast(Gram, best.task.place(fit.limits.n_threads)).kernel)
+        self.lam_ = float(best.solution.lams[best_lam_index(best.solution.scores)])
+        self.loo_residuals_ = freeze(self._residuals_by_row(fit, best.solution.loo))
+        self._conclude_rows(best_fit, best.solution.best, self.lam_)
+        # The path keeps the samples only if the fitted expansion holds them anyway.
         samples = self._expansion_.vectors if best.solution.best.C is not None else None
         model = self._with_one_lam()
         self.paths_ = tuple(
@@ -299,15 +308,16 @@ class _ChoosesLam(LeastSquaresMachine):
         self.best_params_ = self.path_.params
 
     def _with_one_lam(self) -> Any:
-        """The machine of one λ with these parameters, of which none is shared with the caller."""
-        own = vars(self)
+        """Return the estimator for a single λ with copies of these parameters."""
+        params = vars(self)
         model = self._one_lam()
-        return clone(model.set_params(**{name: own[name] for name in model.get_params(deep=False) if name in own}))
+        shared = {name: params[name] for name in model.get_params(deep=False) if name in params}
+        return clone(model.set_params(**shared))
 
     # --- λ -----------------------------------------------------------------------------------------------------------
 
     def _given_lams(self) -> int | Floats:
-        """The values of λ, or their number."""
+        """Return the values of λ, or their number."""
         if self.lams is None:
             return 50
         if isinstance(self.lams, int | np.integer) and not isinstance(self.lams, bool):
@@ -320,52 +330,60 @@ class _ChoosesLam(LeastSquaresMachine):
         checked = [checked_lam("lams", value, "RLSRegressor(lam=0) gives the limit") for value in lams.tolist()]
         return np.sort(np.array(checked))
 
-    def _judge(self, problem: LeastSquares) -> Judge | None:
-        """A function of the leave-one-out residuals for the score, if it needs one."""
+    def _judge(self, problem: LeastSquares) -> ResidualCriterion | None:
+        """Return the function of the leave-one-out residuals that the criterion needs, if any."""
         return None
 
     def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
-        """The score of each λ, of which the least is best."""
+        """Return the criterion for each λ; the smallest is best."""
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
 
 def _best(solved: Solutions[LeastSquares]) -> Solved[LeastSquares]:
-    """The point of the grid with the least score; the first of several."""
+    """Return the solution at the point of the grid with the smallest criterion; the first of several."""
     return min(solved, key=lambda s: float(s.solution.scores.min()))
 
 
 @shared_docs
-class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
-    """Regularized least squares with λ chosen by exact leave-one-out or generalised cross-validation.
+class RLSRegressorCV(LeastSquaresRegressor, _RidgePathSearch):
+    """Kernel ridge regression that chooses λ by exact leave-one-out or generalised cross-validation.
 
-    One decomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the
-    coefficients, the leave-one-out residuals and GCV of every λ and output. A sample of weight w counts as w samples of
-    weight 1, each of which is left out in turn.
+    One decomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the coefficients,
+    the leave-one-out residuals and the GCV score for every λ and output. A sample of weight w is equivalent to w
+    samples of weight 1, each of which is left out in turn.
 
     Parameters
     ----------
     %(ridge grid)s
     criterion : {"loo", "gcv"}, default="loo"
-        What to minimise, summed over the outputs.
+        Criterion to minimise, summed over the outputs.
     %(ridge path)s
 
     Attributes
     ----------
     lam_ : float
-        The chosen λ; of equally good ones the largest.
+        Chosen λ: the largest of equally good ones.
     best_params_ : dict
-        The chosen point of the grid.
+        Chosen point of the grid.
     path_ : RidgePath
-        For every λ of ``lams``: ``loo_errors`` (mean squared leave-one-out residual), ``gcv`` (generalised
-        cross-validation), ``norms`` (‖f‖), ``dof`` (effective degrees of freedom) and ``scores``, which ``criterion``
-        ("loo", "gcv" or "mistakes") minimises. ``best`` and ``lam`` are the chosen index and λ, ``params`` the point of
-        the grid; ``at(lam)`` is the machine of any λ, ``predict(X)`` has the values of all of them, and ``plot()``
-        draws the path. `paths_` has one for each point of the grid.
+        Path over λ at the chosen point of the grid. For every λ of ``lams`` it has ``loo_errors`` (mean squared
+        leave-one-out residual), ``gcv`` (generalised cross-validation), ``norms`` (‖f‖), ``dof`` (effective degrees of
+        freedom) and ``scores``, the values of ``criterion`` ("loo", "gcv" or "mistakes"). ``best`` and ``lam`` are the
+        chosen index and λ, and ``params`` is the point of the grid; ``at(lam)`` returns the machine at any λ,
+        ``predict(X)`` the predictions for all λ, and ``plot()`` draws the path.
+    paths_ : tuple of RidgePath
+        Paths over λ for all points of the grid.
     loo_residuals_ : array of shape (n_samples,) or (n_samples, n_outputs)
-        y minus the prediction of the fit without one unit of the sample's weight, at the chosen λ; 0 for weight 0.
+        Difference between y and the prediction of the fit without one unit of the sample's weight, at the chosen λ; 0
+        for samples of weight 0.
     certificate_, dual_coef_, coef_, intercept_, solver_, factor_precision_, rank_, residual_, kernel_, converged_,
-    stop_reason_, n_iter_, paths_, n_features_in_, feature_names_in_
-        As in RLSRegressor, at the chosen λ.
+    stop_reason_, n_iter_, n_features_in_, feature_names_in_
+        As in `RLSRegressor`, at the chosen λ.
+
+    See Also
+    --------
+    RLSRegressor : Kernel ridge regression with a given λ.
+    RLSClassifierCV : The corresponding classifier.
 
     Examples
     --------
@@ -384,26 +402,34 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
-    """Regularized least squares classification with λ chosen by exact leave-one-out.
+class RLSClassifierCV(LeastSquaresClassifier, _RidgePathSearch):
+    """Kernel ridge classification that chooses λ by exact leave-one-out.
 
     Parameters
     ----------
     %(ridge grid)s
     criterion : {"mistakes", "loo", "gcv"}, default="mistakes"
-        "mistakes" counts the samples that are misclassified when left out, by weight, and breaks ties by the squared
-        leave-one-out error.
+        Criterion to minimise. "mistakes" is the weight of the samples that are misclassified when left out, with ties
+        broken by the squared leave-one-out error; the others are as in `RLSRegressorCV`.
     %(class_weight)s
     %(ridge path)s
 
     Attributes
     ----------
-    classes_, class_weight_ : array
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    class_weight_ : array of shape (n_classes,)
+        Factor on the sample weights for each class.
     lam_, best_params_, path_, paths_, loo_residuals_
-        As in RLSRegressorCV, with targets ±1.
+        As in `RLSRegressorCV`, with targets ±1.
     certificate_, dual_coef_, coef_, intercept_, solver_, factor_precision_, rank_, residual_, kernel_, converged_,
     stop_reason_, n_iter_, n_features_in_, feature_names_in_
-        As in RLSClassifier, at the chosen λ.
+        As in `RLSClassifier`, at the chosen λ.
+
+    See Also
+    --------
+    RLSClassifier : Kernel ridge classification with a given λ.
+    RLSRegressorCV : The corresponding regressor.
 
     Examples
     --------
@@ -421,7 +447,7 @@ class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
     _: KW_ONLY
     criterion: str = "mistakes"
 
-    def _judge(self, problem: LeastSquares) -> Judge:
+    def _judge(self, problem: LeastSquares) -> ResidualCriterion:
         def mistakes(residual: Floats) -> Floats:
             left_out = problem.Y[:, None, :] - residual
             if problem.n_outputs == 1:
@@ -435,7 +461,7 @@ class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
     def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
         if self.criterion != "mistakes":
             return super()._scores(problem, values)
-        # Between equally many mistakes the squared error decides, scaled to less than half of the smallest mistake.
+        # Ties are broken by the squared error, scaled to less than half the weight of a single mistake.
         squared = values.loo_errors.sum(axis=1)
         share = 0.49 * problem.weight.min() / problem.mass
         return np.asarray(values.judged + share * squared / max(squared.max(), 1e-300))

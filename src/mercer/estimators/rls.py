@@ -1,4 +1,4 @@
-"""Regularized least squares: one λ, any kernel, several outputs, exact."""
+"""Regularised least squares (kernel ridge) regression and classification with a given λ."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from mercer.samples.labels import known_classes
 
 @shared_docs
 class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
-    """Regularized least squares with any kernel (kernel ridge regression), exact and certified.
+    """Kernel ridge regression (regularised least squares) with a certificate of optimality.
 
     Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² over f(x) = Σ c_j k(x_j, x) + b, that is, solves (K + λW⁻¹)c + 1b = y. The
-    bias b is not regularised. Several outputs share one factor.
+    bias b is not penalised. Several outputs share one factorisation.
 
     Parameters
     ----------
     lam : float, default=1.0
-        λ, on the sum of squares: scikit-learn's `KernelRidge(alpha)`; see `mercer.C_from` for
-        others. 0 gives the interpolant of least norm.
+        Regularisation strength λ, relative to the sum of squares: alpha of scikit-learn's KernelRidge; see
+        `mercer.C_from` for other conventions. 0 gives the interpolant of least norm.
     %(kernel)s
     %(ridge bias)s
     %(ridge solver)s
@@ -38,24 +38,36 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     Attributes
     ----------
     certificate_ : Certificate
-        Primal and dual value and the residuals of the optimality conditions on the given rows, from fresh kernel
-        values.
+        Primal and dual value and the residuals of the optimality conditions for the given samples, from freshly
+        computed kernel values.
+    converged_ : bool
+        Whether the certificate proves a relative gap of 1e-10.
+    stop_reason_ : str
+        Reason why training ended: "converged", "rounding floor", "max_iter" or "max_time".
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_outputs)
-        β of the given rows; absent after partial_fit and for lam=0.
+        Coefficients of the samples; absent after `partial_fit` and for lam=0.
     coef_ : array of shape (n_features,) or (n_outputs, n_features)
-        For linear kernels.
+        Weights of the features; only for a linear kernel.
     intercept_ : array of shape (n_outputs,)
+        Constants b.
     solver_ : str
-        The solver that was used.
+        Algorithm used.
     factor_precision_ : str
-        "float32" where that factor led to float64's answer, "float64" otherwise.
+        "float32" if a factorisation in float32 led to the solution in float64, "float64" otherwise.
     rank_ : int
-        Directions that are more than rounding: all of them, unless K + λI is singular.
+        Effective rank of the linear system: full unless K + λI is singular to rounding.
     residual_ : float
-        The largest residual of the linear system, the certificate's violation.
-    kernel_, converged_, stop_reason_, n_iter_, n_features_in_, feature_names_in_
-        The kernel with its parameters as numbers; whether the certificate proves a relative gap of 1e-10; corrections
-        made.
+        Largest residual of the linear system, which is the violation of the certificate.
+    n_iter_ : int
+        Number of refinement steps or iterations.
+    %(kernel with its numbers)s
+
+    See Also
+    --------
+    RLSRegressorCV : Kernel ridge regression that chooses λ by leave-one-out.
+    RLSClassifier : The corresponding classifier.
+    NystromRLS : Kernel ridge regression on landmarks, for very many samples.
+    GaussianProcessRegressor : The same function with variances and optimised parameters.
 
     Examples
     --------
@@ -70,12 +82,19 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     @available_if(has_linear_kernel)
     @shared_docs
     def partial_fit(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
-        """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once.
+        """Update the fit with more samples; only for linear kernels.
+
+        The result is that of fitting all samples so far at once.
 
         Parameters
         ----------
         %(more samples)s
         %(given twice)s
+
+        Returns
+        -------
+        self
+            Fitted estimator.
         """
         return self._learn(X, y, sample_weight, 1)
 
@@ -83,15 +102,15 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
 @shared_docs
 @dataclass(eq=False, repr=False)
 class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
-    """Regularized least squares classification: ±1 targets, one against all for several classes.
+    """Kernel ridge classification (regularised least squares) with targets ±1, one class against the rest.
 
-    Minimises Σ w_i (±1 − f(x_i))² + λ‖f‖² for each class; all classes share one factor. For f(x) = 0 the second of
-    two classes is predicted.
+    Minimises Σ w_i (±1 − f(x_i))² + λ‖f‖² for each class; all classes share one factorisation. If f(x) = 0, the second
+    of two classes is predicted.
 
     Parameters
     ----------
     lam : float, default=1.0
-        λ, on the sum of squares.
+        Regularisation strength λ, relative to the sum of squares.
     %(kernel)s
     %(ridge bias)s
     %(ridge solver)s
@@ -99,11 +118,19 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
 
     Attributes
     ----------
-    classes_ : array
-    class_weight_ : array
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    class_weight_ : array of shape (n_classes,)
+        Factor on the sample weights for each class.
     certificate_, dual_coef_, coef_, intercept_, solver_, factor_precision_, rank_, residual_, kernel_, converged_,
     stop_reason_, n_iter_, n_features_in_, feature_names_in_
-        As in RLSRegressor, with one output per class, or one in all for two classes.
+        As in `RLSRegressor`, with one output for two classes, else one for each class.
+
+    See Also
+    --------
+    RLSClassifierCV : Kernel ridge classification that chooses λ by leave-one-out.
+    RLSRegressor : The corresponding regressor.
+    NystromRLSClassifier : Kernel ridge classification on landmarks, for very many samples.
 
     Examples
     --------
@@ -119,14 +146,19 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
     ) -> Self:
-        """Learn from more samples; for linear kernels. The first call must name all `classes` that will come.
+        """Update the fit with more samples; only for linear kernels.
 
         Parameters
         ----------
         %(more samples)s
         classes : array, optional
-            All labels there will ever be; needed in the first call.
+            All class labels that may occur; required in the first call.
         %(given twice)s
+
+        Returns
+        -------
+        self
+            Fitted estimator.
         """
         return self._learn(X, y, sample_weight, 1, classes)
 

@@ -1,4 +1,4 @@
-"""Support vector classification: the soft margin, one against one for several classes."""
+"""Support vector classification with a soft or hard margin; one against one for several classes by default."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mercer.certificates.lagrangian import Lagrangian
 from mercer.estimators.fitting.families.pairwise import (
     JOINT,
     PairwiseClassifier,
-    bias_between,
-    centred_place,
+    centred_gram,
     joint_norms,
     joint_problem,
     joint_table,
+    midpoint_bias,
     outputs,
     refuse_both_labels,
     refuse_no_margin,
@@ -27,8 +27,8 @@ from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.machine import ClassWeight
 from mercer.estimators.fitting.pipeline.state import Predicate, fitted
 from mercer.estimators.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
-from mercer.estimators.fitting.reports.coefficients import Bounds, allow_for_joint_copies, own_table
-from mercer.estimators.regularisation import check_price, price
+from mercer.estimators.fitting.reports.coefficients import Bounds, allow_for_joint_copies, caller_table
+from mercer.estimators.regularisation import check_C_or_theta, penalty_C
 from mercer.places.host.pair_place import Layout
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
@@ -45,7 +45,7 @@ _BIASES, _SCHEMES = (True, False, "regularized"), ("ovo", "ovr", *JOINT)
 
 
 def _is_note(value: Any, _: Any) -> bool:
-    """Tell whether a file's note of what a fit used is one that `SVC._conclude` could have made."""
+    """Return True if `value`, read from a file, is a `_trained_as_` that `SVC._conclude` could have set."""
     choices = {"slack": ("none", "l1", "l2"), "bias": _BIASES, "multiclass": _SCHEMES}
     known = isinstance(value, dict) and value.keys() == choices.keys()
     return known and all(type(value[name]) in (str, bool) and value[name] in choices[name] for name in choices)
@@ -54,48 +54,56 @@ def _is_note(value: Any, _: Any) -> bool:
 @shared_docs
 @dataclass(eq=False, repr=False)
 class SVC(PairwiseClassifier):
-    """C-support vector classification, exact and certified.
+    """C-support vector classification with a certificate of optimality.
 
-    Minimises ½‖w‖² + Σ C_i ξ_i subject to y_i f(x_i) ≥ 1 − ξ_i, ξ_i ≥ 0, with f(x) = ⟨w, φ(x)⟩ + b, through its
-    dual. A drop-in
-    for scikit-learn's SVC: every parameter and attribute of that class is here with the same meaning. For f(x) = 0
-    the second class is predicted, as LIBSVM does.
+    Minimises ½‖w‖² + Σ C_i ξ_i subject to y_i f(x_i) ≥ 1 − ξ_i, ξ_i ≥ 0, with f(x) = ⟨w, φ(x)⟩ + b, by solving the
+    dual problem. It is a drop-in replacement for scikit-learn's SVC: all parameters and attributes of that class exist
+    here with the same meaning. If f(x) = 0, the second class is predicted, as in LIBSVM.
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of slack. A sample's own C_i is C times its weight times its class's weight. `inf` is the hard margin,
-        found as the nearest points of the two classes' convex hulls; where there is none, `NotSeparableError` says
-        what was proven.
+        Penalty of slack. The penalty C_i of a sample is C times its weight times the weight of its class. `inf` is the
+        hard margin, computed from the nearest points of the convex hulls of the two classes; if the classes cannot be
+        separated, `NotSeparableError` is raised with the evidence.
     %(kernel)s
     probability : bool, default=False
-        Not available: use `calibrate` after `fit`, or `KernelMachine(loss="logistic")`.
+        Must be False. For probabilities use `calibrate` after `fit`, or `KernelMachine(loss="logistic")`.
     %(class_weight)s
     slack : {"l1", "l2"}, default="l1"
-        The slack's price: C_i ξ_i, or ½ C_i ξ_i² (LIBLINEAR's C for the squared hinge is half of ours).
+        Form of the slack term: C_i ξ_i, or ½ C_i ξ_i² (LIBLINEAR's C for the squared hinge is half of this C).
     bias : True, False or "regularized", default=True
-        f with b, without b, or with b as the weight of one more, constant feature, so that it is kept small like the
-        others (½(‖w‖² + b²); the kernel is then k + 1 inside).
+        Treatment of the intercept b: not penalised, absent, or penalised as the weight of a constant feature
+        (½(‖w‖² + b²), which amounts to the kernel k + 1).
     %(theta)s
     multiclass : {"ovo", "ovr", "crammer-singer", "weston-watkins"}, default="ovo"
-        An underscore will do for the hyphen.
-        Several classes by machines for each pair and LIBSVM's vote, or for each class against the rest, of which the
-        largest f wins; `dual_coef_` then has a row per class. The other two are one problem over all classes, with a
-        function f_k for each: they minimise ½Σ_k‖w_k‖² + Σ_i C_i loss_i, where loss_i is
+        Strategy for several classes; an underscore may replace the hyphen. "ovo" trains a machine for each pair of
+        classes and predicts by LIBSVM's vote. "ovr" trains one for each class against the rest and predicts the largest
+        f; `dual_coef_` then has a row for each class. The other two solve one joint problem with a function f_k for
+        each class: they minimise ½Σ_k‖w_k‖² + Σ_i C_i loss_i, where loss_i is
         max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)) for "crammer-singer" and
-        Σ_{k≠y_i} max(0, 1 − f_{y_i}(x_i) + f_k(x_i)) for "weston-watkins"; with two classes both are the binary machine
-        at 2C, and shown as its one function, f_2 − f_1.
+        Σ_{k≠y_i} max(0, 1 − f_{y_i}(x_i) + f_k(x_i)) for "weston-watkins". With two classes both are equivalent to the
+        binary machine at 2C, and its single function f_2 − f_1 is kept.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        The form of `decision_function` for several classes one against one.
+        Shape of `decision_function` with several classes and multiclass="ovo".
     break_ties : bool, default=False
-        Whether `predict` breaks equal votes by the decision values, as in scikit-learn.
+        Whether `predict` breaks ties of the vote by the decision values, as in scikit-learn.
     %(dual parameters)s
 
     Attributes
     ----------
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    class_weight_ : array of shape (n_classes,)
+        Factor on C for each class.
     %(dual attributes)s
-    classes_, class_weight_
-        As in scikit-learn.
+
+    See Also
+    --------
+    NuSVC : Classification with the fraction ν of margin errors as parameter instead of C.
+    LinearSVC : Faster training for a linear kernel.
+    SVR : Support vector regression.
+    mercer.TunedSVC : SVC that chooses C and gamma by cross-validation.
 
     Examples
     --------
@@ -125,7 +133,7 @@ class SVC(PairwiseClassifier):
     def _tasks(self, fit: Fit) -> Tasks[DualProblem | JointProblem]:
         merged, target = fit.merged, fit.target
         if self._joint:
-            C = self._joint_price(fit) * merged.weight
+            C = self._joint_penalties(fit) * merged.weight
             joint = joint_problem(merged, C, len(target.labels), self.multiclass, self.bias)
             return Tasks([Task("all classes", joint, self._solver(solvers=JOINT_SOLVERS), np.arange(joint.n))])
         if self._hard:
@@ -133,7 +141,7 @@ class SVC(PairwiseClassifier):
         if len(target.pairs) > 1 and REST not in target.pairs[0]:
             return self._pair_tasks(fit)
         tasks = []
-        for pair, C in zip(target.pairs, self._prices(fit), strict=True):
+        for pair, C in zip(target.pairs, self._penalties(fit), strict=True):
             rows, y = target.sides(pair, merged.y)
             problem = self._problem(fit, rows, y, C)
             solve = self._solver_for(fit, rows, problem)
@@ -143,7 +151,7 @@ class SVC(PairwiseClassifier):
     def _hard_tasks(self, fit: Fit) -> Tasks[DualProblem]:
         if not fit.precomputed:
             refuse_both_labels(fit.merged, fit.limits.n_threads)
-        (place, centring), tasks = centred_place(fit, self.bias), []
+        (place, centring), tasks = centred_gram(fit, self.bias), []
         solve = self._solver_around(partial(solve_hard_margin, centring=centring))
         for pair in fit.target.pairs:
             rows, y = fit.target.sides(pair, fit.merged.y)
@@ -153,15 +161,15 @@ class SVC(PairwiseClassifier):
         return Tasks(tasks)
 
     def _pair_tasks(self, fit: Fit) -> PairTasks:
-        """One against one: hundreds of problems are made, and checked, as one."""
+        """Return the one-against-one tasks, whose problems are built and checked as a single array problem."""
         target = fit.target
         layout = Layout.of(target.members(fit.merged.y), np.array(target.pairs))
         self._check_room(layout, fit)
         sizes = np.diff(layout.starts)[layout.pairs]
         y = np.repeat(np.tile([1.0, -1.0], layout.n), sizes)
-        prices = np.repeat(self._prices(fit), np.diff(layout.offsets))
+        penalties = np.repeat(self._penalties(fit), np.diff(layout.offsets))
         return PairTasks(
-            problem=self._problem(fit, layout.rows, y, prices),
+            problem=self._problem(fit, layout.rows, y, penalties),
             layout=layout,
             name_of=lambda k: target.name(target.pairs[k]),
             solver_of=partial(self._solver_for, fit),
@@ -169,8 +177,8 @@ class SVC(PairwiseClassifier):
         )
 
     def _check_room(self, layout: Layout, fit: Fit) -> None:
-        """Refuse more pairs of classes than the budget has room for."""
-        # Bytes that a pair and a variable of one take, as measured with 300 and 1,000 classes of one and five rows.
+        """Raise MemoryError if the pairs of classes do not fit into the memory budget."""
+        # Bytes per pair and per variable, as measured with 300 and 1,000 classes of one and five rows.
         need = 400 * layout.n + 120 * int(layout.offsets[-1])
         if layout.n > 10_000 and need > fit.limits.budget:
             raise MemoryError(
@@ -179,43 +187,43 @@ class SVC(PairwiseClassifier):
                 "machine per class, or raise cache_size"
             )
 
-    def _problem(self, fit: Fit, rows: Indices, y: Floats, prices: Any) -> DualProblem:
-        """The problem on these samples, or several one after another."""
-        C = prices * fit.target.factor[fit.merged.y[rows]] * fit.merged.weight[rows]
+    def _problem(self, fit: Fit, rows: Indices, y: Floats, penalties: Any) -> DualProblem:
+        """Return the dual problem on these samples, or the concatenation of several problems."""
+        C = penalties * fit.target.factor[fit.merged.y[rows]] * fit.merged.weight[rows]
         problem = (squared_soft_margin if self.slack == "l2" else soft_margin)(y, C)
         return problem if self.bias is True else problem.without_bias()
 
-    def _prices(self, fit: Fit) -> Floats:
-        """C of a sample of weight 1 in the problem of each plane."""
+    def _penalties(self, fit: Fit) -> Floats:
+        """Penalty C of a sample of weight 1 in each binary problem."""
         pairs = fit.target.pairs
         if self.theta is None:
             return np.full(len(pairs), float(self.C))
         weights = np.bincount(fit.merged.y, weights=fit.merged.weight, minlength=len(fit.target.labels))
         if REST in pairs[0]:
-            return np.full(len(pairs), price(self, float(weights.sum())))
+            return np.full(len(pairs), penalty_C(self, float(weights.sum())))
         totals, which = np.unique(weights[np.array(pairs)].sum(axis=1), return_inverse=True)
-        return np.array([price(self, total) for total in totals.tolist()])[which]
+        return np.array([penalty_C(self, total) for total in totals.tolist()])[which]
 
-    def _joint_price(self, fit: Fit) -> Floats:
-        """C of a merged sample of weight 1."""
-        return np.asarray(price(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
+    def _joint_penalties(self, fit: Fit) -> Floats:
+        """Penalty C of each merged sample, for a weight of 1, in the joint problem."""
+        return np.asarray(penalty_C(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         slack = "none" if self._hard else self.slack
         self._trained_as_ = {"slack": slack, "bias": bias_kind(self.bias), "multiclass": self.multiclass}
         if self._joint:
-            C = self._joint_price(fit)
+            C = self._joint_penalties(fit)
             table = joint_table(solved[0])
-            own = own_table(table, fit, lambda: Bounds(C[:, None], C[:, None]))
-            self._conclude_tables(fit, outputs(table), outputs(own), outputs(solved[0].certificate.b))
-            allow_for_joint_copies(self, fit, solved, (table, own), C)
+            by_row = caller_table(table, fit, lambda: Bounds(C[:, None], C[:, None]))
+            self._conclude_tables(fit, outputs(table), outputs(by_row), outputs(solved[0].certificate.b))
+            allow_for_joint_copies(self, fit, solved, (table, by_row), C)
             self.rkhs_norm_ = joint_norms(solved[0])
             return
         b = solved.biases(self.bias)
         if self._hard:
             refuse_no_margin(fit, solved, self.solver)
             if solved[0].task.place is not None:
-                b, parts = bias_between(fit, solved), self.certificate_.parts or (self.certificate_,)
+                b, parts = midpoint_bias(fit, solved), self.certificate_.parts or (self.certificate_,)
                 self.certificate_ = Certificate.total([between_support_vectors(part) for part in parts])
             self._conclude_pairs(fit, solved, lambda: Bounds(np.inf, np.inf), b)
         else:
@@ -227,29 +235,29 @@ class SVC(PairwiseClassifier):
         columns = solved.columns
         free, beta = self.bias is True, columns.beta
         b = float(self.intercept_[0]) if free else 0.0
-        own = float(solved.biases(self.bias)[0]) if free else 0.0  # the solver's, of samples that it may have moved
+        solver_b = float(solved.biases(self.bias)[0]) if free else 0.0  # belongs to samples that may have been centred
         if self._hard:
-            prices = np.full(len(beta), np.inf)
+            penalties = np.full(len(beta), np.inf)
         else:
-            prices = columns.upper - columns.lower if self.slack == "l1" else 1.0 / solved.d
+            penalties = columns.upper - columns.lower if self.slack == "l1" else 1.0 / solved.d
         rows = fit.merged.first[columns.samples]
-        order = np.full(int(rows.max(initial=-1)) + 1, -1)  # the user's, for whoever puts in values of their own
+        order = np.full(int(rows.max(initial=-1)) + 1, -1)  # the user's order, so that users can insert other values
         order[rows] = np.arange(len(rows))
         order = order[order >= 0]
         return Lagrangian(
             slack="none" if self._hard else self.slack,
             rows=rows[order],
             y=np.where(fit.merged.y[columns.samples] == 1, 1.0, -1.0)[order],
-            C=prices[order],
+            C=penalties[order],
             alpha=np.abs(beta)[order],
-            f=(solved.u + (own - b))[order],
+            f=(solved.u + (solver_b - b))[order],
             b=b,
             free=free,
             square=inner(beta, solved.u),
         )
 
     def _box(self, fit: Fit) -> Bounds:
-        bound: Any = self._prices(fit) if self.slack == "l1" else np.inf
+        bound: Any = self._penalties(fit) if self.slack == "l1" else np.inf
         return Bounds(bound, bound, fit.target.factor[fit.merged.y][:, None])
 
     @property
@@ -262,13 +270,13 @@ class SVC(PairwiseClassifier):
 
     @property
     def _constant_feature(self) -> bool:
-        return super()._constant_feature and not self._joint  # the joint problem has a constant of its own
+        return super()._constant_feature and not self._joint  # the joint problem adds the constant itself
 
     def _check_parameters(self) -> None:
         if self._hard:
             self._check_hard()
         else:
-            check_price(self)
+            check_C_or_theta(self)
         if self.probability not in (False, "deprecated"):
             raise ValueError(f"probability={self.probability!r} is not available. {PROBABILITIES.format(name='SVC')}")
         one_of("slack", self.slack, ("l1", "l2"))
@@ -290,4 +298,4 @@ class SVC(PairwiseClassifier):
 
     def _check_hard(self) -> None:
         if self.theta is not None:
-            raise ValueError(f"C=inf and theta={self.theta!r} both set the price of errors; give one")
+            raise ValueError(f"C=inf and theta={self.theta!r} both set the penalty of errors; give one")

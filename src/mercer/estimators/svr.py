@@ -1,4 +1,4 @@
-"""Support vector regression: the ε-insensitive loss and its relatives, the machine that chooses ε itself, quantiles."""
+"""Support vector regression: ε-insensitive and related losses, ν-SVR, which chooses ε itself, and quantiles."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 
-from mercer.estimators.fitting.families.dual_machine import unit_of_targets
+from mercer.estimators.fitting.families.dual_machine import target_unit
 from mercer.estimators.fitting.families.regressor import KernelRegressor
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.state import Array, Flag, Number, fitted
 from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.estimators.fitting.reports.coefficients import Bounds
-from mercer.estimators.regularisation import check_price, price
+from mercer.estimators.regularisation import check_C_or_theta, penalty_C
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.regression import quantile
 from mercer.runtime.parameters import bias_kind, not_negative, one_of, positive, share
 from mercer.runtime.shared_docs import shared_docs
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Data, Floats, Indices, Weights, freeze
-from mercer.samples.engine import like_input, on_host, placed
+from mercer.samples.engine import like_input, on_host, to_engine
 
 _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")
 
@@ -31,27 +31,29 @@ _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expec
 @shared_docs
 @dataclass(eq=False, repr=False)
 class SVR(KernelRegressor):
-    """Support vector regression, exact and certified.
+    """Support vector regression with a certificate of optimality.
 
-    Minimises ½‖w‖² + Σ C_i loss(y_i − f(x_i)) with f(x) = ⟨w, φ(x)⟩ + b, through its dual. With the default loss a
-    drop-in for scikit-learn's SVR. A y with several columns is learnt column by column, on one kernel matrix.
+    Minimises ½‖w‖² + Σ C_i loss(y_i − f(x_i)) with f(x) = ⟨w, φ(x)⟩ + b, by solving the dual problem. With the default
+    loss it is a drop-in replacement for scikit-learn's SVR. If y has several columns, a function is fitted to each, on
+    one kernel matrix.
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of errors. A sample's own C_i is C times its weight.
+        Penalty of errors. The penalty C_i of a sample is C times its weight.
     epsilon : float, default=0.1
-        Half the width of the tube inside which errors cost nothing.
+        Half-width ε of the tube within which errors are not penalised.
     loss : str, default="epsilon_insensitive"
-        With r = y − f(x): "epsilon_insensitive" max(0, |r| − ε); "squared_epsilon_insensitive" ½ max(0, |r| − ε)²
-        (LIBLINEAR's C for it is half of ours); "huber" ½r² up to |r| = δ and δ(|r| − δ/2) beyond; "expectile"
-        ½τr² for r > 0 and ½(1 − τ)r² for r < 0.
+        Loss of the residual r = y − f(x): "epsilon_insensitive" is max(0, |r| − ε); "squared_epsilon_insensitive" is
+        ½ max(0, |r| − ε)² (LIBLINEAR's C for this loss is half of this C); "huber" is ½r² up to |r| = δ and
+        δ(|r| − δ/2) beyond; "expectile" is ½τr² for r > 0 and ½(1 − τ)r² for r < 0.
     delta : float, default=1.0
-        δ of the Huber loss: the size from which on an error counts as an outlier.
+        Threshold δ of the Huber loss, above which an error counts as an outlier.
     tau : float, default=0.5
-        τ of the expectile loss; for quantiles see `QuantileSVR`.
+        Level τ of the expectile loss; for quantiles see `QuantileSVR`.
     bias : True, False or "regularized", default=True
-        f with b, without b, or with b as the weight of one more, constant feature (½(‖w‖² + b²)).
+        Treatment of the intercept b: not penalised, absent, or penalised as the weight of a constant feature
+        (½(‖w‖² + b²)).
     %(theta)s
     %(kernel)s
     %(dual parameters)s
@@ -59,6 +61,12 @@ class SVR(KernelRegressor):
     Attributes
     ----------
     %(dual attributes)s
+
+    See Also
+    --------
+    NuSVR : Regression with a parameter ν for the fraction of samples outside the tube.
+    QuantileSVR : Quantile regression.
+    LinearSVR : Faster training for a linear kernel.
 
     Examples
     --------
@@ -85,7 +93,7 @@ class SVR(KernelRegressor):
         shape = np.asarray(y).shape
         if len(shape) != 2 or shape[1] < 2:
             return super()._read(y)
-        target, _ = samples.outputs(y)
+        target, _ = checks.outputs(y)
         return np.unique(target + 0.0, axis=0, return_inverse=True)[1].ravel(), target
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
@@ -95,7 +103,7 @@ class SVR(KernelRegressor):
         for k, y in enumerate(np.ascontiguousarray(fit.target[fit.merged.first].T)):
             problem = self._problem(fit, y, weight)
             solve = self._solver_for(fit, rows, problem)
-            tasks.append(Task(f"output {k}", problem, solve, rows, unit=unit_of_targets(y, weight)))
+            tasks.append(Task(f"output {k}", problem, solve, rows, unit=target_unit(y, weight)))
         return Tasks(tasks)
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
@@ -108,12 +116,17 @@ class SVR(KernelRegressor):
 
     @like_input
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample; a column for each column of the y that it was trained on.
+        """Predict the target of each sample.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_outputs) if y had several columns
+            Predictions f(x).
         """
         values = self._decision(X)
         return values if values.shape[1] > 1 else np.asarray(values[:, 0])
@@ -124,7 +137,7 @@ class SVR(KernelRegressor):
         return tags
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
-        C = price(self, float(fit.merged.weight.sum())) * weight
+        C = penalty_C(self, float(fit.merged.weight.sum())) * weight
         if self.loss == "epsilon_insensitive":
             problem = regression.epsilon_insensitive(y, C, float(self.epsilon))
         elif self.loss == "squared_epsilon_insensitive":
@@ -136,7 +149,7 @@ class SVR(KernelRegressor):
         return problem if self.bias is True else problem.without_bias()
 
     def _check_parameters(self) -> None:
-        check_price(self)
+        check_C_or_theta(self)
         one_of("loss", self.loss, _LOSSES)
         one_of("bias", bias_kind(self.bias), (True, False, "regularized"))
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")
@@ -147,26 +160,32 @@ class SVR(KernelRegressor):
 @shared_docs
 @dataclass(eq=False, repr=False)
 class NuSVR(KernelRegressor):
-    """ν-support vector regression: the tube's width is chosen so that about a share ν of the samples lies outside.
+    """ν-support vector regression, in which ν controls the fraction of samples outside the tube.
 
-    Minimises ½‖w‖² + Σ C_i (νε + max(0, |y_i − f(x_i)| − ε)) over w, b and ε ≥ 0, through its dual. The solution is
-    that of `SVR` with ε = `epsilon_`. Where ε > 0, at most the share ν of the weight lies outside the tube and at
-    least that share are support vectors. A drop-in for scikit-learn's NuSVR.
+    Minimises ½‖w‖² + Σ C_i (νε + max(0, |y_i − f(x_i)| − ε)) over w, b and ε ≥ 0, by solving the dual problem. The
+    solution is that of `SVR` with ε = `epsilon_`. If ε > 0, at most the fraction ν of the weight lies outside the tube
+    and at least that fraction belongs to support vectors. It is a drop-in replacement for scikit-learn's NuSVR.
 
     Parameters
     ----------
     nu : float, default=0.5
-        Above 0 and at most 1.
+        Upper bound on the fraction of samples outside the tube and lower bound on the fraction of support vectors, in
+        the interval (0, 1].
     C : float, default=1.0
-        Price of errors. A sample's own C_i is C times its weight.
+        Penalty of errors. The penalty C_i of a sample is C times its weight.
     %(kernel)s
     %(dual parameters)s
 
     Attributes
     ----------
     epsilon_ : float
-        Half the width of the tube that was found.
+        Half-width ε of the tube.
     %(dual attributes)s
+
+    See Also
+    --------
+    SVR : Regression with a given half-width of the tube.
+    NuSVC : The corresponding classifier.
 
     Examples
     --------
@@ -202,31 +221,36 @@ class NuSVR(KernelRegressor):
 @shared_docs
 @dataclass(eq=False, repr=False)
 class QuantileSVR(KernelRegressor):
-    """Quantile regression with kernels, exact and certified.
+    """Kernel quantile regression with a certificate of optimality.
 
-    For each τ minimises ½‖w‖² + Σ C_i pinball_τ(y_i − f(x_i)), with pinball_τ(r) = τr for r > 0 and (τ − 1)r for
-    r < 0, through its dual: the share of the weight strictly below f is at most τ, and that below or on f at least τ.
-    Several quantiles are trained one by one and predicted in increasing order (Chernozhukov, Fernández-Val, Galichon
-    2010): curves that cross are rearranged, which never makes the estimate worse.
+    For each τ, minimises ½‖w‖² + Σ C_i pinball_τ(y_i − f(x_i)), with pinball_τ(r) = τr for r > 0 and (τ − 1)r for
+    r < 0, by solving the dual problem. At the solution at most the fraction τ of the weight lies strictly below f, and
+    at least that fraction lies below or on f. Several quantiles are fitted one by one, and predictions are sorted in
+    increasing order (Chernozhukov, Fernández-Val, Galichon 2010): crossing curves are rearranged, which never makes the
+    estimate worse.
 
     Parameters
     ----------
     quantiles : float or sequence of float, default=0.5
-        τ, strictly between 0 and 1. One number makes predictions one-dimensional.
+        Quantile levels τ, strictly between 0 and 1. With a single number predictions are one-dimensional.
     C : float, default=1.0
-        Price of errors. A sample's own C_i is C times its weight.
+        Penalty of errors. The penalty C_i of a sample is C times its weight.
     bias : True, False or "regularized", default=True
-        As in `SVR`; the statement about shares needs True.
+        Treatment of the intercept, as in `SVR`; the fractions above are guaranteed only with True.
     %(theta)s
     %(kernel)s
     %(dual parameters)s
 
     Attributes
     ----------
-    quantiles_ : array
-        The quantiles in the order of the columns of `predict`, as given.
+    quantiles_ : array of shape (n_quantiles,)
+        Quantile levels in the order in which they were given, which is that of the columns of `predict` and of the
+        rows of `dual_coef_` and `intercept_`.
     %(dual attributes)s
-        `dual_coef_` and `intercept_` have a row per quantile.
+
+    See Also
+    --------
+    SVR : Regression with other losses, such as expectiles.
 
     Examples
     --------
@@ -240,7 +264,7 @@ class QuantileSVR(KernelRegressor):
     True
     >>> bool(0.07 < (y < low).mean() <= 0.11)
     True
-    >>> round(QuantileSVR([0.1, 0.9]).fit(X, y).score(X, y), 1)  # of the pinball loss
+    >>> round(QuantileSVR([0.1, 0.9]).fit(X, y).score(X, y), 1)  # D² of the pinball loss
     0.1
     """
 
@@ -257,8 +281,8 @@ class QuantileSVR(KernelRegressor):
     theta: float | None = None
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
-        y, C = fit.target[fit.merged.first], self._price(fit) * fit.merged.weight
-        tasks, rows, unit = [], np.arange(len(y)), unit_of_targets(y, fit.merged.weight)
+        y, C = fit.target[fit.merged.first], self._penalty(fit) * fit.merged.weight
+        tasks, rows, unit = [], np.arange(len(y)), target_unit(y, fit.merged.weight)
         for tau in _quantiles(self.quantiles):
             problem = quantile(y, C, tau)
             problem = problem if self.bias is True else problem.without_bias()
@@ -267,19 +291,24 @@ class QuantileSVR(KernelRegressor):
         return Tasks(tasks)
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
-        tau, C = _quantiles(self.quantiles), self._price(fit)
+        tau, C = _quantiles(self.quantiles), self._penalty(fit)
         self.quantiles_ = freeze(tau)
         self._flat_ = np.ndim(self.quantiles) == 0
         self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), solved.biases(self.bias))
 
     @like_input
     def predict(self, X: Data) -> Floats:
-        """The quantiles of each sample: one number, or a column per quantile.
+        """Predict the quantiles of the target of each sample.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_quantiles) for a sequence of quantiles
+            Predicted quantiles, in the order of `quantiles_`.
         """
         values = self._decision(X)
         if self._one_quantile():
@@ -288,21 +317,27 @@ class QuantileSVR(KernelRegressor):
         return np.asarray(np.sort(values, axis=1)[:, rank])
 
     def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
-        """1 − Σ pinball_τ(y_i − f(x_i)) / Σ pinball_τ(y_i − the τ-quantile of y), in the mean of all quantiles.
+        """Return the D² score of the pinball loss, averaged over the quantiles.
 
-        1 is perfect, 0 as good as the same number everywhere. R² would judge a quantile by its distance from the mean.
+        The score is 1 − Σ pinball_τ(y_i − f(x_i)) / Σ pinball_τ(y_i − q), where q is the τ-quantile of y: 1 for perfect
+        predictions, 0 for the constant prediction q. R² is no suitable score, since it compares with the mean.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`.
         y : array of shape (n_samples,)
-            The true numbers.
+            True target values.
         sample_weight : array of shape (n_samples,), optional
-            How much each sample counts.
+            Sample weights.
+
+        Returns
+        -------
+        float
+            Score, at most 1.
         """
         y, sample_weight = on_host(y), on_host(sample_weight)
-        predicted = np.reshape(self.predict(placed(X)), (-1, len(self.quantiles_)))
+        predicted = np.reshape(self.predict(to_engine(X)), (-1, len(self.quantiles_)))
         scores = [
             d2_pinball_score(y, column, sample_weight=sample_weight, alpha=float(tau))
             for tau, column in zip(self.quantiles_, predicted.T, strict=True)
@@ -310,14 +345,14 @@ class QuantileSVR(KernelRegressor):
         return float(np.mean(scores))
 
     def _one_quantile(self) -> bool:
-        """Whether one number was asked for; `quantiles` may have been set to others since."""
+        """Return True if the fit had a single number as `quantiles`, whatever the parameter is now."""
         return bool(getattr(self, "_flat_", np.ndim(self.quantiles) == 0))
 
-    def _price(self, fit: Fit) -> float:
-        return price(self, float(fit.merged.weight.sum()))
+    def _penalty(self, fit: Fit) -> float:
+        return penalty_C(self, float(fit.merged.weight.sum()))
 
     def _check_parameters(self) -> None:
-        check_price(self)
+        check_C_or_theta(self)
         one_of("bias", bias_kind(self.bias), (True, False, "regularized"))
         _quantiles(self.quantiles)
 

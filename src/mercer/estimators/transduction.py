@@ -1,10 +1,11 @@
-"""Transduction: labels of given samples are found with the machine, so that its margin avoids them too.
+"""Transductive support vector classification: the labels of unlabelled samples are found together with the machine.
 
-    minimise  ½‖w‖² + C Σ_labelled ξ_i + C* Σ_unlabelled ξ_i   over w, b and the unlabelled y_i = ±1, a share of them 1
+    minimise  ½‖w‖² + C Σ_labelled ξ_i + C* Σ_unlabelled ξ_i   over w, b and the unlabelled y_i = ±1
 
-T. Joachims' search ("Transductive inference for text classification using support vector machines", 1999), which is
-SVMlight's: C* grows from almost nothing, and two labels are exchanged wherever that lowers the objective. Labels make
-it a search in discrete space: its end is a local minimum, and the certificate is about w and b for these labels.
+with a given fraction of positive labels among the unlabelled samples. The algorithm is that of T. Joachims
+("Transductive inference for text classification using support vector machines", 1999) and of SVMlight: C* grows from
+almost nothing, and two labels are exchanged wherever that lowers the objective. The search over labels is discrete and
+ends in a local minimum; the certificate is that of w and b for the labels found.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from mercer.runtime.parameters import positive, share
 from mercer.samples.arrays import Data, Flags, Floats, freeze, n_samples
 from mercer.samples.engine import on_host
 
-# The first C*, as a share of C (Joachims, Alg. 3.1).
-_FIRST = 1e-5
+# First C* relative to C (Joachims, Alg. 3.1).
+_FIRST_RATIO = 1e-5
 
 
 class Transduction(NamedTuple):
-    """What `transduce` found.
+    """Result of `transduce`.
 
     Attributes
     ----------
     model : SVC
-        Trained on all samples.
+        Machine fitted to all samples.
     labels : array of shape (n_samples,)
-        As given, or found.
+        Labels of all samples, given or found.
     switches : int
-        How many pairs of labels were exchanged.
+        Number of pairs of labels that were exchanged.
     """
 
     model: SVC
@@ -51,28 +52,32 @@ def transduce(
     positive_share: float | None = None,
     price: float = 1.0,
 ) -> Transduction:
-    """Train an `SVC` of two classes on samples of which some have no label.
+    """Fit a two-class `SVC` to labelled and unlabelled samples (transductive SVM).
 
     Parameters
     ----------
     model : SVC
-        Its parameters are used; it is not changed.
+        Machine whose parameters are used; it is not changed.
     X : array, CSR matrix or sequence of samples
-        With and without labels.
+        Samples, labelled and unlabelled.
     y : array of shape (n_samples,)
-        The labels, and `unlabelled` where there is none.
+        Class labels; `unlabelled` marks samples without a label.
     unlabelled : label, default=-1
-        What stands for no label, as in scikit-learn.
+        Value of y that marks unlabelled samples, as in scikit-learn.
     positive_share : float, optional
-        The share of the unlabelled samples that belong to the second class; by default as among the others.
+        Fraction of the unlabelled samples that belong to the second class; by default that of the labelled samples.
     price : float, default=1.0
-        C* over C: what an unlabelled sample on the wrong side costs, beside one with a label.
+        Ratio C*/C of the penalties of unlabelled and labelled samples.
 
     Returns
     -------
     Transduction
-        ``model``, the `SVC` trained on all samples; ``labels`` of all samples, as given or found; and ``switches``, the
-        number of pairs of labels that were exchanged.
+        Result with the attributes ``model``, the `SVC` fitted to all samples; ``labels`` of all samples, given or
+        found; and ``switches``, the number of pairs of labels that were exchanged.
+
+    See Also
+    --------
+    SVC : Support vector classification of labelled samples.
 
     Examples
     --------
@@ -82,16 +87,16 @@ def transduce(
     array([0, 0, 0, 1, 1, 1])
     """
     if not isinstance(model, SVC):
-        raise TypeError(f"transduction is for an SVC, not {type(model).__name__}")
+        raise TypeError(f"transduce takes an SVC, not {type(model).__name__}")
     positive("price", price)
     labels = np.array(on_host(y))
     known: Flags = labels != unlabelled
     classes = np.unique(labels[known])
     if labels.ndim != 1 or len(labels) != n_samples(X) or len(classes) != 2 or known.all():
         raise ValueError(
-            f"transduction needs one label per sample, two classes, and {unlabelled!r} for samples without a label; "
+            f"transduce needs one label per sample, two classes, and {unlabelled!r} for samples without a label; "
             f"y has shape {labels.shape}, the classes {classes.tolist()} and {int((~known).sum())} without a label. "
-            "Where a class is called so, give another `unlabelled`"
+            "If that is the label of a class, give another `unlabelled`"
         )
     second = labels == classes[1]
     wanted = second[known].mean() if positive_share is None else share("positive_share", positive_share)
@@ -101,18 +106,18 @@ def transduce(
     weight = known.astype(float)
     f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
     second[free[np.argsort(-f[free], kind="stable")[:count]]] = True
-    lower = min(_FIRST, price)
-    upper = min(_FIRST * max(1, count) / max(1, len(free) - count), price)
+    lower = min(_FIRST_RATIO, price)
+    upper = min(_FIRST_RATIO * max(1, count) / max(1, len(free) - count), price)
     switches = 0
     while True:
         weight[free] = np.where(second[free], upper, lower)
         seen = {second.tobytes()}
         while True:
             f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
-            better, worse = _exchanged(f, second, free)
+            better, worse = _pairs_to_exchange(f, second, free)
             exchanged = second.copy()
             exchanged[better], exchanged[worse] = False, True
-            if exchanged.tobytes() in seen:  # nothing to exchange, or to and fro: the machine is not at a minimum
+            if exchanged.tobytes() in seen:  # no pair to exchange, or a cycle because the machine is not at a minimum
                 break
             second = exchanged
             seen.add(second.tobytes())
@@ -128,8 +133,11 @@ def _decision(machine: SVC, X: Data) -> Floats:
     return np.asarray(machine.decision_function(X))
 
 
-def _exchanged(f: Floats, second: Flags, free: Any) -> tuple[Any, Any]:
-    """Pairs of one of each class whose slacks are positive and add up to more than 2: exchanging them lowers both."""
+def _pairs_to_exchange(f: Floats, second: Flags, free: Any) -> tuple[Any, Any]:
+    """Return pairs of samples, one of each class, with positive slacks that add up to more than 2.
+
+    Exchanging the labels of such a pair lowers both slacks.
+    """
     slack = np.maximum(0.0, 1.0 - np.where(second, f, -f))[free]
     of_second = second[free] & (slack > 0)
     of_first = ~second[free] & (slack > 0)
@@ -137,6 +145,6 @@ def _exchanged(f: Floats, second: Flags, free: Any) -> tuple[Any, Any]:
     b = free[of_first][np.argsort(-slack[of_first], kind="stable")]
     m = min(len(a), len(b))
     sums = np.maximum(0.0, 1.0 - f[a[:m]]) + np.maximum(0.0, 1.0 + f[b[:m]])
-    # Slacks are known to the machine's tol: what is within it of 2 would be exchanged to and fro.
+    # Slacks are accurate to the machine's tol: a pair within it of 2 would be exchanged back and forth.
     good = sums > 2.0 + 1e-2
     return a[:m][good], b[:m][good]

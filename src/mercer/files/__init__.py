@@ -1,1 +1,1 @@
-"""Models as files."""
+"""Reading and writing of models and data files."""

@@ -1,4 +1,4 @@
-"""Replacing a file so that, whatever happens, its path holds the old bytes or the new, never a mixture."""
+"""Atomic replacement of files: whatever happens, a path holds the old bytes or the new ones, never a mixture."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if sys.platform != "win32":
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file beside ``path`` for writing; it takes the place of ``path`` only if the block succeeds.
 
-    A symbolic link stays a link and its target is replaced. Where there was a file, the new one has its mode, its group
-    if that may be given, and on Linux its access control list, so that what was private stays private. A path that
-    holds anything but a regular file is refused. Where the system has files without names, the new one gets its name at
-    the end, so that a process that is killed leaves nothing. Elsewhere it may leave a file with a name, which the next
-    one that writes here removes.
+    A symbolic link stays a link, and its target is replaced. The new file takes over the mode of the old one, its group
+    if permitted, and on Linux its access control list, so that a private file stays private. A path that is not a
+    regular file is refused. If the system has unnamed files (O_TMPFILE), the new file gets its name at the end, and a
+    process that is killed leaves nothing behind. On other systems it may leave a temporary file, which the next call
+    for the same path removes.
     """
-    target = checked_target(path)
+    target = check_save_path(path)
     _remove_leftovers(target)
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
         descriptor, named = _new_file(temporary)
-    except OSError as error:  # nobody knows the temporary file by name
+    except OSError as error:  # the user does not know the name of the temporary file
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -41,11 +41,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
             if not named:
-                _name(file.fileno(), temporary)
+                _link(file.fileno(), temporary)
             if os.name == "posix":
-                os.replace(temporary, target)  # before the lock goes
+                os.replace(temporary, target)  # while the file is still locked
         if os.name != "posix":
-            os.replace(temporary, target)  # Windows renames no open file
+            os.replace(temporary, target)  # Windows cannot rename an open file
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
@@ -54,23 +54,26 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _new_file(temporary: Path) -> tuple[int, bool]:
-    """A new file, open and locked, and whether it has its name already. Mode 0o666 lets the umask decide."""
-    nameless = getattr(os, "O_TMPFILE", 0)
-    if nameless and Path("/proc/self/fd").is_dir():
-        with suppress(OSError):  # of file systems that have no such files
-            descriptor = os.open(temporary.parent, os.O_WRONLY | nameless, 0o666)
+    """Create and lock a new file; return its descriptor and True if it has a name already.
+
+    With mode 0o666 the umask decides about permissions.
+    """
+    unnamed = getattr(os, "O_TMPFILE", 0)
+    if unnamed and Path("/proc/self/fd").is_dir():
+        with suppress(OSError):  # the file system does not support them
+            descriptor = os.open(temporary.parent, os.O_WRONLY | unnamed, 0o666)
             _lock(descriptor)
             return descriptor, False
-    # O_EXCL: never write through what somebody else left under this name.
+    # O_EXCL: do not write into a file or link that another user placed under this name.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     _lock(descriptor)
     return descriptor, True
 
 
 def _keep_access(descriptor: int, target: Path) -> None:
-    """Give the new file the mode, group and access control list of the one that it replaces, before it has a byte.
+    """Give the new, still empty file the mode, group and access control list of the file that it replaces.
 
-    If the group cannot be kept, the new file's group may do no more than everybody.
+    If the group cannot be kept, the new group gets no more permissions than all other users.
     """
     if os.name != "posix" or not target.exists():
         return
@@ -78,11 +81,11 @@ def _keep_access(descriptor: int, target: Path) -> None:
     mode = stat.S_IMODE(old.st_mode) & 0o777
     same_group = old.st_gid == new.st_gid
     if not same_group:
-        with suppress(OSError):  # not a group of this user
+        with suppress(OSError):  # this user is not a member of the group
             os.fchown(descriptor, -1, old.st_gid)
             same_group = True
     entries = _access_list(target)
-    if entries is not None:  # beside which the bits of the group are a mask; setting it sets all bits
+    if entries is not None:  # the group bits are then a mask; setting the list sets all bits
         mode &= 0o700
     elif not same_group:
         mode = mode & ~0o070 | (mode & 0o007) << 3
@@ -91,23 +94,23 @@ def _keep_access(descriptor: int, target: Path) -> None:
 
 
 _ACCESS_LIST = "system.posix_acl_access"
-# Of each entry: its tag, its permissions, and whose they are. The first four bytes are the version.
+# Entry of an access control list: tag, permissions, user or group. A list begins with four bytes of version.
 _ENTRY = struct.Struct("<HHI")
 _OWNING_GROUP, _OTHERS = 0x04, 0x20
 
 
 def _access_list(target: Path) -> bytes | None:
-    """The access control list of a file as Linux stores it; None where there is none."""
+    """Return the access control list of a file as Linux stores it; None if it has none."""
     if sys.platform == "linux":
-        with suppress(OSError):  # none, or the file system has no lists
+        with suppress(OSError):  # no list, or none supported by the file system
             return os.getxattr(target, _ACCESS_LIST)
     return None
 
 
 def _set_access_list(descriptor: int, entries: bytes | None) -> None:
-    """Give a file a list, or take away the one that it has from its folder's default; mode bits follow the list."""
+    """Set the access control list of a file; None removes one inherited from its folder. Mode bits follow the list."""
     if sys.platform == "linux":
-        with suppress(OSError):  # without its list the file is its owner's alone
+        with suppress(OSError):  # without its list, only the owner has access
             if entries is None:
                 os.removexattr(descriptor, _ACCESS_LIST)
             else:
@@ -115,26 +118,27 @@ def _set_access_list(descriptor: int, entries: bytes | None) -> None:
 
 
 def _with_group_as_others(entries: bytes | None) -> bytes | None:
-    """A list whose owning group may do no more than everybody."""
+    """Return a list in which the owning group has no more permissions than all other users."""
     if entries is None:
         return None
-    found = list(_ENTRY.iter_unpack(entries[4:]))
-    others = next(permissions for tag, permissions, _ in found if tag == _OTHERS)
-    lowered = [(tag, own & others if tag == _OWNING_GROUP else own, whose) for tag, own, whose in found]
+    unpacked = list(_ENTRY.iter_unpack(entries[4:]))
+    others = next(permissions for tag, permissions, _ in unpacked if tag == _OTHERS)
+    lowered = [(tag, bits & others if tag == _OWNING_GROUP else bits, owner) for tag, bits, owner in unpacked]
     return entries[:4] + b"".join(_ENTRY.pack(*entry) for entry in lowered)
 
 
-def _name(descriptor: int, temporary: Path) -> None:
+def _link(descriptor: int, temporary: Path) -> None:
+    """Give an unnamed file its name."""
     folder = os.open(temporary.parent, os.O_RDONLY)
     try:
-        # With a folder given, Python calls linkat, which follows the link in /proc to the file.
+        # With dst_dir_fd, Python calls linkat, which follows the link in /proc to the file.
         os.link(f"/proc/self/fd/{descriptor}", temporary.name, dst_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(folder)
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a file; False if the process that writes it lives. Windows removes no open file anyway."""
+    """Lock a file; return False if another process is still writing it. Windows never removes an open file anyway."""
     if sys.platform != "win32":
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,7 +148,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove what processes that were killed while writing this file have left."""
+    """Remove temporary files of processes that were killed while writing this file."""
     name = re.compile(rf"\.{re.escape(target.name[:100])}\.[0-9a-f]{{16}}\.tmp")
     with suppress(OSError):
         for entry in os.scandir(target.parent):
@@ -158,10 +162,10 @@ def _remove_leftovers(target: Path) -> None:
                         os.close(descriptor)
 
 
-def checked_target(path: str | os.PathLike[str]) -> Path:
-    """Where saving to ``path`` will write; a place that cannot be written to is refused, best before any work."""
+def check_save_path(path: str | os.PathLike[str]) -> Path:
+    """Return the file that saving to ``path`` writes; raise if that is impossible, before any work is done."""
     if os.fspath(path) == "":
-        raise FileNotFoundError("the path to save to is empty; give a file name such as 'model.mercer'")
+        raise FileNotFoundError("cannot save to an empty path; give a file name such as 'model.mercer'")
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"cannot save to {str(target)!r}: it is a directory; give a file name")
@@ -169,15 +173,15 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
         raise OSError(f"cannot save to {str(target)!r}: it is a device, pipe or socket; give a file name")
     if not target.parent.is_dir():
         raise FileNotFoundError(
-            f"cannot save to {os.fspath(path)!r}: there is no folder {str(target.parent)!r}; make it"
+            f"cannot save to {os.fspath(path)!r}: the folder {str(target.parent)!r} does not exist; create it first"
         )
     if not os.access(target.parent, os.W_OK):
-        raise PermissionError(f"cannot save to {os.fspath(path)!r}: {str(target.parent)!r} may not be written to")
+        raise PermissionError(f"cannot save to {os.fspath(path)!r}: the folder {str(target.parent)!r} is not writable")
     return target
 
 
 def _sync_folder(folder: Path) -> None:
-    # The rename is durable only once the folder is; Windows cannot open folders and needs no such step.
+    # The rename is durable only once the folder is synced; Windows cannot open folders and does not need this.
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""LIBLINEAR's models as LinearSVC and LinearSVR, and back.
+"""Conversion of LIBLINEAR's models to LinearSVC and LinearSVR and back.
 
     solver_type                              estimator
     L2R_L2LOSS_SVC, …_DUAL                   LinearSVC(loss="squared_hinge", solver="newton", "dual")
@@ -10,9 +10,9 @@
 Logistic regression, the 1-norm of w and the linear one-class machine have no counterpart here and are refused by name.
 
 With B ≥ 0 the last weight belongs to a feature of value B: b = B·w_last, `bias="regularized"`, `intercept_scaling=B`.
-Of two classes LIBLINEAR writes one w, and f > 0 means its first label; here a positive f means the second of
-`classes_`, so that these are the file's labels reversed and no sign changes. More classes keep the file's order, which
-decides ties.
+For two classes LIBLINEAR writes one w, and f > 0 means its first label; here a positive f means the second of
+`classes_`, which are therefore the file's labels reversed, and no sign changes. More classes keep the file's order,
+which decides ties.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
 from mercer.files.liblinear_model import LiblinearModel
-from mercer.files.libsvm_estimator import expect_own, integer_classes
+from mercer.files.libsvm_estimator import check_from_mercer, integer_classes
 from mercer.runtime.parameters import REGULARIZED
 from mercer.samples.arrays import Floats, freeze
 
@@ -41,34 +41,34 @@ _REGRESSORS: Final[dict[str, dict[str, Any]]] = {
     "L2R_L1LOSS_SVR_DUAL": {"loss": "epsilon_insensitive", "solver": "dual"},
 }
 _WHY_NOT: Final = {
-    **dict.fromkeys(("L2R_LR", "L1R_LR", "L2R_LR_DUAL"), "logistic regression, which is no machine of mercer's"),
+    **dict.fromkeys(("L2R_LR", "L1R_LR", "L2R_LR_DUAL"), "logistic regression, which mercer does not have"),
     "L1R_L2LOSS_SVC": "a machine with the 1-norm of w, which mercer does not train",
-    "ONECLASS_SVM": "a linear one-class machine, of which mercer has only the kind with support vectors",
+    "ONECLASS_SVM": "a linear one-class machine; mercer has only the one with support vectors",
 }
 
 
 def estimator_from_liblinear(model: LiblinearModel, *, n_features: int | None = None) -> Any:
-    """A fitted LinearSVC or LinearSVR with the file's weights.
+    """Return a fitted LinearSVC or LinearSVR with the file's weights.
 
-    What the file does not hold cannot be known: C, epsilon and class weights are defaults, there is no `certificate_`,
-    and a bias that was trained with -R, free, looks like a regularized one.
+    Parameters that the file does not store (C, epsilon, class weights) have their default values, there is no
+    `certificate_`, and a bias that was trained with -R, unregularised, counts as regularised.
 
     Parameters
     ----------
     model : LiblinearModel
-        As `read_liblinear_model` returns it.
+        Model from `read_liblinear_model`.
     n_features : int, optional
-        Columns of the data to come, where they have more than the model; their weights are 0.
+        Number of columns of the data to predict, if the model has fewer; further weights are 0.
 
     Raises
     ------
     TypeError
-        For logistic regression, L1R_L2LOSS_SVC and ONECLASS_SVM, which have no counterpart.
+        If the model is logistic regression, L1R_L2LOSS_SVC or ONECLASS_SVM, which have no counterpart.
     """
     if model.solver_type in _WHY_NOT:
         raise TypeError(
             f"{model.solver_type} is {_WHY_NOT[model.solver_type]}; such a model can be inspected and can predict, "
-            "but not become an estimator"
+            "but cannot become an estimator"
         )
     d = max(n_features or 0, model.n_features)
     w = np.zeros((model.weights.shape[1], d))
@@ -82,7 +82,7 @@ def estimator_from_liblinear(model: LiblinearModel, *, n_features: int | None = 
         machine.coef_, machine.intercept_ = freeze(w[0]), freeze(b[:1] + 0.0)
     else:
         machine = estimators.LinearSVC(**_CLASSIFIERS[model.solver_type], **bias)
-        if len(w) == 2:  # Crammer and Singer's machine of two classes keeps both; only their difference decides
+        if len(w) == 2:  # Crammer and Singer's machine has a w for both classes; only the difference counts
             w, b = w[:1] - w[1:], b[:1] - b[1:]
         two = model.nr_class == 2
         machine.classes_ = freeze(np.array(model.label[::-1] if two else model.label))
@@ -93,24 +93,24 @@ def estimator_from_liblinear(model: LiblinearModel, *, n_features: int | None = 
 
 
 def liblinear_from_estimator(machine: Any) -> LiblinearModel:
-    """Make the content of LIBLINEAR's file of a fitted LinearSVC or LinearSVR.
+    """Return the content of the LIBLINEAR file for a fitted LinearSVC or LinearSVR.
 
-    A free bias is written as LIBLINEAR writes one, as the weight of a feature of value 1; its ``predict`` then adds the
-    same b. Two classes of a Crammer-Singer machine, of which an estimator keeps f_1 − f_0, get half of it each.
+    A free bias is written as LIBLINEAR does, as the weight of a feature of value 1; its ``predict`` then adds the same
+    b. For two classes of a Crammer-Singer machine the estimator stores f_1 − f_0; each class gets half of it.
 
     Parameters
     ----------
     machine : LinearSVC or LinearSVR
-        Fitted.
+        Fitted machine.
     """
     check_is_fitted(machine)
     name = type(machine).__name__
     if name not in MACHINES:
         raise TypeError(
-            f"LIBLINEAR's files hold w and b of LinearSVC and LinearSVR, not a {name}; save it as .mercer, or, with "
-            "one of LIBSVM's kernels, as LIBSVM's model"
+            f"a LIBLINEAR file stores w and b of LinearSVC and LinearSVR, not a {name}; save it as .mercer, or, if it "
+            "has one of LIBSVM's kernels, in LIBSVM's format"
         )
-    expect_own(machine, "LIBLINEAR")
+    check_from_mercer(machine, "LIBLINEAR")
     w, b = np.atleast_2d(machine.coef_), np.atleast_1d(machine.intercept_)
     label, kinds = None, _REGRESSORS
     joint = getattr(machine, "multiclass", "ovr") != "ovr"
@@ -120,13 +120,13 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
         if joint and len(labels) == 2:
             w, b = np.concatenate([w / 2, -w / 2]), np.concatenate([b / 2, -b / 2])
     solver = "dual" if machine.solver == "dual" or machine.loss in ("hinge", "epsilon_insensitive") else "newton"
-    kind = "MCSVM_CS" if joint else _named(kinds, machine.loss, solver)
+    kind = "MCSVM_CS" if joint else _solver_type(kinds, machine.loss, solver)
     B = float(machine.intercept_scaling) if machine.bias in REGULARIZED else 1.0
-    if machine.bias is False and not b.any():  # what was set since the fit does not take its b away
+    if machine.bias is False and not b.any():  # bias may have been changed after the fit
         B = -1.0
     rows: list[Floats] = [w.T] if B < 0 else [w.T, (b / B)[None]]
     return LiblinearModel(kind, 2 if label is None else len(label), B, np.concatenate(rows), label)
 
 
-def _named(kinds: dict[str, dict[str, Any]], loss: str, solver: str) -> str:
+def _solver_type(kinds: dict[str, dict[str, Any]], loss: str, solver: str) -> str:
     return next(name for name, kind in kinds.items() if kind == {"loss": loss, "solver": solver})

@@ -4,7 +4,7 @@
     nr_class 2
     label 1 -1                    classification only
     nr_feature 13
-    bias -1                       B: with B ≥ 0 every row has one more feature, of value B, whose weights come last
+    bias -1                       B: if B ≥ 0, every row has one more feature of value B, whose weights come last
     rho 0.5                       one-class only
     w
     0.25                          a line for each feature: one weight for two classes, else one for each class
@@ -23,7 +23,7 @@ import numpy as np
 
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Estimator, Facts, Model, check_model
-from mercer.files.model_text import as_float, line_of, split_at
+from mercer.files.model_text import as_float, header_line, split_header
 from mercer.runtime.errors import ModelFormatError
 from mercer.samples.arrays import Floats
 
@@ -41,7 +41,7 @@ _KEYS: Final = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho")
 
 @dataclass(frozen=True, eq=False)
 class LiblinearModel(Model):
-    """Content of the file; `weights` has a row for each feature, that of the bias last where there is one."""
+    """Content of a LIBLINEAR model file; `weights` has a row for each feature, and the bias, if any, in the last."""
 
     solver_type: str
     nr_class: int
@@ -49,12 +49,12 @@ class LiblinearModel(Model):
     weights: Floats
     label: tuple[int, ...] | None = None
     rho: float | None = None
-    name: str = "the model"  # of the file
+    name: str = "the model"  # name of the file
     native = "liblinear"
 
     @property
     def n_features(self) -> int:
-        """Without the bias."""
+        """Number of features without the bias."""
         return len(self.weights) - int(self.bias >= 0)
 
     @property
@@ -75,7 +75,7 @@ class LiblinearModel(Model):
         }
 
     def decisions(self, X: Any) -> Floats:
-        """f at every row, one column for each weight vector; columns that the model does not know count nothing."""
+        """Return f at every row, one column for each weight vector; columns without a weight are ignored."""
         n = min(X.shape[1], self.n_features)
         values = np.asarray(X[:, :n] @ self.weights[:n], dtype=np.float64)
         if self.bias >= 0:
@@ -83,7 +83,7 @@ class LiblinearModel(Model):
         return values if self.rho is None else values - self.rho
 
     def predict(self, X: Any) -> Any:
-        """Labels, or values for regression, ±1 for one-class."""
+        """Return labels, numbers for a regression, or ±1 for one-class."""
         values = self.decisions(X)
         if self.solver_type == "ONECLASS_SVM":
             return np.where(values[:, 0] > 0, 1, -1)
@@ -105,7 +105,9 @@ class LiblinearModel(Model):
         return estimator_from_liblinear(self, n_features=n_features)
 
     def as_libsvm(self) -> LibsvmModel:
-        raise TypeError(f"{self.name} is a LIBLINEAR model, w alone: LIBSVM's format wants support vectors")
+        raise TypeError(
+            f"{self.name} is a LIBLINEAR model, which stores only w, but LIBSVM's format needs support vectors"
+        )
 
     def as_liblinear(self) -> LiblinearModel:
         return self
@@ -117,14 +119,14 @@ def read_liblinear_model(path: str | os.PathLike[str]) -> LiblinearModel:
     Parameters
     ----------
     path : str or path-like
-        The file.
+        File to read.
     """
     return parse_liblinear_model(Path(path).read_bytes(), os.fspath(path))
 
 
 def parse_liblinear_model(content: bytes, name: str = "the model") -> LiblinearModel:
-    """`read_liblinear_model` from bytes."""
-    header, body = split_at("w", content, name, "LIBLINEAR", _KEYS)
+    """Parse the bytes of a model file; see `read_liblinear_model`."""
+    header, body = split_header("w", content, name, "LIBLINEAR", _KEYS)
     solver = header.word("solver_type", SOLVERS)
     (nr_class,), (n_features,) = header.integers("nr_class", 1), header.integers("nr_feature", 1)
     (bias,) = header.floats("bias", 1).tolist()
@@ -139,7 +141,7 @@ def parse_liblinear_model(content: bytes, name: str = "the model") -> LiblinearM
     expected = n_features + (bias >= 0)
     if n_features < 0 or len(body) != expected:
         raise ModelFormatError(
-            f"{name} is truncated or damaged: {expected} lines of weights were announced, not {len(body)}"
+            f"{name} is truncated or damaged: the header announces {expected} lines of weights, but {len(body)} follow"
         )
     weights = np.empty((expected, width))
     for i, line in enumerate(body):
@@ -156,9 +158,9 @@ def write_liblinear_model(model: LiblinearModel, path: str | os.PathLike[str]) -
     Parameters
     ----------
     model : LiblinearModel
-        As `liblinear_from_estimator` returns it.
+        Model from `liblinear_from_estimator`.
     path : str or path-like
-        The file.
+        File to write.
     """
     check_model(model, LiblinearModel, "mercer.files.liblinear_estimator.liblinear_from_estimator")
     with replacing(path) as file:
@@ -166,10 +168,10 @@ def write_liblinear_model(model: LiblinearModel, path: str | os.PathLike[str]) -
 
 
 def format_liblinear_model(model: LiblinearModel) -> bytes:
-    """The bytes of the file, as LIBLINEAR 2.50 writes it."""
+    """Return the bytes of the file, as LIBLINEAR 2.50 writes it."""
     lines = [f"solver_type {model.solver_type}", f"nr_class {model.nr_class}"]
     if model.label is not None:
-        lines.append(line_of("label", model.label))
+        lines.append(header_line("label", model.label))
     lines += [f"nr_feature {model.n_features}", f"bias {model.bias:.17g}"]
     if model.rho is not None:
         lines.append(f"rho {model.rho:.17g}")

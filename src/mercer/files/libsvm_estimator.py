@@ -1,10 +1,10 @@
-"""LIBSVM's models as estimators of mercer, and back.
+"""Conversion of LIBSVM's models to mercer's estimators and back.
 
-LIBSVM decides by Σ coef k − rho, so b = −rho. It numbers the classes as they appear in the training file, and a
-positive decision value is a vote for the first of a pair; with two classes scikit-learn's convention is the other way
-round, so `classes_` is then the file's labels reversed. For more classes `classes_` keeps the file's order, which
-decides ties. Nothing is negated or rounded on the way: a file read, turned into an estimator and written again is the
-same file.
+LIBSVM's decision function is Σ coef k − rho, so b = −rho. It orders the classes by their first appearance in the
+training file, and a positive decision value is a vote for the first class of a pair. For two classes scikit-learn's
+convention is the opposite, so `classes_` is then the file's labels reversed. For more classes `classes_` keeps the
+file's order, which decides ties. Nothing is negated or rounded: a file that is read, converted to an estimator and
+written again is the same file.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
 from mercer.files.model import Estimator
 from mercer.kernels import Kernel
 from mercer.samples.arrays import freeze
-from mercer.samples.coefficient_table import Table
+from mercer.samples.coefficient_table import CoefficientTable
 from mercer.samples.labels import to_dual_coef
 
-# One line for each machine: LIBSVM's name, ours. A class that this version lacks is refused by name.
+# LIBSVM's name of a machine: mercer's estimator.
 MACHINES: Final = {
     "c_svc": "SVC",
     "nu_svc": "NuSVC",
@@ -33,7 +33,7 @@ MACHINES: Final = {
     "epsilon_svr": "SVR",
     "nu_svr": "NuSVR",
 }
-# Recipes by what they compute, and LIBSVM's names of them.
+# Kernel recipe (inner function, outer function): LIBSVM's name of the kernel.
 _KERNEL_TYPES: Final = {
     ("dot", "identity"): "linear",
     ("dot", "polynomial"): "polynomial",
@@ -46,46 +46,46 @@ _KERNEL_TYPES: Final = {
 
 
 def estimator_from_libsvm(model: LibsvmModel, *, n_features: int | None = None) -> Any:
-    """A fitted estimator that decides as LIBSVM does.
+    """Return a fitted estimator that predicts as LIBSVM does.
 
-    What the file does not hold cannot be known: C and the other training parameters are defaults, `support_` counts the
-    support vectors, and there is no `certificate_`.
+    Parameters that the file does not store, such as C, have their default values; `support_` numbers the support
+    vectors, and there is no `certificate_`.
 
     Parameters
     ----------
     model : LibsvmModel
-        As `read_libsvm_model` returns it.
+        Model from `read_libsvm_model`.
     n_features : int, optional
-        Columns of the data to come, where they have more than the support vectors use; for a precomputed kernel, the
-        number of training rows. Without it, a precomputed kernel's rows may have any number of columns from the
-        largest serial number in the file on, as in LIBSVM, and the machine has no `n_features_in_`.
+        Number of columns of the data to predict, if the support vectors use fewer; for a precomputed kernel, the number
+        of training rows. Without it, rows of a precomputed kernel need as many columns as the largest serial number in
+        the file, or more, as in LIBSVM, and the machine has no `n_features_in_`.
     """
     if model.nr_class < 2:
-        raise ValueError("this model knows a single class; there is nothing for an estimator to decide")
+        raise ValueError("this model has a single class, and so nothing that an estimator could decide")
     name, keys = KERNELS[model.kernel_type]
     parameters = {key: int(model.numbers[key]) if key == "degree" else model.numbers[key] for key in keys}
     machine = getattr(estimators, MACHINES[model.svm_type])(kernel=name, **parameters)
     machine.kernel_ = model.kernel
     _set_vectors(machine, model, n_features)
-    for ours, values in (("probA_", model.prob_a), ("probB_", model.prob_b)):
+    for attribute, values in (("probA_", model.prob_a), ("probB_", model.prob_b)):
         if values is not None:
-            setattr(machine, ours, freeze(values))
+            setattr(machine, attribute, freeze(values))
     if model.density_marks is not None:
         machine.prob_density_marks_ = freeze(model.density_marks)
     return machine
 
 
 def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None) -> None:
-    """Support vectors in scikit-learn's order: class by class, the classes in that of `classes_`."""
+    """Set the support vectors in scikit-learn's order: class by class, in the order of `classes_`."""
     n, two = len(model.coefficients), model.nr_class == 2
-    order = np.arange(n, dtype=np.int32)  # the file's rows, in our order
+    order = np.arange(n, dtype=np.int32)  # rows of the file in mercer's order
     if two and model.nr_sv is not None:
         order = np.concatenate([order[model.nr_sv[0] :], order[: model.nr_sv[0]]])
     expansion = model.function(n_features)
     precomputed = model.kernel_type == "precomputed"
     machine._expansion_ = expansion
     width = expansion.n_columns if precomputed else expansion.vectors.shape[1]
-    if not precomputed or n_features is not None:  # a file names support vectors, and not how many rows K has
+    if not precomputed or n_features is not None:  # the file does not store the number of rows of K
         machine.n_features_in_ = width
     machine.intercept_ = freeze(-model.rho)
     machine.support_ = freeze((model.serials[order] - 1).astype(np.int32) if precomputed else order)
@@ -108,71 +108,72 @@ def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None)
 
 
 def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmModel:
-    """Make the content of LIBSVM's file of a fitted estimator.
+    """Return the content of the LIBSVM file for a fitted estimator.
 
     Parameters
     ----------
     machine : estimator
-        Fitted, with one of LIBSVM's five kernels and, for classification, classes that are integers.
+        Fitted estimator with one of LIBSVM's five kernels and, for classification, integer classes.
     label_order : sequence of labels, optional
-        The order of the classes in the file, LIBSVM's being that of their first appearance. Without it, two classes
-        stand with the second of `classes_` first, so that decision values keep their sign, more as in `classes_`.
+        Order of the classes in the file; LIBSVM's is that of first appearance. By default two classes are written in
+        reverse order of `classes_`, so that decision values keep their sign, and more classes in that order.
     """
     svm_type = _svm_type(machine)
     if getattr(machine, "break_ties", False) and len(machine.classes_) > 2:
         raise TypeError(
-            f"this {type(machine).__name__} has break_ties=True, but LIBSVM gives a tie of votes to the first class; "
-            "set break_ties=False, or save it as .mercer, ONNX or C"
+            f"this {type(machine).__name__} has break_ties=True, but LIBSVM resolves a tie of votes in favour of the "
+            "first class; set break_ties=False, or save it as .mercer, ONNX or C"
         )
-    return _model(machine, svm_type, label_order, *libsvm_kernel(machine.kernel_))
+    return _to_model(machine, svm_type, label_order, *libsvm_kernel(machine.kernel_))
 
 
-def layout_of(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
-    """Make the content of LIBSVM's file of a fitted estimator, without its kernel, which may be any.
+def libsvm_layout(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
+    """Return the content of the LIBSVM file for a fitted estimator with any kernel, as if it were precomputed.
 
-    Its support vectors are the numbers of the rows.
+    The support vectors are then serial numbers of training rows.
     """
-    return _model(machine, _svm_type(machine), label_order, "precomputed", {})
+    return _to_model(machine, _svm_type(machine), label_order, "precomputed", {})
 
 
 def _svm_type(machine: Estimator) -> str:
-    """LIBSVM's name of a fitted machine; TypeError, with what to do instead, for all others."""
+    """Return LIBSVM's name of a fitted machine; raise TypeError with a remedy for any other machine."""
     check_is_fitted(machine)
     name = type(machine).__name__
     svm_type = next((ours for ours, theirs in MACHINES.items() if theirs == name), None)
     if svm_type is not None:
-        expect_own(machine, "LIBSVM")
+        check_from_mercer(machine, "LIBSVM")
         return svm_type
-    from mercer.tables.unwrap import ask  # only here, so that training on text loads no tables
+    from mercer.tables.unwrap import unwrap  # imported here because training on LIBSVM text needs no tables
 
-    inner = ask(machine).machine
+    inner = unwrap(machine).machine
     if inner is not machine:
         raise TypeError(
-            f"a LIBSVM file holds a machine alone, not the {name} around a {type(inner).__name__}; give the machine, "
-            "mercer.ask(model).machine, and change rows before they are predicted as mercer.ask(model).rows(X) does"
+            f"a LIBSVM file stores only a machine, not the {name} around a {type(inner).__name__}; save the machine, "
+            "mercer.unwrap(model).machine, and transform rows with mercer.unwrap(model).rows(X) before you predict them"
         )
-    linear = "LIBLINEAR's file holds it" if name in ("LinearSVC", "LinearSVR") else "save it as .mercer"
-    raise TypeError(f"LIBSVM has no model for {name}; it has those of {', '.join(MACHINES.values())}; {linear}")
+    linear = "use LIBLINEAR's format" if name in ("LinearSVC", "LinearSVR") else "save it as .mercer"
+    raise TypeError(f"LIBSVM has no model for {name}, only for {', '.join(MACHINES.values())}; {linear}")
 
 
-def expect_own(machine: Estimator, program: str) -> None:
-    """Raise TypeError for another library's machine that has the name of one of mercer's."""
+def check_from_mercer(machine: Estimator, program: str) -> None:
+    """Raise TypeError for another library's machine with the same name as one of mercer."""
     name, module = type(machine).__name__, type(machine).__module__
     if not module.startswith("mercer."):
         raise TypeError(
-            f"{program}'s file is written from a {name} of mercer, and this one is of {module.partition('.')[0]}; "
+            f"a {program} file is written from a {name} of mercer, but this one comes from {module.partition('.')[0]}; "
             f"train a mercer.{name}, or use pickle for this one"
         )
 
 
-def _model(
+def _to_model(
     machine: Estimator, svm_type: str, label_order: Any, kernel_type: str, numbers: dict[str, float]
 ) -> LibsvmModel:
+    """Return the content of the LIBSVM file, with the classes in `label_order` if given."""
     name = type(machine).__name__
     if hasattr(machine, "_compression_"):
         raise TypeError(
-            "a LIBSVM file lists training samples by class, and a compressed machine has none; save it as .mercer, "
-            "ONNX or C, or convert the original"
+            "a LIBSVM file lists training samples by class, but a compressed machine has none; save it as .mercer, "
+            "ONNX or C, or convert the original machine"
         )
     vectors = _vectors(machine, kernel_type)
     coefficients = np.asarray(machine.dual_coef_, dtype=np.float64).T
@@ -182,17 +183,17 @@ def _model(
     prob_a, prob_b = getattr(machine, "probA_", None), getattr(machine, "probB_", None)
     if svm_type not in CLASSIFIERS:
         if len(rho) > 1:
-            raise ValueError(f"LIBSVM's files hold one output, but this {name} has {len(rho)}; fit one for each")
+            raise ValueError(f"a LIBSVM file stores one output, but this {name} has {len(rho)}; fit a machine for each")
         return replace(plain, prob_a=prob_a, density_marks=marks)
     labels = integer_classes(machine.classes_, "LIBSVM")
     if len(labels) > 2 and has_function_per_class(machine):
         raise TypeError(
-            f"LIBSVM's files hold a machine for each pair of classes, but this {name} has a function for each of its "
+            f"a LIBSVM file stores a machine for each pair of classes, but this {name} has a function for each of its "
             f"{len(labels)} classes; fit it with multiclass='ovo', or save it as .mercer, ONNX or C"
         )
     counts = [int(n) for n in machine.n_support_]
     if len(labels) == 2:
-        # Seen from LIBSVM: the second class first, with its support vectors.
+        # LIBSVM's order: the second class first, with its support vectors.
         rows = np.concatenate([np.arange(counts[0], sum(counts)), np.arange(counts[0])])
         model = replace(
             plain,
@@ -205,11 +206,11 @@ def _model(
         )
     else:
         model = replace(plain, label=tuple(labels), nr_sv=tuple(counts), prob_a=prob_a, prob_b=prob_b)
-    return model if label_order is None else relabelled(model, [int(label) for label in label_order])
+    return model if label_order is None else reorder_classes(model, [int(label) for label in label_order])
 
 
-def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
-    """A classifier with its classes in another order: pairs that change direction change sign."""
+def reorder_classes(model: LibsvmModel, order: list[int]) -> LibsvmModel:
+    """Return a classifier with its classes in another order; pairs that change direction change sign."""
     if model.label is None or model.nr_sv is None or sorted(order) != sorted(model.label):
         raise ValueError(f"{order} is not an order of the labels {model.label}")
     old = [model.label.index(label) for label in order]
@@ -221,7 +222,7 @@ def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
     flipped = np.array([old[i] > old[j] for i, j in model.pairs])
     source = [model.pairs.index((min(old[i], old[j]), max(old[i], old[j]))) for i, j in model.pairs]
     sign = np.where(flipped, -1.0, 1.0)
-    table = Table.of_array(sign * model.by_pair.toarray()[rows][:, source])
+    table = CoefficientTable.of_array(sign * model.by_pair.toarray()[rows][:, source])
     return replace(
         model,
         label=tuple(order),
@@ -236,7 +237,7 @@ def relabelled(model: LibsvmModel, order: list[int]) -> LibsvmModel:
 
 
 def libsvm_kernel(kernel: Kernel) -> tuple[str, dict[str, float]]:
-    """LIBSVM's name of a kernel and its numbers, or TypeError."""
+    """Return LIBSVM's name and parameters of a kernel; raise TypeError if LIBSVM does not have it."""
     if kernel.accepts == "gram":
         return "precomputed", {}
     recipe = kernel.recipe()
@@ -246,7 +247,7 @@ def libsvm_kernel(kernel: Kernel) -> tuple[str, dict[str, float]]:
     )
     if recipe is None or kind is None or altered:
         raise TypeError(
-            f"a LIBSVM file cannot hold the kernel {kernel}: it knows {', '.join(KERNELS)}; save as .mercer instead"
+            f"a LIBSVM file cannot store the kernel {kernel}, only {', '.join(KERNELS)}; save as .mercer instead"
         )
     if kind == "polynomial":
         gamma, coef0, degree = recipe.numbers
@@ -265,8 +266,8 @@ def _vectors(machine: Estimator, kernel_type: str) -> sp.csr_array:
 
 
 def integer_classes(classes: Any, program: str) -> list[int]:
-    """The classes as a file of LIBSVM's or LIBLINEAR's can name them."""
+    """Return the classes as integers, as LIBSVM's and LIBLINEAR's files need them; raise TypeError for others."""
     whole = classes.dtype.kind in "biuf" and (np.asarray(classes, dtype=np.float64) % 1 == 0).all()
     if not whole or np.abs(np.asarray(classes, dtype=np.float64)).max() >= 2**31:
-        raise TypeError(f"{program}'s labels are integers of 32 bits, not {classes.tolist()}; save as .mercer instead")
+        raise TypeError(f"{program}'s labels are 32-bit integers, not {classes.tolist()}; save as .mercer instead")
     return [int(label) for label in classes]

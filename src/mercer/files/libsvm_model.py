@@ -1,20 +1,20 @@
-"""LIBSVM's model file: read with every count checked, written byte for byte as LIBSVM 3.37 writes it.
+"""LIBSVM's model file: read with all counts checked, written byte for byte as LIBSVM 3.37 writes it.
 
     svm_type c_svc                decision_ij(x) = Σ coef k(SV, x) − rho_ij > 0 votes for label i
     kernel_type rbf
-    gamma 0.5                     the numbers that this kernel has: degree, gamma, coef0
-    nr_class 2                    2 for regression and one-class too
+    gamma 0.5                     parameters of this kernel: degree, gamma, coef0
+    nr_class 2                    also 2 for regression and one-class
     total_sv 2
     rho 0.25                      one for each pair of classes, 12 13 ... 23 ...
     label 1 -1                    classification only, as is nr_sv
-    probA, probB                  -b 1: Platt's sigmoid per pair; for regression probA alone, Laplace's scale
+    probA, probB                  -b 1: Platt's sigmoid per pair; for regression only probA, the Laplace scale
     prob_density_marks            -b 1, one-class: ten of them
     nr_sv 1 1
     SV
     1 1:0.5 3:1                   nr_class − 1 coefficients, then the support vector
 
-LIBSVM's own reader trusts these counts; a file whose counts disagree makes it read beyond its arrays. Here nothing is
-used before it is checked, and a fault is a ModelFormatError with the line it is in.
+LIBSVM's own reader trusts these counts and reads beyond its arrays if they disagree. Here every count is checked before
+it is used, and an error in the file raises ModelFormatError with its line.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.files.atomic_write import replacing
-from mercer.files.model import Estimator, Facts, Model, check_model, margins_told, pair_names
-from mercer.files.model_text import columns_from_one, line_of, read_vectors, split_at
+from mercer.files.model import Estimator, Facts, Model, check_model, margin_facts, pair_names
+from mercer.files.model_text import header_line, read_vectors, split_header, zero_based_columns
 from mercer.kernels import Kernel
 from mercer.kernels.names import kernel_named
 from mercer.places.expansion import Expansion
 from mercer.runtime.errors import ModelFormatError
 from mercer.runtime.threads import effective_n_threads
 from mercer.samples.arrays import Floats, Indices, is_sparse
-from mercer.samples.engine import configured
-from mercer.samples.labels import every_pair, votes, winner
+from mercer.samples.engine import configured_engine
+from mercer.samples.labels import class_pairs, votes, winner
 from mercer.samples.matrices import dense
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 CLASSIFIERS: Final = ("c_svc", "nu_svc")
 SVM_TYPES: Final = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
-# LIBSVM's names, ours, and the numbers that belong to them in the order of the file.
+# LIBSVM's name of a kernel: mercer's name, and its parameters in the order of the file.
 KERNELS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "linear": ("linear", ()),
     "polynomial": ("poly", ("degree", "gamma", "coef0")),
@@ -62,9 +62,9 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class LibsvmModel(Model):
-    """Content of the file, in the file's order and with its signs.
+    """Content of a LIBSVM model file, in the file's order and with its signs.
 
-    `coefficients` has a row for each support vector and a column fewer than there are classes. For a precomputed
+    `coefficients` has a row for each support vector and one column fewer than there are classes. For a precomputed
     kernel `vectors` has one column, the serial numbers (from 1) of the training rows.
     """
 
@@ -79,8 +79,8 @@ class LibsvmModel(Model):
     prob_a: Floats | None = None
     prob_b: Floats | None = None
     density_marks: Floats | None = None
-    name: str = "the model"  # of the file
-    program: str = "LIBSVM"  # whose file it is
+    name: str = "the model"  # name of the file
+    program: str = "LIBSVM"  # program that the format belongs to
 
     @property
     def kind(self) -> str:
@@ -89,28 +89,28 @@ class LibsvmModel(Model):
         return "one-class" if self.svm_type == "one_class" else "regression"
 
     @cached_property
-    def first_index(self) -> int:  # type: ignore[override]  # nobody sets it
-        """0 where a row begins with its number."""
+    def first_index(self) -> int:  # type: ignore[override]  # read-only here
+        """First index of LIBSVM text: 0 for a precomputed kernel, whose rows begin with their serial number."""
         return 0 if self.kernel_type == "precomputed" else 1
 
     @property
     def nr_class(self) -> int:
-        """2 for regression and one-class."""
+        """Number of classes; 2 for regression and one-class, as in LIBSVM."""
         return 2 if self.label is None else len(self.label)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """The classes of each rho."""
-        return every_pair(self.nr_class)
+        """Pairs of classes in the order of rho."""
+        return class_pairs(self.nr_class)
 
     @cached_property
-    def has_probabilities(self) -> bool:  # type: ignore[override]  # nobody sets it
-        """True if it was trained with -b 1."""
+    def has_probabilities(self) -> bool:  # type: ignore[override]  # read-only here
+        """True if the model was trained with -b 1."""
         return self.prob_a is not None or self.density_marks is not None
 
     @property
     def kernel(self) -> Kernel:
-        """As an object of mercer."""
+        """Kernel as a mercer object."""
         name = KERNELS[self.kernel_type][0]
         degree = int(self.numbers.get("degree", 3))
         return kernel_named(
@@ -119,14 +119,14 @@ class LibsvmModel(Model):
 
     @cached_property
     def by_pair(self) -> sp.csr_array:
-        """The coefficients with a column for each pair."""
+        """Coefficients with a column for each pair of classes."""
         if self.nr_sv is None or self.nr_class == 2:
             return sp.csr_array(self.coefficients)
-        # A support vector has a coefficient for each other class, in their order: as many numbers as the file has.
+        # The file has one coefficient of a support vector for each class other than its own, in the order of classes.
         k, (n, width) = self.nr_class, self.coefficients.shape
-        own = np.repeat(np.arange(k), self.nr_sv)[:, None]
-        other = np.arange(width) + (np.arange(width) >= own)
-        first, second = np.minimum(own, other), np.maximum(own, other)
+        owner = np.repeat(np.arange(k), self.nr_sv)[:, None]
+        other = np.arange(width) + (np.arange(width) >= owner)
+        first, second = np.minimum(owner, other), np.maximum(owner, other)
         pair = first * (2 * k - first - 1) // 2 + second - first - 1
         shape = (n, k * width // 2)
         table = sp.csr_array(
@@ -140,7 +140,7 @@ class LibsvmModel(Model):
         return self.function() if len(self.rho) else None  # a single class has no function
 
     def function(self, n_features: int | None = None) -> Expansion:
-        """The decision values of every pair, as one function of samples with ``n_features`` columns (rows of K)."""
+        """Return the decision functions of all pairs, for samples with ``n_features`` columns (or rows of K)."""
         table = self.by_pair.toarray() if self.by_pair.shape[1] == 1 else self.by_pair
         if self.kernel_type == "precomputed":
             columns = self.serials - 1
@@ -158,29 +158,29 @@ class LibsvmModel(Model):
             facts["support_vectors"] = {str(c): n for c, n in zip(self.label, self.nr_sv or (), strict=True)}
         facts["total_support_vectors"] = len(self.coefficients)
         facts["probabilities"] = self.has_probabilities
-        facts["certificate"] = f"none: {self.program}'s format has no place for one, nor for C and the tolerance"
+        facts["certificate"] = f"none: {self.program}'s format stores neither a certificate nor C and the tolerance"
         if (expansion := self.expansion) is None or expansion.vectors is None:
             return facts
         names = [""] if self.label is None else pair_names(self.label)
-        return facts | margins_told(expansion.norms(), names)
+        return facts | margin_facts(expansion.norms(), names)
 
     def rows(self, X: Any, source: str, text: bool) -> Any:
         if text and self.kernel_type == "precomputed":
-            return np.asarray(dense(X))[:, 1:]  # column 0 holds serial numbers, of no use here
+            return np.asarray(dense(X))[:, 1:]  # column 0 holds serial numbers, which prediction does not need
         return X
 
     def decisions(self, X: Any) -> Floats:
-        """The decision values of all pairs; rows may have columns that no support vector uses, and the reverse."""
+        """Return the decision values of all pairs; sparse rows may have fewer or more columns than support vectors."""
         expansion = self.function(X.shape[1])
         width = expansion.n_columns if expansion.columns is not None else expansion.vectors.shape[1]
         if X.shape[1] < width:
             if expansion.columns is not None:
-                raise ValueError(f"the rows have {X.shape[1]} kernel values, but the model asks for the one at {width}")
+                raise ValueError(f"the rows have {X.shape[1]} kernel values, but the model uses the one at {width}")
             if not is_sparse(X):
                 raise ValueError(f"the rows have {X.shape[1]} columns, but the model was trained on {width} or more")
             X = X.copy()
             X.resize((X.shape[0], width))
-        home = configured()
+        home = configured_engine()
         return expansion(X if home is None else home.samples(X), effective_n_threads(None))
 
     def predict(self, X: Any) -> Any:
@@ -202,10 +202,10 @@ class LibsvmModel(Model):
         return self
 
     def as_liblinear(self) -> LiblinearModel:
-        raise TypeError(f"{self.name} is a machine with support vectors, which LIBLINEAR's format cannot hold")
+        raise TypeError(f"{self.name} is a machine with support vectors, which LIBLINEAR's format cannot store")
 
     def answers(self, decisions: Floats) -> Any:
-        """svm-predict's answers: the label with most votes among the pairs, the first of them in a tie; ±1; or f."""
+        """Return svm-predict's predictions: the label with most votes, the first of them in a tie; ±1; or f."""
         if self.svm_type == "one_class":
             return np.where(decisions[:, 0] > 0, 1, -1)
         if self.label is None:
@@ -214,7 +214,7 @@ class LibsvmModel(Model):
 
     @property
     def serials(self) -> Indices:
-        """Numbers, from 1, of the training rows that are support vectors; for a precomputed kernel."""
+        """Serial numbers, from 1, of the training rows that are support vectors, for a precomputed kernel."""
         return self.vectors.toarray()[:, 0].astype(np.intp)
 
 
@@ -227,14 +227,14 @@ def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
     Parameters
     ----------
     path : str or path-like
-        The file.
+        File to read.
     """
     return parse_libsvm_model(Path(path).read_bytes(), os.fspath(path))
 
 
 def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
-    """`read_libsvm_model` from bytes."""
-    header, tail = split_at("SV", content, name, "LIBSVM", _KEYS)
+    """Parse the bytes of a model file; see `read_libsvm_model`."""
+    header, tail = split_header("SV", content, name, "LIBSVM", _KEYS)
     svm_type = header.word("svm_type", SVM_TYPES)
     kernel_type = header.word("kernel_type", tuple(KERNELS))
     numbers: dict[str, float] = {}
@@ -246,7 +246,7 @@ def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
     (nr_class,) = header.integers("nr_class", 1)
     (total_sv,) = header.integers("total_sv", 1)
     if nr_class < 1 or (not classifier and nr_class != 2):
-        raise ModelFormatError(f"{name}: nr_class {nr_class} cannot be for svm_type {svm_type}")
+        raise ModelFormatError(f"{name}: nr_class {nr_class} is impossible for svm_type {svm_type}")
     n_pairs = nr_class * (nr_class - 1) // 2
     rho = header.floats("rho", n_pairs)
     label, nr_sv, prob_a, prob_b, marks = None, None, None, None, None
@@ -265,7 +265,7 @@ def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
     if kernel_type == "precomputed":
         _check_serials(vectors, name)
     else:
-        vectors = columns_from_one(vectors, name)
+        vectors = zero_based_columns(vectors, name)
     parts = (numbers, rho, coefficients, vectors, label, nr_sv, prob_a, prob_b, marks)
     return LibsvmModel(svm_type, kernel_type, *parts, name=name)
 
@@ -274,7 +274,9 @@ def _check_serials(vectors: sp.csr_array, name: str) -> None:
     serials = vectors.data
     whole = np.array_equal(np.diff(vectors.indptr), np.ones(vectors.shape[0])) and not vectors.indices.any()
     if not whole or (serials != np.floor(serials)).any() or (serials < 1).any() or (serials >= 2**31).any():
-        raise ModelFormatError(f"{name}: a support vector of a precomputed kernel is 0:i, i the row of K from 1")
+        raise ModelFormatError(
+            f"{name}: a support vector of a precomputed kernel must be 0:i with the row number i of K from 1"
+        )
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -286,9 +288,9 @@ def write_libsvm_model(model: LibsvmModel, path: str | os.PathLike[str]) -> None
     Parameters
     ----------
     model : LibsvmModel
-        As `libsvm_from_estimator` returns it.
+        Model from `libsvm_from_estimator`.
     path : str or path-like
-        The file.
+        File to write.
     """
     check_model(model, LibsvmModel, "mercer.files.libsvm_estimator.libsvm_from_estimator")
     with replacing(path) as file:
@@ -296,26 +298,26 @@ def write_libsvm_model(model: LibsvmModel, path: str | os.PathLike[str]) -> None
 
 
 def format_libsvm_model(model: LibsvmModel) -> bytes:
-    """The bytes of the file: 17 digits where LIBSVM writes 17, 8 for the support vectors' entries."""
+    """Return the bytes of the file, with 17 digits as LIBSVM, or 8 for the entries of support vectors."""
     lines = [f"svm_type {model.svm_type}", f"kernel_type {model.kernel_type}"]
     for key in KERNELS[model.kernel_type][1]:
         value = model.numbers[key]
         lines.append(f"degree {int(value)}" if key == "degree" else f"{key} {value:.17g}")
-    lines += [f"nr_class {model.nr_class}", f"total_sv {len(model.coefficients)}", line_of("rho", model.rho)]
+    lines += [f"nr_class {model.nr_class}", f"total_sv {len(model.coefficients)}", header_line("rho", model.rho)]
     if model.label is not None:
-        lines.append(line_of("label", model.label))
+        lines.append(header_line("label", model.label))
     for key, values in (("probA", model.prob_a), ("probB", model.prob_b), ("prob_density_marks", model.density_marks)):
         if values is not None:
-            lines.append(line_of(key, values))
+            lines.append(header_line(key, values))
     if model.nr_sv is not None:
-        lines.append(line_of("nr_sv", model.nr_sv))
+        lines.append(header_line("nr_sv", model.nr_sv))
     lines.append("SV")
     first = 0 if model.kernel_type == "precomputed" else 1
     rows = model.vectors
     columns, entries, ends = (rows.indices + first).tolist(), rows.data.tolist(), rows.indptr.tolist()
-    as_text = "%d:%d" if first == 0 else "%d:%.8g"
+    entry_format = "%d:%d" if first == 0 else "%d:%.8g"
     for i, coefficients in enumerate(model.coefficients.tolist()):
         words = [f"{value:.17g}" for value in coefficients]
-        words += [as_text % (columns[k], entries[k]) for k in range(ends[i], ends[i + 1])]
+        words += [entry_format % (columns[k], entries[k]) for k in range(ends[i], ends[i + 1])]
         lines.append(" ".join([*words, ""]))
     return ("\n".join(lines) + "\n").encode("ascii")

@@ -28,12 +28,12 @@ Source = str | os.PathLike[str] | BinaryIO
 
 
 class TextFormatError(ValueError):
-    """A text that is not in the format; the message begins with file, line and column."""
+    """Error in a LIBSVM or SVMlight text; the message begins with file, line and column."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledText:
-    """Content of a text: CSR rows, their labels, their queries (None where no line has a ``qid:``)."""
+    """Content of a text: CSR rows, labels, and queries (None if no line has a ``qid:``)."""
 
     X: sp.csr_array
     y: Floats
@@ -67,24 +67,24 @@ def read_libsvm(
     query_id: bool = False,
     n_jobs: int | None = None,
 ) -> tuple[sp.csr_array, Floats] | tuple[sp.csr_array, Floats, NDArray[np.int64]]:
-    """The rows of a LIBSVM or SVMlight text as a CSR matrix, and their labels.
+    """Read a LIBSVM or SVMlight text as a CSR matrix and its labels.
 
     Every number is the float64 nearest to its text, whatever the locale. A line that breaks the format, a ``nan``, an
-    ``inf``, an overflow or indices that do not ascend raise TextFormatError with file, line and column. Files that
-    end in .gz, .bz2 or .xz are unpacked.
+    ``inf``, an overflow or indices that do not ascend raise TextFormatError with file, line and column. Files that end
+    in .gz, .bz2 or .xz are decompressed.
 
     Parameters
     ----------
     source : path or binary file
-        What to read.
+        Text to read.
     n_features : int, optional
-        Columns of the result; without it, as many as the largest index asks for.
+        Number of columns of X; by default the largest index determines it.
     first_index : {1, 0}, default=1
-        The index of the first column. LIBSVM counts from 1 and keeps 0 for the row numbers of precomputed kernels.
+        Index of the first column. LIBSVM counts from 1 and reserves 0 for the row numbers of precomputed kernels.
     query_id : bool, default=False
         Return the ``qid`` of each row too, for ranking, as scikit-learn's `load_svmlight_file` does.
     n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+        Number of threads; None uses as many as BLAS would.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def read_libsvm(
     text = read_labelled_text(source, n_features=n_features, first_index=first_index, n_jobs=n_jobs)
     if query_id:
         if text.queries is None:
-            raise ValueError(f"{_name(source)} has no qid: fields, and query_id=True was given")
+            raise ValueError(f"{_name(source)} has no qid: fields, but query_id=True was given")
         return text.X, text.y, text.queries
     if text.queries is not None:
         raise ValueError(
@@ -119,18 +119,18 @@ def read_libsvm(
 def read_labelled_text(
     source: Source, *, n_features: int | None = None, first_index: int = 1, n_jobs: int | None = None
 ) -> LabelledText:
-    """`read_libsvm` with the queries of a ranking data set.
+    """Read a LIBSVM or SVMlight text with the queries of a ranking data set.
 
     Parameters
     ----------
     source : path or binary file
-        What to read.
+        Text to read.
     n_features : int, optional
-        Columns of the result; without it, as many as the largest index asks for.
+        Number of columns of X; by default the largest index determines it.
     first_index : {1, 0}, default=1
-        The index of the first column.
+        Index of the first column.
     n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+        Number of threads; None uses as many as BLAS would.
     """
     if first_index not in (0, 1):
         raise ValueError(f"first_index={first_index!r} must be 0 or 1")
@@ -151,10 +151,12 @@ def read_labelled_text(
     if entries and least < first_index:
         raise TextFormatError(
             f"{_name(source)} uses index {least}, but indices count from {first_index}: add 1 to every index, or read "
-            "it in Python with first_index=0; LIBSVM itself keeps 0 for precomputed kernels (-t 4)"
+            "it in Python with first_index=0; LIBSVM itself reserves 0 for precomputed kernels (-t 4)"
         )
     if with_query not in (0, rows):
-        raise TextFormatError(f"{_name(source)}: {with_query} of {rows} lines have a qid:; all must, or none")
+        raise TextFormatError(
+            f"{_name(source)}: {with_query} of {rows} lines have a qid:; either all lines must have one, or none"
+        )
     wanted = int(largest) + 1 - first_index if entries else 0
     if n_features is None:
         n_features = wanted
@@ -163,7 +165,7 @@ def read_labelled_text(
     columns = indices[:entries]
     columns -= first_index
     ends = starts[: rows + 1]
-    if entries <= np.iinfo(np.int32).max:  # SciPy wants both of one type, and others want the narrow one
+    if entries <= np.iinfo(np.int32).max:  # SciPy needs one type for both, and other libraries the narrow one
         ends = ends.astype(np.int32)
     X = sp.csr_array((values[:entries], columns, ends), shape=(rows, n_features))
     return LabelledText(X, labels[:rows], queries[:rows] if with_query else None, int(largest))
@@ -172,20 +174,20 @@ def read_labelled_text(
 def write_libsvm(
     X: Any, y: Any, target: str | os.PathLike[str] | BinaryIO, *, first_index: int = 1, zeros: bool = False
 ) -> None:
-    """Write rows and labels so that reading them back gives the same float64 values.
+    """Write rows and labels as LIBSVM text, which reads back as the same float64 values.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
-        The rows.
+        Rows.
     y : array of shape (n_samples,)
-        Numbers.
+        Labels or targets, which must be numbers.
     target : path or binary file
-        A path appears only when it is complete.
+        File to write; a path appears only when the file is complete.
     first_index : {1, 0}, default=1
-        The index of the first column.
+        Index of the first column.
     zeros : bool, default=False
-        Write zeros too.
+        Whether zeros are written too.
     """
     if not is_sparse(X):
         X = np.asarray(X)
@@ -195,7 +197,7 @@ def write_libsvm(
     if y.ndim != 1 or len(y) != X.shape[0] or y.dtype.kind not in "biuf":
         raise ValueError(
             f"y must be one number for each of {X.shape[0]} rows, not {y.dtype} of shape {y.shape}; "
-            "the format knows no names of classes"
+            "the format has no class names"
         )
     finite = np.isfinite(X.data if is_sparse(X) else X).all() and np.isfinite(y).all()
     if not finite:
@@ -234,7 +236,7 @@ def _full_csr(table: Any) -> sp.csr_array:
 
 
 def decimal(value: float) -> str:
-    """The shortest text that reads back as the same float64, without a needless ``.0``."""
+    """Return the shortest text that reads back as the same float64, without a trailing ``.0``."""
     text = repr(value) if isinstance(value, float) else str(int(value))
     return text.removesuffix(".0")
 
@@ -245,18 +247,18 @@ def _bytes(source: Any) -> NDArray[np.uint8]:
         if not isinstance(content, bytes):
             raise TypeError("give a file opened in binary mode, 'rb'")
         return np.frombuffer(content, dtype=np.uint8)
-    return np.frombuffer(content_of(source), dtype=np.uint8)
+    return np.frombuffer(read_bytes_unpacked(source), dtype=np.uint8)
 
 
-def content_of(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file, unpacked if it ends in .gz, .bz2 or .xz."""
+def read_bytes_unpacked(path: str | os.PathLike[str]) -> bytes:
+    """Read the bytes of a file, decompressed if it ends in .gz, .bz2 or .xz."""
     opener = _OPENERS.get(Path(path).suffix.lower())
     if opener is not None:
         with opener(path, "rb") as file:
-            unpacked: bytes = file.read()
-            return unpacked
-    # Read, not mapped: a file that shrinks while it is mapped ends the process. Nor by np.fromfile: it goes back to
-    # the beginning, which a pipe does not have.
+            content: bytes = file.read()
+            return content
+    # Not memory-mapped: a file that shrinks while it is mapped crashes the process. Not np.fromfile: it seeks, which a
+    # pipe does not support.
     return Path(path).read_bytes()
 
 

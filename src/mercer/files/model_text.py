@@ -1,4 +1,4 @@
-"""Reading that the text files of models share: strict numbers, and lines of coefficients and ``index:value`` pairs."""
+"""Parsing shared by the text formats of models: strict numbers, header lines, and support vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INTEGER: Final = re.compile(r"[-+]?\d+", re.ASCII)
 
 
 def as_float(text: str, where: str) -> float:
-    """A finite decimal number; Python's own words for nan, inf and 1_000 are none."""
+    """Parse a finite decimal number; Python's nan, inf and 1_000 are refused."""
     value = float(text) if _FLOAT.fullmatch(text) else np.nan
     if not np.isfinite(value):
         raise ModelFormatError(f"{where}: {text!r:.40} is not a finite number")
@@ -25,15 +25,15 @@ def as_float(text: str, where: str) -> float:
 
 
 def as_integer(text: str, where: str) -> int:
-    """An integer of 32 bits, LIBSVM's."""
+    """Parse a 32-bit integer, as LIBSVM uses them."""
     value = int(text) if _INTEGER.fullmatch(text) and len(text) < 20 else None
     if value is None or not -(2**31) <= value < 2**31:
-        raise ModelFormatError(f"{where}: {text!r:.40} is not an integer of 32 bits")
+        raise ModelFormatError(f"{where}: {text!r:.40} is not a 32-bit integer")
     return value
 
 
 class Header:
-    """The lines of ``key value value ...``, each asked for exactly once; the next line is that of number `end`."""
+    """Header lines ``key value value ...``, each of which is read once; `end` is the number of the next line."""
 
     def __init__(self, name: str, lines: list[str], keys: tuple[str, ...]) -> None:
         self._name, self.end = name, len(lines) + 1
@@ -43,30 +43,34 @@ class Header:
             if key not in keys:
                 raise ModelFormatError(f"{name}:{number}: unknown text in model file: [{key:.40}]")
             if key in self._lines:
-                raise ModelFormatError(f"{name}:{number}: {key} stands there twice")
+                raise ModelFormatError(f"{name}:{number}: {key} occurs twice")
             self._lines[key] = values
 
     def has(self, key: str) -> bool:
+        """Return True if the header has the key and it was not read yet."""
         return key in self._lines
 
     def word(self, key: str, allowed: tuple[str, ...]) -> str:
+        """Read one word that must be among those allowed."""
         (word,) = self._values(key, 1)
         if word not in allowed:
             raise ModelFormatError(f"{self._name}: {key} {word!r:.40} is none of {', '.join(allowed)}")
         return word
 
     def floats(self, key: str, count: int) -> Floats:
+        """Read `count` finite numbers."""
         values = self._values(key, count)
         return np.array([as_float(value, f"{self._name}: {key}") for value in values], dtype=np.float64)
 
     def integers(self, key: str, count: int) -> list[int]:
+        """Read `count` integers."""
         return [as_integer(value, f"{self._name}: {key}") for value in self._values(key, count)]
 
     def labels(self, count: int) -> tuple[int, ...]:
-        """The classes, each once."""
+        """Read the class labels, which must differ."""
         label = tuple(self.integers("label", count))
         if len(set(label)) != count:
-            raise ModelFormatError(f"{self._name}: a label stands twice in {label}")
+            raise ModelFormatError(f"{self._name}: a label occurs twice in {label}")
         return label
 
     def _values(self, key: str, count: int) -> list[str]:
@@ -78,33 +82,37 @@ class Header:
         return values
 
     def finish(self) -> None:
+        """Raise if a line was not read."""
         if self._lines:
-            raise ModelFormatError(f"{self._name}: {', '.join(self._lines)} do not belong to such a machine")
+            raise ModelFormatError(f"{self._name}: {', '.join(self._lines)} cannot occur for this machine")
 
 
-def split_at(mark: str, content: bytes, name: str, program: str, keys: tuple[str, ...]) -> tuple[Header, list[bytes]]:
-    """The header before the line that is ``mark``, and the lines after it."""
+def split_header(
+    mark: str, content: bytes, name: str, program: str, keys: tuple[str, ...]
+) -> tuple[Header, list[bytes]]:
+    """Split a file at the line ``mark`` into the header before it and the lines after it."""
     lines = content.split(b"\n")
-    place = next((i for i, line in enumerate(lines) if line.strip() == mark.encode()), None)
-    if place is None:
-        raise ModelFormatError(f"{name} is no {program} model, or is truncated: it has no line {mark!r}")
-    tail = lines[place + 1 :]
+    position = next((i for i, line in enumerate(lines) if line.strip() == mark.encode()), None)
+    if position is None:
+        raise ModelFormatError(f"{name} is not a {program} model, or is truncated: it has no line {mark!r}")
+    tail = lines[position + 1 :]
     while tail and not tail[-1].strip():
         tail.pop()
-    return Header(name, [line.decode("ascii", "backslashreplace") for line in lines[:place]], keys), tail
+    return Header(name, [line.decode("ascii", "backslashreplace") for line in lines[:position]], keys), tail
 
 
-def line_of(key: str, values: Any) -> str:
-    """A line of a header: whole numbers as they are, others with 17 digits."""
+def header_line(key: str, values: Any) -> str:
+    """Return a line of a header; numbers that are not integers have 17 digits."""
     return " ".join([key, *(str(value) if isinstance(value, int) else f"{value:.17g}" for value in values)])
 
 
 def read_vectors(
     lines: list[bytes], count: int, width: int, name: str, first_line: int, announced: str
 ) -> tuple[Floats, sp.csr_array]:
-    """The coefficients, ``width`` a line, and the vectors, a column for each index, 0 included.
+    """Parse lines of ``width`` coefficients and a support vector; return the coefficients and the vectors.
 
-    The file announced ``count`` lines under the name ``announced``; ``first_line`` is where they begin.
+    The vectors have a column for each index, 0 included. The header gives ``count`` as the number of lines, under the
+    name ``announced``; ``first_line`` is the number of the first one.
     """
     if count < 0 or len(lines) != count:
         raise ModelFormatError(
@@ -114,8 +122,8 @@ def read_vectors(
     pairs = []
     for i, line in enumerate(lines):
         where = f"{name}:{first_line + i}"
-        if b"#" in line or b"q" in line:  # comments and queries of data files, which no model has
-            raise ModelFormatError(f"{where}: {line[:40]!r} is no support vector")
+        if b"#" in line or b"q" in line:  # comments and queries, which only data files have
+            raise ModelFormatError(f"{where}: {line[:40]!r} is not a support vector")
         words = line.split(None, width)
         if len(words) < width:
             raise ModelFormatError(f"{where}: expected {width} coefficients and index:value pairs, found {line[:40]!r}")
@@ -133,8 +141,8 @@ def read_vectors(
     return coefficients, vectors
 
 
-def columns_from_one(vectors: sp.csr_array, name: str) -> sp.csr_array:
-    """Indices from 1 as columns from 0."""
+def zero_based_columns(vectors: sp.csr_array, name: str) -> sp.csr_array:
+    """Return the vectors with indices from 1 shifted to columns from 0."""
     if len(vectors.indices) and not vectors.indices.all():
         raise ModelFormatError(f"{name}: a support vector has index 0, which only precomputed kernels use")
     shape = (vectors.shape[0], max(vectors.shape[1] - 1, 0))

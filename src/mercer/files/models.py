@@ -1,6 +1,6 @@
-"""A trained model, whatever program wrote its file: what it is, what it predicts, and the estimator it becomes.
+"""File formats of models: how each is recognised, read and written.
 
-A new format is one file of this folder, with a class derived from `Model`, and one entry in `FORMATS`.
+A new format is a module in this folder with a class derived from `Model`, and an entry in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from mercer.files.export.c.export import export_c
 from mercer.files.export.onnx import export_onnx
-from mercer.files.export.parts import name_from
+from mercer.files.export.parts import c_name_from
 from mercer.files.liblinear_model import parse_liblinear_model, write_liblinear_model
 from mercer.files.libsvm_model import parse_libsvm_model, write_libsvm_model
 from mercer.files.mercer_file.container import HEAD, is_container
@@ -25,8 +25,8 @@ from mercer.runtime.errors import ModelFormatError
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Options of some formats: number of columns to come, and their type."""
+class WriteOptions:
+    """Options of some formats: number and type of the columns of the data to predict."""
 
     n_features: int | None = None
     dtype: str = "float64"
@@ -40,13 +40,13 @@ class Format:
     contains: bytes = b""
     read: Callable[[bytes, str], Model] | None = None
     suffix: str = ""
-    write: Callable[[Model, Path, Writing], object] | None = None
+    write: Callable[[Model, Path, WriteOptions], object] | None = None
 
 
 FORMATS: Final = {
     "mercer": Format(
         suffix=".mercer",
-        write=lambda model, path, how: write_mercer_file(model.estimator(how.n_features), path),
+        write=lambda model, path, options: write_mercer_file(model.estimator(options.n_features), path),
     ),
     "libsvm": Format(
         contains=b"svm_type",
@@ -65,31 +65,31 @@ FORMATS: Final = {
     ),
     "onnx": Format(
         suffix=".onnx",
-        write=lambda model, path, how: export_onnx(model.estimator(how.n_features), path, dtype=how.dtype),
+        write=lambda model, path, options: export_onnx(model.estimator(options.n_features), path, dtype=options.dtype),
     ),
     "c": Format(
         suffix=".c",
-        write=lambda model, path, how: export_c(
-            model.estimator(how.n_features), path, dtype=how.dtype, name=name_from(path)
+        write=lambda model, path, options: export_c(
+            model.estimator(options.n_features), path, dtype=options.dtype, name=c_name_from(path)
         ),
     ),
 }
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:
-    """The model in a file of any format that can be read."""
+    """Read a model from a file of any format that mercer can read."""
     name = os.fspath(path)
     with open(path, "rb") as file:
         content = file.read(HEAD)
-        if is_container(content):  # whose own reader reads it piece by piece
+        if is_container(content):  # it has its own reader, which reads piece by piece
             return MercerFile(read_mercer_file(path), name)
         content += file.read()
     by_start = [one for one in FORMATS.values() if one.begins and content.startswith(one.begins)]
     by_content = [one for one in FORMATS.values() if one.contains and one.contains in content]
-    for found in (*by_start, *by_content):
-        if found.read is not None:
-            return found.read(content, name)
+    for form in (*by_start, *by_content):
+        if form.read is not None:
+            return form.read(content, name)
     raise ModelFormatError(
-        f"{name} is no model: it does not begin as a .mercer file or a model of LIBLINEAR or SVMlight does, and "
-        "it has no line 'svm_type' as LIBSVM's models have"
+        f"{name} is not a model: it does not begin like a .mercer file or a model of LIBLINEAR or SVMlight, and has no "
+        "line 'svm_type' like a model of LIBSVM"
     )

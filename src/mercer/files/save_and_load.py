@@ -1,4 +1,4 @@
-"""``mercer.save`` writes what the ending of a path says, and ``mercer.load`` reads what the content of a file is."""
+"""``mercer.save`` chooses the format by the extension of the path, ``mercer.load`` by the content of the file."""
 
 from __future__ import annotations
 
@@ -13,56 +13,55 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.files.endings import OTHER_MODELS
 from mercer.files.mercer_file.container import HEAD, is_container, open_regular
-from mercer.files.mercer_file.model_file import read_mercer_file, too_large, write_mercer_file
+from mercer.files.mercer_file.model_file import read_mercer_file, too_large_message, write_mercer_file
 from mercer.runtime.errors import ModelFormatError
 from mercer.runtime.parameters import integer, one_of
 
-# Bytes at the start of a model of another program in which its first key is looked for.
+# Number of bytes at the start of a file in which the first key of another program's model is looked for.
 _HEADER_BYTES: Final = 1 << 16
 
 
 def save(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
-    """Save a fitted model; the ending of the path says as what.
+    """Save a fitted model in the format that the extension of the path names.
 
     ========== =====================================================================================================
-    ending     file
+    extension  file
     ========== =====================================================================================================
     .onnx      an ONNX graph with the input ``X`` and the outputs ``decision`` and ``label``; needs the extra onnx
     .c         a C99 file with the functions ``NAME_decision(x, f)`` and ``NAME_predict(x)``, no heap, only <math.h>
-    .model     a text of LIBLINEAR for LinearSVC and LinearSVR, of LIBSVM for SVC, NuSVC, SVR, NuSVR and OneClassSVM
-    .mercer    everything that `load` needs to give back the same bits; also any other ending, or none
+    .model     LIBLINEAR's text format for LinearSVC and LinearSVR, LIBSVM's for SVC, NuSVC, SVR, NuSVR, OneClassSVM
+    .mercer    everything that `load` needs to restore the model bit for bit; also any other extension, or none
     ========== =====================================================================================================
 
-    Endings of formats that mercer does not write, such as .pkl, are refused. The file appears under its name only when
-    it is complete: if saving fails, what was there is intact.
+    Extensions of formats that mercer does not write, such as .pkl, are refused. The file appears under its name only
+    when it is complete: if saving fails, an existing file stays intact.
 
     Parameters
     ----------
     model : estimator
-        Fitted. In a .mercer file, Pipeline, ColumnTransformer, FeatureUnion, scikit-learn's scalers, encoders, imputers
-        and vectorizers, PCA, CalibratedClassifierCV, VotingClassifier, TransformedTargetRegressor and the like may
-        stand around mercer's estimators. A kernel that is a Python function cannot be saved this way; use pickle.
-        ONNX and C take a machine behind scalers, the texts of LIBSVM and LIBLINEAR a machine alone.
+        Fitted model. A .mercer file can hold mercer's estimators inside Pipeline, ColumnTransformer, FeatureUnion,
+        scikit-learn's scalers, encoders, imputers and vectorizers, PCA, CalibratedClassifierCV, VotingClassifier,
+        TransformedTargetRegressor and the like. A kernel that is a Python function cannot be saved this way; use
+        pickle. ONNX and C take a machine, also behind scalers; the formats of LIBSVM and LIBLINEAR only a machine.
     path : str or path-like
-        The file to write.
+        File to write.
     **options : keywords
         Options of the format:
 
-        - .onnx: ``dtype`` of the rows to come, "float64" (default) or "float32"; the graph computes in float64.
-        - .c: ``dtype``, "float64" (default) or "float32", of rows and arithmetic; ``name``, which the names in the file
-          begin with, by default the name of the file; ``X``, rows like those to come, at which the arithmetic is
-          tried instead of at the machine's own vectors.
-        - .model: ``format``, "libsvm", "liblinear" or "svmlight"; ``label_order`` of LIBSVM's text, the order of the
-          classes in it.
+        - .onnx: ``dtype`` of the rows to predict, "float64" (default) or "float32"; the graph computes in float64.
+        - .c: ``dtype`` of rows and arithmetic, "float64" (default) or "float32"; ``name``, the prefix of all names in
+          the file, by default the name of the file; ``X``, typical rows at which the accuracy of the arithmetic is
+          tested, by default the machine's own vectors.
+        - .model: ``format``, "libsvm", "liblinear" or "svmlight"; ``label_order``, the order of the classes in
+          LIBSVM's format.
 
     Raises
     ------
     TypeError
-        For a model that such a file cannot hold; the message names it, and says what can. For an option that the
-        format does not have.
+        If the format cannot store the model; the message names a format that can. If the format has no such option.
     ValueError
-        For an ending of another program. For a C file whose float32 arithmetic is too coarse for the model: outputs
-        would be off by more than a hundredth of the largest.
+        If the extension belongs to another program. If float32 arithmetic is too coarse for a C file of this model:
+        outputs would be off by more than a hundredth of the largest.
 
     Examples
     --------
@@ -80,18 +79,20 @@ def save(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
     >>> first_line
     'svm_type c_svc'
     """
-    model = model if isinstance(model, BaseEstimator) else getattr(model, "model", model)  # of `easy` and `ask`
+    model = (
+        model if isinstance(model, BaseEstimator) else getattr(model, "model", model)
+    )  # the results of `easy` and `unwrap` hold it
     suffix = Path(os.fspath(path)).suffix.lower()
     if suffix in _NOT_WRITTEN:
         raise ValueError(
-            f"{os.fspath(path)!r} ends in {suffix}, {_NOT_WRITTEN[suffix]}; mercer.save writes {_ENDINGS}, and a "
-            ".mercer file under any ending that no other program has"
+            f"{os.fspath(path)!r} ends in {suffix}, {_NOT_WRITTEN[suffix]}; mercer.save writes {_ENDINGS}; under an "
+            "extension that no other program uses it writes a .mercer file"
         )
-    writer = _WRITERS.get(suffix, _Writer(write_mercer_file))
+    writer = _WRITERS.get(suffix, _FormatWriter(write_mercer_file))
     unknown = [name for name in options if name not in writer.options]
     if unknown:
         known = f"its options are {', '.join(writer.options)}" if writer.options else "it has no options"
-        raise TypeError(f"a file {os.fspath(path)!r} has no option {', '.join(map(repr, unknown))}; {known}")
+        raise TypeError(f"the format of {os.fspath(path)!r} has no option {', '.join(map(repr, unknown))}; {known}")
     check_is_fitted(model)
     writer.write(model, path, **options)
 
@@ -99,42 +100,43 @@ def save(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
 def load(
     path: str | os.PathLike[str], *, mmap: bool = False, classes: Iterable[type] = (), n_features: int | None = None
 ) -> Any:
-    """Load a model, whatever the file is called: a .mercer file, or a model of LIBSVM, LIBLINEAR or SVMlight.
+    """Load a model from a .mercer file or a model file of LIBSVM, LIBLINEAR or SVMlight, whatever its name.
 
-    A model from a .mercer file predicts exactly, bit for bit, what it predicted when it was saved. One of another
-    program becomes the estimator of mercer's that computes the same function; it has no certificate, and parameters
-    that its file does not hold, such as C, are defaults.
+    A model from a .mercer file predicts bit for bit what it predicted when it was saved. A model of another program
+    becomes the mercer estimator that computes the same function; it has no certificate, and parameters that the file
+    does not store, such as C, have their default values.
 
     Loading never runs code from the file. A file that is damaged, truncated or from a newer version raises
-    ModelFormatError, which says what is wrong and where; a path that is missing or no regular file, OSError. If the
-    model holds parts of scikit-learn and another minor version of it wrote them, ModelVersionWarning says so.
+    ModelFormatError, which says what is wrong and where; a missing path, or one that is not a regular file, raises
+    OSError. ModelVersionWarning is issued if the model contains parts of scikit-learn that another minor version wrote.
 
     Parameters
     ----------
     path : str or path-like
-        The file.
+        File to read.
     mmap : bool, default=False
-        Of a .mercer file: leave the arrays in the file and map it into memory, so that many processes share one copy.
-        The checksums are still compared now; do not overwrite such a file in place later (`save` never does: it
+        For a .mercer file: map the arrays into memory instead of reading them, so that many processes share one copy.
+        The checksums are still compared on loading; do not overwrite such a file in place later (`save` never does: it
         replaces files).
     classes : classes of estimators, default=()
-        Of a .mercer file: estimators of your own that it may hold; they declare what their fit leaves in `_FITTED`.
+        For a .mercer file: your own estimator classes that it may contain; they declare their fitted attributes in
+        `_FITTED`.
     n_features : int, optional
-        Of the other programs: columns of the rows to come, where they have more than the file uses; of a precomputed
-        kernel, the number of training rows.
+        For files of other programs: number of columns of the rows to predict, if the file uses fewer; for a
+        precomputed kernel, the number of training rows.
 
     Raises
     ------
     ModelFormatError
-        For a file that is no model, or no whole one, and for a model of another program that mercer has no machine for,
-        such as LIBLINEAR's logistic regression.
+        If the file is not a complete model, or if mercer has no machine for another program's model, such as
+        LIBLINEAR's logistic regression.
 
     Examples
     --------
     See `save`.
     """
     if n_features is not None:
-        integer("n_features", n_features, 1, "the number of columns of the rows to come")
+        integer("n_features", n_features, 1, "the number of columns of the rows to predict")
     with open_regular(path) as file:
         content = file.read(HEAD)
         if not is_container(content):
@@ -143,22 +145,22 @@ def load(
             if parse is not None:
                 if mmap or classes:
                     raise ValueError(
-                        f"mmap and classes are for .mercer files, and {os.fspath(path)!r} is a model of another program"
+                        f"mmap and classes are for .mercer files, but {os.fspath(path)!r} is a model of another program"
                     )
                 return _estimator(parse, content + file.read(), path, n_features)
     if n_features is not None:
         raise ValueError(
-            f"n_features={n_features!r} is for models of LIBSVM, LIBLINEAR and SVMlight; a .mercer file tells its own"
+            f"n_features={n_features!r} is for models of LIBSVM, LIBLINEAR and SVMlight; a .mercer file stores it"
         )
     return read_mercer_file(path, mmap=mmap, classes=classes)
 
 
 def _estimator(parse: Callable[[bytes, Any], Any], content: bytes, path: Any, n_features: int | None) -> Any:
-    """The estimator of a model of another program; ModelFormatError where mercer has none."""
+    """Return the estimator for another program's model; raise ModelFormatError if mercer has none."""
     try:
         return parse(content, os.fspath(path)).estimator(n_features)
     except MemoryError:
-        raise ModelFormatError(too_large(path)) from None
+        raise ModelFormatError(too_large_message(path)) from None
     except ModelFormatError:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -166,7 +168,7 @@ def _estimator(parse: Callable[[bytes, Any], Any], content: bytes, path: Any, n_
 
 
 def _parser_of(head: bytes) -> Callable[[bytes, Any], Any] | None:
-    """The reader of the program whose model begins like this, or None."""
+    """Return the parser of the program whose model begins like this, or None."""
     from mercer.files.models import FORMATS
 
     lines = head.split(b"\n")
@@ -179,7 +181,7 @@ def _parser_of(head: bytes) -> Callable[[bytes, Any], Any] | None:
 
 
 @dataclass(frozen=True)
-class _Writer:
+class _FormatWriter:
     """Writer of one format, and the names of its options."""
 
     write: Callable[..., object]
@@ -196,15 +198,15 @@ def _write_c(
     model: Any, path: str | os.PathLike[str], *, dtype: str = "float64", name: str | None = None, X: Any = None
 ) -> None:
     from mercer.files.export.c.export import export_c
-    from mercer.files.export.parts import name_from
+    from mercer.files.export.parts import c_name_from
 
-    export_c(model, path, dtype=dtype, name=name_from(Path(path)) if name is None else name, X=X)
+    export_c(model, path, dtype=dtype, name=c_name_from(Path(path)) if name is None else name, X=X)
 
 
 def _write_text(
     model: Any, path: str | os.PathLike[str], *, format: str | None = None, label_order: Any = None
 ) -> None:
-    """Write the text of a program: by default LIBLINEAR's for its machines, LIBSVM's for others."""
+    """Write a text format: by default LIBLINEAR's for its machines, LIBSVM's for others."""
     from mercer.files.liblinear_estimator import MACHINES, liblinear_from_estimator
     from mercer.files.liblinear_model import write_liblinear_model
     from mercer.files.libsvm_estimator import libsvm_from_estimator
@@ -215,7 +217,7 @@ def _write_text(
         format = "liblinear" if type(model).__name__ in MACHINES else "libsvm"
     one_of("format", format, ("libsvm", "liblinear", "svmlight"))
     if label_order is not None and format != "libsvm":
-        raise ValueError(f"label_order is an option of LIBSVM's text, and format={format!r}")
+        raise ValueError(f"label_order is an option of LIBSVM's format, but format={format!r}")
     if format == "liblinear":
         write_liblinear_model(liblinear_from_estimator(model), path)
     elif format == "svmlight":
@@ -225,12 +227,12 @@ def _write_text(
 
 
 _WRITERS: Final = {
-    ".onnx": _Writer(_write_onnx, ("dtype",)),
-    ".c": _Writer(_write_c, ("dtype", "name", "X")),
-    ".model": _Writer(_write_text, ("format", "label_order")),
+    ".onnx": _FormatWriter(_write_onnx, ("dtype",)),
+    ".c": _FormatWriter(_write_c, ("dtype", "name", "X")),
+    ".model": _FormatWriter(_write_text, ("format", "label_order")),
 }
-_ENDINGS: Final = ".mercer, .onnx (ONNX), .c (C99) and .model (LIBSVM's or LIBLINEAR's text)"
-_NOT_WRITTEN: Final = dict.fromkeys(OTHER_MODELS, "as files of other programs do") | {
-    ".h": "as headers of C do, and a C file declares its functions in its first lines",
-    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "as pickles do, which pickle.dump and joblib.dump write"),
+_ENDINGS: Final = ".mercer, .onnx (ONNX), .c (C99) and .model (LIBSVM or LIBLINEAR)"
+_NOT_WRITTEN: Final = dict.fromkeys(OTHER_MODELS, "like files of other programs") | {
+    ".h": "like C headers; write a .c file, whose first lines declare its functions",
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "like pickles, which pickle.dump and joblib.dump write"),
 }

@@ -1,4 +1,4 @@
-"""Data larger than memory: rows in files, read a chunk at a time by every machine, whatever they were given as."""
+"""Data larger than memory: rows in files, which machines read a chunk at a time."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.files.libsvm_text import content_of, read_libsvm
+from mercer.files.libsvm_text import read_bytes_unpacked, read_libsvm
 from mercer.places.chunked.conversion import as_float64, as_rows
 from mercer.places.chunked.stored.engine import FileRows
-from mercer.places.chunked.stored.files import Mapped, MappedCSR, Scratch
+from mercer.places.chunked.stored.files import MappedArray, MappedCSR, Scratch
 from mercer.runtime.optional import require
 from mercer.samples.arrays import Floats, is_sparse
 from mercer.samples.chunks import is_stream, unpack
-from mercer.samples.column_names import Names, column_names, places_of
+from mercer.samples.column_names import Names, column_names, column_positions
 
-# Bytes of text that are read at a time, and of a chunk's rows.
+# Bytes of text that are read at once, and bytes of the rows of a chunk.
 _TEXT_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 32 << 20
-_PACKED: Final = (".gz", ".bz2", ".xz")
+_COMPRESSED: Final = (".gz", ".bz2", ".xz")
 
 
 class StoredRows:
-    """Samples in files: `X` and `y` for `fit`, and chunks of both for whoever reads them one after another.
+    """Samples in files: `X` and `y` for `fit`, and an iterator over chunks of both.
 
-    It is a callable that opens the chunks (X, y) again, as `NystromRLS` takes one, and an iterable of them, as
-    `PegasosSVC.fit_stream` takes one. `stored_rows` makes it.
+    It is a callable that returns a new iterator over the chunks (X, y), as `NystromRLS` needs it, and an iterable of
+    them, as `PegasosSVC.fit_stream` needs it. `stored_rows` creates it.
     """
 
     def __init__(self, X: FileRows, y: NDArray[Any] | None, weight: Floats | None) -> None:
@@ -41,12 +41,12 @@ class StoredRows:
 
     @property
     def names(self) -> Names | None:
-        """Names of the columns, where the files or the chunks have some."""
+        """Names of the columns, if the files or the chunks have any."""
         return self.X.names
 
     def __call__(self) -> Iterator[tuple[Any, ...]]:
         if self.y is None:
-            raise ValueError("these rows have no targets, and chunks come with theirs; use fit(rows.X, y)")
+            raise ValueError("these rows have no targets, which chunks (X, y) need; use fit(rows.X, y)")
         ends = np.cumsum([0, *(source.load().shape[0] for source in self.X.sources)])
         for source, (begin, end) in zip(self.X.sources, pairwise(ends.tolist()), strict=True):
             rows = source.load()
@@ -61,11 +61,11 @@ class StoredRows:
 
 
 def stored_rows(source: Any, *, target: str | None = None, n_features: int | None = None) -> StoredRows:
-    """Samples in files, for data that do not fit into memory.
+    """Open samples in files, for data that do not fit into memory.
 
-    Every machine is trained on ``rows.X`` in this process, which reads a chunk at a time; β and a few other numbers per
-    sample are kept in memory. Text, Parquet files and iterators are copied once to a folder of temporary
-    files, which is removed with the object.
+    Every machine can be trained on ``rows.X`` in this process; it reads a chunk at a time and keeps β and a few other
+    numbers per sample in memory. Text, Parquet files and iterators are copied once to a folder of temporary files,
+    which is removed with the object.
 
     Parameters
     ----------
@@ -76,16 +76,16 @@ def stored_rows(source: Any, *, target: str | None = None, n_features: int | Non
         (``part.2`` before ``part.10``); files whose names begin with a dot or an underscore, such as Spark's
         ``_SUCCESS``, are skipped. A folder with folders in it is refused.
     target : str, optional
-        The column of Parquet files that holds y; all others are features.
+        Column of Parquet files with y; all others are features.
     n_features : int, optional
-        Columns of LIBSVM texts; without it, as many as the largest index asks for.
+        Number of columns of LIBSVM texts; by default the largest index determines it.
 
     Returns
     -------
     StoredRows
-        With ``X``, ``y`` (None where files have none), ``sample_weight`` and ``names``: those of the columns of Parquet
-        files and of chunks that are frames. The first file or chunk lays down the names and their order; in the others
-        columns are found by name, and other names are refused. A machine stores them as ``feature_names_in_``.
+        Object with ``X``, ``y`` (None if the files have none), ``sample_weight`` and ``names``, the column names of
+        Parquet files and of chunks that are frames. The first file or chunk defines the names and their order; columns
+        of the others are matched by name, and other names are refused. A machine stores them as ``feature_names_in_``.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def stored_rows(source: Any, *, target: str | None = None, n_features: int | Non
         raise ValueError(f"{source!r} holds no samples")
     widest = n_features or max((part.rows.width for part in parts if isinstance(part.rows, MappedCSR)), default=0)
     sources = [replace(one.rows, width=widest) if isinstance(one.rows, MappedCSR) else one.rows for one in parts]
-    if len({_dtype(rows) for rows in sources}) > 1:  # float32 beside float64: all are float64 then
+    if len({_dtype(rows) for rows in sources}) > 1:  # float32 and float64 mixed: convert all to float64
         sources = [one if _dtype(one) == np.float64 else scratch.stored(as_float64(one.load())) for one in sources]
     rows = FileRows(sources, scratch, parts[0].names)
     return StoredRows(rows, _joined([part.y for part in parts]), _joined([part.weight for part in parts]))
@@ -118,64 +118,67 @@ def stored_rows(source: Any, *, target: str | None = None, n_features: int | Non
 
 @dataclass(frozen=True)
 class _Part:
-    """A chunk in files, with its targets, weights and names of columns, where it has them, and where it is from."""
+    """Chunk in files, with its source and, if it has them, targets, weights and column names."""
 
-    rows: Mapped | MappedCSR
+    rows: MappedArray | MappedCSR
     y: Any = None
     weight: Any = None
     names: Names | None = None
     source: str = ""
 
 
-def _dtype(rows: Mapped | MappedCSR) -> np.dtype[Any]:
+def _dtype(rows: MappedArray | MappedCSR) -> np.dtype[Any]:
     return np.dtype((rows.data if isinstance(rows, MappedCSR) else rows).dtype)
 
 
 def _chunk(item: Any, number: int, scratch: Scratch, first: _Part | None) -> _Part:
-    """A chunk of an iterator, with its columns in the order of the first one."""
+    """Store a chunk of an iterator, with its columns in the order of the first chunk."""
     X, y, weight = unpack(item, number)
     source = f"chunk {number}"
     names, rows = column_names(X), as_rows(X, source)
     if first is not None and (names is None) != (first.names is None):
-        told = ("has no names of columns", "have") if names is None else ("has names of columns", "have none")
-        raise ValueError(f"{source} {told[0]}, and those before it {told[1]}; give all chunks names, or none")
+        here, before = ("has no column names", "have them") if names is None else ("has column names", "have none")
+        raise ValueError(f"{source} {here}, but the chunks before it {before}; give all chunks names, or none")
     if names is not None:
         wanted, named = (names, source) if first is None or first.names is None else (first.names, first.source)
-        places = places_of(names, wanted, source, named)
-        names, rows = wanted, rows if places == list(range(len(names))) else rows[:, places]
+        positions = column_positions(names, wanted, source, named)
+        names, rows = wanted, rows if positions == list(range(len(names))) else rows[:, positions]
     return _Part(scratch.stored(rows), y, weight, names, source)
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Targets or weights of all chunks, if all have them."""
+    """Concatenate the targets or weights of all chunks; None if no chunk has them, an error if only some do."""
     missing = [part is None for part in parts]
     if any(missing) and not all(missing):
-        raise ValueError("some chunks have targets or weights, and others have none; give them with all, or with none")
+        raise ValueError("some chunks have targets or weights and others do not; give them for all chunks or for none")
     return None if all(missing) else np.concatenate([np.asarray(part) for part in parts])
 
 
 def _files(path: Path) -> list[Path]:
+    """Return the file, or the files of a folder in the order of their names."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file or folder {str(path)!r}")
     if not path.is_dir():
         return [path]
-    found = [one for one in path.iterdir() if not one.name.startswith((".", "_"))]
-    inner = sorted(one.name for one in found if one.is_dir())
+    entries = [one for one in path.iterdir() if not one.name.startswith((".", "_"))]
+    inner = sorted(one.name for one in entries if one.is_dir())
     if inner:
         raise ValueError(
-            f"the folder {str(path)!r} holds the folder {inner[0]!r}, whose files would be left out; give a folder of "
-            "files alone. A partition such as year=2024 holds a column in its name: read it with "
-            f"polars.scan_parquet({str(path)!r}), and give its frames as chunks (X, y), or write them to one folder"
+            f"the folder {str(path)!r} contains the folder {inner[0]!r}, whose files would be ignored; use a folder "
+            "that contains only files. A partition such as year=2024 stores a column in its name: read it with "
+            f"polars.scan_parquet({str(path)!r}), and pass its frames as chunks (X, y), or write them to one folder"
         )
-    found.sort(key=_in_numbers)
-    kinds = {_kind(one) for one in found}
+    entries.sort(key=_natural_key)
+    kinds = {_kind(one) for one in entries}
     if len(kinds) != 1:
-        raise ValueError(f"the folder {str(path)!r} holds {' and '.join(sorted(kinds)) or 'no files'}; give one kind")
-    return found
+        raise ValueError(
+            f"the folder {str(path)!r} contains {' and '.join(sorted(kinds)) or 'no files'}; it must contain one kind"
+        )
+    return entries
 
 
-def _in_numbers(path: Path) -> list[tuple[int, str]]:
-    """A key that sorts names, with the numbers in them by their size."""
+def _natural_key(path: Path) -> list[tuple[int, str]]:
+    """Return a sort key for file names that compares numbers in them by value."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.name)]
 
 
@@ -184,7 +187,7 @@ def _kind(path: Path) -> str:
 
 
 def _read(path: Path, scratch: Scratch, target: str | None, n_features: int | None, first: _Part | None) -> list[_Part]:
-    """The chunks of one file, with its columns in the order of the first file's."""
+    """Read the chunks of one file, with its columns in the order of the first file."""
     if path.suffix == ".npy":
         return [_Part(chunk) for chunk in _mapped(np.load(path, mmap_mode="r"), scratch, str(path))]
     if path.suffix == ".parquet":
@@ -193,21 +196,22 @@ def _read(path: Path, scratch: Scratch, target: str | None, n_features: int | No
 
 
 def _mapped(X: NDArray[Any], scratch: Scratch, source: str) -> list[Any]:
-    """Chunks of a memory map, which stays where it is, unless its numbers have to be converted."""
+    """Return chunks of a memory map, which are not copied unless their numbers have to be converted."""
     if X.ndim != 2:
         raise ValueError(
-            f"rows in files are matrices of float32 or float64, or of integers, but {source} is {X.ndim}-dimensional"
+            f"rows in files must be matrices of float32, float64 or integers, but {source} is {X.ndim}-dimensional"
         )
     step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
-    whole = Mapped.of(X) if X.dtype.char in "fd" and X.dtype.isnative else None
+    whole = MappedArray.of(X) if X.dtype.char in "fd" and X.dtype.isnative else None
     if whole is None:
         return [scratch.stored(as_rows(X[k : k + step], source)) for k in range(0, len(X), step)]
     return [whole.part(k, min(len(X), k + step)) for k in range(0, len(X), step)]
 
 
 def _text(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:
-    if path.suffix in _PACKED:
-        yield read_libsvm(_named(content_of(path), str(path)), n_features=n_features)
+    """Yield chunks (X, y) of a LIBSVM text."""
+    if path.suffix in _COMPRESSED:
+        yield read_libsvm(_named(read_bytes_unpacked(path), str(path)), n_features=n_features)
         return
     with open(path, "rb") as file:
         lines = 0
@@ -219,21 +223,22 @@ def _text(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:
 
 
 def _named(content: bytes, name: str) -> BytesIO:
-    """A file in memory, which errors call by this name."""
+    """Return a file in memory with a name for error messages."""
     file = BytesIO(content)
     file.name = name
     return file
 
 
 def _parquet(path: Path, scratch: Scratch, target: str | None, first: _Part | None) -> Iterator[_Part]:
+    """Yield the chunks of a Parquet file."""
     polars = require("polars", "reading Parquet files")
     frame = polars.scan_parquet(path)
     header = frame.collect_schema().names()
     if target is not None and target not in header:
-        raise ValueError(f"{str(path)!r} has no column {target!r}; there are {', '.join(header)}")
+        raise ValueError(f"{str(path)!r} has no column {target!r}; it has {', '.join(header)}")
     names: Names = tuple(name for name in header if name != target)
     if first is not None and first.names is not None:
-        places_of(names, first.names, repr(str(path)), first.source)
+        column_positions(names, first.names, repr(str(path)), first.source)
         names = first.names
     n, step = frame.select(polars.len()).collect().item(), max(1, _CHUNK_BYTES // (8 * max(1, len(names))))
     for begin in range(0, n, step):

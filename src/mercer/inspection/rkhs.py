@@ -1,8 +1,8 @@
-"""Functions of a reproducing kernel Hilbert space: f = Σ_j c_j k(·, x_j), to be evaluated, added and measured.
+"""Functions f = Σ_j c_j k(·, x_j) of a reproducing kernel Hilbert space: values, algebra, norms and distances.
 
     ⟨f, g⟩ = Σ_i Σ_j c_i d_j k(x_i, z_j)        ⟨f, k(·, x)⟩ = f(x)
 
-A machine's function has a bias beside it, f + b. The constant b is evaluated and added, but it does not belong to the
+The decision function of a machine is f + b. The bias b is included in values and sums, but it does not belong to the
 space: inner products, norms and distances are those of f without it.
 """
 
@@ -24,25 +24,31 @@ from mercer.samples.matrices import as_matrix, dense
 
 __all__ = ["Function", "canonical"]
 
-# A kernel value is right to this share of √(k(x, x) k(z, z)), times the number of features plus ten: the squares of
-# distances are recomputed where they have lost four digits (samples/distances.py). A power multiplies errors by its
-# degree, for which there is room up to some thousands.
+# Error of a kernel value relative to √(k(x, x) k(z, z)), per feature, of which ten are added: squared distances are
+# recomputed if they have lost four digits (samples/distances.py). A power multiplies the error by its degree; the bound
+# allows for degrees up to some thousands.
 _VALUE_ERROR = 1e-12
 
 
 class Function:
-    """f(x) = Σ_j c_j k(x_j, x) + b, immutable.
+    """Function f(x) = Σ_j c_j k(x_j, x) + b of a reproducing kernel Hilbert space (immutable).
+
+    Functions of the same kernel can be added, subtracted, multiplied by numbers and compared.
 
     Parameters
     ----------
     vectors : array, CSR matrix or list of strings
-        The samples x_j.
+        Samples x_j.
     coefficients : array
-        c_j.
+        Coefficients c_j.
     kernel : Kernel or str
-        k, with all its parameters as numbers.
+        Kernel k, with all parameters as numbers.
     b : float, default=0.0
-        The constant, which is no part of the space.
+        Bias, which is not part of the space.
+
+    See Also
+    --------
+    canonical : Return the canonical feature map k(·, x) of samples.
 
     Examples
     --------
@@ -55,7 +61,7 @@ class Function:
     (2.5739, 0.0)
     """
 
-    # NumPy scalars leave ``np.float64(2) * f`` to the function.
+    # Makes NumPy scalars defer to __rmul__ in ``np.float64(2) * f``.
     __array_ufunc__ = None
 
     def __init__(self, vectors: Any, coefficients: Any, *, kernel: Any, b: float = 0.0) -> None:
@@ -73,7 +79,7 @@ class Function:
     # --- values ----------------------------------------------------------------------------------------------------
 
     def __call__(self, X: Any) -> Floats:
-        """f at every sample; with a precomputed kernel X holds its values with the vectors."""
+        """Evaluate f at samples; for a precomputed kernel, X holds the kernel values with the vectors."""
         if self.kernel.accepts == "gram":
             return np.asarray(np.asarray(X, dtype=np.float64) @ self.coefficients + self.b)
         samples = as_matrix(X) if self.kernel.accepts == "vectors" else X
@@ -84,23 +90,23 @@ class Function:
         return Expansion(self.kernel, self.vectors, self.coefficients[:, None].copy(), np.array([self.b]))
 
     def gradient(self, X: Any) -> Floats:
-        """∇f at every sample, one row each; a `NotDifferentiableError` where the kernel has no derivative."""
+        """Compute ∇f at samples, a row for each; raise `NotDifferentiableError` where the kernel has no derivative."""
         return self.kernel.gradient(X, self.vectors, weights=self.coefficients)
 
     # --- the space -------------------------------------------------------------------------------------------------
 
     def inner(self, other: Function) -> float:
-        """⟨f, g⟩."""
+        """Inner product ⟨f, g⟩."""
         return self._inner(other)[0]
 
     @cached_property
     def squared_norm(self) -> float:
-        """‖f‖²; negative only if the kernel is not positive definite, or by rounding."""
+        """Squared norm ‖f‖²; negative only if the kernel is not positive definite, or by rounding."""
         return self._inner(self)[0]
 
     @property
     def norm(self) -> float:
-        """‖f‖.
+        """Norm ‖f‖.
 
         Raises
         ------
@@ -116,12 +122,12 @@ class Function:
 
     @property
     def norm_bounds(self) -> tuple[float, float]:
-        """Two numbers between which ‖f‖ lies whatever rounding does."""
+        """Lower and upper bound on ‖f‖ that include all rounding errors."""
         square, error = self._inner(self)
         return math.sqrt(max(square - error, 0.0)), math.sqrt(max(square + error, 0.0))
 
     def distance(self, other: Function) -> float:
-        """‖f − g‖, 0 where it is below what rounding can do to it.
+        """Distance ‖f − g‖; 0 if it is not above its rounding error.
 
         Equal vectors are merged first, so that their coefficients cancel exactly.
         """
@@ -129,16 +135,16 @@ class Function:
         return difference.norm if difference.norm_bounds[0] > 0 else 0.0
 
     def cosine(self, other: Function) -> float:
-        """⟨f, g⟩/(‖f‖‖g‖), the cosine of the angle between f and g; at most 1 in absolute value."""
+        """Cosine ⟨f, g⟩/(‖f‖‖g‖) of the angle between f and g, between −1 and 1."""
         lengths = self.norm * other.norm
         if lengths == 0:
             raise ValueError("the function 0 has no direction")
         return max(-1.0, min(1.0, self.inner(other) / lengths))
 
     def projected_on(self, others: Sequence[Function]) -> Function:
-        """The function of span{g_1, g_2, …} that is nearest to f; functions that depend on one another do no harm.
+        """Project f onto span{g_1, g_2, …}; the functions g may be linearly dependent.
 
-        Its own b is 0: constants are not part of the space.
+        The projection has b = 0: constants are not part of the space.
         """
         if isinstance(others, Function):
             raise TypeError("projected_on takes a list of functions; for one function g write projected_on([g])")
@@ -154,7 +160,7 @@ class Function:
 
     @property
     def lipschitz(self) -> float | None:
-        """‖f‖·c_k with |f(x) − f(z)| ≤ ‖f‖ c_k ‖x − z‖; None if the kernel states no such constant c_k."""
+        """Lipschitz constant ‖f‖ c_k, with |f(x) − f(z)| ≤ ‖f‖ c_k ‖x − z‖; None if the kernel has no constant c_k."""
         constant = self.kernel.lipschitz
         return None if constant is None else self.norm_bounds[1] * constant
 
@@ -168,7 +174,7 @@ class Function:
         self._check_same_kernel(other)
         vectors = stack(self.vectors, other.vectors)
         coefficients = np.concatenate([self.coefficients, other.coefficients])
-        return Function(*merged(vectors, coefficients), kernel=self.kernel, b=self.b + other.b)
+        return Function(*merge_equal(vectors, coefficients), kernel=self.kernel, b=self.b + other.b)
 
     __radd__ = __add__
 
@@ -205,9 +211,9 @@ class Function:
 
     def _check_same_kernel(self, other: Function) -> None:
         if not isinstance(other, Function):
-            raise TypeError(f"{other!r:.60} is no function of a kernel's space: give a mercer.rkhs.Function")
+            raise TypeError(f"{other!r:.60} is no function of a kernel's space: pass a mercer.rkhs.Function")
         if self.kernel.accepts == "gram":
-            raise ValueError("of a precomputed kernel only the matrix is known, so its functions can only be evaluated")
+            raise ValueError("for a precomputed kernel only the matrix is known; its functions can only be evaluated")
         if not same_kernel(self.kernel, other.kernel):
             raise ValueError(
                 f"functions of different spaces cannot be combined: their kernels are {self.kernel!r} and "
@@ -215,16 +221,16 @@ class Function:
             )
 
     def _inner(self, other: Function) -> tuple[float, float]:
-        """⟨f, g⟩ and a bound on its rounding error."""
+        """Return ⟨f, g⟩ and a bound on its rounding error."""
         self._check_same_kernel(other)
         n, m = len(self), len(other)
         if n == 0 or m == 0:
             return 0.0, 0.0
         parts, sizes = [], []
-        for some in row_blocks(n, 8 * m):
-            rows = rows_between(self.vectors, some)
+        for block in row_blocks(n, 8 * m):
+            rows = rows_between(self.vectors, block)
             K = self.kernel(rows, other.vectors)
-            weights = self.coefficients[some]
+            weights = self.coefficients[block]
             parts.append(float(weights @ (K @ other.coefficients)))
             sizes.append(float(np.abs(weights) @ (np.abs(K) @ np.abs(other.coefficients))))
         features = self.vectors.shape[1] if hasattr(self.vectors, "shape") else 0
@@ -236,20 +242,25 @@ class Function:
 
     @cached_property
     def _length_sum(self) -> float:
-        """Σ |c_j| √k(x_j, x_j), which bounds ‖f‖."""
+        """Upper bound Σ |c_j| √k(x_j, x_j) on ‖f‖."""
         diagonal = np.abs(self.kernel.diag(self.vectors))
         return float(np.abs(self.coefficients) @ np.sqrt(diagonal))
 
 
 def canonical(X: Any, *, kernel: Any) -> list[Function]:
-    """The canonical feature map: φ(x) = k(·, x) of every sample, for which ⟨f, φ(x)⟩ = f(x).
+    """Return the canonical feature map φ(x) = k(·, x) of each sample, for which ⟨f, φ(x)⟩ = f(x).
 
     Parameters
     ----------
     X : array, CSR matrix or list of strings
-        The samples.
+        Samples.
     kernel : Kernel or str
-        k, with all its parameters as numbers.
+        Kernel k, with all parameters as numbers.
+
+    Returns
+    -------
+    list of Function
+        The function k(·, x) of each sample x.
 
     Examples
     --------
@@ -265,45 +276,45 @@ def canonical(X: Any, *, kernel: Any) -> list[Function]:
 
 
 def functions_of(model: Any) -> Function | list[Function]:
-    """The function of a trained machine, or of each of its outputs; a linear machine's is ⟨w, x⟩ + b."""
+    """Return the function of a fitted machine, or a list with one for each output; ⟨w, x⟩ + b for a linear machine."""
     expansion: Expansion | None = getattr(model, "_expansion_", None)
     if expansion is None:
         table, biases = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
-        found = [
+        functions = [
             Function(w[None].copy(), [1.0], kernel=kernel_named("linear"), b=b)
             for w, b in zip(table, biases, strict=True)
         ]
-        return found[0] if len(found) == 1 else found
+        return functions[0] if len(functions) == 1 else functions
     table, vectors = dense(expansion.coefficients), expansion.vectors
-    if expansion.columns is not None:  # of the matrix of kernel values, one column per training sample
+    if expansion.columns is not None:  # a precomputed kernel, with one column per training sample
         table = np.zeros((expansion.n_columns, table.shape[1]))
         table[expansion.columns] = dense(expansion.coefficients)
         vectors = np.empty((expansion.n_columns, 0))
-    found = [_without_zeros(expansion, vectors, c, float(b)) for c, b in zip(table.T, expansion.b, strict=True)]
-    return found[0] if len(found) == 1 else found
+    functions = [_without_zeros(expansion, vectors, c, float(b)) for c, b in zip(table.T, expansion.b, strict=True)]
+    return functions[0] if len(functions) == 1 else functions
 
 
 def _without_zeros(expansion: Expansion, vectors: Any, coefficients: Floats, b: float) -> Function:
-    """One output, by the vectors that it uses."""
+    """Return the function of one output, on the vectors that it uses."""
     used = np.flatnonzero(coefficients)
     if expansion.columns is not None or len(used) == len(coefficients):
         return Function(vectors, coefficients, kernel=expansion.kernel, b=b)
     return Function(take(vectors, used), coefficients[used], kernel=expansion.kernel, b=b)
 
 
-def merged(vectors: Any, coefficients: Floats) -> tuple[Any, Floats]:
-    """Every vector once, in order of appearance, with the exactly rounded sum of its coefficients; without zeros."""
-    places: dict[Any, list[int]] = {}
+def merge_equal(vectors: Any, coefficients: Floats) -> tuple[Any, Floats]:
+    """Merge equal vectors, in order of appearance, and round their sums of coefficients once; drop sums of 0."""
+    groups: dict[Any, list[int]] = {}
     for i, key in enumerate(row_keys(vectors)):
-        places.setdefault(key, []).append(i)
-    sums = np.array([math.fsum(coefficients[own].tolist()) for own in places.values()])
+        groups.setdefault(key, []).append(i)
+    sums = np.array([math.fsum(coefficients[rows].tolist()) for rows in groups.values()])
     kept = np.flatnonzero(sums)
-    first = np.array([own[0] for own in places.values()], dtype=np.intp)
+    first = np.array([rows[0] for rows in groups.values()], dtype=np.intp)
     return take(vectors, first[kept]), sums[kept]
 
 
 def row_keys(vectors: Any) -> list[Any]:
-    """Something that equal vectors have in common."""
+    """Return a hashable key for each vector; equal vectors have equal keys."""
     if is_sparse(vectors):
         rows = [slice(*vectors.indptr[i : i + 2]) for i in range(vectors.shape[0])]
         data = vectors.data + 0.0  # −0.0 is 0.0
@@ -318,7 +329,7 @@ def row_keys(vectors: Any) -> list[Any]:
 
 
 def same_kernel(one: Kernel, other: Kernel) -> bool:
-    """Whether two kernels are the same formula with the same parameters."""
+    """Return whether two kernels have the same formula and the same parameters."""
     if one is other:
         return True
     mine, theirs = one.get_params(deep=False), other.get_params(deep=False)

@@ -1,4 +1,4 @@
-"""Kernels: the formulas, their algebra, their recipes and bandwidths, and the Mercer check."""
+"""Kernels: their formulas, algebra, recipes and bandwidths, and the Mercer check."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from mercer.kernels.over_features import Chi2, Laplacian, Tanimoto
 from mercer.kernels.per_feature import ANOVA, Intersection, Spline
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.strings import Mismatch, Spectrum, Subsequences, Substrings
-from mercer.runtime.missing_names import missing_name
+from mercer.runtime.missing_names import missing_name_error
 
 __all__ = [
     "ANOVA",
@@ -46,7 +46,7 @@ __all__ = [
     "sigest",
 ]
 
-# The classes of these kernels are in the modules of this folder; users write the operator or the method.
+# Classes of composed kernels, and the operator or method by which users create them.
 _MEANT = {
     "Sum": "k1 + k2",
     "Product": "k1 * k2",
@@ -60,7 +60,7 @@ _MEANT = {
     "OnColumns": "k.on(columns)",
 }
 
-if not TYPE_CHECKING:  # a checker would take every name for one that may be there
+if not TYPE_CHECKING:  # a module __getattr__ would hide misspelt names from type checkers
 
     def __getattr__(name: str) -> object:
-        raise missing_name(__name__, name, __all__, _MEANT)
+        raise missing_name_error(__name__, name, __all__, _MEANT)

@@ -1,7 +1,7 @@
-"""The closure rules: sums, products, positive multiples, powers and exponentials of kernels are kernels.
+"""Closure rules: sums, products, positive multiples, powers and exponentials of kernels are kernels.
 
-Composites work on blocks, bind their parts, have a recipe where one exists, and state what follows from the
-properties of their parts. What does not follow is "unknown", never a guess.
+A composite is evaluated block by block, binds its parts, and has a recipe if one exists. It states only properties that
+follow from those of its parts; all others are "unknown".
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 
 from mercer.kernels import recipe as recipes
 from mercer.kernels import terms
-from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, Composite, inside
+from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, Composite, bracketed
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import integer_power
 from mercer.runtime.parameters import integer
 from mercer.samples.arrays import Floats, Samples
 
 
-class OfValues(Composite):
-    """A function of the values of its parts: of one kernel, unless it says otherwise."""
+class PointwiseKernel(Composite):
+    """Kernel whose value is a function of the values of its parts at the same pair of samples."""
 
     def of_values(self, values: list[Floats]) -> Floats:
-        """The function of a block of each part, the first of which it may overwrite: arrays, or an engine's tensors."""
+        """Combine one block of values per part, arrays or an engine's tensors; it may overwrite the first block."""
         raise NotImplementedError
 
     combines = True
@@ -36,11 +36,11 @@ class OfValues(Composite):
         return [self.of_values(list(values)) for values in zip(*parts, strict=True)]
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
-        """Its derivative by each part's values; does not overwrite them."""
+        """Return the derivatives of `of_values` by the values of each part, without overwriting these."""
         raise NotImplementedError
 
     def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
-        """Its derivatives by its own parameters."""
+        """Yield the derivatives by the parameters of this kernel, without those of its parts."""
         return iter(())
 
     def _blocks(self, X: Samples, Z: Samples) -> list[Floats]:
@@ -75,8 +75,15 @@ class OfValues(Composite):
 
 
 @dataclass(eq=False, repr=False)
-class OfTwo(OfValues):
-    """A kernel made of two by an operator, which has a sign and binds its sides more or less tightly."""
+class UnaryKernel(PointwiseKernel):
+    """Function of the values of one kernel."""
+
+    kernel: Kernel
+
+
+@dataclass(eq=False, repr=False)
+class BinaryKernel(PointwiseKernel):
+    """Combination of two kernels by an operator with a sign and a precedence."""
 
     left: Kernel
     right: Kernel
@@ -85,18 +92,18 @@ class OfTwo(OfValues):
     _sign: ClassVar[str]
 
     def _text(self) -> str:
-        return f"{inside(self.left, self._binds)} {self._sign} {inside(self.right, self._binds)}"
+        return f"{bracketed(self.left, self._binds)} {self._sign} {bracketed(self.right, self._binds)}"
 
 
-class Sum(OfTwo):
-    """k1(x, z) + k2(x, z); its features are those of both kernels.
+class Sum(BinaryKernel):
+    """Sum k1(x, z) + k2(x, z); its features are those of both kernels.
 
     Parameters
     ----------
     left : Kernel
-        k1.
+        First summand k1.
     right : Kernel
-        k2.
+        Second summand k2.
 
     Examples
     --------
@@ -122,11 +129,11 @@ class Sum(OfTwo):
 
     @property
     def universal(self) -> Answer:
-        # The space of the sum contains both spaces; the other kernel must be continuous for the sum to be.
+        # The RKHS of the sum contains those of both kernels; the sum is continuous only if both kernels are.
         parts = self.parts.values()
         continuous = all("yes" in (part.universal, part.differentiable) for part in parts)
-        one = any(part.universal == "yes" for part in parts)
-        return "yes" if one and continuous and self._holds("positive_definite") else "unknown"
+        any_universal = any(part.universal == "yes" for part in parts)
+        return "yes" if any_universal and continuous and self._holds("positive_definite") else "unknown"
 
     @property
     def unit_diagonal(self) -> Answer:
@@ -137,15 +144,15 @@ class Sum(OfTwo):
         return _hypotenuse(self.left, self.right) if self._holds("positive_definite") else None
 
 
-class Product(OfTwo):
-    """k1(x, z) · k2(x, z); its features are the products of a feature of k1 and one of k2.
+class Product(BinaryKernel):
+    """Product k1(x, z) · k2(x, z); its features are the products of a feature of k1 and one of k2.
 
     Parameters
     ----------
     left : Kernel
-        k1.
+        First factor k1.
     right : Kernel
-        k2.
+        Second factor k2.
 
     Examples
     --------
@@ -197,15 +204,15 @@ class Product(OfTwo):
 
 
 @dataclass(eq=False, repr=False)
-class Scaled(OfValues):
-    """a · k(x, z) with a > 0.
+class Scaled(UnaryKernel):
+    """Multiple a · k(x, z) with a > 0.
 
     Parameters
     ----------
     kernel : Kernel
-        k.
+        Kernel k.
     factor : float > 0
-        a.
+        Factor a.
 
     Examples
     --------
@@ -214,7 +221,6 @@ class Scaled(OfValues):
     array([[6.]])
     """
 
-    kernel: Kernel
     factor: float
 
     _binds, _number = PRODUCT, "factor"
@@ -239,7 +245,7 @@ class Scaled(OfValues):
         yield "factor", (), values[0]
 
     def _follows(self, statement: str) -> Answer:
-        return cast(Answer, getattr(self.kernel, statement))  # a "no" follows too
+        return cast(Answer, getattr(self.kernel, statement))  # for a multiple, a "no" follows as well
 
     @property
     def unit_diagonal(self) -> Answer:
@@ -251,19 +257,19 @@ class Scaled(OfValues):
         return None if constant is None else math.sqrt(self.factor) * constant
 
     def _text(self) -> str:
-        return f"{self.factor} * {inside(self.kernel, PRODUCT)}"
+        return f"{self.factor} * {bracketed(self.kernel, PRODUCT)}"
 
 
 @dataclass(eq=False, repr=False)
-class Shifted(OfValues):
-    """k(x, z) + c with c ≥ 0: one more feature, the constant √c.
+class Shifted(UnaryKernel):
+    """Sum k(x, z) + c with a constant c ≥ 0, which adds the constant feature √c.
 
     Parameters
     ----------
     kernel : Kernel
-        k.
+        Kernel k.
     constant : float ≥ 0
-        c.
+        Constant c.
 
     Examples
     --------
@@ -272,7 +278,6 @@ class Shifted(OfValues):
     array([[3.]])
     """
 
-    kernel: Kernel
     constant: float
 
     _binds, _number = SUM, "constant"
@@ -323,19 +328,19 @@ class Shifted(OfValues):
         return self.kernel.lipschitz
 
     def _text(self) -> str:
-        return f"{inside(self.kernel, SUM)} + {self.constant}"
+        return f"{bracketed(self.kernel, SUM)} + {self.constant}"
 
 
 @dataclass(eq=False, repr=False)
-class Power(OfValues):
-    """k(x, z)^n with an integer n ≥ 1.
+class Power(UnaryKernel):
+    """Power k(x, z)^n with an integer n ≥ 1.
 
     Parameters
     ----------
     kernel : Kernel
-        k.
+        Kernel k.
     exponent : int ≥ 1
-        n.
+        Exponent n.
 
     Examples
     --------
@@ -344,7 +349,6 @@ class Power(OfValues):
     array([[9.]])
     """
 
-    kernel: Kernel
     exponent: int
 
     _binds, _number = POWER, "exponent"
@@ -352,7 +356,7 @@ class Power(OfValues):
 
     def _check(self) -> None:
         super()._check()
-        integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
+        integer("exponent", self.exponent, 1, "other powers of a kernel are not kernels in general")
 
     def of_values(self, values: list[Floats]) -> Floats:
         return integer_power(values[0], int(self.exponent))
@@ -371,8 +375,8 @@ class Power(OfValues):
     @property
     def unit_diagonal(self) -> Answer:
         # A positive definite kernel has k(x, x) ≥ 0, and then k(x, x)^n = 1 only for k(x, x) = 1.
-        sure = self.kernel.positive_definite == "yes"
-        return self.kernel.unit_diagonal if sure else self._follows("unit_diagonal")
+        definite = self.kernel.positive_definite == "yes"
+        return self.kernel.unit_diagonal if definite else self._follows("unit_diagonal")
 
     @property
     def lipschitz(self) -> float | None:
@@ -383,17 +387,17 @@ class Power(OfValues):
         return math.sqrt(self.exponent) * constant if self._holds("positive_definite", "unit_diagonal") else None
 
     def _text(self) -> str:
-        return f"{inside(self.kernel, ATOM)} ** {self.exponent}"
+        return f"{bracketed(self.kernel, ATOM)} ** {self.exponent}"
 
 
 @dataclass(eq=False, repr=False)
-class Exponential(OfValues):
-    """exp(k(x, z)), a limit of sums of powers.
+class Exponential(UnaryKernel):
+    """Exponential exp(k(x, z)), the limit of the sums Σ k(x, z)^n / n!.
 
     Parameters
     ----------
     kernel : Kernel
-        k.
+        Kernel k.
 
     Examples
     --------
@@ -401,8 +405,6 @@ class Exponential(OfValues):
     >>> Linear().exp()([[1.0]], [[0.5]]).round(4)
     array([[1.6487]])
     """
-
-    kernel: Kernel
 
     _rules = None, terms.exponential
 
@@ -434,17 +436,18 @@ class Exponential(OfValues):
         return math.sqrt(math.e) * constant
 
     def _text(self) -> str:
-        return f"{inside(self.kernel, ATOM)}.exp()"
+        return f"{bracketed(self.kernel, ATOM)}.exp()"
 
 
 def _if_unchanged(unit_diagonal: Answer, unchanged: bool) -> Answer:
-    """Whether a diagonal is still 1 after a change, if there was one."""
+    """Return whether a unit diagonal remains one under a rule that may leave the kernel unchanged."""
     if unchanged:
         return unit_diagonal
     return "no" if unit_diagonal == "yes" else "unknown"
 
 
 def _hypotenuse(left: Kernel, right: Kernel) -> float | None:
+    """Return √(L1² + L2²) for the Lipschitz constants of two kernels; None if one is not known."""
     if left.lipschitz is None or right.lipschitz is None:
         return None
     return math.hypot(left.lipschitz, right.lipschitz)

@@ -1,12 +1,12 @@
-"""The coefficient gamma: what it may be, and the numbers that "scale", "auto" and "median" stand for.
+"""The kernel coefficient gamma: its validation, and the rules "scale", "auto" and "median".
 
-    "scale"   1 / (d Var X), the variance over all entries of X as in scikit-learn; 1 where X is constant
+    "scale"   1 / (d Var X), with the variance over all entries of X as in scikit-learn; 1 if X is constant
     "auto"    1 / d
     "median"  1 / (2m²), where m is the median distance between two different samples, among at most 1000 rows
-              at equal steps through the data; for a kernel of the L1 distance 1 / m with that distance
+              at equal steps through the data; 1 / m with the median L1 distance for kernels of that distance
 
-A sample of weight w counts like w repetitions of it. The variance is computed in two passes, the second one centred,
-so that an offset of the data does no harm. The implicit zeros of a CSR matrix count, but are never stored.
+A sample of weight w counts like w copies of it. The variance is computed in two passes, the second one centred, so that
+an offset of the data does not cost accuracy. Implicit zeros of a CSR matrix count, but are never stored.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from mercer.runtime.errors import warn_user
 from mercer.runtime.parameters import not_negative, one_of, positive
 from mercer.samples.arrays import Floats, PickedRows, Samples, host, inner, is_sparse, weighted_median
 from mercer.samples.distances import l1_distances, squared_distances
-from mercer.samples.engine import PlacedSamples
-from mercer.samples.matrices import as_matrix, over_rows, strips, widened
+from mercer.samples.engine import EngineSamples
+from mercer.samples.matrices import as_float64, as_matrix, over_rows, strips
 
 _RULES = ("scale", "auto", "median")
 LARGEST = float(np.finfo(np.float64).max)
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
-class WithGamma(Kernel):
-    """A kernel with a coefficient gamma: a number, or a rule that becomes one on the training data."""
+class GammaKernel(Kernel):
+    """Kernel with a coefficient gamma, which is a number or a rule that is evaluated on the training data."""
 
     gamma: float | str
-    _l1 = False  # whether the kernel compares samples by their L1 distance
+    _l1 = False  # True for kernels of the L1 distance
 
     def _check(self) -> None:
         if isinstance(self.gamma, str) and self.gamma in _RULES:
@@ -49,12 +49,12 @@ class WithGamma(Kernel):
             ) from None
 
     def _gamma(self) -> float:
-        """gamma as a number."""
+        """Return gamma as a number, or raise an error if it is a rule."""
         self._check()
         if isinstance(self.gamma, str):
             raise ValueError(
                 f"gamma={self.gamma!r} of {type(self).__name__} depends on the training data: use kernel.bind(X), "
-                "or give gamma a number"
+                "or set gamma to a number"
             )
         return float(self.gamma)
 
@@ -72,14 +72,14 @@ class WithGamma(Kernel):
         if self.gamma == 0:
             warn_user(
                 f"gamma=0 makes {type(self).__name__} a constant: all samples look the same to it; "
-                "give gamma a number > 0",
+                "set gamma to a number > 0",
                 UserWarning,
             )
         return self
 
 
 def gamma_from(rule: str, X: Samples, sample_weight: ArrayLike | None = None, l1: bool = False) -> float:
-    """The number that a rule stands for on data X."""
+    """Evaluate a rule for gamma on the data X."""
     X = X if isinstance(X, PickedRows) else as_matrix(X)
     n, d = X.shape
     if n == 0 or d == 0:
@@ -91,11 +91,11 @@ def gamma_from(rule: str, X: Samples, sample_weight: ArrayLike | None = None, l1
     if weight.shape != (n,) or not largest > 0:
         raise ValueError(f"sample_weight must be {n} numbers ≥ 0, one per sample and not all 0")
     weight = weight / largest
-    gamma = from_variance(X, weight) if rule == "scale" else _from_median(X, weight, l1)
+    gamma = gamma_from_variance(X, weight) if rule == "scale" else _gamma_from_median(X, weight, l1)
     if gamma is None:
-        what = "its variance is 0" if rule == "scale" else "all its rows are equal"
+        reason = "its variance is 0" if rule == "scale" else "all its rows are equal"
         warn_user(
-            f"gamma={rule!r} is undefined because X is constant up to rounding ({what}); gamma=1.0 is used",
+            f"gamma={rule!r} is undefined because X is constant up to rounding ({reason}); gamma=1.0 is used",
             UserWarning,
         )
         return 1.0
@@ -103,15 +103,20 @@ def gamma_from(rule: str, X: Samples, sample_weight: ArrayLike | None = None, l1
 
 
 def gamma_from_sigma(sigma: float, *, convention: str = "2σ²") -> float:
-    """γ of exp(−γ‖x − z‖²) for a width σ as a text writes it: what stands below ‖x − z‖².
+    """Convert the width σ of a Gaussian, in the convention of a textbook, to γ of exp(−γ‖x − z‖²).
 
     Parameters
     ----------
     sigma : float > 0
-        The width.
+        Width σ.
     convention : "2σ²", "σ²" or "2σ", or in ASCII "2sigma^2", "sigma^2" or "2sigma"
-        "2σ²" is `Gaussian(sigma=…)`, and that of Igel, Mozharovskyi and Li; "σ²" that of Rosasco; "2σ" is printed by
-        Shalev-Shwartz.
+        Denominator of ‖x − z‖² in the textbook. "2σ²" is the convention of `Gaussian(sigma=…)`, Igel, Mozharovskyi and
+        Li, "σ²" that of Rosasco; "2σ" is printed by Shalev-Shwartz.
+
+    Returns
+    -------
+    float
+        Coefficient γ.
 
     Examples
     --------
@@ -127,22 +132,22 @@ def gamma_from_sigma(sigma: float, *, convention: str = "2σ²") -> float:
     return 1.0 / divisors[one_of("convention", convention, tuple(divisors))]
 
 
-def from_variance(X: Samples, weight: Floats) -> float | None:
-    """1/(columns · variance over all entries); None where X is constant."""
+def gamma_from_variance(X: Samples, weight: Floats) -> float | None:
+    """Return 1/(number of columns · variance over all entries); None if X is constant."""
     total = math.fsum(weight.tolist()) * X.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(X, PlacedSamples):
+        if isinstance(X, EngineSamples):
             mean = X.sums_about(0.0, weight)[0] / total
             first, second = X.sums_about(mean, weight)
             rest, variance = first / total, second / total
         else:
             mean = _mean(X, weight, total)
             rest, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
-    # The mean was rounded. The mean of the centred data corrects that (Chan, Golub and LeVeque 1983).
+    # The mean is rounded; the mean of the centred data corrects for that (Chan, Golub and LeVeque 1983).
     variance -= rest * rest
     if not math.isfinite(variance):
         raise ValueError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
-    # Rounding gives constant data a standard deviation of up to 1e-14 of their size.
+    # Rounding can give constant data a standard deviation of up to 1e-14 of their size.
     if variance <= 1e-28 * mean * mean or variance < _SMALLEST:
         return None
     return float(min(1.0 / (float(X.shape[1]) * variance), LARGEST))
@@ -153,21 +158,21 @@ def _row_sums(block: Samples) -> Floats:
 
 
 def _mean(X: Samples, weight: Floats, total: float) -> float:
-    """The weighted mean of all entries of X, implicit zeros included; `total` is the weight of all of them."""
+    """Weighted mean of all entries of X, including implicit zeros; `total` is the sum of their weights."""
     if isinstance(X, PickedRows):
         return inner(weight, X.row_moments(0.0)[0]) / total
-    return sum(float(weight[rows] @ _row_sums(widened(X[rows]))) for rows in strips(X)) / total
+    return sum(float(weight[rows] @ _row_sums(as_float64(X[rows]))) for rows in strips(X)) / total
 
 
 def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[float, float]:
-    """The weighted means of x − centre and (x − centre)² over all entries, as above."""
+    """Weighted means of x − centre and (x − centre)² over all entries of X, including implicit zeros."""
     if isinstance(X, PickedRows):
         sums, squares = X.row_moments(centre)
         return inner(weight, sums) / total, inner(weight, squares) / total
     d = X.shape[1]
     first = second = 0.0
     for rows in strips(X):
-        block = widened(X[rows])
+        block = as_float64(X[rows])
         if is_sparse(block):
             shifted = block.data - centre
             zeros = d - np.diff(block.indptr)
@@ -182,37 +187,43 @@ def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[f
     return first / total, second / total
 
 
-def _from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
+def _gamma_from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
+    """Return 1/(2m²), or 1/m for the L1 distance, with m the median distance; None if all rows are equal."""
     chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 1000)).round().astype(np.intp)
     rows = host(X, chosen)
     distances = l1_distances(rows, rows) if l1 else np.sqrt(squared_distances(rows, rows))
     first, second = np.tril_indices(len(chosen), -1)
     between = distances[first, second]
-    own = np.ldexp(weight[chosen], -math.frexp(float(weight.max()))[1])  # products of theirs fit into float64
-    share = own[first] * own[second]
-    different = (between > 0) & (share > 0)
+    scaled = np.ldexp(weight[chosen], -math.frexp(float(weight.max()))[1])  # products of weights fit into float64
+    pair_weight = scaled[first] * scaled[second]
+    different = (between > 0) & (pair_weight > 0)
     if not different.any():
         return None
-    median = weighted_median(between[different], share[different])
+    median = weighted_median(between[different], pair_weight[different])
     if not math.isfinite(median):
         raise ValueError("gamma='median' overflows: distances of rows of X exceed float64. Scale the features")
     return min(1.0 / median if l1 else 0.5 / median / median, LARGEST)
 
 
 def sigest(X: Samples, *, share: float = 0.5, random_state: Any = None) -> Floats:
-    """Good values of gamma for the Gaussian: the 10 %, 50 % and 90 % quantiles of 1/‖x − z‖² over random pairs.
+    """Estimate gamma of the Gaussian: the 10 %, 50 % and 90 % quantiles of 1/‖x − z‖² over random pairs of samples.
 
-    kernlab's `sigest` (B. Caputo et al., 2002), in increasing order; any value between the outer two will do. kernlab
+    This is kernlab's `sigest` (B. Caputo et al., 2002); any value between the outer two quantiles should work. kernlab
     scales the columns first.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        The samples.
+        Samples.
     share : float, default=0.5
-        As many pairs are drawn as this share of the samples.
+        Number of pairs that are drawn, as a share of the number of samples.
     random_state : int, RandomState or None
-        Of the draw.
+        Seed for the draw.
+
+    Returns
+    -------
+    array of shape (3,)
+        Values of gamma in increasing order.
 
     Examples
     --------
@@ -230,5 +241,5 @@ def sigest(X: Samples, *, share: float = 0.5, random_state: Any = None) -> Float
     squares = np.asarray((apart.multiply(apart) if is_sparse(apart) else apart * apart).sum(axis=1)).ravel()
     squares = squares[squares > 0]
     if not len(squares):
-        raise ValueError("all pairs of samples that were drawn are equal: there is no distance to go by")
+        raise ValueError("the two samples of every pair that was drawn are equal: there is no distance to estimate")
     return np.asarray(1.0 / np.quantile(squares, [0.9, 0.5, 0.1]))

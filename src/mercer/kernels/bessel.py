@@ -1,4 +1,4 @@
-"""The Bessel kernel, which oscillates with the distance: positive definite only where there are few features."""
+"""The Bessel kernel, which oscillates with the distance and is positive definite only for few features."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from mercer.samples.arrays import Floats, Samples, row_blocks
 from mercer.samples.distances import distances
 from mercer.samples.matrices import as_matrix, squared_lengths, weighted_differences
 
-# Beyond, Γ(ν + 1) and its companions leave float64.
+# Largest order ν: beyond it Γ(ν + 1) and the other factors would leave the range of float64.
 _LARGEST_ORDER = 50.0
-# From here on J_ν is computed itself, below as a confluent hypergeometric limit function, which is smooth at 0; and
-# from there on the value is below every bound on its rounding.
+# Below the first t the confluent hypergeometric limit function is used, which is smooth at 0, and from there on J_ν.
+# From the second t on the value is 0, since it would be smaller than any bound on its rounding error.
 _FROM_SERIES, _TO_ZERO = 10.0, 1e15
 
 
 @dataclass(eq=False, repr=False)
 class Bessel(Kernel):
-    """Γ(ν + 1)(2/t)^ν J_ν(t) with t = sigma·‖x − z‖; 1 where t = 0.
+    """Bessel kernel Γ(ν + 1)(2/t)^ν J_ν(t) with t = sigma·‖x − z‖; 1 for t = 0.
 
     It is positive definite on d features if and only if ν ≥ (d − 2)/2 (Schoenberg 1938).
 
     Parameters
     ----------
     order : float, 0 to 50
-        ν.
+        Order ν of the Bessel function.
     sigma : float > 0
-        How fast it oscillates.
+        Frequency of the oscillation.
     n_features : int ≥ 1, optional
-        d; None for that of the training data.
+        Number d of features; None for that of the training data.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Bessel(Kernel):
             raise ValueError(f"order={self.order!r} must be a number from 0 to {_LARGEST_ORDER:g}")
         positive("sigma", self.sigma)
         if self.n_features is not None:
-            integer("n_features", self.n_features, 1, "the number of columns that samples have")
+            integer("n_features", self.n_features, 1, "it is the number of columns of the samples")
 
     @property
     def bound(self) -> bool:
@@ -76,7 +76,7 @@ class Bessel(Kernel):
         return X
 
     def _scaled(self, X: Samples, Z: Samples) -> Floats:
-        """t."""
+        """Scaled distances t = sigma·‖x − z‖."""
         self._check()
         t = distances(X, Z)
         with np.errstate(over="ignore"):
@@ -87,12 +87,16 @@ class Bessel(Kernel):
         return _bessel(float(self.order), self._scaled(X, Z))
 
     def n_terms(self, X: Samples) -> int:
-        """With ν ≥ ½ a value moves by less than twice the share of t's error, below by √t times that: t ≤ 2σ‖x‖."""
-        own = super().n_terms(X)
+        """Number of terms whose rounding bounds that of a value.
+
+        For ν ≥ ½ the error of a value is less than twice the relative error of t, and for a smaller ν less than √t
+        times that, where t ≤ 2σ max‖x‖.
+        """
+        distance_terms = super().n_terms(X)
         if self.order >= 0.5:
-            return 2 * own + 20
-        longest = 2.0 * float(self.sigma) * math.sqrt(float(squared_lengths(X).max(initial=0.0)))
-        return math.ceil(min(2.0 * (own + 20) * (1.0 + math.sqrt(longest)), 2.0**53))
+            return 2 * distance_terms + 20
+        largest = 2.0 * float(self.sigma) * math.sqrt(float(squared_lengths(X).max(initial=0.0)))
+        return math.ceil(min(2.0 * (distance_terms + 20) * (1.0 + math.sqrt(largest)), 2.0**53))
 
     # k'_ν(t) = −t/(2(ν + 1)) k_{ν+1}(t), from (t^−ν J_ν)' = −t^−ν J_{ν+1} (DLMF 10.6.6).
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
@@ -110,8 +114,8 @@ class Bessel(Kernel):
             return "depends"
         return "yes" if 2 * self.order >= self.n_features - 2 else "no"
 
-    # With ν > (d − 2)/2 its Fourier transform is positive on a ball, where exponentials are independent and entire
-    # functions are known (Micchelli, Xu and Zhang 2006); with ν = (d − 2)/2 it lives on a sphere.
+    # For ν > (d − 2)/2 the Fourier transform is positive on a ball, on which exponentials are linearly independent and
+    # which determines entire functions (Micchelli, Xu and Zhang 2006). For ν = (d − 2)/2 it is supported on a sphere.
     @property
     def strictly_positive_definite(self) -> Answer:
         if self.n_features is None:
@@ -125,17 +129,17 @@ class Bessel(Kernel):
 
     @property
     def lipschitz(self) -> float | None:
-        # An average of cosines, so that 1 − k ≤ −k''(0) r²/2, and −k''(0) = σ²/(2(ν + 1)).
+        # k(r) is an average of cosines, so that 1 − k ≤ −k''(0) r²/2, and −k''(0) = σ²/(2(ν + 1)).
         if self.positive_definite != "yes":
             return None
         return float(self.sigma) / math.sqrt(2 * (self.order + 1))
 
 
 def _bessel(nu: float, t: Floats) -> Floats:
-    """Γ(ν + 1)(2/t)^ν J_ν(t); overwrites t."""
+    """Compute Γ(ν + 1)(2/t)^ν J_ν(t); overwrites t."""
     flat = t.reshape(-1)
-    for some in row_blocks(len(flat), 512):  # a microsecond each, as for Matérn kernels
-        s = flat[some]
+    for block in row_blocks(len(flat), 512):  # a value takes a microsecond, as for Matérn kernels
+        s = flat[block]
         near, far = s < _FROM_SERIES, s >= _TO_ZERO
         between = ~(near | far)
         s[near] = special.hyp0f1(nu + 1.0, -0.25 * s[near] ** 2)

@@ -1,4 +1,4 @@
-"""Kernels of mixed tables: a kernel of some columns, categories that are equal or not, and Gower's distance.
+"""Kernels for tables with numbers and categories: kernels of some columns, categorical kernels, Gower's distance.
 
 Categories are numbers that are only compared for equality, such as those of scikit-learn's OrdinalEncoder.
 """
@@ -13,26 +13,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.kernels import terms
-from mercer.kernels.composite import Composite, inside
+from mercer.kernels.composite import Composite, bracketed
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.over_features import ExpOfDistance
+from mercer.kernels.over_features import DistanceKernel
 from mercer.kernels.terms import Term, Terms
 from mercer.runtime.parameters import not_negative
 from mercer.samples.arrays import Floats, Indices, PickedRows, Samples, host, is_sparse, n_samples
-from mercer.samples.engine import PlacedSamples
-from mercer.samples.matrices import as_matrix, check_same_width, dense, row_and_rows, row_by_row, strips, widened
+from mercer.samples.engine import EngineSamples
+from mercer.samples.matrices import as_float64, as_matrix, check_same_width, dense, row_and_rows, row_by_row, strips
 
 
 @dataclass(eq=False, repr=False)
 class OnColumns(Composite):
-    """k of some columns of the samples alone; ``kernel.on(columns)`` makes one.
+    """Kernel k restricted to some columns of the samples, as ``kernel.on(columns)`` returns it.
 
     Parameters
     ----------
     kernel : Kernel
-        k, of vectors.
+        Kernel k of vectors.
     columns : sequence of int
-        Which columns it compares, counted from 0.
+        Columns that k compares, counted from 0.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class OnColumns(Composite):
         return X
 
     def _part(self, X: Samples) -> Samples:
-        """The columns, as the kernel takes them."""
+        """Return the columns in the form that the inner kernel takes."""
         which = self._indices()
         if isinstance(X, PickedRows):
             return PickedRows(np.ascontiguousarray(X.X[:, which]), X.which, X.n_threads)
@@ -93,7 +93,7 @@ class OnColumns(Composite):
         return self.kernel.diag(self._part(self._samples(X)))
 
     def n_terms(self, X: Samples) -> int:
-        return len(self._indices()) if isinstance(X, PlacedSamples) else self.kernel.n_terms(self._part(X))
+        return len(self._indices()) if isinstance(X, EngineSamples) else self.kernel.n_terms(self._part(X))
 
     def majorant(self) -> Kernel:
         return OnColumns(self.kernel.majorant(), self.columns)
@@ -113,7 +113,7 @@ class OnColumns(Composite):
     def _follows(self, statement: str) -> Answer:
         answer: Answer = getattr(self.kernel, statement)
         if answer == "yes" and statement in ("strictly_positive_definite", "universal"):
-            return "depends"  # samples may differ in other columns
+            return "depends"  # samples may differ only in the other columns
         return answer
 
     @property
@@ -125,39 +125,39 @@ class OnColumns(Composite):
         return self.kernel.lipschitz
 
     def _text(self) -> str:
-        return f"{inside(self.kernel)}.on({self._indices().tolist()})"
+        return f"{bracketed(self.kernel)}.on({self._indices().tolist()})"
 
 
 def column_indices(name: str, columns: Any) -> Indices:
-    """Different columns as an array of integers."""
-    found = np.asarray(columns)
-    plain = found.ndim == 1 and (found.dtype.kind in "iu" or len(found) == 0)
-    if not plain or (len(found) and found.min() < 0) or len(np.unique(found)) < len(found):
+    """Return different column numbers as an array of integers."""
+    indices = np.asarray(columns)
+    integers = indices.ndim == 1 and (indices.dtype.kind in "iu" or len(indices) == 0)
+    if not integers or (len(indices) and indices.min() < 0) or len(np.unique(indices)) < len(indices):
         raise ValueError(
-            f"{name}={columns!r} must be a list of different columns, counted from 0; of a table with names, "
-            "table.columns.get_indexer(names) gives them"
+            f"{name}={columns!r} must be a list of different columns, counted from 0; for a table with names, "
+            "table.columns.get_indexer(names) returns them"
         )
-    if name == "columns" and len(found) == 0:
+    if name == "columns" and len(indices) == 0:
         raise ValueError(f"{name}={columns!r} is empty, so that there is nothing to compare")
-    return found.astype(np.intp)
+    return indices.astype(np.intp)
 
 
-# What a category counts for where samples share it, for each column: the share p of the samples that have it.
+# Share p of the samples that have a category, by category, for each column.
 Frequencies = Sequence[dict[float, float]]
 
 
 @dataclass(eq=False, repr=False)
 class Categorical(Kernel):
-    """The share of the columns in which two samples have the same category; rare ones may count more.
+    """Share of the columns in which two samples have the same category; rare categories may count more.
 
     With frequencies a match counts 1 − p, where p is the share of the samples that have the category (Belanche and
-    Villegas 2013); one that the training data have not counts 1.
+    Villegas 2013); a category that does not occur in the training data counts 1.
 
     Parameters
     ----------
     frequencies : None, "data" or list of dict
-        None: all matches count alike. "data": p of each category of each column of the training data. Or these
-        numbers, a dictionary from category to p for each column.
+        Frequencies p of the categories. None: all matches count alike. "data": p is computed from the training data. Or
+        a dictionary from category to p for each column.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class Categorical(Kernel):
 
     frequencies: str | Frequencies | None = None
 
-    # An inner product of indicators of the categories.
+    # The kernel is an inner product of indicators of the categories.
     positive_definite = "yes"
     strictly_positive_definite = universal = differentiable = positive_values = "no"
     _no_gradient = "a category cannot be changed by a small step"
@@ -198,27 +198,29 @@ class Categorical(Kernel):
         X = as_matrix(host(X))
         weight = np.ones(n_samples(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         weight = weight / weight.sum()
-        found = []
+        frequencies = []
         for f in range(X.shape[1]):
-            values, which = np.unique(widened(dense(X[:, f : f + 1])).ravel(), return_inverse=True)
+            values, which = np.unique(as_float64(dense(X[:, f : f + 1])).ravel(), return_inverse=True)
             shares = np.minimum(np.bincount(which, weights=weight, minlength=len(values)), 1.0)
-            found.append(dict(zip(values.tolist(), shares.tolist(), strict=True)))
-        return Categorical(found)
+            frequencies.append(dict(zip(values.tolist(), shares.tolist(), strict=True)))
+        return Categorical(frequencies)
 
     def _counts(self, X: Floats) -> Floats:
-        """What a match of each entry counts for."""
+        """Return the contribution of a match, 1 or 1 − p, for each entry."""
         if self.frequencies is None:
             return np.ones(X.shape)
         if isinstance(self.frequencies, str):
             raise ValueError("frequencies='data' depends on the training data: use kernel.bind(X)")
         if len(self.frequencies) != X.shape[1]:
-            raise ValueError(f"there are frequencies of {len(self.frequencies)} columns, but {X.shape[1]} columns")
+            raise ValueError(
+                f"there are frequencies for {len(self.frequencies)} columns, but the samples have {X.shape[1]} columns"
+            )
         pairs = zip(self.frequencies, X.T, strict=True)
         return 1.0 - np.array([[table.get(value, 0.0) for value in column.tolist()] for table, column in pairs]).T
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         check_same_width(X, Z)
-        out, counts = np.zeros((X.shape[0], Z.shape[0])), self._counts(widened(dense(X)))
+        out, counts = np.zeros((X.shape[0], Z.shape[0])), self._counts(as_float64(dense(X)))
         for i, rows, x, z in row_and_rows(X, Z):
             out[i, rows] = (x == z) @ counts[i]
         out /= max(1, X.shape[1])
@@ -228,7 +230,7 @@ class Categorical(Kernel):
         X = as_matrix(X)
         if self.frequencies is None:
             return np.ones(X.shape[0])
-        blocks = [self._counts(widened(dense(X[rows]))).sum(axis=1) for rows in strips(X)]
+        blocks = [self._counts(as_float64(dense(X[rows]))).sum(axis=1) for rows in strips(X)]
         return np.asarray(np.concatenate([*blocks, np.zeros(0)]) / max(1, X.shape[1]))
 
     @property
@@ -237,17 +239,17 @@ class Categorical(Kernel):
 
 
 @dataclass(eq=False, repr=False)
-class Gower(ExpOfDistance):
-    """exp(−γ D), with Gower's distance D: the mean over the columns of |x_f − z_f|, or of [x_f ≠ z_f] for categories.
+class Gower(DistanceKernel):
+    """Kernel exp(−γ D) of Gower's distance D: the mean over columns of |x_f − z_f|, or of [x_f ≠ z_f] for categories.
 
-    It is a product over the columns. Numbers should be scaled to a range of 1 (`MinMaxScaler`), as Gower's are.
+    It is a product over the columns. Scale numbers to a range of 1 (`MinMaxScaler`), as Gower's distance requires.
 
     Parameters
     ----------
     categorical : sequence of int
-        The columns that hold categories, counted from 0. The others hold numbers.
+        Columns that hold categories, counted from 0. The other columns hold numbers.
     gamma : float ≥ 0
-        γ.
+        Coefficient γ.
 
     Examples
     --------
@@ -262,10 +264,10 @@ class Gower(ExpOfDistance):
     categorical: Sequence[int] = ()
     gamma: float = 1.0
 
-    # Each factor is strictly positive definite on its column, and so is their product: that on a grid of the columns'
-    # values is a Kronecker product, of which any samples are a part.
+    # Each factor is strictly positive definite on its column, and so is their product: on the grid of all values of the
+    # columns, which contains all samples, its matrix is a Kronecker product.
     differentiable = "no"
-    _no_gradient = "it has a kink where two samples have a number in common, and categories have no small steps"
+    _no_gradient = "it has a kink where two samples share a number, and a category cannot be changed by a small step"
 
     def _check(self) -> None:
         column_indices("categorical", self.categorical)

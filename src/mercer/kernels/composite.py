@@ -1,7 +1,4 @@
-"""Kernels made of kernels: what they share with their parts, and those changed by a function of each sample.
-
-A kernel is normalised, multiplied by f(x)f(z), or taken of φ(x) and φ(z).
-"""
+"""Composite kernels: their base class, normalised kernels, f(x)k(x, z)f(z) and k(φ(x), φ(z))."""
 
 from __future__ import annotations
 
@@ -14,43 +11,44 @@ from numpy.typing import ArrayLike
 
 from mercer.kernels import recipe as recipes
 from mercer.kernels import terms
-from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, Slope
+from mercer.kernels.kernel import FUNCTION_DOMAINS, Answer, Domain, Kernel, SampleFunction, Slope
 from mercer.kernels.recipe import Recipe
 from mercer.kernels.terms import Terms
 from mercer.runtime import parameters
 from mercer.samples.arrays import Floats, Indices, Samples, host, n_samples, rows_between
-from mercer.samples.matrices import as_matrix, call, name_of, numbers_of
+from mercer.samples.matrices import as_matrix, call, call_for_numbers, function_name
 
-# How tightly an expression binds: a part that binds less tightly than its surroundings is written in brackets.
+# Operator precedences: a part with a lower precedence than the surrounding expression is written in brackets.
 SUM, PRODUCT, POWER, ATOM = range(4)
-# Samples whose features are computed at a time.
+# Number of samples whose features are computed at a time.
 _ROWS = 1024
 
 
 class Composite(Kernel):
-    """A kernel made of kernels, its parts. By default it has a property if all parts have it."""
+    """Base class of kernels made of other kernels, the parts. By default it has a property if all parts have it."""
 
     _binds = ATOM
     _part_names: tuple[str, ...] = ("kernel",)
-    # How a recipe is made of those of the parts, and terms of theirs, with its own number, if it has one, as the last.
+    # Functions that compute the recipe and the terms from those of the parts and, as last argument, from the parameter
+    # `_number` of this kernel, if it has one.
     _rules: tuple[Callable[..., Recipe | None] | None, Callable[..., Terms | None] | None] = (None, None)
     _number: str | None = None
 
     @property
     def parts(self) -> dict[str, Kernel]:
-        """The kernels it is made of, by parameter name."""
+        """Kernels that this kernel is made of, by parameter name."""
         return {name: getattr(self, name) for name in self._part_names}
 
-    # Whether values follow from those of the parts alone, as `combined` says.
+    # True if `combined` computes the values from those of the parts alone.
     combines = False
 
     def combined(self, parts: list[list[Any]]) -> list[Any]:
-        """k(x, z), k(x, x) and k(z, z) from those of each part, which it may overwrite: arrays, or an engine's own."""
+        """Compute k(x, z), k(x, x) and k(z, z) from those of the parts, arrays or tensors, which may be overwritten."""
         raise NotImplementedError
 
     @property
     def part_columns(self) -> Indices | None:
-        """The columns of the samples that the parts compare, where these are not all of them."""
+        """Columns of the samples that the parts compare; None for all columns."""
         return None
 
     def _check(self) -> None:
@@ -59,7 +57,7 @@ class Composite(Kernel):
                 raise TypeError(f"{name}={part!r} of {type(self).__name__} must be a kernel object, such as Gaussian()")
             if part.accepts == "gram":
                 raise TypeError(
-                    f"{type(part).__name__} stands for a matrix that is not known yet, so it cannot be combined: "
+                    f"{type(part).__name__} stands for a matrix that is given later, so it cannot be combined: "
                     "combine the matrices before fitting"
                 )
         domains = {part.accepts for part in self.parts.values()}
@@ -94,7 +92,7 @@ class Composite(Kernel):
         return self._with({name: part.bind(X, sample_weight) for name, part in self.parts.items()})
 
     def _with(self, parts: dict[str, Kernel]) -> Kernel:
-        """The same of other parts."""
+        """Return a copy with other sub-kernels; self if they are the same."""
         if all(parts[name] is part for name, part in self.parts.items()):
             return self
         return type(self)(**{**self.get_params(deep=False), **parts})
@@ -121,11 +119,11 @@ class Composite(Kernel):
         return [] if self._number is None else [getattr(self, self._number)]
 
     def _holds(self, *statements: str) -> bool:
-        """Whether every part answers "yes" to each of these."""
+        """Return whether every part answers "yes" to each of the statements."""
         return all(getattr(part, statement) == "yes" for part in self.parts.values() for statement in statements)
 
     def _follows(self, statement: str) -> Answer:
-        """Yes if every part says so; "depends" if some say that instead, and no part says anything else."""
+        """Return "yes" if all parts do, "depends" if all answer "yes" or "depends", and otherwise "unknown"."""
         answers = {getattr(part, statement) for part in self.parts.values()}
         if answers == {"yes"}:
             return "yes"
@@ -152,9 +150,9 @@ class Composite(Kernel):
         return self._follows("positive_values")
 
     def _slopes_of(self, side: str, slopes: Iterator[Slope], factor: Floats | float = 1.0) -> Iterator[Slope]:
-        """A part's derivatives by its parameters, times a factor, under the names that they have here."""
-        for name, place, slope in slopes:
-            yield f"{side}__{name}", place, slope * factor
+        """Yield the derivatives by a part's parameters, times a factor, under the parameter names of this kernel."""
+        for name, entry, slope in slopes:
+            yield f"{side}__{name}", entry, slope * factor
 
     def _text(self) -> str:
         raise NotImplementedError
@@ -163,20 +161,20 @@ class Composite(Kernel):
         return self._text()
 
 
-def inside(kernel: Kernel, binds: int = ATOM) -> str:
-    """A part's text, in brackets where it binds less tightly than its surroundings."""
-    own = kernel._binds if isinstance(kernel, Composite) else ATOM
-    return f"({kernel!r})" if own < binds else repr(kernel)
+def bracketed(kernel: Kernel, binds: int = ATOM) -> str:
+    """Return the repr of a part, in brackets if its precedence is lower than `binds`."""
+    precedence = kernel._binds if isinstance(kernel, Composite) else ATOM
+    return f"({kernel!r})" if precedence < binds else repr(kernel)
 
 
 @dataclass(eq=False, repr=False)
 class Normalised(Composite):
-    """k(x, z) / √(k(x, x) k(z, z)), for kernels that are positive on the diagonal.
+    """Normalised kernel k(x, z) / √(k(x, x) k(z, z)), for kernels that are positive on the diagonal.
 
     Parameters
     ----------
     kernel : Kernel
-        k.
+        Kernel k.
 
     Examples
     --------
@@ -205,7 +203,7 @@ class Normalised(Composite):
         values, left, right = parts[0]
         if not bool((left > 0).all()) or not bool((right > 0).all()):
             raise ValueError(
-                f"{self.kernel!r} cannot be normalised: k(x, x) must be > 0 for every sample; leave other samples out, "
+                f"{self.kernel!r} cannot be normalised: k(x, x) must be > 0 for every sample; drop the other samples, "
                 "or add a constant to the kernel"
             )
         values = values / (left[:, None] if values.ndim == 2 else left) ** 0.5 / right**0.5
@@ -216,7 +214,7 @@ class Normalised(Composite):
         return 2 * self.kernel.n_factors  # k(x, z), and the roots of k(x, x) and k(z, z)
 
     def majorant(self) -> Kernel:
-        # M(x, z) over the roots, each of which is as far off as M(x, x) is.
+        # M(x, z) divided by the roots, each of whose relative error is bounded like that of M(x, x).
         part = self.kernel
         if part.positive_definite == "yes":
             return self
@@ -235,11 +233,11 @@ class Normalised(Composite):
         rows, columns, values = self._lengths(X), self._lengths(Z), self._values(X, Z)
         by_rows = self.kernel._diagonal_slopes(X)
         by_columns = by_rows if Z is X else self.kernel._diagonal_slopes(Z)
-        for name, place, slope in self.kernel._slopes(X, Z):
-            left, right = by_rows[name, place] / rows**2, by_columns[name, place] / columns**2
+        for name, entry, slope in self.kernel._slopes(X, Z):
+            left, right = by_rows[name, entry] / rows**2, by_columns[name, entry] / columns**2
             yield (
                 f"kernel__{name}",
-                place,
+                entry,
                 slope / rows[:, None] / columns - values * (left[:, None] + right) / 2,
             )
 
@@ -249,7 +247,7 @@ class Normalised(Composite):
         if len(bad):
             raise ValueError(
                 f"{self.kernel!r} cannot be normalised: k(x, x) = {diagonal[bad[0]]:g} for sample {bad[0]}, but it "
-                "must be > 0; leave such samples out, or add a constant to the kernel"
+                "must be > 0; drop such samples, or add a constant to the kernel"
             )
         return np.sqrt(diagonal)
 
@@ -258,11 +256,11 @@ class Normalised(Composite):
         return self.kernel.lipschitz if self.kernel.unit_diagonal == "yes" else None
 
     def _text(self) -> str:
-        return f"{inside(self.kernel)}.normalised()"
+        return f"{bracketed(self.kernel)}.normalised()"
 
 
-class _ThroughFunction(Composite):
-    """A kernel behind a user's function: all but positive definiteness depends on what that function does."""
+class _FunctionComposite(Composite):
+    """Composite with a user's function, on which all properties except positive definiteness depend."""
 
     kernel: Kernel
     _no_gradient = "the derivative of the function inside is not known"
@@ -276,15 +274,15 @@ class _ThroughFunction(Composite):
 
 
 @dataclass(eq=False, repr=False)
-class Weighted(_ThroughFunction):
-    """f(x) k(x, z) f(z).
+class Weighted(_FunctionComposite):
+    """Weighted kernel f(x) k(x, z) f(z).
 
     Parameters
     ----------
     kernel : Kernel
-        k.
+        Kernel k.
     function : callable
-        Maps n samples to n finite numbers, each from its own sample alone.
+        Function f, which maps n samples to n finite numbers, each of which depends on its sample only.
 
     Examples
     --------
@@ -295,7 +293,7 @@ class Weighted(_ThroughFunction):
     """
 
     kernel: Kernel
-    function: OfSamples
+    function: SampleFunction
 
     unit_diagonal = "depends"
 
@@ -304,8 +302,8 @@ class Weighted(_ThroughFunction):
         parameters.function("function", self.function)
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
-        rows = numbers_of(self.function, X)
-        columns = rows if Z is X else numbers_of(self.function, Z)
+        rows = call_for_numbers(self.function, X)
+        columns = rows if Z is X else call_for_numbers(self.function, Z)
         out = self.kernel._values(X, Z)
         with np.errstate(over="ignore", invalid="ignore"):
             out *= rows[:, None]
@@ -315,28 +313,28 @@ class Weighted(_ThroughFunction):
     def _diag(self, X: Samples) -> Floats:
         X = self._samples(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.kernel.diag(X) * in_row_blocks(lambda rows: numbers_of(self.function, rows), X) ** 2
+            return self.kernel.diag(X) * in_row_blocks(lambda rows: call_for_numbers(self.function, rows), X) ** 2
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        outer = numbers_of(self.function, X)[:, None] * numbers_of(self.function, Z)
+        outer = call_for_numbers(self.function, X)[:, None] * call_for_numbers(self.function, Z)
         return self._slopes_of("kernel", self.kernel._slopes(X, Z), outer)
 
     def _text(self) -> str:
-        return f"{inside(self.kernel)}.scaled_by({name_of(self.function)})"
+        return f"{bracketed(self.kernel)}.scaled_by({function_name(self.function)})"
 
 
 @dataclass(eq=False, repr=False)
-class PulledBack(_ThroughFunction):
-    """k(φ(x), φ(z)).
+class PulledBack(_FunctionComposite):
+    """Kernel k(φ(x), φ(z)) of transformed samples.
 
     Parameters
     ----------
     kernel : Kernel
-        Compares what φ makes of the samples.
+        Kernel k of the transformed samples.
     feature_map : callable
-        Maps n samples to n rows, or n strings, that ``kernel`` compares; each from its own sample alone.
-    accepts : "vectors" or "sequences"
-        What a sample is before φ.
+        Function φ, which maps n samples to n rows or strings, each of which depends on its sample only.
+    accepts : {"vectors", "sequences"}, default="vectors"
+        Kind of samples that φ takes.
 
     Examples
     --------
@@ -347,13 +345,13 @@ class PulledBack(_ThroughFunction):
     """
 
     kernel: Kernel
-    feature_map: OfSamples
+    feature_map: SampleFunction
     accepts: Domain = "vectors"
 
     def _check(self) -> None:
         super()._check()
         parameters.function("feature_map", self.feature_map)
-        parameters.one_of("accepts", self.accepts, DOMAINS_OF_FUNCTIONS)
+        parameters.one_of("accepts", self.accepts, FUNCTION_DOMAINS)
 
     def _samples(self, X: Samples) -> Samples:
         self._check()
@@ -378,13 +376,13 @@ class PulledBack(_ThroughFunction):
         return self.kernel.compares
 
     def n_terms(self, X: Samples) -> int:
-        return terms_of_features(self._features, X, self.kernel)
+        return count_feature_terms(self._features, X, self.kernel)
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         return self._slopes_of("kernel", self.kernel._slopes(self._features(X), self._features(Z)))
 
     def _features(self, X: Samples) -> Samples:
-        return features_of(self.feature_map, X, self.kernel._samples)
+        return map_samples(self.feature_map, X, self.kernel._samples)
 
     @property
     def unit_diagonal(self) -> Answer:
@@ -395,28 +393,28 @@ class PulledBack(_ThroughFunction):
         return "yes" if self.kernel.positive_values == "yes" else "depends"
 
     def _text(self) -> str:
-        return f"{inside(self.kernel)}.of({name_of(self.feature_map)})"
+        return f"{bracketed(self.kernel)}.of({function_name(self.feature_map)})"
 
 
-def features_of(feature_map: OfSamples, X: Samples, checked: OfSamples) -> Samples:
-    """φ(X) in the form the kernel takes, one row per sample."""
+def map_samples(feature_map: SampleFunction, X: Samples, checked: SampleFunction) -> Samples:
+    """Compute φ(X), one row per sample, and convert it by `checked` to the form that a kernel takes."""
     features = checked(call(feature_map, X))
     if n_samples(features) != n_samples(X):
         raise ValueError(
-            f"the feature map {name_of(feature_map)} made {n_samples(features)} rows of {n_samples(X)} samples; "
-            "it must make one of each"
+            f"the feature map {function_name(feature_map)} returned {n_samples(features)} rows for {n_samples(X)} "
+            "samples; it must return one row per sample"
         )
     return features
 
 
-def terms_of_features(features: OfSamples, X: Samples, kernel: Kernel) -> int:
-    """`Kernel.n_terms` of what a feature map makes of the samples, some of them at a time."""
+def count_feature_terms(features: SampleFunction, X: Samples, kernel: Kernel) -> int:
+    """Return `Kernel.n_terms` for the features of the samples, which are computed block by block."""
     blocks = (host(rows_between(X, slice(start, start + _ROWS))) for start in range(0, n_samples(X), _ROWS))
     return max((kernel.n_terms(features(block)) for block in blocks), default=0)
 
 
 def in_row_blocks(function: Callable[[Samples], Floats], X: Samples, step: int = _ROWS) -> Floats:
-    """One number per sample, from `step` samples at a time, so that their features need little memory."""
+    """Compute one number per sample from blocks of `step` samples, so that their features need little memory."""
     n = n_samples(X)
     out = np.empty(n)
     for start in range(0, n, step):

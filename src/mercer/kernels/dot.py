@@ -1,4 +1,4 @@
-"""Kernels of the inner product t = ⟨x, z⟩: t, (γt + c)^degree, tanh(γt + c), and the cosine of the angle."""
+"""Kernels of the inner product t = ⟨x, z⟩: linear, polynomial (γt + c)^degree, sigmoid tanh(γt + c), and cosine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.kernels.bandwidth import WithGamma
+from mercer.kernels.bandwidth import GammaKernel
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import Recipe, affine, integer_power
 from mercer.kernels.terms import Term, Terms, polynomial_term
@@ -16,6 +16,7 @@ from mercer.runtime.errors import NotDifferentiableError
 from mercer.runtime.parameters import finite, integer
 from mercer.samples.arrays import Floats, Samples
 from mercer.samples.matrices import (
+    as_float64,
     as_matrix,
     check_same_width,
     combined,
@@ -24,12 +25,11 @@ from mercer.samples.matrices import (
     nonzero_rows,
     squared_lengths,
     unit_rows,
-    widened,
 )
 
 
 class Linear(Kernel):
-    """⟨x, z⟩, the dot product.
+    """Linear kernel ⟨x, z⟩, the dot product.
 
     Examples
     --------
@@ -59,8 +59,8 @@ class Linear(Kernel):
         return (Term((0.0, 1.0)),)
 
 
-class _OfAffineProduct(WithGamma):
-    """What kernels of γ⟨x, z⟩ + coef0 share."""
+class _AffineProductKernel(GammaKernel):
+    """Base class of kernels that are a function of γ⟨x, z⟩ + coef0."""
 
     coef0: float
 
@@ -69,11 +69,11 @@ class _OfAffineProduct(WithGamma):
         finite("coef0", self.coef0)
 
     def _ending(self, t: Floats) -> Floats:
-        """The kernel value from t = γ⟨x, z⟩ + coef0, which it may overwrite."""
+        """Compute the kernel value from t = γ⟨x, z⟩ + coef0; may overwrite t."""
         raise NotImplementedError
 
     def _slope_at(self, t: Floats) -> Floats:
-        """The ending's derivative at t, which it may overwrite."""
+        """Compute the derivative of `_ending` at t; may overwrite t."""
         raise NotImplementedError
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
@@ -94,17 +94,17 @@ class _OfAffineProduct(WithGamma):
 
 
 @dataclass(eq=False, repr=False)
-class Polynomial(_OfAffineProduct):
-    """(γ⟨x, z⟩ + coef0)^degree, such as the quadratic and the cubic kernel.
+class Polynomial(_AffineProductKernel):
+    """Polynomial kernel (γ⟨x, z⟩ + coef0)^degree, for example the quadratic and the cubic kernel.
 
     Parameters
     ----------
     degree : int ≥ 0
-        The power.
+        Degree of the polynomial.
     gamma : float ≥ 0, "scale", "auto" or "median"
-        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
+        Coefficient γ, or the rule for it: 1/(columns · variance of X), 1/columns, or from the median distance.
     coef0 : float
-        If it is negative, the kernel is not positive definite.
+        Constant term. If it is negative, the kernel is not positive definite.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Polynomial(_OfAffineProduct):
     differentiable = "yes"
 
     def _check(self) -> None:
-        integer("degree", self.degree, 0, "other powers of an inner product are no kernels")
+        integer("degree", self.degree, 0, "other powers of an inner product are not kernels")
         super()._check()
 
     @property
@@ -172,15 +172,15 @@ class Polynomial(_OfAffineProduct):
 
 
 @dataclass(eq=False, repr=False)
-class Sigmoid(_OfAffineProduct):
-    """tanh(γ⟨x, z⟩ + coef0): not positive definite, so a machine on it finds only a stationary point.
+class Sigmoid(_AffineProductKernel):
+    """Sigmoid kernel tanh(γ⟨x, z⟩ + coef0), which is not positive definite: fits reach a stationary point only.
 
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
-        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
+        Coefficient γ, or the rule for it: 1/(columns · variance of X), 1/columns, or from the median distance.
     coef0 : float
-        The constant.
+        Constant term.
 
     Examples
     --------
@@ -202,7 +202,7 @@ class Sigmoid(_OfAffineProduct):
         return 1.0 / np.cosh(t) ** 2
 
     def majorant(self) -> Kernel:
-        return Polynomial(1, self.gamma, abs(self.coef0) + 1)  # of the argument, and of its tanh
+        return Polynomial(1, self.gamma, abs(self.coef0) + 1)  # bounds the argument and its tanh
 
     def recipe(self) -> Recipe:
         return Recipe("dot", "sigmoid", (self._gamma(), float(self.coef0)))
@@ -218,7 +218,7 @@ class Sigmoid(_OfAffineProduct):
 
 
 class Cosine(Kernel):
-    """⟨x, z⟩ / (‖x‖ ‖z‖), and 0 where x or z is 0.
+    """Cosine kernel ⟨x, z⟩ / (‖x‖ ‖z‖), which is 0 if x or z is 0.
 
     Examples
     --------
@@ -244,11 +244,11 @@ class Cosine(Kernel):
         at_zero = np.flatnonzero(~nonzero_rows(X) & used)
         if len(at_zero):
             raise NotDifferentiableError(
-                f"the cosine kernel has no derivative at 0, but row {at_zero[0]} of X is 0; leave such rows out"
+                f"the cosine kernel has no derivative at 0, but row {at_zero[0]} of X is 0; drop such rows"
             )
         unit_x, unit_z = unit_rows(X), unit_rows(Z)
         along = (weights * dot(unit_x, unit_z)).sum(axis=1)
-        lengths = np.where(used, np.linalg.norm(dense(widened(X)), axis=1), 1.0)
+        lengths = np.where(used, np.linalg.norm(dense(as_float64(X)), axis=1), 1.0)
         return np.asarray((combined(weights, unit_z) - along[:, None] * dense(unit_x)) / lengths[:, None])
 
     def recipe(self) -> Recipe:

@@ -1,6 +1,6 @@
-"""Kernels that users write: a function of two blocks of samples, a feature map, or the matrix K itself.
+"""User-defined kernels: a function of two blocks of samples, a feature map, or the matrix K itself.
 
-A user's function gets views that it cannot write to, and its result is checked before it is used.
+A user's function gets read-only views, and its result is checked before it is used.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.kernels.composite import features_of, in_row_blocks, terms_of_features
+from mercer.kernels.composite import count_feature_terms, in_row_blocks, map_samples
 from mercer.kernels.dot import Linear
-from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Domain, Kernel, OfSamples, OfTwoBlocks
+from mercer.kernels.kernel import DIAGONAL_ROWS, FUNCTION_DOMAINS, BlockFunction, Domain, Kernel, SampleFunction
 from mercer.runtime import parameters
 from mercer.samples.arrays import Floats, Samples, mirror, n_samples
-from mercer.samples.matrices import as_matrix, call, dense, dot, name_of, numbers_of, squared_lengths
+from mercer.samples.matrices import as_matrix, call, call_for_numbers, dense, dot, function_name, squared_lengths
 
 
 @dataclass(eq=False, repr=False)
 class FromFunction(Kernel):
-    """k given by a function, a callable (X, Z) -> matrix of shape (len(X), len(Z)).
+    """Kernel given by a function, a callable (X, Z) -> matrix of shape (len(X), len(Z)).
 
     Parameters
     ----------
     function : callable
-        Called with read-only blocks of samples, in any number and order. Must be symmetric.
-    accepts : "vectors" or "sequences"
-        What a sample is.
+        Symmetric function, which is called with read-only blocks of samples of any size and order.
+    accepts : {"vectors", "sequences"}, default="vectors"
+        Kind of samples.
 
     Examples
     --------
@@ -39,19 +39,19 @@ class FromFunction(Kernel):
            [2.]])
     """
 
-    function: OfTwoBlocks
+    function: BlockFunction
     accepts: Domain = "vectors"
 
     mergeable = False
     given = True
-    _no_gradient = "what the function does between samples is not known"
+    _no_gradient = "the derivative of the function is not known"
 
     def _check(self) -> None:
         parameters.function("function", self.function)
-        parameters.one_of("accepts", self.accepts, DOMAINS_OF_FUNCTIONS)
+        parameters.one_of("accepts", self.accepts, FUNCTION_DOMAINS)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return f"FromFunction({name_of(self.function)})"
+        return f"FromFunction({function_name(self.function)})"
 
     def _symmetric(self, X: Samples) -> Floats:
         K = self._values(X, X)
@@ -63,7 +63,7 @@ class FromFunction(Kernel):
     def _values(self, X: Samples, Z: Samples) -> Floats:
         self._check()
         values = np.asarray(dense(call(self.function, X, Z)))
-        name, shape = name_of(self.function), (n_samples(X), n_samples(Z))
+        name, shape = function_name(self.function), (n_samples(X), n_samples(Z))
         if values.shape != shape:
             raise ValueError(
                 f"the kernel function {name} returned shape {values.shape} for {shape[0]} and {shape[1]} samples; it "
@@ -78,7 +78,7 @@ class FromFunction(Kernel):
         return np.array(values, dtype=np.float64, order="C")
 
     def _diag(self, X: Samples) -> Floats:
-        """k(x_i, x_i), from small blocks whose symmetry is checked on the way."""
+        """Compute k(x_i, x_i) from small blocks, whose symmetry is checked."""
         return in_row_blocks(self._diagonal, self._samples(X), DIAGONAL_ROWS)
 
     def _diagonal(self, X: Samples) -> Floats:
@@ -90,33 +90,38 @@ class FromFunction(Kernel):
         asymmetry = float(np.abs(K - K.T).max(initial=0.0))
         if asymmetry > 1e-8 * np.abs(K).max(initial=0.0):  # more than a rounding error
             raise ValueError(
-                f"the kernel function {name_of(self.function)} is not symmetric: k(x, z) and k(z, x) differ by up "
-                f"to {asymmetry:.3g}, and a kernel must be; (k(x, z) + k(z, x)) / 2 is"
+                f"the kernel function {function_name(self.function)} is not symmetric, as a kernel must be: k(x, z) "
+                f"and k(z, x) differ by up to {asymmetry:.3g}; use (k(x, z) + k(z, x)) / 2"
             )
 
 
 @dataclass(frozen=True, repr=False)
 class _Column:
-    """A function of samples as a feature map with one feature."""
+    """Feature map with one feature, a function of the samples."""
 
-    function: OfSamples
+    function: SampleFunction
 
     def __call__(self, X: Samples) -> Floats:
-        return numbers_of(self.function, X)[:, None]
+        return call_for_numbers(self.function, X)[:, None]
 
     def __repr__(self) -> str:
-        return name_of(self.function)
+        return function_name(self.function)
 
 
-def rank_one(function: OfSamples, *, accepts: Domain = "vectors") -> FromFeatureMap:
-    """The kernel f(x)f(z) of a function f: one feature, and every matrix of its values has rank 1.
+def rank_one(function: SampleFunction, *, accepts: Domain = "vectors") -> FromFeatureMap:
+    """Return the kernel f(x)f(z) of a function f, which has one feature: its matrices have rank 1.
 
     Parameters
     ----------
     function : callable
-        f, which maps n samples to n finite numbers, each from its own sample alone.
+        Function f, which maps n samples to n finite numbers, each of which depends on its sample only.
     accepts : {"vectors", "sequences"}, default="vectors"
-        What a sample is.
+        Kind of samples.
+
+    Returns
+    -------
+    FromFeatureMap
+        The kernel.
 
     Examples
     --------
@@ -131,14 +136,15 @@ def rank_one(function: OfSamples, *, accepts: Domain = "vectors") -> FromFeature
 
 @dataclass(eq=False, repr=False)
 class FromFeatureMap(Kernel):
-    """⟨φ(x), φ(z)⟩ for a feature map φ.
+    """Kernel ⟨φ(x), φ(z)⟩ of a feature map φ.
 
     Parameters
     ----------
     feature_map : callable
-        Maps n samples to n rows, a dense array or a sparse matrix, each row from its own sample alone.
-    accepts : "vectors" or "sequences"
-        What a sample is.
+        Function φ, which maps n samples to the n rows of an array or a sparse matrix; each row depends on its sample
+        only.
+    accepts : {"vectors", "sequences"}, default="vectors"
+        Kind of samples.
 
     Examples
     --------
@@ -148,7 +154,7 @@ class FromFeatureMap(Kernel):
     array([[5.]])
     """
 
-    feature_map: OfSamples
+    feature_map: SampleFunction
     accepts: Domain = "vectors"
 
     positive_definite = "yes"
@@ -156,10 +162,10 @@ class FromFeatureMap(Kernel):
 
     def _check(self) -> None:
         parameters.function("feature_map", self.feature_map)
-        parameters.one_of("accepts", self.accepts, DOMAINS_OF_FUNCTIONS)
+        parameters.one_of("accepts", self.accepts, FUNCTION_DOMAINS)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return f"FromFeatureMap({name_of(self.feature_map)})"
+        return f"FromFeatureMap({function_name(self.feature_map)})"
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         features = self._features(X)
@@ -173,15 +179,15 @@ class FromFeatureMap(Kernel):
         return "vectors"
 
     def n_terms(self, X: Samples) -> int:
-        return terms_of_features(self._features, X, Linear())
+        return count_feature_terms(self._features, X, Linear())
 
     def _features(self, X: Samples) -> Samples:
         self._check()
-        return features_of(self.feature_map, X, as_matrix)
+        return map_samples(self.feature_map, X, as_matrix)
 
 
 class Precomputed(Kernel):
-    """The matrix K itself: square for training, between new and training samples for prediction.
+    """Precomputed kernel: X is the matrix K, square for training, between new and training samples for prediction.
 
     Examples
     --------
@@ -198,7 +204,7 @@ class Precomputed(Kernel):
     _no_gradient = "only the matrix is known, not the samples"
 
     def __call__(self, X: Samples, Z: Samples = None) -> Floats:
-        """A float64 copy of the matrix."""
+        """Return a float64 copy of the matrix."""
         if Z is not None:
             raise TypeError("a precomputed kernel compares no samples: give the matrix of kernel values alone")
         return self._values(self._samples(X), None)

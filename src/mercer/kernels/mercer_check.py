@@ -1,4 +1,4 @@
-"""The Mercer check: is K symmetric, with no negative eigenvalue? A sample can refute a kernel, never prove one."""
+"""The Mercer check: is K symmetric and positive semi-definite? Samples can refute a kernel, but never prove one."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from mercer.samples.arrays import Floats, Samples, n_samples
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelCheck:
-    """What was found on a sample.
+    """Result of `check_kernel`.
 
     Attributes
     ----------
     symmetric : bool
         Whether K equals its transpose up to rounding.
     asymmetry : float
-        The largest |K_ij − K_ji|.
+        Largest |K_ij − K_ji|.
     smallest_eigenvalue : float
-        Of (K + Kᵀ)/2.
+        Smallest eigenvalue of (K + Kᵀ)/2.
     tolerance : float
-        How far below 0 rounding may take an eigenvalue.
+        Largest size of a negative eigenvalue that rounding may cause.
     witness : array or None
-        c of length 1 with cᵀKc < −tolerance, where there is one.
+        Vector c of length 1 with cᵀKc < −tolerance, if there is one.
     verdict : str
-        The finding in words.
+        Conclusion in words.
 
     Examples
     --------
@@ -70,21 +70,22 @@ def check_kernel(
     Parameters
     ----------
     X : array, CSR matrix, list of strings or kernel matrix
-        The work grows with the cube of the number of samples.
+        Samples. The work grows with the cube of their number.
     kernel : str, Kernel or callable
-        "precomputed" where X is the matrix of kernel values itself.
+        Kernel; "precomputed" if X is the matrix of kernel values itself.
     degree, gamma, coef0 : as for `SVC`
-        Of a kernel given by name.
+        Parameters of a kernel given by name.
     tol : float
-        What counts as rounding, relative to the largest value (symmetry) and eigenvalue (definiteness); of a float32
-        matrix of n samples it is 2⁻²³n at least.
+        Size of rounding errors, relative to the largest value (symmetry) and eigenvalue (definiteness); at least 2⁻²³n
+        for a float32 matrix of n samples.
 
     Returns
     -------
     KernelCheck
-        ``verdict``, the finding in words; ``symmetric``, True if K equals its transpose up to rounding;
-        ``asymmetry``, the largest difference of K_ij and K_ji; ``smallest_eigenvalue`` of (K + Kᵀ)/2; ``tolerance``,
-        how far below 0 rounding may take an eigenvalue; and ``witness``, c of length 1 with cᵀKc < −tolerance, or None.
+        ``verdict``, the conclusion in words; ``symmetric``, True if K equals its transpose up to rounding;
+        ``asymmetry``, the largest |K_ij − K_ji|; ``smallest_eigenvalue`` of (K + Kᵀ)/2; ``tolerance``, the largest size
+        of a negative eigenvalue that rounding may cause; and ``witness``, a vector c of length 1 with
+        cᵀKc < −tolerance, or None.
 
     Examples
     --------
@@ -98,13 +99,13 @@ def check_kernel(
     if callable(kernel) and not isinstance(kernel, Kernel | type) and _are_strings(X):
         kernel = FromFunction(kernel, accepts="sequences")
     kernel = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
-    # kernel(X) would be symmetric by construction, except for a matrix that the user gives.
+    # kernel(X) would be symmetric by construction, except for a precomputed matrix.
     K = kernel(X) if kernel.accepts == "gram" else kernel(X, X)
     if K.shape[0] != K.shape[1] or len(K) == 0:
         raise ValueError(f"the check needs the square matrix of at least one sample, but K has shape {K.shape}")
     if not np.isfinite(K).all():
         raise ValueError(f"{kernel!r} is not finite on these samples, so its eigenvalues cannot be computed")
-    tol = max(tol, rounding_of_given(X, kernel))
+    tol = max(tol, float32_rounding(X, kernel))
     asymmetry = float(np.abs(K - K.T).max())
     symmetric = asymmetry <= tol * float(np.abs(K).max())
     eigenvalues, vectors = eigh((K + K.T) / 2)
@@ -114,8 +115,8 @@ def check_kernel(
     return KernelCheck(symmetric, asymmetry, smallest, tolerance, witness, _verdict(len(K), symmetric, witness))
 
 
-def rounding_of_given(X: Samples, kernel: Kernel) -> float:
-    """What rounding its entries to float32 can do to a given matrix, as a share of its largest eigenvalue."""
+def float32_rounding(X: Samples, kernel: Kernel) -> float:
+    """Bound on the effect of float32 rounding of a precomputed matrix, relative to its largest eigenvalue."""
     single = kernel.accepts == "gram" and getattr(X, "dtype", None) == np.float32
     return float(np.finfo(np.float32).eps) * n_samples(X) if single else 0.0
 

@@ -1,4 +1,4 @@
-"""Parameters of kernels, as scikit-learn reads and sets those of an estimator."""
+"""Parameters of kernels, which scikit-learn reads and sets like those of an estimator."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 
 
 class NamedParameters:
-    """An object whose parameters are those of its `__init__`, under their own names.
+    """Mixin with `get_params` and `set_params` for the parameters of `__init__`.
 
-    It is no BaseEstimator, as scikit-learn's own kernels are none: the printer of estimators writes one by its
-    parameters, some of the time, whatever text it has of its own.
+    It is not a BaseEstimator, and neither are scikit-learn's own kernels: scikit-learn prints nested estimators by
+    their parameters and would in some cases ignore the repr of a kernel.
     """
 
     @classmethod
@@ -22,18 +22,33 @@ class NamedParameters:
         return names
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by their names.
+        """Return the parameters by name.
 
         Parameters
         ----------
         deep : bool, default=True
-            With those of kernels inside, as `left__gamma`.
+            Whether to include the parameters of inner kernels, such as `left__gamma`.
+
+        Returns
+        -------
+        dict
+            Parameter values by name.
         """
         params: dict[str, Any] = BaseEstimator.get_params(self, deep)
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of kernels inside: `left__gamma`."""
+        """Set parameters by name, including those of inner kernels, such as `left__gamma`.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameter values by name.
+
+        Returns
+        -------
+        self
+        """
         BaseEstimator.set_params(self, **params)
         return self
 

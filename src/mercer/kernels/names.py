@@ -1,4 +1,4 @@
-"""Kernels by the names that scikit-learn uses, and everything else that users may give as a kernel."""
+"""Conversion of names, functions and kernel objects, as users give them, to kernels."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from mercer.kernels.columns import OnColumns
 from mercer.kernels.composite import Normalised, PulledBack, Weighted
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.function import FromFunction, Precomputed
-from mercer.kernels.kernel import Domain, Kernel, OfTwoBlocks
+from mercer.kernels.kernel import BlockFunction, Domain, Kernel
 from mercer.kernels.over_features import Chi2, Laplacian, Tanimoto
 from mercer.kernels.per_feature import ANOVA, Intersection, Spline
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.strings import Spectrum, Subsequences, Substrings
 
-# What every estimator takes as a kernel.
-KernelLike = str | Kernel | OfTwoBlocks
+# Type of the parameter `kernel` of estimators.
+KernelLike = str | Kernel | BlockFunction
 
-# Classes of the kernels that operators and methods of kernels return, by the names in files.
+# Classes of the kernels that operators and methods of kernels return, by their names in model files.
 COMPOSED_KERNELS: dict[str, type[Kernel]] = {
     cls.__name__: cls
     for cls in (Sum, Product, Scaled, Shifted, Power, Exponential, Normalised, Weighted, PulledBack, OnColumns)
@@ -28,7 +28,7 @@ COMPOSED_KERNELS: dict[str, type[Kernel]] = {
 
 
 def _is_default(gamma: Any) -> bool:
-    """Whether a kernel without rules for gamma takes its own default."""
+    """Return whether gamma is the estimators' default, for which a kernel without rules uses its own default."""
     return isinstance(gamma, str) and gamma == "scale"
 
 
@@ -57,18 +57,18 @@ _NAMES: dict[str, Callable[[int, Any, float], Kernel]] = {
 
 
 def kernel_named(name: str, *, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0) -> Kernel:
-    """The kernel of that name; parameters that it does not have are ignored.
+    """Return the kernel of a given name; parameters that it does not have are ignored.
 
     Parameters
     ----------
     name : str
-        Such as "rbf"; an unknown one raises a ValueError that lists all.
+        Name, such as "rbf"; an unknown name raises a ValueError that lists all names.
     degree : int, default=3
-        Of "poly".
+        Degree of "poly".
     gamma : float, "scale", "auto" or "median", default="scale"
-        Of "rbf", "laplacian", "poly" and "sigmoid"; numbers also of "chi2" and "anova".
+        Coefficient of "rbf", "laplacian", "poly" and "sigmoid"; if it is a number, also of "chi2" and "anova".
     coef0 : float, default=0.0
-        Of "poly" and "sigmoid".
+        Constant term of "poly" and "sigmoid".
 
     Examples
     --------
@@ -79,18 +79,18 @@ def kernel_named(name: str, *, degree: int = 3, gamma: float | str = "scale", co
     if name not in _NAMES:
         raise ValueError(
             f"kernel={name!r} is not the name of a kernel; the names are {', '.join(_NAMES)}. "
-            "A kernel object or a function (X, Z) -> matrix is taken too"
+            "A kernel object or a function (X, Z) -> matrix is accepted too"
         )
     return _NAMES[name](degree, gamma, coef0)
 
 
 def kernel_accepts(kernel: object) -> Domain:
-    """What a sample is to a kernel as users give it; wrong names and parameters are not reported here.
+    """Return the kind of samples that a kernel takes; wrong names and parameters are not reported here.
 
     Parameters
     ----------
     kernel : str, Kernel or callable
-        As every estimator takes it.
+        Kernel in any form that estimators take.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def kernel_accepts(kernel: object) -> Domain:
     >>> kernel_accepts("rbf"), kernel_accepts("precomputed"), kernel_accepts(Spectrum())
     ('vectors', 'gram', 'sequences')
     """
-    if isinstance(kernel, list | tuple) and kernel:  # of which a weighted sum is learnt
+    if isinstance(kernel, list | tuple) and kernel:  # kernels of a learnt weighted sum
         return kernel_accepts(kernel[0])
     if isinstance(kernel, str):
         return kernel_named(kernel).accepts if kernel in _NAMES else "vectors"
@@ -107,14 +107,14 @@ def kernel_accepts(kernel: object) -> Domain:
 
 
 def as_kernel(kernel: object, *, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0) -> Kernel:
-    """A name, a kernel object or a function (X, Z) -> matrix as a kernel; the parameters are for names.
+    """Convert a name, a kernel object or a function (X, Z) -> matrix to a kernel.
 
     Parameters
     ----------
     kernel : str, Kernel or callable
-        As every estimator takes it.
+        Kernel in any form that estimators take.
     degree, gamma, coef0 : as for `kernel_named`
-        Of a kernel given by name.
+        Parameters of a kernel given by name.
 
     Examples
     --------
@@ -136,6 +136,6 @@ def as_kernel(kernel: object, *, degree: int = 3, gamma: float | str = "scale", 
 
 
 def bound_kernel(kernel: Any, X: Any) -> Kernel:
-    """Return the kernel as an object whose parameters are numbers."""
-    found: Kernel = as_kernel(kernel)
-    return found if found.bound else found.bind(X)
+    """Convert to a kernel whose parameters are numbers, computed from X if necessary."""
+    converted: Kernel = as_kernel(kernel)
+    return converted if converted.bound else converted.bind(X)

@@ -1,4 +1,4 @@
-"""Kernels of sums over the features: Laplacian, exponential χ² for counts, Tanimoto for shared features."""
+"""Kernels of sums over the features: Laplacian, exponential χ² for histograms, Tanimoto for sets."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from mercer.kernels.bandwidth import WithGamma
+from mercer.kernels.bandwidth import GammaKernel
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.per_feature import OfHistograms
+from mercer.kernels.per_feature import HistogramKernel
 from mercer.kernels.recipe import Recipe, exp_of_minus
 from mercer.kernels.terms import Term, Terms
 from mercer.runtime.errors import NotDifferentiableError
@@ -18,6 +18,7 @@ from mercer.runtime.parameters import not_negative
 from mercer.samples.arrays import Floats, Samples
 from mercer.samples.distances import l1_distances, sums_over_features
 from mercer.samples.matrices import (
+    as_float64,
     check_same_width,
     combined,
     dense,
@@ -28,12 +29,11 @@ from mercer.samples.matrices import (
     row_by_row,
     squared_lengths,
     times_power,
-    widened,
 )
 
 
-class ExpOfDistance(Kernel):
-    """exp(−γ D(x, z)) of a distance D."""
+class DistanceKernel(Kernel):
+    """Base class of kernels exp(−γ D(x, z)) of a distance D."""
 
     positive_definite = unit_diagonal = positive_values = "yes"
     gamma: float | str
@@ -62,13 +62,13 @@ class ExpOfDistance(Kernel):
 
 
 @dataclass(eq=False, repr=False)
-class Laplacian(WithGamma, ExpOfDistance):
-    """exp(−γ‖x − z‖₁).
+class Laplacian(GammaKernel, DistanceKernel):
+    """Laplacian kernel exp(−γ‖x − z‖₁).
 
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
-        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
+        Coefficient γ, or the rule for it: 1/(columns · variance of X), 1/columns, or from the median distance.
 
     Examples
     --------
@@ -91,15 +91,15 @@ class Laplacian(WithGamma, ExpOfDistance):
             return out
         weights = -gamma * weights * self._values(X, Z)
         for i, rows, x, z in row_and_rows(X, Z):
-            own = weights[i, rows]
-            kinks = (x == z) & (own != 0)[:, None]
+            row_weights = weights[i, rows]
+            kinks = (x == z) & (row_weights != 0)[:, None]
             if kinks.any():
                 j, feature = np.argwhere(kinks)[0]
                 raise NotDifferentiableError(
-                    "a Laplacian kernel has no derivative where its two samples have a feature in common, but row "
+                    "a Laplacian kernel has no derivative where its two samples agree in a feature, but row "
                     f"{i} of X and row {rows.start + j} of Z both have {x[feature]:g} in column {feature}"
                 )
-            out[i] += own @ np.sign(x - z)
+            out[i] += row_weights @ np.sign(x - z)
         return out
 
     def recipe(self) -> Recipe:
@@ -118,13 +118,13 @@ class Laplacian(WithGamma, ExpOfDistance):
 
 
 @dataclass(eq=False, repr=False)
-class Chi2(OfHistograms, ExpOfDistance):
-    """exp(−γ Σ_f (x_f − z_f)² / (x_f + z_f)) for entries ≥ 0, with 0/0 = 0.
+class Chi2(HistogramKernel, DistanceKernel):
+    """Exponential χ² kernel exp(−γ Σ_f (x_f − z_f)² / (x_f + z_f)) for entries ≥ 0, with 0/0 = 0.
 
     Parameters
     ----------
     gamma : float ≥ 0
-        γ.
+        Coefficient γ.
 
     Examples
     --------
@@ -136,8 +136,8 @@ class Chi2(OfHistograms, ExpOfDistance):
     gamma: float = 1.0
 
     # Per feature (x − z)²/(x + z) = x + z − 4xz/(x + z), and xz/(x + z) = xz ∫ e^(−tx)e^(−tz) dt has an injective
-    # feature map, so exp of its multiple is universal (Christmann and Steinwart 2010, theorem 2.2).
-    differentiable = "no"  # at 0
+    # feature map, so that exp of its multiple is universal (Christmann and Steinwart 2010, theorem 2.2).
+    differentiable = "no"  # not at 0
 
     def _check(self) -> None:
         not_negative("gamma", self.gamma)
@@ -150,17 +150,17 @@ class Chi2(OfHistograms, ExpOfDistance):
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         weights, out = -float(self.gamma) * weights * self._values(X, Z), np.zeros(X.shape)
         for i, rows, x, z in row_and_rows(X, Z):
-            own, total = weights[i, rows], x + z
-            nothing = (total == 0) & (own != 0)[:, None]
-            if nothing.any():
-                j, feature = np.argwhere(nothing)[0]
+            row_weights, total = weights[i, rows], x + z
+            both_zero = (total == 0) & (row_weights != 0)[:, None]
+            if both_zero.any():
+                j, feature = np.argwhere(both_zero)[0]
                 raise NotDifferentiableError(
                     f"the chi2 kernel has no derivative where both samples have a 0, but row {i} of X and row "
                     f"{rows.start + j} of Z have one in column {feature}"
                 )
-            # The derivative of (x − z)²/(x + z), without squares.
+            # Derivative of (x − z)²/(x + z), computed without squares.
             total[total == 0] = 1.0
-            out[i] += own @ ((x - z) / total * ((x + 3 * z) / total))
+            out[i] += row_weights @ ((x - z) / total * ((x + 3 * z) / total))
         return out
 
     def terms(self, d: int) -> Terms:
@@ -168,7 +168,7 @@ class Chi2(OfHistograms, ExpOfDistance):
 
 
 class Tanimoto(Kernel):
-    """⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩), the Jaccard index of sets given as 0/1 vectors; 1 where both are 0.
+    """Tanimoto kernel ⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩), the Jaccard index of sets given as 0/1 vectors; 1 if both are 0.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class Tanimoto(Kernel):
     array([[0.3333]])
     """
 
-    # Σ_m ⟨x, z⟩^m / (‖x‖² + ‖z‖²)^m over m ≥ 1 converges to it, and every term is positive definite.
+    # The kernel is Σ_m ⟨x, z⟩^m / (‖x‖² + ‖z‖²)^m over m ≥ 1, and every term is positive definite.
     positive_definite = strictly_positive_definite = "yes"
     universal: Answer = "no"  # not continuous at 0
     unit_diagonal = "yes"
@@ -185,31 +185,33 @@ class Tanimoto(Kernel):
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         shared, either = self._shared_and_either(X, Z)
-        nothing = either == 0
-        np.divide(shared, either, out=shared, where=~nothing)
-        shared[nothing] = 1.0
+        both_zero = either == 0
+        np.divide(shared, either, out=shared, where=~both_zero)
+        shared[both_zero] = 1.0
         return shared
 
     @staticmethod
     def _shared_and_either(X: Samples, Z: Samples) -> tuple[Floats, Floats]:
-        """⟨x, z⟩ and ‖x‖² + ‖z‖² − ⟨x, z⟩, both divided by the square of the longer of the two where squares would
-        overflow or underflow; the second is 0 only where both are 0."""
+        """Return ⟨x, z⟩ and ‖x‖² + ‖z‖² − ⟨x, z⟩; the second is 0 only if both samples are 0.
+
+        If squares would overflow or underflow, both numbers are divided by about the larger of ‖x‖² and ‖z‖².
+        """
         usual = ordinary(X, Z)
         x, z = X, Z
-        if not usual:  # each row by a power of two of its own
-            above, beside = (exponents(samples) for samples in (widened(X), widened(Z)))
-            x, z = times_power(widened(X), -above), times_power(widened(Z), -beside)
+        if not usual:  # each row is scaled by its own power of two
+            power_x, power_z = (exponents(samples) for samples in (as_float64(X), as_float64(Z)))
+            x, z = times_power(as_float64(X), -power_x), times_power(as_float64(Z), -power_z)
         shared, lengths_x = dot(x, z), squared_lengths(x)
         lengths_z = lengths_x if z is x else squared_lengths(z)
         if usual:
             either = lengths_x[:, None] + lengths_z
         else:
-            # A row of zeros has no size: the other one's counts.
-            above = np.where(lengths_x > 0, above, -3000)[:, None]
-            beside = np.where(lengths_z > 0, beside, -3000)
-            larger = np.maximum(above, beside)
-            shared = np.ldexp(shared, above + beside - 2 * larger)
-            either = np.ldexp(lengths_x[:, None], 2 * (above - larger)) + np.ldexp(lengths_z, 2 * (beside - larger))
+            # A row of zeros has no size, so that the size of the other row counts.
+            power_x = np.where(lengths_x > 0, power_x, -3000)[:, None]
+            power_z = np.where(lengths_z > 0, power_z, -3000)
+            larger = np.maximum(power_x, power_z)
+            shared = np.ldexp(shared, power_x + power_z - 2 * larger)
+            either = np.ldexp(lengths_x[:, None], 2 * (power_x - larger)) + np.ldexp(lengths_z, 2 * (power_z - larger))
         either -= shared
         return shared, either
 
@@ -227,12 +229,12 @@ class Tanimoto(Kernel):
             )
         weights = np.divide(weights, either, out=np.zeros_like(either), where=either > 0)
         values = np.divide(shared, either, out=np.zeros_like(either), where=either > 0)
-        own = (2 * weights * values).sum(axis=1)
-        return np.asarray(combined(weights * (1 + values), Z) - own[:, None] * dense(widened(X)))
+        along_x = (2 * weights * values).sum(axis=1)
+        return np.asarray(combined(weights * (1 + values), Z) - along_x[:, None] * dense(as_float64(X)))
 
 
 def _chi2_term(x: Floats, z: Floats) -> Floats:
-    """(x − z)²/(x + z) of numbers of any size; halves, because a sum of two may overflow."""
+    """Compute (x − z)²/(x + z) for numbers of any size, from their halves, since a sum of two may overflow."""
     total = 0.5 * x + 0.5 * z
     return np.asarray((x - z) * ((0.5 * x - 0.5 * z) / np.where(total > 0, total, 1.0)))
 
@@ -240,6 +242,6 @@ def _chi2_term(x: Floats, z: Floats) -> Floats:
 def _chi2(x: Floats, z: Floats) -> Floats:
     # scikit-learn's loop refuses read-only arrays.
     x, z = np.require(x, requirements="W"), np.require(z, requirements="W")
-    from sklearn.metrics.pairwise import additive_chi2_kernel  # a second that other kernels need not wait for
+    from sklearn.metrics.pairwise import additive_chi2_kernel  # imported here, since it takes a second
 
     return np.asarray(-additive_chi2_kernel(x, z), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Kernels made feature by feature: ANOVA (sums of products over some features), splines, histogram intersection."""
+"""Kernels computed feature by feature: ANOVA, splines, histogram intersection."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.terms import MOST_TERMS, Term, Terms
+from mercer.kernels.terms import MAX_TERMS, Term, Terms
 from mercer.runtime.parameters import integer, positive
 from mercer.samples.arrays import Floats, Samples, n_samples
 from mercer.samples.matrices import (
+    as_float64,
     as_matrix,
     check_same_width,
     dense,
-    narrowed,
+    drop_shared_empty_columns,
     row_and_rows,
     row_by_row,
     smallest_entry,
     strips,
-    widened,
 )
 
 
 @dataclass(eq=False, repr=False)
 class ANOVA(Kernel):
-    """Σ_S Π_{f ∈ S} exp(−γ(x_f − z_f)²) over all sets S of ``order`` features.
+    """ANOVA kernel Σ_S Π_{f ∈ S} exp(−γ(x_f − z_f)²) over all sets S of ``order`` features.
 
-    With order 1 features do not interact, with order 2 in pairs, and so on (Stitson et al. 1999).
+    With order 1 features do not interact, with order 2 they interact in pairs, and so on (Stitson et al. 1999).
 
     Parameters
     ----------
     order : int ≥ 1
-        How many features interact; at most as many as there are.
+        Number of features that interact, at most the number of features.
     gamma : float > 0
-        γ.
+        Coefficient γ.
 
     Examples
     --------
@@ -53,11 +53,11 @@ class ANOVA(Kernel):
     gamma: float = 1.0
 
     positive_definite = differentiable = positive_values = "yes"
-    # On as many features as its order it is a Gaussian.
+    # If the number of features equals the order, the kernel is a Gaussian.
     strictly_positive_definite = universal = unit_diagonal = "depends"
 
     def _check(self) -> None:
-        integer("order", self.order, 1, "the number of features in a product")
+        integer("order", self.order, 1, "it is the number of features in a product")
         positive("gamma", self.gamma)
 
     def _samples(self, X: Samples) -> Samples:
@@ -79,7 +79,7 @@ class ANOVA(Kernel):
         return np.full(n_samples(X), _symmetric_sum(np.ones((1, X.shape[1])), self.order)[0])
 
     def _with_factor(self, x: Floats, z: Floats) -> Iterator[tuple[int, Floats]]:
-        """For each feature the sum of the products that it takes part in."""
+        """Yield for each feature the sum of the products that contain it."""
         factors = self._factors(x, z)
         for f in range(len(x)):
             others = _symmetric_sum(np.delete(factors, f, axis=1), self.order - 1)
@@ -88,21 +88,22 @@ class ANOVA(Kernel):
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         out = np.zeros(X.shape)
         for i, rows, x, z in row_and_rows(X, Z):
-            for f, own in self._with_factor(x, z):
-                out[i, f] -= 2.0 * float(self.gamma) * (weights[i, rows] * (x[f] - z[:, f])) @ own
+            for f, products in self._with_factor(x, z):
+                out[i, f] -= 2.0 * float(self.gamma) * (weights[i, rows] * (x[f] - z[:, f])) @ products
         return out
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         def slope(x: Floats, z: Floats) -> Floats:
-            return np.asarray(-np.sum([(x[f] - z[:, f]) ** 2 * own for f, own in self._with_factor(x, z)], axis=0))
+            by_feature = [(x[f] - z[:, f]) ** 2 * products for f, products in self._with_factor(x, z)]
+            return np.asarray(-np.sum(by_feature, axis=0))
 
         yield "gamma", (), row_by_row(slope, X, Z)
 
     def terms(self, d: int) -> Terms | None:
-        if math.comb(d, self.order) > MOST_TERMS:
+        if math.comb(d, self.order) > MAX_TERMS:
             return None
         rates = np.eye(d) * float(self.gamma)
-        return tuple(Term(square=rates[list(some)].sum(axis=0)) for some in combinations(range(d), self.order))
+        return tuple(Term(square=rates[list(chosen)].sum(axis=0)) for chosen in combinations(range(d), self.order))
 
     @property
     def lipschitz(self) -> float | None:
@@ -110,19 +111,19 @@ class ANOVA(Kernel):
 
 
 def _symmetric_sum(factors: Floats, order: int) -> Floats:
-    """Σ over sets of `order` columns of their products, of each row: all terms are positive, and nothing cancels."""
+    """Elementary symmetric polynomial of degree `order` of the positive factors in each row, without cancellation."""
     sums = np.zeros((order + 1, len(factors)))
     sums[0] = 1.0
     for column in factors.T:
-        sums[1:] += sums[:-1] * column  # the products are made before any of them is added
+        sums[1:] += sums[:-1] * column  # all products are computed before one of them is added
     return np.asarray(sums[order])
 
 
 class Spline(Kernel):
-    """Π_f (1 + x_f z_f + ∫₀^m (|x_f| − t)(|z_f| − t) dt), m = min(|x_f|, |z_f|): cubic splines with knots everywhere.
+    """Spline kernel Π_f (1 + x_f z_f + ∫₀^m (|x_f| − t)(|z_f| − t) dt) with m = min(|x_f|, |z_f|).
 
-    The integral, m²(3M − m)/6 with M = max(|x_f|, |z_f|), is left out where x_f and z_f have different signs. For
-    numbers ≥ 0 this is Vapnik's kernel.
+    Its functions are cubic splines with infinitely many knots. The integral, m²(3M − m)/6 with M = max(|x_f|, |z_f|),
+    is left out if x_f and z_f have different signs. For numbers ≥ 0 this is Vapnik's kernel.
 
     Examples
     --------
@@ -131,21 +132,22 @@ class Spline(Kernel):
     array([[2.3333, 3.8333, 0.    ]])
     """
 
-    # Features of one column: 1, x, and (x − t)₊ or (−x − t)₊ for all t > 0. If Σ c_i times each of them is 0, the
-    # second derivative by t, Σ c_i δ(x_i), says c_i = 0 where x_i ≠ 0, and the first feature the rest. Products of
-    # columns keep that, and are dense among the continuous functions, as smooth functions of one column are.
+    # The features of one column are 1, x, and (x − t)₊ or (−x − t)₊ for all t > 0. If Σ c_i times each of them is 0,
+    # the second derivative by t, Σ c_i δ(x_i), shows that c_i = 0 if x_i ≠ 0, and the first feature that all c_i = 0.
+    # Products over columns preserve that, and are dense in the continuous functions, as smooth functions of one column
+    # are.
     positive_definite = strictly_positive_definite = universal = differentiable = "yes"
     unit_diagonal = positive_values = "no"
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
-        check_same_width(X, Z)  # a column of zeros has the factor 1
-        return row_by_row(lambda x, z: np.prod(_spline(x, z), axis=1), *narrowed(X, Z))
+        check_same_width(X, Z)  # columns that are empty in both may be dropped: their factor is 1
+        return row_by_row(lambda x, z: np.prod(_spline(x, z), axis=1), *drop_shared_empty_columns(X, Z))
 
     def _diag(self, X: Samples) -> Floats:
         X, out = as_matrix(X), np.empty(n_samples(X))
         with np.errstate(over="ignore"):
             for rows in strips(X):
-                x = np.abs(widened(dense(X[rows])))
+                x = np.abs(as_float64(dense(X[rows])))
                 out[rows] = np.prod(1.0 + x * x + x * x * x / 3.0, axis=1)
         return out
 
@@ -163,13 +165,14 @@ class Spline(Kernel):
 
 
 def _spline(x: Floats, z: Floats) -> Floats:
+    """Factors of the spline kernel, one per feature."""
     a, b = np.abs(x), np.abs(z)
     m = np.minimum(a, b) * (np.sign(x) == np.sign(z))
     return np.asarray(1.0 + x * z + m * m * (3.0 * np.maximum(a, b) - m) / 6.0)
 
 
-class OfHistograms(Kernel):
-    """A kernel of rows whose entries must not be negative."""
+class HistogramKernel(Kernel):
+    """Base class of kernels of histograms, rows whose entries must not be negative."""
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._samples(X)
@@ -186,8 +189,8 @@ class OfHistograms(Kernel):
         return X
 
 
-class Intersection(OfHistograms):
-    """Σ_f min(x_f, z_f) for entries ≥ 0: what two histograms share (Swain and Ballard 1991).
+class Intersection(HistogramKernel):
+    """Histogram intersection kernel Σ_f min(x_f, z_f) for entries ≥ 0 (Swain and Ballard 1991).
 
     Examples
     --------
@@ -199,15 +202,15 @@ class Intersection(OfHistograms):
     # min(a, b) = ∫ 1[t ≤ a]·1[t ≤ b] dt is an inner product.
     positive_definite: Answer = "yes"
     strictly_positive_definite = universal = differentiable = positive_values = "no"
-    unit_diagonal: Answer = "depends"  # on whether the entries of a sample add up to 1
+    unit_diagonal: Answer = "depends"  # "yes" if the entries of every sample add up to 1
     _no_gradient = "it has a kink where two samples have an entry in common"
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         check_same_width(X, Z)
-        return row_by_row(lambda x, z: np.minimum(x, z).sum(axis=1), *narrowed(X, Z))
+        return row_by_row(lambda x, z: np.minimum(x, z).sum(axis=1), *drop_shared_empty_columns(X, Z))
 
     def _diag(self, X: Samples) -> Floats:
         X, out = self._samples(X), np.empty(n_samples(X))
         for rows in strips(X):
-            out[rows] = widened(dense(X[rows])).sum(axis=1)
+            out[rows] = as_float64(dense(X[rows])).sum(axis=1)
         return out

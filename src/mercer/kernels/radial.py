@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from mercer.kernels.bandwidth import LARGEST, WithGamma
+from mercer.kernels.bandwidth import LARGEST, GammaKernel
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import Recipe, exp_of_minus
 from mercer.kernels.terms import Term, Terms
@@ -20,21 +20,21 @@ from mercer.runtime.errors import NotDifferentiableError
 from mercer.runtime.parameters import positive
 from mercer.samples.arrays import Floats, Samples, row_blocks
 from mercer.samples.distances import distances, squared_distances
-from mercer.samples.matrices import dense, ordinary, strips, weighted_differences, widened
+from mercer.samples.matrices import as_float64, dense, ordinary, strips, weighted_differences
 
 
 @dataclass(eq=False, repr=False)
-class Gaussian(WithGamma):
-    """exp(−γ‖x − z‖²), the radial basis function (RBF) or squared exponential kernel.
+class Gaussian(GammaKernel):
+    """Gaussian kernel exp(−γ‖x − z‖²), also called radial basis function (RBF) or squared exponential kernel.
 
     Parameters
     ----------
     gamma : float ≥ 0, "scale", "auto" or "median"
-        The coefficient γ; `mercer.kernels.bandwidth` says what the rules mean.
+        Coefficient γ, or the rule for it: 1/(columns · variance of X), 1/columns, or from the median distance.
     sigma : float > 0, optional
-        Instead of gamma: γ = 1 / (2σ²).
+        Width σ instead of gamma: γ = 1 / (2σ²).
     M : symmetric positive definite matrix, optional
-        Instead of gamma: exp(−(x − z)ᵀM(x − z)).
+        Matrix of the kernel exp(−(x − z)ᵀM(x − z)), instead of gamma.
 
     Examples
     --------
@@ -56,12 +56,12 @@ class Gaussian(WithGamma):
     def __post_init__(self) -> None:
         self._check()
         if self.M is not None:
-            self._factor()  # refuses an M that is not positive definite
+            self._factor()  # raises an error if M is not positive definite
 
     def _check(self) -> None:
-        own_gamma = not isinstance(self.gamma, str) or self.gamma != "scale"
-        if own_gamma + (self.sigma is not None) + (self.M is not None) > 1:
-            given = {"gamma": own_gamma, "sigma": self.sigma is not None, "M": self.M is not None}
+        gamma_is_set = not isinstance(self.gamma, str) or self.gamma != "scale"
+        if gamma_is_set + (self.sigma is not None) + (self.M is not None) > 1:
+            given = {"gamma": gamma_is_set, "sigma": self.sigma is not None, "M": self.M is not None}
             names = [name for name, is_given in given.items() if is_given]
             raise ValueError(f"{' and '.join(names)} are given, but each alone sets the width of a Gaussian; give one")
         super()._check()
@@ -69,7 +69,7 @@ class Gaussian(WithGamma):
             positive("sigma", self.sigma)
 
     def _factor(self) -> Floats | None:
-        """L with M = L Lᵀ, so that (x − z)ᵀM(x − z) = ‖(x − z)ᵀL‖²."""
+        """Cholesky factor L of M = L Lᵀ, so that (x − z)ᵀM(x − z) = ‖(x − z)ᵀL‖²; None without M."""
         if self.M is None:
             return None
         M = np.asarray(self.M, dtype=np.float64)
@@ -129,8 +129,8 @@ class Gaussian(WithGamma):
             yield "sigma", (), _times(t * t, values) / float(self.sigma)
 
     def _slopes_by_matrix(self, X: Samples, Z: Samples, values: Floats) -> Iterator[Slope]:
-        """−(x − z)_a (x − z)_b k, from one column of the differences for each of the two."""
-        x, z = (widened(dense(samples)) for samples in (X, Z))
+        """Yield the derivative −(x − z)_a (x − z)_b k by each entry M_ab."""
+        x, z = (as_float64(dense(samples)) for samples in (X, Z))
         for a in range(x.shape[1]):
             part = -(x[:, a, None] - z[:, a]) * values
             for b in range(x.shape[1]):
@@ -168,14 +168,14 @@ class Gaussian(WithGamma):
 
 @dataclass(eq=False, repr=False)
 class Matern(Kernel):
-    """2^(1−ν)/Γ(ν) · t^ν K_ν(t) with t = √(2ν) ‖x − z‖ / length_scale.
+    """Matérn kernel 2^(1−ν)/Γ(ν) · t^ν K_ν(t) with t = √(2ν) ‖x − z‖ / length_scale.
 
     Parameters
     ----------
     nu : float > 0, or inf
-        The smoothness: 0.5 is exp(−t), 1.5 and 2.5 have short forms, inf is the Gaussian of that width.
+        Smoothness ν: 0.5 is exp(−t), 1.5 and 2.5 have closed forms, inf is the Gaussian with σ = length_scale.
     length_scale : float > 0
-        The distance over which values change.
+        Distance over which values change.
 
     Examples
     --------
@@ -195,12 +195,12 @@ class Matern(Kernel):
         positive("length_scale", self.length_scale)
 
     def _gaussian(self) -> Gaussian | None:
-        """The Gaussian that it is where ν is infinite."""
+        """Return the Gaussian that this kernel is for infinite ν; None otherwise."""
         self._check()
         return Gaussian(sigma=self.length_scale) if self.nu == math.inf else None
 
     def _scaled(self, X: Samples, Z: Samples) -> Floats:
-        """t."""
+        """Scaled distances t = √(2ν) ‖x − z‖ / length_scale."""
         t = distances(X, Z)
         with np.errstate(over="ignore"):
             t /= float(self.length_scale)
@@ -220,7 +220,7 @@ class Matern(Kernel):
             i, j = np.argwhere((t == 0) & (weights != 0))[0]
             raise NotDifferentiableError(
                 f"a Matérn kernel with nu={self.nu} has no derivative where its two samples are equal, as row {i} of X "
-                f"and row {j} of Z are; leave such pairs out, or give nu a number above 0.5"
+                f"and row {j} of Z are; drop such pairs, or set nu to a number above 0.5"
             )
         slope, length = matern_slope_over_t(float(self.nu), t), float(self.length_scale)
         return weighted_differences(weights * slope * (2 * float(self.nu)), X, Z) / length / length
@@ -229,7 +229,7 @@ class Matern(Kernel):
         gaussian = self._gaussian()
         if gaussian is not None:
             slopes = gaussian._slopes(X, Z)
-            yield from (("length_scale", place, slope) for _, place, slope in slopes)
+            yield from (("length_scale", entry, slope) for _, entry, slope in slopes)
             return
         t = self._scaled(X, Z)
         slope = matern_slope_over_t(float(self.nu), t)
@@ -257,14 +257,14 @@ class Matern(Kernel):
 
 @dataclass(eq=False, repr=False)
 class RationalQuadratic(Kernel):
-    """(1 + ‖x − z‖² / (2α length_scale²))^(−α): a mixture of Gaussians of all widths.
+    """Rational quadratic kernel (1 + ‖x − z‖² / (2α length_scale²))^(−α), a mixture of Gaussians of all widths.
 
     Parameters
     ----------
     alpha : float > 0
-        α: the smaller, the more widths are mixed; inf would be the Gaussian of that length scale.
+        Mixture parameter α: the smaller α, the wider the range of widths; the limit α → ∞ is the Gaussian.
     length_scale : float > 0
-        The distance over which values change.
+        Distance over which values change.
 
     Examples
     --------
@@ -288,7 +288,7 @@ class RationalQuadratic(Kernel):
         return exp_of_minus(float(self.alpha), self._logarithms(distances(X, Z)))
 
     def _logarithms(self, r: Floats) -> Floats:
-        """log(1 + r² / (2α length_scale²)), also where the square overflows; overwrites r."""
+        """Compute log(1 + r² / (2α length_scale²)), even if the square overflows; overwrites r."""
         alpha, length = float(self.alpha), float(self.length_scale)
         for rows in strips(r):
             with np.errstate(over="ignore"):
@@ -311,7 +311,7 @@ class RationalQuadratic(Kernel):
         yield "length_scale", (), values * share * (2.0 * alpha / float(self.length_scale))
 
     def _relative_squares(self, X: Samples, Z: Samples) -> Floats:
-        """‖x − z‖² / (2α length_scale²)."""
+        """Compute u = ‖x − z‖² / (2α length_scale²)."""
         self._check()
         with np.errstate(over="ignore"):
             return (distances(X, Z) / float(self.length_scale)) ** 2 * min(0.5 / float(self.alpha), LARGEST)
@@ -322,37 +322,37 @@ class RationalQuadratic(Kernel):
 
 
 def _half_inverse_square(length: float) -> float:
-    """1 / (2 length²), kept finite because 0 · inf is not a number."""
+    """Compute 1 / (2 length²), limited to finite numbers because 0 · inf is NaN."""
     return min(0.5 / float(length) / float(length), LARGEST)
 
 
 def _has_square(length: float | None) -> bool:
-    """Whether a Gaussian of this width has a coefficient γ in float64; else distances are divided by the width."""
+    """Return whether the square of a width is representable in float64; else distances are divided by the width."""
     return length is None or ordinary(np.array([[float(length)]]))
 
 
 def _gaussian_of_width(width: float, X: Samples, Z: Samples) -> Floats:
-    """exp(−r²/(2 width²)) of numbers of any size."""
+    """Compute exp(−r²/(2 width²)) for distances and widths of any size."""
     with np.errstate(over="ignore"):
         return _gaussian(distances(X, Z) / float(width) * math.sqrt(0.5))
 
 
 def _gaussian(t: Floats) -> Floats:
-    """exp(−t²); overwrites t."""
+    """Compute exp(−t²); overwrites t."""
     with np.errstate(over="ignore", under="ignore"):
         t *= t
     return exp_of_minus(1.0, t)
 
 
 def _times(squares: Floats, values: Floats) -> Floats:
-    """The product, 0 where the values vanish, as they do at infinite distances."""
+    """Return the product, which is 0 where the values are 0, even for infinite squares."""
     return np.where(values == 0, 0.0, squares * values)
 
 
 def matern_slope_over_t(nu: float, t: Floats) -> Floats:
-    """k'(t)/t of the Matérn function, from (t^ν K_ν)' = −t^ν K_{ν−1} (DLMF 10.29.4); does not overwrite t.
+    """Compute k'(t)/t of the Matérn function, from (t^ν K_ν)' = −t^ν K_{ν−1} (DLMF 10.29.4); does not overwrite t.
 
-    Where ν ≤ 1 it is infinite at t = 0. The differences x − z that it is multiplied by are 0 there: so is the result.
+    For ν ≤ 1 it is infinite at t = 0; the result there is 0, since it is multiplied by the difference x − z = 0.
     """
     if nu > 1:
         return matern(nu - 1.0, t.copy()) / (-2.0 * (nu - 1.0))
@@ -368,11 +368,11 @@ def matern_slope_over_t(nu: float, t: Floats) -> Floats:
 
 
 def matern(nu: float, t: Floats) -> Floats:
-    """The Matérn function of t = √(2ν) r / length_scale; overwrites t."""
+    """Compute the Matérn function of t = √(2ν) r / length_scale; overwrites t."""
     if nu == 0.5:
         return exp_of_minus(1.0, t)
     if nu in (1.5, 2.5):
-        np.minimum(t, 1e3, out=t)  # there the exponential is 0 already, and ∞ · 0 would not be a number
+        np.minimum(t, 1e3, out=t)  # the exponential is 0 there, and ∞ · 0 would be NaN
         polynomial = 1.0 + t if nu == 1.5 else 1.0 + t + t**2 / 3.0
         polynomial *= exp_of_minus(1.0, t)
         return polynomial
@@ -386,22 +386,22 @@ def _matern_by_bessel(nu: float, t: Floats) -> Floats:
     between = (t > 0) & (out > 0)
     values = t[between]
     # A Bessel function takes about a microsecond, as long as other kernels take for half a kilobyte of values: blocks
-    # of them are that much smaller, so that Ctrl-C and max_time are heard in time.
-    for some in row_blocks(len(values), 512):
-        s = values[some]
+    # are correspondingly smaller, so that Ctrl-C and max_time take effect in time.
+    for block in row_blocks(len(values), 512):
+        s = values[block]
         scaled = special.kve(nu, s)
         with np.errstate(over="ignore"):
-            found = np.exp((1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
+            matern_values = np.exp((1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
         # K_ν overflows only near 0, where the first term of 1 − k, t²/(4(ν − 1)), is at the level of rounding.
         near = np.isinf(scaled)
-        found[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))
-        values[some] = np.minimum(found, 1.0)
+        matern_values[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))
+        values[block] = np.minimum(matern_values, 1.0)
     out[between] = values
     return out
 
 
 def _matern_by_debye(nu: float, t: Floats) -> Floats:
-    """Debye's expansion of K_ν, uniform in t (DLMF 10.41.4), divided by its value at t = 0.
+    """Compute the Matérn function by Debye's expansion of K_ν, uniform in t (DLMF 10.41.4), divided by its value at 0.
 
     With z = t/ν, s = √(1 + z²) and p = 1/s:  log k = −ν(s − 1 − log((1 + s)/2)) − ½ log s + log Σ(p) − log Σ(1),
     where Σ(p) = Σ_k (−1)^k U_k(p)/ν^k.
@@ -418,7 +418,7 @@ def _matern_by_debye(nu: float, t: Floats) -> Floats:
 
 @cache
 def _debye_polynomials() -> tuple[np.polynomial.Polynomial, ...]:
-    """U_0 to U_10 by their recurrence (DLMF 10.41.9); for ν ≥ 50 the later terms are below rounding."""
+    """Polynomials U_0 to U_10 by their recurrence (DLMF 10.41.9); for ν ≥ 50 further terms are below rounding."""
     Polynomial = np.polynomial.Polynomial
     polynomials = [Polynomial([1.0])]
     for _ in range(10):

@@ -1,9 +1,10 @@
-"""Recipe: a kernel as a plain value that the fused core, files and export can read.
+"""Recipes: kernels as plain values that the compiled core, model files and exports can read.
 
     k(x, z) = scale · ending(inner(x, z)) + constant
 
-after the data were multiplied by ``factor``, or their rows scaled to length 1. Every way to compute a recipe must agree
-with the plain one in tests/reference/recipes.py. Composite kernels have a recipe where one gives exactly their values.
+The data are first multiplied by ``factor``, or their rows are scaled to length 1. Every implementation of recipes must
+agree with the simple one in tests/reference/recipes.py. A composite kernel has a recipe if that gives exactly its
+values.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ Ending = Literal["identity", "gaussian", "polynomial", "sigmoid", "laplacian"]
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What to compute from two rows, and what to make of it.
+    """Formula of a kernel: an inner number of two rows, and a function of that number.
 
     Attributes
     ----------
     inner : {"dot", "sqdist", "l1"}
-        t = ⟨x, z⟩, ‖x − z‖² or ‖x − z‖₁.
+        Inner number t: ⟨x, z⟩, ‖x − z‖² or ‖x − z‖₁.
     ending : {"identity", "gaussian", "laplacian", "polynomial", "sigmoid"}
-        t itself, exp(−γt) (of either name), (γt + coef0)^degree or tanh(γt + coef0).
+        Function of t: t itself, exp(−γt) (for both names), (γt + coef0)^degree or tanh(γt + coef0).
     numbers : tuple of float
-        (), (gamma,), (gamma, coef0, degree) or (gamma, coef0), as the ending needs.
+        Parameters of the ending: (), (gamma,), (gamma, coef0, degree) or (gamma, coef0).
     scale : float
-        A factor > 0 on the value.
+        Factor > 0 on the value.
     factor : array or None
-        A matrix with one row per feature that the data are multiplied by first.
+        Matrix with one row per feature by which the data are multiplied first.
     normalise : bool
         Whether rows are scaled to length 1 first; zero rows stay zero.
     constant : float
-        A number ≥ 0 added to the value.
+        Constant ≥ 0 added to the value.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class Recipe:
 
     @property
     def linear(self) -> bool:
-        """Whether k(x, z) = scale · ⟨x, z⟩, so that a machine has a weight vector with one entry per feature."""
+        """True if k(x, z) = scale · ⟨x, z⟩, so that a machine has a weight vector with one entry per feature."""
         plain = (self.inner, self.ending, self.normalise, self.constant) == ("dot", "identity", False, 0.0)
         return plain and self.factor is None
 
@@ -72,11 +73,11 @@ class Recipe:
         return hash((self.inner, self.ending, self.numbers, self.scale, self.normalise, self.constant))
 
     def same_up_to_scale(self, other: Recipe) -> bool:
-        """Whether the two differ only in the factor on the value and in the constant."""
+        """Return whether the two recipes differ only in the factor on the value and in the constant."""
         return self.same_inner(other) and (self.ending, self.numbers) == (other.ending, other.numbers)
 
     def same_inner(self, other: Recipe) -> bool:
-        """Whether the two start from the same number t."""
+        """Return whether the two recipes have the same inner number t."""
         if (self.inner, self.normalise) != (other.inner, other.normalise):
             return False
         if self.factor is None or other.factor is None:
@@ -88,29 +89,29 @@ T = TypeVar("T")
 
 
 class Arithmetic(Protocol[T]):
-    """Numbers, or what stands for them: arrays, C expressions, names of nodes of a graph."""
+    """Arithmetic on a representation of numbers: arrays, C expressions, or names of nodes of a graph."""
 
     def times(self, t: T, factor: float) -> T:
-        """t · factor."""
+        """Return t · factor."""
 
     def plus(self, t: T, number: float) -> T:
-        """t + number."""
+        """Return t + number."""
 
     def exp(self, t: T) -> T:
-        """e^t."""
+        """Return e^t."""
 
     def tanh(self, t: T) -> T:
-        """tanh(t)."""
+        """Return tanh(t)."""
 
     def power(self, t: T, degree: float) -> T:
-        """t^degree."""
+        """Return t^degree."""
 
 
-def ended(ending: Ending, numbers: tuple[float, ...], t: T, arithmetic: Arithmetic[T]) -> T:
-    """The ending of a recipe, of its inner number t; scale and constant are not in it.
+def apply_ending(ending: Ending, numbers: tuple[float, ...], t: T, arithmetic: Arithmetic[T]) -> T:
+    """Apply the ending of a recipe to its inner number t, without scale and constant.
 
-    This is the table for all who compute or write down a recipe in Python: NumPy, C and ONNX files, twice the
-    precision. Each says what five operations are in its arithmetic. Kernels themselves are computed in place, below.
+    All code that evaluates or exports recipes in Python (NumPy, C and ONNX files, double-double numbers) uses this
+    function with its own five operations. The kernels themselves use the functions below, which work in place.
     """
     if ending == "identity":
         return t
@@ -122,7 +123,7 @@ def ended(ending: Ending, numbers: tuple[float, ...], t: T, arithmetic: Arithmet
 
 
 class ArrayArithmetic:
-    """NumPy's, in the type of the array: numbers are rounded to it first."""
+    """Arithmetic of NumPy arrays in their dtype, to which other numbers are rounded first."""
 
     def times(self, t: Any, factor: float) -> Any:
         return t * t.dtype.type(factor)
@@ -141,17 +142,17 @@ class ArrayArithmetic:
 
 
 def exp_of_minus(gamma: float, t: Floats) -> Floats:
-    """exp(−γt), which is 0 if γt overflows."""
+    """Compute exp(−γt) in place; it is 0 if γt overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        for some in row_blocks(len(t), t.nbytes // max(1, len(t))):  # between two of which Ctrl-C is heard
-            part = t[some]
-            part *= -gamma
-            np.exp(part, out=part)
+        for rows in row_blocks(len(t), t.nbytes // max(1, len(t))):  # Ctrl-C takes effect between two blocks
+            block = t[rows]
+            block *= -gamma
+            np.exp(block, out=block)
     return t
 
 
 def affine(gamma: float, coef0: float, t: Floats) -> Floats:
-    """γt + coef0."""
+    """Compute γt + coef0 in place."""
     with np.errstate(over="ignore", invalid="ignore"):
         t *= gamma
         t += coef0
@@ -159,7 +160,7 @@ def affine(gamma: float, coef0: float, t: Floats) -> Floats:
 
 
 def integer_power(t: Floats, n: int) -> Floats:
-    """t^n for n ≥ 0 by repeated squaring, several times faster than a general power."""
+    """Compute t^n for n ≥ 0 by repeated squaring, several times faster than a general power; may overwrite t."""
     if n == 0:
         return np.ones_like(t)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -181,14 +182,14 @@ _EXPONENTIAL = ("gaussian", "laplacian")
 
 
 def scaled(recipe: Recipe | None, factor: float) -> Recipe | None:
-    """a·k."""
+    """Recipe of a·k."""
     if recipe is None:
         return None
     return _with_scale(recipe, recipe.scale * factor, recipe.constant * factor)
 
 
 def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
-    """k + c: part of the ending if k is affine in ⟨x, z⟩, so that powers of it have a recipe too; else beside it."""
+    """Recipe of k + c: c is part of the ending if k is affine in ⟨x, z⟩, so that powers have a recipe too."""
     if recipe is None or constant == 0:
         return recipe
     polynomial = _as_polynomial(recipe)
@@ -199,14 +200,14 @@ def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
 
 
 def added(left: Recipe | None, right: Recipe | None) -> Recipe | None:
-    """k1 + k2, if they differ by a factor only."""
+    """Recipe of k1 + k2, if these differ by a factor and a constant only; else None."""
     if left is None or right is None or not left.same_up_to_scale(right):
         return None
     return _with_scale(left, left.scale + right.scale, left.constant + right.constant)
 
 
 def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
-    """k1·k2: exponents add up, and so do the degrees of powers of the same base."""
+    """Recipe of k1·k2: coefficients of exponentials, or degrees of powers of the same base, are added; else None."""
     if left is None or right is None or not left.same_inner(right) or left.constant or right.constant:
         return None
     scale = left.scale * right.scale
@@ -219,7 +220,7 @@ def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
 
 
 def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
-    """k^n."""
+    """Recipe of k^n, if there is one."""
     if recipe is None or exponent == 1:
         return recipe
     if recipe.constant:
@@ -237,7 +238,7 @@ def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
 
 
 def unit_diagonal(recipe: Recipe | None) -> Recipe | None:
-    """k(x, z)/√(k(x, x) k(z, z)), if k(x, x) is a constant."""
+    """Recipe of k(x, z)/√(k(x, x) k(z, z)), if k(x, x) is constant; else None."""
     if recipe is None or recipe.ending not in _EXPONENTIAL:
         return None
     at_zero = recipe.scale + recipe.constant
@@ -255,6 +256,6 @@ def _with_scale(recipe: Recipe, scale: float, constant: float) -> Recipe | None:
 
 
 def _with_numbers(recipe: Recipe, numbers: tuple[float, ...], scale: float) -> Recipe | None:
-    """None if a number is outside the range of float64: the composite kernel then reports the overflow."""
+    """Return the recipe with other numbers; None if one overflows, which the composite kernel then reports."""
     finite = all(math.isfinite(number) for number in numbers) and math.isfinite(scale) and scale > 0
     return replace(recipe, numbers=numbers, scale=scale) if finite else None

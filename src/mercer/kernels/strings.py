@@ -1,6 +1,6 @@
-"""Kernels of strings: what substrings and subsequences they share.
+"""String kernels: they compare the substrings or subsequences of two strings.
 
-All are inner products of counts, or of weights ≥ 0, of parts of the strings: sums in which nothing cancels.
+All are inner products of counts, or of weights ≥ 0, of parts of the strings: sums without cancellation.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from mercer.kernels.composite import in_row_blocks
 from mercer.kernels.kernel import DIAGONAL_ROWS, Answer, Domain, Kernel
 from mercer.runtime.parameters import integer, positive
 from mercer.samples.arrays import Floats, Samples, physical_memory, row_blocks
-from mercer.samples.engine import PlacedSamples, placed
+from mercer.samples.engine import EngineSamples, to_engine
 
-# What a part of a string counts for is at least this: float64 has all digits of it, and of sums of products with it.
+# Smallest weight of a part of a string: products of two such weights, and their sums, have full precision in float64.
 _SMALLEST_WEIGHT = 1e-100
-# Strings that a substring may be mistaken for: 6 amino acids with 2 mismatches have 6,000, 10 bases with 3 have 7,680.
-_MOST_NEAR = 10_000
-# Only lists of few strings are kept for the next time.
-_FEW_NEAR = 256
-# Bytes of a string and its count, beside its characters.
+# Largest number of neighbours of a substring: 6 amino acids with 2 mismatches have 6,000, 10 bases with 3 have 7,680.
+_MAX_NEIGHBOURS = 10_000
+# Largest number of neighbours of a substring for which the list of neighbours is cached.
+_MAX_CACHED_NEIGHBOURS = 256
+# Bytes of a string and its count in addition to its characters.
 _PER_PART = 128
 
 
-class OfSequences(Kernel):
-    """Σ_s count(s in x) · count(s in z) over some parts s of strings, or another such sum of products.
+class StringKernel(Kernel):
+    """Base class of kernels Σ_s count(s in x) · count(s in z) over parts s of strings, or of similar sums.
 
-    With `normalise` it is divided by √(k(x, x) k(z, z)), where that is not 0.
+    With `normalise` values are divided by √(k(x, x) k(z, z)) if that is not 0.
     """
 
     accepts: Domain = "sequences"
@@ -45,39 +45,39 @@ class OfSequences(Kernel):
     _no_gradient = "a string cannot be changed by a small step"
 
     def _counts(self, X: Samples) -> list[Counter[Any]]:
-        """The parts of every sample."""
+        """Count the parts of every sample."""
         raise NotImplementedError
 
     def _sums(self, X: Samples, Z: Samples) -> Floats:
-        """The sums of a block; X may be Z."""
+        """Compute a block of unnormalised values; X may be Z."""
         counts = self._counts(X if Z is X else [*X, *Z])
         columns: dict[Any, int] = {}
-        indices = np.array([columns.setdefault(s, len(columns)) for found in counts for s in found], dtype=np.intp)
-        values = np.array([count for found in counts for count in found.values()], dtype=np.float64)
+        indices = np.array([columns.setdefault(s, len(columns)) for parts in counts for s in parts], dtype=np.intp)
+        values = np.array([count for parts in counts for count in parts.values()], dtype=np.float64)
         table = sp.csr_array((values, indices, np.cumsum([0, *map(len, counts)])), shape=(len(counts), len(columns)))
         return np.ascontiguousarray((table[: len(X)] @ table[len(counts) - len(Z) :].T).toarray())
 
     def _own_sums(self, X: Samples) -> Floats:
-        """The sum of every sample with itself."""
-        return np.array([sum(count * count for count in found.values()) for found in self._counts(X)], dtype=np.float64)
+        """Compute the unnormalised value of every sample with itself."""
+        return np.array([sum(count * count for count in parts.values()) for parts in self._counts(X)], dtype=np.float64)
 
     def _roundings(self, X: Samples) -> int:
-        """How many roundings a sum has, one after another; none of whole numbers."""
+        """Largest number of successive roundings of a sum; 0 for whole numbers."""
         return 0
 
-    def _expect_memory(self, nbytes: int, what: str) -> None:
-        """Raise an error if what is about to be made takes more than half of the host's memory."""
+    def _check_memory(self, nbytes: int, content: str) -> None:
+        """Raise an error if a temporary array would take more than half of the host's memory."""
         if nbytes > physical_memory() / 2:
             raise ValueError(
-                f"{self!r} would hold {what} at a time, about {nbytes / 2**30:,.0f} GB, more than half of this "
-                "computer's memory; compare shorter strings, or fewer of them, or change the kernel's numbers"
+                f"{self!r} would hold {content} at a time, about {nbytes / 2**30:,.0f} GB, more than half of this "
+                "computer's memory; compare shorter strings, or fewer of them, or change the kernel's parameters"
             )
 
     def _samples(self, X: Samples) -> Samples:
         if isinstance(X, (str, bytes)):
-            raise TypeError(f"{self!r} compares the samples of a list, but one string was given; put it in a list")
-        X = placed(X)
-        if isinstance(X, PlacedSamples) or all(isinstance(sample, str) for sample in X):
+            raise TypeError(f"{self!r} compares the strings of a list, but a single string was given; put it in a list")
+        X = to_engine(X)
+        if isinstance(X, EngineSamples) or all(isinstance(sample, str) for sample in X):
             return X
         return [self.sequence(sample, f"sample {i}") for i, sample in enumerate(X)]
 
@@ -96,8 +96,8 @@ class OfSequences(Kernel):
         return (totals > 0).astype(np.float64) if self.normalise else totals
 
     def n_terms(self, X: Samples) -> int:
-        own = 0 if isinstance(X, PlacedSamples) else self._roundings(X)
-        return 2 * own + 8 if self.normalise else own
+        roundings = 0 if isinstance(X, EngineSamples) else self._roundings(X)
+        return 2 * roundings + 8 if self.normalise else roundings
 
     @property
     def unit_diagonal(self) -> Answer:
@@ -105,19 +105,22 @@ class OfSequences(Kernel):
 
 
 def _roots(squares: Floats) -> Floats:
+    """Square roots; 1 for squares that are 0."""
     return np.sqrt(np.where(squares > 0, squares, 1.0))
 
 
 @dataclass(eq=False, repr=False)
-class Spectrum(OfSequences):
-    """Σ_s count(s in x) · count(s in z) over all substrings s of ``length`` characters (Leslie, Eskin and Noble 2002).
+class Spectrum(StringKernel):
+    """Spectrum kernel Σ_s count(s in x) · count(s in z) over all substrings s of ``length`` characters.
+
+    See Leslie, Eskin and Noble (2002).
 
     Parameters
     ----------
     length : int ≥ 1
-        Of the substrings that are compared, in characters.
+        Length of the substrings in characters.
     normalise : bool
-        Divide by √(k(x, x) k(z, z)); the values of a string too short to have a substring stay 0.
+        Whether to divide by √(k(x, x) k(z, z)); the values of a string that is shorter than ``length`` stay 0.
 
     Examples
     --------
@@ -130,32 +133,33 @@ class Spectrum(OfSequences):
     normalise: bool = False
 
     def _check(self) -> None:
-        integer("length", self.length, 1, "the number of characters of a substring")
+        integer("length", self.length, 1, "it is the number of characters of a substring")
 
     def _counts(self, X: Samples) -> list[Counter[Any]]:
         count = sum(max(0, len(x) - self.length + 1) for x in X)
         if count:
-            self._expect_memory(count * (self.length + _PER_PART), f"{count:,} substrings of {self.length} characters")
+            self._check_memory(count * (self.length + _PER_PART), f"{count:,} substrings of {self.length} characters")
         return [Counter(x[i : i + self.length] for i in range(len(x) - self.length + 1)) for x in X]
 
 
 @dataclass(eq=False, repr=False)
-class Mismatch(OfSequences):
-    """Σ_s count(s in x) · count(s in z), counting substrings that differ from s in at most ``mismatches`` characters.
+class Mismatch(StringKernel):
+    """Mismatch kernel Σ_s count(s in x) · count(s in z), where substrings with few mismatches count as s.
 
-    s runs over all strings of ``length`` letters of the alphabet (Leslie, Eskin, Cohen, Weston and Noble 2004).
+    The sum runs over all strings s of ``length`` letters of the alphabet, and substrings that differ from s in at most
+    ``mismatches`` characters are counted (Leslie, Eskin, Cohen, Weston and Noble 2004).
 
     Parameters
     ----------
     length : int ≥ 1
-        Of the substrings, in characters.
+        Length of the substrings in characters.
     mismatches : int ≥ 0
-        How many characters may differ; below the length. The work grows with (letters)^mismatches, which times the
-        number of ways to choose so many characters of the length may be at most 10,000.
+        Largest number of characters that may differ; less than ``length``. The work grows with
+        C(length, mismatches) · (number of letters)^mismatches, which may be at most 10,000.
     alphabet : str
-        The letters that strings may have.
+        Letters that may occur in the strings.
     normalise : bool
-        Divide by √(k(x, x) k(z, z)); the values of a string too short to have a substring stay 0.
+        Whether to divide by √(k(x, x) k(z, z)); the values of a string that is shorter than ``length`` stay 0.
 
     Examples
     --------
@@ -170,8 +174,8 @@ class Mismatch(OfSequences):
     normalise: bool = False
 
     def _check(self) -> None:
-        integer("length", self.length, 1, "the number of characters of a substring")
-        integer("mismatches", self.mismatches, 0, "the number of characters that may differ")
+        integer("length", self.length, 1, "it is the number of characters of a substring")
+        integer("mismatches", self.mismatches, 0, "it is the number of characters that may differ")
         if self.mismatches >= self.length:
             raise ValueError(
                 f"mismatches={self.mismatches} must be below length={self.length}, or everything would match"
@@ -179,15 +183,15 @@ class Mismatch(OfSequences):
         letters = self.alphabet
         if not isinstance(letters, str) or not letters or len(set(letters)) < len(letters):
             raise ValueError(f"alphabet={letters!r} must be a string of different letters")
-        if self._n_near() > _MOST_NEAR:
+        if self._n_neighbours() > _MAX_NEIGHBOURS:
             raise ValueError(
                 f"length={self.length}, mismatches={self.mismatches} and {len(letters)} letters: each substring would "
-                f"be taken for letters^mismatches times C(length, mismatches) others, more than {_MOST_NEAR:,}; lower "
+                f"match letters^mismatches times C(length, mismatches) others, more than {_MAX_NEIGHBOURS:,}; lower "
                 "the mismatches or the length"
             )
 
-    def _n_near(self) -> int:
-        """At most so many strings are within the mismatches of another; anything above the most allowed is one."""
+    def _n_neighbours(self) -> int:
+        """Bound on the number of neighbours of a string; a result above `_MAX_NEIGHBOURS` may itself be too small."""
         few = min(int(self.mismatches), int(self.length - self.mismatches), 15)  # C(30, 15) is far above
         letters = len(self.alphabet) ** min(int(self.mismatches), 14)
         return int(letters * math.comb(int(self.length), few))
@@ -199,47 +203,47 @@ class Mismatch(OfSequences):
                     f"{min(unknown)!r}, in {x!r:.60}, is not a letter of alphabet={self.alphabet!r}; name all letters"
                 )
         counts = []
-        exact, near = Spectrum(self.length)._counts(X), self._n_near()
-        total = near * sum(map(len, exact))
-        self._expect_memory(total * (self.length + _PER_PART), f"{total:,} strings of {self.length} characters")
-        alike = _few_within if near <= _FEW_NEAR else _within
+        exact, n_neighbours = Spectrum(self.length)._counts(X), self._n_neighbours()
+        total = n_neighbours * sum(map(len, exact))
+        self._check_memory(total * (self.length + _PER_PART), f"{total:,} strings of {self.length} characters")
+        neighbours = _cached_neighbours if n_neighbours <= _MAX_CACHED_NEIGHBOURS else _neighbours
         for parts in exact:
-            counts.append(found := Counter[Any]())
+            counts.append(with_mismatches := Counter[Any]())
             for part, count in parts.items():
-                for other in alike(part, self.mismatches, self.alphabet):
-                    found[other] += count
+                for other in neighbours(part, self.mismatches, self.alphabet):
+                    with_mismatches[other] += count
         return counts
 
 
 @lru_cache(maxsize=1 << 14)
-def _few_within(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
-    return _within(part, mismatches, alphabet)
+def _cached_neighbours(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
+    return _neighbours(part, mismatches, alphabet)
 
 
-def _within(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
-    """All strings that differ from this one in at most so many characters."""
+def _neighbours(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
+    """Return all strings that differ from a string in at most `mismatches` characters."""
     changed = (
-        product(*(alphabet if place in places else letter for place, letter in enumerate(part)))
-        for places in combinations(range(len(part)), mismatches)
+        product(*(alphabet if position in positions else letter for position, letter in enumerate(part)))
+        for positions in combinations(range(len(part)), mismatches)
     )
-    return tuple({"".join(letters) for some in changed for letters in some})
+    return tuple({"".join(letters) for strings in changed for letters in strings})
 
 
 @dataclass(eq=False, repr=False)
-class Substrings(OfSequences):
-    """Σ_s decay^|s| count(s in x) · count(s in z) over all substrings s, or those of at most ``longest`` characters.
+class Substrings(StringKernel):
+    """Kernel Σ_s decay^|s| count(s in x) · count(s in z) over all substrings s, or those up to a given length.
 
-    With a decay of 1 and ``longest`` this is the bounded range kernel, without ``longest`` the constant one
-    (Vishwanathan and Smola 2002).
+    With a decay of 1 this is the bounded range kernel if ``longest`` is given, and otherwise the constant kernel of
+    Vishwanathan and Smola (2002).
 
     Parameters
     ----------
     longest : int ≥ 1, optional
-        Of the substrings, in characters; None for no limit.
+        Length of the longest substrings in characters; None for no limit.
     decay : float > 0
-        What a substring counts for each of its characters.
+        Factor on the weight of a substring for each of its characters.
     normalise : bool
-        Divide by √(k(x, x) k(z, z)); the values of an empty string stay 0.
+        Whether to divide by √(k(x, x) k(z, z)); the values of an empty string stay 0.
 
     Examples
     --------
@@ -256,15 +260,15 @@ class Substrings(OfSequences):
 
     def _check(self) -> None:
         if self.longest is not None:
-            integer("longest", self.longest, 1, "the number of characters of a substring")
+            integer("longest", self.longest, 1, "it is the number of characters of a substring")
         if positive("decay", self.decay) < _SMALLEST_WEIGHT:
             raise ValueError(f"decay={self.decay!r} must be at least {_SMALLEST_WEIGHT:g}, or values lose digits")
 
     def _weights(self, X: Samples) -> Floats:
-        """decay^l of all lengths l, from 1 on."""
-        most = _longest(X)
+        """Weights decay^l of all lengths l ≥ 1."""
+        longest = _longest(X)
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(float(self.decay) ** np.arange(1, min(most, self.longest or most) + 1))
+            return np.asarray(float(self.decay) ** np.arange(1, min(longest, self.longest or longest) + 1))
 
     def _sums(self, X: Samples, Z: Samples) -> Floats:
         out = np.zeros((len(X), len(Z)))
@@ -272,7 +276,7 @@ class Substrings(OfSequences):
             part = Spectrum(length)._sums(X, Z)
             if Z is X:
                 np.fill_diagonal(part, 0.0)
-            if not part.any():  # and so for all longer ones
+            if not part.any():  # longer substrings are not shared either
                 break
             out += weight * part
         if Z is X:
@@ -283,13 +287,13 @@ class Substrings(OfSequences):
         out = np.zeros(len(X))
         for i, x in enumerate(X):
             weights = self._weights([x])
-            squares = np.arange(len(x), len(x) - len(weights), -1, dtype=np.float64)  # as if all parts were different
+            squares = np.arange(len(x), len(x) - len(weights), -1, dtype=np.float64)  # if all parts are different
             for length in range(1, len(weights) + 1):
-                own = float(Spectrum(length)._own_sums([x])[0])
-                if own == squares[length - 1]:  # and so for all longer ones
+                sum_of_squares = float(Spectrum(length)._own_sums([x])[0])
+                if sum_of_squares == squares[length - 1]:  # all longer parts are different too
                     break
-                squares[length - 1] = own
-            with np.errstate(over="ignore"):  # whoever asked for the values tells it
+                squares[length - 1] = sum_of_squares
+            with np.errstate(over="ignore"):  # the caller reports overflow
                 out[i] = weights @ squares
         return out
 
@@ -298,19 +302,19 @@ class Substrings(OfSequences):
 
 
 @dataclass(eq=False, repr=False)
-class Subsequences(OfSequences):
-    """Σ_s Σ decay^(span of s in x + span of s in z) over all subsequences s of ``length`` characters, gaps allowed.
+class Subsequences(StringKernel):
+    """Subsequence kernel Σ_s Σ decay^(span of s in x + span of s in z) over subsequences s of ``length`` characters.
 
-    The inner sum is over all places at which s occurs, and a span counts the gaps too (Lodhi et al. 2002).
+    The inner sum runs over all occurrences of s in x and z, and a span includes the gaps (Lodhi et al. 2002).
 
     Parameters
     ----------
     length : int ≥ 1
-        Of the subsequences, in characters.
+        Length of the subsequences in characters.
     decay : float, above 0 and at most 1
-        What an occurrence counts for each character from its first to its last.
+        Factor on the weight of an occurrence for each character from its first to its last.
     normalise : bool
-        Divide by √(k(x, x) k(z, z)); the values of a string too short to have a subsequence stay 0.
+        Whether to divide by √(k(x, x) k(z, z)); the values of a string that is shorter than ``length`` stay 0.
 
     Examples
     --------
@@ -324,7 +328,7 @@ class Subsequences(OfSequences):
     normalise: bool = False
 
     def _check(self) -> None:
-        integer("length", self.length, 1, "the number of characters of a subsequence")
+        integer("length", self.length, 1, "it is the number of characters of a subsequence")
         if positive("decay", self.decay) > 1:
             raise ValueError(f"decay={self.decay!r} must be at most 1, or gaps would be worth more than matches")
         if float(self.decay) ** (2 * self.length) < _SMALLEST_WEIGHT:
@@ -338,25 +342,28 @@ class Subsequences(OfSequences):
         if self.length > min(_longest(X), _longest(Z)):
             return out
         per_row = 32 * (_longest(Z) + 1) * len(Z) * (int(self.length) + 1)
-        self._expect_memory(per_row, f"{self.length} lengths of {len(Z):,} strings of up to {_longest(Z):,} characters")
-        z = _padded(Z, 1)
+        self._check_memory(per_row, f"{self.length} lengths of {len(Z):,} strings of up to {_longest(Z):,} characters")
+        z = _padded_codes(Z, 1)
         for rows in row_blocks(len(X), per_row):
-            out[rows] = self._of_pairs(_padded(X[rows], 2)[:, None], z[None])
+            out[rows] = self._pair_values(_padded_codes(X[rows], 2)[:, None], z[None])
         return out
 
     def _own_sums(self, X: Samples) -> Floats:
         if self.length > (longest := _longest(X)):
             return np.zeros(len(X))
         rows = min(len(X), DIAGONAL_ROWS)
-        self._expect_memory(
+        self._check_memory(
             32 * rows * (longest + 1) * (int(self.length) + 1), f"{self.length} lengths of {rows} strings"
         )
-        return in_row_blocks(lambda rows: self._of_pairs(_padded(rows, 1), _padded(rows, 2)), X, DIAGONAL_ROWS)
+        return in_row_blocks(
+            lambda block: self._pair_values(_padded_codes(block, 1), _padded_codes(block, 2)), X, DIAGONAL_ROWS
+        )
 
-    def _of_pairs(self, x: NDArray[Any], z: NDArray[Any]) -> Floats:
-        """Lodhi's recursion over the characters of x and z, the last axes, for all pairs at a time.
+    def _pair_values(self, x: NDArray[Any], z: NDArray[Any]) -> Floats:
+        """Run the recursion of Lodhi et al. over the characters of x and z, the last axes, for all pairs at once.
 
-        tails[p][j] is K'_p: of p characters matched in x up to now and in z before j, counted up to both ends.
+        tails[p][j] is their K'_p: the weights of subsequences of p characters in the part of x read so far and in the
+        first j characters of z, where spans reach to the ends of both.
         """
         lam, p, m = float(self.decay), int(self.length), z.shape[-1]
         pairs = np.broadcast_shapes(x.shape[:-1], z.shape[:-1])
@@ -365,7 +372,7 @@ class Subsequences(OfSequences):
         for i in range(x.shape[-1]):
             equal = np.moveaxis(x[..., i, None] == z, -1, 0)
             total += lam * lam * (equal * tails[p - 1][:-1]).sum(axis=0)
-            for q in range(p - 1, 0, -1):  # K'_q of i needs K'_{q−1} of i − 1
+            for q in range(p - 1, 0, -1):  # downwards, since K'_q at i needs K'_{q−1} at i − 1
                 ends, run = equal * (lam * lam * tails[q - 1][:-1]), np.zeros(pairs)
                 tails[q] *= lam
                 for j in range(m):
@@ -380,12 +387,12 @@ class Subsequences(OfSequences):
 
 
 def _longest(strings: Samples) -> int:
-    """Number of characters of the longest string; 0 of none."""
+    """Number of characters of the longest string; 0 if there are no strings."""
     return max(map(len, strings), default=0)
 
 
-def _padded(strings: Samples, filling: int) -> NDArray[Any]:
-    """Characters as numbers, a row for each string; what fills a row is no character and no other filling."""
+def _padded_codes(strings: Samples, filling: int) -> NDArray[Any]:
+    """Return the code points of each string as a row, padded with −filling, which equals no code point."""
     codes = np.full((len(strings), _longest(strings)), -filling, dtype=np.int64)
     for i, one in enumerate(strings):
         codes[i, : len(one)] = [ord(character) for character in one]

@@ -1,10 +1,9 @@
-"""Terms: a kernel as a sum of products over the features, where it is one.
+"""Terms: kernels that are sums of products over the features.
 
     k(x, z) = Σ_terms q(⟨x, z⟩) Π_l exp(−a_l u² − b_l |u| − c_l u²/(x_l + z_l) + e_l x_l z_l),   u = x_l − z_l
 
 with a polynomial q, whose inner product may be over some of the features only. Sums, products, powers and multiples of
-such kernels are such kernels. What needs to know how the features take part in k, such as Shapley values, reads the
-terms.
+such kernels have the same form. Shapley values, for example, are computed from the terms.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from mercer.samples.arrays import Flags, Floats, Indices
 
 Terms = tuple["Term", ...]
 
-# The highest power of ⟨x, z⟩ that the core has room for (kMaxSeries in src/core/simd/level.hpp).
+# Highest power of ⟨x, z⟩ that the core supports (kMaxSeries in src/core/simd/level.hpp).
 MAX_DEGREE = 16
-# A power of a sum has many terms; more than these are as good as none.
-MOST_TERMS = 200
+# Largest number of terms; powers of sums with more terms count as having none.
+MAX_TERMS = 200
 _RATES = ("square", "absolute", "chi2", "dot")
 
 
@@ -34,11 +33,11 @@ class Term:
     Attributes
     ----------
     polynomial : tuple of float
-        q_0, q_1, …: the factor Σ_k q_k ⟨x, z⟩^k.
+        Coefficients q_0, q_1, … of the factor Σ_k q_k ⟨x, z⟩^k.
     square, absolute, chi2, dot : float or array
-        a, b, c and e, one number for all features or one for each.
+        Rates a, b, c and e of the exponents, one number for all features or one for each.
     inside : array of bool, or None
-        The features that ⟨x, z⟩ is over; None for all.
+        Features over which ⟨x, z⟩ is taken; None for all.
     """
 
     polynomial: tuple[float, ...] = (1.0,)
@@ -50,25 +49,25 @@ class Term:
 
     @property
     def only_polynomial(self) -> bool:
-        """Whether there is no exponent."""
+        """True if there is no exponential factor."""
         return not any(np.any(getattr(self, name)) for name in _RATES)
 
     @property
     def constant(self) -> bool:
-        """Whether the term is the same number for all samples."""
+        """True if the term is the same number for all samples."""
         return len(self.polynomial) == 1 and self.only_polynomial
 
     @property
     def of_differences(self) -> bool:
-        """Whether k(x, x) is the same number for all samples."""
+        """True if the term's k(x, x) is the same number for all samples."""
         return len(self.polynomial) == 1 and not np.any(self.dot)
 
     def rates(self, d: int) -> Floats:
-        """a, b, c and e of d features, one row each."""
+        """Rates a, b, c and e of d features, one row each."""
         return np.stack([np.broadcast_to(np.asarray(getattr(self, name), dtype=np.float64), (d,)) for name in _RATES])
 
     def on(self, columns: Indices, d: int) -> Term:
-        """The same term of these columns, out of d."""
+        """Return the term applied to the given columns, out of d."""
         wide = np.zeros((len(_RATES), d))
         wide[:, columns] = self.rates(len(columns))
         inside = np.zeros(d, dtype=np.bool_)
@@ -78,13 +77,13 @@ class Term:
 
     @property
     def within(self) -> bool:
-        """Whether the features outside of ⟨x, z⟩, if any, have no exponents either."""
+        """True if features outside of ⟨x, z⟩, if any, do not occur in the exponents either."""
         return self.inside is None or not any(
             np.any(np.broadcast_to(getattr(self, name), self.inside.shape)[~self.inside]) for name in _RATES
         )
 
     def times(self, other: Term) -> Term | None:
-        """The product of two terms: exponents add up; None where both have an inner product, of different features."""
+        """Return the product of two terms; None if both have inner products, over different features."""
         curved = [term for term in (self, other) if len(term.polynomial) > 1]
         if len(curved) == 2 and not _same_features(self.inside, other.inside):
             return None
@@ -94,14 +93,14 @@ class Term:
         return Term(tuple(polynomial.tolist()), **exponents, inside=curved[0].inside if curved else None)
 
     def same_exponents(self, other: Term) -> bool:
-        """Whether the two differ in their polynomials only."""
+        """Return whether the two terms differ in their polynomials only."""
         curved = len(self.polynomial) > 1 and len(other.polynomial) > 1
         if curved and not _same_features(self.inside, other.inside):
             return False
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _RATES)
 
     def plus(self, other: Term) -> Term:
-        """The sum of two terms with the same exponents."""
+        """Return the sum of two terms with the same exponents."""
         size = max(len(self.polynomial), len(other.polynomial))
         total = np.zeros(size)
         for one in (self, other):
@@ -115,7 +114,7 @@ def _same_features(left: Flags | None, right: Flags | None) -> bool:
 
 
 def polynomial_term(gamma: float, coef0: float, degree: int) -> Terms | None:
-    """(γ⟨x, z⟩ + coef0)^degree."""
+    """Terms of (γ⟨x, z⟩ + coef0)^degree; None if the degree is too high or a coefficient overflows."""
     if degree > MAX_DEGREE:
         return None
     try:
@@ -126,45 +125,45 @@ def polynomial_term(gamma: float, coef0: float, degree: int) -> Terms | None:
 
 
 def added(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
-    """k1 + k2."""
+    """Terms of k1 + k2."""
     return None if left is None or right is None else _checked([*left, *right])
 
 
 def multiplied(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
-    """k1·k2."""
-    if left is None or right is None or len(left) * len(right) > MOST_TERMS**2:
+    """Terms of k1·k2."""
+    if left is None or right is None or len(left) * len(right) > MAX_TERMS**2:
         return None
     products = [one.times(other) for one in left for other in right]
     return None if None in products else _checked(cast(list[Term], products))
 
 
 def on_columns(terms: Sequence[Term] | None, columns: Indices, d: int) -> Terms | None:
-    """k of some of d columns."""
+    """Terms of k applied to some of d columns."""
     return None if terms is None else _checked(term.on(columns, d) for term in terms)
 
 
 def scaled(terms: Sequence[Term] | None, factor: float) -> Terms | None:
-    """a·k."""
+    """Terms of a·k."""
     return multiplied((Term((float(factor),)),), terms)
 
 
 def shifted(terms: Sequence[Term] | None, constant: float) -> Terms | None:
-    """k + c."""
+    """Terms of k + c."""
     return added(terms, (Term((float(constant),)),))
 
 
 def unit_diagonal(terms: Sequence[Term] | None) -> Terms | None:
-    """k(x, z)/√(k(x, x) k(z, z)), if k(x, x) is a number, which divides all terms."""
+    """Terms of k(x, z)/√(k(x, x) k(z, z)), if k(x, x) is constant; else None."""
     if terms is None or not all(term.of_differences for term in terms):
         return None
     return scaled(terms, 1.0 / sum(term.polynomial[0] for term in terms))
 
 
 def raised(terms: Sequence[Term] | None, exponent: int) -> Terms | None:
-    """k^n."""
+    """Terms of k^n."""
     if terms is None:
         return None
-    if len(terms) == 1 and len(terms[0].polynomial) == 1:  # c^n Π exp(n …), whatever n is
+    if len(terms) == 1 and len(terms[0].polynomial) == 1:  # c^n Π exp(n …) for any n
         one = terms[0]
         try:
             scale = float(one.polynomial[0]) ** exponent
@@ -180,7 +179,7 @@ def raised(terms: Sequence[Term] | None, exponent: int) -> Terms | None:
 
 
 def exponential(terms: Sequence[Term] | None) -> Terms | None:
-    """exp(k), which is a product over the features if k is a multiple of ⟨x, z⟩ plus a constant."""
+    """Terms of exp(k), which is a product over the features if k is a multiple of ⟨x, z⟩ plus a constant; else None."""
     if terms is None or len(terms) != 1 or not terms[0].only_polynomial or len(terms[0].polynomial) > 2:
         return None
     constant, *slope = terms[0].polynomial
@@ -193,7 +192,7 @@ def exponential(terms: Sequence[Term] | None) -> Terms | None:
 
 
 def _checked(terms: Iterable[Term]) -> Terms | None:
-    """Terms with equal exponents joined; None if they are too many, of too high a degree, or not finite."""
+    """Join terms with equal exponents; return None if they are too many, of too high a degree, or not finite."""
     joined: list[Term] = []
     for term in terms:
         same = next((k for k, other in enumerate(joined) if term.same_exponents(other)), None)
@@ -201,7 +200,7 @@ def _checked(terms: Iterable[Term]) -> Terms | None:
             joined.append(term)
         else:
             joined[same] = joined[same].plus(term)
-        if len(joined) > MOST_TERMS:
+        if len(joined) > MAX_TERMS:
             return None
     for term in joined:
         if len(term.polynomial) > MAX_DEGREE + 1 or not np.isfinite(term.polynomial).all():

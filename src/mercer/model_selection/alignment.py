@@ -1,7 +1,8 @@
-"""Kernel target alignment: how much a kernel matrix looks like the one that the targets themselves would make.
+"""Kernel target alignment: the similarity of a kernel matrix and the ideal matrix of the targets.
 
-With shares p = w/Σw, ⟨A, B⟩ = Σ_ij p_ip_j A_ijB_ij, the kernel matrix centred, K̄ = (I − 1p')K(I − p1'), and T̄ that of
-the targets T = ZZ', Z having ±1 for two classes, a column for each of several, or the numbers themselves,
+With normalised weights p = w/Σw, ⟨A, B⟩ = Σ_ij p_ip_j A_ijB_ij, the centred kernel matrix K̄ = (I − 1p')K(I − p1'), and
+T̄, the centred matrix of the targets T = ZZ', where Z has ±1 for two classes, a column for each of several classes, or
+the numbers themselves,
 
     alignment = ⟨K̄, T̄⟩ / (‖K̄‖‖T̄‖)
 
@@ -30,20 +31,20 @@ def kernel_alignment(
     centred: bool = True,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """The alignment of a kernel with targets: 1 where its matrix is that of the targets, up to a factor.
+    """Compute the alignment of a kernel with targets; it is 1 if K and the target matrix agree up to a factor.
 
     Parameters
     ----------
     X : array, CSR matrix or sequence of samples
-        The samples.
+        Training samples.
     y : array
-        Their classes, or numbers, or rows of numbers. Numbers that are not whole are no classes.
+        Classes, numbers, or rows of numbers. Floats that are not all integers are numbers, not classes.
     kernel : str, Kernel or callable, default="rbf"
-        Of which the matrix is judged; "precomputed" if X is the matrix.
+        Kernel to judge; "precomputed" if X is the kernel matrix.
     centred : bool, default=True
-        Whether both are centred in feature space; without, kernels with a large constant look alike.
+        Whether both matrices are centred in feature space; if not, kernels with a large constant look alike.
     sample_weight : array, optional
-        How much each sample counts.
+        Weight of each sample.
 
     Examples
     --------
@@ -63,7 +64,7 @@ def kernel_alignment(
 
 
 def target_columns(y: Any) -> Floats:
-    """Z: numbers as they are, ±1 for classes."""
+    """Return Z: numbers as they are, ±1 for classes."""
     given = np.asarray(y)
     if (given.dtype.kind == "f" and (given != np.round(given)).any()) or given.ndim == 2:
         return outputs(given)[0]
@@ -72,7 +73,7 @@ def target_columns(y: Any) -> Floats:
 
 
 def alignment(K: Floats, Z: Floats, weight: Floats, centred: bool) -> tuple[float, Floats]:
-    """The alignment, and its derivative by each entry of K."""
+    """Return the alignment and its derivative by each entry of K."""
     p = weight / weight.sum()
     scale = float(np.abs(K).max() * np.square(Z).sum(axis=1).max())
     if centred:
@@ -82,7 +83,7 @@ def alignment(K: Floats, Z: Floats, weight: Floats, centred: bool) -> tuple[floa
     T, both = Z @ Z.T, np.outer(p, p)
     common, size, target = (float((both * A * B).sum()) for A, B in ((K, T), (K, K), (T, T)))
     if not size * target > (1e-14 * scale) ** 2:
-        raise ValueError("all targets, or all samples in feature space, are one point: there is nothing to align")
+        raise ValueError("all targets, or all samples in feature space, are equal: there is nothing to align")
     length = np.sqrt(size * target)
     slope = both * (T - (common / size) * K) / length
     if centred:

@@ -1,11 +1,11 @@
-"""Parameters of a kernel by gradient search, on a criterion that one fit tells.
+"""Learn the parameters of a kernel by gradient search on a criterion that needs one fit.
 
-    "likelihood"     log p(y) of the Gaussian process with noise lam (`GaussianProcessRegressor`), to be large
+    "likelihood"     log p(y) of the Gaussian process with noise lam (`GaussianProcessRegressor`), maximised
     "loo"            the exact leave-one-out error of least squares, Σ w_i r_i²/Σw with r_i = c_i/G_ii, c = GY, where
                      G = A⁻¹, or A⁻¹ − A⁻¹11'A⁻¹/1'A⁻¹1 with a bias, and A = K + lam W⁻¹
     "radius-margin"  R²‖w‖² of SVC(slack="l2"): at most 4R²‖w‖² training samples are errors when left out (Vapnik;
                      Chapelle and others, 2002), in the feature space of K + diag(1/C_i), which separates them
-    "alignment"      that of the kernel with the targets, to be large
+    "alignment"      the alignment of the kernel with the targets, maximised
 
 Derivatives by K, chained with those of the kernel: with a_i = 2w_ir_i/(ΣwG_ii) and b_i = a_ir_i the second has
 G diag(b)G − Gac', and the third ‖w‖²(diag β − ββ') − R²αα', β those of the ball's centre.
@@ -37,7 +37,7 @@ from mercer.samples.engine import on_host
 from mercer.samples.labels import read_signs
 from mercer.samples.matrices import as_matrix
 from mercer.solvers.dual.certified import solve_certified
-from mercer.solvers.parameter_search import climb
+from mercer.solvers.parameter_search import search_parameters
 from mercer.solvers.solution import Stop
 
 LEARN_CRITERIA: Final = ("likelihood", "loo", "radius-margin", "alignment")
@@ -46,20 +46,20 @@ _SOLVED = Stop(tol=1e-7, max_iter=10_000_000)
 
 @dataclass(frozen=True, eq=False)
 class LearntKernel:
-    """A kernel whose parameters were found by their gradient.
+    """A kernel whose parameters were learnt by gradient search.
 
     Attributes
     ----------
     kernel : Kernel
-        With the parameters that were found.
+        Kernel with the learnt parameters.
     numbers : dict
-        lam or C, as it was found or given.
+        lam or C, learnt or as given.
     criterion : str
-        What was judged.
+        Name of the criterion.
     value : float
-        The criterion at the end: log p(y), the mean squared error, R²‖w‖² or the alignment.
+        Criterion at the end: log p(y), the mean squared error, R²‖w‖² or the alignment.
     start : float
-        The criterion where the search began.
+        Criterion at the given parameters.
     """
 
     kernel: Kernel
@@ -82,38 +82,38 @@ def learn_kernel(
     max_iter: int = 100,
     sample_weight: ArrayLike | None = None,
 ) -> LearntKernel:
-    """The parameters of a kernel that are best by a criterion, from the given ones on: a local optimum.
+    """Learn the parameters of a kernel: search for a local optimum of a criterion, starting from the given kernel.
 
     Parameters
     ----------
     X : array, CSR matrix or sequence of samples
-        The training samples.
+        Training samples.
     y : array
         Numbers for "likelihood" and "loo" (±1 for two classes), labels of two classes for "radius-margin", either for
         "alignment".
     kernel : str, Kernel or callable, default="rbf"
-        Where the search begins.
+        Kernel with the initial parameters.
     criterion : {"likelihood", "loo", "radius-margin", "alignment"}, default="likelihood"
-        What to judge by.
+        Criterion to optimise.
     lam : float, default=0.1
-        λ of "likelihood" and "loo"; learnt too.
+        Initial λ of "likelihood" and "loo"; learnt too.
     C : float, default=1.0
-        C of "radius-margin"; learnt too.
+        Initial C of "radius-margin"; learnt too.
     bias : bool, default=False
-        Whether the process or least squares has a constant beside f; "radius-margin" always has.
+        Whether the Gaussian process or least squares has a bias; "radius-margin" always has one.
     names : list of str, optional
-        What to change, by the names of `kernel.get_params()`, "lam" or "C"; by default all that are positive numbers.
+        Parameters to learn: names in `kernel.get_params()`, "lam" or "C". By default all that are positive numbers.
     max_iter : int, default=100
-        The most steps.
+        Maximal number of steps.
     sample_weight : array, optional
         Weights of the samples.
 
     Returns
     -------
     LearntKernel
-        Its attributes are ``kernel``, with the parameters that were found; ``numbers``, a dict with lam or C, as it was
-        found or given; ``criterion``; ``value``, the criterion at the end: log p(y), the mean squared error, R²‖w‖² or
-        the alignment; and ``start``, the criterion where the search began.
+        Result with the attributes ``kernel``, the kernel with its learnt parameters; ``numbers``, a dict with lam or C,
+        learnt or as given; ``criterion``; ``value``, the criterion at the end: log p(y), the mean squared error, R²‖w‖²
+        or the alignment; and ``start``, the criterion at the given parameters.
 
     Examples
     --------
@@ -133,26 +133,27 @@ def learn_kernel(
     y, sample_weight = on_host(y), on_host(sample_weight)
     bound = as_kernel(kernel).bind(X)
     if bound.accepts == "gram":
-        raise ValueError("a precomputed matrix has no parameters to learn; give the kernel and the samples")
+        raise ValueError("a precomputed matrix has no parameters to learn; pass the kernel and the samples")
     samples = as_matrix(X) if bound.accepts == "vectors" else X
-    judged = _Judged(samples, y, weights(sample_weight, len(np.asarray(y))), bool(bias))
-    judge = {
-        "likelihood": judged.likelihood,
-        "loo": judged.leave_one_out,
-        "radius-margin": judged.radius_margin,
-        "alignment": judged.aligned,
+    problem = _LearningProblem(samples, y, weights(sample_weight, len(np.asarray(y))), bool(bias))
+    objective = {
+        "likelihood": problem.likelihood,
+        "loo": problem.leave_one_out,
+        "radius-margin": problem.radius_margin,
+        "alignment": problem.target_alignment,
     }[criterion]
     numbers = {"radius-margin": {"C": positive("C", C)}, "alignment": {}}.get(criterion, {"lam": positive("lam", lam)})
-    best, found = climb(judge, bound, numbers, names, max_iter)
-    best = clone(best)  # which may be the caller's
+    best, learnt = search_parameters(objective, bound, numbers, names, max_iter)
+    best = clone(best)  # it may be the caller's object
     best.learnt = True
     sign = 1.0 if criterion in ("likelihood", "alignment") else -1.0
-    return LearntKernel(best, found, criterion, sign * judge(best, found)[0], sign * judge(bound, numbers)[0])
+    value, start = sign * objective(best, learnt)[0], sign * objective(bound, numbers)[0]
+    return LearntKernel(best, learnt, criterion, value, start)
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
-    """Samples with targets, and each criterion as something to be made large, with its derivatives."""
+class _LearningProblem:
+    """Samples and targets; each method returns a criterion to maximise, with its derivatives."""
 
     X: Any
     y: Any
@@ -163,7 +164,7 @@ class _Judged:
         check_same_length(self.X, self.y)
         refuse_no_weight(self.weight)
         if not self.weight.all():
-            raise ValueError("a sample of weight 0 has no part in this; leave it out of X, y and sample_weight")
+            raise ValueError("samples of weight 0 are not allowed; remove them from X, y and sample_weight")
 
     def likelihood(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
         Y = outputs(self.y)[0]
@@ -194,7 +195,7 @@ class _Judged:
         machine = squared_soft_margin(read_signs(self.y), C)
         group = np.zeros(n, dtype=np.int32)
         half = 0.5 * (gram.diagonal + 1.0 / C)
-        # The box is wider than the sum, so that a single vector at the rim determines b.
+        # The box is wider than the total, so that a single vector at the surface of the ball determines b.
         ball = DualProblem.of_rows(half, np.zeros(n), np.full(n, 2.0), 1.0 / C, group, np.ones(1))
         (one, margin), (other, radius) = (solve_certified(problem, gram, _SOLVED) for problem in (machine, ball))
         square, norm = 2.0 * radius.dual, 2.0 * margin.dual
@@ -205,6 +206,6 @@ class _Judged:
             raise FloatingPointError("R²‖w‖² overflows")
         return -square * norm, {"C": -by_C, **kernel.parameter_gradient(self.X, weights=-by_K)}
 
-    def aligned(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+    def target_alignment(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
         value, slope = alignment(kernel(self.X), target_columns(self.y), self.weight, centred=True)
         return value, kernel.parameter_gradient(self.X, weights=slope)

@@ -1,7 +1,7 @@
-"""Which values of parameters certainly mean the same, so that fits may share what depends on them.
+"""Hashable keys of parameter values: fits with equal keys may share whatever depends on the values.
 
-Never by their text: long arrays print with "…", and all functions of one factory print alike. What is not known to be
-the same is different, which costs time and changes no result.
+Keys do not use the printed text: long arrays print with "…", and all functions of one factory print alike. Values that
+are not known to be equal get different keys, which costs time and changes no result.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from mercer.kernels import Kernel
 
 
 def key_of(value: Any) -> Hashable:
-    """Equal keys for values that mean the same, while these exist.
+    """Return a key that is equal for values that mean the same, as long as these objects exist.
 
-    Numbers, words and arrays go by type and content to the last bit, so that 1, 1.0 and True, or 0.0 and −0.0, are not
-    the same, and NaN is. Lists, dictionaries, kernels and other estimators go by their parts. Everything else, above
-    all functions, is the same as itself only.
+    Numbers, strings and arrays are compared by type and content to the last bit: 1, 1.0 and True differ, 0.0 and −0.0
+    differ, and NaN equals NaN. Lists, dictionaries, kernels and other estimators are compared by their parts. All other
+    objects, above all functions, are compared by identity.
     """
     kind = type(value)
     if value is None or kind in (bool, int, str, bytes):
@@ -34,19 +34,19 @@ def key_of(value: Any) -> Hashable:
     if kind is dict:
         return kind, tuple((key_of(name), key_of(part)) for name, part in value.items())
     if isinstance(value, BaseEstimator | Kernel) and hasattr(value, "__dict__"):
-        # All that an object has, not its parameters alone: a user's kernel may keep more.
+        # All attributes, not only parameters: a user's kernel may keep more.
         return kind, tuple((name, key_of(part)) for name, part in sorted(vars(value).items()))
     return kind, id(value)
 
 
 def key_of_params(params: dict[str, Any]) -> Hashable:
-    """A key of parameters by name, in any order."""
+    """Return a key of named parameters, in any order."""
     return tuple((name, key_of(params[name])) for name in sorted(params))
 
 
 def grouped(keys: Iterable[Hashable]) -> list[list[int]]:
-    """The places of equal keys, group by group, in the order in which they first appear."""
+    """Return the indices of equal keys, group by group, in the order of their first appearance."""
     groups: dict[Hashable, list[int]] = {}
-    for place, key in enumerate(keys):
-        groups.setdefault(key, []).append(place)
+    for index, key in enumerate(keys):
+        groups.setdefault(key, []).append(index)
     return list(groups.values())

@@ -1,4 +1,4 @@
-"""What comes before the machine: a Pipeline's other steps, or what a Tabular makes of a table, fitted to some rows."""
+"""The steps before the machine of a Pipeline or a Tabular, fitted to the training rows of a fold."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from mercer.model_selection.grids import prefix_and_machine
 from mercer.tables.estimator import Tabular
 
 
-class Steps:
-    """Everything before the machine of an estimator that is not fitted yet, and is used up here."""
+class Preprocessing:
+    """The transformations before the machine of an unfitted estimator, which is fitted in place."""
 
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator
         self._fitted: list[Any] = []
         self.machine = prefix_and_machine(estimator)[1]
-        self.unit = 0.0, 1.0  # the values of y that are 0 for the machine, and 1 more
+        self.unit = 0.0, 1.0  # mean and scale: y = mean + scale · the machine's target
 
     @staticmethod
     def refusal(estimator: Any) -> str | None:
-        """Why the machine's samples cannot be made without fitting it, or None if they can."""
+        """Return why the steps cannot be fitted without the machine, or None if they can."""
         while isinstance(estimator, Pipeline | Tabular):
             if type(estimator) not in (Pipeline, Tabular):
-                return f"{type(estimator).__name__} may fit and predict in a way of its own, and is fitted fold by fold"
+                return f"{type(estimator).__name__} may override fit or predict, and is fitted fold by fold"
             if isinstance(estimator, Tabular) and estimator.missing != "impute":
-                return f"missing={estimator.missing!r} leaves rows out of training, so that it is fitted fold by fold"
+                return f"missing={estimator.missing!r} drops training rows, and is fitted fold by fold"
             estimator = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator.estimator
         return None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit all of it to training samples; returns them as the machine sees them."""
+        """Fit all steps to training samples, and return these samples as the machine sees them."""
         estimator = self._estimator
         while isinstance(estimator, Pipeline | Tabular):
             if isinstance(estimator, Tabular):
                 step, estimator = estimator, estimator.estimator
-                step.set_params(estimator=_NoNumbers() if is_regressor(self.machine) else _Nothing())
+                step.set_params(estimator=_EmptyRegressor() if is_regressor(self.machine) else _EmptyEstimator())
                 step.fit(X, y, sample_weight)
                 self.unit = step.target_mean_, step.target_scale_
                 X = step.encode(X)
@@ -46,27 +46,27 @@ class Steps:
                 step, estimator = estimator[:-1], estimator.steps[-1][1]
                 if len(step):
                     X = step.fit_transform(X, self.target(y))
-                    # One by one: a Pipeline asks its last step whether it is fitted, and some have nothing to fit.
+                    # Not as one Pipeline, which checks that its last step is fitted: some steps have nothing to fit.
                     self._fitted += [one.transform for _, one in step.steps if one not in (None, "passthrough")]
         return X
 
     def transform(self, X: Any) -> Any:
-        """Other samples as the machine sees them."""
+        """Transform other samples into what the machine sees."""
         for step in self._fitted:
             X = step(X)
         return X
 
     def target(self, y: Any) -> Any:
-        """y in the machine's unit."""
+        """Convert y to the unit of the machine."""
         return y if y is None or self.unit == (0.0, 1.0) else (y - self.unit[0]) / self.unit[1]
 
 
-class _Nothing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """Learns nothing: a Tabular with this in the machine's place learns what its columns hold."""
+class _EmptyEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """An estimator that learns nothing: a Tabular around it only learns its encodings."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         return self
 
 
-class _NoNumbers(RegressorMixin, _Nothing):  # type: ignore[misc]  # scikit-learn is untyped
-    """Learns nothing either, as a regressor, whose y a Tabular standardises."""
+class _EmptyRegressor(RegressorMixin, _EmptyEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """A regressor that learns nothing: a Tabular around it also standardises y."""

@@ -1,4 +1,4 @@
-"""What a search found: scores of all cells, the best of them, how sure that is, and all of it in a few lines."""
+"""The result of a search: scores of all cells, the chosen cell with the reason, and a summary."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from mercer.model_selection.parameter_keys import key_of
-from mercer.model_selection.score_table import Cells
+from mercer.model_selection.score_table import ScoreTable
 from mercer.samples.arrays import Floats
 
 
 def summary(result: TuningResult) -> str:
-    """At most 15 lines: the best cell, why it was chosen, what became of the others, and the best of them."""
+    """Summarise a search in at most 15 lines: the chosen cell and why, the state of all cells, and the next best."""
     results, best = result.cv_results_, result.best_index_
     means = np.asarray(results["mean_test_score"], dtype=np.float64)
     scored, skipped = int(np.isfinite(means).sum()), int(np.sum(results["skipped"]))
@@ -25,39 +25,39 @@ def summary(result: TuningResult) -> str:
         rows.append(("best", "none: no cell has a score"))
         rows.append(("why", next((why for why in results["why"] if why), "nothing was fitted")))
     else:
-        rows.append(("best", params_told(results["params"][best])))
-        rows.append(("score", _score(result, best)))
+        rows.append(("best", describe_params(results["params"][best])))
+        rows.append(("score", _describe_score(result, best)))
         rows.append(("choice", result.choice_))
     failed = len(means) - scored - skipped
     others = [f"{skipped} skipped"] * bool(skipped) + [f"{failed} without a score"] * bool(failed)
-    told = "" if result.complete_ else "; not complete" + ", interrupted" * result.interrupted_
-    rows.append(("cells", f"{len(means)}: {', '.join([f'{scored} scored', *others])}{told}"))
+    state = "" if result.complete_ else "; not complete" + ", interrupted" * result.interrupted_
+    rows.append(("cells", f"{len(means)}: {', '.join([f'{scored} scored', *others])}{state}"))
     gap = result.search_gap_
     known = (
-        f"no C within the range gains more than {gap:.3g}"
+        f"no C within the range scores more than {gap:.3g} higher"
         if gap is not None
-        else f"not known: {result.search_gap_reason_}"
+        else f"unknown: {result.search_gap_reason_}"
     )
     rows.append(("search gap", known))
     rows.append(("shared", result.shared_))
     order = np.argsort(np.where(np.isnan(means), np.inf, -means), kind="stable")[:scored]
-    for place, k in enumerate(order[order != best][:4].tolist()):
-        rows.append(("other cells" if place == 0 else "", f"{means[k]:.4f}  {params_told(results['params'][k])}"))
+    for rank, k in enumerate(order[order != best][:4].tolist()):
+        rows.append(("other cells" if rank == 0 else "", f"{means[k]:.4f}  {describe_params(results['params'][k])}"))
     return "\n".join(line for name, text in rows if text for line in _lines(name, text))
 
 
-def params_told(params: dict[str, Any]) -> str:
-    """Parameters and their values, in a line."""
+def describe_params(params: dict[str, Any]) -> str:
+    """Write parameters and their values on one line."""
     return ", ".join(f"{name}={short(value)}" for name, value in params.items())
 
 
 def short(value: Any) -> str:
-    """A value of a parameter in at most 40 characters."""
+    """Write the value of a parameter in at most 40 characters."""
     text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
     return textwrap.shorten(text, 40, placeholder="…") if len(text) > 40 else text
 
 
-def _score(result: TuningResult, best: int) -> str:
+def _describe_score(result: TuningResult, best: int) -> str:
     if result.n_splits_ < 2:
         return f"{result.best_score_:.4f}"
     scores = [float(result.cv_results_[f"split{k}_test_score"][best]) for k in range(result.n_splits_)]
@@ -66,20 +66,20 @@ def _score(result: TuningResult, best: int) -> str:
 
 
 def _lines(name: str, text: str) -> list[str]:
-    """At most two lines of 110 characters, of which twelve are the name's."""
+    """Wrap a text into at most two lines of 110 characters, after a column of twelve for the name."""
     wrapped = textwrap.wrap(text, 110 - 12, max_lines=2, placeholder=" …")
     return [f"{name if k == 0 else '':<12}{line}" for k, line in enumerate(wrapped)]
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether a value of the grid is the one that is asked for; 1 and 1.0 are."""
+    """Return whether two values of a parameter are equal; 1 and 1.0 are."""
     if isinstance(one, Real) and isinstance(other, Real):
         return bool(one == other)
     return key_of(one) == key_of(other)
 
 
 class SearchInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a search inside of `fit`, with the `result` that was there."""
+    """Ctrl-C during a search inside `fit`; `result` has the scores so far."""
 
     def __init__(self, result: TuningResult) -> None:
         super().__init__("the search was interrupted; .result has the scores so far")
@@ -93,32 +93,32 @@ class TuningResult:
     Attributes
     ----------
     cv_results_ : dict
-        scikit-learn's, one entry per cell: `params`, `split0_test_score` …, `mean_test_score`, `std_test_score`,
-        `rank_test_score`; and `gap` and `relative_gap`, the largest of the cell's fits, `skipped`, and `why`, in words.
+        Results as in scikit-learn, with one entry per cell: `params`, `split0_test_score` …, `mean_test_score`,
+        `std_test_score`, `rank_test_score`; also `gap` and `relative_gap`, the largest over the folds, `skipped`, and
+        the reason `why`.
     n_splits_ : int
-        The number of folds; 1 where the criterion has none.
+        Number of folds; 1 if the criterion has none.
     best_index_ : int or None
-        The chosen cell; None where no cell is complete.
+        Index of the chosen cell; None if no cell is complete.
     best_params_ : dict or None
-        Its parameters.
+        Parameters of the chosen cell.
     best_score_ : float or None
-        Its mean score.
+        Mean score of the chosen cell.
     choice_ : str
-        Why this cell was chosen, in words.
+        Reason why this cell was chosen.
     best_estimator_ : estimator or None
-        Refitted on all samples by the estimator itself, with its own certificate; None without refit.
+        Estimator refitted to all samples, with its own certificate; None without refit.
     search_gap_ : float or None
-        No price between the smallest and the largest that were tried has a mean score that is more than this above
-        `best_score_`, for any of the kernels that were tried: proven, for the exact optima. None where that is not
-        known.
+        Proven bound: no C between the smallest and the largest tried has a mean score that exceeds `best_score_` by
+        more than this, for any of the kernels tried, at the exact optima. None if there is no such bound.
     search_gap_reason_ : str
-        Why it is not known.
+        Reason why `search_gap_` is None.
     complete_ : bool
         Whether every cell has its scores or was skipped with a proof; False after Ctrl-C or a time limit.
     interrupted_ : bool
-        Whether Ctrl-C ended it.
+        Whether Ctrl-C ended the search.
     shared_ : str
-        What the fits shared, in words.
+        Description of what the fits shared.
 
     Examples
     --------
@@ -140,35 +140,35 @@ class TuningResult:
 
     def __repr__(self) -> str:
         if self.best_index_ is None:
-            return f"TuningResult({len(self.cv_results_['params'])} cells, none of them with a score)"
-        best = params_told(self.best_params_ or {})
+            return f"TuningResult({len(self.cv_results_['params'])} cells, none with a score)"
+        best = describe_params(self.best_params_ or {})
         return f"TuningResult({len(self.cv_results_['params'])} cells, best {self.best_score_:.4f} at {best})"
 
     def __str__(self) -> str:
         return summary(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(str(self))  # in a notebook, and at IPython's prompt
+        printer.text(str(self))  # in notebooks and IPython
 
     def at(self, **params: Any) -> dict[str, Any]:
-        """What is known of the cell with these parameters; those that tell it from the others are enough."""
+        """Return the entries of `cv_results_` for the only cell that has these parameters."""
         points = self.cv_results_["params"]
         cells = [
             k for k, point in enumerate(points) if all(n in point and _equal(point[n], v) for n, v in params.items())
         ]
         if len(cells) != 1:
-            raise KeyError(f"{len(cells)} cells have {params}; the grid has {points[:3]} and so on")
+            raise KeyError(f"{len(cells)} cells have {params}; the grid begins with {points[:3]}")
         return {name: values[cells[0]] for name, values in self.cv_results_.items()}
 
     def within_one_standard_error(self) -> list[dict[str, Any]]:
-        """The points of the grid whose mean score is within one standard error of the best.
+        """Return the points of the grid whose mean score is within one standard error of the best.
 
-        How many they are, of all, says how little the choice of parameters matters here.
+        If they are many, the choice of parameters matters little.
 
         Raises
         ------
         ValueError
-            If cells were skipped: they cannot be the best, but they may be near it.
+            If cells were skipped: they are not the best, but may be near it.
 
         Examples
         --------
@@ -183,8 +183,9 @@ class TuningResult:
         unknown = int(np.isnan(means).sum())
         if unknown or self.n_splits_ < 2:
             raise ValueError(
-                f"{unknown} of {len(means)} cells have no mean over all {self.n_splits_} folds, and a standard error "
-                "needs two: search with skip=False, without a time limit, and with two folds or more"
+                f"a standard error needs all scores of at least two folds, but {unknown} of {len(means)} cells lack "
+                f"scores of {self.n_splits_} folds: search with skip=False, without a time limit, and with at "
+                "least two folds"
             )
         best = int(means.argmax())
         scores = [float(self.cv_results_[f"split{k}_test_score"][best]) for k in range(self.n_splits_)]
@@ -192,44 +193,45 @@ class TuningResult:
         return [point for point, mean in zip(self.cv_results_["params"], means.tolist(), strict=True) if mean >= least]
 
     def plot(self, **style: Any) -> Any:
-        """The scores over the grid; see `mercer.displays.TuningDisplay`."""
+        """Plot the scores over the grid; see `mercer.displays.TuningDisplay`."""
         from mercer.inspection.displays.tuning import TuningDisplay
 
         return TuningDisplay.from_search(self, **style)
 
 
-def best_of(cells: Cells) -> int | None:
-    """The cell with the largest mean, of several the first, as in GridSearchCV; None where no cell has a mean."""
+def best_cell(cells: ScoreTable) -> int | None:
+    """Return the first cell with the largest mean, as GridSearchCV does; None if no cell has a mean."""
     means = cells.means
     return None if np.isnan(means).all() else int(np.nanargmax(means))
 
 
-def cheapest_of(cells: Cells, best: int, prices: Sequence[float]) -> int:
-    """The cell with the smallest price of errors whose mean is within one standard error of the best cell's."""
+def smallest_penalty_cell(cells: ScoreTable, best: int, penalties: Sequence[float]) -> int:
+    """Return the cell with the smallest penalty whose mean is within one standard error of the best cell's."""
     means = cells.means
     least = means[best] - _standard_error(cells.scores[best])
     near = [best, *(k for k in range(len(means)) if means[k] >= least)]
-    return min(near, key=lambda k: (prices[k], -means[k], k))
+    return min(near, key=lambda k: (penalties[k], -means[k], k))
 
 
-def chosen(cells: Cells, best: int, own: int, overlap: float) -> tuple[int, str]:
-    """The estimator's own parameters, unless the best cell is better by more than a standard error; and why.
+def choose_cell(cells: ScoreTable, best: int, current: int, overlap: float) -> tuple[int, str]:
+    """Return the best cell if it is better than the current one by a standard error, else the current one; and why.
 
-    It is that of the differences in each fold. Folds train on mostly the same samples, so that their scores vary less
-    than those of independent sets: Nadeau and Bengio (2003) add n_test/n_train, `overlap`, to 1/n_folds.
+    The current cell has the estimator's own parameters. The standard error is that of the differences in each fold.
+    Folds train on mostly the same samples, so that their scores vary less than those of independent sets: Nadeau and
+    Bengio (2003) add n_test/n_train, `overlap`, to 1/n_folds.
     """
-    if best == own:
-        return own, "the estimator's own parameters have the largest mean score"
-    if np.isnan(cells.means[own]):
-        return best, f"the largest mean score; the estimator's own parameters have none: {cells.why(own)}"
-    differences = cells.scores[best] - cells.scores[own]
+    if best == current:
+        return current, "the estimator's own parameters have the largest mean score"
+    if np.isnan(cells.means[current]):
+        return best, f"the largest mean score; the estimator's own parameters have none: {cells.why(current)}"
+    differences = cells.scores[best] - cells.scores[current]
     gain = float(differences.mean())
     error = float(np.std(differences, ddof=1) * np.sqrt(1 / cells.n_folds + overlap))
-    told = f"{gain:.3g}, and one standard error of this difference over {cells.n_folds} folds is {error:.3g}"
+    margin = f"{gain:.3g} (standard error over {cells.n_folds} folds: {error:.3g})"
     if gain > error:
-        return best, f"the largest mean score: it is above that of the estimator's own parameters by {told}"
-    other = params_told(cells.points[best])
-    return own, f"the estimator's own parameters stay: the best other cell, {other}, is better by {told}"
+        return best, f"the largest mean score: it exceeds that of the estimator's own parameters by {margin}"
+    other = describe_params(cells.points[best])
+    return current, f"the estimator's own parameters are kept: the best other cell, {other}, is better only by {margin}"
 
 
 def _standard_error(values: Floats) -> float:

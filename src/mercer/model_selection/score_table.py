@@ -1,8 +1,7 @@
 """The scores of a search while it runs: one cell for each point of the grid, with a score for each fold.
 
-A cell can be skipped once it has provably lost: the folds that are left cannot lift its mean to what another cell has
-already made sure of, even if its own scores are the largest that there are and the other's the smallest. This is a fact
-about the search itself, so that skipping never changes what is chosen.
+A cell is skipped once it has provably lost: even if its remaining scores are the largest possible and those of another
+cell the smallest possible, its mean stays below the other's. Skipping therefore never changes the chosen cell.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import numpy as np
 
 from mercer.samples.arrays import Floats
 
-# Means of the same numbers, added up in another order, differ by no more than this share.
+# Relative difference between means of the same numbers that are summed in another order, at most.
 _ROUNDING = 1e-12
 
 
-class Cells:
-    """Scores, gaps, times and errors, by point and fold; safe to fill from several threads."""
+class ScoreTable:
+    """Scores, gaps, times and errors of all fits, by point and fold; several threads may fill it."""
 
     def __init__(
         self,
@@ -30,7 +29,7 @@ class Cells:
         kept: int | None = None,
     ) -> None:
         self.points, self.n_folds, self._likely = points, n_folds, likely
-        self._kept = kept  # a cell that is never skipped, because the best one is compared with it
+        self._kept = kept  # a cell that is never skipped, since the best one is compared with it
         self._least = -np.inf if ends is None else ends[0]
         self._most = None if ends is None else ends[1]
         shape = (len(points), n_folds)
@@ -39,7 +38,7 @@ class Cells:
         self.errors: dict[tuple[int, int], str] = {}
         self.lost: dict[int, str] = {}
         self.notes: dict[tuple[int, int], str] = {}
-        self.early: dict[tuple[int, int], str] = {}  # why fits ended that did not converge
+        self.early: dict[tuple[int, int], str] = {}  # stop reasons of fits that did not converge
         self._lock = threading.Lock()
 
     def put(
@@ -52,7 +51,7 @@ class Cells:
         seconds: float,
         ended: str = "converged",
     ) -> None:
-        """A fit is there, and why it ended."""
+        """Store the result of a fit and its stop reason."""
         with self._lock:
             if ended != "converged":
                 self.early[point, fold] = ended
@@ -62,33 +61,33 @@ class Cells:
             self.seconds[point, fold] = seconds
 
     def fail(self, point: int, fold: int, error: BaseException | str) -> None:
-        """A fit could not be made."""
-        told = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        """Store the error of a fit."""
+        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         with self._lock:
-            self.errors[point, fold] = told
+            self.errors[point, fold] = text
 
     def wanted(self, point: int, fold: int) -> bool:
-        """Whether this fit can still change what is chosen."""
+        """Return whether this fit can still change which cell is chosen."""
         with self._lock:
             if point in self.lost:
                 return False
             if (point, fold) in self.errors or not np.isnan(self.scores[point, fold]):
                 return False
-            reason = self._why_lost(point)
+            reason = self._reason_to_skip(point)
             if reason is not None:
                 self.lost[point] = reason
             return reason is None
 
-    def _why_lost(self, point: int) -> str | None:
+    def _reason_to_skip(self, point: int) -> str | None:
         known = self.scores[point][~np.isnan(self.scores[point])]
         if self._most is None or len(known) == 0 or point == self._kept:
             return None
-        best = self._sure()
-        most = self._at_most(point)
+        best = self._best_lower_bound()
+        most = self._upper_bound(point)
         if most < best - _ROUNDING * max(1.0, abs(best)):
             return (
-                f"lost after {len(known)} of {self.n_folds} folds: its mean is at most {most:.6g}, and another has at "
-                f"least {best:.6g}"
+                f"lost after {len(known)} of {self.n_folds} folds: its mean is at most {most:.6g}, that of another "
+                f"cell at least {best:.6g}"
             )
         means = self.scores.mean(axis=1)
         reached = float(np.max(means, initial=-np.inf, where=~np.isnan(means)))
@@ -101,13 +100,13 @@ class Cells:
                 )
         return None
 
-    def _at_most(self, point: int) -> float:
-        """The largest mean that a cell can still have."""
+    def _upper_bound(self, point: int) -> float:
+        """Upper bound on the mean score of a cell."""
         assert self._most is not None
         return float(np.where(np.isnan(self.scores[point]), self._most, self.scores[point]).mean())
 
-    def _sure(self) -> float:
-        """The mean that some cell will have at least."""
+    def _best_lower_bound(self) -> float:
+        """Largest lower bound on the mean score of any cell."""
         sound = np.ones(len(self.points), dtype=bool)
         sound[[point for point, _ in self.errors]] = False
         sound[list(self.lost)] = False
@@ -115,17 +114,17 @@ class Cells:
         return float(np.max(sums, initial=-np.inf, where=sound))
 
     def revive(self) -> list[int]:
-        """Cells that were skipped because of one that failed later: they are wanted again."""
+        """Unmark and return the cells that were skipped because of a cell that failed later."""
         with self._lock:
-            best = self._sure()
-            again = [k for k, told in self.lost.items() if told.startswith("lost") and self._at_most(k) >= best]
+            best = self._best_lower_bound()
+            again = [k for k, text in self.lost.items() if text.startswith("lost") and self._upper_bound(k) >= best]
             for k in again:
                 del self.lost[k]
             return again
 
     @property
     def done(self) -> int:
-        """Fits that are made, were skipped, or cannot be made."""
+        """Number of fits that are done, were skipped, or failed."""
         with self._lock:
             left = np.isnan(self.scores)
             for point in self.lost:
@@ -140,11 +139,11 @@ class Cells:
 
     @property
     def means(self) -> Floats:
-        """The mean score of each cell; NaN where a fold has none."""
+        """Mean score of each cell; NaN if the score of a fold is missing."""
         return np.asarray(self.scores.mean(axis=1))
 
     def why(self, point: int) -> str:
-        """What became of a cell that has no score, in words, or where a fit ended early."""
+        """Describe why a cell has no score, or why its fits ended early; empty if neither holds."""
         if point in self.lost:
             return self.lost[point]
         if any(k == point for k, _ in self.errors):
@@ -158,31 +157,31 @@ class Cells:
         )
 
     def results(self) -> dict[str, Any]:
-        """scikit-learn's `cv_results_`, with the gaps and what became of each cell."""
+        """Return `cv_results_` as scikit-learn has it, with gaps, skipped cells and reasons."""
         n, means = len(self.points), self.means
         with np.errstate(invalid="ignore"):
             spread = self.scores.std(axis=1)
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for name in sorted({name for point in self.points for name in point}):
             column: Any = np.ma.array(np.empty(n, dtype=object), mask=True)
             for k, point in enumerate(self.points):
                 if name in point:
                     column[k] = point[name]
-            found[f"param_{name}"] = column
-        found["params"] = list(self.points)
+            results[f"param_{name}"] = column
+        results["params"] = list(self.points)
         for fold in range(self.n_folds):
-            found[f"split{fold}_test_score"] = self.scores[:, fold].copy()
-        found["mean_test_score"], found["std_test_score"] = means, spread
+            results[f"split{fold}_test_score"] = self.scores[:, fold].copy()
+        results["mean_test_score"], results["std_test_score"] = means, spread
         filled = np.where(np.isnan(means), -np.inf, means)
         order = np.unique(-filled, return_inverse=True)[1]
         counts = np.bincount(order)
-        found["rank_test_score"] = (1 + np.cumsum(counts) - counts)[order].astype(np.int32)
-        found["fit_time"] = np.nansum(self.seconds, axis=1)
+        results["rank_test_score"] = (1 + np.cumsum(counts) - counts)[order].astype(np.int32)
+        results["fit_time"] = np.nansum(self.seconds, axis=1)
         for name, values in (("gap", self.gaps), ("relative_gap", self.relative_gaps)):
-            found[name] = np.where(np.isnan(values).all(axis=1), np.nan, _largest(values))
-        found["skipped"] = np.array([k in self.lost for k in range(n)])
-        found["why"] = [self.why(k) for k in range(n)]
-        return found
+            results[name] = np.where(np.isnan(values).all(axis=1), np.nan, _largest(values))
+        results["skipped"] = np.array([k in self.lost for k in range(n)])
+        results["why"] = [self.why(k) for k in range(n)]
+        return results
 
 
 def _largest(values: Floats) -> Floats:

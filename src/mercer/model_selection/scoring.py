@@ -1,9 +1,9 @@
-"""The score that a search chooses by: which one, what it can be at most, and its value from decision values alone.
+"""Scorers of a search: their choice, their range, and their values from decision values alone.
 
-Where fits share kernel values there is no model, only the decision values of held-out samples. A stand-in for the model
-then says what it knows, the predictions for the very samples that the score was handed, as long as they are as they
-were. Asked for anything else, such as other samples, support vectors or parameters, it says that a model is needed, and
-the search fits one.
+Fits that share kernel values make no model, only the decision values of held-out samples. A scorer is then given a
+stand-in for the model, which returns the predictions for exactly the samples that the scorer received. If the scorer
+needs anything else, such as other samples, support vectors or parameters, the stand-in raises `NeedsModel`, and the
+search fits a model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mercer.samples.arrays import Floats, weighted_median
 from mercer.samples.labels import scores, votes, winner
 from mercer.tables.estimator import Tabular
 
-# Scores of scikit-learn from 0 to 1, and others that are at most 1. Those that begin with neg_ are at most 0.
+# Scores of scikit-learn with values from 0 to 1, and those of at most 1. Names that begin with neg_ are at most 0.
 _SHARES = (
     *("accuracy", "roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted"),
     *("balanced_accuracy", "average_precision"),
@@ -36,59 +36,61 @@ _SHARES = (
 )
 _AT_MOST_ONE = ("r2", "explained_variance", "matthews_corrcoef", "d2_absolute_error_score")
 
-# From a model, held-out samples, their targets and perhaps weights to a number; the larger the better.
+# A function of a model, held-out samples, their targets and perhaps weights; larger values are better.
 Scorer = Callable[..., float]
 
 
 def scorer_of(estimator: Any, scoring: Any, labelled: bool) -> Scorer:
-    """The function that `scoring` names, or the estimator's own score; `labelled` means that there is a y."""
+    """Return the scorer that `scoring` names, or the estimator's own score; `labelled` says whether there is a y."""
     if isinstance(scoring, Mapping | list | tuple | set | frozenset):
         raise ValueError(
-            f"scoring={scoring!r} is several scores, but a search chooses by one: give one of them, and measure "
+            f"scoring={scoring!r} has several scores, but a search needs one: pass one of them, and evaluate "
             "best_estimator_ by the others"
         )
     if scoring is None and not hasattr(estimator, "score"):
-        if not hasattr(_judge(estimator), "nu") and not (labelled and is_outlier_detector(_judge(estimator))):
+        step = _step_with_score(estimator)
+        if not hasattr(step, "nu") and not (labelled and is_outlier_detector(step)):
             raise TypeError(
-                f"tune needs scoring=..., since {type(_judge(estimator)).__name__} has no score of its own: give a "
+                f"tune needs scoring=..., since {type(step).__name__} has no score method: pass a "
                 "function of the model, the samples and y"
             )
-        return inside
-    scoring = _named(estimator, scoring)
-    if isinstance(scoring, str) and scoring in _OWN:
-        return _OWN[scoring]
+        return novelty_score
+    scoring = _scoring_name(estimator, scoring)
+    if isinstance(scoring, str) and scoring in _FAST_SCORERS:
+        return _FAST_SCORERS[scoring]
     if isinstance(scoring, str) and scoring not in (known := get_scorer_names()):
         near = get_close_matches(scoring, known, n=3)
-        told = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        raise ValueError(f"scoring={scoring!r} is no score: {told}sklearn.metrics.get_scorer_names() has them all")
-    made: Scorer = check_scoring(estimator, scoring)
-    return made
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise ValueError(f"scoring={scoring!r} is unknown: {hint}sklearn.metrics.get_scorer_names() lists all names")
+    scorer: Scorer = check_scoring(estimator, scoring)
+    return scorer
 
 
 def scorer_of_queries(scoring: Any) -> Scorer:
-    """The score of a ranking within queries: the machine's own, or a function that takes `qid`."""
+    """Return the scorer of a ranking within queries: the machine's own, or a function that takes `qid`."""
     if scoring is None:
-        return _within_queries
-    if not callable(scoring) or type(scoring) is _OF_METRICS:
+        return _score_within_queries
+    if not callable(scoring) or type(scoring) is _METRIC_SCORER:
         raise ValueError(
             f"scoring={scoring!r} compares samples of different queries; leave it out for the share of pairs in the "
-            "right order, or give a function of (model, X, y, qid=…)"
+            "right order, or pass a function of (model, X, y, qid=…)"
         )
     return scoring  # type: ignore[no-any-return]  # the user's
 
 
-def _within_queries(model: Any, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> float:
-    while isinstance(model, Pipeline):  # whose own score hands no qid on
+def _score_within_queries(model: Any, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> float:
+    while isinstance(model, Pipeline):  # its score method does not pass qid on
         X, model = model[:-1].transform(X), model.steps[-1][1]
     return float(model.score(X, y, sample_weight=sample_weight, qid=qid))
 
 
-def ends_of(estimator: Any, scoring: Any) -> tuple[float, float] | None:
-    """The smallest and the largest value that a score can have; None where nobody knows."""
-    scoring = _named(estimator, scoring)
+def score_range(estimator: Any, scoring: Any) -> tuple[float, float] | None:
+    """Return the smallest and the largest possible value of a score, or None if they are unknown."""
+    scoring = _scoring_name(estimator, scoring)
     if scoring is None:
-        share = _score_of(_judge(estimator)) in (None, QuantileSVR.score)  # `inside`, or what is explained of a loss
-        return (-np.inf, 1.0) if share else None
+        # `novelty_score`, or the share of a loss that is explained
+        at_most_one = _score_method(_step_with_score(estimator)) in (None, QuantileSVR.score)
+        return (-np.inf, 1.0) if at_most_one else None
     if not isinstance(scoring, str):
         return None
     if scoring in _SHARES:
@@ -96,57 +98,54 @@ def ends_of(estimator: Any, scoring: Any) -> tuple[float, float] | None:
     return (-np.inf, 1.0) if scoring in _AT_MOST_ONE else (-np.inf, 0.0) if scoring.startswith("neg_") else None
 
 
-def counts_mistakes(estimator: Any, scoring: Any) -> bool:
-    """Whether the score is the share of samples that are classified right."""
-    return isinstance(name := _named(estimator, scoring), str) and name == "accuracy"
+def is_accuracy(estimator: Any, scoring: Any) -> bool:
+    """Return whether the score is the accuracy."""
+    return isinstance(name := _scoring_name(estimator, scoring), str) and name == "accuracy"
 
 
-def _named(estimator: Any, scoring: Any) -> Any:
-    """The score by its name where the estimator's own one is scikit-learn's accuracy or R²."""
+def _scoring_name(estimator: Any, scoring: Any) -> Any:
+    """Return `scoring`; if it is None, the name of the estimator's own score if that is accuracy or R², else None."""
     if scoring is not None:
         return scoring
-    own = {ClassifierMixin.score: "accuracy", ScoresAccuracy.score: "accuracy"}
-    own |= {RegressorMixin.score: "r2", ScoresR2.score: "r2"}
-    return own.get(_score_of(_judge(estimator)))
+    names = {ClassifierMixin.score: "accuracy", ScoresAccuracy.score: "accuracy"}
+    names |= {RegressorMixin.score: "r2", ScoresR2.score: "r2"}
+    return names.get(_score_method(_step_with_score(estimator)))
 
 
-def _judge(estimator: Any) -> Any:
-    """The step whose score it is: a Pipeline and a Tabular ask their machine; what is derived from them may not."""
+def _step_with_score(estimator: Any) -> Any:
+    """Return the step whose `score` is used: the machine of a Pipeline or Tabular, but not of their subclasses."""
     while type(estimator) in (Pipeline, Tabular):
         estimator = estimator.steps[-1][1] if type(estimator) is Pipeline else estimator.estimator
     return estimator
 
 
-def _score_of(estimator: Any) -> Any:
-    """The method as its class has it; None where there is none."""
+def _score_method(estimator: Any) -> Any:
+    """Return the `score` method as its class defines it, or None."""
     return getattr_static(type(estimator), "score", None)
 
 
-def asks_predictions_only(scorer: Scorer) -> bool:
-    """Whether a score is known to look at nothing of a model but what it says of the held-out samples."""
-    return scorer in (*_OWN.values(), *SOFT, inside) or type(scorer) is _OF_METRICS
+def needs_predictions_only(scorer: Scorer) -> bool:
+    """Return whether a scorer is known to use nothing but a model's predictions for the held-out samples."""
+    return scorer in (*_FAST_SCORERS.values(), *SOFT, novelty_score) or type(scorer) is _METRIC_SCORER
 
 
-def scored(scorer: Scorer, model: Any, X: Any, y: Any, weight: Any, qid: Any = None) -> float:
-    """The score of held-out samples, weighted if there are weights, and within queries if there are any."""
+def compute_score(scorer: Scorer, model: Any, X: Any, y: Any, weight: Any, qid: Any = None) -> float:
+    """Compute the score of held-out samples, with their weights and queries if there are any."""
     options = {name: value for name, value in (("sample_weight", weight), ("qid", qid)) if value is not None}
-    found = scorer(model, X, y, **options)
-    if isinstance(found, Mapping):
-        raise TypeError(f"scoring gave {found!r}, but a search chooses by one number: return that one")
-    return float(found)
+    score = scorer(model, X, y, **options)
+    if isinstance(score, Mapping):
+        raise TypeError(f"scoring returned {score!r}, but a search needs one number")
+    return float(score)
 
 
-def inside(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """How well a novelty detector keeps its promise: minus the distance of the share outside from ν.
-
-    Without labels there is nothing else to compare with. With labels ±1 the balanced accuracy is used instead.
-    """
-    found = np.asarray(model.predict(X))
-    weight = np.ones(len(found)) if sample_weight is None else sample_weight
+def novelty_score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Score of a novelty detector: the balanced accuracy if there are labels ±1, else −|share of outliers − ν|."""
+    predictions = np.asarray(model.predict(X))
+    weight = np.ones(len(predictions)) if sample_weight is None else sample_weight
     if y is None:
-        return -abs(float(np.average(found == -1, weights=weight)) - float(prefix_and_machine(model)[1].nu))
+        return -abs(float(np.average(predictions == -1, weights=weight)) - float(prefix_and_machine(model)[1].nu))
     y = np.asarray(y)
-    shares = [np.average(found[y == label] == label, weights=weight[y == label]) for label in np.unique(y)]
+    shares = [np.average(predictions[y == label] == label, weights=weight[y == label]) for label in np.unique(y)]
     return float(np.mean(shares))
 
 
@@ -159,98 +158,106 @@ def _r2(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
 
 
 def soft_accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """The accuracy of classes, but that a row counts tanh(its margin): next to nothing near the boundary.
+    """Accuracy in which a row counts ½ + ½ tanh(margin): about half if it is near the boundary.
 
-    On which side such rows fall is chance, and so is the choice among good machines by that. The unit of margins is
-    their median, so that the scale of f has no influence.
+    Such rows fall on either side by chance, which would decide between good machines. Margins are divided by their
+    median, so that the scale of f has no influence.
     """
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    f, mine = np.asarray(model.decision_function(X)), np.asarray(model.classes_) == np.asarray(y)[:, None]
+    f, is_class = np.asarray(model.decision_function(X)), np.asarray(model.classes_) == np.asarray(y)[:, None]
     if f.ndim == 1:
         f = np.column_stack([-f, f])
-    known = mine.any(axis=1) & (weight > 0)  # the others are of classes that training did not have
-    own, other = (np.max(f[known], axis=1, initial=-np.inf, where=side[known]) for side in (mine, ~mine))
-    unit = weighted_median(np.abs(own - other), weight[known]) if known.any() else 1.0
-    right = 0.5 + 0.5 * np.tanh((own - other) / (unit or 1.0))
-    return float(right @ weight[known] / weight.sum())
+    known = is_class.any(axis=1) & (weight > 0)  # the others have classes that training did not have
+    right, other = (np.max(f[known], axis=1, initial=-np.inf, where=mask[known]) for mask in (is_class, ~is_class))
+    unit = weighted_median(np.abs(right - other), weight[known]) if known.any() else 1.0
+    credit = 0.5 + 0.5 * np.tanh((right - other) / (unit or 1.0))
+    return float(credit @ weight[known] / weight.sum())
 
 
 def balanced_soft_accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """The same, where all classes count alike."""
-    place = np.unique(y, return_inverse=True)[1]
-    weight = np.ones(len(place)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return soft_accuracy(model, X, y, weight / np.bincount(place, weights=weight)[place])
+    """`soft_accuracy` with weights that give all classes the same total."""
+    codes = np.unique(y, return_inverse=True)[1]
+    weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return soft_accuracy(model, X, y, weight / np.bincount(codes, weights=weight)[codes])
 
 
 SOFT = (soft_accuracy, balanced_soft_accuracy)
-# Quicker than scikit-learn's, which check their arguments.
-_OWN: dict[str, Scorer] = {"accuracy": _accuracy, "r2": _r2}
-# What make_scorer makes, and what scikit-learn's names stand for: a metric of y and the predictions.
-_OF_METRICS = type(make_scorer(accuracy_score))
+# Faster than scikit-learn's scorers, which check their arguments.
+_FAST_SCORERS: dict[str, Scorer] = {"accuracy": _accuracy, "r2": _r2}
+# The class that make_scorer and scikit-learn's names return: a metric of y and the predictions.
+_METRIC_SCORER = type(make_scorer(accuracy_score))
 
 
 class NeedsModel(Exception):
-    """A score asks for more than predictions for the samples that it was handed."""
+    """A scorer needs more than predictions for the samples that it was given."""
 
     def __init__(self) -> None:
-        super().__init__("scoring asks a model for more than what it predicts for the held-out samples")
+        super().__init__("scoring needs more than the predictions for the held-out samples")
 
 
 def score_of_values(
     scorer: Scorer, estimator: Any, machine: Any, values: Floats, classes: Any, samples: Callable[[], Any], rest: Any
 ) -> float:
-    """The score of held-out samples with these decision values, whose `rest` is their targets and weights.
+    """Compute the score of held-out samples from their decision values; `rest` holds their targets and weights.
 
-    `machine` is the last step of the estimator. Raises NeedsModel, also where the score has caught that.
+    `machine` is the last step of the estimator. Raises NeedsModel, even if the scorer has caught that exception.
     """
-    kind = _Classes if is_classifier(machine) else _Numbers if is_regressor(machine) else _Sides
-    known = asks_predictions_only(scorer)
+    kind = (
+        _ClassifierValues if is_classifier(machine) else _RegressorValues if is_regressor(machine) else _NoveltyValues
+    )
+    known = needs_predictions_only(scorer)
     model = kind(estimator, machine, values, classes, values if known else samples(), watched=not known)
     try:
-        score = scored(scorer, model, model._samples, *rest)
+        score = compute_score(scorer, model, model._samples, *rest)
     except Exception:
-        if model._asked:
+        if model._needs_model:
             raise NeedsModel from None
         raise
-    if model._asked:
+    if model._needs_model:
         raise NeedsModel
     return score
 
 
-class _HeldOut:
-    __slots__ = ("_asked", "_classes", "_content", "_estimator", "_machine", "_samples", "_values")
+class _HeldOutValues:
+    """Stand-in for a fitted model that knows only the decision values of the held-out samples."""
+
+    __slots__ = ("_classes", "_content", "_estimator", "_machine", "_needs_model", "_samples", "_values")
 
     def __init__(self, estimator: Any, machine: Any, values: Floats, classes: Any, samples: Any, watched: bool) -> None:
         self._estimator, self._machine, self._values, self._classes = estimator, machine, values, classes
-        self._samples, self._asked = samples, False
-        self._content = pickle.dumps(samples) if watched else None  # of a score that may change them in place
+        self._samples, self._needs_model = samples, False
+        self._content = pickle.dumps(samples) if watched else None  # a user's scorer may change samples in place
 
     def _known(self, X: Any) -> Floats:
-        """The values, if X is the samples that they are of."""
+        """Return the decision values if X is the held-out samples, unchanged; else raise NeedsModel."""
         if X is not self._samples or (self._content is not None and pickle.dumps(X) != self._content):
-            self._more()
+            self._refuse()
         return self._values
 
-    def _more(self, *args: Any, **given: Any) -> NoReturn:
-        self._asked = True
+    def _refuse(self, *args: Any, **given: Any) -> NoReturn:
+        self._needs_model = True
         raise NeedsModel
 
-    # This cannot be written out as attributes: a score is the user's function, and may ask for any attribute of any
-    # estimator. An AttributeError would not do either: a score that catches it, as hasattr does, would go on without
-    # the model and return another number. So every name is noted in `_asked`.
+    # Attributes cannot be listed here: a user's scorer may use any attribute of any estimator. An AttributeError would
+    # not do either: a scorer that catches it, as hasattr does, would go on without the model and return another number.
+    # So every access is recorded in `_needs_model`.
     def __getattr__(self, name: str) -> Any:
-        """Note that a score asks for more than predictions, and raise NeedsModel."""
+        """Record that a scorer needs more than predictions, and raise NeedsModel."""
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in ("decision_function", "predict_proba", "predict_log_proba"):  # asked for only to see if it is there
+        if name in (
+            "decision_function",
+            "predict_proba",
+            "predict_log_proba",
+        ):  # AttributeError if the estimator lacks it
             getattr(self._estimator, name)
-            return self._more
-        return self._more()
+            return self._refuse
+        return self._refuse()
 
-    @property  # type: ignore[misc]  # it may be written to elsewhere
+    @property  # type: ignore[misc]  # object.__class__ is writable
     def __class__(self) -> Any:
-        """What isinstance looks at."""
-        return type(self) if self._content is None else self._more()
+        """Class for isinstance; a user's scorer that checks it needs a model."""
+        return type(self) if self._content is None else self._refuse()
 
     def __sklearn_tags__(self) -> Any:
         return get_tags(self._estimator)
@@ -259,7 +266,7 @@ class _HeldOut:
         return True
 
 
-class _Classes(_HeldOut):
+class _ClassifierValues(_HeldOutValues):
     __slots__ = ()
 
     @property
@@ -268,7 +275,7 @@ class _Classes(_HeldOut):
 
     @property
     def _plain(self) -> bool:
-        """Whether there is a function per class, or only one."""
+        """Whether there is one function, or one for each class."""
         return len(self._classes) == 2 or self._machine.multiclass != "ovo"
 
     def decision_function(self, X: Any) -> Floats:
@@ -285,21 +292,21 @@ class _Classes(_HeldOut):
         return self._classes[winner(values)]
 
 
-class _Numbers(_HeldOut):
+class _RegressorValues(_HeldOutValues):
     __slots__ = ()
 
     def predict(self, X: Any) -> Floats:
         return np.asarray(self._known(X)[:, 0])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """`QuantileSVR.score`, which asks for predictions alone; any other needs a model."""
+        """Compute `QuantileSVR.score`, which needs predictions only; any other score needs a model."""
         if not isinstance(self._machine, QuantileSVR) or np.size(self._machine.quantiles) > 1:
-            self._more()
+            self._refuse()
         tau = float(np.ravel(self._machine.quantiles)[0])
         return float(d2_pinball_score(y, self.predict(X), sample_weight=sample_weight, alpha=tau))
 
 
-class _Sides(_HeldOut):
+class _NoveltyValues(_HeldOutValues):
     __slots__ = ()
 
     @property

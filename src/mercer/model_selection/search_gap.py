@@ -1,16 +1,17 @@
-"""How much better a price between those that were tried could be: `search_gap_`, proven for two classes.
+"""`search_gap_`: a proven bound on the score that any C between the tried ones could gain, for two classes.
 
 With P = ½‖w‖² + Σ C_i ξ_i, a feasible β, w = Σ β_j φ(x_j) and a gap g between their values,
 
     ½‖w − w*‖² ≤ P(w, b) − P*   and   ½‖w − w*‖² ≤ D* − D(β),   so that   ‖w − w*‖ ≤ √g
 
-(the first because P is strongly convex in w, the second because D loses ½‖w − w*‖² beside a first-order term that is
-not positive at a maximum). For another price C' = rC, the optima satisfy ⟨w' − r w*, w' − w*⟩ ≤ 0: w' lies in the ball
-with the diameter from w* to r w* (add r times the variational inequality of w* at w' to that of w' at w*). Hence
+(the first because P is strongly convex in w, the second because D changes by −½‖w − w*‖² and a first-order term
+that is not positive at a maximum). For another penalty C' = rC, the optima satisfy ⟨w' − r w*, w' − w*⟩ ≤ 0: w' lies in
+the ball with the diameter from w* to r w* (add r times the variational inequality of w* at w' to that of w' at w*).
+Hence
 
     |⟨w', φ(x)⟩ − (1 + r)/2 ⟨w, φ(x)⟩| ≤ √k(x, x) [ (1 + r)/2 √g + |1 − r|/2 (‖w‖ + √g) ]
 
-b is not bounded: a sample counts as surely wrong only if it is for the b that makes the fewest of them wrong.
+b is not bounded: samples count as surely wrong by their smallest number over all b.
 """
 
 from __future__ import annotations
@@ -23,32 +24,32 @@ from typing import Any
 
 import numpy as np
 
-from mercer.model_selection.grids import FALLING, PRICES, RISING, price_of, without
+from mercer.model_selection.grids import FALLING, PROBLEM_PARAMETERS, RISING, penalty_of, without
 from mercer.model_selection.held_out.fold_fits import FoldFit
 from mercer.model_selection.parameter_keys import grouped, key_of_params
-from mercer.model_selection.score_table import Cells
+from mercer.model_selection.score_table import ScoreTable
 from mercer.samples.arrays import Flags, Floats
 
-# The gap is a bound already; this covers rounding of what is computed from it here.
+# Relative slack for rounding in this module; the gap itself is a bound already.
 _SLACK = 1.0 + 1e-6
-# Parts into which the range between two neighbouring prices is cut, in equal ratios.
+# Number of parts, in equal ratios, of the range between two neighbouring values of C.
 _PARTS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """What a fold's fit at one price says about its held-out samples."""
+class FoldFunctions:
+    """Values of one fold's decision function at its held-out samples, with what bounds them for other C."""
 
-    price: float
+    C: float
     values: Floats  # ⟨w, φ(x)⟩ without b
-    errors: Floats  # how far each can be from the true one of these coefficients
+    errors: Floats  # bounds on the rounding error of each value
     lengths: Floats  # √k(x, x)
-    norm: float  # ‖w‖, or a number above it
+    norm: float  # an upper bound on ‖w‖
     gap: float
 
-    def around(self, low: float, high: float) -> tuple[Floats, Floats]:
-        """Between which numbers ⟨w', φ(x)⟩ lies for the optimum at any price from `low` to `high`."""
-        ends = [self._at(price / self.price) for price in (low, high)]
+    def bounds(self, low: float, high: float) -> tuple[Floats, Floats]:
+        """Lower and upper bounds on ⟨w', φ(x)⟩ for the optimum at any C from `low` to `high`."""
+        ends = [self._at(C / self.C) for C in (low, high)]
         return np.minimum(ends[0][0], ends[1][0]), np.maximum(ends[0][1], ends[1][1])
 
     def _at(self, ratio: float) -> tuple[Floats, Floats]:
@@ -60,14 +61,14 @@ class Known:
 
 
 def surely_wrong(low: Floats, high: Floats, positive: Flags, free_bias: bool) -> int:
-    """How many samples are wrong for every f with f − b between `low` and `high`, whatever b is, if it is free.
+    """Number of samples that are wrong for every f with f − b between `low` and `high`, for all b if it is free.
 
     f ≥ 0 is the positive class. A positive sample is wrong if high + b < 0, a negative one if low + b ≥ 0.
     """
     if not free_bias:
         return int((high[positive] < 0).sum() + (low[~positive] >= 0).sum())
-    wrong_below = np.sort(-high[positive])  # positive samples that are wrong for b below these
-    wrong_from = np.sort(-low[~positive])  # negative samples that are wrong for b from these on
+    wrong_below = np.sort(-high[positive])  # positive samples are wrong for b below these
+    wrong_from = np.sort(-low[~positive])  # negative samples are wrong for b from these on
     # The count changes only at these b. Just below each of them no more negative samples are wrong than anywhere up to
     # the next, so the least count is at b = one of `wrong_below`, or before all of them.
     at = np.concatenate([[-np.inf], wrong_below])
@@ -76,68 +77,66 @@ def surely_wrong(low: Floats, high: Floats, positive: Flags, free_bias: bool) ->
     return int((still + already).min())
 
 
-def least_wrong(known: list[Known], positive: Flags, free_bias: bool) -> list[tuple[float, float, int]]:
-    """For all prices between the smallest and the largest: ranges of prices, and how many are surely wrong in each."""
-    known = sorted(known, key=lambda one: one.price)
-    found = []
+def least_wrong(known: list[FoldFunctions], positive: Flags, free_bias: bool) -> list[tuple[float, float, int]]:
+    """Return ranges of C from the smallest to the largest, with the number of surely wrong samples in each."""
+    known = sorted(known, key=lambda one: one.C)
+    ranges = []
     for left, right in pairwise(known):
-        cuts = np.geomspace(left.price, right.price, _PARTS + 1)
+        cuts = np.geomspace(left.C, right.C, _PARTS + 1)
         for low, high in pairwise(cuts):
-            first, second = left.around(low, high), right.around(low, high)
+            first, second = left.bounds(low, high), right.bounds(low, high)
             lowest, highest = np.maximum(first[0], second[0]), np.minimum(first[1], second[1])
-            found.append((float(low), float(high), surely_wrong(lowest, highest, positive, free_bias)))
-    return found
+            ranges.append((float(low), float(high), surely_wrong(lowest, highest, positive, free_bias)))
+    return ranges
 
 
-# A price and what stands for it.
-_ONE_PRICE = (*RISING, *FALLING)
+# C and the parameters that replace it.
+_PENALTIES = (*RISING, *FALLING)
 
 
 class SearchGap:
-    """Collects what fits prove about held-out samples, and makes one number of it."""
+    """Collects the decision functions of all folds during a search, and computes `search_gap_` from them."""
 
     def __init__(self, points: list[dict[str, Any]], counts_mistakes: bool, prefix: str = "") -> None:
         self._points, self._prefix = points, prefix
-        # Points that differ in one price alone, C or another that stands for it, and so have the same kernel.
-        keys = [key_of_params(without(_ONE_PRICE, params, prefix) | self._priced(params)) for params in points]
+        # Groups of points that differ only in C, θ or λ, and therefore have the same kernel.
+        keys = [key_of_params(without(_PENALTIES, params, prefix) | self._penalties(params)) for params in points]
         self._kernels = {k: number for number, group in enumerate(grouped(keys)) for k in group}
-        self._known: dict[tuple[int, int], dict[int, tuple[Known, Any, bool]]] = {}
+        self._known: dict[tuple[int, int], dict[int, tuple[FoldFunctions, Any, bool]]] = {}
         self._lock = threading.Lock()
         self._reason = (
-            ""
-            if counts_mistakes
-            else "only the share of held-out samples of folds that are right, without weights, has such a bound"
+            "" if counts_mistakes else "there is a bound only for the accuracy in folds, without sample weights"
         )
-        if not self._reason and not any(map(self._priced, points)):
+        if not self._reason and not any(map(self._penalties, points)):
             self._reason = "the grid has no C"
-        if any(len(self._priced(params)) > 1 for params in points):
-            self._reason = f"the grid names several of {', '.join(_ONE_PRICE)} at once"
+        if any(len(self._penalties(params)) > 1 for params in points):
+            self._reason = f"the grid names several of {', '.join(_PENALTIES)} at once"
 
-    def _priced(self, params: dict[str, Any]) -> dict[str, bool]:
-        """Which prices a point names."""
-        return {name: True for name in _ONE_PRICE if isinstance(params.get(self._prefix + name), Real)}
+    def _penalties(self, params: dict[str, Any]) -> dict[str, bool]:
+        """Return the names among C, θ and λ that a point has, as keys."""
+        return {name: True for name in _PENALTIES if isinstance(params.get(self._prefix + name), Real)}
 
     def put(self, point: int, fold: int, machine: Any, fit: FoldFit, y: Any) -> None:
-        """A fit of a fold, and the targets of its held-out samples."""
+        """Add the fit of a fold, with the targets of its held-out samples."""
         if self._reason:
             return
-        # Of several classes a fold may know two only; it was fitted pair by pair, without what a bound takes.
+        # A fold with two of several classes was fitted pair by pair, and lacks the values that a bound needs.
         if len(fit.tasks) != 1 or fit.classes is None or len(fit.classes) != 2 or fit.tasks[0].values is None:
-            self._reason = "only machines for two classes have such a bound"
+            self._reason = "there is a bound only for two classes"
             return
         (task,) = fit.tasks
         if task.certificate.gap_measures != "optimality":
             self._reason = (
-                f"the kernel is not known to be positive definite: a fit proves {task.certificate.gap_measures}"
+                f"the kernel is not known to be positive definite, so fits prove only {task.certificate.gap_measures}"
             )
             return
         assert task.values is not None  # for mypy
         assert task.errors is not None
         assert task.lengths is not None
-        price = price_of(self._points[point], self._prefix) or float(machine.C)
-        price = price if price > 0 else -1.0 / price
-        known = Known(
-            price, task.values - task.offset, task.errors, task.lengths, task.norm, max(task.certificate.gap, 0.0)
+        C = penalty_of(self._points[point], self._prefix) or float(machine.C)
+        C = C if C > 0 else -1.0 / C
+        known = FoldFunctions(
+            C, task.values - task.offset, task.errors, task.lengths, task.norm, max(task.certificate.gap, 0.0)
         )
         with self._lock:
             self._known.setdefault((self._kernels[point], fold), {})[point] = (
@@ -146,30 +145,30 @@ class SearchGap:
                 machine.bias is True,
             )
 
-    def value(self, cells: Cells, best: int) -> tuple[float | None, str]:
-        """The largest gain that is not ruled out, or None and why."""
+    def value(self, cells: ScoreTable, best: int) -> tuple[float | None, str]:
+        """Return the search gap, or None and the reason."""
         if self._reason:
             return None, self._reason
         if not self._known:
-            return None, "fits that were made fold by fold keep no decision values"
+            return None, "fits made fold by fold keep no decision values"
         if not cells.complete or cells.errors:
             return None, "the search is not complete"
         if len({point for fits in self._known.values() for point in fits}) < len(cells.points):
-            return None, "some fits were made fold by fold, which keeps no decision values"
-        others = {self._prefix + name for name in PRICES if name not in _ONE_PRICE}
+            return None, "some fits were made fold by fold and keep no decision values"
+        others = {self._prefix + name for name in PROBLEM_PARAMETERS if name not in _PENALTIES}
         searched = sorted({name for point in cells.points for name in point} & others)
         if searched:
-            return None, f"{', '.join(searched)} was searched too, and has no such bound"
+            return None, f"there is no bound if {', '.join(searched)} is searched too"
         top, score = 0.0, float(cells.means[best])
         for kernel in {key for key, _ in self._known}:
-            top = max(top, self._most(cells, kernel) - score)
+            top = max(top, self._largest_accuracy(cells, kernel) - score)
         return top, ""
 
-    def _most(self, cells: Cells, kernel: int) -> float:
-        """The largest mean accuracy that some price in the range can have with this kernel."""
+    def _largest_accuracy(self, cells: ScoreTable, kernel: int) -> float:
+        """Upper bound on the mean accuracy of any C in the range with this kernel."""
         shares: dict[tuple[float, float], float] = {}
-        prices = sorted(
-            {one.price for (name, _), fits in self._known.items() if name == kernel for one, _, _ in fits.values()}
+        all_C = sorted(
+            {one.C for (name, _), fits in self._known.items() if name == kernel for one, _, _ in fits.values()}
         )
         for fold in range(cells.n_folds):
             fits = self._known.get((kernel, fold), {})
@@ -179,17 +178,17 @@ class SearchGap:
             for low, high, wrong in least_wrong([known for known, _, _ in fits.values()], positive, free):
                 share = wrong / (max(1, len(positive)) * cells.n_folds)
                 shares[low, high] = shares.get((low, high), 0.0) + share
-        return _least_over(shares, prices) if len(prices) > 1 else -np.inf
+        return _accuracy_bound(shares, all_C) if len(all_C) > 1 else -np.inf
 
 
-def _least_over(shares: dict[tuple[float, float], float], prices: list[float]) -> float:
-    """One minus the smallest share of mistakes over the range; ranges of different folds need not be the same.
+def _accuracy_bound(shares: dict[tuple[float, float], float], all_C: list[float]) -> float:
+    """One minus the smallest share of surely wrong samples over the range of C.
 
-    Folds in which other prices were skipped have other ranges: the least count on each piece between two ends is used.
-    Between prices that no fold has side by side, nothing is known, and no sample counts as wrong. Ranges lie between
-    the smallest and the largest of the prices, of which there are at least two.
+    Folds may have different ranges, if fits were skipped: their shares are added up on each piece between two ends.
+    Where a fold has no range, none of its samples counts as wrong. All ranges lie between the smallest and the largest
+    value in `all_C`, which has at least two.
     """
-    ends = np.unique([*prices, *(end for piece in shares for end in piece)])
+    ends = np.unique([*all_C, *(end for piece in shares for end in piece)])
     middles = np.sqrt(ends[1:] * ends[:-1])
     total = np.zeros(len(middles))
     for (low, high), share in shares.items():

@@ -1,4 +1,4 @@
-"""The part of a search whose fits share kernel values: between folds, or within each fold behind a pipeline's steps."""
+"""Fits of a search that share kernel values: between all folds, or within each fold behind the steps of a pipeline."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.model_selection.grids import OF_KERNELS, PRICES, prefix_and_machine, without
+from mercer.model_selection.grids import KERNEL_PARAMETERS, PROBLEM_PARAMETERS, prefix_and_machine, without
 from mercer.model_selection.held_out.fold_fits import FoldFit, affordable, fit_folds
-from mercer.model_selection.held_out.folds import SharedFolds, shares
+from mercer.model_selection.held_out.folds import SharedFolds, reason_not_shared
 from mercer.model_selection.parameter_keys import grouped, key_of_params
-from mercer.model_selection.preprocessing import Steps
-from mercer.model_selection.scoring import NeedsModel, asks_predictions_only, score_of_values
+from mercer.model_selection.preprocessing import Preprocessing
+from mercer.model_selection.scoring import NeedsModel, needs_predictions_only, score_of_values
 from mercer.samples.arrays import n_samples, stack
 
 if TYPE_CHECKING:
     from mercer.model_selection.search import Search
 
-# Why fits of many small pairs of classes share nothing; nor do they start from another solution, pair by pair.
+# Reason why fits of many small pairs of classes share nothing; they use no warm start either.
 MANY_PAIRS = "a fit solves its many pairs of classes in one call"
 
 
 class SharedSearch:
-    """Runs groups of points that share a kernel."""
+    """Runs the groups of points of a search that share a kernel, as the `Listener` of their fits."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
         self.words: list[str] = []
         self._lock = threading.Lock()
         self._machines: dict[int, Any] = {}
-        self._needs_model = ""  # why fits with models go on instead
-        self._units: dict[int, tuple[float, float]] = {}  # of y in each fold: what is 0 for the machine, and what is 1
+        self._needs_model = ""  # why models must be fitted instead
+        self._units: dict[int, tuple[float, float]] = {}  # mean and scale of y in each fold
 
     def run(self, groups: Sequence[list[int]]) -> list[tuple[list[int], str]]:
-        """Fit and score what can be shared; returns the other groups, each with the reason."""
+        """Fit and score the points that can share kernel values; return the other groups, each with the reason."""
         rest, shared = [], []
         for group in groups:
             reasons = [self._refusal(point) for point in group]
@@ -48,14 +48,14 @@ class SharedSearch:
                     rest.append((points, reason))
         fit = self._fit_by_steps if self._search.prefix else self._fit_at_once
         for alike in grouped(self._reading(group[0]) for group in shared):
-            own = [shared[k] for k in alike]
+            same_samples = [shared[k] for k in alike]
             if not self._needs_model:
-                rest += fit(own)
-            if self._needs_model:  # it may have turned out only now
-                rest += [(group, self._needs_model) for group in own]
+                rest += fit(same_samples)
+            if self._needs_model:  # a fit may have set it
+                rest += [(group, self._needs_model) for group in same_samples]
         return rest
 
-    # --- what can be shared ------------------------------------------------------------------------------------------
+    # --- which points can share -------------------------------------------------------------------------------------
 
     def _machine(self, point: int) -> Any:
         if point not in self._machines:
@@ -66,7 +66,7 @@ class SharedSearch:
         try:
             estimator = self._search.at(point)
             machine = prefix_and_machine(estimator)[1]
-            return Steps.refusal(estimator) or shares(machine) or self._many_pairs(machine)
+            return Preprocessing.refusal(estimator) or reason_not_shared(machine) or self._many_pairs(machine)
         except (TypeError, ValueError) as error:
             return str(error)
 
@@ -86,15 +86,15 @@ class SharedSearch:
         return len(np.unique(np.asarray(self._search.y)))
 
     def _reading(self, point: int) -> Hashable:
-        """A key that is equal for points whose samples are read in the same way."""
+        """Return a key that is equal for points whose samples are read in the same way."""
         params, prefix = self._search.cells.points[point], self._search.prefix
         kernel = f"{prefix}kernel"
-        kept = without((*PRICES, *OF_KERNELS, "kernel"), params, prefix)
+        kept = without((*PROBLEM_PARAMETERS, *KERNEL_PARAMETERS, "kernel"), params, prefix)
         kept = {name: value for name, value in kept.items() if not name.startswith(f"{kernel}__")}
-        own = self._machine(point)._kernel()
-        return key_of_params(kept), own.accepts, own.mergeable
+        used = self._machine(point)._kernel()
+        return key_of_params(kept), used.accepts, used.mergeable
 
-    # --- the same samples in every fold ------------------------------------------------------------------------------
+    # --- the same samples for all folds ------------------------------------------------------------------------------
 
     def _fit_at_once(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
         search, machine = self._search, self._machine(groups[0][0])
@@ -102,12 +102,14 @@ class SharedSearch:
             shared = SharedFolds.of(machine, search.X, search.y, search.splits, search.sample_weight)
         except Exception as error:
             if search.cells.done == 0:
-                raise  # nothing can be fitted, and the error is the estimator's own
+                raise  # nothing can be fitted
             self._fail(groups, range(len(search.splits)), error)
             return []
         if not affordable(shared, search.budget, _twins(machine)):
             n = n_samples(shared.whole.merged.y)
-            reason = f"K of {n:,} samples does not fit cache_size, so that every fit computes its own kernel values"
+            reason = (
+                f"the kernel matrix of {n:,} samples exceeds cache_size, so every fit computes its own kernel values"
+            )
             return [(group, reason) for group in groups]
         self._fit(
             shared, groups, f"kernel values of {n_samples(search.X):,} samples between all folds, for each kernel"
@@ -115,7 +117,7 @@ class SharedSearch:
         return []
 
     def _fit(self, shared: SharedFolds, groups: list[list[int]], words: str) -> None:
-        """Fit all points to these folds; `words` say what is shared."""
+        """Fit all points to these folds; `words` describe what is shared."""
         for fold in shared.folds:
             if fold.error is not None:
                 self._fail(groups, [fold.number], fold.error)
@@ -130,20 +132,20 @@ class SharedSearch:
                 if np.isnan(cells.scores[point, fold]) and point not in cells.lost:
                     cells.fail(point, fold, error)
 
-    # --- what becomes of the fits ------------------------------------------------------------------------------------
+    # --- results of fits: a Listener --------------------------------------------------------------------------------
 
     def wanted(self, name: int, fold: int) -> bool:
         return not self._needs_model and self._search.wanted(name, fold)
 
-    def told(self, name: int, fold: int, fit: FoldFit) -> None:
+    def finished(self, name: int, fold: int, fit: FoldFit) -> None:
         search, cells, machine = self._search, self._search.cells, self._machine(name)
         try:
             zero, unit = self._units.get(fold, (0.0, 1.0))
             values, samples, targets = zero + unit * fit.values, partial(search.samples, fold), search.targets(fold)
             score = score_of_values(search.scorer, search.estimator, machine, values, fit.classes, samples, targets)
-        except Exception as error:  # of a score that the user gave
-            if not asks_predictions_only(search.scorer):  # its error may be that of a model that is none
-                words = f"scoring has no value from predictions alone: {type(error).__name__}"
+        except Exception as error:  # the user's scorer may raise
+            if not needs_predictions_only(search.scorer):  # the cause may be that there is no real model
+                words = f"scoring raised {type(error).__name__} with predictions alone"
                 self._needs_model = str(error) if isinstance(error, NeedsModel) else words
                 return
             cells.fail(name, fold, error)
@@ -152,20 +154,20 @@ class SharedSearch:
             cells.put(name, fold, score, proof.gap, proof.relative_gap, fit.seconds, fit.stop_reason)
             search.gap.put(name, fold, machine, fit, targets[0])
         with self._lock:
-            search.tell(name, fold)
+            search.report(name, fold)
 
     def failed(self, name: int, fold: int, error: Exception) -> None:
         self._fail([[name]], [fold], error)
         with self._lock:
-            self._search.tell(name, fold)
+            self._search.report(name, fold)
 
-    # --- samples that the steps before the machine make, fold by fold ------------------------------------------------
+    # --- samples transformed by the steps before the machine, fold by fold --------------------------------------------
 
     def _fit_by_steps(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
         search = self._search
         words = (
-            "kernel values within each fold, for all C and kernels: the steps before the machine are refitted for "
-            "every fold, so that folds have different samples"
+            "kernel values within each fold, for all C and kernels (the steps before the machine are refitted in "
+            "every fold)"
         )
         for fold in range(len(search.splits)):
             wanted = [[k for k in group if search.wanted(k, fold)] for group in groups]
@@ -173,27 +175,27 @@ class SharedSearch:
             if not kept or self._needs_model:
                 continue
             try:
-                shared = self._transformed(kept[0][0], fold)
+                shared = self._transform_fold(kept[0][0], fold)
             except Exception as error:
                 self._fail(kept, [fold], error)
                 continue
             if not affordable(shared, search.budget, _twins(self._machine(kept[0][0]))):
-                return [(group, "K does not fit cache_size") for group in groups]
+                return [(group, "the kernel matrix exceeds cache_size") for group in groups]
             self._fit(shared, kept, words)
         return []
 
-    def _transformed(self, point: int, fold: int) -> SharedFolds:
-        """The samples of a fold as the machine sees them, the training samples first."""
+    def _transform_fold(self, point: int, fold: int) -> SharedFolds:
+        """Return the samples of a fold as the machine sees them, the training samples first."""
         search, (train, test) = self._search, self._search.splits[fold]
-        order, steps = np.concatenate([train, test]), Steps(self._search.at(point))
-        left = steps.fit(*search.training(fold))
+        order, steps = np.concatenate([train, test]), Preprocessing(self._search.at(point))
+        trained = steps.fit(*search.training(fold))
         self._units[fold] = steps.unit
         y, weight = (None if part is None else part[order] for part in (search.y, search.sample_weight))
-        X, y = stack(left, steps.transform(search.samples(fold))), steps.target(y)
+        X, y = stack(trained, steps.transform(search.samples(fold))), steps.target(y)
         split = (np.arange(len(train)), np.arange(len(train), len(order)))
         return SharedFolds.of(steps.machine, X, y, [split], weight, first_number=fold)
 
 
 def _twins(machine: Any) -> bool:
-    """Whether a sample has two variables."""
+    """Return whether the machine has two dual variables for each sample."""
     return getattr(machine, "loss", "") in ("epsilon_insensitive", "squared_epsilon_insensitive", "expectile")

@@ -1,4 +1,4 @@
-"""Estimators that choose their own parameters: `tune` inside of `fit`, and the best machine behind `predict`."""
+"""Estimators that choose their parameters: `fit` calls `tune`, and `predict` uses the best machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FIGURE = Number(or_none=True, finite=False, required=True)
 
 @dataclass(frozen=True)
 class _Results(AttributeSpec):
-    """`cv_results_`, in a file without the columns of parameters, which follow from the list of points."""
+    """Spec of `cv_results_`; files omit the columns of parameters, which follow from the list of points."""
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
         return {name: {key: column for key, column in value.items() if not key.startswith("param_")}}
@@ -49,7 +49,7 @@ class _Results(AttributeSpec):
         expect(known, f"{name} must have the points of a search")
         columns = {}
         names = sorted({key for point in results["params"] for key in point})
-        # A column for each name: as much as all points have, unless each point has names of its own.
+        # Each name becomes a column: no more than the points hold, unless every point has other names.
         entries = sum(map(len, results["params"]))
         most = 16 * entries + 10_000
         expect(len(names) * len(results["params"]) <= most, f"{name} has {len(names)} parameters in {entries} values")
@@ -71,7 +71,7 @@ def _has(name: str) -> Callable[[Any], bool]:
 
 @dataclass(eq=False, repr=False)
 class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """What the estimators that choose their parameters share."""
+    """Base class of estimators that choose their parameters by `tune`."""
 
     _FITTED = fitted(
         best_index_=_FIGURE,
@@ -102,7 +102,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
     _kind: ClassVar[Any]
 
     def _parameters_to_save(self) -> dict[str, Any]:
-        """`cv` and `scoring` as words and numbers only; others are of use for another fit only."""
+        """Return the parameters; a `cv` or `scoring` that is neither a number nor a string is not saved."""
         params = super()._parameters_to_save()
         if not isinstance(params["cv"], int | str | None):
             params["cv"] = vars(self).get("n_splits_", 5)
@@ -111,7 +111,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         return params
 
     def _check_saved_parameters(self) -> None:
-        """Take any: they are looked at when `fit` is called, and a grid may be long."""
+        """Accept all parameters: `fit` checks them."""
 
     def _machine(self) -> Any:
         return self._kind() if self.estimator is None else self.estimator
@@ -122,14 +122,16 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
+            Training samples.
         y : array of shape (n_samples,)
+            Targets; None for a novelty detector.
         **params
-            `sample_weight`, and `groups` for splitters that need them.
+            `sample_weight`, and `groups` for splitters that need groups.
 
         Returns
         -------
         self
-            Unchanged if it is interrupted; the exception then has the `result` so far.
+            The fitted estimator. If the fit is interrupted, it stays unchanged and the exception has the `result`.
         """
         options = self.get_params(deep=False)
         del options["estimator"]
@@ -138,7 +140,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
             raise SearchInterrupted(result)
         if result.best_estimator_ is None:
             raise TimeoutError(
-                f"max_time={self.max_time:g} s were over before any point of the grid had a score in every fold; raise "
+                f"max_time={self.max_time:g} s ended before any point of the grid had a score in every fold; raise "
                 "max_time, or try fewer points"
             )
         fitted = blank_copy(self)
@@ -156,7 +158,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
 
     @property
     def result_(self) -> TuningResult:
-        """Everything that the search found, for `plot` and `at`."""
+        """The result of the search, with `plot` and `at`."""
         check_is_fitted(self, "best_estimator_")
         return TuningResult(
             cv_results_=self.cv_results_,
@@ -180,12 +182,12 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         return hasattr(self, "best_estimator_")
 
     def predict(self, X: Any) -> Any:
-        """The best machine's prediction of each sample."""
+        """Predict each sample by the best machine."""
         return self._best().predict(X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Floats:
-        """The best machine's decision values."""
+        """Return the decision values of the best machine."""
         values: Floats = self._best().decision_function(X)
         return values
 
@@ -197,11 +199,11 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         tags.input_tags = get_tags(self._machine()).input_tags
         return tags
 
-    # --- fitted attributes of the best machine: an AttributeError where it has none -----------------------------------
+    # --- fitted attributes of the best machine; AttributeError if it has none ----------------------------------------
 
     @property
     def certificate_(self) -> Any:
-        """The proof of the best machine's fit."""
+        """Certificate of the best machine."""
         return self.best_estimator_.certificate_
 
     @property
@@ -221,7 +223,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
 
     @property
     def feature_names_in_(self) -> Any:
-        """The names of these features, where the samples had names."""
+        """The names of the features, if the samples had names."""
         return self.best_estimator_.feature_names_in_
 
     @property
@@ -241,7 +243,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
 
     @property
     def n_support_(self) -> Any:
-        """The number of support vectors, of each class for a classifier."""
+        """The number of support vectors; for a classifier, of each class."""
         return self.best_estimator_.n_support_
 
     @property
@@ -313,7 +315,7 @@ class TunedSVC(ScoresAccuracy, Tuned):
     ----------
     %(grid of a search)s
     estimator : SVC or Pipeline that ends in one, optional
-        With all parameters that are not searched; None is SVC().
+        Estimator with the parameters that are not searched; None means SVC().
     %(options of a search)s
 
     Attributes
@@ -343,7 +345,7 @@ class TunedSVR(ScoresR2, Tuned):
     ----------
     %(grid of a search)s
     estimator : SVR or Pipeline that ends in one, optional
-        With all parameters that are not searched; None is SVR().
+        Estimator with the parameters that are not searched; None means SVR().
     %(options of a search)s
 
     Attributes
@@ -372,13 +374,13 @@ class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-lea
     """Novelty detection that chooses ν and the kernel's parameters by cross-validation.
 
     With labels y = ±1, −1 for outliers, the balanced accuracy on held-out samples decides. Without labels it is how
-    close the share of held-out samples outside is to ν, which tells an overfitted kernel from others.
+    close the share of held-out outliers is to ν, which exposes an overfitted kernel.
 
     Parameters
     ----------
     %(grid of a search)s
     estimator : OneClassSVM or Pipeline that ends in one, optional
-        With all parameters that are not searched; None is OneClassSVM().
+        Estimator with the parameters that are not searched; None means OneClassSVM().
     %(options of a search)s
 
     Attributes
@@ -402,6 +404,6 @@ class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-lea
 
     @available_if(_has("score_samples"))
     def score_samples(self, X: Any) -> Floats:
-        """The score that is compared with `offset_`."""
+        """Return the score that is compared with `offset_`."""
         values: Floats = self._best().score_samples(X)
         return values

@@ -1,5 +1,5 @@
-"""Tools for the lecture notes: theory as numbers, printed algorithms, data sets, the page in the browser."""
+"""Tools for the lecture notes: theory as numbers, textbook algorithms, data sets, and the interactive page."""
 
 from lazy_loader import attach_stub
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names stand in __init__.pyi
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names are listed in __init__.pyi

@@ -1,4 +1,4 @@
-"""The examples of the lecture notes, as seeded generators; two of them with their Bayes rule and Bayes risk."""
+"""Data sets of the lecture notes as seeded generators; two of them know their Bayes rule and Bayes risk."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["Example", "interval", "location", "location_scale", "rings", "with_p
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """Samples with labels ±1; ``X, y = example`` takes it apart.
+    """Samples with labels ±1; ``X, y = example`` unpacks it.
 
     Attributes
     ----------
     X : array of shape (n, d)
-        The samples.
-    y : array of n numbers
+        Samples.
+    y : array of shape (n,)
         Labels, −1 or +1.
     bayes_rule : callable or None
-        The best label of each row of an array.
+        Function from samples to their Bayes-optimal labels.
     bayes_risk : float or None
-        The probability that it is wrong: no machine does better.
+        Bayes risk: the error probability of that rule, which no classifier can improve on.
     """
 
     X: Floats
@@ -41,20 +41,25 @@ class Example:
 
 
 def location(n: int = 200, *, distance: float = 2.0, d: int = 2, random_state: Seed = 0) -> Example:
-    """Two normal laws that differ in their means: N(0, I) with the label −1, N(μ, I) with +1, ‖μ‖ = distance.
+    """Draw from two normal distributions that differ in their means: N(0, I) with label −1 and N(μ, I) with +1.
 
-    The Bayes rule is the plane halfway between the means, and the Bayes risk Φ(−distance/2).
+    The Bayes rule is the hyperplane halfway between the means, and the Bayes risk is Φ(−‖μ‖/2).
 
     Parameters
     ----------
     n : int, default=200
-        The number of samples.
+        Number of samples.
     distance : float, default=2.0
-        Between the means.
+        Distance ‖μ‖ between the means.
     d : int, default=2
-        The number of features.
+        Number of features.
     random_state : int or Generator, default=0
-        What is drawn by.
+        Seed of the random numbers.
+
+    Returns
+    -------
+    Example
+        Samples and labels, with Bayes rule and Bayes risk.
 
     Examples
     --------
@@ -69,23 +74,28 @@ def location(n: int = 200, *, distance: float = 2.0, d: int = 2, random_state: S
 def location_scale(
     n: int = 200, *, distance: float = 2.0, scale: float = 2.0, d: int = 2, random_state: Seed = 0
 ) -> Example:
-    """Two normal laws that differ in mean and scale: N(0, I) with the label −1, N(μ, scale²I) with +1, ‖μ‖ = distance.
+    """Draw from two normal distributions that differ in mean and scale: N(0, I), label −1, and N(μ, scale²I), label +1.
 
-    The two labels are equally likely. The Bayes rule is a ball (a plane for scale 1), so that its risk is known from
-    the non-central χ² law.
+    The two labels are equally likely. The Bayes rule is a ball (a hyperplane for scale 1), so that its risk follows
+    from the non-central χ² distribution.
 
     Parameters
     ----------
     n : int, default=200
-        The number of samples.
+        Number of samples.
     distance : float, default=2.0
-        Between the means.
+        Distance ‖μ‖ between the means.
     scale : float, default=2.0
-        The standard deviation of the second law.
+        Standard deviation of the second distribution.
     d : int, default=2
-        The number of features.
+        Number of features.
     random_state : int or Generator, default=0
-        What is drawn by.
+        Seed of the random numbers.
+
+    Returns
+    -------
+    Example
+        Samples and labels, with Bayes rule and Bayes risk.
 
     Examples
     --------
@@ -113,54 +123,65 @@ def location_scale(
 
 
 def _risk(distance: float, scale: float, d: int) -> float:
-    from scipy import stats  # half a second that the other examples need not wait for
+    """Bayes risk of `location_scale`."""
+    from scipy import stats  # the import takes half a second, which the other data sets do not need
 
     if scale == 1:
         return float(stats.norm.cdf(-0.5 * distance))
-    # Where one law is narrower its region is the ball ‖x − a‖² ≤ r²; put it first and at the origin, in its own unit.
+    # The region of the narrower distribution is a ball ‖x − a‖² ≤ r²; take it as N(0, I) and the other as N(·, wide²I).
     wide = max(scale, 1.0 / scale)
-    apart = distance if scale > 1 else distance / scale
+    shift = distance if scale > 1 else distance / scale
     excess = wide**2 - 1.0
-    centre = apart / excess  # on the side away from the wide law's mean
-    square = (2.0 * d * math.log(wide) * wide**2 + apart**2) / excess + centre**2
+    centre = shift / excess  # on the side away from the mean of the wider distribution
+    square = (2.0 * d * math.log(wide) * wide**2 + shift**2) / excess + centre**2
     inside_narrow = stats.ncx2.cdf(square, d, centre**2) if centre > 0 else stats.chi2.cdf(square, d)
-    away = ((centre + apart) / wide) ** 2
-    inside_wide = stats.ncx2.cdf(square / wide**2, d, away) if away > 0 else stats.chi2.cdf(square / wide**2, d)
+    offset = ((centre + shift) / wide) ** 2
+    inside_wide = stats.ncx2.cdf(square / wide**2, d, offset) if offset > 0 else stats.chi2.cdf(square / wide**2, d)
     return float(0.5 * (1.0 - inside_narrow + inside_wide))
 
 
 def interval(n: int | None = None, *, random_state: Seed = 0) -> Example:
-    """Numbers from −3 to 3, with +1 where the absolute value is at most 1: no threshold separates them, (x, x²) does.
+    """Return numbers from −3 to 3, with label +1 if |x| ≤ 1: no threshold separates them, but (x, x²) does.
 
     Without n they are −3, −2, …, 3, for which the margin in (x, x²) is 1.5.
 
     Parameters
     ----------
     n : int, optional
-        How many numbers to draw.
+        Number of uniformly distributed samples.
     random_state : int or Generator, default=0
-        What is drawn by.
+        Seed of the random numbers.
+
+    Returns
+    -------
+    Example
+        Samples and labels.
     """
     X = np.arange(-3.0, 4.0)[:, None] if n is None else _generator(n, random_state).uniform(-3, 3, size=(n, 1))
     return Example(X, np.where(np.abs(X[:, 0]) <= 1, 1.0, -1.0))
 
 
 def rings(n: int = 200, *, inner: float = 1.0, outer: float = 2.0, random_state: Seed = 0) -> Example:
-    """Points on two circles around the origin, +1 on the inner one: no line separates them.
+    """Draw points on two circles around the origin, with label +1 on the inner one: no line separates them.
 
-    With radii 1 and 2 the margin is 1.5/√2 under the kernel ⟨x, z⟩², and 1.5 after `with_paraboloid`, up to how densely
-    the points cover the circles.
+    With radii 1 and 2, and points that cover the circles densely, the margin is 1.5/√2 for the kernel ⟨x, z⟩² and 1.5
+    after `with_paraboloid`.
 
     Parameters
     ----------
     n : int, default=200
-        The number of samples.
+        Number of samples.
     inner : float, default=1.0
-        The radius of the inner circle.
+        Radius of the inner circle.
     outer : float, default=2.0
-        The radius of the outer circle.
+        Radius of the outer circle.
     random_state : int or Generator, default=0
-        What is drawn by.
+        Seed of the random numbers.
+
+    Returns
+    -------
+    Example
+        Samples and labels.
     """
     rng = _generator(n, random_state)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
@@ -170,12 +191,17 @@ def rings(n: int = 200, *, inner: float = 1.0, outer: float = 2.0, random_state:
 
 
 def with_square(X: ArrayLike) -> Floats:
-    """x ↦ (x, x²), for one feature.
+    """Map x ↦ (x, x²), for samples with one feature.
 
     Parameters
     ----------
     X : array of shape (n, 1)
-        Samples of one feature.
+        Samples with one feature.
+
+    Returns
+    -------
+    array of shape (n, 2)
+        Mapped samples.
     """
     Z = np.asarray(X, dtype=np.float64)
     if Z.ndim != 2 or Z.shape[1] != 1:
@@ -184,12 +210,17 @@ def with_square(X: ArrayLike) -> Floats:
 
 
 def with_paraboloid(X: ArrayLike) -> Floats:
-    """(x₁, x₂) ↦ (x₁, x₂, x₁² + x₂²), and the same for more features.
+    """Map x ↦ (x, ‖x‖²): add the sum of the squared features as one more feature.
 
     Parameters
     ----------
     X : array of shape (n, d)
         Samples.
+
+    Returns
+    -------
+    array of shape (n, d + 1)
+        Mapped samples.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Arithmetic with a computed value and a bound on its error: the one arithmetic of all certificates.
+"""Ball arithmetic, computed values with bounds on their errors: the arithmetic of all certificates.
 
 A ball (x, e) holds every number X with |X − x| ≤ e. Each operation returns a ball that holds the result for every
 number of its operands, whatever rounding did. With u = 2⁻⁵³ and γ_k = ku/(1 − ku) (Higham, "Accuracy and stability of
@@ -7,14 +7,14 @@ numerical algorithms", chapters 2 and 3):
 1. A rounded result z of +, −, ·, / or √ is within u|z| of the exact one. Sums and differences have no other error, as
    those below the normal numbers are exact. A product or a quotient may lose LEAST/2 more there.
 2. Errors are computed in float64 too, from numbers ≥ 0 by sums, products and quotients. Each rounding makes them
-   smaller by the share u at most, so that a factor of 1 + 8u (_UP) is enough for seven of them. A sum of n terms has
+   smaller by the factor 1 − u at most, so that a factor of 1 + 8u (_UP) covers seven of them. A sum of n terms has
    n − 1 roundings, and gets the factor 1 + γ_{n+8}.
-3. Operands that are no balls are exact.
-4. An operation that overflows has an infinite value, and with it an infinite error or NaN. A NaN stays one in all that
-   is computed from it. `low`, `high` and `size` read both as infinity: nothing is known. Warnings of NumPy are left to
-   the caller's `np.errstate`.
+3. Operands that are not balls are exact.
+4. An operation that overflows has an infinite value, and with it an infinite error or NaN. NaN propagates through all
+   further operations. `low`, `high` and `size` treat both as infinity: nothing is known. The caller silences NumPy's
+   warnings with `np.errstate`.
 
-NumPy's functions refuse balls, so that no value goes on without its error unless `value` is written.
+NumPy's functions refuse balls, so that no value is used without its error unless the code says `.value`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ import numpy as np
 
 from mercer.samples.arrays import Indices, gamma, sums_by
 
-# The smallest number above 0, twice what a product or a quotient can lose below the normal numbers.
+# Smallest number above 0: twice the most that a product or a quotient can lose below the normal numbers.
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
+# Array size from which on BLAS starts threads for an inner product.
 _MOST_NUMBERS = 10_000
 _U = 2.0**-53
 _UP = 1 + 8 * _U
@@ -37,21 +38,21 @@ _UP = 1 + 8 * _U
 
 @dataclass(eq=False)
 class Ball:
-    """A computed number, or an array of them, and a bound on the error of each: the true ones lie in [low, high]."""
+    """A computed number, or an array of them, with a bound on each error: the true numbers lie in [low, high]."""
 
     value: Any
     error: Any
 
-    __array_ufunc__ = None  # NumPy's operators leave the work to those below, its functions raise a TypeError
+    __array_ufunc__ = None  # NumPy's operators defer to the methods below, and its functions raise a TypeError
 
     @staticmethod
     def within(bound: Any) -> Ball:
-        """Numbers of which only an upper bound on the absolute value is known."""
+        """Build balls around 0 for numbers of which only an upper bound on the absolute value is known."""
         return Ball(0.0 * bound, bound)
 
     @staticmethod
     def between(low: Any, high: Any) -> Ball:
-        """Numbers in [low, high].
+        """Build balls for numbers in [low, high].
 
         The middle m is any float; |X − m| ≤ max(high − m, m − low), and each difference is rounded once.
         """
@@ -65,40 +66,40 @@ class Ball:
         return iter((self.value, self.error))
 
     def take(self, rows: Any) -> Ball:
-        """The balls at an index, or at several."""
+        """Return the balls at these indices."""
         return Ball(self.value[rows], self.error[rows])
 
     def put(self, rows: Any, other: Ball) -> None:
-        """Replace the balls of some rows."""
+        """Replace the balls at these indices."""
         self.value[rows], self.error[rows] = other
 
-    # --- what is known ------------------------------------------------------------------------------------------------
+    # --- bounds on the true numbers -----------------------------------------------------------------------------------
 
     @property
     def low(self) -> Any:
-        """A lower bound on the true numbers, −∞ where nothing is known."""
+        """Lower bound on the true numbers, −∞ where nothing is known."""
         return -_at_most(-self.value, self.error)
 
     @property
     def high(self) -> Any:
-        """An upper bound on the true numbers, ∞ where nothing is known."""
+        """Upper bound on the true numbers, ∞ where nothing is known."""
         return _at_most(self.value, self.error)
 
     @property
     def size(self) -> Any:
-        """The most that the true numbers' absolute values can be, ∞ where nothing is known."""
+        """Upper bound on the true numbers' absolute values, ∞ where nothing is known."""
         return _at_most(abs(self.value), self.error)
 
     def finite(self) -> Ball:
         """Return the balls with infinite errors where a value, or its error, has overflowed or is NaN."""
-        # A sum of products is not finite where one of the numbers is not. From _MOST_NUMBERS on BLAS starts threads.
+        # A sum of products is not finite if one of the numbers is not.
         if np.size(self.value) < _MOST_NUMBERS and math.isfinite(np.vdot(self.value, self.error)):
             return self
         known = np.isfinite(self.value) & np.isfinite(self.error)
         return Ball(self.value, np.where(known, self.error, np.inf))
 
     def rounded(self, roundings: int = 1) -> Ball:
-        """Balls of the numbers that these were before so many roundings: X = x(1 + θ), |θ| ≤ γ_k (Higham, lemma 3.1).
+        """Return balls that hold the numbers before k = `roundings` roundings: X = x(1 + θ), |θ| ≤ γ_k (Higham, 3.1).
 
         γ_k|x| may itself underflow, where it is below LEAST.
         """
@@ -111,11 +112,11 @@ class Ball:
         return Ball(-self.value, self.error)
 
     def __abs__(self) -> Ball:
-        """||X| − |x|| ≤ |X − x|."""
+        """Return |X|: ||X| − |x|| ≤ |X − x|."""
         return Ball(abs(self.value), self.error)
 
     def __add__(self, other: Any) -> Ball:
-        """|X + Y − fl(x + y)| ≤ e_x + e_y + u|fl(x + y)|."""
+        """Return X + Y: |X + Y − fl(x + y)| ≤ e_x + e_y + u|fl(x + y)|."""
         if isinstance(other, Ball):
             value = self.value + other.value
             return Ball(value, (self.error + other.error + _U * abs(value)) * _UP)
@@ -126,7 +127,7 @@ class Ball:
         return self.__add__(other)
 
     def __sub__(self, other: Any) -> Ball:
-        """X − Y, with the bound of X + Y."""
+        """Return X − Y, with the bound of X + Y."""
         if isinstance(other, Ball):
             value = self.value - other.value
             return Ball(value, (self.error + other.error + _U * abs(value)) * _UP)
@@ -138,9 +139,9 @@ class Ball:
         return Ball(value, (self.error + _U * abs(value)) * _UP)
 
     def __mul__(self, other: Any) -> Ball:
-        """|XY − fl(xy)| ≤ |x|e_y + (|y| + e_y)e_x + u|fl(xy)|, and LEAST for what four products lose.
+        """Return XY: |XY − fl(xy)| ≤ |x|e_y + (|y| + e_y)e_x + u|fl(xy)|, plus LEAST for each of four products.
 
-        Zero times a number that is known is exactly zero.
+        Zero times a number with a finite error is exactly zero.
         """
         x, e = self.value, self.error
         if isinstance(other, Ball):
@@ -155,7 +156,7 @@ class Ball:
         return self.__mul__(other)
 
     def __truediv__(self, other: Any) -> Ball:
-        """|X/Y − fl(x/y)| ≤ (e_x + |x/y|e_y)/(|y| − e_y) + u|fl(x/y)|, and LEAST for what the quotients lose.
+        """Return X/Y: |X/Y − fl(x/y)| ≤ (e_x + |x/y|e_y)/(|y| − e_y) + u|fl(x/y)|, plus LEAST for each quotient.
 
         X/Y − x/y = ((X − x) − (x/y)(Y − y))/Y. The computed |x/y| may have lost LEAST/2, and its product with e_y too.
         Where |y| ≤ e_y, Y may be 0 and nothing is known.
@@ -180,16 +181,16 @@ class Ball:
         return Ball(other, 0.0 * other) / self
 
     def square(self) -> Ball:
-        """|X² − fl(x²)| ≤ (2|x| + e)e + u fl(x²), and LEAST for what the products lose."""
+        """Return X²: |X² − fl(x²)| ≤ (2|x| + e)e + u fl(x²), plus LEAST for each product."""
         size, e = abs(self.value), self.error
         value = size * size
         return Ball(value, ((2 * size + e) * e + _U * value) * _UP + 4 * LEAST * (size + e > 0))
 
     def sqrt(self) -> Ball:
-        """The roots of numbers ≥ 0: of a ball that reaches below 0 its part from 0 on.
+        """Return √X for X ≥ 0; of a ball that extends below 0 only the part from 0 on counts.
 
-        With z = √x, |√X − z| = |X − x|/(√X + z) ≤ e/(√(x − e) + z), and never above √e. Where x < 0, X is as near to 0.
-        The computed denominator is larger by the share 2.5u at most.
+        With z = √x, |√X − z| = |X − x|/(√X + z) ≤ e/(√(x − e) + z), and never above √e. If x < 0, X is within e of 0.
+        The computed denominator is larger by the factor 1 + 2.5u at most.
         """
         if isinstance(self.value, float) and isinstance(self.error, float) and 0 <= self.value < math.inf:
             x, e = float(self.value), float(self.error)
@@ -199,27 +200,27 @@ class Ball:
         x, e = np.maximum(self.value, 0.0), self.error
         with np.errstate(over="ignore", invalid="ignore"):
             z = np.sqrt(x)
-            both = np.maximum(z + np.sqrt(np.maximum(x - e, 0.0)), LEAST)  # no root is so small, but 0
+            both = np.maximum(z + np.sqrt(np.maximum(x - e, 0.0)), LEAST)  # no root but 0 is as small as LEAST
             error = np.minimum(np.sqrt(e), e / both)
             return Ball(z, (error + _U * z + 0.0 * self.value) * _UP)  # NaN where x is −∞
 
     def positive(self) -> Ball:
-        """max(X, 0): no further from max(x, 0) than e, and at most x + e."""
+        """Return max(X, 0), which is within e of max(x, 0) and at most x + e."""
         if isinstance(self.value, float) and isinstance(self.error, float) and -math.inf < self.value < math.inf:
             return Ball(max(self.value, 0.0), min(self.error, max(self.high, 0.0)))
         error = self.error + 0.0 * self.value  # NaN where x is −∞
         return Ball(np.maximum(self.value, 0.0), np.minimum(error, np.maximum(self.high, 0.0)))
 
     def max(self, axis: int) -> Ball:
-        """The largest along an axis: |max X − max x| ≤ max e."""
+        """Return the largest along an axis: |max X − max x| ≤ max e."""
         return Ball(np.maximum.reduce(self.value, axis), np.maximum.reduce(self.error, axis))
 
     # --- sums ---------------------------------------------------------------------------------------------------------
 
     def sum(self, axis: int | None = None) -> Ball:
-        """ΣX, in whatever order NumPy adds: |ΣX − fl(Σx)| ≤ Σe + γ_{n−1}Σ|x| (Higham, equation 4.4).
+        """Return ΣX, summed in any order: |ΣX − fl(Σx)| ≤ Σe + γ_{n−1}Σ|x| (Higham, equation 4.4).
 
-        γ_n fl(Σ|x|) may lose LEAST/2, where it underflows. If Σ|x| is above 2⁻¹⁰²¹, then γ_n − γ_{n−1} times it is more
+        γ_n fl(Σ|x|) may lose LEAST/2 if it underflows. If Σ|x| is above 2⁻¹⁰²¹, then γ_n − γ_{n−1} times it is more
         than that, and otherwise all sums are exact.
         """
         value, size = np.add.reduce(self.value, axis), np.add.reduce(abs(self.value), axis)
@@ -228,7 +229,7 @@ class Ball:
         return Ball(float(value), float(error)) if axis is None else Ball(value, error)
 
     def inner(self, other: Any, axis: int | None = None) -> Ball:
-        """ΣXY, in whatever order NumPy adds: |ΣXY − fl(Σxy)| ≤ Σ[|x|e_y + (|y| + e_y)e_x] + γ_nΣ|xy| (Higham, 3.5).
+        """Return ΣXY, summed in any order: |ΣXY − fl(Σxy)| ≤ Σ[|x|e_y + (|y| + e_y)e_x] + γ_nΣ|xy| (Higham, 3.5).
 
         Each product may lose LEAST/2, and so may each of the two in its error. Sums of zeros are exact.
         """
@@ -240,19 +241,19 @@ class Ball:
         terms = size * e if e_y is None else abs(x) * e_y + (size + e_y) * e
         sizes = np.add.reduce(abs(products), axis)
         error = (np.add.reduce(terms, axis) + gamma(n + 1) * sizes) * (1 + gamma(n + 10))
-        some = sizes > 0 if axis is None else np.logical_and.reduce(sizes > 0, None)
-        if some or ((np.any(y) or np.any(e_y)) and (np.any(x) or np.any(e))):
+        nonzero = sizes > 0 if axis is None else np.logical_and.reduce(sizes > 0, None)
+        if nonzero or ((np.any(y) or np.any(e_y)) and (np.any(x) or np.any(e))):
             error = error + 4 * n * LEAST
         return Ball(float(value), float(error)) if axis is None else Ball(value, error)
 
     def sum_by(self, index: Indices, n: int) -> Ball:
-        """ΣX over equal indices, for each index from 0 to n − 1: as `sum`, with the terms of the longest sum."""
+        """Return ΣX over equal indices, for each index from 0 to n − 1, bounded as in `sum` by the longest sum."""
         terms = int(np.bincount(index, minlength=1).max())
         value, size, error = (sums_by(index, part, n) for part in (self.value, abs(self.value), self.error))
         return Ball(value, (error + gamma(terms) * size) * (1 + gamma(terms + 8)))
 
     def norm(self) -> Ball:
-        """‖X‖, the root of the sum of all squares: |‖X‖ − ‖x‖| ≤ ‖e‖.
+        """Return ‖X‖, the root of the sum of all squares: |‖X‖ − ‖x‖| ≤ ‖e‖.
 
         Both sums of n squares have the relative error γ_n, as squares are ≥ 0, and each square may lose LEAST/2. A root
         of a sum that is off by s is off by √s at most.
@@ -265,7 +266,7 @@ class Ball:
         return Ball(value, (error + share * value) * (1 + share) + 2 * lost)
 
     def transformed(self, A: Any) -> Ball:
-        """AX for an exact matrix or row A, sparse or dense: |AX − fl(Ax)| ≤ |A|e + γ_k|A||x|, k the terms of a sum."""
+        """Return AX for an exact matrix or row A, sparse or dense: |AX − fl(Ax)| ≤ |A|e + γ_k|A||x|, k terms a sum."""
         terms = int(np.bincount(A.nonzero()[0], minlength=1).max()) if hasattr(A, "tocsr") else A.shape[-1]
         size = abs(A)
         error = np.asarray(size @ self.error) + gamma(terms + 1) * np.asarray(size @ abs(self.value))
@@ -273,15 +274,15 @@ class Ball:
 
 
 def exact(values: Any) -> Ball:
-    """Numbers that are what they are."""
+    """Return balls of radius 0 for numbers that are exact."""
     return Ball(values, 0.0 * values)
 
 
 def sum_rows(values: Any) -> Ball:
-    """Σ_k x_ik of each row, in twice the precision of float64, rounded once.
+    """Return Σ_k x_ik of each row, summed in twice the precision of float64 and rounded once.
 
-    What an addition rounds off is a float itself (Knuth's TwoSum), so that only the sum of those is off, by γ_m of
-    their sizes. Coefficients that cancel exactly have the sum 0, and no error.
+    The rounding error of an addition is itself a float (Knuth's TwoSum), so that only the sum of these errors is
+    inexact, by γ_m of their sizes. Coefficients that cancel exactly have the sum 0, and no error.
     """
     total, rest, size = 0.0 * values[:, 0], 0.0 * values[:, 0], 0.0 * values[:, 0]
     for x in values.T:
@@ -293,7 +294,7 @@ def sum_rows(values: Any) -> Ball:
 
 
 def _at_most(value: Any, error: Any) -> Any:
-    """x + e, rounded up; ∞ where that is NaN or −∞.
+    """Return x + e rounded up, and ∞ for NaN or −∞.
 
     s = fl(x + e) is within u|s| of x + e, and s + 2u|s| rounds to no less than s + u|s|.
     """
@@ -308,9 +309,10 @@ def _at_most(value: Any, error: Any) -> Any:
 
 
 def rounded_up(values: Any, roundings: int, factor: Any = 1.0) -> Any:
-    """Numbers ≥ 0 that so many sums, products, quotients and roots of numbers ≥ 0 made, or a little more.
+    """Return upper bounds on numbers ≥ 0 that were computed from numbers ≥ 0 in `roundings` rounded operations.
 
-    Each operation makes them smaller by the share u at most, and where it underflows by LEAST/2 more, times what it is
-    multiplied with afterwards: no more than `factor`, where that is above 1.
+    The operations are sums, products, quotients and roots. Each makes the result smaller by the factor 1 − u at most,
+    and by LEAST/2 more if it underflows, times what it is multiplied by afterwards: at most `factor`, if that is
+    above 1.
     """
     return values * (1 + gamma(roundings + 4)) + roundings * LEAST * (1.0 + factor)

@@ -1,6 +1,7 @@
-"""Where samples are computed on: the only functions that choose it, by where the samples live.
+"""Choice of the host or an engine for a computation, by where the samples are; no other module makes this choice.
 
-A Gram for training, an Evaluation for prediction, the rows of a linear machine, and K between samples and landmarks.
+The functions build a Gram for training, an Evaluation for prediction, the rows of a linear machine, and K between
+samples and landmarks.
 """
 
 from __future__ import annotations
@@ -21,25 +22,26 @@ from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares
 from mercer.samples.arrays import Floats, Indices, host, norm, row_blocks
 from mercer.samples.chunks import Chunk
-from mercer.samples.engine import Engine, PlacedSamples
+from mercer.samples.engine import Engine, EngineSamples
 
 
 def gram_for(kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int = 1, *, constant: float = 0.0) -> Gram:
-    """The Gram of these samples.
+    """Build the Gram of these samples.
 
     Parameters
     ----------
     kernel : Kernel
-        With its data-dependent parameters resolved (`Kernel.bind`).
+        Kernel whose data-dependent parameters are resolved (`Kernel.bind`).
     X : array, CSR matrix or sequence of samples
-        For a precomputed kernel, the matrix itself.
+        Samples; for a precomputed kernel, the matrix itself.
     budget : int
         Bytes that the Gram and its fields may use beyond the samples.
     n_threads : int
+        Number of host threads.
     constant : float
-        c of k + c. It is added in float64 to every value that is read, so a given matrix is not copied.
+        Constant c of k + c. It is added in float64 to every value that is read, so that a given matrix is not copied.
     """
-    if isinstance(X, PlacedSamples):
+    if isinstance(X, EngineSamples):
         return X.engine.gram(kernel, X, budget, n_threads, constant)
     if constant and kernel.accepts != "gram":
         kernel, constant = kernel + constant, 0.0
@@ -49,9 +51,9 @@ def gram_for(kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int
 def evaluation_for(
     kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None = None, engine: Engine | None = None
 ) -> Evaluation:
-    """The evaluation of an expansion at samples of an engine, or of this machine.
+    """Build the evaluation of an expansion at samples of an engine, or of the host.
 
-    For a precomputed kernel `columns` says which columns of a new K count.
+    For a precomputed kernel, `columns` are the columns of a new K that belong to the expansion.
     """
     if engine is not None:
         return engine.evaluation(kernel, None if vectors is None else engine.samples(vectors), coefficients, columns)
@@ -59,28 +61,28 @@ def evaluation_for(
 
 
 def rows_for(X: Any, n_threads: int, which: Indices | None = None, centre: Floats | None = None) -> Rows:
-    """The samples as rows of a linear machine, less a centre if there is one.
+    """Build the rows of a linear machine from samples, with a centre subtracted if there is one.
 
     `which` selects rows of sparse samples, in any order; these have no centre.
     """
-    if isinstance(X, PlacedSamples):
+    if isinstance(X, EngineSamples):
         return X.engine.rows(X, n_threads, which, centre)
     if centre is None:
         return HostRows(X, n_threads, which)
-    return HostRows(_less(X, centre), n_threads, which, norm(centre))
+    return HostRows(_subtract(X, centre), n_threads, which, norm(centre))
 
 
 def sums_for(kernel: Kernel, X: Any, problem: LeastSquares) -> Sums:
-    """Sums over the samples that least squares in the features of a linear kernel needs, made where these live."""
-    if not isinstance(X, PlacedSamples):
+    """Compute the sums over samples that linear least squares needs, on the engine that holds the samples."""
+    if not isinstance(X, EngineSamples):
         return Sums.of(X, problem)
     linear = gram_for(kernel, X).linear
     assert linear is not None
     return linear.sums(problem)
 
 
-def _less(X: Floats, centre: Floats) -> Floats:
-    """X − centre in float64."""
+def _subtract(X: Floats, centre: Floats) -> Floats:
+    """Return X − centre in float64."""
     out = np.empty(X.shape)
     for rows in row_blocks(len(X), 8 * X.shape[1]):
         np.subtract(X[rows], centre, out=out[rows])
@@ -96,21 +98,24 @@ def cross_for(
     K_MM: Floats | None = None,
     engine: Engine | None = None,
 ) -> Cross:
-    """K between samples that come in chunks and fixed landmarks.
+    """Build K between samples that come in chunks and fixed landmarks.
 
     Parameters
     ----------
     kernel : Kernel
-    landmarks : samples; for a precomputed kernel, the columns of K that belong to the landmarks
+        Kernel whose data-dependent parameters are resolved (`Kernel.bind`).
+    landmarks : samples
+        Landmarks; for a precomputed kernel, the columns of K that belong to them.
     chunks : callable
-        Returns an iterator over all samples; called once per pass.
+        Function that returns an iterator over all samples; called once per pass.
     budget : int
-        Bytes for what is kept of the samples between passes.
+        Bytes for prepared samples that are kept between passes.
     n_threads : int
+        Number of host threads.
     K_MM : array of shape (M, M), optional
-        The kernel matrix of the landmarks, for a precomputed kernel.
+        Kernel matrix of the landmarks, for a precomputed kernel.
     engine : Engine, optional
-        Where the samples of the chunks live; None is this machine.
+        Engine that holds the samples of the chunks; None for the host.
     """
     if engine is not None:
         placed = landmarks if kernel.accepts == "gram" else engine.samples(landmarks)

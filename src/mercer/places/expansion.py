@@ -1,6 +1,6 @@
-"""A trained machine as a function: f(x) = Σ_j β_j k(x_j, x) + b, evaluated where the samples live.
+"""A trained machine as a function f(x) = Σ_j β_j k(x_j, x) + b, evaluated on the engine that holds the samples.
 
-An Expansion holds nothing that only training needed, and never changes. Several outputs, such as the pairs of a
+An Expansion is immutable and holds nothing that only training needs. Several outputs, such as the pairs of a
 multi-class machine, share the vectors.
 """
 
@@ -20,7 +20,7 @@ from mercer.samples.engine import Engine, engine_of
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """Kernel, vectors, one column of coefficients and one b per output.
+    """A kernel expansion: kernel, vectors, and for each output one column of coefficients and one b.
 
     For a precomputed kernel there are no vectors: `columns` are the indices of the columns of K that are used, out of
     `n_columns`.
@@ -41,24 +41,24 @@ class Expansion:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __call__(self, X: Any, n_threads: int = 1) -> Floats:
-        """f at every sample of X, one column per output; kernel values are as precise as X."""
+        """Evaluate f at every sample of X, one column per output; kernel values have the precision of X."""
         out = np.empty((n_samples(X), len(self.b)))
         out[:] = self.b
         self._evaluation(engine_of(X)).add(out, X, n_threads)
         return out
 
     def norms(self, n_threads: int = 1) -> Floats:
-        """‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative."""
+        """Norm ‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative."""
         values = np.zeros((self.coefficients.shape[0], len(self.b)))
         self._evaluation(engine_of(self.vectors)).add(values, self.vectors, n_threads)
         table = self.coefficients.toarray() if is_sparse(self.coefficients) else self.coefficients
         return np.asarray(np.sqrt(np.maximum(np.sum(table * values, axis=0), 0.0)))
 
     def _evaluation(self, engine: Engine | None) -> Evaluation:
-        """Of samples that live with this engine, made once."""
+        """Return the evaluation at samples of this engine, which is built once."""
         if engine not in self._evaluations:
-            made = evaluation_for(self.kernel, self.vectors, self.coefficients, self.columns, engine)
-            self._evaluations[engine] = made
+            evaluation = evaluation_for(self.kernel, self.vectors, self.coefficients, self.columns, engine)
+            self._evaluations[engine] = evaluation
         return self._evaluations[engine]
 
     @cached_property

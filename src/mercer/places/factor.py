@@ -1,7 +1,7 @@
-"""K + diag(d) factored, K kept, the eigenvectors of K and a test of its sign, on this machine: for every Gram.
+"""Linear algebra on the host for every Gram: Cholesky factors, all of K, eigenvectors, and a test for indefiniteness.
 
-A factor is one of the matrix with the diagonal 1: rows and columns are scaled first, so that neither the scale of K nor
-a d of any size changes more than rounding.
+Rows and columns are scaled to a unit diagonal before a matrix is factored, so that neither the scale of K nor the size
+of d changes the result by more than rounding.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import scipy.linalg
 from mercer import _core
 from mercer.places.eigenpairs import leading
 from mercer.places.gram import Gram
-from mercer.places.host.stored_gram import HostRounded, rounded_of
-from mercer.runtime.long_calls import expect_in_time
+from mercer.places.host.stored_gram import HostFloat32Matrix, float32_matrix_of
+from mercer.runtime.long_calls import check_decomposition_time
 from mercer.samples.arrays import Floats, Indices, Precision, Values, mirror, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
 class CholeskyFactor:
-    """L with LLᵀ = D⁻¹AD⁻¹, where D² is A's diagonal; the upper triangle is not used."""
+    """Cholesky factor L with LLᵀ = D⁻¹AD⁻¹, where D² is A's diagonal; the upper triangle of L is not used."""
 
     L: Values
     diagonal: Floats
@@ -31,7 +31,7 @@ class CholeskyFactor:
 
     @classmethod
     def of(cls, A: Values, diagonal: Floats, n_threads: int) -> CholeskyFactor | None:
-        """The factor of A with this diagonal in place of its own; it overwrites A. None if A is not definite."""
+        """Factor A in place, with this diagonal instead of its own; None if A is not positive definite."""
         if not diagonal.min(initial=np.inf) > 0 or not np.isfinite(diagonal).all():
             return None
         unit = 1.0 / np.sqrt(diagonal)
@@ -39,7 +39,7 @@ class CholeskyFactor:
             A[rows] *= unit[rows, None]
             A[rows] *= unit
         np.einsum("ii->i", A)[...] = 1.0
-        # An infinite entry ends here too.
+        # Cholesky's method fails for infinite entries too.
         return None if _core.cholesky(A, n_threads) >= 0 else cls(A, diagonal, n_threads)
 
     @property
@@ -57,13 +57,13 @@ class CholeskyFactor:
 
 
 def factor_of(gram: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
-    """`Gram.factor`."""
+    """Factor K + diag(d) on the host (`Gram.factor`)."""
     return CholeskyFactor.of(gram.full(dtype), gram.diagonal + d, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
-class KeptValues:
-    """All values in one array, and the diagonal as the Gram knows it."""
+class HostFloat64Matrix:
+    """A `Float64Matrix` on the host: all values in one array, and the diagonal as the Gram computes it."""
 
     K: Floats
     diagonal: Floats
@@ -80,22 +80,22 @@ class KeptValues:
         n, q = len(self.K), C.shape[1]
         if columns is not None:
             sums = np.zeros((q, n))
-            for some in row_blocks(len(columns), 8 * n):
-                sums += C[some].T @ self.K[columns[some]]
+            for block in row_blocks(len(columns), 8 * n):
+                sums += C[block].T @ self.K[columns[block]]
             return sums.T
         out = np.zeros((n, q))
         if q == 1:
             _core.add_table(out[:, 0], self.K, np.ascontiguousarray(C[:, 0]), self.n_threads)
             return out
-        for some in row_blocks(n, 8 * n):
-            out[some] = self.K[some] @ C
+        for block in row_blocks(n, 8 * n):
+            out[block] = self.K[block] @ C
         return out
 
     def factor(self, d: Floats, rows: Indices | None = None) -> CholeskyFactor | None:
         diagonal = (self.diagonal if rows is None else self.diagonal[rows]) + d
         A = np.empty((len(d), len(d)))
-        for some in row_blocks(len(A), 8 * len(A)):
-            A[some] = self.K[some] if rows is None else self.K[np.ix_(rows[some], rows)]
+        for block in row_blocks(len(A), 8 * len(A)):
+            A[block] = self.K[block] if rows is None else self.K[np.ix_(rows[block], rows)]
         return CholeskyFactor.of(A, diagonal, self.n_threads)
 
     def leading(
@@ -116,14 +116,14 @@ class KeptValues:
         return leading(S, k)
 
 
-def kept_of(gram: Gram, n_threads: int = 1) -> KeptValues:
-    """`Gram.kept`."""
-    return KeptValues(gram.full(np.float64), gram.diagonal, n_threads)
+def float64_matrix_of(gram: Gram, n_threads: int = 1) -> HostFloat64Matrix:
+    """Compute all of K in float64 on the host (`Gram.float64_matrix`)."""
+    return HostFloat64Matrix(gram.full(np.float64), gram.diagonal, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
 class Eigenvectors:
-    """Eigenvalues, in increasing order, and a column of Q for each, in one array."""
+    """An `Eigensystem` on the host: eigenvalues in increasing order, and a column of Q for each."""
 
     values: Floats
     Q: Floats
@@ -142,7 +142,7 @@ class Eigenvectors:
 
 
 def eigenvectors_of(gram: Gram, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigenvectors:
-    """`Gram.eigh`."""
+    """Decompose K on the host (`Gram.eigh`)."""
     S = np.ascontiguousarray(gram.full(np.float64))
     if not np.isfinite(S.sum()):
         raise FloatingPointError(
@@ -157,46 +157,46 @@ def eigenvectors_of(gram: Gram, scale: Floats, centred: bool, deadline: float = 
         m -= 0.5 * (u @ m) * u
         _add_outer(S, -1.0, u, m)
         _add_outer(S, -1.0, m, u)
-        # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
+        # The eigenvector u is moved above every other eigenvalue and then dropped: the others are orthogonal to it.
         above = max(float(np.abs(S[rows]).sum(axis=1).max()) for rows in row_blocks(len(S), 8 * len(S)))
         _add_outer(S, 2.0 * max(above, 1e-300), u, u)
-    # S is symmetric: its transpose is the same matrix in the order LAPACK wants, and is overwritten.
+    # S is symmetric: its transpose is the same matrix in LAPACK's memory order, and is overwritten.
     eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False, driver="evd")
-    expect_in_time(deadline, S.T, eigh)
+    check_decomposition_time(deadline, S.T, eigh)
     values, Q = eigh(S.T)
     return Eigenvectors(values[:-1], Q[:, :-1]) if centred else Eigenvectors(values, Q)
 
 
 class HostAlgebra:
-    """The methods of a Gram that take all of K to the host: its factors, its eigenvectors and its values.
+    """The methods of a Gram that need all of K on the host: factors, eigenvectors and values.
 
-    An engine's Gram that has none of its own inherits them; they ask it for `full` and `block`.
+    An engine's Gram without its own versions inherits them; they call its `full` and `block`.
     """
 
     def factor(self: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
         return factor_of(self, d, dtype, n_threads)
 
-    def kept(self: Gram, n_threads: int = 1) -> KeptValues:
-        return kept_of(self, n_threads)
+    def float64_matrix(self: Gram, n_threads: int = 1) -> HostFloat64Matrix:
+        return float64_matrix_of(self, n_threads)
 
     def eigh(self: Gram, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigenvectors:
         return eigenvectors_of(self, scale, centred, deadline)
 
-    def rounded(self: Gram) -> HostRounded:
-        return rounded_of(self)
+    def float32_matrix(self: Gram) -> HostFloat32Matrix:
+        return float32_matrix_of(self)
 
 
 def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
-    """S += factor · xy' in place, for contiguous rows."""
+    """Add factor · xy' to S in place, for contiguous rows."""
     scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)
 
 
 def has_negative_direction(gram: Gram) -> bool:
-    """Whether a principal minor of rows spread over the samples has a negative eigenvalue."""
+    """Return whether a principal minor of rows spread over the samples has a negative eigenvalue."""
     negative = np.flatnonzero(gram.diagonal < 0)
     spread = np.linspace(0, gram.n - 1, min(gram.n, 200)).astype(np.intp)
-    some = np.unique(np.concatenate([negative[:1], spread]))
-    K = gram.block(some, some)
+    rows = np.unique(np.concatenate([negative[:1], spread]))
+    K = gram.block(rows, rows)
     K = 0.5 * (K + K.T)
     # The ridge is larger than any rounding error: Cholesky's method fails only if K has a negative eigenvalue.
     K[np.diag_indices(len(K))] += 1e-8 * max(1e-300, float(np.abs(K).max())) * len(K)

@@ -1,7 +1,7 @@
-"""What solvers and certificates ask of K, wherever its values come from.
+"""Interfaces to K for solvers and certificates, independent of where its values are computed.
 
-Solvers see rows and numbers, kernels see blocks of samples, and a Gram translates between them. `places.gram_for`
-makes the Gram of the host; tests/contracts/gram_contract.py tests every implementation against these docstrings.
+Solvers work with rows and numbers, kernels with blocks of samples, and a Gram translates between them.
+`places.gram_for` builds the Gram; tests/contracts/gram_contract.py tests every implementation against these docstrings.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mercer.kernels import Kernel
 from mercer.places.ball import Ball
-from mercer.places.host.blocks import TakesRounds
+from mercer.places.host.blocks import DeviceSolve
 from mercer.samples.arrays import Floats, Indices, Precision, Values
 
 if TYPE_CHECKING:
@@ -24,46 +24,46 @@ if TYPE_CHECKING:
     from mercer.problems.multiclass import JointProblem
 
 
-class Provable(Protocol):
-    """What a certificate needs: products with K, each row with a bound on its errors, and what is known about K."""
+class BoundedProducts(Protocol):
+    """Products with K, with a bound on the error of each row, and facts about K: all that a certificate needs."""
 
     @property
     def n(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
 
     @property
     def positive_definite(self) -> str:
-        """What the kernel states about itself, or "no" once a counterexample was found."""
+        """The kernel's `positive_definite`, or "no" once a counterexample was found."""
 
     @property
     def diagonal(self) -> Floats:
-        """k(x_i, x_i) in float64."""
+        """Diagonal k(x_i, x_i) in float64."""
 
     @property
-    def reach(self) -> Floats:
-        """Numbers r with |K_ij| ≤ r_i r_j; of a user's indefinite kernel, for the values that were computed so far."""
+    def entry_bounds(self) -> Floats:
+        """Numbers r with |K_ij| ≤ r_i r_j; for a user's indefinite kernel they cover the values computed so far."""
 
     @property
     def levels(self) -> tuple[Precision, ...]:
-        """What `product_bound` can be asked for, fastest first: precisions, and "exact" if there is a better way."""
+        """Levels that `product_bound` accepts, fastest first: precisions, and "exact" if there is a better method."""
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
-        """K[rows] @ coefficients, and for each number a bound on its distance from the true one.
+        """Return K[rows] @ coefficients with a bound on the error of each number.
 
-        Coefficients of several sums are columns. Kernel values of the level "exact" are float64 values that do not
-        cancel, or values that were given, whose sums err less. The bound counts every rounding of kernel values and
-        sums; values that a user's function or matrix gave are taken as they are.
+        Coefficients of several sums are columns. Kernel values of the level "exact" are float64 values computed without
+        cancellation, or given values whose sums are more accurate. The bound counts every rounding of kernel values and
+        sums; values from a user's function or matrix count as exact.
         """
 
     def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
-        """Bounds as those of `product_bound` for one vector, without the product: they may be larger.
+        """Bounds on the errors of `product_bound` for one vector, without the product: they may be larger.
 
-        They hold for exact sums of the values of `block`, `full` and `kept` too, whatever these are computed with.
+        They also hold for exact sums of the values of `block`, `full` and `float64_matrix`, however these are computed.
         """
 
 
-class Gram(Provable, Protocol):
-    """The kernel matrix of n samples under a bound kernel: diagonal, blocks, products, views and fields."""
+class Gram(BoundedProducts, Protocol):
+    """Kernel matrix of n samples under a bound kernel: diagonal, blocks, products, views and fields."""
 
     kernel: Kernel  # with its data-dependent parameters resolved
     budget: int  # bytes that the Gram and its fields may use beyond the samples
@@ -71,101 +71,103 @@ class Gram(Provable, Protocol):
 
     @property
     def precisions(self) -> tuple[Precision, ...]:
-        """The precisions of kernel values that a solver can choose from, fastest first; float64 is the last."""
+        """Precisions of kernel values that a solver can choose from, fastest first; float64 is the last."""
 
     @property
     def recomputes_cheaply(self) -> bool:
-        """Whether a kernel value costs little more than reading one from memory."""
+        """True if computing a kernel value costs little more than reading one from memory."""
 
     @property
     def concurrent(self) -> bool:
-        """Whether solves on its views run side by side on several threads: values are computed without Python."""
+        """True if solves on views can run in several threads at once: values are computed without Python's lock."""
 
     @property
     def outer_rows(self) -> int:
-        """How many variables a working set should have, if a pass over all rows has a price beyond its kernel values.
+        """Number of variables of an outer working set, whose problem is solved by smaller blocks.
 
-        0 where it has none: working sets are then single blocks. The problem on so many is solved by blocks inside.
+        It is above 0 if a pass over all rows costs more than its kernel values; 0 means that working sets are blocks.
         """
 
     @property
     def chunk_rows(self) -> int:
-        """How many samples a part made by `copied` may have, so that it is solved within the budget."""
+        """Number of samples that a part made by `copied` may have to be solved within the budget."""
 
     @property
-    def proof(self) -> Provable:
-        """Who certifies solutions on this matrix: itself, where it bounds its errors."""
+    def proof(self) -> BoundedProducts:
+        """Products that certify solutions on this matrix: the Gram itself if it bounds its errors."""
 
     @property
     def linear(self) -> LinearGram | None:
-        """K = s·XXᵀ through the samples X themselves; None if the kernel is not linear."""
+        """K = s·XXᵀ as products with the samples X; None if the kernel is not linear."""
 
     # --- is K positive semi-definite? ---------------------------------------------------------------------------
 
     def looks_positive_definite(self) -> bool:
-        """Whether a principal minor of rows spread over the samples has no negative eigenvalue.
+        """Return whether a principal minor of rows spread over the samples has no negative eigenvalue.
 
-        A kernel that is known to be positive definite is not examined. Any other can only be refuted, never proven.
+        A kernel that is known to be positive definite is not examined. For any other kernel, positive definiteness can
+        be refuted, never proven.
         """
 
     def refute(self) -> None:
-        """Remember that a solver found a counterexample: K, its views and its copies are not positive definite."""
+        """Record that a solver found a counterexample: K, its views and its copies are not positive definite."""
 
     # --- values -------------------------------------------------------------------------------------------------
 
     def block(self, I: Indices, J: Indices) -> Floats:
-        """K[I, J] in float64, a fresh array."""
+        """Return K[I, J] in float64 as a new array."""
 
     def full(self, dtype: Precision = np.float64) -> Any:
-        """K as a fresh array with contiguous rows, which the caller may overwrite.
+        """Return K as a new array with contiguous rows, which the caller may overwrite.
 
         Numbers too large for `dtype` are infinite.
         """
 
-    def rounded(self) -> Rounded:
-        """The values of `block`, all of them, rounded to float32.
+    def float32_matrix(self) -> Float32Matrix:
+        """Return all values of `block`, rounded to float32.
 
-        K is symmetric then, and its diagonal is the Gram's. Numbers too large for float32 are infinite.
+        The result is symmetric, and its diagonal is the Gram's. Numbers too large for float32 are infinite.
         """
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
-        """K[rows] @ coefficients, summed in float64; columns whose coefficient is zero cost nothing.
+        """Return K[rows] @ coefficients, summed in float64; columns whose coefficient is zero cost nothing.
 
-        `dtype` float32 allows kernel values of that precision; they are float64 if that is as fast.
+        With `dtype` float32, kernel values may have that precision; they are float64 if that is as fast.
         """
 
     def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
-        """`product` for several columns of coefficients."""
+        """Return `product` for several columns of coefficients."""
 
-    # --- the whole matrix, decomposed where it lives; `places/factor.py` does it on this machine -------------------
+    # --- the whole matrix and its decompositions; `places/factor.py` computes them on the host ---------------------
 
     def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:
-        """K + diag(d) in factors of this precision; None if rounding leaves it no positive definite matrix."""
+        """Factor K + diag(d) in this precision; None if it is not positive definite after rounding."""
 
-    def kept(self, n_threads: int = 1) -> Kept:
-        """All values in float64, computed once for many products and factors; that takes 8n² bytes."""
+    def float64_matrix(self, n_threads: int = 1) -> Float64Matrix:
+        """Return all values in float64, computed once for many products and factors; that takes 8n² bytes."""
 
     def eigh(self, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigensystem:
-        """SKS = QΛQᵀ with S = diag(scale), or, centred, PSKSP with Pv = v − ss'v/s's, s = scale: without s itself.
+        """Decompose SKS = QΛQᵀ with S = diag(scale); if centred, PSKSP with Pv = v − ss'v/s's, s = scale, without s.
 
-        TimeoutError if it would end long after the deadline, which is one of time.monotonic's clock.
+        Raise TimeoutError if it would end long after the deadline on time.monotonic's clock.
         """
 
-    # --- the same matrix, or a part of it, for another use ------------------------------------------------------
+    # --- views and copies ---------------------------------------------------------------------------------------
 
     def view(self, rows: Indices) -> Gram:
-        """The Gram of a subset of rows, sharing samples and storage."""
+        """Return the Gram of a subset of rows, which shares samples and storage."""
 
     def streamed(self) -> Gram:
-        """This matrix for products only: samples are prepared when needed, never all of them at once."""
+        """Return this matrix for products only: samples are prepared when needed, never all of them at once."""
 
     def copied(self, rows: Indices, budget: int) -> Gram:
-        """The Gram of a subset with its own copy of the samples: what it prepares is as large as the subset."""
+        """Return the Gram of a subset with its own copy of the samples, so that it prepares only the subset."""
 
     def share(self) -> None:
-        """Compute once, as far as memory allows, what overlapping views would each compute again.
+        """Compute once, as far as memory allows, values that overlapping views would each compute again.
 
-        Called before the views are made, such as those of the pairs of a multi-class problem. A view ignores it.
+        Solvers call it before they make views, such as those of the pairs of a multi-class problem. It has no effect on
+        a view.
         """
 
     # --- the state of a solve -----------------------------------------------------------------------------------
@@ -173,20 +175,20 @@ class Gram(Provable, Protocol):
     def field(
         self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
     ) -> Field:
-        """The state of a solve on this matrix, started at β or at a feasible point; u = Kβ, if it is known.
+        """Return the state of a solve on this matrix, started at β or at a feasible point; u = Kβ if it is known.
 
-        A u that differs from Kβ is kept as far from it: p makes up for that where some variables are held.
+        If u differs from Kβ, the difference stays constant: p contains it if the other variables are held fixed.
         """
 
     def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64) -> JointField:
-        """The state of a joint multi-class solve, started at β with u = Kβ."""
+        """Return the state of a joint multi-class solve, started at β with u = Kβ."""
 
     def pairs(self, layout: Layout, n_threads: int) -> PairPlace | None:
-        """Where many small problems on pairs of blocks of rows are solved in one call; None where that is no gain."""
+        """Return the solver of many small problems on pairs of blocks of rows; None if it would not be faster."""
 
 
-class Variables(NamedTuple):
-    """What a `DualProblem` says of its variables but for their rows."""
+class BoxVariables(NamedTuple):
+    """The arrays of a `DualProblem` with an entry per variable, except for their rows."""
 
     p: Floats
     lower: Floats
@@ -195,150 +197,154 @@ class Variables(NamedTuple):
     group: NDArray[np.int32]
 
 
-class Rounded(Protocol):
-    """K with all its values in float32 where it lives, for products and for pair steps on all variables."""
+class Float32Matrix(Protocol):
+    """All of K in float32 on its engine, for products and for pair steps on all variables."""
 
     @property
     def values(self) -> Values:
-        """As an array of this machine with contiguous rows."""
+        """K as an array of the host with contiguous rows."""
         ...
 
     @property
     def largest(self) -> float:
-        """The largest |value|; not finite if one of them is not."""
+        """Largest |value|; not finite if one of the values is not."""
         ...
 
     def product(self, coefficients: Floats) -> Floats:
-        """K @ coefficients, summed in float64 in any order; columns whose coefficient is zero cost nothing."""
+        """Return K @ coefficients, summed in float64 in any order; columns whose coefficient is zero cost nothing."""
         ...
 
-    def steps(self, box: Variables, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
-        """Steps from β, whose u = Kβ is given, and why they ended: "converged", "stalled", "max_seconds", or otherwise.
+    def steps(
+        self, box: BoxVariables, beta: Floats, u: Floats, tol: float, most: int, seconds: float
+    ) -> tuple[int, str]:
+        """Take pair steps from β with u = Kβ; return their number and the reason why they ended, such as "converged".
 
-        There is a variable for every row, or two: those of all rows, and then a second one of each. β is changed, and
-        to u the product with all that it changed by is added, in one sum; after "nonfinite" and "unbounded" neither is
-        of use.
+        Other reasons are "stalled", "max_seconds", "nonfinite" and "unbounded". There is one variable for every row, or
+        two: the first ones of all rows, and then the second ones. β is changed in place, and K times the whole change
+        is added to u in one sum; after "nonfinite" and "unbounded", neither is valid.
         """
         ...
 
 
 class Factor(Protocol):
-    """A = K + diag(d) = LLᵀ, in float32 or float64, where K lives."""
+    """Cholesky factor of A = K + diag(d) = LLᵀ, in float32 or float64, on the engine of K."""
 
     @property
     def pivots(self) -> Floats:
-        """L's diagonal, the same on every scale but for a factor: 2Σ log(pivots) is the logarithm of det A."""
+        """Diagonal of L, which scales with A: 2Σ log(pivots) is the logarithm of det A."""
 
     def solve(self, R: Floats) -> Floats:
-        """A⁻¹R for columns R of any size: |AZ − R| ≤ (4n + 20)u·√a_ii Σ_j √a_jj |z_j| in row i, plus what K is off by.
+        """Return Z = A⁻¹R: |AZ − R| ≤ (4n + 20)u·√a_ii Σ_j √a_jj |z_j| in row i, plus the error of K.
 
-        u is half an ulp of 1 in the factor's precision.
+        R has columns of any size, and u is half an ulp of 1 in the factor's precision.
         """
 
 
-class Kept(Protocol):
-    """K with all its values in float64, each computed once, where it lives. They are as close as `errors` says."""
+class Float64Matrix(Protocol):
+    """All of K in float64 on its engine, each value computed once, with the errors that `Gram.errors` bounds."""
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """The smallest and the largest value."""
+        """Smallest and largest value."""
 
     def column(self, j: int, rows: Indices | None = None) -> Floats:
-        """K[rows, j]."""
+        """Return K[rows, j]."""
 
     def products(self, C: Floats, columns: Indices | None = None) -> Floats:
-        """K[:, columns] @ C, summed in float64 in any order."""
+        """Return K[:, columns] @ C, summed in float64 in any order."""
 
     def factor(self, d: Floats, rows: Indices | None = None) -> Factor | None:
-        """`Gram.factor` of some rows and columns, with an entry of d for each."""
+        """Factor K[rows, rows] + diag(d), as `Gram.factor` does for all rows."""
 
     def leading(
         self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """The k largest eigenvalues, or all, of S(K̃ − diag(less))S, S = diag(scale), and a column for each; descending.
+        """Return the k largest eigenvalues, or all, of S(K̃ − diag(less))S in descending order, and a column for each.
 
-        K̃ is K, or (I − 1c')K(I − c1') with c = `centre`. They err like an Eigensystem with 1e-12 in place of 40nu. The
-        largest entry of each column, the first of those as large, is positive.
+        S is diag(scale), and K̃ is K, or (I − 1c')K(I − c1') with c = `centre`. Errors are those of an Eigensystem with
+        1e-12 in place of 40nu. The largest entry of each column, or the first of several as large, is positive.
         """
 
 
 class Eigensystem(Protocol):
-    """Eigenvalues Λ and orthonormal eigenvectors Q, which stay where they are.
+    """Eigenvalues Λ and orthonormal eigenvectors Q, which stay on their engine.
 
-    With u half an ulp of 1 and the matrix S, no entry of SQ − QΛ is larger than 40nu max_i Σ_j |S_ij|, S's largest sum
-    of sizes in a row before it was centred, and none of QᵀQ − I larger than 40nu.
+    With u half an ulp of 1 and the matrix S, no entry of SQ − QΛ is larger than 40nu max_i Σ_j |S_ij|, the largest sum
+    of absolute values in a row of S before centring, and no entry of QᵀQ − I is larger than 40nu.
     """
 
     @property
     def values(self) -> Floats:
-        """Λ, in increasing order."""
+        """Eigenvalues Λ, in increasing order."""
 
     def coordinates(self, R: Floats) -> Floats:
-        """QᵀR."""
+        """Return QᵀR."""
 
     def combined(self, A: Floats) -> Floats:
-        """QA."""
+        """Return QA."""
 
     def squared(self, A: Floats) -> Floats:
-        """(Q∘Q)A: sums of the squares in each row of Q."""
+        """Return (Q∘Q)A: sums of the squares in each row of Q."""
 
 
 class State(Protocol):
-    """What the states of all solves have: β, u = Kβ, and the variables, or samples, that are active."""
+    """State of any solve: β, u = Kβ, and the active variables or samples."""
 
     beta: Floats
-    u: Floats  # Kβ of all rows, of which the active ones' are current
-    active: Indices  # what can be chosen
+    u: Floats  # Kβ of all rows; only the active rows are up to date
+    active: Indices  # variables, or samples, that can be chosen
 
     @property
     def gram(self) -> Gram:
-        """K."""
+        """The Gram of K."""
 
     @property
     def shrunk(self) -> bool:
-        """Whether some were dropped: then u is current in the rows of the active ones alone."""
+        """True if variables were dropped: then u is up to date in the active rows only."""
 
     def violators(self, q: int, keep: float) -> Indices:
-        """At most q active ones: up to q·keep of the previous set, free ones first, then the worst violators."""
+        """Choose at most q active ones: up to q·keep of the previous set, free ones first, then the worst violators."""
 
     def block(self, J: Indices) -> Values:
-        """K between the rows of J, in the precision of the solve; the next block may overwrite it."""
+        """Return K between the rows of J, in the precision of the solve; the next block may overwrite it."""
 
     def move(self, J: Indices, beta: Floats) -> None:
-        """Set β on J and bring u of the active rows up to date; the block of J was asked for last, mostly or, of a
-        joint solve, always."""
+        """Set β on J and bring u of the active rows up to date.
+
+        The last call of `block` was for J, always for a joint solve and usually for others.
+        """
 
     def unshrink(self) -> None:
         """Make everything active again, with its u."""
 
 
-class Field(State, TakesRounds, Protocol):
-    """The state of one solve: β of all variables, u = Kβ of the active rows, and the variables that are active.
+class Field(State, DeviceSolve, Protocol):
+    """State of one solve: β of all variables, u = Kβ of the active rows, and the active variables.
 
-    The decomposition loop asks it for the worst violators and for K on the working set, and tells it to move and to
-    shrink. It does not know which machine is solved.
+    The decomposition loop gets the worst violators and K on the working set from it, and has it move β and shrink. A
+    field does not depend on the machine that is solved.
     """
 
-    problem: DualProblem  # what is solved
+    problem: DualProblem
 
     def violation(self) -> tuple[float, Floats, Floats]:
-        """Over the active variables: the largest violation, and each group's two ends."""
+        """Largest violation over the active variables, and for each group the largest and smallest h that define it."""
 
     def gradient(self, J: Indices) -> Floats:
-        """h on the variables J, which must be active."""
+        """Gradient h on the variables J, which must be active."""
 
-    def inside(self, J: Indices) -> Field:
-        """The state of the problem on J, active and in ascending order, with all other variables held where they are.
+    def inner_field(self, J: Indices) -> Field:
+        """Return the state of the problem on J, active and in ascending order, with all other variables held fixed.
 
-        Its variables are those of J in this order. Nothing that it does moves this field.
+        Its variables are those of J in this order. Steps on it do not change this field.
         """
 
     def shrink(self) -> bool:
-        """Drop bounded variables that no pair would choose, if there are enough of them; whether any were dropped."""
+        """Drop bounded variables that no pair would choose if there are enough of them; return whether any were."""
 
 
 class JointField(State, Protocol):
-    """The state of a joint multi-class solve: β and u = Kβ with a column per class, and the samples that are active."""
+    """State of a joint multi-class solve: β and u = Kβ with a column per class, and the active samples."""
 
     problem: JointProblem
     b: Floats
@@ -347,17 +353,17 @@ class JointField(State, Protocol):
         """Continue with this problem, which differs from the last one only in its biases."""
 
     def violation(self) -> float:
-        """The largest over the active samples."""
+        """Largest violation over the active samples."""
 
     def excess(self, rows: Indices) -> Floats:
-        """e on some active samples."""
+        """Excess e on the given active samples."""
 
     def shrink(self, violation: float) -> None:
-        """Drop samples in a corner of their box, if no gradient difference as large as the violation moves them."""
+        """Drop samples in a corner of their box that no gradient difference as large as the violation would move."""
 
 
 class Evaluation(Protocol):
-    """What a trained machine needs: x ↦ Σ_j c_j k(x_j, x), with one column of coefficients per output."""
+    """Evaluation of a trained machine: x ↦ Σ_j c_j k(x_j, x), with one column of coefficients per output."""
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
-        """out += K(X, vectors) @ coefficients; kernel values are as precise as X."""
+        """Add K(X, vectors) @ coefficients to `out`; kernel values have the precision of X."""

@@ -6,9 +6,9 @@ score sampling and optimal learning"):
 
     ℓ_i ≈ (w_i/λ) [k(x_i, x_i) − k_iJ (K_JJ + λ(m/Σw) I)⁻¹ k_Ji]
 
-which is exact if J holds every sample. Samples are drawn without replacement, with chances in proportion to weight
-times score. Each gets the key log(u)/chance with a random u, and those with the largest keys are drawn (Efraimidis and
-Spirakis, 2006), so that a stream is read only once.
+which is exact if J holds every sample. Samples are drawn without replacement, with probabilities in proportion to
+weight times score. Each gets the key log(u)/probability with a random u, and those with the largest keys are drawn
+(Efraimidis and Spirakis, 2006), so that a stream is read only once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Score = Callable[[Chunk], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """The chosen samples in their order, their indices, and the total weight that each one represents."""
+    """Landmarks in the order of the samples, their indices, and the total weight that each one represents."""
 
     X: Any
     index: Indices
@@ -39,14 +39,14 @@ class Landmarks:
 
 
 def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score | None = None) -> Landmarks:
-    """At most m of the samples, without replacement, with chances in proportion to weight (times score)."""
+    """Draw at most m samples without replacement, with probabilities in proportion to weight (times score)."""
     keys, index, chances, weights = np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
     X: Any = None
     total_weight, seen = 0.0, 0
     for chunk in chunks:
         chance = chunk.weight if score is None else score(chunk)
         with np.errstate(divide="ignore"):
-            # −log(−key) instead of the key: the same order, and no overflow for tiny chances.
+            # −log(−key) instead of the key: the same order, and no overflow for tiny probabilities.
             fresh = np.log(chance) - np.log(-np.log(1.0 - rng.random(chunk.n)))
         all_keys = np.concatenate([keys, fresh])
         usable = np.flatnonzero(all_keys > -np.inf)
@@ -61,13 +61,13 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
         seen += chunk.n
     if len(keys) == 0:
         raise ValueError("there is no sample with positive weight to draw landmarks from")
-    # A landmark of weight w drawn with chance p represents a weight of w/(m p), scaled to the right total.
+    # A landmark of weight w drawn with probability p represents a weight of w/(m p), scaled to the right total.
     share = weights / np.maximum(chances, np.finfo(float).tiny)
     return Landmarks(X, index, share * (total_weight / float(share.sum())))
 
 
 def leverage_scores(kernel: Kernel, pilot: Any, lam: float, total_weight: float, n_threads: int = 1) -> Score:
-    """A function from a chunk to weight times the score, from the pilot samples."""
+    """Return the function that maps a chunk to weight times leverage score, estimated from the pilot samples."""
     K = kernel(pilot)
     np.fill_diagonal(K, K.diagonal() + lam * len(K) / total_weight)
     if _core.cholesky(K, n_threads) >= 0:

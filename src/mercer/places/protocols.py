@@ -1,8 +1,8 @@
-"""What solvers and certificates ask of samples where they ask for no Gram: of their rows, of X in K = s·XXᵀ, of K_nM.
+"""Interfaces to samples without a Gram: rows of a linear machine, X in K = s·XXᵀ, and K_nM.
 
-Samples may live anywhere. Vectors over samples, features and landmarks are arrays of the host. `places.choose`
-makes the places; tests/contracts/rows_contract.py and cross_contract.py test every implementation against these
-docstrings. Bounds count every rounding, those below the normal numbers too; an infinite one claims nothing.
+Samples may be on any engine. Vectors over samples, features and landmarks are arrays of the host. `places.choose`
+builds the implementations; tests/contracts/rows_contract.py and cross_contract.py test each of them against these
+docstrings. Bounds count every rounding, including underflow; an infinite bound claims nothing.
 """
 
 from __future__ import annotations
@@ -23,113 +23,117 @@ if TYPE_CHECKING:
 
 
 class Rows(Protocol):
-    """The samples of a linear machine as n rows of d numbers: products and sums in float64, whatever they are.
+    """Samples of a linear machine as n rows of d numbers: products and sums are float64 for data of any type.
 
-    A vector may have been taken off all of them, which rounded every number once: bounds are for the true difference.
+    A centre may have been subtracted from all rows, which rounded every number once: bounds are for the true
+    difference.
     """
 
-    n: int  # the number of rows
-    d: int  # the number of columns
-    stored: int  # the entries that a product visits: n·d, or the non-zero ones of sparse rows
-    origin: float  # the length of the vector that was taken off all rows; 0 if there was none
+    n: int  # number of rows
+    d: int  # number of columns
+    stored: int  # entries that a product visits: n·d, or the non-zero entries of sparse rows
+    origin: float  # length of the centre that was subtracted from all rows; 0 if there was none
 
     @property
     def lengths(self) -> Floats:
-        """The squared length of every row."""
+        """Squared length of every row."""
 
     @property
     def descent(self) -> _core.LinearRows | None:
-        """The core's steps on one row after another; None where each would cost too much: then there is Newton."""
+        """The core's coordinate descent on these rows; None if single steps would cost too much, and Newton is used."""
 
     def first(self, m: int) -> Rows:
-        """The first m rows."""
+        """Return the first m rows."""
 
-    def some(self, which: Indices) -> Rows:
-        """The rows `which`."""
+    def take(self, which: Indices) -> Rows:
+        """Return the rows `which`."""
 
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
-        """Xw + shift."""
+        """Return Xw + shift."""
 
     def transposed(self, c: Floats) -> Floats:
-        """X'c; rows whose c is 0 cost nothing."""
+        """Return X'c; rows whose c is 0 cost nothing."""
 
     def gram(self, which: Indices, others: Indices) -> Floats:
-        """The inner products of the rows `which` with the rows `others`."""
+        """Return the inner products of the rows `which` with the rows `others`."""
 
     def outer(self, which: Indices, c: Floats) -> Floats:
-        """Σ c z z' over the rows `which`, z = (x, 1) and c ≥ 0; only the lower triangle is valid."""
+        """Return Σ c z z' over the rows `which`, z = (x, 1) and c ≥ 0; only the lower triangle is valid."""
 
     # --- proofs -------------------------------------------------------------------------------------------------
 
     def product_bound(self, w: Floats, shift: float = 0.0) -> Ball:
-        """Xw + shift, and for each number a bound on its distance from the true one."""
+        """Return Xw + shift with a bound on the error of each number."""
 
     def precise_product(self, w: Floats) -> Ball:
-        """Xw with the best bounds that can be had: on this machine it is rounded once."""
+        """Return Xw with the tightest available bounds: on the host it is rounded once."""
 
     def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
-        """X'c as the sum of two vectors, and a bound on the length of its error.
+        """Return X'c as the sum of two vectors, and a bound on the length of its error.
 
-        An error of the length `enough` will do. The second vector may be 0; the first alone is nearly as good.
+        An error of the length `enough` is accepted. The second vector may be 0, and is small beside the first.
         """
 
     def gram_product(self, c: Floats) -> Ball:
-        """XX'c with the best bounds that can be had."""
+        """Return XX'c with the tightest available bounds."""
 
 
 class LinearGram(Protocol):
-    """K = scale·XXᵀ through the n × d samples X alone: a product with K is two with X, however many samples there are.
+    """K = scale·XXᵀ through the n × d samples X alone: a product with K is two products with X, for any n.
 
-    Samples may be taken about a centre of floats: X − 1c' in what follows, where the true difference is meant.
+    A centre c of floats may be subtracted from the samples: X − 1c' below is the true difference.
     """
 
-    n: int  # the number of samples
-    d: int  # the number of features
+    n: int  # number of samples
+    d: int  # number of features
     scale: float  # s of K = s·XXᵀ
-    sparse: bool  # whether X has stored entries only: then there is no centre but zero, which is None
+    sparse: bool  # True if X stores its non-zero entries only: then the centre is zero, passed as None
 
     @property
-    def reach(self) -> float:
-        """A bound on √k(x, x)."""
+    def norm_bound(self) -> float:
+        """Upper bound on √k(x, x) over all samples."""
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
-        """(X − 1c')W for several columns, or one vector."""
+        """Return (X − 1c')W for several columns, or one vector."""
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
-        """(X − 1c')ᵀC, likewise."""
+        """Return (X − 1c')ᵀC for several columns, or one vector."""
 
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
-        """(X − 1c')W, and for each number a bound on its distance from the true one."""
+        """Return (X − 1c')W with a bound on the error of each number."""
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
-        """(X − 1c')ᵀC, likewise; `size` is at least |C|."""
+        """Return (X − 1c')ᵀC with a bound on the error of each number; `size` is at least |C|."""
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
-        """Σ w_i (x_ij − c_j)² of each feature."""
+        """Return Σ w_i (x_ij − c_j)² for each feature."""
 
     def sums(self, problem: LeastSquares) -> Sums:
-        """The sums over the samples, each with its weight and targets."""
+        """Return the sums over the samples, each with its weight and targets."""
 
-    def pieces(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
-        """X − 1c' as arrays of this machine, some rows at a time, for factorisations; sparse samples get a centre."""
+    def dense_blocks(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+        """Yield X − 1c' as dense host arrays, a block of rows at a time, for factorisations.
+
+        A centre is subtracted from sparse samples too.
+        """
 
     def without_empty_columns(self) -> tuple[LinearGram, Indices | None]:
-        """The same K from the features that occur, and which these are, where it pays; else itself and None."""
+        """Return K from the non-empty features, and their indices, if that is faster; otherwise itself and None."""
 
 
 @dataclass
 class Totals:
-    """The sums of one pass over the samples."""
+    """Sums of one pass over the samples."""
 
     residual: Floats  # K_nMᵀW(Y − f)
-    pull: Floats  # K_nMᵀw, what a bias adds to the normal equations
-    weight: float = 0.0
+    pull: Floats  # K_nMᵀw, the term of a bias in the normal equations
+    weight: float = 0.0  # Σ w
     mean: Any = 0.0  # Σ w(y − f), an array with one number per output
-    squares: Any = 0.0  # Σ w(y − f)², likewise
-    n: int = 0
+    squares: Any = 0.0  # Σ w(y − f)², an array with one number per output
+    n: int = 0  # number of samples
 
     def add(self, weight: Floats, E: Floats, weighted: Floats) -> None:
-        """Count samples of these weights with errors E; `weighted` is their product."""
+        """Add samples of these weights with errors E; `weighted` is the product of both."""
         self.weight += float(weight.sum())
         self.mean = weighted.sum(axis=0) + self.mean
         self.squares = (weighted * E).sum(axis=0) + self.squares
@@ -137,44 +141,44 @@ class Totals:
 
 
 @dataclass
-class Doubt:
-    """What bounds the rounding of Totals: entry by entry of `residual`, and of f itself."""
+class ErrorTotals:
+    """Bounds on the rounding errors of Totals: of each entry of `residual`, and of f itself."""
 
-    residual: Floats  # of sums over the samples
-    squares: Floats  # Σ w e², where f(x) is off by at most e
+    residual: Floats  # bounds on the errors of `Totals.residual`
+    squares: Floats  # Σ w e², where e bounds the error of f(x)
     trace: float = 0.0  # Σ w k(x, x)
-    terms: int = 0  # roundings of a sum over all samples
+    terms: int = 0  # number of roundings of a sum over all samples
 
 
 class Cross(Protocol):
     """K_nM: kernel values between n samples, which come in chunks, and M landmarks.
 
-    W holds the weights of the samples and Y their targets, one column per output, as C has.
+    W holds the weights of the samples and Y their targets; Y and C have one column per output.
     """
 
     kernel: Kernel  # with its data-dependent parameters resolved
-    m: int  # M, the number of landmarks
+    m: int  # number of landmarks, M
 
     @property
     def K_MM(self) -> Floats:
-        """The kernel matrix of the landmarks."""
+        """Kernel matrix of the landmarks."""
 
     @property
     def value_error(self) -> float:
-        """What bounds the error of a value of K_MM, in units of √(k_ii k_jj); given values are taken as they are."""
+        """Bound on the error of a value of K_MM, in units of √(k_ii k_jj); given values count as exact."""
 
     @property
     def recomputes_cheaply(self) -> bool:
-        """Whether a kernel value costs little more than reading one from memory."""
+        """True if computing a kernel value costs little more than reading one from memory."""
 
     def normal(self, C: Floats) -> Floats:
-        """K_nMᵀ W K_nM C."""
+        """Return K_nMᵀ W K_nM C."""
 
     def residual(self, C: Floats, b: Floats) -> Totals:
-        """K_nMᵀ W (Y − K_nM C − b) and the other totals; `pull` only at C = 0, as it never changes."""
+        """Return K_nMᵀ W (Y − K_nM C − b) and the other totals; `pull`, which never changes, only at C = 0."""
 
-    def proof(self, C: Floats, b: Floats) -> tuple[Totals, Doubt]:
-        """The totals of `residual` again, and what rounding can have done to them."""
+    def proof(self, C: Floats, b: Floats) -> tuple[Totals, ErrorTotals]:
+        """Return the totals of `residual`, and bounds on their rounding errors."""
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
-        """K_nMᵀ W K_nM over one chunk or all of them, and the totals of the same pass at C = 0 and b = 0."""
+        """Return K_nMᵀ W K_nM over one chunk or all of them, and the totals of the same pass at C = 0 and b = 0."""

@@ -1,12 +1,13 @@
-"""Sums over weighted samples and their targets: all that linear least squares needs, in memory d × d for any n.
+"""Sums over weighted samples and their targets: all that linear least squares needs, in d × d memory for any n.
 
 With z = (1, x − origin, y − origin) they are M = Σ w zz', without the products of two targets. The sums of two sets of
 samples give those of their union or difference, so that samples can be added and forgotten: recursive least squares.
-The origin follows the mean, as in Chan, Golub and LeVeque's updates, but need not be it, and so has no error itself.
+The origin follows the mean, as in the updates of Chan, Golub and LeVeque. It need not equal the mean, and so it has no
+error itself.
 
-Rounding is bounded throughout by a vector e: no entry M_jk is off by more than e_j e_k. A sum of n products is off by
-γ_n Σw|z_j z_k| ≤ γ_n √(Σw z_j²) √(Σw z_k²), which has this form. So has the sum of two such bounds, if squares of e are
-added (Cauchy–Schwarz). What was added and taken away again stays in e.
+A vector e bounds the rounding: no entry M_jk has an error above e_j e_k. A sum of n products has an error of at most
+γ_n Σw|z_j z_k| ≤ γ_n √(Σw z_j²) √(Σw z_k²), which has this form. So has the sum of two such bounds if the squares of e
+are added (Cauchy–Schwarz). The rounding of samples that were added and removed again stays in e.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import scipy.linalg
 from mercer.problems.least_squares import LeastSquares
 from mercer.samples.arrays import Floats, add_gram, gamma, is_sparse, mirror, row_blocks, sums_by
 
-# Roundings of one entry where sums move to another origin, or are added.
+# Roundings of one entry when sums move to another origin, or are added.
 _ROUNDINGS = 8
 
 
@@ -31,19 +32,19 @@ class Sums:
     """Weight, sums, and sums of squares and products about an origin close to the mean (0 without bias)."""
 
     weight: float
-    x: Floats  # d: the origin
-    y: Floats  # outputs
+    x: Floats  # origin of the d features
+    y: Floats  # origin of the outputs
     xx: Floats  # d × d
     xy: Floats  # d × outputs
-    yy: Floats  # outputs
+    yy: Floats  # one per output
     bias: bool
     rest_x: Floats  # Σ w(x − origin)
-    rest_y: Floats
-    error: Floats  # e of the weight, the d features and the outputs
+    rest_y: Floats  # Σ w(y − origin)
+    error: Floats  # e for the weight, the d features and the outputs
 
     @classmethod
     def of(cls, X: Any, problem: LeastSquares) -> Sums:
-        """The sums of the distinct samples X, each with its weight and targets."""
+        """Compute the sums over the distinct samples X, each with its weight and targets."""
         d, sparse = X.shape[1], is_sparse(X)
 
         def sums_of(total: Floats) -> Floats:
@@ -55,7 +56,7 @@ class Sums:
         def products_about(x: Floats, Y: Floats) -> tuple[Floats, Floats, Floats]:
             total, xx, xy, rest = problem.total, np.zeros((d, d)), np.zeros((d, Y.shape[1])), np.zeros(d)
             for rows, part in float64_strips(X):
-                if sparse:  # about zero: a sparse part has no other origin
+                if sparse:  # about zero, so that the samples stay sparse
                     xx += (part.multiply(total[rows, None]).T @ part).toarray()
                 else:
                     part = part - x
@@ -77,9 +78,10 @@ class Sums:
         sums_of: Callable[[Floats], Floats],
         products_about: Callable[[Floats, Floats], tuple[Floats, Floats, Floats]],
     ) -> Sums:
-        """The sums of samples that live anywhere: of Σ t x, and of Σ w(x − o)(x − o)', Σ (x − o)y' and Σ w(x − o).
+        """Compute the sums of samples on any engine from two functions that sum over the samples, in any order.
 
-        The origin o is 0 for sparse samples. Sums run over the samples in any order.
+        `sums_of(t)` returns Σ t x, and `products_about(o, Y)` returns Σ w(x − o)(x − o)', Σ (x − o)y' and Σ w(x − o).
+        The origin o is 0 for sparse samples.
         """
         weight, q = problem.mass, problem.n_outputs
         x, y = np.zeros(d), np.zeros(q)
@@ -98,30 +100,30 @@ class Sums:
         return sums._moved(x, y) if sparse else sums
 
     def plus(self, other: Sums) -> Sums:
-        """The sums of both sets of samples."""
+        """Return the sums over both sets of samples."""
         return self._combined(other, 1.0)
 
     def minus(self, other: Sums) -> Sums:
-        """The sums without samples that were added before."""
+        """Return the sums without samples that were added before."""
         weight = self.weight - other.weight
         if weight < -1e-9 * self.weight:
             raise ValueError(
                 f"samples of weight {other.weight:g} cannot be forgotten: only {self.weight:g} have been learnt"
             )
         if weight <= 1e-9 * self.weight:
-            raise ValueError("nothing would be left: forget fewer samples, or make a new estimator")
+            raise ValueError("no samples would be left: forget fewer samples, or make a new estimator")
         left = self._combined(other, -1.0)
-        left.expect_possible()
+        left._check_possible()
         return left
 
-    def expect_possible(self) -> None:
-        """Refuse what no samples can sum up to, whatever rounding did."""
+    def _check_possible(self) -> None:
+        """Raise ValueError if no samples can have these sums, even with the rounding that e allows."""
         size = np.concatenate([[self.weight], self.xx.diagonal(), self.yy])
         allowed = self.error**2
         # Cauchy–Schwarz, for the squares themselves, the sums, and the products with the targets.
-        room = np.maximum(size, 0.0) + 2 * allowed
+        largest = np.maximum(size, 0.0) + 2 * allowed
         d = len(self.x)
-        root, slack = np.sqrt(room), self.error
+        root, slack = np.sqrt(largest), self.error
         parts = (
             (self.rest_x, root[0] * root[1 : d + 1], slack[0] * slack[1 : d + 1]),
             (self.rest_y, root[0] * root[d + 1 :], slack[0] * slack[d + 1 :]),
@@ -135,16 +137,16 @@ class Sums:
             possible = smallest >= -2 * float(np.sum((slack[1 : d + 1] * unit) ** 2)) - gamma(8 * d * d)
         if not possible:
             raise ValueError(
-                "these samples cannot be forgotten, since they were never learnt like this: what would be left has "
-                "negative squares, or products larger than the squares allow. Forget samples with the values, targets "
-                "and weights that they were learnt with"
+                "these samples cannot be forgotten, since they were never learnt in this form: the remaining sums "
+                "would have negative squares, or products larger than the squares allow. Forget samples with the "
+                "values, targets and weights that they were learnt with"
             )
 
     @property
     def centred_error(self) -> Floats:
-        """e of the features and outputs where sums are taken about the exact mean, as least squares with a bias does.
+        """Bound e for the features and outputs of sums about the exact mean, which least squares with a bias needs.
 
-        Those about the origin differ from them by the product of two `rest`s over the weight.
+        Sums about the origin differ from these by rest_j rest_k over the weight.
         """
         e = self.error
         if not self.bias:
@@ -154,13 +156,13 @@ class Sums:
         return np.sqrt(e[1:] ** 2 + rest**2 / sure) if sure > 0 else np.full(len(rest), math.inf)
 
     def bias_of(self, W: Floats) -> Floats:
-        """The best b for these weights of the features."""
+        """Optimal b for the feature weights W."""
         if not self.bias:
             return np.zeros(W.shape[1])
         return np.asarray(self.y - self.x @ W + (self.rest_y - self.rest_x @ W) / self.weight)
 
     def _combined(self, other: Sums, sign: float) -> Sums:
-        """The sums with (sign = 1) or without (−1) the other samples, about their own mean."""
+        """Return the sums with (sign = 1) or without (−1) the other samples, about the resulting mean."""
         weight = self.weight + sign * other.weight
         if not self.bias:
             a, b = self, other
@@ -176,7 +178,7 @@ class Sums:
         return replace(a, weight=weight, error=error, **summed)
 
     def _moved(self, x: Floats, y: Floats) -> Sums:
-        """These sums about another origin."""
+        """Return the sums about another origin."""
         dx, dy, W = x - self.x, y - self.y, self.weight
         size = np.concatenate([[W], np.abs(self.xx.diagonal()), np.abs(self.yy)])
         step = np.concatenate([[0.0], np.abs(dx), np.abs(dy)])
@@ -195,7 +197,7 @@ class Sums:
 
 
 def float64_strips(X: Any) -> Iterator[tuple[slice, Any]]:
-    """X in float64, a strip of rows at a time; a sparse float64 X is one strip, because slicing would copy it."""
+    """Yield X in float64, a strip of rows at a time; a sparse float64 X is one strip, because slicing would copy it."""
     if is_sparse(X) and X.dtype == np.float64:
         yield slice(0, X.shape[0]), X
         return

@@ -1,5 +1,5 @@
-"""What is minimised, as plain arrays: dual problems, losses, penalties, margins."""
+"""Optimisation problems as plain arrays: dual problems, losses, penalties, margins."""
 
 from lazy_loader import attach_stub
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names stand in __init__.pyi
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names are listed in __init__.pyi

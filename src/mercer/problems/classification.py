@@ -20,17 +20,17 @@ from mercer.samples.arrays import Floats, rounded_sum
 
 
 def soft_margin(y: Floats, C: Floats) -> DualProblem:
-    """1-norm slack with bias; `C` holds one bound per sample."""
+    """Build the dual of 1-norm slack with bias; `C` holds one bound per sample."""
     return _two_sided(y, p=y, bound=C, d=np.zeros(len(y)))
 
 
 def squared_soft_margin(y: Floats, C: Floats) -> DualProblem:
-    """2-norm slack, ½ΣC_iξ_i² in the primal, with bias."""
+    """Build the dual of 2-norm slack, ½ΣC_iξ_i² in the primal, with bias."""
     return _two_sided(y, p=y, bound=np.full(len(y), np.inf), d=1.0 / C)
 
 
 def hulls(y: Floats) -> DualProblem:
-    """The nearest points of the two classes' convex hulls: the hard margin in a form whose dual is never unbounded.
+    """Build the problem of the nearest points of the classes' hulls: a hard margin whose dual is never unbounded.
 
     The sums already keep every coefficient at most 1. The box is wider, because at a bound the only support vector of
     a class would not determine that class's b.
@@ -39,18 +39,18 @@ def hulls(y: Floats) -> DualProblem:
 
 
 def reduced_hulls(y: Floats, weight: Floats, nu: float) -> DualProblem:
-    """The nearest points of hulls in which no sample's coefficient exceeds its weight: ν-SVC."""
+    """Build the problem of the nearest points of hulls in which no coefficient exceeds the sample's weight: ν-SVC."""
     return _by_class(y, weight, 0.5 * nu * rounded_sum(weight))
 
 
 def rho_and_b(b: tuple[float, ...]) -> tuple[float, float]:
-    """ρ and b of a hull problem from the offsets of its two classes."""
+    """ρ and b of a hull problem, from the offsets of its two classes."""
     above, below = b
     return 0.5 * (below - above), 0.5 * (above + below)
 
 
 def largest_nu(y: Floats, weight: Floats) -> float:
-    """The largest feasible ν: the weights of each class must add up to at least νW/2."""
+    """Largest feasible ν: the weights of each class must add up to at least νW/2."""
     return 2.0 * float(min(weight[y > 0].sum(), weight[y < 0].sum())) / float(weight.sum())
 
 
@@ -62,7 +62,7 @@ def _by_class(y: Floats, bound: Floats, mass: float) -> DualProblem:
 def _two_sided(
     y: Floats, p: Floats, bound: Floats, d: Floats, group: np.ndarray | None = None, totals: Floats | None = None
 ) -> DualProblem:
-    """Each variable lies between zero and a bound with the sign of its label."""
+    """Build a problem in which each variable lies between zero and a bound with the sign of its label."""
     n = len(y)
     positive = y > 0
     return DualProblem.of_rows(

@@ -1,4 +1,4 @@
-"""The one quadratic program behind every machine with one or two variables per sample.
+"""The quadratic program that every machine with one or two variables per sample solves.
 
     maximise  p'β − ½ β'(K + diag d)β   subject to  lower ≤ β ≤ upper,  Σ over group g of β = totals_g
 
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from mercer import _core
 from mercer.samples.arrays import Flags, Floats, Indices, sums_by
 
-# Pair steps may leave this share of the largest coefficient in a sum that they keep: a rounding in each of a million.
-_SUM_SHARE = 1e-10
+# Relative tolerance for group sums, as a fraction of the largest |β|: about one rounding in each of a million pair
+# steps.
+_SUM_TOLERANCE = 1e-10
 
 
 class QuadraticProgram(NamedTuple):
-    """minimise ½β'Pβ + q'β  subject to  Aβ = totals,  lower ≤ β ≤ upper."""
+    """The program: minimise ½β'Pβ + q'β subject to Aβ = totals, lower ≤ β ≤ upper."""
 
     P: Floats
     q: Floats
@@ -38,20 +39,20 @@ class QuadraticProgram(NamedTuple):
 
 @dataclass(eq=False)
 class DualProblem:
-    """maximise p'β − ½ β'(K + diag d)β subject to lower ≤ β ≤ upper, Σ over group g of β = totals_g.
+    """The program: maximise p'β − ½ β'(K + diag d)β subject to lower ≤ β ≤ upper, Σ over group g of β = totals_g.
 
     Attributes
     ----------
     p, lower, upper, d : arrays of n_variables numbers
-        As in the formula; a bound may be infinite.
+        Terms of the formula above; a bound may be infinite.
     row : array of int
-        The row of K that each variable belongs to.
+        Row of K that each variable belongs to.
     group : array of int
-        The equality that each variable is part of, −1 for none.
+        Equality constraint that each variable is part of, −1 for none.
     totals : array
-        One for each equality; without a bias there is none.
+        Right-hand side of each equality constraint; empty without a bias.
     checked : bool, default=False
-        Whether the arrays are part of a problem that was checked; otherwise they are checked here.
+        True if the arrays come from a problem that was already checked; otherwise the constructor checks them.
     """
 
     p: Floats
@@ -66,16 +67,16 @@ class DualProblem:
     def __post_init__(self, checked: bool) -> None:
         if checked:
             return
-        self.p = np.ascontiguousarray(self.p)  # it may be a column of several targets
+        self.p = np.ascontiguousarray(self.p)  # p may be one column of a matrix of targets
         try:
             sound = _core.is_sound(self.p, self.lower, self.upper, self.d, self.row, self.group, self.totals)
-        except (TypeError, ValueError):  # other types, or lengths that differ
+        except (TypeError, ValueError):  # wrong types, or lengths that differ
             sound = False
         if not sound:
             self._check()
 
     def _check(self) -> None:
-        """Raise the error that says what is wrong, if something is."""
+        """Raise ValueError with the reason if the arrays do not form a valid problem."""
         n = len(self.p)
         if not n == len(self.lower) == len(self.upper) == len(self.d) == len(self.row) == len(self.group):
             lengths = {name: len(getattr(self, name)) for name in ("lower", "upper", "d", "row", "group")}
@@ -99,29 +100,32 @@ class DualProblem:
 
     @cached_property
     def twins(self) -> bool:
-        """Whether some variables may share a row."""
+        """True if variables may share a row of K."""
         return not np.array_equal(self.row, np.arange(self.n_variables))
 
     @cached_property
     def tiled(self) -> bool:
-        """Whether every row has two variables, the first ones of all rows before the second ones."""
+        """True if every row has two variables, with the first ones of all rows before the second ones."""
         n = self.n_variables // 2
         return self.twins and np.array_equal(self.row, np.tile(np.arange(n), 2))
 
     @classmethod
     def of_rows(cls, p: Floats, lower: Floats, upper: Floats, d: Floats, group: Any, totals: Floats) -> DualProblem:
-        """A problem in which variable i belongs to row i."""
-        made = cls(p, lower, upper, d, np.arange(len(p)), group, totals)
-        made.twins = False  # known without a look at the rows
-        return made
+        """Build a problem in which variable i belongs to row i."""
+        problem = cls(p, lower, upper, d, np.arange(len(p)), group, totals)
+        problem.twins = False  # known, so that the cached property need not compare the rows
+        return problem
 
     def without_bias(self) -> DualProblem:
-        """These boxes without any equality; the bias is the multiplier of an equality."""
+        """Return the problem without equality constraints: the bias is the multiplier of one."""
         group = np.full(self.n_variables, -1, dtype=np.int32)
         return replace(self, group=group, totals=np.empty(0))
 
-    def some(self, which: Any) -> DualProblem:
-        """Some of the variables, which share no rows, as a problem with the same totals and rows from 0 on."""
+    def take(self, which: Any) -> DualProblem:
+        """Return the problem of the variables `which`, for the same totals and with rows numbered from 0.
+
+        No two of these variables may share a row.
+        """
         p, lower, upper = self.p[which], self.lower[which], self.upper[which]
         row = self.row[: len(p)]
         part = DualProblem(p, lower, upper, self.d[which], row, self.group[which], self.totals, checked=True)
@@ -129,9 +133,10 @@ class DualProblem:
         return part
 
     def restricted(self, which: Indices, rows: Indices, beta: Floats, fixed: Floats) -> DualProblem:
-        """The problem of some variables with all others held at β.
+        """Return the problem of the variables `which` with all others held at β.
 
-        `rows` are the rows that it is about, in ascending order, and `fixed` is what p takes over from u there.
+        `rows` are the Gram rows of these variables, in ascending order, and `fixed` is the part of u = Kβ on them that
+        the other variables contribute.
         """
         row, group = self.row[which], self.group[which]
         row = np.arange(len(rows)) if np.array_equal(row, rows) else np.searchsorted(rows, row)
@@ -140,7 +145,7 @@ class DualProblem:
         return DualProblem(p, self.lower[which], self.upper[which], self.d[which], row, group, totals)
 
     def matrices(self, K: Any) -> QuadraticProgram:
-        """The problem as the matrices that every QP solver takes, with K the kernel matrix of its samples.
+        """Return the problem as the matrices that every QP solver takes; K is the kernel matrix of the samples.
 
         Examples
         --------
@@ -165,63 +170,63 @@ class DualProblem:
         return self.p - u[self.row] - self.d * beta
 
     def movable(self, beta: Floats) -> tuple[Flags, Flags]:
-        """Which variables may grow, and which may shrink."""
+        """Return two masks: the variables that may grow, and those that may shrink."""
         return beta < self.upper, beta > self.lower
 
     def row_coefficients(self, beta: Floats, n_rows: int) -> Floats:
-        """β summed over the variables of each Gram row: what multiplies K."""
+        """β summed over the variables of each Gram row: the vector that K is multiplied by."""
         if not self.twins and n_rows == self.n_variables:
             return beta
         return sums_by(self.row, beta, n_rows)
 
-    def feasible_start(self, wish: Floats | None = None) -> Floats:
-        """A feasible β close to zero: variables take up each group's total in order of index, or of their `wish`."""
+    def feasible_start(self, preference: Floats | None = None) -> Floats:
+        """Return a feasible β close to zero: variables fill up each group's total by index, or by `preference`."""
         beta: Floats = np.minimum(np.maximum(self.lower, 0.0), self.upper)
         for g, total in enumerate(self.totals.tolist()):
             if total == 0 and not np.count_nonzero(beta):
                 continue
             members = (self.group == g).nonzero()[0]
-            own = beta[members]
-            missing = float(total - own.sum())
-            if wish is not None:
-                members = members[np.argsort(-np.sign(missing) * wish[members], kind="stable")]
-                own = beta[members]
+            start = beta[members]
+            missing = float(total - start.sum())
+            if preference is not None:
+                members = members[np.argsort(-np.sign(missing) * preference[members], kind="stable")]
+                start = beta[members]
             bound = self.upper if missing > 0 else self.lower
-            room = np.minimum(np.abs(bound[members] - own), abs(missing))
-            taken = np.minimum(room, np.maximum(0.0, abs(missing) - (np.cumsum(room) - room)))
+            slack = np.minimum(np.abs(bound[members] - start), abs(missing))
+            taken = np.minimum(slack, np.maximum(0.0, abs(missing) - (np.cumsum(slack) - slack)))
             reached = float(taken.sum())
             if reached < abs(missing) * (1 - 1e-12):
                 raise ValueError(
                     f"infeasible: the variables of group {g} can change their sum by {reached:g} towards the total "
                     f"{total:g}, but {abs(missing):g} is needed"
                 )
-            beta[members] = own + math.copysign(1.0, missing) * taken
+            beta[members] = start + math.copysign(1.0, missing) * taken
         return beta
 
     def keeps_sums(self, beta: Floats) -> bool:
-        """Tell if the sum of β over every group is its total, up to the roundings of a long solve."""
+        """Return whether the sum of β over every group is its total, up to the roundings of a long solve."""
         if len(self.totals) == 0 or len(beta) == 0:
             return True
-        allowed = _SUM_SHARE * max(float(beta.max()), -float(beta.min()))
+        allowed = _SUM_TOLERANCE * max(float(beta.max()), -float(beta.min()))
         if self._one_sum:
             total = float(self.totals[0])
-            return abs(float(beta.sum()) - total) <= max(allowed, _SUM_SHARE * abs(total))
+            return abs(float(beta.sum()) - total) <= max(allowed, _SUM_TOLERANCE * abs(total))
         member = self.group >= 0
         sums = sums_by(self.group[member], beta[member], len(self.totals))
-        return bool((np.abs(sums - self.totals) <= np.maximum(allowed, _SUM_SHARE * np.abs(self.totals))).all())
+        return bool((np.abs(sums - self.totals) <= np.maximum(allowed, _SUM_TOLERANCE * np.abs(self.totals))).all())
 
     @cached_property
     def _one_sum(self) -> bool:
-        """Tell if all variables are in one group."""
+        """True if all variables are in one group."""
         return len(self.totals) == 1 and not self.group.any()
 
     def nearest_feasible(self, beta: Floats) -> Floats:
-        """β clipped into the box and its group sums repaired, with as little change as possible.
+        """Clip β into the box and repair its group sums, with as little change as possible.
 
-        What is missing in a sum is spread evenly over the free variables, then over those at a bound other than zero,
+        The missing part of a sum is spread evenly over the free variables, then over those at a bound other than zero,
         and only then over the zeros: a start for the solver keeps as many zeros and bounds as possible.
         """
-        start = self.feasible_start()  # raises where nothing is feasible
+        start = self.feasible_start()  # raises if the problem is infeasible
         beta = np.clip(np.where(np.isfinite(beta), beta, start), self.lower, self.upper)
         for g, total in enumerate(self.totals):
             members = np.flatnonzero(self.group == g)
@@ -229,21 +234,21 @@ class DualProblem:
             for eligible in (free, beta[members] != 0, np.ones(len(members), bool)):
                 if _spread(beta, members[eligible], members, total, self.lower, self.upper):
                     break
-            else:  # only rounding can leave something here
+            else:  # only rounding leads here: feasible_start has shown that the sum can be reached
                 beta[members] = start[members]
         return beta
 
-    def chooser(self, beta: Floats, u: Floats, n_threads: int = 1) -> _core.Active:
-        """Who finds violations and working sets among active variables, as β and u = Kβ change in place."""
+    def working_set_selector(self, beta: Floats, u: Floats, n_threads: int = 1) -> _core.Active:
+        """Return the working-set selection over active variables; it reads β and u = Kβ as they change in place."""
         fixed = (self.p, self.lower, self.upper, self.d, self.row, self.group, len(self.totals))
         return _core.Active(*fixed, beta, u, n_threads)
 
     def violation(self, beta: Floats, h: Floats) -> float:
-        """The largest violation of optimality at β, whose gradient is h."""
+        """Largest violation of optimality at β, whose gradient is h."""
         return self.violation_and_offsets(beta, h)[0]
 
     def violation_and_offsets(self, beta: Floats, h: Floats) -> tuple[float, Floats]:
-        """The violation, and one b per group: the mean of h over its free variables, or the middle of its interval."""
+        """Largest violation, and b of each group: the mean of h over its free variables, or its interval's middle."""
         up, low = self.movable(beta)
         free = up & low
         largest, tops, bottoms = violation(h, up, low, self.group, len(self.totals))
@@ -256,7 +261,7 @@ class DualProblem:
 
 
 def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower: Floats, upper: Floats) -> bool:
-    """Move `movers` by equal amounts inside the box until the members' sum is right; whether that was possible."""
+    """Move `movers` by equal amounts inside the box until the members sum to `total`; return whether they do."""
     while True:
         missing = total - math.fsum(beta[members])
         rounding = 4 * np.finfo(float).eps * max(abs(total), float(np.abs(beta[members]).max(initial=0.0)))
@@ -266,9 +271,9 @@ def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower
         if len(movers) == 0:
             return False
         before = beta[movers]
-        room = upper[movers] - before if missing > 0 else before - lower[movers]
-        widest = int(np.argmax(room))
-        if abs(missing) <= min(len(members) * rounding, room[widest]):  # rounding of a sum: one variable takes it
+        slack = upper[movers] - before if missing > 0 else before - lower[movers]
+        widest = int(np.argmax(slack))
+        if abs(missing) <= min(len(members) * rounding, slack[widest]):  # rounding of a sum: one variable takes it
             beta[movers[widest]] += missing
             return True
         beta[movers] = np.clip(before + missing / len(movers), lower[movers], upper[movers])
@@ -277,7 +282,7 @@ def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower
 def violation(
     h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_groups: int
 ) -> tuple[float, Floats, Floats]:
-    """The largest violation, and per group the largest h that may grow and the smallest that may shrink."""
+    """Largest violation, and for each group the largest h among `up` and the smallest h among `low`."""
     if n_groups == 1:
         top, bottom = float(h[up].max(initial=-np.inf)), float(h[low].min(initial=np.inf))
         return _not_negative(top - bottom), np.array([top]), np.array([bottom])
@@ -294,5 +299,5 @@ def violation(
 
 
 def _not_negative(x: float) -> float:
-    """x or 0, whichever is larger; a gradient that is not a number may violate by any amount."""
+    """max(x, 0), or infinity for NaN: nothing is known about the violation then."""
     return max(x, 0.0) if x == x else math.inf

@@ -22,19 +22,19 @@ import numpy as np
 
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, Indices, sums_by
-from mercer.samples.exact_parts import exact_parts, worth_exactness
+from mercer.samples.exact_parts import exact_parts, needs_exact_sum
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """Weighted rows with one target per output, and which distinct sample each row belongs to."""
+    """Regularised least squares: weighted rows with one target per output, and the distinct sample of each row."""
 
     Y: Floats  # rows × outputs
     weight: Floats  # one per row, positive
     member: Indices  # row → distinct sample
     n: int  # distinct samples
     bias: bool
-    lam: float = math.nan  # λ, where it is known: a decomposition and sums over the samples answer for every λ
+    lam: float = math.nan  # λ; NaN if not fixed, for decompositions and sums over samples that serve every λ
 
     def __post_init__(self) -> None:
         smallest = float(self.weight.min())
@@ -45,13 +45,13 @@ class LeastSquares:
 
     @cached_property
     def total(self) -> Floats:
-        """The weight of each distinct sample."""
+        """Total weight of each distinct sample."""
         return sums_by(self.member, self.weight, self.n)
 
     @cached_property
     def mean(self) -> Floats:
-        """The weighted mean target of each distinct sample."""
-        if self.n == len(self.weight):  # every row is a sample of its own: nothing is to be rounded
+        """Weighted mean target of each distinct sample."""
+        if self.n == len(self.weight):  # all rows are distinct: the means are the targets, without rounding
             return self.Y[np.argsort(self.member)]
         sums = [sums_by(self.member, self.weight * column, self.n) for column in self.Y.T]
         means = np.column_stack(sums) / self.total[:, None]
@@ -65,21 +65,21 @@ class LeastSquares:
 
     @property
     def mass(self) -> float:
-        """Σw, the number of samples if weights are repetitions."""
+        """Σw: the number of samples if weights are repetitions."""
         return float(self.weight.sum())
 
     def split(self, C: Floats, diagonal: Floats) -> Floats:
-        """β of the rows from the joint coefficients C of the distinct samples, whose k(x, x) are given."""
-        if self.n == len(self.weight):  # every row is a sample of its own
+        """Return β of the rows from the joint coefficients C of the distinct samples, whose k(x, x) are given."""
+        if self.n == len(self.weight):  # all rows are distinct
             return np.asarray(C[self.member])
         share = self.weight / self.total[self.member]
         deviation = self.Y - self.mean[self.member]
         parts = share[:, None] * C[self.member] + (self.weight / self.lam)[:, None] * deviation
-        exact = worth_exactness(diagonal, self.lam / self.weight, self.member)
+        exact = needs_exact_sum(diagonal, self.lam / self.weight, self.member)
         return np.column_stack([exact_parts(c, p, self.member, exact) for c, p in zip(C.T, parts.T, strict=True)])
 
     def dual(self, output: int) -> DualProblem:
-        """One output's dual problem on the rows."""
+        """Return the dual problem of one output on the rows."""
         rows = len(self.weight)
         return DualProblem(
             p=np.ascontiguousarray(self.Y[:, output]),
@@ -94,9 +94,9 @@ class LeastSquares:
 
 @dataclass(frozen=True)
 class RidgeProblem:
-    """λ and whether there is a bias, where the samples with their targets and weights live in the place.
+    """Ridge regression without its data: λ, and whether there is a bias.
 
-    That is a Cross, which hands them out in chunks, or the Sums over them.
+    The samples, targets and weights come from a Cross, which yields them in chunks, or from the Sums over them.
     """
 
     lam: float

@@ -1,4 +1,4 @@
-"""The one problem behind every linear machine: a loss per sample, ½‖w‖², and three ways to treat the bias.
+"""The problem that every linear machine solves: a loss per sample, ½‖w‖², and three ways to treat the bias.
 
     minimise  ½‖w‖² (+ ½(b/B)² if the bias is regularised) + Σ loss_i(p_i − x_i'w − b)
     loss_i(r) = max over t in [lower_i, upper_i] of  r t − ε_i|t| − d_i t²/2
@@ -25,7 +25,10 @@ from mercer.samples.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    """One variable per sample. `bias` is the value B of the bias feature: inf means b is free, 0 that there is no b."""
+    """A linear machine's problem, with one variable per sample.
+
+    `bias` is the value B of the bias feature: inf means that b is free, 0 that there is no b.
+    """
 
     p: Floats
     lower: Floats
@@ -36,55 +39,56 @@ class LinearProblem:
 
     @property
     def exact_bias(self) -> bool:
+        """True if b is free, so that Σβ = 0."""
         return self.bias == np.inf
 
     @cached_property
-    def price(self) -> Floats:
-        """The largest slope of the loss, the wider half of the box; 1/d for a squared loss, where it is infinite."""
+    def max_slope(self) -> Floats:
+        """Largest slope of each loss: the wider half of the box, or 1/d for a squared loss, whose box is infinite."""
         half = np.maximum(self.upper, -self.lower)
         with np.errstate(divide="ignore"):
             return np.where(np.isfinite(half), half, 1.0 / self.d)
 
     def value(self, beta: Floats, energy: float) -> float:
-        """The dual value of β, where energy = ‖X'β‖² (+ (BΣβ)²)."""
-        own = beta * (self.p - 0.5 * self.d * beta) - self.epsilon * np.abs(beta)
-        return float(own.sum()) - 0.5 * energy
+        """Dual value of β, where energy = ‖X'β‖² (+ (BΣβ)²)."""
+        separable = beta * (self.p - 0.5 * self.d * beta) - self.epsilon * np.abs(beta)
+        return float(separable.sum()) - 0.5 * energy
 
     def first(self, m: int, factor: float) -> LinearProblem:
-        """The problem of the first m samples, each with `factor` times its weight."""
+        """Return the problem of the first m samples, each with `factor` times its weight."""
         with np.errstate(invalid="ignore"):
             box = self.lower[:m] * factor, self.upper[:m] * factor
             return LinearProblem(self.p[:m], *box, self.d[:m] / factor, self.epsilon[:m], self.bias)
 
     def balanced(self, beta: Floats) -> Floats:
-        """β with the sum that the bias requires: zero if b is free, otherwise any.
+        """Return β with the sum that the bias requires: zero if b is free, otherwise any.
 
-        The excess is taken from the free variables in proportion to their room, so that none reaches its bound unless
-        all do; only the rest is taken from variables at a bound. (`DualProblem.nearest_feasible` spreads it evenly
-        instead, which moves more variables onto their bounds.)
+        The excess is taken from the free variables in proportion to their distance from the bound, so that none
+        reaches its bound unless all do; only the rest is taken from variables at a bound.
+        (`DualProblem.nearest_feasible` spreads it evenly instead, which moves more variables onto their bounds.)
         """
         if not self.exact_bias:
             return beta
         beta = beta.copy()
         for only_free in (True, False):
             excess = float(beta.sum())
-            # The rest is rounding, and would only move variables off their bounds.
+            # A smaller excess is rounding: correcting it would only move variables off their bounds.
             if abs(excess) <= 1e-14 * float(np.abs(beta).sum()):
                 break
-            room = beta - self.lower if excess > 0 else self.upper - beta
-            if not np.isfinite(room).all():
-                room = np.where(np.isfinite(room), room, np.abs(beta) + abs(excess))
+            slack = beta - self.lower if excess > 0 else self.upper - beta
+            if not np.isfinite(slack).all():
+                slack = np.where(np.isfinite(slack), slack, np.abs(beta) + abs(excess))
             if only_free:
-                room = np.where((beta > self.lower) & (beta < self.upper), room, 0.0)
-            total = float(room.sum())
+                slack = np.where((beta > self.lower) & (beta < self.upper), slack, 0.0)
+            total = float(slack.sum())
             if total > 0:
-                beta -= np.sign(excess) * room * min(1.0, abs(excess) / total)
+                beta -= np.sign(excess) * slack * min(1.0, abs(excess) / total)
                 beta = np.clip(beta, self.lower, self.upper)
         return np.asarray(beta)
 
     @cached_property
     def dual(self) -> DualProblem:
-        """This problem as a DualProblem with K = XX'; with ε > 0 a sample has two variables, β⁺ and −β⁻."""
+        """The equivalent DualProblem with K = XX'; with ε > 0 a sample has two variables, β⁺ and −β⁻."""
         n, group = len(self.p), 0 if self.exact_bias else -1
         totals = np.zeros(1 if self.exact_bias else 0)
         row = np.arange(n)
@@ -102,12 +106,12 @@ class LinearProblem:
         )
 
     def dual_variables(self, beta: Floats) -> Floats:
-        """β as the variables of `dual`."""
+        """Return β as the variables of `dual`."""
         return np.r_[np.maximum(beta, 0.0), np.minimum(beta, 0.0)] if self.epsilon.any() else beta
 
 
 def hinge(y: Floats, C: Floats, bias: float, squared: bool) -> LinearProblem:
-    """Classification, y = ±1: C_i times the hinge loss or its square."""
+    """Build the classification problem, y = ±1, with C_i times the hinge loss or its square."""
     bound = np.full(len(y), np.inf) if squared else C
     return LinearProblem(
         p=y,
@@ -120,7 +124,7 @@ def hinge(y: Floats, C: Floats, bias: float, squared: bool) -> LinearProblem:
 
 
 def epsilon_insensitive(y: Floats, C: Floats, epsilon: float, bias: float, squared: bool) -> LinearProblem:
-    """Regression: C_i times max(0, |y − f| − ε), or its square."""
+    """Build the regression problem with the loss C_i max(0, |y − f| − ε), or C_i times its square."""
     bound = np.full(len(y), np.inf) if squared else C
     return LinearProblem(
         p=y,

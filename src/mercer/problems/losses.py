@@ -6,11 +6,12 @@ Users can write their own: any object with three methods that take and return ar
     gradient(y, f)   dℓ/df
     curvature(y, f)  d²ℓ/df² ≥ 0; at a kink of the gradient, any value between the two sides
 
-and an attribute `kind` = "classification" (y = ±1) or "regression", which tells a kernel machine what it predicts. A
-loss with a method `probability(f)`, the chance of y = +1, gives the machine `predict_proba`.
+and an attribute `kind` = "classification" (y = ±1) or "regression", which decides what a kernel machine predicts. A
+loss with a method `probability(f)`, the probability of y = +1, gives the machine `predict_proba`.
 
 A loss need not be a sum over samples. With a method `combine(y)` that returns a sparse matrix A and targets z, the loss
-is Σ_p ℓ(z_p, (Af)_p): of differences, means or other sums of values, one for each row of A. `Pairwise` is of that kind.
+is Σ_p ℓ(z_p, (Af)_p): a loss of differences, means or other sums of the values f, one for each row of A. `Pairwise` is
+an example.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ Kind = Literal["classification", "regression"]
 
 @runtime_checkable
 class Loss(Protocol):
-    """What a machine needs from a loss: three functions of the targets and the values f, one number for each sample.
+    """Convex loss of a kernel machine: three functions of the targets and the values f, one number for each sample.
 
-    A class of your own needs no base; it has these methods, and `kind`, "classification" (y is ±1) or "regression".
+    Your own class needs no base class, only these methods and `kind`, "classification" (y is ±1) or "regression".
     """
 
     def value(self, y: Floats, f: Floats) -> Floats:
-        """ℓ(y, f), convex in f."""
+        """Return ℓ(y, f), convex in f."""
 
     def gradient(self, y: Floats, f: Floats) -> Floats:
-        """dℓ/df."""
+        """Return dℓ/df."""
 
     def curvature(self, y: Floats, f: Floats) -> Floats:
-        """d²ℓ/df², not negative."""
+        """Return d²ℓ/df², not negative."""
 
 
 @dataclass(frozen=True)
 class Squared:
-    """(y − f)²."""
+    """Squared loss, (y − f)²."""
 
     kind: ClassVar[Kind] = "regression"
 
@@ -63,12 +64,12 @@ class Squared:
 
 @dataclass(frozen=True)
 class Huber:
-    """½(y − f)² up to a distance of δ, and δ(|y − f| − δ/2) beyond.
+    """Huber's loss: ½(y − f)² up to a distance of δ, and δ(|y − f| − δ/2) beyond.
 
     Parameters
     ----------
     delta : float, default=1.0
-        δ > 0: the distance from which on an error counts as an outlier.
+        Threshold δ > 0 above which an error counts as an outlier.
     """
 
     delta: float = 1.0
@@ -87,7 +88,7 @@ class Huber:
 
 @dataclass(frozen=True)
 class Logistic:
-    """log(1 + exp(−yf)), the negative log-likelihood of P(y = 1) = 1/(1 + exp(−f))."""
+    """Logistic loss log(1 + exp(−yf)), the negative log-likelihood of P(y = 1) = 1/(1 + exp(−f))."""
 
     kind: ClassVar[Kind] = "classification"
 
@@ -106,7 +107,7 @@ class Logistic:
 
 @dataclass(frozen=True)
 class SquaredHinge:
-    """max(0, 1 − yf)²."""
+    """Squared hinge loss, max(0, 1 − yf)²."""
 
     kind: ClassVar[Kind] = "classification"
 
@@ -122,7 +123,7 @@ class SquaredHinge:
 
 @dataclass(frozen=True)
 class Hinge:
-    """max(0, 1 − yf), which has no second derivative: its machine is solved in the dual."""
+    """Hinge loss max(0, 1 − yf); it has no second derivative, so that its machine is solved in the dual."""
 
     kind: ClassVar[Kind] = "classification"
 
@@ -138,12 +139,12 @@ class Hinge:
 
 @dataclass(frozen=True)
 class Pairwise:
-    """Σ ℓ(1, f_i − f_j) over all pairs with y_i > y_j: the order of the targets is learnt, not their values.
+    """Ranking loss Σ ℓ(1, f_i − f_j) over all pairs with y_i > y_j: it learns the order of targets, not their values.
 
     Parameters
     ----------
     loss : SquaredHinge, or an object of your own, optional
-        ℓ, a loss of classification; by default `Logistic`.
+        Classification loss ℓ of the differences; `Logistic` by default.
     """
 
     loss: Loss | None = None
@@ -151,11 +152,11 @@ class Pairwise:
 
     @property
     def inner(self) -> Loss:
-        """ℓ as an object."""
+        """The loss ℓ of the differences."""
         return Logistic() if self.loss is None else self.loss
 
     def combine(self, y: Floats) -> tuple[Any, Floats]:
-        """A with a row for each pair, +1 at the larger target and −1 at the smaller one."""
+        """Return A with a row for each pair, +1 at the larger target and −1 at the smaller one, and targets of 1."""
         larger, smaller = np.nonzero(y[:, None] > y)
         m = len(larger)
         entries = np.tile([1.0, -1.0], m)
@@ -175,13 +176,13 @@ class Pairwise:
 
 
 def is_known_convex(loss: Any) -> bool:
-    """Whether it is one of the losses above, all of them not negative; of any other only its author knows."""
-    own = loss.inner if type(loss) is Pairwise else loss
-    return type(own) in (Squared, Huber, Logistic, SquaredHinge, Hinge)
+    """Return whether the loss is one of this module's, which are convex and not negative; a user's loss may not be."""
+    inner = loss.inner if type(loss) is Pairwise else loss
+    return type(inner) in (Squared, Huber, Logistic, SquaredHinge, Hinge)
 
 
 def check_derivatives(loss: Any, y: Floats) -> None:
-    """Compare a user's gradient and curvature with differences of value and gradient, at points spread around y.
+    """Raise if a user's gradient or curvature disagrees with finite differences, at points spread around y.
 
     Kinks are allowed: a difference may be wrong at up to a fifth of the points.
     """
@@ -197,7 +198,7 @@ def check_derivatives(loss: Any, y: Floats) -> None:
             i = int(np.argmax(wrong))
             raise ValueError(
                 f"loss.{name}(y, f) is {given[i]:.6g} at y={targets[i]:.6g}, f={f[i]:.6g}, but differences of "
-                f"loss.{function.__name__} say {(above - below)[i] / (2 * step):.6g}; correct the derivative"
+                f"loss.{function.__name__} give {(above - below)[i] / (2 * step):.6g}; correct the derivative"
             )
     if (_array(loss, "curvature", targets, f) < 0).any():
         raise ValueError("loss.curvature(y, f) is negative somewhere: the loss is not convex in f")

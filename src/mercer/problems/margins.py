@@ -1,11 +1,11 @@
-"""What a separating hyperplane says about samples: margins, distances, slacks, and the nearest points of the hulls.
+"""Margins, distances and slacks of samples with respect to a hyperplane, and the nearest points of the hulls.
 
 With f(x) = ⟨w, φ(x)⟩ + b and labels s = ±1:
 
     functional margin   s f(x)                 signed distance   f(x) / ‖w‖
     geometric margin    s f(x) / ‖w‖           slack             max(0, 1 − s f(x))
 
-and, for the set, the smallest of each margin. ρ = 1/‖w‖ is the margin of the machine, for which 1/ρ² = Σα (hard margin)
+and, for a set of samples, the smallest of each margin. ρ = 1/‖w‖ is the machine's margin, with 1/ρ² = Σα (hard margin)
 = Σα − Σα_i²/C_i (2-norm slack) = Σα − ΣC_iξ_i (1-norm slack). With u = Σα/2, w = u(c₊ − c₋), where c₊ and c₋ are
 convex combinations of the two classes: the nearest points of their hulls, which the bound C_i/u on each coefficient
 reduces (Bennett and Bredensteiner 2000; Igel, sec. 4.2).
@@ -29,8 +29,8 @@ __all__ = ["Margins"]
 _STANDINGS = ("other", "free", "bounded")
 
 
-class _OfSamples:
-    """What follows from the margins of the samples, with respect to one plane or to several."""
+class _SampleMargins:
+    """Quantities that follow from the margins of the samples, for one plane or for several."""
 
     functional_margins: Any
     geometric_margins: Any
@@ -38,51 +38,52 @@ class _OfSamples:
 
     @cached_property
     def slacks(self) -> Floats:
-        """ξ = max(0, 1 − s f(x)) of each sample; the largest one, if there are several planes."""
+        """Slack ξ = max(0, 1 − s f(x)) of each sample; the largest over the planes if there are several."""
         return _frozen(np.maximum(0.0, 1.0 - self.functional_margins))
 
     @property
     def functional_margin(self) -> float:
-        """The smallest s f(x)."""
+        """Smallest functional margin s f(x)."""
         return float(self.functional_margins.min())
 
     @property
     def geometric_margin(self) -> float:
-        """The smallest s f(x)/‖w‖: ρ itself if all slacks are zero and some vector is free."""
+        """Smallest geometric margin s f(x)/‖w‖: ρ itself if all slacks are zero and at least one vector is free."""
         return float(self.geometric_margins.min())
 
     @property
     def n_errors(self) -> int:
-        """How many samples `predict` gets wrong."""
+        """Number of samples that `predict` misclassifies."""
         return int(self.errors.sum())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Margins(_OfSamples):
-    """What one hyperplane says about the samples of two classes, or of one class and all others.
+class Margins(_SampleMargins):
+    """Margins of samples with respect to one hyperplane, between two classes or between one class and all others.
 
-    A name in the plural is an array with one number per sample, the singular is one number for all samples.
+    A plural name is an array with one number per sample; a singular name is one number for all samples.
 
     Attributes
     ----------
     classes : tuple
-        The label on the negative side and the one on the positive side.
+        Label on the negative side and label on the positive side.
     rows : array of int
-        The indices of these samples among those given.
+        Indices of these samples among those given.
     decision_values, signs : array
-        f(x) and the label as ±1.
+        f(x), and the label as ±1.
     rkhs_norm, b : float
         ‖w‖ and the bias.
     alpha_sum : float, or None
-        Σα over the training samples, if the machine has α.
+        Σα over the training samples; None if the machine has no α.
     inverse_rho_squared : dict
-        1/ρ² by each formula that holds for this machine. They differ by no more than the duality gap.
+        1/ρ² by each formula that holds for this machine. The values differ by no more than the duality gap.
     b_interval : tuple of float, or None
-        If no training sample is free, b is not unique: every value in this interval is optimal.
+        Interval of optimal values of b if no training sample is free, so that b is not unique; None otherwise.
     standings : array or None
-        Of each sample: 0 if it is no support vector, 1 free, 2 bounded; None for samples other than the training ones.
+        Standing of each training sample: 0 if it is no support vector, 1 free, 2 bounded; None for other samples.
     function : str
-        The name of f: "latent mean" of `GaussianProcessClassifier`, whose `decision_function` is something else; "f".
+        Name of f in the printed report: "f", or "latent mean" for `GaussianProcessClassifier`, whose
+        `decision_function` is something else.
     """
 
     classes: tuple[Any, Any]
@@ -99,56 +100,56 @@ class Margins(_OfSamples):
 
     @cached_property
     def functional_margins(self) -> Floats:
-        """s f(x) of each sample."""
+        """Functional margin s f(x) of each sample."""
         return _frozen(self.signs * self.decision_values)
 
     @cached_property
     def geometric_margins(self) -> Floats:
-        """s f(x)/‖w‖ of each sample: its distance from the plane, negative on the wrong side."""
+        """Geometric margin s f(x)/‖w‖ of each sample: its distance from the plane, negative on the wrong side."""
         return _frozen(divide(self.functional_margins, self.rkhs_norm))
 
     @cached_property
     def signed_distances(self) -> Floats:
-        """f(x)/‖w‖ of each sample: positive on the side of `classes[1]`."""
+        """Signed distance f(x)/‖w‖ of each sample, positive on the side of `classes[1]`."""
         return _frozen(divide(self.decision_values, self.rkhs_norm))
 
     @property
     def rho(self) -> float:
-        """1/‖w‖: the distance of the planes f = ±1 from the plane f = 0."""
+        """Margin ρ = 1/‖w‖, the distance of the planes f = ±1 from the plane f = 0."""
         return float(divide(np.ones(1), self.rkhs_norm)[0])
 
     @property
     def errors(self) -> Flags:
-        """Which samples are on the wrong side; f = 0 counts as positive, as in predict."""
+        """Mask of the samples on the wrong side; f = 0 counts as positive, as in `predict`."""
         return np.asarray((self.decision_values >= 0) != (self.signs > 0))
 
     @property
     def free(self) -> Indices:
-        """The rows with 0 < α < C."""
+        """Rows of the free support vectors, 0 < α < C."""
         return self._standing(1)
 
     @property
     def bounded(self) -> Indices:
-        """The rows with α = C."""
+        """Rows of the bounded support vectors, α = C."""
         return self._standing(2)
 
     @property
     def other(self) -> Indices:
-        """The rows with α = 0."""
+        """Rows of the samples that are no support vectors, α = 0."""
         return self._standing(0)
 
     def _standing(self, mark: int) -> Indices:
         if self.standings is None:
             raise ValueError(
-                "which vectors are free or bounded is known of the training samples only, and these are others; "
-                "give margins() the samples and labels that the machine was fitted on"
+                "only training samples can be free or bounded vectors, and these are other samples; "
+                "call margins() with the samples and labels that the machine was fitted on"
                 if self.alpha_sum is not None
                 else "this machine has no α, and so neither free nor bounded vectors"
             )
         return np.asarray(self.rows[self.standings == mark])
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with one line per sample."""
+        """Return a pandas DataFrame with one row per sample."""
         pandas = require("pandas", "Margins.to_frame")
         columns = {
             "label": np.array(self.classes)[(self.signs > 0).astype(np.intp)],
@@ -188,20 +189,21 @@ class Margins(_OfSamples):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SeveralMargins(_OfSamples):
-    """What the hyperplanes of a machine for several classes say: a sequence of one `Margins` per plane.
+class SeveralMargins(_SampleMargins):
+    """Margins of samples for all hyperplanes of a multi-class machine: a sequence with one `Margins` per plane.
 
     A sample's margin is the smallest over the planes that involve its class: if it is positive, its class wins against
-    every other. What belongs to one plane (ρ, b, free and bounded vectors, signed distances) must be asked of a part.
+    every other. Quantities of one plane (ρ, b, free and bounded vectors, signed distances) are attributes of its
+    `Margins`.
 
     Attributes
     ----------
     labels : array
-        The label of each sample.
+        Label of each sample.
     parts : tuple of Margins
-        One for each plane.
+        Margins of each plane.
     errors : array of bool
-        Which samples are not given their own class.
+        Mask of the samples that `predict` misclassifies.
     """
 
     labels: Any
@@ -244,18 +246,18 @@ class SeveralMargins(_OfSamples):
 
     def _refuse(self, name: str) -> NoReturn:
         raise AttributeError(
-            f"{name} belongs to one plane, and this machine has {len(self.parts)}: ask a part, such as "
+            f"{name} belongs to one plane, and this machine has {len(self.parts)}: read it from one plane, such as "
             f"margins[0].{name}"
         )
 
     @cached_property
     def functional_margins(self) -> Floats:
-        """The smallest s f(x) of each sample over the planes of its class."""
+        """Smallest functional margin s f(x) of each sample over the planes of its class."""
         return self._smallest("functional_margins")
 
     @cached_property
     def geometric_margins(self) -> Floats:
-        """The smallest s f(x)/‖w‖ of each sample over the planes of its class."""
+        """Smallest geometric margin s f(x)/‖w‖ of each sample over the planes of its class."""
         return self._smallest("geometric_margins")
 
     def _smallest(self, name: str) -> Floats:
@@ -265,7 +267,7 @@ class SeveralMargins(_OfSamples):
         return _frozen(out)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with one line per sample."""
+        """Return a pandas DataFrame with one row per sample."""
         pandas = require("pandas", "SeveralMargins.to_frame")
         columns = {
             "label": self.labels,
@@ -304,15 +306,15 @@ class NearestPoints:
     Attributes
     ----------
     classes : tuple
-        The labels of the first and of the second point: the positive side's, then the negative side's.
+        Labels of the first and of the second point: the positive side's, then the negative side's.
     rows : array of int
-        The training rows that the coefficients belong to, as in `support_`.
+        Training rows that the coefficients belong to, as in `support_`.
     coefficients : array of shape (2, n_rows)
-        Two convex combinations: no coefficient is negative, and each line sums to 1.
+        Two convex combinations: no coefficient is negative, and each row sums to 1.
     distance : float
-        Between the points, in feature space: 2‖w‖/Σα, which is 2ρ if all slacks are zero.
+        Distance between the points in feature space: 2‖w‖/Σα, which is 2ρ if all slacks are zero.
     points : array of shape (2, n_features), or None
-        The points themselves, for a linear kernel; another kernel's points lie in feature space only.
+        The points themselves for a linear kernel; None for other kernels, whose points lie in feature space.
     """
 
     classes: tuple[Any, Any]
@@ -330,7 +332,7 @@ class NearestPoints:
 
 
 def divide(values: Floats, norm: float | Floats) -> Floats:
-    """values / norm, infinite or NaN if w = 0, because then there is no plane."""
+    """Divide values by the norm; the result is infinite or NaN if w = 0, because then there is no plane."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(values / norm)
 

@@ -31,17 +31,18 @@ import numpy as np
 
 from mercer.samples.arrays import Floats, Indices
 
-# The shares of its bound by which a multiplier, and the sum of a sample's multipliers, may miss a bound for rounding.
-_DUST = 8 * float(np.finfo(float).eps)
-_ON_THE_BOUND = 1e-13
+# Relative distances from its bound within which a multiplier, and the sum of a sample's multipliers, count as on it.
+_MULTIPLIER_TOLERANCE = 8 * float(np.finfo(float).eps)
+_SUM_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class JointProblem:
-    """Labels 0 … n_classes − 1, a bound per sample, which machine, and which bias.
+    """A joint multi-class problem: labels 0 … n_classes − 1, a bound per sample, the machine and its bias.
 
-    `shared`: the multipliers of a sample share its bound (Crammer–Singer), or each has this bound (Weston–Watkins).
-    `b`: the part of the biases that does not follow from β, the multipliers of the balanced problem once known.
+    `shared` is True if the multipliers of a sample share its bound (Crammer–Singer), False if each has this bound
+    (Weston–Watkins). `b` is the part of the biases that does not follow from β: the multipliers of the balanced problem
+    once they are known.
     """
 
     y: Indices
@@ -65,56 +66,56 @@ class JointProblem:
         return len(self.y)
 
     def offsets(self, beta: Floats) -> Floats:
-        """b_k, one per class."""
+        """Biases b_k, one per class."""
         fixed = np.zeros(self.n_classes) if self.b is None else self.b
         return np.asarray(fixed + self.shift * beta.sum(axis=0) if self.shift else fixed)
 
     def excess(self, u: Floats, b: Floats, rows: Indices | None = None) -> Floats:
-        """e on all rows or some; `u` is Kβ on these rows."""
+        """Excess e on the given rows, or on all; `u` is Kβ on these rows."""
         y = self.y if rows is None else self.y[rows]
         e: Floats = u + (b + 1.0)
         e[np.arange(len(y)), y] -= 1.0
         return e
 
     def movable(self, beta: Floats, rows: Indices | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Which β may fall and which may rise, while others of the same sample move in the opposite direction."""
+        """Return masks of the β that may fall and that may rise, as others of the sample move the other way."""
         y, C = (self.y, self.C) if rows is None else (self.y[rows], self.C[rows])
-        own = np.arange(len(y)), y
+        label = np.arange(len(y)), y
         if self.shared:
             down, up = np.ones(beta.shape, dtype=bool), beta < 0
-            up[own] = beta[own] < C
+            up[label] = beta[label] < C
         else:
             # Each one moves, and the β of the label moves in the opposite direction.
             down, up = beta > -C[:, None], beta < 0
-            down[own] = up[own] = False
+            down[label] = up[label] = False
         return down, up
 
     def within_bounds(self, beta: Floats, rows: Indices | None = None) -> Floats:
-        """β with multipliers inside their bounds, and each label's β their sum: a move by a few roundings, as a rule.
+        """Return β with its multipliers clipped to their bounds and each label's β as their sum.
 
-        A multiplier that reaches a bound to rounding is put exactly on it. So is the sum of those that share one, and
-        they are scaled to add up.
+        As a rule this moves β by a few roundings. A multiplier that reaches a bound up to rounding is set exactly to
+        it. If the multipliers of a sample share a bound, their sum is, and they are scaled to add up.
         """
         y, C = (self.y, self.C) if rows is None else (self.y[rows], self.C[rows])
-        own = np.arange(len(y)), y
+        label = np.arange(len(y)), y
         alpha = np.maximum(-beta, 0.0)
-        alpha[own] = 0.0
-        alpha[alpha <= _DUST * C[:, None]] = 0.0
+        alpha[label] = 0.0
+        alpha[alpha <= _MULTIPLIER_TOLERANCE * C[:, None]] = 0.0
         if not self.shared:
-            alpha = np.where(alpha >= (1 - _DUST) * C[:, None], C[:, None], alpha)
+            alpha = np.where(alpha >= (1 - _MULTIPLIER_TOLERANCE) * C[:, None], C[:, None], alpha)
         total = alpha.sum(axis=1)
         if self.shared:
-            spent = total >= C * (1 - _ON_THE_BOUND)
+            spent = total >= C * (1 - _SUM_TOLERANCE)
             alpha[spent] *= (C[spent] / total[spent])[:, None]
             total = np.where(spent, C, total)
         beta = -alpha
-        beta[own] = total
+        beta[label] = total
         return beta
 
     def violations(self, beta: Floats, e: Floats, rows: Indices | None = None, error: Floats | float = 0.0) -> Floats:
-        """Per sample, the largest difference of gradients that a feasible move could still exploit.
+        """KKT violation of each sample: the largest difference of gradients that a feasible move could still exploit.
 
-        With an `error` of e, the largest that it allows.
+        With a bound `error` on the error of e, the result is the largest violation within that error.
         """
         down, up = self.movable(beta, rows)
         highest, lowest = e + error, e - error
@@ -123,25 +124,25 @@ class JointProblem:
         if self.shared:
             return np.asarray(top - bottom)
         y = self.y if rows is None else self.y[rows]
-        own = np.arange(len(y)), y
-        return np.asarray(np.maximum(np.maximum(top - lowest[own], highest[own] - bottom), 0.0))
+        label = np.arange(len(y)), y
+        return np.asarray(np.maximum(np.maximum(top - lowest[label], highest[label] - bottom), 0.0))
 
     def losses(self, e: Floats, error: Floats | float = 0.0) -> Floats:
-        """C_i loss_i, the largest for any e within the error."""
-        own = np.arange(self.n), self.y
-        reach = np.broadcast_to(error, e.shape)
-        x = e - e[own][:, None] + (reach + reach[own][:, None])
-        x[own] = 0.0
+        """C_i loss_i of each sample, the largest for any e within the error."""
+        label = np.arange(self.n), self.y
+        errors = np.broadcast_to(error, e.shape)
+        x = e - e[label][:, None] + (errors + errors[label][:, None])
+        x[label] = 0.0
         excess = np.maximum(x, 0.0)
         return np.asarray(self.C * (excess.max(axis=1) if self.shared else excess.sum(axis=1)))
 
     def gap_terms(self, beta: Floats, e: Floats) -> Floats:
-        """Each sample's share of the gap, C_i loss_i − Σ_k α_ik (e_ik − e_{i,y_i}), as a sum of terms that are ≥ 0."""
-        own = np.arange(self.n), self.y
+        """Each sample's part of the gap, C_i loss_i − Σ_k α_ik (e_ik − e_{i,y_i}), as a sum of terms that are ≥ 0."""
+        label = np.arange(self.n), self.y
         if self.shared:
             slack = e.max(axis=1)[:, None] - e
             alpha = -beta
-            alpha[own] = self.C - beta[own]
+            alpha[label] = self.C - beta[label]
             return np.asarray((alpha * slack).sum(axis=1))
-        x = e - e[own][:, None]  # 0 for the label
+        x = e - e[label][:, None]  # 0 for the label
         return np.asarray(((self.C[:, None] + beta) * np.maximum(x, 0.0) + beta * np.minimum(x, 0.0)).sum(axis=1))

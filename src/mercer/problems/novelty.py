@@ -16,12 +16,12 @@ from mercer.samples.arrays import Floats, rounded_sum
 
 
 def one_class(weight: Floats, nu: float) -> DualProblem:
-    """The hyperplane that separates the data from the origin, except for a share ν of them."""
+    """Build the problem of the hyperplane that separates all data but a fraction ν from the origin."""
     return _convex_combination(np.zeros(len(weight)), weight, nu * rounded_sum(weight))
 
 
 def data_description(diagonal: Floats, weight: Floats, nu: float) -> DualProblem:
-    """The smallest ball around the data, except for a share ν of them; `diagonal` holds k(x_i, x_i)."""
+    """Build the problem of the smallest ball around all data but a fraction ν; `diagonal` holds k(x_i, x_i)."""
     return _convex_combination(0.5 * diagonal, weight / (nu * rounded_sum(weight)), 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The soft margin as stochastic subgradient descent minimises it, for one machine or several on the same samples.
+"""The soft-margin objective of Pegasos, stochastic subgradient descent, for one or more machines on the same samples.
 
     minimise  F(w) = (λ/2)‖w‖² + Σ p_i max(0, 1 − y_i⟨w, φ(x_i)⟩),    p_i = weight_i / Σ weights
 
@@ -18,7 +18,7 @@ from mercer.samples.arrays import Floats, Indices, inner
 
 @dataclass(frozen=True, eq=False)
 class PegasosProblem:
-    """Signs ±1, one row per machine, the weight of every sample, and λ."""
+    """A Pegasos problem: signs ±1 with one row per machine, the weight of every sample, and λ."""
 
     signs: Floats
     weight: Floats
@@ -29,10 +29,10 @@ class PegasosProblem:
         return np.asarray(self.weight / self.weight.sum())
 
     def part(self, rows: Indices) -> PegasosProblem:
-        """The problem of some samples alone."""
+        """Return the problem of the given samples alone."""
         return replace(self, signs=np.ascontiguousarray(self.signs[:, rows]), weight=self.weight[rows])
 
     def objective(self, machine: int, square: float, f: Floats) -> float:
-        """F of one machine whose w has this square ‖w‖² and the outputs f."""
+        """Objective F of one machine, where `square` is ‖w‖² and f are its outputs."""
         hinge = np.maximum(0.0, 1.0 - self.signs[machine] * f)
         return 0.5 * self.lam * square + inner(self.probability, hinge)

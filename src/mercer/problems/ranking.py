@@ -4,10 +4,9 @@
 
     maximise  Σ α_ij − ½ β'Kβ,   0 ≤ α_ij ≤ C_ij,   β_i = Σ_j α_ij − Σ_j α_ji
 
-There are up to n²/2 pairs, and few of them are ever stored. Whether the worse sample of a pair is above a limit of the
-better one is told by the order of values and limits, so that sums over pairs are differences of running sums. Samples
-whose levels differ first in a bit of their numbers meet in the pass of that bit: every pair is in one pass, and there
-are log₂(levels) of them.
+There are up to n²/2 pairs, and few of them are ever stored. Sorting values and limits shows which worse samples are
+above a limit of a better one, so that sums over pairs are differences of running sums. Each pair is handled in the pass
+of the highest bit in which the two levels differ: every pair is in exactly one pass, and there are log₂(levels) passes.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ import numpy as np
 
 from mercer.samples.arrays import Floats, Indices, sums_by
 
-# The two samples of some pairs, the better one first.
+# Indices of the better samples of pairs, and of the worse ones.
 Pairs = tuple[Indices, Indices]
 
 
-class _Meeting(NamedTuple):
-    """One pass. The better samples are in the order of their limits, the worse ones in that of r, each group by itself.
+class _SortedPass(NamedTuple):
+    """One pass, with better samples sorted by their limit and worse samples by r, group by group.
 
-    Those with r_j > limit_i are worse[begin:end] for each of the better ones, and better[first:last] for each worse.
+    The pairs with r_j > limit_i are worse[begin:end] for each better sample, and better[first:last] for each worse one.
     """
 
     better: Indices
@@ -41,7 +40,7 @@ class _Meeting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RankProblem:
-    """Samples with a level (from 0, larger is better), a group and a weight."""
+    """A ranking problem: samples with a level (from 0, larger is better), a group and a weight, and C."""
 
     level: Indices
     group: Indices
@@ -50,7 +49,7 @@ class RankProblem:
 
     @cached_property
     def _passes(self) -> list[tuple[Indices, Indices, Indices]]:
-        """Samples with a bit of their level set, samples without it, and which of them meet: those of equal codes."""
+        """For each bit: samples with it set in their level, samples without it, and codes that are equal for pairs."""
         passes = []
         for bit in range(int(self.level.max()).bit_length()):
             high = (self.level >> bit) & 1 == 1
@@ -58,13 +57,14 @@ class RankProblem:
             passes.append((np.flatnonzero(high), np.flatnonzero(~high), code.ravel()))
         return passes
 
-    def _met(self, r: Floats, limit: Floats) -> Iterator[_Meeting]:
+    def _sorted_passes(self, r: Floats, limit: Floats) -> Iterator[_SortedPass]:
+        """Yield the passes with the pairs that have r_j > limit_i."""
         n = len(r)
         rank = np.unique(np.concatenate([r, limit]), return_inverse=True)[1].ravel()
         for high, low, code in self._passes:
             key, until = code * (2 * n + 1) + rank[:n], code * (2 * n + 1) + rank[n:]
             worse, better = low[np.argsort(key[low])], high[np.argsort(until[high])]
-            yield _Meeting(
+            yield _SortedPass(
                 better,
                 worse,
                 begin=np.searchsorted(key[worse], until[better], side="right"),
@@ -75,47 +75,52 @@ class RankProblem:
 
     @property
     def n_passes(self) -> int:
-        """How many sums of running sums each of `sums` adds."""
+        """Number of passes: each result of `sums` adds this number of differences of running sums."""
         return len(self._passes)
 
     def sums(self, r: Floats, limit: Floats, V: Floats) -> tuple[Floats, Floats]:
-        """Over the pairs with r_j > limit_i: Σ_j V_j for each better sample i, and Σ_i V_i for each worse sample j."""
+        """Sums over the pairs with r_j > limit_i: Σ_j V_j for each better sample i, Σ_i V_i for each worse sample j."""
         won, lost = np.zeros_like(V), np.zeros_like(V)
-        for met in self._met(r, limit):
+        for met in self._sorted_passes(r, limit):
             below, above = _running(V[met.worse]), _running(V[met.better])
             won[met.better] += below[met.end] - below[met.begin]
             lost[met.worse] += above[met.last] - above[met.first]
         return won, lost
 
     def count(self, r: Floats, low: float, high: float) -> int:
-        """How many pairs have low ≤ r_i − r_j < high."""
-        far, near = (sum(int((met.end - met.begin).sum()) for met in self._met(r, r - t)) for t in (high, low))
+        """Number of pairs with low ≤ r_i − r_j < high."""
+        far, near = (
+            sum(int((met.end - met.begin).sum()) for met in self._sorted_passes(r, r - t)) for t in (high, low)
+        )
         return far - near
 
     def pairs(self, r: Floats, low: float, high: float) -> Pairs:
-        """The pairs with low ≤ r_i − r_j < high."""
+        """Return the pairs with low ≤ r_i − r_j < high."""
         firsts, seconds, stop = [np.empty(0, np.intp)], [np.empty(0, np.intp)], np.empty(len(r), np.intp)
-        for far, near in zip(self._met(r, r - high), self._met(r, r - low), strict=True):
+        for far, near in zip(self._sorted_passes(r, r - high), self._sorted_passes(r, r - low), strict=True):
             stop[near.better] = near.begin
-            many = stop[far.better] - far.begin
-            firsts.append(np.repeat(far.better, many))
-            seconds.append(far.worse[np.arange(many.sum()) + np.repeat(far.begin - np.cumsum(many) + many, many)])
+            counts = stop[far.better] - far.begin
+            firsts.append(np.repeat(far.better, counts))
+            offsets = np.repeat(far.begin - np.cumsum(counts) + counts, counts)
+            seconds.append(far.worse[np.arange(counts.sum()) + offsets])
         return np.concatenate(firsts), np.concatenate(seconds)
 
     def bound(self, pairs: Pairs) -> Floats:
-        """C_ij of some pairs."""
+        """Upper bound C_ij of each pair's α."""
         return np.asarray(self.C * self.weight[pairs[0]] * self.weight[pairs[1]])
 
     def combined(self, pairs: Pairs, alpha: Floats) -> Floats:
-        """β of the α of some pairs."""
+        """Return β for the α of the given pairs, with α = 0 for all others."""
         n = len(self.weight)
         return sums_by(pairs[0], alpha, n) - sums_by(pairs[1], alpha, n)
 
 
 @dataclass(frozen=True, eq=False)
 class RankDual:
-    """α of every pair: C_ij where r_i − r_j < low, `alpha` where low ≤ r_i − r_j < 1, in the order of
-    `RankProblem.pairs`, and 0 elsewhere."""
+    """Dual variables of all pairs: C_ij where r_i − r_j < low, `alpha` where low ≤ r_i − r_j < 1, and 0 elsewhere.
+
+    `alpha` is in the order of `RankProblem.pairs`.
+    """
 
     r: Floats
     low: float
@@ -123,5 +128,5 @@ class RankDual:
 
 
 def _running(V: Floats) -> Floats:
-    """Sums of the first 0, 1, 2, … rows."""
+    """Sums of the first 0, 1, 2, … rows of V."""
     return np.concatenate([np.zeros((1, V.shape[1])), np.cumsum(V, axis=0)])

@@ -21,33 +21,33 @@ from mercer.samples.arrays import Floats, rounded_sum
 
 
 def epsilon_insensitive(y: Floats, C: Floats, epsilon: float) -> DualProblem:
-    """Errors up to `epsilon` cost nothing; larger ones cost their excess over it."""
+    """Build the dual of the ε-insensitive loss: errors cost their excess over `epsilon`."""
     return _twins(y - epsilon, y + epsilon, C)
 
 
 def squared_epsilon_insensitive(y: Floats, C: Floats, epsilon: float) -> DualProblem:
-    """Errors up to `epsilon` cost nothing; larger ones cost half the square of their excess over it."""
+    """Build the dual of the squared ε-insensitive loss: errors cost half the square of their excess over `epsilon`."""
     return _twins(y - epsilon, y + epsilon, np.full(len(y), np.inf), np.tile(1.0 / C, 2))
 
 
 def expectile(y: Floats, C: Floats, tau: float) -> DualProblem:
-    """Half the squared error, weighted τ above f and 1 − τ below."""
+    """Build the dual of the expectile loss: half the squared error, weighted τ above f and 1 − τ below."""
     d = np.concatenate([1.0 / (C * tau), 1.0 / (C * (1.0 - tau))])
     return _twins(y, y, np.full(len(y), np.inf), d)
 
 
 def huber(y: Floats, C: Floats, delta: float) -> DualProblem:
-    """Quadratic up to the threshold `delta`, linear beyond."""
+    """Build the dual of Huber's loss: quadratic up to the threshold `delta`, linear beyond."""
     return _single(y, -C * delta, C * delta, 1.0 / C)
 
 
 def quantile(y: Floats, C: Floats, tau: float) -> DualProblem:
-    """The pinball loss, whose minimiser is the τ-quantile."""
+    """Build the dual of the pinball loss, whose minimiser is the τ-quantile."""
     return _single(y, C * (tau - 1.0), C * tau, np.zeros(len(y)))
 
 
 def nu_tube(y: Floats, C: Floats, nu: float) -> DualProblem:
-    """The ε-insensitive loss with the width of the tube chosen so that about a share ν of the samples lies outside."""
+    """Build the dual of ν-SVR: the tube's width is chosen so that about a fraction ν of the samples lies outside."""
     mass = 0.5 * nu * rounded_sum(C)
     group = np.repeat(np.array([0, 1], dtype=np.int32), len(y))
     return _twins(y, y, C, group=group, totals=np.array([mass, -mass]))
@@ -66,10 +66,10 @@ def _twins(
     group: np.ndarray | None = None,
     totals: Floats | None = None,
 ) -> DualProblem:
-    """A variable that pulls f up and one that pulls it down, for each sample."""
+    """Build a problem with two variables per sample, one that pulls f up and one that pulls it down."""
     n = len(bound)
     zero, row = np.zeros(n), np.arange(n)
-    made = DualProblem(
+    problem = DualProblem(
         p=np.concatenate([p_up, p_down]),
         lower=np.concatenate([zero, -bound]),
         upper=np.concatenate([bound, zero]),
@@ -78,5 +78,5 @@ def _twins(
         group=np.zeros(2 * n, dtype=np.int32) if group is None else group,
         totals=np.zeros(1) if totals is None else totals,
     )
-    made.twins = made.tiled = True  # known without a look at the rows
-    return made
+    problem.twins = problem.tiled = True  # known, so that the cached properties need not compare the rows
+    return problem

@@ -1,5 +1,5 @@
-"""Threads, long calls, progress, optional packages, versions, errors and configuration, for all folders."""
+"""Services for all other folders: threads, long calls, progress, optional packages, versions, errors, configuration."""
 
 from lazy_loader import attach_stub
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names stand in __init__.pyi
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names are listed in __init__.pyi

@@ -1,4 +1,4 @@
-"""scikit-learn's `available_if` with types, so that mypy and editors see a method's own signature through it."""
+"""scikit-learn's `available_if` with type annotations, so that mypy and editors see the signature of the method."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
-    """Offer a method where `check` of the object is true; elsewhere `hasattr` says that there is none.
+    """Make a method available only on objects for which `check` returns True; on others `hasattr` is False.
 
-    Asking for it there raises the AttributeError of the check, if it raises one.
+    If `check` raises an AttributeError, accessing the method raises that error.
     """
     decorate: Callable[[Method], Method] = metaestimators.available_if(check)
     return decorate

@@ -1,7 +1,7 @@
-"""Settings of the library as a whole: on which device data of this machine are computed.
+"""Global settings: the device on which data in host memory are computed.
 
-`set_config` holds for the process, `config_context` for a block of code, and the environment variable MERCER_DEVICE
-says what holds before either.
+`set_config` applies to the process and `config_context` to a block of code. The environment variable MERCER_DEVICE sets
+the initial value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ _block: ContextVar[dict[str, str] | None] = ContextVar("mercer_config", default=
 
 
 def get_config() -> dict[str, str]:
-    """The settings that hold here.
+    """Return the settings that are currently in effect.
+
+    Returns
+    -------
+    dict
+        The name of the device under "device".
+
+    See Also
+    --------
+    set_config : Change settings for the process.
+    config_context : Change settings for a block of code.
 
     Examples
     --------
@@ -28,33 +38,41 @@ def get_config() -> dict[str, str]:
 
 
 def set_config(*, device: str | None = None) -> None:
-    """Change settings for this process; None leaves one as it is.
+    """Change settings for this process; None leaves a setting as it is.
 
     Parameters
     ----------
     device : str, optional
-        Where data of this machine are computed: "cpu" is this machine. Data that live elsewhere are computed there,
-        whatever this says.
+        Device on which data in host memory are computed; "cpu" is the host itself. Data that live on a device are
+        computed on that device, whatever this setting says.
+
+    See Also
+    --------
+    config_context : Change settings for a block of code.
 
     Examples
     --------
     >>> import mercer
     >>> mercer.set_config(device="cpu")
     """
-    _process.update(_given(device))
+    _process.update(_checked_settings(device))
 
 
 @contextmanager
 def config_context(*, device: str | None = None) -> Iterator[None]:
-    """Change settings for a block of code; None leaves one as it is.
+    """Change settings for a block of code; None leaves a setting as it is.
 
-    Threads and processes that joblib starts, as ``n_jobs=2`` of scikit-learn's searches does, do not see it. Threads
-    see `set_config`, and both the environment variable MERCER_DEVICE.
+    Threads and processes that joblib starts, for example for ``n_jobs=2`` of scikit-learn's searches, do not inherit
+    this change. Threads inherit `set_config`; threads and processes inherit the environment variable MERCER_DEVICE.
 
     Parameters
     ----------
     device : str, optional
-        As in `set_config`.
+        Device on which data in host memory are computed, as in `set_config`.
+
+    See Also
+    --------
+    set_config : Change settings for the process.
 
     Examples
     --------
@@ -62,14 +80,15 @@ def config_context(*, device: str | None = None) -> Iterator[None]:
     >>> with mercer.config_context(device="cpu"):
     ...     machine = mercer.SVC().fit([[0.0], [1.0]], [0, 1])
     """
-    token = _block.set((_block.get() or {}) | _given(device))
+    token = _block.set((_block.get() or {}) | _checked_settings(device))
     try:
         yield
     finally:
         _block.reset(token)
 
 
-def _given(device: str | None) -> dict[str, str]:
+def _checked_settings(device: str | None) -> dict[str, str]:
+    """Return the settings that are not None, by name."""
     if device is None:
         return {}
     if not isinstance(device, str) or not device:

@@ -1,4 +1,4 @@
-"""The exceptions and warnings that only mercer raises, and the function through which it warns."""
+"""Exceptions and warnings of mercer, and the function that issues its warnings."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ __all__ = [
 
 
 class ModelFormatError(ValueError):
-    """A model file that is damaged, truncated, from a newer version, or not a model file at all."""
+    """Raised for a model file that is damaged, truncated, from a newer version, or not a model file at all."""
 
 
 class ModelVersionWarning(UserWarning):
-    """A model file holds parts of scikit-learn that another minor version of it wrote."""
+    """Issued for a model file whose scikit-learn parts were written by another minor version of scikit-learn."""
 
 
 class GuessWarning(UserWarning):
-    """What a column of a table holds was guessed, and the guess leaves something out or changes what it means."""
+    """Issued where the type of a table's column was guessed, and the guess drops values or changes their meaning."""
 
 
 class NotSeparableError(ValueError):
-    """No hard margin: the convex hulls of the classes touch in feature space, or could not be proven apart in time.
+    """Raised if there is no hard margin: the classes' convex hulls touch in feature space, or were not proven apart.
 
-    Without b it is the origin that lies in, or could not be proven outside of, the hull of y_i φ(x_i).
+    Without b the condition is that the origin lies in the convex hull of the points y_i φ(x_i), or could not be proven
+    to lie outside.
 
     Attributes
     ----------
-    verdict : "not separable" or "undecided"
+    verdict : {"not separable", "undecided"}
+        "not separable" if that is proven, "undecided" if the limits were met before a proof.
     margin_bounds : (float, float)
-        The geometric margin is proven to lie between these.
+        Proven lower and upper bound on the geometric margin.
     combinations : ((rows, weights), (rows, weights)) or None
-        A convex combination of samples of each class; the distance of these two points in feature space gives the
+        A convex combination of samples of each class; the distance between these two points in feature space gives the
         upper bound. Without b the weights of both classes together add up to 1.
     rows : list of arrays
         Rows that hold the same sample with both labels, if that is the reason.
@@ -69,19 +71,19 @@ class NotSeparableError(ValueError):
 
 
 class NotDifferentiableError(ValueError):
-    """A kernel has no derivative at these samples, or none that is known; the message says which and where."""
+    """Raised if a kernel has no derivative at a pair of samples, or no known one; the message names the pair."""
 
 
 class NonPSDKernelWarning(UserWarning):
-    """The kernel matrix has a negative eigenvalue: the fit is a stationary point, not a proven optimum."""
+    """Issued if the kernel matrix has a negative eigenvalue: the fit is a stationary point, not a proven optimum."""
 
 
 class SingularSystemWarning(UserWarning):
-    """K + λI is singular to rounding: the solution of least norm was taken, and the effective rank is reported."""
+    """Issued if K + λI is numerically singular; the fit is the least-norm solution, and its rank is reported."""
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """Raised if an optional dependency is not installed; the message names the extra of mercer that installs it."""
 
 
 INDEFINITE = (
@@ -90,41 +92,41 @@ INDEFINITE = (
 )
 
 PROBABILITIES = (
-    "{name}(...).fit(X, y).calibrate(X, y) learns them from samples left out, as sklearn.calibration's "
+    "{name}(...).fit(X, y).calibrate(X, y) learns them from held-out samples, as sklearn.calibration's "
     "CalibratedClassifierCV does fold by fold, and mercer.KernelMachine(loss='logistic') is trained for them"
 )
 
-_OWN = str(Path(__file__).parent) + os.sep
+_PACKAGE_FOLDER = str(Path(__file__).parents[1]) + os.sep
 
 
-# Warnings that wait for the end of what calls many fits, which then tells each of them once.
-_HELD: ContextVar[dict[tuple[str, type[Warning]], None] | None] = ContextVar("_HELD", default=None)
+# Warnings that a call of many fits, such as a search, collects in order to issue each of them once at its end.
+_COLLECTED: ContextVar[dict[tuple[str, type[Warning]], None] | None] = ContextVar("_COLLECTED", default=None)
 
 
 @contextmanager
-def held_warnings() -> Iterator[dict[tuple[str, type[Warning]], None]]:
-    """Collect what mercer would warn of in this block, each text and category once."""
-    held: dict[tuple[str, type[Warning]], None] = {}
-    token = _HELD.set(held)
+def collect_warnings() -> Iterator[dict[tuple[str, type[Warning]], None]]:
+    """Collect the warnings that mercer issues in this block instead of showing them, each message and category once."""
+    collected: dict[tuple[str, type[Warning]], None] = {}
+    token = _COLLECTED.set(collected)
     try:
-        yield held
+        yield collected
     finally:
-        _HELD.reset(token)
+        _COLLECTED.reset(token)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the user's line that called mercer, directly or through scikit-learn's pipelines and searches."""
-    held = _HELD.get()
-    if held is not None:
-        held[message, category] = None
+    """Issue a warning at the user's line that called mercer, directly or through scikit-learn's meta-estimators."""
+    collected = _COLLECTED.get()
+    if collected is not None:
+        collected[message, category] = None
         return
     loaded = [sys.modules[name].__file__ for name in ("sklearn", "joblib") if name in sys.modules]
-    libraries = (_OWN, *(str(Path(file).parent) + os.sep for file in loaded if file is not None))
+    libraries = (_PACKAGE_FOLDER, *(str(Path(file).parent) + os.sep for file in loaded if file is not None))
     frame: FrameType | None = sys._getframe(1)
     level, outside = 2, 0
     while frame is not None and frame.f_code.co_filename.startswith(libraries):
-        if not outside and not frame.f_code.co_filename.startswith(_OWN):
+        if not outside and not frame.f_code.co_filename.startswith(_PACKAGE_FOLDER):
             outside = level
         frame, level = frame.f_back, level + 1
-    # A worker process of joblib has no such line: there the first line outside mercer is shown.
+    # In a worker process of joblib no line of the user is on the stack: there the first line outside mercer is named.
     warnings.warn(message, category, stacklevel=level if frame is not None else outside or 2)

@@ -1,4 +1,4 @@
-"""Single long calls of LAPACK: Ctrl-C cannot stop them but can leave them behind, and a deadline forbids them."""
+"""Long LAPACK calls, which cannot be interrupted: let Ctrl-C abandon them, and refuse them if a deadline would pass."""
 
 from __future__ import annotations
 
@@ -12,61 +12,62 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.samples.arrays import Floats
 
-# Seconds after which a waiting thread looks around: where a signal does not wake it, Ctrl-C takes that long.
+# Polling interval of a waiting thread: where a signal does not wake the thread, Ctrl-C takes effect after this time.
 WAKE_SECONDS = 0.05
-# The first part of a matrix that is decomposed to foretell the time of the whole has at most this many rows.
+# Rows of the first leading part of a matrix that is decomposed to estimate the time for the whole matrix.
 _FIRST_ROWS = 256
-# A part that takes this share of the time left foretells the whole well: it is a quarter as long as what would fit.
-_TELLING_SHARE = 0.02
+# Share of the remaining time from which on the time of a leading part is a reliable estimate: such a part has about a
+# quarter of the rows for which there would be time.
+_RELIABLE_SHARE = 0.02
 
 
-def abandonable(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What `call` returns or raises; Ctrl-C is heard at once, and the call then ends unheard in a thread of its own.
+def call_interruptibly(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Make a call in another thread, so that Ctrl-C takes effect at once; return or raise what the call does.
 
-    Until it has ended it keeps its memory and its processors busy. Only the main thread hears Ctrl-C, so that other
-    threads make the call themselves.
+    After Ctrl-C the call runs to its end in its thread, uses memory and processors until then, and its result is
+    dropped. Python delivers Ctrl-C to the main thread only, so that any other thread makes the call directly.
     """
     if threading.current_thread() is not threading.main_thread():
         return call(*args, **options)
-    found: list[Any] = []
-    failed: list[BaseException] = []
+    results: list[Any] = []
+    errors: list[BaseException] = []
     ended = threading.Event()
 
     def run() -> None:
         try:
-            found.append(call(*args, **options))
-        except BaseException as error:  # whatever it is, it belongs to the caller
-            failed.append(error)
+            results.append(call(*args, **options))
+        except BaseException as error:  # raised again in the calling thread
+            errors.append(error)
         finally:
             ended.set()
 
-    context = contextvars.copy_context()  # such as NumPy's error state
+    context = contextvars.copy_context()  # NumPy's error state, for example
     threading.Thread(target=context.run, args=(run,), daemon=True, name="mercer-long-call").start()
     while not ended.wait(WAKE_SECONDS):
         pass
-    if failed:
-        raise failed[0]
-    return found[0]
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
-def expect_in_time(deadline: float, A: Floats, decompose: Callable[[Floats], object]) -> None:
-    """Refuse a decomposition of A that would end after the deadline, since LAPACK cannot be interrupted.
+def check_decomposition_time(deadline: float, A: Floats, decompose: Callable[[Floats], object]) -> None:
+    """Raise a TimeoutError if a decomposition of A would end after the deadline, since LAPACK cannot be interrupted.
 
-    Its time grows with the cube of A's size, and is measured on copies of leading parts of A.
+    The time is extrapolated, with the cube of the size, from decompositions of copies of leading parts of A.
     """
     share = min(1.0, _FIRST_ROWS / max(*A.shape, 1))
     while deadline < math.inf and share < 0.5:
         part = A[: math.ceil(share * A.shape[0]), : math.ceil(share * A.shape[1])].copy()
-        begun = time.monotonic()
+        start = time.monotonic()
         decompose(part)
-        taken = time.monotonic() - begun
-        whole = taken / share**3
-        if whole <= deadline - begun:
+        seconds = time.monotonic() - start
+        estimate = seconds / share**3
+        if estimate <= deadline - start:
             return
-        if taken > _TELLING_SHARE * (deadline - begun):
+        if seconds > _RELIABLE_SHARE * (deadline - start):
             raise TimeoutError(
-                f"max_time would have passed before there was a solution: decomposing a matrix of {A.shape[0]:,} × "
-                f"{A.shape[1]:,} takes about {whole:.1g} s here, and cannot be ended early. Raise max_time, or use "
-                "another solver, NystromRLS or fewer samples"
+                f"max_time would pass before there is a solution: decomposing a matrix of {A.shape[0]:,} × "
+                f"{A.shape[1]:,} takes about {estimate:.1g} s on this host, and cannot be interrupted. Raise max_time, "
+                "or use another solver, NystromRLS or fewer samples"
             )
         share *= 2

@@ -1,4 +1,4 @@
-"""The error for a name that a module does not have, with the name that was probably meant."""
+"""The AttributeError for a name that a module does not have, which suggests the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ from types import MappingProxyType
 from typing import Any
 
 
-def missing_name(
+def missing_name_error(
     module: str, name: str, names: Collection[str], meant: Mapping[str, str] = MappingProxyType({})
 ) -> AttributeError:
-    """Return the error for `module.name`, which suggests one of the module's `names`.
+    """Return the AttributeError for `module.name`, which suggests up to three of the module's `names`.
 
-    `meant` translates names of other libraries. Any other name is compared with the module's names and with the first
-    paragraphs of their docstrings, then with their spelling.
+    `meant` maps names that other libraries use to names of this module. Any other name is first looked up in the
+    module's names without regard to case, then in the first paragraphs of their docstrings, and last by spelling.
     """
     text = f"module {module!r} has no attribute {name!r}"
-    likely = None if name.startswith("_") else meant.get(name) or _likely(name, module, names)
-    if not likely:
+    suggestion = None if name.startswith("_") else meant.get(name) or _suggest(name, module, names)
+    if not suggestion:
         return AttributeError(text)
-    # Python would suggest a second name from the module that the error names.
-    return AttributeError(f"{text}; did you mean {likely}?", name=name, obj=object())
+    # Without obj=object() Python would add a second suggestion from the module's own names.
+    return AttributeError(f"{text}; did you mean {suggestion}?", name=name, obj=object())
 
 
-def _likely(name: str, module: str, names: Collection[str]) -> str:
-    known = {own.lower(): own for own in names}
-    if name.lower() in known:
-        return known[name.lower()]
-    near = get_close_matches(name.lower(), known, n=1, cutoff=0.8)
-    words = _words(name)
+def _suggest(name: str, module: str, names: Collection[str]) -> str:
+    """Return the module's names that were probably meant, joined by "or"; empty if there is no good guess."""
+    by_lower_case = {known.lower(): known for known in names}
+    if name.lower() in by_lower_case:
+        return by_lower_case[name.lower()]
+    similar = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.8)
+    words = _split_words(name)
     loaded = vars(sys.modules[module])
-    alike = [own for own in names if own[0].isupper() == name[0].isupper()]  # classes for a class
-    described = [own for own in alike if words in _words(own) or words in _summary(loaded.get(own))]
-    # More than three names are no suggestion.
-    return " or ".join(described) if 0 < len(described) <= 3 else "".join(known[own] for own in near)
+    same_case = [known for known in names if known[0].isupper() == name[0].isupper()]  # classes for a class
+    described = [known for known in same_case if words in _split_words(known) or words in _summary(loaded.get(known))]
+    # More than three matches are too many for a suggestion.
+    return " or ".join(described) if 0 < len(described) <= 3 else "".join(by_lower_case[known] for known in similar)
 
 
-def _words(name: str) -> str:
-    """SquaredExponential and squared_exponential as "squared exponential"."""
+def _split_words(name: str) -> str:
+    """Return SquaredExponential and squared_exponential as "squared exponential"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name).lower()
 
 
-def _summary(thing: Any) -> str:
-    """First paragraph of the docstring; empty if the thing is not loaded or has none."""
-    return " ".join((getattr(thing, "__doc__", None) or "").partition("\n\n")[0].lower().split())
+def _summary(documented: Any) -> str:
+    """First paragraph of an object's docstring in lower case; empty if there is none, or the object is not loaded."""
+    return " ".join((getattr(documented, "__doc__", None) or "").partition("\n\n")[0].lower().split())

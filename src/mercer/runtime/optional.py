@@ -1,4 +1,4 @@
-"""Packages that mercer can use but does not need, and the extra of mercer that installs each."""
+"""Optional packages, and the extra of mercer that installs each of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXTRAS: Final = {
 
 
 def require(module: str, purpose: str) -> ModuleType:
-    """Import an optional module, or raise an error that names the extra of mercer that installs it.
+    """Import an optional module, or raise a MissingExtraError that names the extra of mercer that installs it.
 
     >>> require("math", "nothing at all").__name__
     'math'

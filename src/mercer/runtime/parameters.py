@@ -1,4 +1,7 @@
-"""Checks of parameters of kernels and estimators; errors say what was given, why it is wrong, and what to do."""
+"""Validation of the parameters of kernels and estimators.
+
+Each function returns the checked value, or raises an error that says what was given, what is wrong and what to do.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,19 @@ import numpy as np
 if TYPE_CHECKING:
     from mercer.samples.arrays import Floats
 
-# What numpy.random.default_rng takes.
+# Argument of numpy.random.default_rng.
 Seed = int | np.random.Generator | None
 
 
 def real(name: str, value: Any) -> float:
-    """Any real number; True and False are not accepted."""
+    """Return a real number as a float; True and False are refused."""
     if type(value) is not float and (not isinstance(value, numbers.Real) or isinstance(value, bool)):
         raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}")
     return float(value)
 
 
 def finite(name: str, value: Any) -> float:
-    """A finite number."""
+    """Return a finite number as a float."""
     number = real(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name}={value!r} must be a finite number")
@@ -36,7 +39,7 @@ def finite(name: str, value: Any) -> float:
 
 
 def positive(name: str, value: Any, hint: str = "") -> float:
-    """A finite number above zero."""
+    """Return a finite number above 0 as a float; `hint` ends the error message."""
     number = real(name, value)
     if not (number > 0 and math.isfinite(number)):
         raise ValueError(f"{name}={value!r} must be a finite number above 0{'; ' + hint if hint else ''}")
@@ -44,7 +47,7 @@ def positive(name: str, value: Any, hint: str = "") -> float:
 
 
 def not_negative(name: str, value: Any, hint: str = "") -> float:
-    """A finite number of at least zero."""
+    """Return a finite number of at least 0 as a float; `hint` ends the error message."""
     number = real(name, value)
     if not (number >= 0 and math.isfinite(number)):
         raise ValueError(f"{name}={value!r} must be a finite number of at least 0{'; ' + hint if hint else ''}")
@@ -52,7 +55,7 @@ def not_negative(name: str, value: Any, hint: str = "") -> float:
 
 
 def share(name: str, value: Any, hint: str = "", *, whole: bool = False) -> float:
-    """A number above 0 and below 1, or at most 1 if it may be the `whole`."""
+    """Return a number above 0 and below 1 as a float; with `whole`, 1 itself is allowed too."""
     number = real(name, value)
     if not (0 < number < 1 or (whole and number == 1)):
         end = "above 0 and at most 1" if whole else "strictly between 0 and 1"
@@ -61,21 +64,21 @@ def share(name: str, value: Any, hint: str = "", *, whole: bool = False) -> floa
 
 
 def integer(name: str, value: Any, least: int, why: str) -> int:
-    """An integer of at least `least`; floats are not accepted, not even 2.0."""
+    """Return an integer of at least `least`; floats are refused, even 2.0. `why` explains the bound in the error."""
     if not _is_integer(value) or value < least:
         raise ValueError(f"{name}={value!r} must be an integer of at least {least}: {why}")
     return int(value)
 
 
 def iterations(name: str, value: Any, default: int) -> int:
-    """A count; −1 means the finite default."""
+    """Return an iteration limit; −1 stands for `default`, which is finite."""
     if not _is_integer(value) or value < -1:
         raise ValueError(f"{name}={value!r} must be an integer of at least 0, or -1 for the default of {default}")
     return default if value == -1 else int(value)
 
 
 def one_of(name: str, value: Any, choices: tuple[Any, ...], beside: str = "") -> Any:
-    """One of a few values, usually words; the error also names what may be given `beside` them."""
+    """Return a value that is one of `choices`; the error also lists `beside`, which describes other valid values."""
     known = value in choices if isinstance(value, str) else any(value is choice for choice in choices)
     if not known:
         words = ", ".join(map(repr, choices))
@@ -83,17 +86,17 @@ def one_of(name: str, value: Any, choices: tuple[Any, ...], beside: str = "") ->
     return value
 
 
-# Both spellings of a bias that is the weight of one more feature.
+# Both spellings of the bias that is penalised like the weight of a constant feature.
 REGULARIZED = ("regularized", "regularised")
 
 
 def bias_kind(bias: Any) -> Any:
-    """Return "regularized" for either spelling of it, and any other bias as it is."""
+    """Return "regularized" for either spelling of that word, and any other bias unchanged."""
     return "regularized" if bias in REGULARIZED else bias
 
 
 def weights(name: str, value: Any, n: int) -> Floats:
-    """One weight for each of n rows, divided by their sum; equal ones where None is given."""
+    """Return n non-negative weights that add up to 1; None means equal weights."""
     if value is None:
         return np.full(n, 1.0 / n)
     wanted = f"{name} must be a finite number ≥ 0 for each of the {n} rows, not all of them 0"
@@ -110,7 +113,7 @@ def weights(name: str, value: Any, n: int) -> Floats:
 
 
 def function(name: str, value: Any) -> None:
-    """A function of the samples."""
+    """Raise a TypeError unless the value is callable."""
     if not callable(value):
         raise TypeError(f"{name}={value!r} must be a function of the samples, not {type(value).__name__}")
 
@@ -119,34 +122,34 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def meant(name: str, known: Iterable[str]) -> str:
-    """Suggest the nearest of the known names, "; did you mean C?", or nothing where none is near."""
-    from difflib import get_close_matches  # here, since only errors need it
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean C?" with the most similar known name, or an empty string if none is similar."""
+    from difflib import get_close_matches  # imported here, since only errors need it
 
-    by_case = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), by_case, n=1, cutoff=0.7)
-    return f"; did you mean {by_case[close[0]]}?" if close else ""
+    by_lower_case = {one.lower(): one for one in known}
+    close = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.7)
+    return f"; did you mean {by_lower_case[close[0]]}?" if close else ""
 
 
 class SuggestsParameters:
-    """A class whose constructor names the parameter that was probably meant by one that it does not have."""
+    """Mixin whose constructor answers an unknown parameter with the name that was probably meant."""
 
-    # Parameters of scikit-learn's class of the same name that this one lacks, and what to use here instead.
+    # Parameters of scikit-learn's class of the same name that this class lacks, and what to use instead.
     _FOREIGN_PARAMETERS: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __new__(cls, *values: Any, **given: Any) -> Self:
-        known = _keywords_of(cls.__init__) if given else None
+        known = _keywords(cls.__init__) if given else None
         if known is not None:
             for name in given.keys() - known:
                 foreign = cls._FOREIGN_PARAMETERS.get(name)
-                hint = f": {foreign}" if foreign else meant(name, known)
+                hint = f": {foreign}" if foreign else suggest_name(name, known)
                 raise TypeError(f"{cls.__name__} got an unexpected parameter {name}={given[name]!r}{hint}")
         return super().__new__(cls)
 
 
 @cache
-def _keywords_of(init: Callable[..., None]) -> frozenset[str] | None:
-    """Names that an `__init__` takes; None where it takes any."""
+def _keywords(init: Callable[..., None]) -> frozenset[str] | None:
+    """Parameter names of an `__init__`; None if it takes arbitrary keywords."""
     parameters = inspect.signature(init).parameters
-    anything = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
-    return None if anything else frozenset(parameters) - {"self"}
+    arbitrary = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    return None if arbitrary else frozenset(parameters) - {"self"}

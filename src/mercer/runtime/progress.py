@@ -1,8 +1,8 @@
-"""How far a long piece of work is: at most a line a second, to whoever wants to know.
+"""Progress reports of long computations, at most one a second.
 
-`Reporter` is what the work talks to. It prints lines where `verbose` asks for them, and tells the display of `waiting`
-where a command shows one: a bar where `rich` is installed, else one line with a clock. Both are on standard error, and
-are wiped at the end. In a pipe there is none.
+A computation reports to a `Reporter`. Within `waiting`, which the commands use, the report goes to a display on
+standard error: a progress bar if `rich` is installed, otherwise one line with a clock. The display is erased at the
+end, and is not shown if standard error is not a terminal. Elsewhere reports are printed as lines if `verbose` is set.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any, TextIO
 from mercer.runtime.errors import MissingExtraError
 from mercer.runtime.optional import require
 
-# A command that is done before this shows nothing; then its line is rewritten once a second.
+# Seconds before the line of a command first appears, and between two updates of it.
 _FIRST_SECONDS, _SECONDS = 0.3, 1.0
 
 
 @dataclass(frozen=True)
-class Sign:
-    """A sign of life: how far the work is in words, since when, and the share that is done, if it can be told."""
+class StatusLine:
+    """One progress report: a description, the seconds since the start, and the share of the work done, if known."""
 
     words: str
     seconds: float
@@ -37,7 +37,7 @@ class Sign:
 
     @property
     def time_left(self) -> str:
-        """In words, rounded like the guess that it is; empty where nothing is known."""
+        """Estimated time left, such as "about 3 min left", rounded coarsely; empty if the share is not known."""
         if self.share is None:
             return ""
         left = self.seconds * (1 / self.share - 1)
@@ -52,68 +52,71 @@ class Sign:
         return f"{self.seconds:7.1f} s  {self.words}{'  ' * bool(self.time_left)}{self.time_left}"
 
 
-class Pace:
-    """How much of a solve is done: its error falls exponentially, it is assumed, as in the last half of its time."""
+class ProgressEstimate:
+    """Estimate of the share of a solve that is done.
+
+    The error is assumed to keep falling exponentially, at the rate of the last half of the elapsed time.
+    """
 
     def __init__(self, begun: float) -> None:
         self._begun = begun
-        self._seen: deque[tuple[float, float]] = deque()
+        self._log_errors: deque[tuple[float, float]] = deque()  # times, and logarithms of the relative error
 
     def share(self, now: float, missed: float) -> float | None:
-        """`missed` is how many times too large the error is now; NaN where nobody knows."""
+        """Share of the work done, or None if unknown; `missed` is the error over its tolerance, NaN if unknown."""
         if not 1 < missed < math.inf:
             return None
         spent, error = now - self._begun, math.log(missed)
-        self._seen.append((now, error))
-        while len(self._seen) > 2 and self._seen[1][0] <= self._begun + 0.5 * spent:
-            self._seen.popleft()
-        then, before = self._seen[0]
-        # A pace that was seen for less than a second says little.
+        self._log_errors.append((now, error))
+        while len(self._log_errors) > 2 and self._log_errors[1][0] <= self._begun + 0.5 * spent:
+            self._log_errors.popleft()
+        then, before = self._log_errors[0]
+        # A rate that was observed for less than a second is not reliable.
         if spent < 1.0 or before <= error:
             return None
         return spent / (spent + error * (now - then) / (before - error))
 
 
 class Reporter:
-    """Tells how far one piece of work is: to the display that is shown, else as lines where `verbose`, else nobody."""
+    """Reports the progress of one computation to the current display, or as printed lines if `verbose` is set."""
 
     def __init__(self, verbose: bool) -> None:
-        self._shown = _shown.get() or (Lines() if verbose else None)
+        self._display = _current_display.get() or (Lines() if verbose else None)
         self._begun = self._next = time.monotonic()
 
     @property
     def is_due(self) -> bool:
-        """Whether somebody listens, and was told nothing for a second."""
-        return self._shown is not None and time.monotonic() >= self._next
+        """True if reports are shown, and the last one is at least a second old."""
+        return self._display is not None and time.monotonic() >= self._next
 
-    def tell(self, words: str, share: float | None = None) -> None:
-        """Say something now; `share` of the work is done, from which follows the time left."""
-        if self._shown is not None:
+    def report(self, words: str, share: float | None = None) -> None:
+        """Show a report now; `share` is the share of the work done, from which the time left is estimated."""
+        if self._display is not None:
             now = time.monotonic()
             self._next = now + 1.0
-            self._shown.tell(Sign(words, now - self._begun, share))
+            self._display.show(StatusLine(words, now - self._begun, share))
 
-    def part(self, words: str, share: float) -> None:
-        """A share of one step of the work is done, which is said once a second."""
+    def report_share(self, words: str, share: float) -> None:
+        """Show the share of one step of the work that is done, once a second at most."""
         if self.is_due:
-            self.tell(f"{words}: {share:.0%}")
+            self.report(f"{words}: {share:.0%}")
 
     def close(self, words: str) -> None:
-        """The work is over, and this is what it reached."""
-        self.tell(words)
-        if isinstance(self._shown, Lines):
-            self._shown.end()
+        """Show the last report of the computation."""
+        self.report(words)
+        if isinstance(self._display, Lines):
+            self._display.end()
 
 
 class Lines:
-    """One line a sign, or in a notebook one line that is rewritten."""
+    """Display that prints one line for each report, or in a notebook one line that is rewritten."""
 
     def __init__(self, prefix: str = "[mercer]", stream: TextIO | None = None) -> None:
         self._prefix, self._stream = prefix, stream
         self._in_place, self._width = stream is None and in_notebook(), 0
 
-    def tell(self, sign: Sign) -> None:
-        self.print(sign.line)
+    def show(self, status: StatusLine) -> None:
+        self.print(status.line)
 
     def print(self, words: str) -> None:
         line = f"{self._prefix} {words}"
@@ -124,13 +127,13 @@ class Lines:
         self._width = len(line)
 
     def end(self) -> None:
-        """What is printed next begins a line."""
+        """End a rewritten line, so that the next output begins a new one."""
         if self._in_place and self._width:
             print(flush=True)
 
 
 def in_notebook() -> bool:
-    """Whether output goes to a notebook: IPython runs, and its kernel shows it."""
+    """Return whether output goes to a notebook: IPython runs with a kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")
@@ -138,9 +141,9 @@ def in_notebook() -> bool:
 
 @contextmanager
 def waiting(text: str, quiet: bool = False, steps: int | None = None, verbose: bool = False) -> Iterator[Counted]:
-    """Show ``text``, and how far the work in the block is, while it runs.
+    """Show ``text`` and the progress of the block while it runs.
 
-    With ``steps`` it counts the items of an iterable that the block passes through what it is given.
+    The block is given a function that passes on an iterable; with ``steps``, the display counts its items.
     """
     display = None if quiet else _display(text, steps, verbose)
     if display is None:
@@ -152,34 +155,35 @@ def waiting(text: str, quiet: bool = False, steps: int | None = None, verbose: b
             yield item
             display.advance()
 
-    token = _shown.set(display)
+    token = _current_display.set(display)
     try:
         display.begin()
         yield counted
     finally:
-        _shown.reset(token)
+        _current_display.reset(token)
         display.end()
 
 
 def wipe_line() -> None:
-    """Make room for a line that stays, such as a warning."""
-    if _Line.now is not None:
-        _Line.now.wipe()
+    """Erase the status line before a permanent line, such as a warning, is printed."""
+    if _ClockLine.current is not None:
+        _ClockLine.current.wipe()
 
 
 def _display(text: str, steps: int | None, verbose: bool) -> Display | None:
+    """Return the display for a command; None if standard error is not a terminal."""
     if verbose:
-        return _StayingLines(text, steps)
+        return _VerboseLines(text, steps)
     if not sys.stderr.isatty():
         return None
     try:
         return _Bar(text, steps)
     except MissingExtraError:
-        return _Line(text, steps)
+        return _ClockLine(text, steps)
 
 
-class _StayingLines(Lines):
-    """Lines about a command, which `--verbose` asks for."""
+class _VerboseLines(Lines):
+    """Permanent lines of a command with `--verbose`."""
 
     def __init__(self, text: str, steps: int | None) -> None:
         super().__init__("mercer:", sys.stderr)
@@ -193,31 +197,31 @@ class _StayingLines(Lines):
         self.print(f"{self._done} of {self._steps} done")
 
 
-class _Line:
-    """One line, which a thread of its own rewrites every second: a call of the core may take longer than that."""
+class _ClockLine:
+    """One status line, rewritten every second by a separate thread, since a call of the core may take longer."""
 
-    now: _Line | None = None
+    current: _ClockLine | None = None
 
     def __init__(self, text: str, steps: int | None) -> None:
         self._text, self._steps, self._done = text, steps, 0
-        self._begun = self._told = time.monotonic()
-        self._sign: Sign | None = None
+        self._begun = self._updated = time.monotonic()
+        self._status: StatusLine | None = None
         self._width = 0
         self._over, self._lock = threading.Event(), threading.Lock()
         self._clock = threading.Thread(target=self._keep_time, daemon=True)
 
     def begin(self) -> None:
-        _Line.now = self
+        _ClockLine.current = self
         self._clock.start()
 
-    def tell(self, sign: Sign) -> None:
-        self._sign, self._told = sign, time.monotonic()
+    def show(self, status: StatusLine) -> None:
+        self._status, self._updated = status, time.monotonic()
 
     def advance(self) -> None:
         self._done += 1
 
     def end(self) -> None:
-        _Line.now = None
+        _ClockLine.current = None
         self._over.set()
         self._clock.join()
         self.wipe()
@@ -236,18 +240,18 @@ class _Line:
             pause = _SECONDS
 
     def _draw(self) -> None:
-        sign, now = self._sign, time.monotonic()
+        status, now = self._status, time.monotonic()
         clock = f"{now - self._begun:.0f} s"
         if self._steps is not None:
             fields = [self._text, f"{self._done} of {self._steps} done", clock]
-        elif sign is None:
+        elif status is None:
             fields = [self._text, clock]
         else:
-            # What was foretold longer ago has been overtaken, by the certificate's pass for example.
-            recent = now - self._told < 3.0
-            fields = [clock, *([sign.time_left] if recent and sign.time_left else [])]
-        fields += _short(sign.words) if sign is not None else []
-        line = _fitting(fields, shutil.get_terminal_size().columns - 1)
+            # An older estimate of the time left is out of date, for example while the certificate is computed.
+            recent = now - self._updated < 3.0
+            fields = [clock, *([status.time_left] if recent and status.time_left else [])]
+        fields += _short_fields(status.words) if status is not None else []
+        line = _fit_fields(fields, shutil.get_terminal_size().columns - 1)
         encoding = sys.stderr.encoding or "ascii"
         line = line.encode(encoding, "replace").decode(encoding)
         with self._lock:
@@ -257,7 +261,7 @@ class _Line:
 
 
 class _Bar:
-    """The bar of `rich`."""
+    """Progress bar of the package `rich`."""
 
     def __init__(self, text: str, steps: int | None) -> None:
         rich = require("rich.progress", "a progress bar")
@@ -271,33 +275,33 @@ class _Bar:
         self._task = self._bar.add_task(text, total=steps)
         self.begin, self.end = self._bar.start, self._bar.stop
 
-    def tell(self, sign: Sign) -> None:
-        words = "  ".join([*_short(sign.words), *([sign.time_left] if sign.time_left else [])])
+    def show(self, status: StatusLine) -> None:
+        words = "  ".join([*_short_fields(status.words), *([status.time_left] if status.time_left else [])])
         if self._steps is not None:
             self._bar.update(self._task, description=f"{self._text}  {words}")
-        elif sign.share is None:
+        elif status.share is None:
             self._bar.update(self._task, description=words)
         else:
-            self._bar.update(self._task, description=words, total=1.0, completed=sign.share)
+            self._bar.update(self._task, description=words, total=1.0, completed=status.share)
 
     def advance(self) -> None:
         self._bar.advance(self._task)
 
 
 Counted = Callable[[Iterable[Any]], Iterator[Any]]
-Display = _StayingLines | _Line | _Bar
-# The display of the command that runs, if there is one.
-_shown: ContextVar[Display | None] = ContextVar("shown", default=None)
+Display = _VerboseLines | _ClockLine | _Bar
+# Display of the command that is running, if there is one.
+_current_display: ContextVar[Display | None] = ContextVar("current_display", default=None)
 
 
-def _short(words: str) -> list[str]:
-    """The fields of a line, with numbers of two digits."""
+def _short_fields(words: str) -> list[str]:
+    """Split a report into its fields, with numbers rounded to two digits."""
     rounded = re.sub(r"\d\.\d+e[-+]\d+", lambda number: f"{float(number[0]):.2g}", words)
     return [re.sub(r"\s+", " ", field) for field in re.split(r"\s{2,}(?=[\d,]+ |[a-z])", rounded.strip())]
 
 
-def _fitting(fields: list[str], width: int) -> str:
-    """As many fields as the width has room for; none is cut, but the first."""
+def _fit_fields(fields: list[str], width: int) -> str:
+    """Join as many fields as the width holds; only the first field is ever cut."""
     line = fields[0][:width]
     for field in fields[1:]:
         if len(line) + 2 + len(field) > width:

@@ -1,7 +1,7 @@
-"""Fit a blank copy of an estimator, then let the estimator adopt what the copy has learnt.
+"""Atomic fits: a blank copy of the estimator is fitted, then the estimator adopts the fitted attributes of the copy.
 
-A fit that fails or is interrupted so leaves the estimator as it was, and a thread that copies or pickles the estimator
-during a fit gets the model from before or from after it.
+So a fit that fails or is interrupted leaves the estimator unchanged, and a thread that copies or pickles the estimator
+during a fit gets the complete model from before the fit or from after it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ Estimator = TypeVar("Estimator", bound=BaseEstimator)
 
 
 def fitted_names(model: Any) -> list[str]:
-    """The attributes that a fit has set."""
+    """Return the names of the attributes that a fit has set: those that end with an underscore."""
     return [name for name in vars(model) if name[-1] == "_" and name[:2] != "__"]
 
 
 def blank_copy(model: Estimator) -> Estimator:
-    """A copy of an estimator as it was before any fit, with the same parameter objects."""
-    # copy.copy runs __getstate__ and costs 4 % of a fit to 30 samples; this costs a third of that.
+    """Return an unfitted copy of an estimator with the same parameter objects."""
+    # copy.copy would run __getstate__, which takes 4 % of a fit to 30 samples; this takes a third of that.
     blank: Estimator = type(model)(**model.get_params(deep=False))
-    vars(blank).update(_given(model))  # also callbacks and requests for metadata, which are no parameters
+    vars(blank).update(_unfitted_attributes(model))  # also callbacks and metadata requests, which are no parameters
     return blank
 
 
 def adopt_fit(model: Estimator, fitted: Estimator) -> Estimator:
-    """Give an estimator everything that a fitted copy of it has learnt, in the place of what it had learnt before."""
-    # In one step: a thread that copies or pickles this estimator has the dictionary from before, which stays whole.
-    model.__dict__ = _given(model) | vars(fitted)
+    """Replace the fitted attributes of an estimator by those of its fitted copy."""
+    # One assignment: a thread that is copying or pickling this estimator keeps the old dictionary, which stays whole.
+    model.__dict__ = _unfitted_attributes(model) | vars(fitted)
     return model
 
 
-def _given(model: Any) -> dict[str, Any]:
-    """The attributes that no fit has set."""
+def _unfitted_attributes(model: Any) -> dict[str, Any]:
+    """Return the attributes that were not set by a fit, by name."""
     return {name: value for name, value in vars(model).items() if name[-1] != "_" or name[:2] == "__"}

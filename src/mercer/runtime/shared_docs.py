@@ -1,4 +1,4 @@
-"""What docstrings share: a line `%(name)s` stands for a paragraph of this file."""
+"""Shared docstring paragraphs: a line `%(name)s` in a docstring stands for the paragraph of that name in this file."""
 
 from __future__ import annotations
 
@@ -7,459 +7,494 @@ from collections.abc import Callable
 from textwrap import dedent, indent
 from typing import Any, Final, TypeVar
 
-# However deep: from Python 3.13 on, docstrings lose the indentation that all their lines share.
-_PLACE: Final = re.compile(r"^( *)%\((.+?)\)s\n", flags=re.MULTILINE)
+# Any indentation matches, because Python 3.13 and later strip the common indentation of docstrings.
+_PLACEHOLDER: Final = re.compile(r"^( *)%\((.+?)\)s\n", flags=re.MULTILINE)
 _SHARED: Final = {
     "columns": """
     drop : sequence of str, default=()
-        Columns to leave out.
+        Columns to drop.
     only : sequence of str or None, default=None
-        Columns to take, and no others. What is named here is taken, even if it looks like an identifier.
+        Columns to use; all others are dropped. A column named here is used even if it looks like an identifier.
     categorical : sequence of str, default=()
-        Columns of categories, such as codes that are written as numbers.
+        Columns to treat as categories, such as codes that are written as numbers.
     numeric : sequence of str, default=()
-        Columns of numbers, whatever they are called; words among them are missing values.
+        Columns to treat as numbers; words among their entries count as missing values.
     text : sequence of str, default=()
-        Columns of texts, of which the words are counted.
+        Columns of free text, whose words are counted.
     missing : {"impute", "drop"}, default="impute"
-        "drop" leaves rows with a missing value out of training. In prediction they are filled, since every row has an
-        answer.
+        Treatment of missing values. "drop" drops rows with a missing value from training; in prediction such values
+        are imputed, so that every row gets an answer.
     standardise : bool, default=True
-        False leaves numbers, and y of a regression, as they are.
+        Whether numeric columns, and y in regression, are scaled to mean 0 and variance 1.
 """,
     "kernel": """
     kernel : str, Kernel or callable, default="rbf"
-        A name ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", ...), a kernel object, which may be
-        composed with + * ** and exp, or a function (X, Z) -> matrix of kernel values.
+        Kernel: a name ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", ...), a kernel object, which may
+        be composed with + * ** and exp, or a function (X, Z) -> matrix of kernel values.
     %(named kernel)s
 """,
     "named kernel": """
     degree : int, default=3
-        Of the kernel named "poly"; a kernel object has parameters of its own.
+        Degree of the kernel named "poly"; ignored by all other kernels.
     gamma : float, "scale", "auto" or "median", default="scale"
-        Of the kernels named "rbf", "laplacian", "poly" and "sigmoid". "scale" is 1/(columns · variance of X), "auto"
-        1/columns, "median" 1/(2m²) with m the median distance between samples. A sample of weight 2 counts twice in
-        the variance; scikit-learn counts it once.
+        Kernel coefficient of the kernels named "rbf", "laplacian", "poly" and "sigmoid". "scale" is
+        1/(n_features · variance of X), "auto" is 1/n_features, and "median" is 1/(2m²) with m the median distance
+        between samples. A sample of weight 2 counts twice in the variance; scikit-learn counts it once.
     coef0 : float, default=0.0
-        The constant in the kernels named "poly" and "sigmoid".
+        Constant term of the kernels named "poly" and "sigmoid".
 """,
     "n_jobs": """
     n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+        Number of threads; None means as many as BLAS would use.
 """,
     "cache_size": """
     cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
+        Memory in MB that a fit may use in addition to the data.
 """,
     "verbose": """
     verbose : bool, default=False
-        Print a line a second; a notebook shows one line that is rewritten.
+        Whether to print progress, at most one line a second; in a notebook a single line is updated.
 """,
     "several kernels": """
     kernel : list of kernels, default=("linear", "poly", "rbf")
-        Each a name, a kernel object or a function (X, Z) -> matrix. "precomputed": X is a list of kernel matrices, or
-        an array of shape (n, n, number of kernels). One kernel alone has the weight 1.
+        Kernels to combine: each a name, a kernel object or a function (X, Z) -> matrix. With "precomputed", X is a list
+        of kernel matrices or an array of shape (n_samples, n_samples, n_kernels). A single kernel has the weight 1.
     %(named kernel)s
     norm : float, default=1.0
-        p ≥ 1 of the norm that is at most 1. With 1 kernels that do not help get the weight 0; larger ones spread the
-        weight; inf gives every kernel the same.
+        Exponent p ≥ 1 of the norm constraint on the kernel weights. With 1, kernels that do not help get the weight 0;
+        larger values spread the weight; inf gives all kernels the same weight.
     normalise : bool, default=True
-        Whether v_m is the variance of the samples in the feature space of k_m, so that a kernel's scale has no
-        influence; otherwise it is 1.
+        Whether v_m is the variance of the samples in the feature space of k_m, so that the scale of a kernel has no
+        influence. If False, v_m = 1.
 """,
     "weights attributes": """
     weights_ : array of shape (n_kernels,)
-        θ, on the kernels as they were given: `kernel_` is Σ θ_m k_m, without those of weight 0.
+        Weights θ of the given kernels: `kernel_` is Σ θ_m k_m, without the kernels of weight 0.
     scales_ : array of shape (n_kernels,)
-        v: ‖(v_mθ_m)‖_p is 1 to rounding.
+        Scales v of the kernels: ‖(v_mθ_m)‖_p is 1 to rounding.
     n_rounds_ : int
-        How many weights were tried.
+        Number of weight vectors that were tried.
 """,
     "optimise": """
     optimise : bool or list of str, default=True
-        Whether the kernel's parameters (and lam, of a regression) are chosen by the marginal likelihood, with a scale
-        of the kernel as one more; a list names those to choose, such as ["gamma"].
+        Whether to maximise the marginal likelihood over the kernel's parameters, a factor on the kernel and, in
+        regression, lam. A list names the parameters to optimise, such as ["gamma"].
 """,
     "process limits": """
     max_iter : int, default=-1
-        The most steps of that search; −1 stands for 100.
+        Maximum number of steps of the likelihood optimisation; −1 means 100.
     max_time : float, optional
-        Limit in seconds of what follows it.
+        Time limit in seconds for the fit that follows the optimisation.
     %(cache_size)s
     %(verbose)s
     %(n_jobs)s
 """,
     "class_weight": """
     class_weight : dict or "balanced", optional
-        Factors on the weights of the samples of each class. "balanced" makes the classes' sums of weights equal:
-        n / (n_classes · sum of the class), where samples count by their `sample_weight`; scikit-learn counts them once.
+        Factors on the weights of the samples of each class. "balanced" makes the total weights of the classes equal:
+        the factor is n / (n_classes · weight of the class), where samples count by their `sample_weight`; scikit-learn
+        counts every sample once.
 """,
     "linear bias": """
     bias : {True, "regularized", False}, default=True
-        True: b is free, as in SVC(kernel="linear"). "regularized": b is one more weight, ½(b/intercept_scaling)² in the
-        objective, as in LIBLINEAR and scikit-learn. False: f passes through the origin.
+        Treatment of the intercept b. True: b is not penalised, as in SVC(kernel="linear"). "regularized": b is the
+        weight of a constant feature and adds ½(b/intercept_scaling)² to the objective, as in LIBLINEAR and
+        scikit-learn. False: b = 0.
     intercept_scaling : float, default=1.0
-        Only for bias="regularized".
+        Value of the constant feature; used only with bias="regularized".
 """,
     "linear solver": """
     gap_tol : float, optional
-        Go on until the duality gap is at most this share of the dual value.
+        Relative duality gap to reach in addition to `tol`; None means no such requirement.
     solver : {"auto", "newton", "dual", "qp", "qp:…"}, default="auto"
-        Newton's method in (w, b), or dual coordinate descent; "auto" takes the first up to 1000 columns, otherwise the
-        second and, where that crawls, the first to end with. "qp" is an outside QP solver, as in `SVC`, for few rows.
+        Algorithm: Newton's method in (w, b), or dual coordinate descent. "auto" uses Newton's method for up to 1000
+        features; otherwise it uses coordinate descent and finishes with Newton's method if that converges slowly. "qp"
+        is an external QP solver, as in `SVC`, for few samples.
 """,
     "linear limits": """
     shrinking : bool, default=True
-        Leave settled samples aside in dual coordinate descent; the answer is the same.
+        Whether dual coordinate descent skips samples that are settled; the solution is the same.
     verbose : bool, default=False
-        Print the certificates on the way, a line a second at most.
+        Whether to print the certificates reached so far, at most one line a second.
     max_iter : int, default=-1
-        Limit on Newton steps or passes over the data; −1 stands for 10,000, and for "crammer_singer" for as many as
-        `tol` takes.
+        Maximum number of Newton steps or passes over the data; −1 means 10,000, and no limit for "crammer-singer".
     max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns with the gap it has reached.
+        Time limit in seconds. A fit that reaches a limit issues a warning with the gap reached.
     random_state : int, RandomState or None, default=None
-        Order of the samples in dual coordinate descent; None stands for one fixed order.
+        Seed of the sample order in dual coordinate descent; None means one fixed order.
     %(n_jobs)s
 """,
     "ridge bias": """
     bias : bool, default=True
-        Whether f has a constant b, which is not penalised.
+        Whether f has an intercept b, which is not penalised.
 """,
     "ridge solver": """
     solver : {"auto", "cholesky", "eigen", "cg", "covariance", "lsqr", "qp", "qp:…"}, default="auto"
-        "cholesky" factors K + λW⁻¹ (float32, refined to float64's answer, where that is possible); "eigen" decomposes
-        it, also where it is singular; "cg" runs conjugate gradients preconditioned by landmarks and never stores K,
-        which "auto" does where the factor would not fit into `cache_size`; "covariance" and "lsqr" are for linear
-        kernels: a d × d matrix, or products with X alone. "qp" is an outside QP solver, as in `SVC`, for few samples.
+        Algorithm. "cholesky" factorises K + λW⁻¹, in float32 with refinement to float64 where that is possible; "eigen"
+        uses an eigendecomposition, also if the matrix is singular; "cg" runs conjugate gradients preconditioned by
+        landmarks and never stores K; "covariance" (a d × d matrix) and "lsqr" (only products with X) are for linear
+        kernels. "qp" is an external QP solver, as in `SVC`, for few samples. "auto" uses "cg" if the Cholesky factor
+        does not fit into `cache_size`.
     %(cache_size)s
     verbose : bool, default=False
-        Print what is factored and, for "cg", a line a second.
+        Whether to print what is factorised and, with "cg", progress once a second.
     max_time : float, optional
-        Limit in seconds of `fit`. "cg" then warns, returns what it has, and says so in `stop_reason_`. The others have
-        nothing to return before their factor is done, and raise a TimeoutError. A decomposition ("eigen", and wherever
-        the system is singular) is one call of LAPACK: once begun, it is finished, however long it takes.
+        Time limit in seconds for `fit`. If "cg" reaches it, a warning is issued, the current solution is kept, and
+        `stop_reason_` says so. Direct solvers have no solution before their factorisation is complete and raise a
+        TimeoutError. An eigendecomposition ("eigen", or any singular system) is a single LAPACK call and is not
+        interrupted.
     %(n_jobs)s
 """,
     "ridge path": """
     %(cache_size)s
     verbose : bool, default=False
-        Print what is decomposed.
+        Whether to print what is decomposed.
     max_time : float, optional
-        Limit in seconds: a TimeoutError if there is no decomposition by then. Eigenvectors are one call of
-        LAPACK: once begun, it is finished, however long it takes.
+        Time limit in seconds; a TimeoutError is raised if the decomposition is not complete by then. The computation of
+        eigenvectors is a single LAPACK call and is not interrupted.
     %(n_jobs)s
 """,
     "ridge grid": """
     lams : array, int or None, default=None
-        The values of λ to try, or how many; None means 50. A number of values is spread over the range of K's
-        eigenvalues.
+        Values of λ to try, or their number; None means 50. A number of values is spread over the range of the
+        eigenvalues of K.
     %(kernel)s
     %(ridge bias)s
     grid : dict or list of dicts, optional
-        Kernel parameters to try as well, such as {"gamma": [0.1, 1.0]} or {"kernel": [...]}; each point of the grid
-        costs one decomposition.
+        Grid of kernel parameters to try as well, such as {"gamma": [0.1, 1.0]} or {"kernel": [...]}; each point of the
+        grid takes one decomposition.
 """,
     "dual parameters": """
     shrinking : bool, default=True
-        Leave settled samples aside while training; the answer is the same.
+        Whether the solver sets settled samples aside during training; the solution is the same.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions that may remain, in the scale of f; LIBSVM's meaning. Where
-        everything that f could tell apart is smaller than 1, it is relative to that: to the standard deviation of y for
-        regression, to the squared distances of the samples in feature space for machines without C.
+        Largest remaining violation of the optimality conditions, in units of f, as in LIBSVM. If the natural scale of f
+        is below 1, `tol` is relative to that scale: the standard deviation of y in regression, or the squared distances
+        between samples in feature space for machines without C.
     gap_tol : float, optional
-        Also go on until the duality gap is at most this share of the dual value.
+        Relative duality gap to reach in addition to `tol`; None means no such requirement.
     %(cache_size)s
     %(verbose)s
     max_iter : int, default=-1
-        Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
+        Maximum number of steps of the inner solver; −1 means max(10⁷, 100·n_samples).
     max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+        Time limit in seconds. A fit that reaches a limit warns and keeps its current solution; see `stop_reason_`.
     solver : {"auto", "decomposition", "chunking", "qp", "qp:…"}, default="auto"
-        Which way to the same answer: block decomposition, the same on as many samples at a time as `cache_size`
-        holds, or an outside QP solver for small problems (extra `qp`): "qp:clarabel", "qp:piqp", "qp:quadprog",
-        "qp:osqp", "qp:cvxopt"; "qp" is the first. "auto" is decomposition, and for small pairs of several
-        classes the same steps on all pairs at once. Joint multi-class machines know no chunking.
+        Algorithm; all reach the same solution. "decomposition" is block decomposition; "chunking" runs it on as many
+        samples at a time as fit into `cache_size`; "qp" is an external QP solver for small problems (extra `qp`), with
+        "qp:clarabel", "qp:piqp", "qp:quadprog", "qp:osqp" or "qp:cvxopt" as a specific one. "auto" is decomposition; it
+        solves small problems of many pairs of classes in one batch. Joint multi-class machines do not support chunking.
     warm_start : bool, default=False
-        Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
+        Whether `fit` starts from the previous solution and keeps a copy of the training samples for `partial_fit`.
     random_state : ignored
-        Nothing here is random.
+        Not used, since training is deterministic; present for API consistency.
     %(n_jobs)s
 """,
     "dual attributes": """
     certificate_ : Certificate
-        Primal and dual value, gap, violation and each optimality condition's residual, recomputed after training.
+        Primal and dual value, duality gap, violation and the residual of each optimality condition, recomputed after
+        training.
     converged_ : bool
+        Whether the requested accuracy was reached.
     stop_reason_ : str
-        "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+        Reason why training ended: "converged", "rounding floor", "stalled", "max_iter" or "max_time".
+    support_ : array of shape (n_SV,)
+        Indices of the support vectors.
+    support_vectors_ : array or CSR matrix of shape (n_SV, n_features)
+        Support vectors; empty if the kernel is precomputed.
+    n_support_ : array of int
+        Number of support vectors of each class; a single number for machines without classes.
+    dual_coef_ : array of shape (n_outputs, n_SV)
+        Coefficients of the support vectors in the decision function; for several classes in scikit-learn's layout.
+    intercept_ : array of shape (n_outputs,)
+        Constants b of the decision functions.
+    coef_ : array of shape (n_outputs, n_features)
+        Weights of the features; only for a linear kernel.
+    rkhs_norm_ : float or array of shape (n_outputs,)
+        Norm ‖w‖ in feature space.
+    n_iter_ : int or array of int
+        Number of solver steps, for each binary problem if there are several.
     n_kernel_values_ : int
-        Kernel values that the fit computed; of machines with one problem.
-    rkhs_norm_ : float, or array of one for each output
-        ‖w‖ in feature space.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, fit_status_, shape_fit_,
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Number of kernel values that the fit computed; only for machines with a single problem.
+    fit_status_ : int
+        0 if the fit converged, 1 otherwise.
+    shape_fit_ : tuple of int
+        Shape of the training samples.
+    %(kernel with its numbers)s
 """,
     "samples that follow": """
-    The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
-    most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
-    must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
-    call of partial_fit starts anew, with a warning.
+    The result is that of `fit` on all samples in the order in which they were given: exact to rounding if there are at
+    most 2,000 free support vectors, and to the tolerance otherwise. `support_` refers to that order. The machine keeps
+    a copy of all samples for this. `fit` keeps one only with warm_start=True; without it the first call of partial_fit
+    starts from scratch, with a warning.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        The samples.
+        Samples to add.
 """,
     "theta": """
     theta : float, optional
-        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.C_from`.
+        Regularisation parameter ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, instead of C = 1/(2ϑn). See `mercer.C_from`.
 """,
     "representer parameters": """
     penalty : {"squared_norm", "norm"} or object, default="squared_norm"
-        Ω: ‖f‖², ‖f‖, or an object with value(r) and derivative(r) of r = ‖f‖, increasing and convex (see
-        `mercer.penalties`).
+        Penalty Ω: ‖f‖², ‖f‖, or an object with methods value(r) and derivative(r) of r = ‖f‖, increasing and convex
+        (see `mercer.penalties`).
     early_stopping : bool, default=False
-        Leave a validation part out, and stop when its smoothed loss rises considerably (Igel, section 2.2). The step
-        with the least loss is kept, and `certificate_` says how far it is from the minimum on the other samples.
+        Whether to hold out a validation set and to stop when its smoothed loss rises considerably (Igel, section 2.2).
+        The step with the smallest loss is kept, and `certificate_` bounds its distance from the minimum on the other
+        samples.
     validation_fraction : float, default=0.1
-        Share of the distinct samples in the validation part. Which they are depends on the data alone.
+        Fraction of the distinct samples in the validation set; the choice of samples depends only on the data.
     n_iter_no_change : int, default=2
-        How many steps the validation loss is averaged over; Newton's method takes few.
+        Number of steps over which the validation loss is averaged; Newton's method takes few steps.
     rise : float, default=0.05
-        The share above its least value at which the averaged validation loss ends the steps.
+        Relative rise of the averaged validation loss above its smallest value that ends training.
     %(kernel)s
     bias : bool, default=True
-        Whether f has a constant b, which is not penalised. A loss of differences has none.
+        Whether f has an intercept b, which is not penalised. For a loss of differences it must be False.
     tol : float, default=1e-6
-        How far the objective may be above its minimum, as a share of it.
+        Largest distance of the objective from its minimum, relative to the minimum.
     cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data. Where three matrices of n_samples² numbers fit, Newton systems
-        are factorised; otherwise they are solved by preconditioned conjugate gradients.
+        Memory in MB that a fit may use in addition to the data. If three matrices of n_samples² numbers fit, Newton
+        systems are factorised; otherwise they are solved by preconditioned conjugate gradients.
     %(verbose)s
     max_iter : int, default=-1
-        Limit on Newton steps; −1 stands for 200.
+        Maximum number of Newton steps; −1 means 200.
     max_time : float, optional
-        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+        Time limit in seconds. A fit that reaches a limit warns and keeps its current solution; see `stop_reason_`.
     %(n_jobs)s
 """,
     "representer attributes": """
     certificate_ : Certificate
         Primal and dual value of Σ w_i ℓ(y_i, f(x_i)) + λΩ(‖f‖), their gap and the residual of 2λc + wℓ′ = 0, recomputed
-        after training. For a loss or penalty of one's own it is a proof if that is convex. Several classes are its
-        `parts`.
+        after training. For a user-defined loss or penalty it is a proof only if that is convex. With several classes,
+        `parts` has one certificate for each.
     converged_ : bool
+        Whether the requested accuracy was reached, or early stopping ended training.
     stop_reason_ : str
-        "converged", "rounding floor", "early stopping", "max_iter" or "max_time"; for the hinge also "stalled".
+        Reason why training ended: "converged", "rounding floor", "early stopping", "max_iter" or "max_time"; for the
+        hinge also "stalled".
     validation_loss_ : array of shape (n_outputs, n_steps)
-        The mean loss of the validation part before each step, and at the end; with early stopping.
+        Mean loss on the validation set before each step and at the end; only with early stopping.
     dual_coef_ : array of shape (n_outputs, n_samples)
-        c, with f(x) = Σ_j c_j k(x_j, x) + b.
+        Coefficients c of f(x) = Σ_j c_j k(x_j, x) + b.
     intercept_ : array of shape (n_outputs,)
+        Constants b.
     n_iter_ : array of shape (n_outputs,)
+        Number of Newton steps.
     %(kernel with its numbers)s
 """,
     "landmark parameters": """
     lam : float, default=1.0
-        λ > 0, the price of ‖f‖²; scikit-learn's alpha.
+        Regularisation strength λ > 0, the factor of ‖f‖²; scikit-learn's alpha.
     n_landmarks : int, default=1000
-        M; all samples where there are fewer. Time grows with M·n_samples, memory with M².
+        Number M of landmarks; all samples if there are fewer. Time grows with M·n_samples, memory with M².
     landmarks : {"uniform", "leverage"} or array of shape (M, n_features), default="uniform"
-        Drawn without replacement in proportion to the weights, or to approximate ridge leverage scores, which favour
-        samples that no others resemble; or given.
+        Landmarks, or the way to draw them without replacement: in proportion to the sample weights, or to approximate
+        ridge leverage scores, which favour samples that are unlike the others.
     kernel : str, Kernel or callable, default="rbf"
-        As for `SVC`. Parameters that depend on data are read off the samples; of a stream, off those first drawn.
+        Kernel, as in `SVC`. Data-dependent parameters are computed from the samples; in a stream, from the samples that
+        are drawn first.
     %(named kernel)s
-    bias : bool, default=True
-        Whether f has a constant b, which is not penalised.
+    %(ridge bias)s
     tol : float, default=1e-5
-        Relative duality gap to reach, as computed from the true residual of the normal equations.
+        Relative duality gap to reach, computed from the true residual of the normal equations.
     %(cache_size)s
     %(verbose)s
     max_iter : int, default=-1
-        Limit on iterations; −1 stands for 1,000.
+        Maximum number of iterations; −1 means 1,000.
     max_time : float, optional
-        Limit in seconds, looked at between two passes over the samples. A fit that meets a limit warns, returns what it
-        has, and says so in `stop_reason_`.
+        Time limit in seconds, checked between passes over the samples. A fit that reaches a limit warns and keeps its
+        current solution; see `stop_reason_`.
     random_state : int, RandomState or None
-        For the choice of landmarks.
+        Seed of the choice of landmarks.
     %(n_jobs)s
 """,
     "samples of a space": """
     n_landmarks : int, optional
-        Project the samples onto the span of this many of them in feature space, drawn in proportion to the weights, for
-        more samples than a kernel matrix has room for. None takes all samples, exactly.
+        Number of landmarks: samples, drawn in proportion to the weights, onto whose span in feature space all samples
+        are projected. For data whose kernel matrix does not fit into memory. None means no projection.
     %(cache_size)s
     verbose : bool, default=False
-        Print what is being done, a line a second at most.
+        Whether to print progress, at most one line a second.
     random_state : int, RandomState or None, default=None
-        For what is drawn: landmarks, permutations, and where a search starts.
+        Seed of all random choices: landmarks, permutations and initialisations.
     n_jobs : int, optional
-        Threads for kernel values; None uses as many as BLAS would.
+        Number of threads for kernel values; None means as many as BLAS would use.
 """,
     "landmark attributes": """
     certificate_ : Certificate
-        Primal and dual value and gap, of ½Σw_i(y_i − f(x_i))² + ½λ‖f‖² over the span of the landmarks, from the
-        residual recomputed after training; `violation` is the residual of the normal equations relative to their
-        right-hand side. Several outputs are its `parts`.
+        Primal and dual value and gap of ½Σw_i(y_i − f(x_i))² + ½λ‖f‖² over the span of the landmarks, from the residual
+        recomputed after training; `violation` is the residual of the normal equations relative to their right-hand
+        side. With several outputs, `parts` has one certificate for each.
     converged_ : bool
+        Whether the requested accuracy was reached.
     stop_reason_ : str
-        "converged", "rounding floor", "max_iter" or "max_time".
+        Reason why training ended: "converged", "rounding floor", "max_iter" or "max_time".
     method_ : str
-        "normal equations" (summed over all samples) or "conjugate gradients".
+        Algorithm used: "normal equations" (summed over all samples) or "conjugate gradients".
     jitter_ : float
-        What was added to the diagonal of the landmarks' kernel matrix so that rounding leaves it definite.
-    landmarks_, landmark_indices_
-        The landmarks, and which of the samples they were (not for a stream).
+        Constant added to the diagonal of the landmarks' kernel matrix to keep it positive definite in floating point.
+    landmarks_ : array of shape (M, n_features)
+        Landmarks; None for a precomputed kernel.
+    landmark_indices_ : array of int
+        Indices of the samples that are landmarks; absent for a stream.
     dual_coef_ : array of shape (M, n_outputs)
+        Coefficients of the landmarks.
     intercept_ : array of shape (n_outputs,)
+        Constants b.
     n_iter_ : int
+        Number of iterations.
     %(kernel with its numbers)s
 """,
     "leave-one-out estimate": """
     Parameters
     ----------
     model : SVC
-        Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
-        is looked for.
+        Machine for two classes with slack="l1". Its parameters define the problem; if it is fitted, its solution is the
+        starting point of the search for the exact one.
     X : array or CSR matrix of shape (n_samples, n_features)
-        The training samples, as given to `fit`.
+        Training samples, as given to `fit`.
     y : array of shape (n_samples,)
-        Their classes.
+        Class labels.
     sample_weight : array of shape (n_samples,), optional
-        A sample is left out with all its weight.
+        Sample weights; a sample is left out with all its weight.
 
     Returns
     -------
     Estimate
-        ``error``, the share of samples, by weight, that may be misclassified when left out; ``proven``, True if this
-        solution alone proves that it is an upper bound on the leave-one-out error; ``assumes``, what it needs to be
-        one; ``suspects``, which samples may be misclassified, or None where only their number is bounded; ``recall``
-        and ``precision`` of the second class, as ξα estimates them, NaN for the others.
+        Estimate with these attributes: ``error``, the weighted fraction of samples that may be misclassified when left
+        out; ``proven``, True if this solution alone proves that it is an upper bound on the leave-one-out error;
+        ``assumes``, the assumption under which it is one; ``suspects``, the samples that may be misclassified, or None
+        if only their number is bounded; ``recall`` and ``precision`` of the second class as ξα estimates them, NaN for
+        the other estimates.
 """,
     "n and delta": """
     n : int
-        The number of samples.
+        Number of samples.
     delta : float, default=0.05
-        The probability with which the bound may fail.
+        Probability with which the bound may fail.
 """,
     "errors of a rule": """
     errors : int
-        How many of the samples the rule gets wrong.
+        Number of samples that the rule misclassifies.
     %(n and delta)s
 """,
     "trace and n": """
     trace : float
-        tr K = Σ k(x_i, x_i).
+        Trace of the kernel matrix, tr K = Σ k(x_i, x_i).
     n : int
-        The number of samples.
+        Number of samples.
 """,
     "vectors of signs": """
     n_draws : int, default=1024
-        Sign vectors that are drawn; if there are no more than that, all 2^n are taken instead.
+        Number of sign vectors to draw; if 2^n is not larger, all sign vectors are used instead.
     random_state : int or Generator, default=0
-        What is drawn by.
+        Seed or generator of the draws.
 """,
     "radius": """
     radius : float
-        R: the largest ‖φ(x)‖.
+        Radius R of the data in feature space: the largest ‖φ(x)‖.
 """,
     "cluster of each": """
     labels_ : array of shape (n_samples,)
-        The cluster of each sample.
+        Cluster of each sample.
 """,
     "kernel with its numbers": """
     kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Kernel with numerical parameters.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features seen during `fit`, if they are all strings.
 """,
     "samples alone": """
     X : array or CSR matrix of shape (n_samples, n_features)
-        A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+        Training samples: a list of strings for a string kernel, the square kernel matrix for a precomputed one.
     y : ignored
-        There for scikit-learn's pipelines.
+        Not used; present for API consistency.
     %(repetitions)s
 """,
     "repetitions": """
     sample_weight : array of shape (n_samples,), optional
-        A weight counts like that many repetitions of its sample; 0 leaves the sample out.
+        Sample weights. A weight is equivalent to that many repetitions of the sample; 0 leaves the sample out.
 
     Returns
     -------
     self
+        Fitted estimator.
 """,
     "more samples": """
     X : array or CSR matrix of shape (n_samples, n_features)
-        More samples.
+        Samples to add.
     y : array of shape (n_samples,)
-        What to learn of each sample.
+        Target values.
 """,
     "given twice": """
     sample_weight : array of shape (n_samples,), optional
-        A weight of 2 equals the sample given twice.
+        Sample weights; a weight of 2 is equivalent to giving the sample twice.
 """,
     "new samples with targets": """
     X : array, CSR matrix or list of samples
-        Samples that were not trained on.
+        Samples that were not used for training.
     y : array of shape (n_samples,) or (n_samples, n_outputs)
-        Their targets.
+        Target values.
 """,
     "ax": """
     ax : matplotlib axes, optional
-        Where to draw; default: a new figure.
+        Axes to draw on; None means a new figure.
 """,
     "order of a matrix": """
     y : array of shape (n_samples,), optional
-        The classes, or the numbers of a regression, to order the samples by.
+        Class labels or target values by which the samples are ordered.
     max_samples : int, default=500
-        Of more samples, this many at equal steps through the order are shown.
+        Maximum number of samples shown; of more, this many are taken at equal steps through the order.
     %(ax)s
 """,
     "grid of a search": """
     grid : dict, list of dicts or "quick", optional
-        Values to try for each parameter. None makes a grid for the data, "quick" a smaller one; parameters then stay
-        as the estimator has them unless the best cell is better by more than one standard error of the difference over
-        the folds.
+        Values to try for each parameter. None makes a grid for the data, "quick" a smaller one; the parameters then
+        stay as the estimator has them unless the best cell is better by more than one standard error of the difference
+        over the folds.
 """,
     "options of a search": """
     cv, scoring, criterion, skip, one_standard_error, n_jobs, max_time, verbose : as in `mercer.tune`
-        How points are judged, what is skipped, and limits. After max_time the best of the fits that were made is taken.
+        Cross-validation, scores, skipping and limits. After max_time the best of the completed fits is used.
 """,
     "best machine": """
-        Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
-        `certificate_`, and so can what it knows: `margins`, `insight`, `explain`, `reasons`, `calibrate` and so on.
+        Estimator fitted on all samples with the best parameters. Its fitted attributes, such as `certificate_`, and its
+        methods, such as `margins`, `insight`, `explain`, `reasons` and `calibrate`, are also available here.
 """,
     "outcome of a search": """
     best_params_, best_score_, best_index_, cv_results_, n_splits_
         As in scikit-learn's GridSearchCV; `cv_results_` also has the gap of each cell and why it was skipped.
     choice_ : str
-        Why this cell was chosen, in words.
+        Explanation of why this cell was chosen.
     search_gap_ : float or None
-        No C in the range that was tried can have a mean score more than this above `best_score_`; None where that is
-        not known, for the reason in `search_gap_reason_`.
+        Bound on the search error: no C in the range tried can have a mean score more than this above `best_score_`.
+        None if it is unknown, for the reason in `search_gap_reason_`.
     shared_ : str
-        What the fits shared, in words.
+        Description of the work that the fits shared.
     complete_ : bool
-        Whether every point has its scores or was skipped with a proof.
+        Whether every point was scored or was skipped with a proof.
 """,
     "film": """
     interval_ms : float, default=200.0
-        Milliseconds that a frame is shown.
+        Duration of a frame in milliseconds.
     figure : matplotlib figure, optional
-        Where to draw; default: a new one.
+        Figure to draw on; None means a new one.
 """,
 }
 
 Documented = TypeVar("Documented", bound=type | Callable[..., Any])
 
 
-def shared_docs(thing: Documented) -> Documented:
-    """Fill in the shared paragraphs of the docstring of a class, function or method, which may name others."""
-    while thing.__doc__ and _PLACE.search(thing.__doc__):  # there is none under python -OO
-        thing.__doc__ = _PLACE.sub(
-            lambda place: indent(dedent(_SHARED[place[2]]).lstrip("\n"), place[1]), thing.__doc__
+def shared_docs(documented: Documented) -> Documented:
+    """Replace the placeholders in a docstring by the shared paragraphs, which may contain placeholders themselves."""
+    while documented.__doc__ and _PLACEHOLDER.search(documented.__doc__):  # python -OO removes docstrings
+        documented.__doc__ = _PLACEHOLDER.sub(
+            lambda match: indent(dedent(_SHARED[match[2]]).lstrip("\n"), match[1]), documented.__doc__
         )
-    return thing
+    return documented

@@ -1,4 +1,4 @@
-"""How many threads a call uses: the user's n_jobs, or as many as BLAS would."""
+"""Number of threads of a call: the user's n_jobs, or as many as BLAS would use."""
 
 import ctypes
 import os
@@ -15,12 +15,12 @@ __all__ = ["effective_n_threads"]
 
 
 def effective_n_threads(n_jobs: int | None) -> int:
-    """Threads for one call.
+    """Number of threads for one call.
 
     None means as many as BLAS would use: all processors that this process may use (affinity and cgroup quota), at most
     MERCER_NUM_THREADS or else OMP_NUM_THREADS, and at most the limit of a surrounding
-    ``threadpoolctl.threadpool_limits``. Negative numbers count back from the number of processors as in joblib: −1 is
-    all of them, −2 all but one. A positive number is limited only by the number of processors.
+    ``threadpoolctl.threadpool_limits``. Negative numbers count back from the number of processors as in joblib: −1
+    means all of them, −2 all except one. A positive number is limited only by the number of processors.
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
         raise ValueError(
@@ -36,34 +36,34 @@ def effective_n_threads(n_jobs: int | None) -> int:
 
 
 def _processors() -> int:
-    """joblib's count, which reads files: counted again only after a change of what it depends on in a process."""
+    """Number of processors as joblib counts them; cached, since joblib reads files, until affinity or limit change."""
     allowed = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return _counted(joblib.cpu_count, allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
+    return _cached_count(joblib.cpu_count, allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
 
 
 @lru_cache(maxsize=8)
-def _counted(count: Callable[[], int], allowed: frozenset[int] | None, limit: str | None) -> int:
+def _cached_count(count: Callable[[], int], allowed: frozenset[int] | None, limit: str | None) -> int:
     return count()
 
 
 def _environment_limit() -> int | None:
-    own = os.environ.get("MERCER_NUM_THREADS")
-    if own:
-        if not own.strip().isdecimal() or int(own) < 1:
-            raise ValueError(f"MERCER_NUM_THREADS={own!r} is not a positive whole number; correct it or unset it.")
-        return int(own)
-    # OpenMP allows a list, one entry per nesting level. Its runtimes ignore what they cannot read, and so do we.
+    limit = os.environ.get("MERCER_NUM_THREADS")
+    if limit:
+        if not limit.strip().isdecimal() or int(limit) < 1:
+            raise ValueError(f"MERCER_NUM_THREADS={limit!r} is not a positive whole number; correct it or unset it.")
+        return int(limit)
+    # OpenMP allows a list, one entry per nesting level. Its runtimes ignore values that they cannot read; so do we.
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return int(first) if first.isdecimal() and int(first) > 0 else None
 
 
 class _CoreController(threadpoolctl.LibController):  # type: ignore[misc]  # threadpoolctl is untyped
-    """Shows our thread pool to threadpoolctl as one more BLAS, so that a limit for BLAS holds for us too."""
+    """Presents mercer's thread pool to threadpoolctl as a BLAS library, so that limits for BLAS apply to mercer too."""
 
     user_api = "blas"
     internal_api = "mercer"
     filename_prefixes = ("_core",)
-    check_symbols = ("mercer_get_num_threads",)  # other libraries have a _core too, but not this function
+    check_symbols = ("mercer_get_num_threads",)  # distinguishes this _core from those of other libraries
 
     def get_num_threads(self) -> int | None:
         get = getattr(self.dynlib, "mercer_get_num_threads", None)

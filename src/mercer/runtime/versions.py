@@ -1,4 +1,4 @@
-"""The versions and facts about the machine that a bug report should contain."""
+"""Versions and facts about the host that a bug report should contain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPTIONAL = (*EXTRAS, "pandas", "polars")
 
 
 def show_versions() -> None:
-    """Print the versions of mercer, Python, the machine and the packages that matter, for a bug report.
+    """Print the versions of mercer, Python, the host and the packages that mercer uses, for a bug report.
 
     Examples
     --------
@@ -56,16 +56,16 @@ def show_versions() -> None:
 
 
 def _devices() -> list[tuple[str, str]]:
-    """The devices that torch finds, by the names that `config_context` takes; none without torch."""
+    """Return the devices that torch finds, by the names that `config_context` takes; empty without torch."""
     if importlib.util.find_spec("torch") is None:
         return []
     torch: Any = require("torch", "a list of devices")
     rows = [("torch-cpu", f"{torch.get_num_threads()} threads")]
     for kind in ("cuda", "xpu"):
-        home: Any = getattr(torch, kind, None)
-        for k in range(home.device_count() if home is not None and home.is_available() else 0):
-            found = home.get_device_properties(k)
-            rows.append((f"{kind}:{k}", f"{found.name}, {found.total_memory / 2**30:.0f} GiB"))
+        backend: Any = getattr(torch, kind, None)
+        for k in range(backend.device_count() if backend is not None and backend.is_available() else 0):
+            properties = backend.get_device_properties(k)
+            rows.append((f"{kind}:{k}", f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB"))
     return rows
 
 

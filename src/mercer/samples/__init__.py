@@ -1,1 +1,1 @@
-"""What users hand over, checked, and put into the one order and form that solvers see."""
+"""Checked samples, weights and targets, in the canonical order and form that solvers use."""

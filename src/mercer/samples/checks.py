@@ -1,4 +1,4 @@
-"""Samples, weights and targets as users give them, checked once and never modified."""
+"""Validation of samples, weights and targets as users give them; the user's data are never modified."""
 
 from __future__ import annotations
 
@@ -15,35 +15,38 @@ from mercer import _core
 from mercer.runtime.threads import effective_n_threads
 from mercer.samples.arrays import BLOCK_BYTES, Floats, is_sparse, n_samples, row_blocks
 from mercer.samples.column_names import check_names
-from mercer.samples.engine import PlacedSamples, configured, engine_of, placed
+from mercer.samples.engine import EngineSamples, configured_engine, engine_of, to_engine
 
 if TYPE_CHECKING:
     from mercer.kernels import Kernel
 
 _TABLES = "or let mercer.tabular(estimator) read the table as it is"
-_DATES = ("Date", "Duration", "Time", "period")  # of polars, and of pandas
+_DATES = ("Date", "Duration", "Time", "period")  # prefixes of the dtypes for dates and times in polars and pandas
 
 
 def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """A C-ordered float32 or float64 array, or a canonical CSR matrix; float32 stays float32."""
-    home = engine_of(X)
-    if home is not None:
-        return _placed(estimator, home.samples(X), reset)
-    if is_plain(X, 2) and X.dtype.char in "fd" and _as_expected(estimator, X, reset):
+    """Return X as a C-ordered float32 or float64 array or a canonical CSR matrix; float32 stays float32.
+
+    With `reset` the number and the names of the columns are stored in the estimator, otherwise they are compared.
+    """
+    engine = engine_of(X)
+    if engine is not None:
+        return _check_engine_samples(estimator, engine.samples(X), reset)
+    if is_plain(X, 2) and X.dtype.char in "fd" and _has_expected_columns(estimator, X, reset):
         checked = X
     else:
-        checked = _converted(estimator, X, reset)
+        checked = _convert(estimator, X, reset)
     _check_finite(checked, getattr(estimator, "n_jobs", None))
     if is_sparse(checked):
         checked = canonical_csr(checked)
     elif not checked.flags.aligned:
         checked = checked.copy()
-    home = configured()
-    return checked if home is None else home.samples(checked)
+    engine = configured_engine()
+    return checked if engine is None else engine.samples(checked)
 
 
-def _placed(estimator: Any, X: PlacedSamples, reset: bool) -> PlacedSamples:
-    """An engine's samples, checked where they are."""
+def _check_engine_samples(estimator: Any, X: EngineSamples, reset: bool) -> EngineSamples:
+    """Check an engine's samples without copying them to the host."""
     if len(X.shape) != 2 or 0 in X.shape:
         raise ValueError(
             f"X must be a matrix with a row per sample and a column per feature, but its shape is {X.shape}"
@@ -56,21 +59,21 @@ def _placed(estimator: Any, X: PlacedSamples, reset: bool) -> PlacedSamples:
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
             "features as input"
         )
-    found = X.first_not_finite()
-    if found is not None:
-        _refuse_not_finite(*found)
+    bad = X.first_not_finite()
+    if bad is not None:
+        _refuse_not_finite(*bad)
     return X
 
 
 def copy_columns(fitted: Any, estimator: Any) -> None:
-    """Give another estimator the number and the names of the columns that one was fitted on."""
+    """Copy the number and the names of the columns from a fitted estimator to another estimator."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):
             setattr(estimator, name, getattr(fitted, name))
 
 
 def is_plain(values: Any, dimensions: int) -> bool:
-    """Whether scikit-learn's checks would return this as it is; they take a tenth of a small fit."""
+    """Return whether scikit-learn's checks would return the values unchanged; they take a tenth of a small fit."""
     return (
         type(values) is np.ndarray
         and values.ndim == dimensions
@@ -82,14 +85,14 @@ def is_plain(values: Any, dimensions: int) -> bool:
 
 
 def check_same_length(X: Any, y: Any) -> None:
-    """Raise an error unless there are as many targets as samples, if there are any targets."""
+    """Raise an error if there are targets, but not as many as samples."""
     if y is not None and not (is_plain(y, 1) and hasattr(X, "shape") and X.shape[0] == len(y)):
-        X = placed(X)
-        check_consistent_length(range(n_samples(X)) if isinstance(X, PlacedSamples) else X, y)
+        X = to_engine(X)
+        check_consistent_length(range(n_samples(X)) if isinstance(X, EngineSamples) else X, y)
 
 
-def _as_expected(estimator: Any, X: np.ndarray, reset: bool) -> bool:
-    """Whether an array without names of features is what an estimator was fitted on, which training lays down."""
+def _has_expected_columns(estimator: Any, X: np.ndarray, reset: bool) -> bool:
+    """Return whether an array matches the columns of the fit, which have no names; `reset` stores their number."""
     if "feature_names_in_" in vars(estimator):
         return False
     if reset:
@@ -97,8 +100,8 @@ def _as_expected(estimator: Any, X: np.ndarray, reset: bool) -> bool:
     return bool(getattr(estimator, "n_features_in_", -1) == X.shape[1])
 
 
-def _converted(estimator: Any, X: Any, reset: bool) -> Any:
-    """What scikit-learn makes of anything that may hold samples, or an error that says what is wrong with it."""
+def _convert(estimator: Any, X: Any, reset: bool) -> Any:
+    """Convert X by scikit-learn's validation, or raise an error that says what is wrong with it."""
     refuse_masked(X, "X")
     if is_sparse(X):
         check_sparse(X)
@@ -114,9 +117,9 @@ def _converted(estimator: Any, X: Any, reset: bool) -> Any:
             f"X must hold numbers, but its dtype is {X.dtype}; convert it yourself, so that nothing is guessed: "
             "X.astype(float) where it is text that spells numbers"
         )
-    if get_config()["array_api_dispatch"]:  # a tensor in the host's memory is an array here
+    if get_config()["array_api_dispatch"]:  # converts a tensor in host memory to an array
         with config_context(array_api_dispatch=False):
-            return _converted(estimator, X, reset)
+            return _convert(estimator, X, reset)
     try:
         return validate_data(
             estimator,
@@ -132,17 +135,17 @@ def _converted(estimator: Any, X: Any, reset: bool) -> Any:
         column = _non_numeric_column(X)
         if column is None:
             if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
-                _check_finite(X)  # what is no number at all is told before there are too few of them
+                _check_finite(X)  # an error about NaN comes before one about too few samples
             if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == object and isinstance(error, ValueError):
                 raise ValueError(f"X does not hold numbers ({error}); encode it, {_TABLES}") from error
             raise
         raise ValueError(
-            f"column {column!r} of X does not hold numbers ({error}); encode it or leave it out, {_TABLES}"
+            f"column {column!r} of X does not hold numbers ({error}); encode it or drop it, {_TABLES}"
         ) from error
 
 
 def _check_columns(X: Any) -> None:
-    """Raise an error for a frame with two columns of one name, or with dates, which NumPy makes nanoseconds of."""
+    """Raise an error if a frame has two columns of one name, or dates, which NumPy would convert to nanoseconds."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
     seen = set()
@@ -152,7 +155,7 @@ def _check_columns(X: Any) -> None:
         seen.add(name)
         if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(_DATES):
             raise ValueError(
-                f"column {name!r} of X does not hold numbers, but dates or times ({dtype}); leave it out, {_TABLES}"
+                f"column {name!r} of X does not hold numbers, but dates or times ({dtype}); drop it, {_TABLES}"
             )
 
 
@@ -162,18 +165,18 @@ def _is_list_of_strings(X: Any) -> bool:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """numpy would treat what lies under a mask as data."""
+    """Raise an error if a masked array has masked entries, which NumPy would treat as data."""
     if type(values) is not np.ndarray and isinstance(values, np.ndarray) and np.ma.is_masked(values):
         raise ValueError(
             f"{name} is a masked array with masked entries, which mercer cannot use; fill or drop them first"
         )
 
 
-def sequences(X: Any, kernel: Kernel) -> list[str] | PlacedSamples:
-    """Return a list of strings, for kernels of strings."""
-    home = engine_of(X)
-    if home is not None:
-        return home.samples(X)
+def sequences(X: Any, kernel: Kernel) -> list[str] | EngineSamples:
+    """Return the samples of a string kernel as a checked list of strings, or as an engine's samples."""
+    engine = engine_of(X)
+    if engine is not None:
+        return engine.samples(X)
     if isinstance(X, str):
         raise ValueError("X is one string; give a list of strings, one per sample")
     try:
@@ -182,12 +185,12 @@ def sequences(X: Any, kernel: Kernel) -> list[str] | PlacedSamples:
         raise ValueError(str(error)) from None
     if not samples:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-    home = configured()
-    return samples if home is None else home.samples(samples)
+    engine = configured_engine()
+    return samples if engine is None else engine.samples(samples)
 
 
 def refuse_non_numbers(values: np.ndarray, name: str) -> None:
-    """Refuse text that spells a number, and dates: numpy would convert both silently."""
+    """Raise an error for text and dates, even text that spells numbers, which NumPy would convert silently."""
     text = values.dtype == object and any(not isinstance(value, Real | None) for value in values.ravel().tolist())
     if values.dtype.kind in "cmMSUTV" or text:
         raise ValueError(
@@ -198,7 +201,7 @@ def refuse_non_numbers(values: np.ndarray, name: str) -> None:
 
 
 def weights(sample_weight: Any, n: int) -> Floats:
-    """One finite, non-negative weight per sample."""
+    """Return one finite, non-negative weight per sample; None means weights of 1."""
     if sample_weight is None:
         return np.ones(n)
     if np.isscalar(sample_weight):
@@ -217,8 +220,7 @@ def weights(sample_weight: Any, n: int) -> Floats:
     bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
     if len(bad):
         raise ValueError(
-            f"sample_weight[{bad[0]}]={weight[bad[0]]} must be finite and not negative; "
-            "a weight of 0 leaves a sample out"
+            f"sample_weight[{bad[0]}]={weight[bad[0]]} must be finite and not negative; a weight of 0 drops a sample"
         )
     with np.errstate(over="ignore"):
         if not np.isfinite(weight.sum()):
@@ -229,18 +231,18 @@ def weights(sample_weight: Any, n: int) -> Floats:
 
 
 def refuse_no_weight(weight: Floats) -> None:
-    """Raise an error if no sample has any weight."""
+    """Raise an error if all weights are 0."""
     if not np.count_nonzero(weight):
         raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
 
 
 def check_gram_matrix(K: Any) -> None:
-    """Raise an error unless K can be a precomputed training matrix: square, finite and symmetric to rounding."""
+    """Raise an error unless K can be a precomputed training matrix: square, and symmetric up to rounding."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"a precomputed kernel needs the square matrix between all training samples, but X has shape {K.shape}"
         )
-    if isinstance(K, PlacedSamples):
+    if isinstance(K, EngineSamples):
         asymmetry, size = K.asymmetry(), max(map(abs, K.extremes()))
     else:
         asymmetry = max(float(np.abs(K[i : i + 256] - K[:, i : i + 256].T).max()) for i in range(0, len(K), 256))
@@ -258,7 +260,7 @@ def check_gram_matrix(K: Any) -> None:
 
 
 def _check_finite(X: Any, n_jobs: int | None = None) -> None:
-    """Raise an error that names the first entry that is not finite."""
+    """Raise an error that names the first entry that is not finite, if there is one."""
     values = X.data if is_sparse(X) else np.asarray(X)  # np.matrix has a sum of two dimensions
     plain = values.dtype.char in "fd" and values.flags.c_contiguous and values.flags.aligned
     if plain and values.nbytes >= BLOCK_BYTES and _core.all_finite(values.reshape(1, -1), effective_n_threads(n_jobs)):
@@ -267,17 +269,17 @@ def _check_finite(X: Any, n_jobs: int | None = None) -> None:
     # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):
         blocks = row_blocks(len(values), row_bytes)
-        if all(math.isfinite(np.add.reduce(values[some], axis=None, dtype=np.float64)) for some in blocks):
+        if all(math.isfinite(np.add.reduce(values[block], axis=None, dtype=np.float64)) for block in blocks):
             return
     bad = np.argwhere(~np.isfinite(values))
     if len(bad) == 0:
         return
     if is_sparse(X):
         row = int(np.searchsorted(X.indptr, bad[0, 0], side="right")) - 1
-        place, value = (row, int(X.indices[bad[0, 0]])), values[bad[0, 0]]
+        position, value = (row, int(X.indices[bad[0, 0]])), values[bad[0, 0]]
     else:
-        place, value = (int(bad[0, 0]), int(bad[0, 1])), values[tuple(bad[0])]
-    _refuse_not_finite(*place, value, len(bad))
+        position, value = (int(bad[0, 0]), int(bad[0, 1])), values[tuple(bad[0])]
+    _refuse_not_finite(*position, value, len(bad))
 
 
 def _refuse_not_finite(row: int, column: int, value: float, count: int) -> NoReturn:
@@ -289,7 +291,7 @@ def _refuse_not_finite(row: int, column: int, value: float, count: int) -> NoRet
 
 
 def _non_numeric_column(X: Any) -> Any:
-    """The name of the first column of a data frame that does not convert to float, if there is one."""
+    """Name of the first column of a data frame that cannot be converted to float; None if there is none."""
     for name in getattr(X, "columns", ()):
         try:
             np.asarray(np.asarray(X[name]), dtype=np.float64)
@@ -299,8 +301,8 @@ def _non_numeric_column(X: Any) -> Any:
 
 
 def rounding_remark(X: Any, checked: Any) -> str | None:
-    """A remark about integers that float64 cannot represent, if there are any; data given as floats are not checked."""
-    if getattr(getattr(X, "dtype", None), "kind", "O") in "fb" or isinstance(checked, PlacedSamples):
+    """Return a remark if X holds integers that float64 cannot represent, else None; floats are not checked."""
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "fb" or isinstance(checked, EngineSamples):
         return None
     values = checked.data if is_sparse(checked) else checked
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
@@ -311,13 +313,13 @@ def rounding_remark(X: Any, checked: Any) -> str | None:
 
 # --- sparse matrices --------------------------------------------------------------------------------------------------
 # A user who changes the arrays of a matrix can make indices point outside its shape. scipy does not check that, and
-# converting such a matrix reads and writes foreign memory.
+# converting such a matrix reads and writes memory outside of the arrays.
 
 
 def check_sparse(X: Any) -> None:
-    """Refuse a matrix whose arrays do not belong together."""
+    """Raise an error if the arrays of a sparse matrix are inconsistent."""
     if X.ndim != 2:
-        return  # scikit-learn raises the error for that
+        return  # scikit-learn raises the error for other dimensions
     if X.format in ("csr", "csc", "bsr"):
         _check_compressed(X)
     elif X.format == "coo":
@@ -330,7 +332,7 @@ def check_sparse(X: Any) -> None:
 
 
 def canonical_csr(X: Any) -> Any:
-    """Sorted, without duplicates or stored zeros; the caller's matrix is never changed."""
+    """Return a CSR matrix with sorted indices, without duplicates and stored zeros; the argument is not changed."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -355,21 +357,22 @@ def _check_compressed(X: Any) -> None:
 
 def _check_range(X: Any, name: str, index: Any, size: int) -> None:
     _expect(X, index.dtype.kind in "iu", f"{name} must hold integers, not {index.dtype}")
-    for wrong in (index.min(initial=0), index.max(initial=0)):
-        within = 0 <= wrong < max(size, 1)
-        _expect(X, within, f"{name} holds {wrong}, but its shape is {X.shape} and only 0 to {size - 1} exist")
+    for extreme in (index.min(initial=0), index.max(initial=0)):
+        within = 0 <= extreme < max(size, 1)
+        _expect(X, within, f"{name} holds {extreme}, but its shape is {X.shape} and only 0 to {size - 1} exist")
 
 
-def _expect(X: Any, sound: bool, otherwise: str) -> None:
-    if not sound:
-        raise ValueError(f"X is a damaged {X.format.upper()} matrix: its {otherwise}")
+def _expect(X: Any, condition: bool, fault: str) -> None:
+    """Raise an error that names the fault of a sparse matrix unless the condition holds."""
+    if not condition:
+        raise ValueError(f"X is a damaged {X.format.upper()} matrix: its {fault}")
 
 
 # --- targets of regression --------------------------------------------------------------------------------------------
 
 
 def numbers(y: Any) -> Floats:
-    """One finite number per sample."""
+    """Return the targets of a regression with one output as finite float64 numbers."""
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
     several = (
@@ -380,16 +383,16 @@ def numbers(y: Any) -> Floats:
     refuse_non_numbers(y, "y")
     target: Floats = y.astype(np.float64)
     check_finite_targets(target)
-    return np.asarray(target + 0.0)  # −0.0 is 0.0
+    return np.asarray(target + 0.0)  # turns −0.0 into 0.0
 
 
-def codes_of(y: Floats) -> Any:
-    """One code per target, equal where targets are: their 64 bits, also where indices have 32."""
+def target_codes(y: Floats) -> Any:
+    """Return an int64 code per target, equal for equal targets: the bits of the float64 number."""
     return y.view(np.int64)
 
 
 def outputs(y: Any) -> tuple[Floats, bool]:
-    """A float64 matrix with one column per output, and whether y had one dimension."""
+    """Return y as a float64 matrix with one column per output, and whether y had one dimension."""
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
     refuse_masked(y, "y")
@@ -401,13 +404,13 @@ def outputs(y: Any) -> tuple[Floats, bool]:
         raise ValueError(f"y has shape {y.shape}; it must have one number per sample, or one row of numbers per sample")
     finite = np.isfinite(y)
     if not finite.all():
-        place = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise ValueError(f"y contains {y[place]} at {place}; impute or drop such samples first")
+        position = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(f"y contains {y[position]} at {position}; impute or drop such samples first")
     return y.reshape(len(y), -1), y.ndim == 1
 
 
 def single_column(y: Any, several: str) -> np.ndarray:
-    """y as one value per sample; if it has more, the error ends with `several`, which says what to do."""
+    """Return y with one value per sample; if it has several, the error ends with the advice in `several`."""
     if is_plain(y, 1):
         return np.asarray(y)
     try:
@@ -419,7 +422,7 @@ def single_column(y: Any, several: str) -> np.ndarray:
 
 
 def check_finite_targets(y: np.ndarray) -> None:
-    """Raise an error that names the first value that is not finite."""
+    """Raise an error that names the first target that is not finite, if there is one."""
     finite = np.isfinite(y)
     if not finite.all():
         bad = np.flatnonzero(~finite)

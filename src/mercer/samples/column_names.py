@@ -1,6 +1,6 @@
-"""Names of columns: those of a frame, in the order of the first samples, and compared with what a model was fitted on.
+"""Column names: read from a frame, aligned between several sources, and compared with those that a model was fitted on.
 
-The rule is scikit-learn's: names are strings; a model that was fitted on names refuses others, and another order.
+The rule is scikit-learn's: names are strings; a model that was fitted with names refuses other names or another order.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 Names = tuple[str, ...]
-_SHOWN = 5  # names of columns in an error, at most
+_MAX_NAMES = 5  # names listed in an error message
 
 
 def column_names(X: Any) -> Names | None:
-    """Names of a frame's columns; None for other data, and where no name is a string."""
-    if hasattr(X, "column_names"):  # of Arrow
+    """Return the column names of a frame; None for other data, and if no name is a string."""
+    if hasattr(X, "column_names"):  # an Arrow table
         columns: Any = X.column_names
     elif hasattr(X, "columns") and hasattr(X, "dtypes"):
         columns = X.columns
@@ -33,29 +33,30 @@ def column_names(X: Any) -> Names | None:
     return tuple(map(str, columns)) if all(strings) and columns else None
 
 
-def places_of(names: Names, wanted: Names, source: str, first: str) -> list[int]:
-    """Where the columns called `wanted`, those of the `first` source, stand among the names of another source."""
+def column_positions(names: Names, wanted: Names, source: str, first: str) -> list[int]:
+    """Return the positions of the columns `wanted`, those of the source `first`, among the names of another source."""
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
         raise ValueError(f"{source} has two columns called {twice!r}; rename one of them")
     missing, other = [name for name in wanted if name not in names], [name for name in names if name not in wanted]
     if missing or other:
-        told = [f"lacks {_listed(missing)}"] * bool(missing) + [f"has {_listed(other)} besides"] * bool(other)
+        faults = [f"lacks {_quoted(missing)}"] * bool(missing) + [f"also has {_quoted(other)}"] * bool(other)
         raise ValueError(
-            f"the columns of {source} are not those of {first}: it {' and '.join(told)}. All parts of a data set need "
-            "the same columns, in any order"
+            f"the columns of {source} are not those of {first}: it {' and '.join(faults)}. All parts of a data set "
+            "need the same columns, in any order"
         )
-    place = {name: k for k, name in enumerate(names)}
-    return [place[name] for name in wanted]
+    position = {name: k for k, name in enumerate(names)}
+    return [position[name] for name in wanted]
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(repr, names[:_SHOWN])) + more
+def _quoted(names: Sequence[str]) -> str:
+    """Return the first names in quotes, separated by commas, and the number of the others."""
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(map(repr, names[:_MAX_NAMES])) + more
 
 
 def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
-    """Note the names of training samples (`reset`), or compare those of new ones, in scikit-learn's words."""
+    """Store the names of training samples (`reset`), or raise scikit-learn's error if those of new samples differ."""
     if reset:
         vars(estimator).pop("feature_names_in_", None)
         if names is not None:
@@ -73,7 +74,7 @@ def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
 
 
 def names_remark(estimator: Any, names: Names | None) -> str | None:
-    """Return scikit-learn's warning where either new samples or those of the fit have no names."""
+    """Return scikit-learn's warning if only the new samples or only the training samples have names, else None."""
     known, title = hasattr(estimator, "feature_names_in_"), type(estimator).__name__
     if known and names is None:
         return f"X does not have valid feature names, but {title} was fitted with feature names"
@@ -81,11 +82,11 @@ def names_remark(estimator: Any, names: Names | None) -> str | None:
 
 
 def _bullets(names: Sequence[str]) -> list[str]:
-    return [f"- {name}" for name in names[:_SHOWN]] + ["- ..."] * (len(names) > _SHOWN)
+    return [f"- {name}" for name in names[:_MAX_NAMES]] + ["- ..."] * (len(names) > _MAX_NAMES)
 
 
 def adopt_names(estimator: Any, source: Any) -> None:
-    """Give an estimator the names of stored rows, whose chunks it has read one after another without them."""
+    """Store the column names of stored rows in an estimator that was fitted on their unnamed chunks."""
     names = getattr(source, "names", None)
     if names is not None:
         check_names(estimator, names, reset=True)

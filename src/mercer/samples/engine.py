@@ -1,10 +1,10 @@
-"""Where samples live: in this machine's memory, or with an engine, which computes on them where they are.
+"""Engines: samples are in host memory, or belong to an engine, which computes on them where they are stored.
 
-Samples of this machine are plain: an array, a CSR matrix, a list of strings. An engine's are `PlacedSamples`: nothing
-above the engine reads their numbers, it asks them. The functions that every room uses on samples (`take`, `n_samples`,
-`stack`, `moments`, a kernel's call and `diag`, `gram_for`, …) take both.
+Samples in host memory are an array, a CSR matrix or a list of strings. Those of an engine are `EngineSamples`, whose
+entries the rest of the library does not read: it calls their methods. The functions that all folders apply to samples
+(`take`, `n_samples`, `stack`, `moments`, a kernel's call and `diag`, `gram_for`, …) accept both.
 
-An engine is chosen by the type of X; for samples of this machine by the configured device.
+The engine is chosen by the type of X, and for samples in host memory by the configured device.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mercer.runtime.config import get_config
 
-__all__ = ["Engine", "PlacedSamples", "register"]
+__all__ = ["Engine", "EngineSamples", "register"]
 
 if TYPE_CHECKING:
     from mercer.kernels import Kernel
@@ -29,146 +29,146 @@ if TYPE_CHECKING:
     from mercer.samples.chunks import Chunk
 
 
-class PlacedSamples:
-    """Samples that live with an engine. Numbers come back as arrays of this machine, one or a few per sample.
+class EngineSamples:
+    """Samples that an engine stores. Results, one or a few numbers per sample, are returned as arrays in host memory.
 
-    A sample is the row of a matrix; a string, where `shape` has one dimension; or a row of a kernel matrix.
+    A sample is a row of a matrix, a string if `shape` has one dimension, or a row of a kernel matrix.
     """
 
     engine: Engine
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # float32 or float64; object for strings
     sparse: bool = False  # whether zeros are not stored
-    names: tuple[str, ...] | None = None  # of the columns, where they have some
+    names: tuple[str, ...] | None = None  # column names, if there are any
 
     def __init_subclass__(cls) -> None:
-        """As an abstract class would, which every `isinstance` would pay for."""
+        """Raise an error if a subclass lacks an abstract method; an ABC would slow down every `isinstance`."""
         missing = [name for name in dir(cls) if getattr(getattr(cls, name), "__isabstractmethod__", False)]
         if missing:
             raise TypeError(f"{cls.__name__} must define {', '.join(missing)}")
 
     @property
     def n_entries(self) -> int:
-        """How many numbers are stored."""
+        """Number of stored entries."""
         return int(np.prod(self.shape))
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes they take."""
+        """Approximate size in bytes."""
         return self.n_entries * self.dtype.itemsize
 
     @property
     def most_solvers(self) -> int | None:
-        """How many threads should solve on a stored K at a time; None for as many as there are."""
+        """Maximum number of threads that should solve on a stored K at the same time; None for no limit."""
         return None
 
     @property
     def report(self) -> dict[str, dict[str, float]] | None:
-        """What their workers were asked so far, by verb; None where there are none."""
+        """Statistics of the requests to the workers so far, by kind of request; None if there are no workers."""
         return None
 
-    # --- the same samples, some of them, or others beside them ----------------------------------------------------
+    # --- subsets, unions and copies of the samples -------------------------------------------------------------------
 
     @abstractmethod
-    def take(self, rows: Indices) -> PlacedSamples:
-        """Some of the samples, in this order."""
+    def take(self, rows: Indices) -> EngineSamples:
+        """Return some of the samples, in the given order."""
 
     @abstractmethod
-    def joined(self, others: PlacedSamples) -> PlacedSamples:
-        """These samples and then the others."""
+    def joined(self, others: EngineSamples) -> EngineSamples:
+        """Return these samples followed by the others."""
 
     @abstractmethod
     def host(self, rows: Indices | None = None) -> Any:
-        """A copy of some or all of them as samples of this machine."""
+        """Return a copy of all samples, or of the given rows, in host memory."""
 
-    # --- facts ------------------------------------------------------------------------------------------------------
+    # --- properties of the samples ------------------------------------------------------------------------------------
 
     @abstractmethod
     def first_not_finite(self) -> tuple[int, int, float, int] | None:
-        """Row, column and value of the first entry that is not finite, and how many such there are; else None."""
+        """Return row, column and value of the first entry that is not finite, and their number; None if all are."""
 
     @abstractmethod
     def hash(self) -> NDArray[np.uint64]:
-        """A number per sample, equal for equal samples; −0.0 is 0.0."""
+        """Return a hash of each sample, equal for equal samples; −0.0 counts as 0.0."""
 
     @abstractmethod
     def equal(self, left: Indices, right: Indices) -> Flags:
-        """Whether sample left[k] equals sample right[k]."""
+        """Return for each k whether sample left[k] equals sample right[k]."""
 
     @abstractmethod
     def moments(self) -> tuple[Floats, Floats]:
-        """The mean and the standard deviation of every column."""
+        """Return the mean and the standard deviation of every column."""
 
     @abstractmethod
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
-        """Σ_i w_i Σ_j (x_ij − centre), and the sum of the squares, over all entries, zeros included."""
+        """Return Σ_i w_i Σ_j (x_ij − centre) and Σ_i w_i Σ_j (x_ij − centre)² over all entries, including zeros."""
 
     @abstractmethod
     def extremes(self) -> tuple[float, float]:
-        """The smallest and the largest entry."""
+        """Return the smallest and the largest entry."""
 
     @abstractmethod
     def squared_lengths(self) -> Floats:
-        """‖x_i‖² of every sample."""
+        """Squared norms ‖x_i‖² of all samples."""
 
     # --- kernel values ----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def values(self, kernel: Kernel, others: PlacedSamples | None = None) -> Floats:
-        """The matrix k(x_i, z_j); without others between the samples themselves, exactly symmetric."""
+    def values(self, kernel: Kernel, others: EngineSamples | None = None) -> Floats:
+        """Return the matrix k(x_i, z_j); without others the matrix k(x_i, x_j), which is exactly symmetric."""
 
     @abstractmethod
     def diagonal(self, kernel: Kernel) -> Floats:
-        """k(x_i, x_i) of every sample."""
+        """Return k(x_i, x_i) for every sample."""
 
-    # --- where they are a kernel matrix -----------------------------------------------------------------------------
+    # --- if the samples are a kernel matrix ---------------------------------------------------------------------------
 
     @abstractmethod
     def entries(self, rows: Indices, columns: Indices) -> Floats:
-        """K[rows[k], columns[k]]."""
+        """Return the entries K[rows[k], columns[k]]."""
 
     @abstractmethod
-    def columns(self, which: Indices) -> PlacedSamples:
-        """K[:, which]."""
+    def columns(self, which: Indices) -> EngineSamples:
+        """Return the columns K[:, which]."""
 
     @abstractmethod
     def asymmetry(self) -> float:
-        """The largest |K_ij − K_ji|."""
+        """Return the largest |K_ij − K_ji|."""
 
-    # --- what NumPy would do behind the engine's back ---------------------------------------------------------------
+    # --- no implicit conversion to NumPy ------------------------------------------------------------------------------
 
     __array_ufunc__ = None
 
     def __array__(self, *options: Any, **more: Any) -> NDArray[Any]:
         raise TypeError(
-            f"samples of the engine {type(self.engine).__name__} are not copied to this machine unasked; use host()"
+            f"samples of the engine {type(self.engine).__name__} are not copied to the host implicitly; use host()"
         )
 
 
 class Engine(Protocol):
-    """A place where kernel values are computed. docs/add_an_engine.md shows how to add one."""
+    """Interface of a backend that computes kernel values. docs/add_an_engine.md shows how to add one."""
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The names by which it is asked for, such as "cuda"; one device of several is "cuda:1"."""
+        """Device names of the engine, such as "cuda"; users select one of several devices by "cuda:1"."""
 
     def accepts(self, X: Any) -> bool:
-        """Whether X is of the engine's own type of array."""
+        """Return whether X is of the engine's array type."""
 
-    def samples(self, X: Any) -> PlacedSamples:
-        """Samples of the engine's own type, or of this machine, where they are computed on."""
+    def samples(self, X: Any) -> EngineSamples:
+        """Return samples of the engine's array type, or in host memory, as samples of the engine."""
 
     def vector(self, values: Any) -> Any:
-        """Targets or weights of the engine's own type as an array of this machine."""
+        """Return targets or weights of the engine's array type as an array in host memory."""
 
     def given(self, values: NDArray[Any], like: Any) -> Any:
-        """Numbers of this machine as the engine's own type of array, where another one is."""
+        """Return an array in host memory as the engine's array type, on the device of `like`."""
 
-    def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
-        """K of these samples; `mercer.places.gram_for` says what the parameters mean."""
+    def gram(self, kernel: Kernel, X: EngineSamples, budget: int, n_threads: int, constant: float) -> Gram:
+        """Return the Gram matrix of the samples; see `mercer.places.gram_for` for the parameters."""
 
-    def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
-        """The samples, or some of sparse ones, as the rows of a linear machine, less a centre."""
+    def rows(self, X: EngineSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+        """Return the samples, or a subset of sparse samples, minus a centre, as the rows of a linear machine."""
 
     def cross(
         self,
@@ -179,18 +179,18 @@ class Engine(Protocol):
         n_threads: int,
         K_MM: Floats | None,
     ) -> Cross:
-        """K between samples that come in chunks and a few landmarks; of a kernel matrix these are columns."""
+        """Return K between samples in chunks and a few landmarks, which are column indices if K is precomputed."""
 
     def evaluation(
-        self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
+        self, kernel: Kernel, vectors: EngineSamples | None, coefficients: Any, columns: Indices | None
     ) -> Evaluation:
-        """f of new samples of this engine."""
+        """Return the evaluator of f on new samples of this engine."""
 
 
 _engines: list[Engine] = []
-# Engines of the library that are imported when they are met: by the package of an array's type, or by a device's name.
+# Engines of the library that are imported on first use: by the package of an array's type, or by the device name.
 _ON_DEMAND = {"torch": "mercer.places.torch", "dask": "mercer.places.chunked.dask"}
-# What memory of this machine is called in DLPack: the CPU's, and what is pinned for CUDA or ROCm.
+# DLPack device types that are host memory: CPU, and memory pinned for CUDA or ROCm.
 _HOST_MEMORY = (1, 3, 11)
 _DEVICES_ON_DEMAND = dict.fromkeys(("cuda", "xpu", "mps", "torch-cpu"), "mercer.places.torch") | {
     "dask": "mercer.places.chunked.dask"
@@ -198,39 +198,39 @@ _DEVICES_ON_DEMAND = dict.fromkeys(("cuda", "xpu", "mps", "torch-cpu"), "mercer.
 
 
 def register(engine: Engine) -> None:
-    """Offer an engine: for X of its own type, and for any X under ``config_context(device=...)`` with its name."""
+    """Register an engine for X of its array type, and for any X under ``config_context(device=...)`` with its name."""
     if engine not in _engines:
         _engines.append(engine)
 
 
 def engine_of(X: Any) -> Engine | None:
-    """The engine whose samples, or whose own type of array, X is; None for data of this machine."""
-    if isinstance(X, PlacedSamples):
+    """Return the engine that X belongs to, as its samples or its array type; None for data in host memory."""
+    if isinstance(X, EngineSamples):
         return X.engine
     if isinstance(X, np.ndarray):
         return None
-    home = _ON_DEMAND.get(type(X).__module__.partition(".")[0])
-    if home is None and is_on_a_device(X):
-        home = _ON_DEMAND["torch"]
-    if home is not None:
-        import_module(home)
+    module = _ON_DEMAND.get(type(X).__module__.partition(".")[0])
+    if module is None and is_on_a_device(X):
+        module = _ON_DEMAND["torch"]
+    if module is not None:
+        import_module(module)
     return next((engine for engine in _engines if engine.accepts(X)), None)
 
 
 def is_on_a_device(X: Any) -> bool:
-    """Whether X is an array that speaks DLPack and does not live in this machine's memory, such as CuPy's or JAX's."""
+    """Return whether X is a DLPack array outside of host memory, such as CuPy's or JAX's on a GPU."""
     return hasattr(type(X), "__dlpack_device__") and int(X.__dlpack_device__()[0]) not in _HOST_MEMORY
 
 
-def configured() -> Engine | None:
-    """The engine that data of this machine go to; None if they stay."""
+def configured_engine() -> Engine | None:
+    """Return the engine that computes data in host memory, by the configured device; None for the host itself."""
     device = get_config()["device"]
     if device == "cpu":
         return None
     name = device.partition(":")[0]
     if name == "processes":
         raise ValueError(
-            f"device={device!r}: there is no engine of processes any more. Rows in files (mercer.stored_rows) are "
+            f"device={device!r}: the engine of processes was removed. Rows in files (mercer.stored_rows) are "
             "computed in this process, by all its threads; for more processes start a Dask cluster with "
             "distributed.Client(), and use device='dask'"
         )
@@ -241,14 +241,14 @@ def configured() -> Engine | None:
             return engine
     known = {name for engine in _engines for name in engine.devices} | _DEVICES_ON_DEMAND.keys()
     raise ValueError(
-        f"device={device!r} is not known here; there is 'cpu', which is this machine, and "
+        f"device={device!r} is not known; use 'cpu', which is this host, or one of "
         + ", ".join(map(repr, sorted(known)))
     )
 
 
-def placed(X: Any) -> Any:
-    """An engine's own array as its samples; anything else as it is."""
-    engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
+def to_engine(X: Any) -> Any:
+    """Return an array of an engine's type as samples of that engine, and anything else unchanged."""
+    engine = None if isinstance(X, np.ndarray | EngineSamples) else engine_of(X)
     return X if engine is None else engine.samples(X)
 
 
@@ -263,7 +263,7 @@ def like_input(method: Method) -> Method:
 
     @wraps(method)
     def answer(self: Any, X: Any, *options: Any, **named: Any) -> Any:
-        engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
+        engine = None if isinstance(X, np.ndarray | EngineSamples) else engine_of(X)
         later = getattr(engine, "later", None)
         if later is not None:
             return later(X, lambda rows: method(self, rows, *options, **named))
@@ -275,22 +275,22 @@ def like_input(method: Method) -> Method:
 
 
 def report_of(X: Any) -> dict[str, Any]:
-    """What a fit on samples X says about the workers that had them."""
-    return {"fit_report_": X.report} if isinstance(X, PlacedSamples) and X.report is not None else {}
+    """Return the fitted attribute `fit_report_`, the statistics of the workers, if the samples X had workers."""
+    return {"fit_report_": X.report} if isinstance(X, EngineSamples) and X.report is not None else {}
 
 
 def on_host(values: Any) -> Any:
-    """Targets or weights as they are, or brought here from an engine."""
+    """Return targets or weights in host memory, copied from an engine if necessary."""
     if values is None or isinstance(values, np.ndarray):
         return values
     engine = engine_of(values)
     return values if engine is None else engine.vector(values)
 
 
-def together(X: Any, Z: Any) -> tuple[Any, Any]:
-    """Two sets of samples in one place: where the first one lives."""
-    if not isinstance(X, PlacedSamples):
-        return X, Z.host() if isinstance(Z, PlacedSamples) else Z
-    if isinstance(Z, PlacedSamples):
+def in_same_place(X: Any, Z: Any) -> tuple[Any, Any]:
+    """Return two sets of samples in one place: on the engine of the first one, or in host memory."""
+    if not isinstance(X, EngineSamples):
+        return X, Z.host() if isinstance(Z, EngineSamples) else Z
+    if isinstance(Z, EngineSamples):
         return X, Z if Z.engine is X.engine else X.engine.samples(Z.host())
     return X, X.engine.samples(Z)

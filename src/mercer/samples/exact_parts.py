@@ -1,7 +1,7 @@
-"""Parts of a number that add up to it exactly, so that copies of a sample weigh as much as the sample.
+"""Splitting of numbers into parts that add up to them exactly, so that copies of a sample count as much as the sample.
 
-A total of 53 bits is a whole multiple of a small power of two. Parts that are rounded to multiples of the same power
-are exact as well, and so is what they lack together, which one of them takes.
+A float64 total is an integer multiple of a power of two. Parts that are rounded to multiples of the same power add up
+without rounding, and so the difference from the total is exact too; it is added to one of the parts.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import numpy as np
 
 from mercer.samples.arrays import Flags, Floats, Indices, sums_by
 
-# Up to _FEW multiples of _FINER·x, each at most x, add up without rounding in float64.
+# Up to _FEW multiples of _FINER·x, each of them at most x, add up without rounding in float64.
 _FEW, _FINER = 2**13, 2.0**-40
 
 
 def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | None = None) -> Floats:
-    """The parts, each moved by a few roundings of its total, so that those of group g add up to totals[g].
+    """Return the parts, each changed by a few roundings of its total, such that those of group g add up to totals[g].
 
-    This is impossible where all parts of a group are much larger than their total: their sum then stays as close to it
-    as their own rounding allows. A part that is alone becomes the total. Groups that are not `exact` keep their parts.
+    This is impossible if all parts of a group are much larger than their total: then the sum is as close to the total
+    as the precision of the parts allows. A single part becomes the total. Groups that are not `exact` keep their parts.
     """
     n = len(totals)
     if len(parts) == 0:
@@ -27,15 +27,15 @@ def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | No
     firsts = np.flatnonzero(np.diff(group[order], prepend=-1))
     present = group[order[firsts]]
     smallest, largest = order[firsts], order[np.append(firsts[1:], len(order)) - 1]
-    of_zero = np.zeros(n)
-    of_zero[present] = np.abs(parts[largest])
-    grid = np.spacing(np.where(totals == 0, of_zero, np.abs(totals)))[group]
+    sizes = np.zeros(n)  # take the place of totals that are 0
+    sizes[present] = np.abs(parts[largest])
+    grid = np.spacing(np.where(totals == 0, sizes, np.abs(totals)))[group]
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.rint(parts / grid)
         rounded = np.where(np.abs(steps) < 2.0**53, steps * grid, parts)
-        lacking = (totals - sums_by(group, rounded, n))[present]
-    takes = np.where(np.abs(parts[largest]) <= np.abs(totals[present]), largest, smallest)
-    rounded[takes] += np.where(np.isfinite(lacking), lacking, 0.0)
+        missing = (totals - sums_by(group, rounded, n))[present]
+    corrected = np.where(np.abs(parts[largest]) <= np.abs(totals[present]), largest, smallest)
+    rounded[corrected] += np.where(np.isfinite(missing), missing, 0.0)
     if exact is not None:
         rounded = np.where(exact[group], rounded, parts)
     alone = smallest == largest
@@ -43,11 +43,11 @@ def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | No
     return rounded
 
 
-def lacking(totals: Floats, parts: Floats, group: Indices) -> Floats:
-    """A bound on how far the parts of group g, which have the sign of totals[g], are from adding up to it.
+def sum_error_bounds(totals: Floats, parts: Floats, group: Indices) -> Floats:
+    """Bounds on |totals[g] − sum of the parts of group g|, for parts that have the sign of their total.
 
-    Zero where they add up exactly, unless parts are very many or very unequal: multiples of one power of two are added
-    without rounding, first those of their total's last bits, then those of a much smaller one.
+    The bound is 0 if the parts add up exactly, unless they are very many or very unequal. Each part is split into
+    multiples of two powers of two, the total's last bits and a much smaller one, which are added without rounding.
     """
     n, count = len(totals), np.bincount(group, minlength=len(totals))
     grid = 4 * np.spacing(np.abs(totals))[group]
@@ -59,10 +59,11 @@ def lacking(totals: Floats, parts: Floats, group: Indices) -> Floats:
     return np.asarray(missing * (1 + 1e-15) + left * (1 + 1e-9))
 
 
-def worth_exactness(diagonal: Floats, ridge: Floats, group: Indices) -> Flags:
-    """For each group whether a sum that is off by a rounding would do more harm than parts that are.
+def needs_exact_sum(diagonal: Floats, ridge: Floats, group: Indices) -> Flags:
+    """Return for each group whether a rounding error in its sum would do more harm than one in its parts.
 
-    The first moves f by k(x, x) times that, the second a copy's gradient by its own d = `ridge`.
+    An error in the sum changes f by k(x, x) times the error, an error in a part changes the gradient of that copy by
+    d = `ridge` times the error.
     """
     largest = np.zeros(len(diagonal))
     np.maximum.at(largest, group, ridge)

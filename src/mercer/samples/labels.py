@@ -1,8 +1,8 @@
-"""Classes: labels and codes, ±1 targets, planes between classes, which class wins, and scikit-learn's layout of α.
+"""Class labels and codes, ±1 targets, planes between classes, votes, and scikit-learn's layout of `dual_coef_`.
 
-The code of a class is its place among the `classes_`. Two classes have one plane, with the second class on its positive
-side. More classes have a plane for each class against the rest, or one for each pair in the order 0 1, 0 2, …, 1 2, …,
-with the first of the two on its positive side (as in scikit-learn and LIBSVM).
+The code of a class is its index in `classes_`. Two classes have one plane, with the second class on its positive side.
+More classes have one plane for each class against the rest, or one for each pair in the order 0 1, 0 2, …, 1 2, …, with
+the first class of the pair on the positive side (as in scikit-learn and LIBSVM).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.samples.arrays import Floats, Indices, rounded_sum, rounded_sums_by, sums_by
 from mercer.samples.checks import check_finite_targets, refuse_masked, single_column
-from mercer.samples.coefficient_table import Table
+from mercer.samples.coefficient_table import CoefficientTable
 
-REST = -1  # stands for all other classes as the second of a pair
+REST = -1  # second entry of a pair that stands for all other classes
 Pair = tuple[int, int]
 
 
@@ -28,7 +28,7 @@ Pair = tuple[int, int]
 
 
 def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
-    """The classes in sorted order, and each sample's class as an index."""
+    """Return the classes in sorted order, and the index of each sample's class."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
     several = "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output"
@@ -50,7 +50,7 @@ def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
 
 
 def read_signs(y: Any) -> Floats:
-    """−1 and +1 of two labels, the larger one positive as in `SVC`; −1 and +1 stand for themselves, also alone."""
+    """Convert two labels to −1 and +1, the larger one positive as in `SVC`; −1 and +1 stay, even if only one occurs."""
     if y is None:
         raise ValueError("y is None, but labels of two classes are needed")
     given = single_column(_plain(y), "give one label for each sample")
@@ -58,8 +58,8 @@ def read_signs(y: Any) -> Floats:
         return given.astype(np.float64)
     if given.dtype.kind != "O" and len(given) and (given == given[0]).all():
         raise ValueError(
-            f"y has only 1 label, {given[:1].tolist()[0]!r}, which does not tell its class; give labels of both, or −1 "
-            "and +1"
+            f"y has only 1 label, {given[:1].tolist()[0]!r}, so that its sign is unknown; give labels of both classes, "
+            "or −1 and +1"
         )
     labels, codes = read_labels(given)
     if len(labels) != 2:
@@ -68,13 +68,13 @@ def read_signs(y: Any) -> Floats:
 
 
 def trained_codes(classes: np.ndarray, y: Any) -> Indices:
-    """Each label's place among the classes that a machine was trained on, which classes of weight 0 are not."""
-    hint = " that were trained on; a class whose samples all had weight 0 is none of them: leave its samples out"
+    """Return the index of each label among the classes that a machine was trained on (those of positive weight)."""
+    hint = " that were trained on; a class whose samples all had weight 0 is not among them: drop its samples"
     return codes_among(classes, y, hint)
 
 
 def codes_among(classes: np.ndarray, y: Any, hint: str = "") -> Indices:
-    """Each label's place among known classes, which may be in any order; `hint` ends the error about any other."""
+    """Return the index of each label among the classes, in any order; `hint` ends the error for an unknown label."""
     y = column_or_1d(_plain(y), warn=True)
     if y.dtype == object:
         _check_objects(y.tolist())
@@ -91,9 +91,9 @@ def codes_among(classes: np.ndarray, y: Any, hint: str = "") -> Indices:
 
 
 def known_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
-    """All classes, in sorted order, of samples that come in parts: the given ones, or those `known` from earlier parts.
+    """Return all classes of samples that come in chunks, sorted: the given ones, or those `known` from the first call.
 
-    A part need not contain every class, so the classes must be given with the first one.
+    A chunk need not contain every class, so that the classes must be given with the first chunk.
     """
     if classes is None:
         if known is None:
@@ -113,7 +113,7 @@ def known_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight: Floats) -> Floats:
-    """One positive factor per class; "balanced" gives every class the same total weight."""
+    """Return one positive factor per class; "balanced" gives every class the same total weight."""
     mass = sums_by(codes, weight, len(classes))
     if class_weight is None:
         factor = np.ones(len(classes))
@@ -135,29 +135,29 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight
         if not mass[k] * (factor[k] if mass[k] else 0.0) > 0:
             raise ValueError(
                 f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier needs "
-                "every class; give it weight or leave its samples out"
+                "every class; give it weight or drop its samples"
             )
     return factor
 
 
 def _plain(y: Any) -> Any:
-    """Labels of pandas' nullable types and numpy's strings as arrays that scikit-learn accepts, with equal values."""
+    """Convert labels of pandas' nullable types and NumPy's strings to arrays that scikit-learn accepts."""
     refuse_masked(y, "y")
     dtype: Any = getattr(y, "dtype", None)
-    if hasattr(dtype, "numpy_dtype") and hasattr(y, "isna") and not y.isna().any():  # not as floats
+    if hasattr(dtype, "numpy_dtype") and hasattr(y, "isna") and not y.isna().any():  # integers stay integers
         return y.to_numpy(dtype=dtype.numpy_dtype)
     if getattr(dtype, "kind", "") == "T":
         return y.astype(object)
     if isinstance(y, (list, tuple)):
-        made = np.asarray(y)
-        if made.dtype.kind in "US":  # NumPy writes whatever stands among strings as a string: 1 as '1', NaN as 'nan'
+        labels = np.asarray(y)
+        if labels.dtype.kind in "US":  # among strings NumPy turns every entry into a string: 1 into '1', NaN into 'nan'
             _check_objects(np.array(y, dtype=object).ravel().tolist())
-        return made
+        return labels
     return y
 
 
 def _check_objects(labels: list[Any]) -> None:
-    """Raise an error that names the first label that is missing, or of another type than the first, or not a string."""
+    """Raise an error that names the first label that is missing, or of another type than the first label."""
     missing = next((i for i, label in enumerate(labels) if label is None or _is_nan(label)), None)
     if missing is not None:
         raise ValueError(
@@ -177,32 +177,35 @@ def _check_objects(labels: list[Any]) -> None:
 
 
 def _is_nan(label: Any) -> bool:
-    """NaN, and pandas' NA and NaT, which equal nothing."""
+    """Return whether a label is NaN, or pandas' NA or NaT, none of which equals itself."""
     return not isinstance(label, str) and (label == label) is not True
 
 
 def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
-    """Classes and codes by counting, if y holds a few small integers; sorting them takes as long as a linear fit."""
+    """Return classes and codes by counting if y holds integers of a small range, else None.
+
+    Sorting the labels would take as long as a linear fit.
+    """
     if y.dtype.kind not in "iu" or len(y) == 0:
         return None
     low = int(y.min())
     span = int(y.max()) - low + 1
     if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
         return None
-    place = y.astype(np.int64) - low
-    found = np.flatnonzero(np.bincount(place, minlength=span))
-    if len(found) < 2:
+    offset = y.astype(np.int64) - low
+    present = np.flatnonzero(np.bincount(offset, minlength=span))
+    if len(present) < 2:
         return None
     codes = np.zeros(span, dtype=np.intp)
-    codes[found] = np.arange(len(found))
-    return (found + low).astype(y.dtype), codes[place]
+    codes[present] = np.arange(len(present))
+    return (present + low).astype(y.dtype), codes[offset]
 
 
 # --- one class against all others ------------------------------------------------------------------------------------
 
 
 def signs(codes: Indices, n_classes: int) -> Floats:
-    """±1 targets, one column per output: the second class against the first, or each of several against the rest.
+    """Return ±1 targets, one column per output: the second class against the first, or each class against the rest.
 
     Least squares, landmarks and kernel machines use the columns as they are. Machines that need one contiguous row per
     output (LinearSVC, PegasosSVC) use ``np.ascontiguousarray(signs(codes, n_classes).T)``.
@@ -212,9 +215,9 @@ def signs(codes: Indices, n_classes: int) -> Floats:
 
 
 def winner(values: Floats) -> Indices:
-    """The class with the largest score, the first one in a tie; of two classes, the second if f ≥ 0.
+    """Return the class with the largest score, the first one in a tie; for two classes, the second class if f ≥ 0.
 
-    One score per sample (an array with one dimension, or with one column) means two classes.
+    A single score per sample (an array with one dimension or one column) means two classes.
     """
     if values.ndim == 1 or values.shape[1] == 1:
         return (values.reshape(-1) >= 0).astype(np.intp)
@@ -224,76 +227,76 @@ def winner(values: Floats) -> Indices:
 # --- planes between classes ------------------------------------------------------------------------------------------
 
 
-def every_pair(n_classes: int) -> list[Pair]:
-    """One class against one, in the order of outputs, of `dual_coef_` and of LIBSVM's files."""
+def class_pairs(n_classes: int) -> list[Pair]:
+    """Return all pairs of classes, in the order of the outputs, of `dual_coef_` and of LIBSVM's files."""
     return list(combinations(range(n_classes), 2))
 
 
 def planes(n_classes: int, against_rest: bool) -> list[Pair]:
-    """The class on the positive side of each plane, and the one on the negative side or REST."""
+    """Return for each plane the class on its positive side, and the class on its negative side or REST."""
     if n_classes == 2:
         return [(1, 0)]
-    return [(k, REST) for k in range(n_classes)] if against_rest else every_pair(n_classes)
+    return [(k, REST) for k in range(n_classes)] if against_rest else class_pairs(n_classes)
 
 
 def n_planes(n_classes: int, against_rest: bool) -> int:
-    """How many of them there are."""
+    """Number of binary problems for `n_classes` classes, one against the rest or one against one."""
     if n_classes == 2:
         return 1
     return n_classes if against_rest else n_classes * (n_classes - 1) // 2
 
 
-def between(pair: Pair, codes: Indices) -> tuple[Indices, Floats]:
-    """Which samples a plane separates, and +1 for those of its first class, −1 for the others."""
+def pair_members(pair: Pair, codes: Indices) -> tuple[Indices, Floats]:
+    """Return the samples that a plane separates, and +1 for samples of its first class, −1 for the others."""
     first, second = pair
     rows = np.flatnonzero((codes == first) | (codes == second) | (second == REST))
     return rows, np.where(codes[rows] == first, 1.0, -1.0)
 
 
-def names_of(pair: Pair, labels: Any) -> tuple[Any, Any]:
-    """The labels on the positive and the negative side of a plane."""
+def side_labels(pair: Pair, labels: Any) -> tuple[Any, Any]:
+    """Return the labels on the positive and the negative side of a plane."""
     first, second = pair
     return labels[first], "the rest" if second == REST else labels[second]
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The classes, the pairs of them that are trained (first against second), and each class's factor on C."""
+    """Classes of a classification problem, the pairs of classes that are trained, and the factors on C."""
 
     labels: np.ndarray
     pairs: list[Pair]
-    factor: Floats
+    factor: Floats  # factor on C, one per class
 
     def sides(self, pair: Pair, codes: Indices) -> tuple[Indices, Floats]:
-        """Which of these samples a pair is about, and +1 for its first class, −1 for the second."""
-        return between(pair, codes)
+        """Return the samples of a pair, and +1 for those of its first class, −1 for the others."""
+        return pair_members(pair, codes)
 
     def members(self, codes: Indices) -> list[Indices]:
-        """The samples of each class."""
+        """Return the indices of the samples of each class."""
         ends = np.cumsum(np.bincount(codes, minlength=len(self.labels))).tolist()
         order = np.argsort(codes, kind="stable")
         return [order[begin:end] for begin, end in pairwise([0, *ends])]
 
     def name(self, pair: Pair) -> str:
-        first, second = names_of(pair, self.labels)
+        first, second = side_labels(pair, self.labels)
         return f"{first} against {second}"
 
 
 def wins(values: Floats, n_classes: int) -> Floats:
-    """How many pairs each class wins, from the decision values of every pair."""
+    """Number of pairs that each class wins, from the decision values of all pairs."""
     ahead = np.ascontiguousarray((values > 0).T)  # so that each of hundreds of pairs is read from contiguous memory
     won = np.zeros((n_classes, len(values)), dtype=np.int16)
     begin = 0
     for first in range(n_classes - 1):  # against every later class
-        own = ahead[begin : begin + n_classes - 1 - first]
-        won[first] += own.sum(axis=0, dtype=np.int16)
-        won[first + 1 :] += ~own
-        begin += len(own)
+        first_wins = ahead[begin : begin + n_classes - 1 - first]
+        won[first] += first_wins.sum(axis=0, dtype=np.int16)
+        won[first + 1 :] += ~first_wins
+        begin += len(first_wins)
     return won.T.astype(np.float64)
 
 
 def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:
-    """How many pairs each class wins, and the sum of its decision values, from those of every pair."""
+    """Return the number of pairs that each class wins, and the sum of its decision values over its pairs."""
     columns = np.ascontiguousarray(values.T)
     confidence = np.zeros((n_classes, len(values)))
     begin = 0
@@ -306,19 +309,19 @@ def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:
 
 
 def scores(values: Floats, n_classes: int) -> Floats:
-    """Votes plus the confidence of each class, scaled to less than half a vote so that it only breaks ties."""
+    """Return the votes of each class plus its confidence, scaled to less than half a vote, so that it breaks ties."""
     won, confidence = votes(values, n_classes)
     return np.asarray(won + confidence / (3 * (np.abs(confidence) + 1)))
 
 
 # --- scikit-learn's and LIBSVM's layout of coefficients --------------------------------------------------------------
-# Vectors come class by class. For several classes one against one, a vector of class c has k − 1 coefficients: row r of
-# `dual_coef_` is that against the r-th of the other classes. Two classes, and one against the rest, have a row per
-# plane.
+# Support vectors are sorted by class. For k classes one against one, a vector of class c has k − 1 coefficients: row r
+# of `dual_coef_` has the coefficient against the r-th of the other classes. For two classes, and for one against the
+# rest, there is a row per plane.
 
 
-def to_dual_coef(table: Table, codes: Indices, pairs: list[Pair], n_classes: int) -> Floats:
-    """`dual_coef_` from coefficients with a row for each vector and a column for each plane."""
+def to_dual_coef(table: CoefficientTable, codes: Indices, pairs: list[Pair], n_classes: int) -> Floats:
+    """Return `dual_coef_` for coefficients with a row for each support vector and a column for each plane."""
     if len(pairs) == 1 or pairs[0][1] == REST:
         return np.asarray(table.toarray().T, order="C")
     out = np.zeros((n_classes - 1, table.shape[0]))
@@ -330,7 +333,7 @@ def to_dual_coef(table: Table, codes: Indices, pairs: list[Pair], n_classes: int
 
 
 def plane_coefficients(dual_coef: Floats, n_support: Any, pairs: list[Pair], k: int) -> Floats:
-    """The coefficient of every vector in plane k, from `dual_coef_` and the number of vectors of each class."""
+    """Return the coefficients of all support vectors in plane k, from `dual_coef_` and `n_support_`."""
     first, second = pairs[k]
     if len(pairs) == 1 or second == REST:
         return np.asarray(dual_coef[k])

@@ -1,4 +1,4 @@
-"""Blocks of vectors, dense or CSR: float64 rows, products, lengths, read-only views, used columns, extreme sizes."""
+"""Functions of dense or CSR matrices: conversion, products, norms, read-only views, used columns, extreme entries."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from mercer.samples.arrays import (
     n_samples,
     physical_memory,
 )
-from mercer.samples.engine import PlacedSamples, placed
+from mercer.samples.engine import EngineSamples, to_engine
 
-# A block of CSR rows is made dense for a product if its dense form is at most this large, and more than this share of
-# its entries is stored: at 5 % of 1,000 × 1,000 entries both forms take as long, at 20 % the dense one half as long.
+# A block of CSR rows is made dense for a product if its dense form is at most this large and more than this share of
+# its entries is stored: with 5 % of 1,000 × 1,000 entries both forms are equally fast, with 20 % the dense one is twice
+# as fast.
 _DENSE_BYTES = 32 << 20
 _DENSE_SHARE = 0.05
 
 
 def as_matrix(X: Samples) -> Samples:
-    """A 2-D float32 or float64 array, or a canonical CSR matrix; X itself if it is one of these, or an engine's."""
-    X = placed(X)
-    if isinstance(X, PlacedSamples):
+    """Return X as a 2-D float32 or float64 array, a canonical CSR matrix or an engine's samples; itself if possible."""
+    X = to_engine(X)
+    if isinstance(X, EngineSamples):
         return X
     if is_sparse(X):
         return _as_csr(X)
@@ -68,7 +69,7 @@ def _as_numbers(X: Samples) -> Samples:
 
 
 def check_same_width(X: Samples, Z: Samples) -> None:
-    """X and Z must have the same features."""
+    """Raise an error unless X and Z have the same number of features."""
     if X.shape[1] != Z.shape[1]:
         raise ValueError(
             f"samples with {X.shape[1]} features cannot be compared with samples with {Z.shape[1]} features"
@@ -76,9 +77,9 @@ def check_same_width(X: Samples, Z: Samples) -> None:
 
 
 def dot(X: Samples, Z: Samples) -> Floats:
-    """The matrix ⟨x_i, z_j⟩ in float64, C-ordered."""
+    """Matrix of inner products ⟨x_i, z_j⟩ in float64, C-ordered."""
     check_same_width(X, Z)
-    X, Z = narrowed(widened(X), widened(Z))
+    X, Z = drop_shared_empty_columns(as_float64(X), as_float64(Z))
     if is_sparse(X) and is_sparse(Z) and _is_crowded(Z):
         Z = Z.toarray()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -87,31 +88,31 @@ def dot(X: Samples, Z: Samples) -> Floats:
 
 
 def _is_crowded(Z: Samples) -> bool:
-    """Whether a CSR block is so small and full that products with its dense form are faster."""
+    """Return whether a CSR block is so small and full that products with its dense form are faster."""
     entries = Z.shape[0] * Z.shape[1]
     return bool(8 * entries <= _DENSE_BYTES and Z.nnz > _DENSE_SHARE * entries)
 
 
-def widened(X: Samples) -> Samples:
-    """X in float64; X itself if it is float64 already."""
+def as_float64(X: Samples) -> Samples:
+    """Return X in float64; X itself if it is float64 already."""
     return X if X.dtype == np.float64 else X.astype(np.float64)
 
 
 def dense(X: Samples) -> Samples:
-    """X as an array."""
+    """Return X as a dense array."""
     return X.toarray() if is_sparse(X) else X
 
 
 def combined(weights: Floats, Z: Samples) -> Floats:
-    """Σ_j weights_ij z_j in float64."""
-    return np.asarray(weights @ widened(Z), dtype=np.float64)
+    """Linear combinations Σ_j weights_ij z_j of the rows of Z in float64."""
+    return np.asarray(weights @ as_float64(Z), dtype=np.float64)
 
 
 def weighted_differences(weights: Floats, X: Samples, Z: Samples) -> Floats:
-    """Σ_j weights_ij (x_i − z_j); from the differences themselves for arrays, which need not cancel."""
+    """Return Σ_j weights_ij (x_i − z_j); for dense arrays from the differences, to avoid cancellation."""
     check_same_width(X, Z)
     if is_sparse(X) or is_sparse(Z):
-        return np.asarray(weights.sum(axis=1)[:, None] * dense(widened(X)) - combined(weights, Z))
+        return np.asarray(weights.sum(axis=1)[:, None] * dense(as_float64(X)) - combined(weights, Z))
     out = np.zeros(X.shape)
     for i, rows, x, z in row_and_rows(X, Z):
         out[i] += weights[i, rows] @ (x - z)
@@ -119,15 +120,15 @@ def weighted_differences(weights: Floats, X: Samples, Z: Samples) -> Floats:
 
 
 def row_and_rows(X: Samples, Z: Samples) -> Iterator[tuple[int, slice, Floats, Floats]]:
-    """Every row of X with about a megabyte of rows of Z at a time: i, which rows of Z, and both as float64 arrays."""
+    """Yield every row of X with blocks of rows of Z of about a megabyte: i, the range of Z, and both in float64."""
     for rows in pieces(Z.shape[0], X.shape[1]):
-        z = widened(dense(Z[rows]))
+        z = as_float64(dense(Z[rows]))
         for i in range(X.shape[0]):
-            yield i, rows, widened(dense(X[i : i + 1]))[0], z
+            yield i, rows, as_float64(dense(X[i : i + 1]))[0], z
 
 
 def row_by_row(function: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples) -> Floats:
-    """The matrix whose row i is function(x_i, Z), of as many rows of Z at a time; overflow is the caller's."""
+    """Return the matrix whose row i is function(x_i, Z), computed for blocks of Z; overflow is not reported."""
     check_same_width(X, Z)
     out = np.empty((X.shape[0], Z.shape[0]))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -137,30 +138,30 @@ def row_by_row(function: Callable[[Floats, Floats], Floats], X: Samples, Z: Samp
 
 
 def column_spreads(X: Samples) -> Floats:
-    """The standard deviation of every column, or of a CSR matrix of every column that is not empty."""
-    if isinstance(X, PlacedSamples) or not is_sparse(X):
+    """Standard deviation of every column; of a CSR matrix wider than its entries, only of non-empty columns."""
+    if isinstance(X, EngineSamples) or not is_sparse(X):
         return moments(X)[1]
-    X, _ = narrowed(X, X)
+    X, _ = drop_shared_empty_columns(X, X)
     square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
 
 def smallest_entry(X: Samples) -> float:
-    """The smallest stored entry; 0 if there is none."""
-    if isinstance(X, PlacedSamples):
+    """Smallest stored entry; 0 if there is none."""
+    if isinstance(X, EngineSamples):
         return X.extremes()[0]
     entries = X.data if is_sparse(X) else X
     return float(entries.min()) if entries.size else 0.0
 
 
 def squared_lengths(X: Samples) -> Floats:
-    """‖x_i‖² in float64, without a float64 copy of all of X."""
-    if isinstance(X, PlacedSamples):
+    """Squared norms ‖x_i‖² in float64, without a float64 copy of all of X."""
+    if isinstance(X, EngineSamples):
         return X.squared_lengths()
     out = np.empty(X.shape[0])
     with np.errstate(over="ignore"):
         for rows in strips(X):
-            block = widened(X[rows])
+            block = as_float64(X[rows])
             if is_sparse(block):
                 out[rows] = over_rows(np.add, block.data**2, block)
             else:
@@ -169,7 +170,7 @@ def squared_lengths(X: Samples) -> Floats:
 
 
 def nonzero_rows(X: Samples) -> Flags:
-    """Which rows have an entry other than 0."""
+    """Return for each row whether it has an entry other than 0."""
     out = np.empty(X.shape[0], dtype=np.bool_)
     for rows in strips(X):
         block = X[rows]
@@ -180,7 +181,7 @@ def nonzero_rows(X: Samples) -> Flags:
 
 
 def over_rows(reduce: np.ufunc, values: Floats, X: Samples) -> Floats:
-    """A sum or maximum over each row of a CSR matrix, of one value per stored entry; 0 for an empty row."""
+    """Reduce values of the stored entries over each row of a CSR matrix by a sum or a maximum; 0 for an empty row."""
     out = np.zeros(X.shape[0])
     filled = np.flatnonzero(np.diff(X.indptr))
     if len(filled):
@@ -189,8 +190,8 @@ def over_rows(reduce: np.ufunc, values: Floats, X: Samples) -> Floats:
 
 
 def unit_rows(X: Samples) -> Samples:
-    """Rows scaled to length 1, in float64; zero rows stay zero. Squares neither overflow nor underflow."""
-    X = widened(X)
+    """Scale rows to length 1, in float64, without overflow or underflow of squares; zero rows stay zero."""
+    X = as_float64(X)
     if is_sparse(X):
         per_row = np.diff(X.indptr)
         data = X.data / np.repeat(_or_one(over_rows(np.maximum, np.abs(X.data), X)), per_row)
@@ -206,45 +207,45 @@ def _or_one(lengths: Floats) -> Floats:
 
 
 def with_data(X: Samples, data: Floats) -> Samples:
-    """A CSR matrix with the pattern of X and other values."""
-    made = type(X)((data, X.indices, X.indptr), shape=X.shape, copy=False)
-    made.has_canonical_format = True
-    return made
+    """Return a CSR matrix with the pattern of X and other values."""
+    matrix = type(X)((data, X.indices, X.indptr), shape=X.shape, copy=False)
+    matrix.has_canonical_format = True
+    return matrix
 
 
 def strips(X: Samples) -> Iterator[slice]:
-    """Ranges of rows whose entries take about a megabyte in float64."""
+    """Split the rows of X into ranges whose entries take about a megabyte in float64."""
     return pieces(X.shape[0], width(X))
 
 
 def pieces(n: int, width: int) -> Iterator[slice]:
-    """Ranges of n rows of `width` numbers that take about a megabyte: they stay in the second-level cache."""
+    """Split n rows of `width` numbers into ranges of about a megabyte, which stay in the second-level cache."""
     step = max(1, (1 << 20) // (8 * max(1, width)))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
 
 
 def width(X: Samples) -> int:
-    """The number of entries in a row; for a CSR matrix, the average number of stored ones."""
+    """Number of entries of a row; for a CSR matrix, one more than the average number of stored entries."""
     return 1 + X.nnz // max(1, X.shape[0]) if is_sparse(X) else max(1, int(X.shape[1]))
 
 
 def read_only(X: Samples) -> Samples:
-    """Samples in float64 for a user's function; writing to them is an error."""
+    """Return read-only float64 samples for a user's function."""
     if is_sparse(X):
-        X = widened(X)
+        X = as_float64(X)
         parts = tuple(part.view() for part in (X.data, X.indices, X.indptr))
         return freeze(type(X)(parts, shape=X.shape, copy=False))
     if isinstance(X, np.ndarray):
-        return freeze((widened(X) if X.dtype == np.float32 else X).view())
+        return freeze((as_float64(X) if X.dtype == np.float32 else X).view())
     return list(X)
 
 
 def call(function: Callable[..., Any], *blocks: Samples) -> Any:
-    """The result of a user's function of blocks of samples, which it cannot change.
+    """Call a user's function with read-only blocks of samples.
 
-    Some compiled code asks for writable memory although it only reads (Cython's memoryviews, as in scikit-learn's
-    chi2_kernel). It gets copies.
+    Some compiled code asks for writable memory although it only reads, for example Cython's memoryviews in
+    scikit-learn's chi2_kernel. Such code gets copies.
     """
     try:
         return function(*map(read_only, blocks))
@@ -254,33 +255,33 @@ def call(function: Callable[..., Any], *blocks: Samples) -> Any:
     return function(*(read_only(block).copy() for block in blocks))
 
 
-def numbers_of(function: Callable[[Samples], ArrayLike], X: Samples) -> Floats:
-    """One number for each sample, as a user's function gives them."""
+def call_for_numbers(function: Callable[[Samples], ArrayLike], X: Samples) -> Floats:
+    """Call a user's function that returns one finite number per sample, and check its result."""
     values = np.asarray(call(function, X))
     n = n_samples(X)
     if values.shape != (n,) or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
         raise ValueError(
-            f"the function {name_of(function)} must give one finite number per sample: an array of shape ({n},), not "
-            f"{values.dtype} of shape {values.shape}"
+            f"the function {function_name(function)} must return one finite number per sample: an array of shape "
+            f"({n},), not {values.dtype} of shape {values.shape}"
         )
     return values.astype(np.float64)
 
 
-def name_of(function: object) -> str:
-    """The name of a user's function, for messages."""
+def function_name(function: object) -> str:
+    """Name of a user's function, for messages."""
     return str(getattr(function, "__qualname__", None) or repr(function))
 
 
-# Hashed text has a million columns and more, of which a few thousand rows use a small part. Such data are taken by the
-# columns that they use, renumbered, so that nothing takes memory for columns that are empty.
+# Hashed text has a million columns and more, of which a few thousand rows use a small part. Such data are reduced to
+# the columns that they use, renumbered, so that empty columns take no memory.
 #
-# A table with an element per column is made if it has at most this many elements per stored entry. Looking up in it
-# takes a tenth of the time that sorting and searching take.
+# A lookup table with an element per column is built if it has at most this many elements per stored entry. A lookup
+# takes a tenth of the time of sorting and searching.
 _COLUMNS_PER_ENTRY = 4
 
 
 def used_columns(*matrices: Samples) -> Indices:
-    """The columns in which some of these CSR matrices has an entry, in ascending order."""
+    """Return the columns in which any of the CSR matrices has an entry, in ascending order."""
     indices = matrices[0].indices if len(matrices) == 1 else np.concatenate([X.indices for X in matrices])
     d = matrices[0].shape[1]
     if d <= _COLUMNS_PER_ENTRY * len(indices):
@@ -290,8 +291,8 @@ def used_columns(*matrices: Samples) -> Indices:
     return np.unique(indices).astype(np.intp, copy=False)
 
 
-def places_among(used: Indices, indices: NDArray[np.integer[Any]], d: int) -> NDArray[np.int32]:
-    """The place of each of these columns, of d, among the used ones; one past the last for a column that is not used.
+def positions_among(used: Indices, indices: NDArray[np.integer[Any]], d: int) -> NDArray[np.int32]:
+    """Return the position of each column index, out of d columns, among the used columns; len(used) if it is not used.
 
     The order of columns stays the same.
     """
@@ -299,47 +300,48 @@ def places_among(used: Indices, indices: NDArray[np.integer[Any]], d: int) -> ND
         table = np.full(d, len(used), dtype=np.int32)
         table[used] = np.arange(len(used), dtype=np.int32)
         return np.asarray(table[indices])
-    places = np.searchsorted(used, indices).astype(np.int32)
-    known = np.append(used, -1)[places] == indices
-    return np.where(known, places, np.int32(len(used)))
+    positions = np.searchsorted(used, indices).astype(np.int32)
+    known = np.append(used, -1)[positions] == indices
+    return np.where(known, positions, np.int32(len(used)))
 
 
-def narrowed(X: Samples, Z: Samples) -> tuple[Samples, Samples]:
-    """Two matrices without the columns that are empty in both, if both are CSR and have more columns than entries."""
+def drop_shared_empty_columns(X: Samples, Z: Samples) -> tuple[Samples, Samples]:
+    """Drop the columns that are empty in both of two CSR matrices, if these have more columns than entries."""
     if not (is_sparse(X) and is_sparse(Z) and X.shape[1] > X.nnz + Z.nnz):
         return X, Z
     used = used_columns(X) if X is Z else used_columns(X, Z)
-    x = _in_places(X, used)
-    return x, x if X is Z else _in_places(Z, used)
+    x = _take_columns(X, used)
+    return x, x if X is Z else _take_columns(Z, used)
 
 
 def without_empty_columns(X: Samples) -> tuple[Samples, Indices | None]:
-    """X by the columns it uses, and which these are, if it is CSR with more columns than entries; else X and None.
+    """Drop the empty columns of a CSR matrix with more columns than entries, and return the used columns; else None.
 
-    What is found for these is given to `over_all_columns` in the end, so that a weight for every column must have room.
+    `over_all_columns` spreads the weights of the used columns over all columns in the end; it is checked here that
+    these weights fit into memory.
     """
-    if isinstance(X, PlacedSamples) or not (is_sparse(X) and X.shape[1] > X.nnz):
+    if isinstance(X, EngineSamples) or not (is_sparse(X) and X.shape[1] > X.nnz):
         return X, None
-    expect_room(X.shape[1])
+    check_column_memory(X.shape[1])
     used = used_columns(X)
-    return _in_places(X, used), used
+    return _take_columns(X, used), used
 
 
-def expect_room(d: int, numbers: int = 1) -> None:
-    """MemoryError where `numbers` for each of d columns are more than this computer can hold.
+def check_column_memory(d: int, numbers: int = 1) -> None:
+    """Raise a MemoryError if `numbers` float64 numbers for each of d columns exceed the host's memory.
 
-    To try is no answer: many systems promise any memory, and end the process that uses it.
+    Trying the allocation is no check: many systems grant any amount of memory, and kill the process that uses it.
     """
     needed, present = 8.0 * numbers * d, physical_memory()
     if needed > present:
         raise MemoryError(
-            f"X has {d:,} columns, for which weights need {needed / 1e9:.0f} GB, but this computer has "
-            f"{present / 1e9:.0f} GB; number the features that occur anew, or hash them into fewer columns"
+            f"X has {d:,} columns, whose weights need {needed / 1e9:.0f} GB, but this computer has "
+            f"{present / 1e9:.0f} GB; renumber the features that occur, or hash them into fewer columns"
         )
 
 
 def over_all_columns(W: Floats, used: Indices | None, d: int) -> Floats:
-    """Numbers for the used columns, in the last axis, as numbers for all d columns; those of the others are zero."""
+    """Spread numbers for the used columns, in the last axis, over all d columns; the others are zero."""
     if used is None:
         return W
     wide = np.zeros((*W.shape[:-1], d))
@@ -347,28 +349,29 @@ def over_all_columns(W: Floats, used: Indices | None, d: int) -> Floats:
     return wide
 
 
-def _in_places(X: Samples, used: Indices) -> Samples:
-    indices = places_among(used, X.indices, X.shape[1])
-    made = type(X)((X.data, indices, X.indptr), shape=(X.shape[0], len(used)), copy=False)
-    made.has_canonical_format = X.has_canonical_format
-    return made
+def _take_columns(X: Samples, used: Indices) -> Samples:
+    """Return a CSR matrix with the used columns only, without a copy of the entries."""
+    indices = positions_among(used, X.indices, X.shape[1])
+    matrix = type(X)((X.data, indices, X.indptr), shape=(X.shape[0], len(used)), copy=False)
+    matrix.has_canonical_format = X.has_canonical_format
+    return matrix
 
 
-# Entries whose squares leave float64, below 10⁻¹⁵⁴ or above 10¹⁵⁴ or nearly so, are scaled by powers of two, which is
-# exact. Where all entries are of an ordinary size nothing is done.
+# Entries whose squares overflow or underflow float64 (below about 10⁻¹⁵⁴ or above 10¹⁵⁴) are scaled by powers of two,
+# which is exact. If all entries are of an ordinary size, nothing is done.
 #
-# Of entries that are 0 or of a size between these, differences are 0 or at least 2⁻⁴³³, since they have 53 digits: no
-# square, sum of squares or product of two is lost.
+# If entries are 0 or between these two sizes, their differences are 0 or at least 2⁻⁴³³, since they have 53 bits: no
+# square, sum of squares or product of two entries is lost.
 _SMALLEST, _LARGEST = 2.0**-380, 2.0**380
 
 
 def ordinary(*samples: Samples) -> bool:
-    """Whether squares and products of all entries, and squares of their differences, are numbers of full precision."""
+    """Return whether squares and products of all entries, and squares of differences, have full precision."""
     return all(_is_ordinary(X) for X in samples)
 
 
 def _is_ordinary(X: Samples) -> bool:
-    if X.dtype == np.float32:  # all of whose numbers are
+    if X.dtype == np.float32:  # every float32 is of an ordinary size
         return True
     if is_sparse(X):
         return _are_ordinary(X.data)
@@ -381,13 +384,13 @@ def _are_ordinary(entries: Floats) -> bool:
 
 
 def exponents(X: Samples) -> Indices:
-    """For each row the e with 2^(e−1) ≤ max |x| < 2^e; 0 for a row of zeros."""
+    """Exponent e of each row with 2^(e−1) ≤ max |x| < 2^e; 0 for a row of zeros."""
     largest = over_rows(np.maximum, np.abs(X.data), X) if is_sparse(X) else np.abs(X).max(axis=1, initial=0.0)
     return np.asarray(np.frexp(largest)[1], dtype=np.intp)
 
 
 def times_power(X: Samples, exponent: int | Indices) -> Samples:
-    """X · 2^exponent, with one exponent or one for each row."""
+    """Return X · 2^exponent, with one exponent or one for each row."""
     if not is_sparse(X):
         return np.ldexp(X, np.broadcast_to(np.reshape(exponent, (-1, 1)), X.shape))
     per_entry = np.repeat(np.broadcast_to(exponent, X.shape[0]), np.diff(X.indptr))
@@ -395,7 +398,7 @@ def times_power(X: Samples, exponent: int | Indices) -> Samples:
 
 
 def length_of_differences(X: Samples, Z: Samples) -> Floats:
-    """‖x_i − z_i‖ of pairs of rows, whatever their size."""
+    """Euclidean distances ‖x_i − z_i‖ of pairs of rows, with entries of any size."""
     difference = dense(X) - dense(Z)
     exponent = exponents(difference)
     difference = times_power(difference, -exponent)

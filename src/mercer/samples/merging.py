@@ -1,7 +1,7 @@
-"""Merges identical samples into one with a larger weight, in an order that depends only on the data.
+"""Merging of identical samples into one sample with a larger weight, in an order that depends only on the data.
 
-So an integer weight is the same as a repetition, a zero weight the same as a removal, and the order of the rows has no
-effect, to the last bit. It also saves work: real data have duplicates.
+So an integer weight is equivalent to repeating the sample, a weight of zero to dropping it, and the order of the rows
+has no effect, to the last bit. Merging also saves work, since real data contain duplicates.
 """
 
 from __future__ import annotations
@@ -27,81 +27,79 @@ from mercer.samples.arrays import (
     pick,
     rounded_sums_by,
 )
-from mercer.samples.engine import PlacedSamples
+from mercer.samples.engine import EngineSamples
 
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """Distinct samples in canonical order, and the caller's rows that each one was merged from."""
+    """Distinct samples in canonical order, with the indices of the input rows that each was merged from."""
 
-    samples: (
-        Any  # rows of arrays are only picked; all of the caller's rows of a CSR matrix, if these were not to be copied
-    )
+    samples: Any  # rows of an array as `PickedRows` if it is large; all input rows if `copy_rows` was False
     y: Indices
     weight: Floats
-    rows: Indices  # the caller's rows that have positive weight, in their order
-    member: Indices  # for each of them, the merged sample it belongs to
-    own_weight: Floats  # and its own weight
-    first: Indices  # the first of the caller's rows that each sample was merged from
+    rows: Indices  # input rows of positive weight, in input order
+    member: Indices  # index of the merged sample of each of these rows
+    own_weight: Floats  # weight of each of these rows
+    first: Indices  # first input row of each merged sample
 
     @cached_property
     def X(self) -> Any:
-        """The samples in memory of their own, or the caller's if these are all, in their order."""
+        """Samples in contiguous memory; the caller's array if all rows are used in their order."""
         return self.samples[:] if isinstance(self.samples, PickedRows) else self.samples
 
     @property
     def unique(self) -> bool:
-        """Whether no two rows were merged."""
+        """True if no two rows were merged."""
         return len(self.weight) == len(self.rows)
 
     @property
     def share(self) -> Floats:
-        """Each kept row's part of its merged sample's weight."""
+        """Share of each row in the weight of its merged sample."""
         return self.own_weight / self.weight[self.member]
 
 
 def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int, copy_rows: bool = True) -> Merged:
     """Drop rows of weight zero and, if `identical` rows may be merged, merge equal (x, y).
 
-    Without `copy_rows` the result has all samples of X, and `first` says which rows count.
+    Without `copy_rows` the result keeps all rows of X, and `first` has the indices of the rows that count.
     """
     rows = (weight > 0).nonzero()[0]
-    own = weight if len(rows) == len(weight) else weight[rows]
+    row_weight = weight if len(rows) == len(weight) else weight[rows]
     if not identical:
         kept = X if len(rows) == n_samples(X) else pick(X, rows, n_threads)
-        return Merged(kept, y[rows], own, rows, np.arange(len(rows)), own, rows)
-    order, fresh = _canonical(X, y, rows, n_threads)
+        return Merged(kept, y[rows], row_weight, rows, np.arange(len(rows)), row_weight, rows)
+    order, is_first = _canonical_order(X, y, rows, n_threads)
     member = np.empty(len(rows), dtype=np.intp)
-    if fresh is None:
-        first, total = rows[order], own[order]
+    if is_first is None:
+        first, total = rows[order], row_weight[order]
         member[order] = np.arange(len(order))
     else:
-        first = rows[order[fresh]]
-        member[order] = np.cumsum(fresh) - 1
-        total = rounded_sums_by(member, own, len(first))
-    return Merged(pick(X, first, n_threads) if copy_rows else X, y[first], total, rows, member, own, first)
+        first = rows[order[is_first]]
+        member[order] = np.cumsum(is_first) - 1
+        total = rounded_sums_by(member, row_weight, len(first))
+    return Merged(pick(X, first, n_threads) if copy_rows else X, y[first], total, rows, member, row_weight, first)
 
 
-def unmerged(X: Any, y: Indices, weight: Floats) -> Merged:
-    """Every row by itself, those of weight zero too: nothing is copied."""
+def keep_unmerged(X: Any, y: Indices, weight: Floats) -> Merged:
+    """Return all rows unmerged and uncopied, including those of weight zero."""
     rows = np.arange(len(weight))
     return Merged(X, y, weight, rows, rows, weight, rows)
 
 
-def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:
-    """Groups of rows that hold the same sample with different codes."""
-    order, fresh = _canonical(X, np.zeros_like(y), np.arange(len(y)), n_threads)
-    if fresh is None:
+def conflicting_rows(X: Any, y: Indices, n_threads: int) -> list[Indices]:
+    """Return groups of rows that hold the same sample with different codes."""
+    order, is_first = _canonical_order(X, np.zeros_like(y), np.arange(len(y)), n_threads)
+    if is_first is None:
         return []
-    starts = np.flatnonzero(fresh)
+    starts = np.flatnonzero(is_first)
     mixed = np.minimum.reduceat(y[order], starts) != np.maximum.reduceat(y[order], starts)
     ends = np.append(starts[1:], len(order))
     return [np.sort(order[starts[k] : ends[k]]) for k in np.flatnonzero(mixed)]
 
 
 def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
-    """A 64-bit hash of each sample's non-zero entries, the same for an array and a CSR matrix."""
-    if isinstance(X, PlacedSamples):
+    """64-bit hash of the non-zero entries of each sample, equal for an array and a CSR matrix."""
+    if isinstance(X, EngineSamples):
         return X.hash()
     if is_sparse(X):
         return _core.hash_rows_csr(X.data, X.indices, X.indptr, n_threads)
@@ -110,10 +108,10 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
     return _core.hash_rows(X, n_threads)
 
 
-def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags | None]:
-    """Positions in `rows` sorted by sample and label, and a flag for the first of each run of equal ones.
+def _canonical_order(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags | None]:
+    """Sort positions in `rows` by sample and label, and flag the first of each run of equal samples and labels.
 
-    None stands for flags that are all true.
+    None stands for flags that are all True.
     """
     if are_strings(X):
         X = host(X)
@@ -125,26 +123,27 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
         keys, codes = keys[rows], codes[rows]
     order = _core.order_by(keys, codes)
     ordered = keys[order]
-    near = (ordered[:-1] == ordered[1:]).nonzero()[0]
-    if len(near) == 0:
+    same_hash = (ordered[:-1] == ordered[1:]).nonzero()[0]  # positions whose successor has the same hash
+    if len(same_hash) == 0:
         return order, None
-    left, right = rows[order[near]], rows[order[near + 1]]
-    equal = _equal(X, left, right, n_threads)
+    left, right = rows[order[same_hash]], rows[order[same_hash + 1]]
+    equal = _equal_rows(X, left, right, n_threads)
     if not equal.all():
         order = _break_ties(X, y, rows, keys, order)
-        left, right = rows[order[near]], rows[order[near + 1]]
-        equal = _equal(X, left, right, n_threads)
-    fresh = np.ones(len(order), dtype=bool)
-    fresh[near + 1] = ~(equal & (y[left] == y[right]))
-    return order, fresh
+        left, right = rows[order[same_hash]], rows[order[same_hash + 1]]
+        equal = _equal_rows(X, left, right, n_threads)
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[same_hash + 1] = ~(equal & (y[left] == y[right]))
+    return order, is_first
 
 
-def _equal(X: Any, left: Indices, right: Indices, n_threads: int) -> Flags:
-    if isinstance(X, PlacedSamples):
+def _equal_rows(X: Any, left: Indices, right: Indices, n_threads: int) -> Flags:
+    """Return for each k whether row left[k] equals row right[k]."""
+    if isinstance(X, EngineSamples):
         return X.equal(left, right)
     if is_sparse(X):
         equal = _core.equal_rows_csr(X.data, X.indices, X.indptr, left, right).astype(bool)
-        # Rows that differ only in stored zeros or in the order of columns are rare, so that scipy may compare them.
+        # Rows that differ only in stored zeros or in the order of columns are rare: scipy compares them, slowly.
         k = np.flatnonzero(~equal)
         equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
         return equal
@@ -154,7 +153,7 @@ def _equal(X: Any, left: Indices, right: Indices, n_threads: int) -> Flags:
 
 
 def _break_ties(X: Any, y: Indices, rows: Indices, keys: Any, order: Indices) -> Indices:
-    """Sort runs of equal hashes by value: two different samples have the same hash about once in 2^64 pairs."""
+    """Sort runs of equal hashes by the values of the rows; different samples collide about once in 2^64 pairs."""
     starts = np.flatnonzero(np.r_[True, np.diff(keys[order]) != 0, True])
     for begin, end in pairwise(starts):
         if end - begin > 1:
@@ -164,5 +163,5 @@ def _break_ties(X: Any, y: Indices, rows: Indices, keys: Any, order: Indices) ->
 
 
 def _dense_row(X: Any, row: Any) -> Floats:
-    own = host(X, np.array([row]))
-    return np.asarray(own.toarray() if is_sparse(own) else own, dtype=np.float64).ravel() + 0.0
+    values = host(X, np.array([row]))
+    return np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64).ravel() + 0.0

@@ -1,4 +1,4 @@
-"""Solvers: functions from a problem and the place of its data to a solution and its certificate."""
+"""Solvers: functions that take a problem and its data and return a solution with its certificate."""
 
 from functools import partial
 
@@ -8,14 +8,14 @@ from mercer.solvers.joint.ascent import solve_joint
 from mercer.solvers.qp import NAMES, solve_by_qp, solve_joint_by_qp
 from mercer.solvers.solver import Solver
 
-# The solvers of a dual problem by the names that users choose from. "auto" is block decomposition, the fastest of them.
+# Solvers of a dual problem by the names that users pass. "auto" is block decomposition, the fastest of them.
 SOLVERS: dict[str, Solver] = {
     "auto": solve_certified,
     "decomposition": solve_certified,
     "chunking": solve_by_chunks,
     **{name: partial(solve_by_qp, package=package) for name, package in NAMES.items()},
 }
-# Those of a joint multi-class machine.
+# Solvers of a joint multi-class machine by the names that users pass.
 JOINT_SOLVERS: dict[str, Solver] = {
     "auto": solve_joint,
     "decomposition": solve_joint,

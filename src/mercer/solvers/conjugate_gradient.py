@@ -1,7 +1,7 @@
 """Conjugate gradients for several right-hand sides at once, and a preconditioner for I + S K S with a diagonal S.
 
-The preconditioner is the same matrix with K replaced by its Nyström approximation F Fᵀ on m landmarks, inverted through
-an m × m factor (Frangella, Tropp and Udell, "Randomized Nyström preconditioning").
+The preconditioner replaces K by its Nyström approximation F Fᵀ on m landmarks and inverts I + S F Fᵀ S through an m × m
+factor (Frangella, Tropp and Udell, "Randomized Nyström preconditioning", 2023).
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from mercer.solvers.solution import Stop, StopReason
 
 Apply = Callable[[Floats], Floats]
 
-# A run of conjugate gradients that leaves more than this share of the true gap has met the rounding of its products.
+# If a run leaves more than this share of the true gap, rounding in its products limits it.
 _PROGRESS = 0.1
-# The share of the gap, which is a square, that a run can remove before rounding parts its residual from the true one.
+# Smallest factor by which one run can lower the gap (a squared residual) before its recursive residual and the true
+# one differ by rounding.
 _RESOLVED_GAP = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-16}
-# Roundings of a kernel value: those of a short inner sum and of the ending (mercer.places.rounding).
+# Number of roundings in a kernel value: a short inner sum and the final function (mercer.places.rounding).
 _VALUE_ROUNDINGS = 32
-# Landmarks of a preconditioner: more do not pay.
+# Largest number of landmarks of a preconditioner; more of them do not save time.
 _MOST_LANDMARKS = 1000
 
 
-def iteration_words(steps: int, share: float) -> str:
-    """A line about a running solve; `share` is its residual over the target."""
+def iteration_line(steps: int, share: float) -> str:
+    """Return the progress line of an iterative solve; `share` is the residual divided by its target."""
     return f"{steps:>6,} iterations  residual {share:.2e} × target"
 
 
 @dataclass(frozen=True, eq=False)
-class Iterates:
-    """The solution, its recursive residual (not the true one) and what it took."""
+class CGResult:
+    """Result of conjugate gradients: X, the recursive residual (not the true one), the steps and the stop reason."""
 
     X: Floats
     residual: Floats
@@ -50,22 +51,26 @@ class Iterates:
 
 def conjugate_gradient(
     apply: Apply, B: Floats, precondition: Apply, target: Floats, stop: Stop, steps: int = 0
-) -> Iterates:
+) -> CGResult:
     """Solve A X = B from X = 0 for a positive definite A, until each column's ‖residual‖₂ is at most its target.
 
-    The columns share nothing but the products: one that is done stays as it is. `steps` counts on from earlier calls.
-    A direction along which rounding leaves no curvature ends with "stalled".
+    The columns are independent, but the products with A are computed for all at once; a column that has converged no
+    longer changes. `steps` is the number of steps of earlier calls. The reason is "stalled" if no open column has a
+    direction of positive curvature, which happens by rounding. (Saad, Iterative Methods for
+    Sparse Linear Systems, Alg. 9.1.)
     """
+    # 1. Start from X = 0: residual R = B, preconditioned residual Z, direction P.
     X, R = np.zeros(B.shape), B.copy()
     Z = precondition(R)
     P, rho = Z.copy(), np.sum(R * Z, axis=0)
     reason: StopReason = "converged"
     while True:
+        # 2. Stop if every column has reached its target, or at a limit.
         norms = np.sqrt(np.sum(R * R, axis=0))
         open_ = norms > target
         if stop.report is not None:
             share = float(np.max(norms / np.maximum(target, np.finfo(float).tiny), initial=0.0))
-            stop.tell(partial(iteration_words, steps, share), share)
+            stop.report_progress(partial(iteration_line, steps, share), share)
         if not open_.any():
             break
         limit = stop.limit(steps)
@@ -78,6 +83,7 @@ def conjugate_gradient(
         except _core.OutOfTime:
             reason = "max_time"
             break
+        # 3. Go to the minimum along P in the columns that are still open.
         curvature = np.sum(P * AP, axis=0)
         moving = open_ & (curvature > 0) & (rho > 0) & np.isfinite(curvature)
         if not moving.any():
@@ -86,24 +92,25 @@ def conjugate_gradient(
         step = np.where(moving, rho / np.where(moving, curvature, 1.0), 0.0)
         X += step * P
         R -= step * AP
+        # 4. Make the next direction conjugate to the last.
         Z = precondition(R)
         last, rho = rho, np.sum(R * Z, axis=0)
         P = Z + np.where(moving, rho / np.where(moving, last, 1.0), 0.0) * P
         steps += 1
-    return Iterates(X, R, steps, reason)
+    return CGResult(X, R, steps, reason)
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualCheck:
-    """A point seen from outside: its true residual, the duality gap that proves, and the gap that is wanted.
+    """True residual of a point, with the duality gap that it proves and the gap to reach (both one per output).
 
-    Gaps are per output. `found` is whatever else was computed on the way.
+    `extra` holds other results of the check that the caller needs.
     """
 
     residual: Floats
     gap: Floats
     goal: Floats
-    found: Any = None
+    extra: Any = None
 
 
 def conjugate_gradient_to_gap(
@@ -118,36 +125,50 @@ def conjugate_gradient_to_gap(
     safety: float = 0.5,
     check_seconds: float = 0.0,
 ) -> tuple[Floats, ResidualCheck, int, StopReason]:
-    """Conjugate gradients until the true residual proves the gap that is wanted: X, the last check, steps and reason.
+    """Run conjugate gradients until the true residual proves the gap to reach.
 
-    A run ends at what its own recursive residual promises. The next one starts from the true residual, and goes on
-    with the next of the `precisions` once a run has lowered some gap too little.
+    A run ends when its own recursive residual is small enough. The next run starts from the true residual, in the next
+    of the `precisions` if the last run lowered some gap too little. Returns X, the last check, the steps and the stop
+    reason.
 
     Parameters
     ----------
-    shape : of X
-    check : from X to what can be proven about it
-    apply : from a precision and some columns to the matrix times these
-    residual_norm : from a gap to the norm of the residual that proves it
+    shape : tuple of int
+        Shape of X.
+    check : callable
+        Function that returns the `ResidualCheck` of X.
+    apply : callable
+        Function of a precision and a matrix P that returns AP.
+    precondition : callable
+        Function that applies the preconditioner to a residual.
+    residual_norm : callable
+        Function from a gap to the norm of the residual that proves it.
+    stop : Stop
+        Limits of all runs together.
+    precisions : tuple of dtypes
+        Precisions of `apply`, from the coarsest to the finest.
     safety : float
-        The share of the wanted gap that a run aims at.
+        Share of the gap to reach that a run aims at.
     check_seconds : float
-        What a check takes, so that there is time for the last one.
+        Seconds of one check, kept back for the last one.
     """
     X, steps, last = np.zeros(shape), 0, np.full(shape[1], np.inf)
     left, runs = list(precisions), replace(stop, deadline=stop.deadline - check_seconds)
     reason: StopReason | None = None
     while True:
+        # 1. Check the present point by its true residual.
         seen = check(X)
         gap, goal = seen.gap, seen.goal
         if (gap <= goal).all():
             reason = "converged"
+        # 2. Take the next precision if the last run lowered a gap too little.
         elif reason is None and (((gap > goal) & (gap > _PROGRESS * last)).any() or not np.isfinite(gap).all()):
             if len(left) == 1:
                 reason = "rounding floor"
             del left[0]
         if reason is not None:
             return X, seen, steps, reason
+        # 3. Solve for the correction that removes the true residual.
         last, dtype = gap, np.dtype(left[0])
         target = residual_norm(np.maximum(safety * goal, _RESOLVED_GAP[dtype] * gap))
         product = partial(apply, dtype)
@@ -157,8 +178,8 @@ def conjugate_gradient_to_gap(
             reason = inner.stop_reason
 
 
-class LowRank:
-    """(I + S F Fᵀ S)⁻¹ for a tall F and a diagonal S: what I + S K S looks like to m landmarks."""
+class NystromPreconditioner:
+    """Preconditioner (I + S F Fᵀ S)⁻¹ of I + S K S, with an n × m Nyström factor F and a diagonal S."""
 
     def __init__(self, F: Floats, s: Floats, n_threads: int = 1) -> None:
         self._F, self._s = F, s
@@ -174,10 +195,11 @@ class LowRank:
         return np.asarray(R - self._s[:, None] * (self._F @ inside))
 
 
-def tall_factor(gram: Gram, n_threads: int, landmarks: int | None = None) -> Floats:
-    """F with F Fᵀ ≈ K, exact up to a ridge at the size of rounding on landmarks drawn at random.
+def nystrom_factor(gram: Gram, n_threads: int, landmarks: int | None = None) -> Floats:
+    """Return F with F Fᵀ ≈ K, the Nyström approximation on landmarks drawn at random.
 
-    By default these are as many as a quarter of the budget holds with F and a copy of it, but at most 1,000.
+    On the landmarks F Fᵀ equals K up to a ridge at the size of rounding. The default number of landmarks is the one for
+    which F and a copy of it take a quarter of the budget, but at most 1,000.
     """
     m = landmarks or min(_MOST_LANDMARKS, gram.budget // (4 * 16 * gram.n))
     J = np.sort(np.random.default_rng(0).choice(gram.n, max(1, min(m, gram.n)), replace=False))
@@ -189,10 +211,11 @@ def tall_factor(gram: Gram, n_threads: int, landmarks: int | None = None) -> Flo
 
 
 def jittered_factor(K: Floats, n_threads: int = 1) -> tuple[Floats, float]:
-    """The Cholesky factor of K + jitter·I (lower, zeros above), with the least jitter that rounding allows.
+    """Return the Cholesky factor of K + jitter·I (lower, zeros above) and the jitter.
 
-    That is what rounding of its values can do to K as a whole. With less, the factor of a nearly singular K is one of
-    noise: it exists, but coefficients along its short directions, and what can be proven of them, are left to chance.
+    The smallest jitter tried is a bound on the rounding errors in K, as an operator norm. With less, a factor of a
+    nearly singular K may exist, but rounding errors dominate its directions of small eigenvalues, and with them the
+    coefficients there and the bounds that a certificate can prove.
     """
     size = max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(float).tiny)
     if not np.isfinite(K).all():

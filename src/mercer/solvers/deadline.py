@@ -1,7 +1,7 @@
-"""How `max_time` holds for the whole fit, in solvers that cannot be ended at any point.
+"""Keep `max_time` for the whole fit, including the certificate and steps that cannot be interrupted.
 
-`ProofTime` keeps back the time that the certificate will take: it computes K times the coefficients that are not zero.
-`in_time` raises the error of solvers that have no solution to show before they end.
+`ProofTime` predicts the time of the certificate, which multiplies K by the nonzero coefficients, so that a solver can
+leave time for it. `enforce_deadline` raises an error in solvers that have no solution before they end.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mercer.places.gram import Gram
 from mercer.samples.arrays import Floats
 from mercer.solvers.solution import Stop
 
-# A sample of kernel values is enlarged until it takes this share of the time that is left, within these seconds. What a
-# call costs besides its values would count for every one of them in a smaller sample (chi2 on sparse rows: 5 ms
-# foretell fifty times the true time).
+# A sample of kernel values is enlarged until computing it takes this share of the time that is left, between these two
+# numbers of seconds. A smaller sample would measure mostly the overhead of a call (chi2 on sparse rows: a sample of 5
+# ms predicts fifty times the true time).
 _SAMPLE_SHARE = 0.01
 _SAMPLE_SECONDS = (0.005, 0.1)
-# The certificate's pass may be repeated in part in a higher precision, and other programs come and go.
+# Safety factor: part of the certificate may be repeated in a higher precision, and other programs use the host too.
 _CAUTION = 1.3
 
 # Work without a partial result may overrun the deadline by this many seconds.
@@ -35,8 +35,11 @@ NO_FACTOR = (
 
 
 @contextmanager
-def in_time(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> Iterator[None]:
-    """Ends what takes longer than `stop` allows, with an error that says so; a call of LAPACK is not ended."""
+def enforce_deadline(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> Iterator[None]:
+    """Raise TimeoutError in the block after the deadline of `stop` plus `grace` seconds.
+
+    A call of LAPACK is not interrupted.
+    """
     if stop.deadline == math.inf:
         yield
         return
@@ -48,9 +51,10 @@ def in_time(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> Iterator[No
 
 
 class ProofTime:
-    """Seconds of a certificate's pass for each coefficient that is not zero; nothing is timed without a deadline.
+    """Prediction of the seconds that a certificate takes, proportional to the number of nonzero coefficients.
 
-    They are timed on a few rows when a solve begins, and from then on by the certificates themselves.
+    The time per coefficient is measured on a few rows when a solve begins, and afterwards on each certificate. Without
+    a deadline nothing is measured and the prediction is 0.
     """
 
     def __init__(self, gram: Gram, stop: Stop) -> None:
@@ -58,17 +62,17 @@ class ProofTime:
         self._each = _CAUTION * _seconds_per_column(gram, stop.seconds) if self._counts else 0.0
 
     def __call__(self, beta: Floats) -> float:
-        """Seconds for the certificate of these coefficients."""
+        """Return the predicted seconds for the certificate of β."""
         return self._each * np.count_nonzero(beta)
 
-    def took(self, seconds: float, beta: Floats) -> None:
-        """A certificate is done, and tells what the next one will take."""
+    def record(self, seconds: float, beta: Floats) -> None:
+        """Record how long the certificate of β took."""
         if self._counts and beta.any():
             self._each = _CAUTION * seconds / np.count_nonzero(beta)
 
 
 def _seconds_per_column(gram: Gram, left: float) -> float:
-    """The time of one column of K in float64, measured in little of the time that is left."""
+    """Return the seconds for one column of K in float64, measured on a sample that takes a small share of `left`."""
     n, size, least = gram.n, 32, math.inf
     enough = float(np.clip(_SAMPLE_SHARE * left, *_SAMPLE_SECONDS))
     while True:

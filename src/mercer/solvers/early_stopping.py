@@ -1,4 +1,4 @@
-"""When an iteration should end: the smoothed error of a validation part has risen considerably (Igel, section 2.2)."""
+"""Early stopping by the smoothed error on validation data (Igel, section 2.2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 class SmoothedRule:
-    """The mean of the last `window` errors must exceed its least value so far by the share `rise`."""
+    """Early-stopping rule: stop once the mean of the last `window` errors exceeds its minimum by the share `rise`."""
 
     def __init__(self, window: int, rise: float) -> None:
         self._window, self._rise = window, rise
@@ -14,7 +14,7 @@ class SmoothedRule:
         self._least = math.inf
 
     def take(self, error: float) -> tuple[bool, bool]:
-        """Whether training stops after a step with this error, and whether its error is the least so far."""
+        """Record the error after a step; return whether to stop, and whether this error is the smallest so far."""
         best = error < min(self.errors, default=math.inf)
         self.errors.append(error)
         recent = self.errors[-self._window :]

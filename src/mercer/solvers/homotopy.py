@@ -1,10 +1,12 @@
-"""Exact solutions of dual problems along a homotopy, whose events the core follows (src/core/solve/homotopy.hpp).
+"""Exact solutions of dual problems by a homotopy, whose events the core computes (src/core/solve/homotopy.hpp).
 
     maximise  p(t)'β − ½ β'(K + diag d)β   subject to  lower(t) ≤ β ≤ upper(t),  Σβ = total(t)
 
-with affine functions of t. With bounds t·C_i this is the path in C (`in_bounds`). The solution of another solver
-becomes one whose equations hold to rounding (`settled`, `exactly`). Without a sample, or with less of it, its bounds
-shrink to zero, or by its share of a weight (`without`).
+where p, lower, upper and total are affine functions of t. There are three uses:
+
+1. With the bounds t·C_i, the homotopy is the regularisation path in C (`scaled_bounds`; Hastie et al. 2004).
+2. An approximate solution becomes one whose equations hold to rounding (`solve_exactly`, `with_exact_solution`).
+3. A sample is removed, or its weight reduced, by shrinking its bounds (`solve_without`).
 """
 
 from __future__ import annotations
@@ -27,15 +29,12 @@ from mercer.solvers.solution import Solution, Solve, Stop
 
 LOWER, FREE, UPPER = -1, 0, 1
 
-# The most free variables of a solution that is made exact: their inverse takes about a second.
+# Largest number of free variables of a solution that is made exact: their inverse takes about a second.
 _MOST_FREE = 2000
 
 
 class KernelRows:
-    """K of n samples: all of it where that fits into the budget, else rows as they are asked for.
-
-    Without `keep` no more is computed than what is asked for.
-    """
+    """Rows of K: the whole matrix if it fits into the budget and `keep` is set, otherwise rows computed on request."""
 
     def __init__(self, gram: Gram, *, keep: bool = True) -> None:
         self.gram, self._keep = gram, keep
@@ -45,18 +44,21 @@ class KernelRows:
 
     @cached_property
     def whole(self) -> Floats | None:
-        """All of K if it fits; the rest of the budget is for the rows and the system of the free variables."""
+        """Whole matrix K, or None if it takes more than 0.6 of the budget.
+
+        The rest of the budget is for rows and the system of the free variables.
+        """
         if not self._keep or 8 * self.n**2 > 0.6 * self.gram.budget:
             return None
         return np.ascontiguousarray(self.gram.full(np.float64), dtype=np.float64)
 
     def rows(self, which: Indices) -> Floats:
-        """K[which]."""
-        found = self.gram.block(which, self._everything) if self.whole is None else self.whole[which]
-        return np.ascontiguousarray(found)
+        """Return K[which]."""
+        rows = self.gram.block(which, self._everything) if self.whole is None else self.whole[which]
+        return np.ascontiguousarray(rows)
 
     def product(self, coefficients: Floats) -> Floats:
-        """K times one column."""
+        """Return K times a vector of coefficients."""
         if self.whole is None:
             return np.ascontiguousarray(self.gram.product(coefficients))
         used = np.flatnonzero(coefficients)
@@ -65,55 +67,61 @@ class KernelRows:
         return np.asarray(coefficients[used] @ self.whole[used])
 
     def matrix(self, problem: DualProblem) -> _core.HomotopyMatrix:
-        """K + diag d for the core."""
+        """Return K + diag d in the form that the core takes."""
         return _core.HomotopyMatrix(self.diagonal, problem.d, problem.row, self.whole, self.rows, self.product)
 
 
-def lines(start: Floats, slope: Floats | None = None) -> Floats:
-    """start + t·slope as the core takes it; constant without a slope."""
+def affine(start: Floats, slope: Floats | None = None) -> Floats:
+    """Return start + t·slope in the form that the core takes; without a slope it is constant."""
     return np.stack([start, np.zeros(len(start)) if slope is None else slope])
 
 
-def constant(problem: DualProblem) -> Family:
-    """This problem for every t."""
+def constant_family(problem: DualProblem) -> Family:
+    """Return the family that is this problem for every t."""
     total = (float(problem.totals[0]), 0.0) if len(problem.totals) else None
-    return Family(lines(problem.p), lines(problem.lower), lines(problem.upper), total)
+    return Family(affine(problem.p), affine(problem.lower), affine(problem.upper), total)
 
 
-def in_bounds(problem: DualProblem) -> Family:
-    """This problem with all its bounds, and its total, multiplied by t."""
+def scaled_bounds(problem: DualProblem) -> Family:
+    """Return the family of this problem with all bounds, and the total, multiplied by t."""
     zero = np.zeros(problem.n_variables)
     total = (0.0, float(problem.totals[0])) if len(problem.totals) else None
-    return Family(lines(problem.p), lines(zero, problem.lower), lines(zero, problem.upper), total)
+    return Family(affine(problem.p), affine(zero, problem.lower), affine(zero, problem.upper), total)
 
 
 def path_at(problem: DualProblem, K: KernelRows, side: NDArray[np.int8], C: float) -> Homotopy:
-    """The path in C of a problem at C = 1, at C, where its variables are on these sides."""
-    return Homotopy(K.matrix(problem), in_bounds(problem), side, C)
+    """Return the path in C, at this C, with each variable free or at a bound as `side` says.
+
+    `problem` is the problem at C = 1.
+    """
+    return Homotopy(K.matrix(problem), scaled_bounds(problem), side, C)
 
 
-def follow(homotopy: Homotopy, end: float, observe: Callable[[Homotopy], bool]) -> None:
-    """Follow t up to `end`; `observe` is called at every event, before the sets change, and may end it."""
+def follow_path(homotopy: Homotopy, end: float, observe: Callable[[Homotopy], bool]) -> None:
+    """Follow the homotopy up to t = `end`, or until `observe` returns True.
+
+    `observe` is called at every event, before a variable changes between free and bounded.
+    """
     while homotopy.advance(end, recompute_far=True):
         if observe(homotopy):
             return
         homotopy.apply()
 
 
-def settled(problem: DualProblem, K: KernelRows, beta: Floats) -> Homotopy:
-    """The exact solution of a problem with at most one equality, at t = 1, from a β in the box."""
-    return _core.settle(K.matrix(problem), constant(problem), beta)
+def solve_exactly(problem: DualProblem, K: KernelRows, beta: Floats) -> Homotopy:
+    """Return the exact solution of a problem with at most one equality, from a β in the box, as a homotopy at t = 1."""
+    return _core.settle(K.matrix(problem), constant_family(problem), beta)
 
 
-def exactly(solve: Solve) -> Solve:
-    """A solver whose solution is made exact where that is possible and its certificate is the better for it."""
+def with_exact_solution(solve: Solve) -> Solve:
+    """Wrap a solver: make its solution exact where possible, and keep that if the violation does not grow."""
 
     def solved(problem: DualProblem, gram: Gram, stop: Stop, start: object = None, /) -> tuple[Solution, Certificate]:
         solution, certificate = solve(problem, gram, stop, start)
         if solution.stop_reason != "converged" or not _can_settle(problem, gram, solution):
             return solution, certificate
         try:
-            exact = settled(problem, KernelRows(gram, keep=False), solution.beta)
+            exact = solve_exactly(problem, KernelRows(gram, keep=False), solution.beta)
             beta = problem.nearest_feasible(exact.beta(exact.t))
         except Stalled:
             return solution, certificate
@@ -126,9 +134,9 @@ def exactly(solve: Solve) -> Solve:
 
 
 def _can_settle(problem: DualProblem, gram: Gram, solution: Solution) -> bool:
-    """Return whether there is one b at most, a positive semi-definite matrix, and not too many free variables.
+    """Return whether there is at most one b, K is not indefinite, and not too many variables are free.
 
-    A hard margin, without bounds, has a proof of its own, that of its hulls.
+    A hard margin, which has no bounds, is excluded: its certificate is that of the convex hulls.
     """
     up, low = problem.movable(solution.beta)
     hard = bool((np.isinf(problem.upper - problem.lower) & (problem.d == 0)).any())
@@ -136,13 +144,15 @@ def _can_settle(problem: DualProblem, gram: Gram, solution: Solution) -> bool:
     return len(problem.totals) <= 1 and not hard and gram.positive_definite != "no" and few
 
 
-def without(
+def solve_without(
     problem: DualProblem, K: KernelRows, exact: Homotopy, beta: Floats, variables: Sequence[int], share: float
 ) -> Homotopy:
-    """The exact solution with these variables' bounds reduced by a share, at t = 1; `exact` has that of `problem`, β.
+    """Return the exact solution with the bounds of these variables reduced by a share, as a homotopy at t = 1.
 
-    `share` is 1 unless d = 0: a penalty per square changes with the weight, and not along a line.
+    `exact` is the exact solution β of `problem`. `share` must be 1 unless d = 0: d depends on the weight, and not as an
+    affine function.
     """
+    # 1. Let the bounds move from β, where β lies outside the reduced box, to the reduced bounds.
     lower, upper = problem.lower.copy(), problem.upper.copy()
     for bound in (lower, upper):
         bound[variables] = 0.0 if share == 1 else (1 - share) * bound[variables]
@@ -157,13 +167,14 @@ def without(
     if not leaving:
         return exact
     total = (float(problem.totals[0]), 0.0) if len(problem.totals) else None
-    moved = Family(lines(problem.p), lines(starts[0], slopes[0]), lines(starts[1], slopes[1]), total)
+    moved = Family(affine(problem.p), affine(starts[0], slopes[0]), affine(starts[1], slopes[1]), total)
+    # 2. Fix these variables at their moving bounds and follow t from 0 to 1.
     try:
         fork = exact.with_family(moved, 0.0)
         for v, side in leaving:
             fork.fix(v, side)
         fork.follow(1.0)
-    except Stalled:
+    except Stalled:  # 3. Otherwise solve the reduced problem from the clipped β.
         less = replace(problem, lower=lower, upper=upper)
-        return settled(less, K, np.clip(beta, lower, upper))
+        return solve_exactly(less, K, np.clip(beta, lower, upper))
     return fork

@@ -1,12 +1,13 @@
-"""Quadratic programs in the form of kernlab's `ipop`, by the package that is asked, with a bound on what it missed.
+"""Quadratic programs in the form of kernlab's `ipop`, solved by an outside package, with a lower bound on the minimum.
 
     minimise  c'x + ½x'Hx    subject to  b ≤ Ax ≤ b + r,  l ≤ x ≤ u
 
-With g = Hx + c, any z that is feasible has q(z) ≥ q(x) + g'(z − x), and for any multipliers y of Az = b + s
+Let q be the objective and g = Hx + c. Any feasible z has q(z) ≥ q(x) + g'(z − x), and for any multipliers y of
+Az = b + s
 
     g'(z − x) ≥ Σ_j min over [l_j, u_j] of (g − A'y)_j (z_j − x_j) + Σ_i min over [0, r_i] of y_i s_i − y'(Ax − b)
 
-which needs H to be positive semi-definite and, where its factor is not zero, a finite bound.
+This needs a positive semi-definite H, and finite l_j and u_j wherever (g − A'y)_j is not zero.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from numpy.typing import ArrayLike
 from mercer.problems.dual_problem import QuadraticProgram
 from mercer.runtime.parameters import one_of
 from mercer.samples.arrays import Floats
-from mercer.solvers.qp import NAMES, ask
+from mercer.solvers.qp import NAMES, call_package
 from mercer.solvers.solution import Stop
 
 
 class QPAnswer(NamedTuple):
-    """What a package found, and what that is worth.
+    """Solution of a quadratic program, and a lower bound on the minimum.
 
     Attributes
     ----------
     x, y : array
-        The point, and the multipliers of Ax.
+        Solution, and multipliers of Ax.
     value, bound : float
-        c'x + ½x'Hx, and what no feasible point is below, up to rounding.
+        Objective c'x + ½x'Hx, and a lower bound on it over all feasible points, up to rounding.
     outside : float
-        How far Ax is outside of its bounds.
+        Largest violation of b ≤ Ax ≤ b + r.
     """
 
     x: Floats
@@ -54,29 +55,29 @@ def ipop(
     *,
     solver: str = "qp",
 ) -> QPAnswer:
-    """The x that minimises c'x + ½x'Hx with b ≤ Ax ≤ b + r and l ≤ x ≤ u; needs the extra `qp`.
+    """Minimise c'x + ½x'Hx subject to b ≤ Ax ≤ b + r and l ≤ x ≤ u; needs the extra `qp`.
 
     Parameters
     ----------
     c : array of shape (n,)
-        The linear part.
+        Linear coefficients of the objective.
     H : array of shape (n, n)
-        Symmetric and positive semi-definite.
+        Quadratic coefficients of the objective, symmetric and positive semi-definite.
     A : array of shape (m, n)
-        A row for each constraint.
+        Coefficients of the constraints, one row for each.
     b, r : arrays of shape (m,)
-        r = 0 makes a row an equality; b and r are finite.
+        Lower bounds on Ax and widths of the ranges, all finite; r = 0 makes a row an equality.
     l, u : arrays of shape (n,), or numbers
-        May be infinite.
+        Bounds on x; they may be infinite.
     solver : {"qp", "qp:piqp", "qp:quadprog", "qp:osqp", "qp:cvxopt"}, default="qp"
-        The package: clarabel, or the one that is named.
+        Package that solves the program; "qp" is clarabel.
 
     Returns
     -------
     QPAnswer
-        ``x``, the point, and ``y``, the multipliers of Ax; ``value``, c'x + ½x'Hx, and ``bound``, which no feasible
-        point is below, up to rounding, so that `value - bound` is the duality gap; ``outside``, how far Ax is outside
-        of its bounds.
+        ``x``, the solution, and ``y``, the multipliers of Ax; ``value``, c'x + ½x'Hx, and ``bound``, a lower bound on
+        it over all feasible points, up to rounding, so that `value - bound` is the duality gap; ``outside``, the
+        largest violation of b ≤ Ax ≤ b + r.
 
     Examples
     --------
@@ -91,17 +92,17 @@ def ipop(
     low, high = (np.broadcast_to(np.asarray(part, dtype=np.float64), (n,)) for part in (l, u))
     if H.shape != (n, n) or A.shape != (m, n) or r.shape != (m,) or not np.array_equal(H, H.T):
         raise ValueError(
-            f"H must be symmetric and {n} × {n}, A {m} × {n}, and r have {m} entries, as c and b say; they "
-            f"have the shapes {H.shape}, {A.shape} and {r.shape}"
+            f"H must be symmetric and {n} × {n}, A {m} × {n}, and r have {m} entries, to match c and b; their "
+            f"shapes are {H.shape}, {A.shape} and {r.shape}"
         )
     if not all(np.isfinite(part).all() for part in (c, H, A, b, r)) or (r < 0).any() or not (low <= high).all():
         raise ValueError("c, H, A, b and r must be finite, r at least 0, and l at most u")
-    P = np.zeros((n + m, n + m))  # s = Ax − b is between 0 and r
+    P = np.zeros((n + m, n + m))  # over (x, s) with s = Ax − b between 0 and r
     P[:n, :n] = H
     program = QuadraticProgram(
         P, np.append(c, np.zeros(m)), np.hstack([A, -np.eye(m)]), b, np.append(low, np.zeros(m)), np.append(high, r)
     )
-    answer = ask(NAMES[solver], program, Stop(tol=1e-9, max_iter=10**6))
+    answer = call_package(NAMES[solver], program, Stop(tol=1e-9, max_iter=10**6))
     x = np.clip(answer.x[:n], low, high)
     if not np.isfinite(x).all():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Weights of a sum of kernels: Newton's method, each step a solve of the machines.
+"""Learn the weights of a sum of kernels by Newton's method; each step solves the machines at the new weights.
 
 J(θ) = max over β of Σ_t [p'β_t − ½β_t'(Σ_mθ_mK_m + diag d)β_t] is convex, with ∂J/∂θ_m = −½s_m, s_m = Σ_t β_t'K_mβ_t.
 As long as no coefficient reaches a bound, or leaves one, its second derivatives are H = U'PU, U = (K_mβ)_m on the free
@@ -9,18 +9,18 @@ kernels, and τ falls whenever that is reached. A Newton step θ∘(1 + z) has
 
     [ΘHΘ + τI] z = ½θ∘s + τ − cθ,    Θ = diag θ
 
-where c keeps the sum. Without the barrier, weights of kernels that are not needed would reach zero before the others
-are right; and where β is not unique at the best weights, as for a kernel of low rank, the path towards them is what
-chooses the β that proves them.
+where c keeps the sum of the weights at 1. Without the barrier, weights of kernels that are not needed would reach zero
+before the others are right. Where β is not unique at the best weights, as for a kernel of low rank, the path of the
+barrier leads to a β that proves them to be the best.
 
 For p > 1 no weight is zero, and J is smallest on the sphere ‖θ‖_p = 1 where log s_m − (p − 1) log θ_m is the same
 number c for all m. By Newton's method for these equations x = log θ moves by the δ with
 
     [(p − 1 + μ) diag(θ∘s) + 2ΘHΘ] δ = θ∘s∘(log s − (p − 1)x − c)
 
-where c keeps θ on the sphere, and μ = 0 at first. A step that makes J (with its barrier) larger is tried again,
-shorter: a part of the way, or with μ > 0. The last resort is H = 0 and μ = 2, the closed form of Kloft and others
-("ℓp-norm multiple kernel learning", 2011), which never makes J larger.
+where c keeps θ on the sphere, and μ = 0 at first. If a step makes J (with its barrier) larger, a shorter one is tried:
+a part of the step for p = 1, or a step with μ > 0. The last resort is H = 0 and μ = 2, the closed form of Kloft and
+others ("ℓp-norm multiple kernel learning", 2011), which never makes J larger.
 """
 
 from __future__ import annotations
@@ -39,37 +39,41 @@ from mercer.samples.arrays import Floats
 from mercer.solvers.solution import StopReason
 
 _MOST_ROUNDS = 200
-# A step is tried in this many lengths before the closed form is: each this part of the last, or with a μ of this at
-# first, and so many times as much.
-_TRIALS, _SHORTER, _FIRST, _MORE = 4, 0.25, 0.03, 8.0
-# What is left of τ when its minimum is reached, the most that a step may take of a weight, and the most that it may
-# change the logarithm of one.
-_LEFT, _TAKEN, _LARGEST_STEP = 0.1, 0.95, 12.0
-# No weight is smaller than this share of the largest, until the last round.
-_LEAST = 1e-15
-# Of the 1-norm, weights below these shares are tried as zeros at the end: a kernel that is not needed costs time.
-_SPARSE = (1e-4, 1e-6, 1e-9)
-# Rounds without a smaller gap after which the machines are solved more exactly.
+# Number of step lengths tried before the closed form; the factor from one length to the next (p = 1); the first
+# positive μ and the factor from one μ to the next (p > 1).
+_TRIALS, _SHORTER, _FIRST_MU, _MU_FACTOR = 4, 0.25, 0.03, 8.0
+# Factor of τ once its minimum is reached; the largest share of a weight that a step may remove (p = 1); the largest
+# change of the logarithm of a weight (p > 1).
+_TAU_FACTOR, _LARGEST_SHARE, _LARGEST_LOG_STEP = 0.1, 0.95, 12.0
+# Smallest weight as a share of the largest, before the last round.
+_SMALLEST_SHARE = 1e-15
+# With p = 1, weights below each of these thresholds are tried as zeros at the end: a kernel that is not needed costs
+# time.
+_ZERO_THRESHOLDS = (1e-4, 1e-6, 1e-9)
+# Rounds without a smaller gap after which the machines are solved more accurately.
 _PATIENCE = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """The machines at some weights: what `solved` holds is the caller's."""
+class WeightsTrial:
+    """Solved machines at given weights; `solved` holds the caller's own data for the next start."""
 
-    weights: Floats  # v∘θ, whose norm is 1
-    certificate: Certificate  # of kernel learning
-    machines: tuple[float, float]  # a lower and an upper bound on J
+    weights: Floats  # v∘θ, with ‖v∘θ‖_p = 1
+    certificate: Certificate  # certificate of kernel learning
+    machines: tuple[float, float]  # lower and upper bound on J
     s: Floats  # s_m/v_m
     curvature: Callable[[], Floats]  # H/(vv')
-    met: bool  # whether all that was asked for is proven
-    fine: bool  # whether no other weights are much better, too
+    met: bool  # the certificate meets the stopping rule
+    fine: bool  # it also proves that no other weights are much better
     solved: Any
-    limit: StopReason | None = None  # that ended a solve
+    limit: StopReason | None = None  # limit that ended a solve
 
 
 def curvature(problem: DualProblem, gram: Gram, beta: Floats, parts: Floats) -> Floats:
-    """H of one machine; `parts` has a column K_mβ for each kernel. Zero where the free variables are too many."""
+    """Return H for one machine; `parts` has a column K_mβ for each kernel.
+
+    H = 0 if there are too many free variables for the memory budget, or the system cannot be solved.
+    """
     up, low = problem.movable(beta)
     free = np.flatnonzero(up & low)
     m = parts.shape[1]
@@ -93,34 +97,40 @@ def curvature(problem: DualProblem, gram: Gram, beta: Floats, parts: Floats) -> 
 
 
 def learn_weights(
-    problem: WeightsProblem, solve_at: Callable[[Floats, Any, float], Found]
-) -> tuple[Found, StopReason, int]:
-    """The weights with the smallest gap that was reached, why it ended, and the rounds that it took.
+    problem: WeightsProblem, solve_at: Callable[[Floats, Any, float], WeightsTrial]
+) -> tuple[WeightsTrial, StopReason, int]:
+    """Return the trial with the smallest gap, the stop reason, and the number of rounds.
 
-    `solve_at` solves the machines with these weights, from what was solved before, to a share of the tolerance.
+    `solve_at` takes weights, the `solved` of an earlier trial to start from, and the share of the tolerance to which
+    the machines are solved.
     """
+    # 1. Start from equal weights.
     p, m = problem.norm, len(problem.scales)
     share, trials, waited = 0.25, 0, 0
     now = best = solve_at(_on_sphere(np.ones(m), p), None, share)
-    tau = _LEFT * _gain(now) / m if p == 1 else 0.0
+    tau = _TAU_FACTOR * _gain(now) / m if p == 1 else 0.0
     for rounds in range(1, _MOST_ROUNDS + 1):
+        # 2. Stop if the best trial is good enough, or a limit ended it; be more accurate after rounds without progress.
         if best.met and best.fine:
-            return _sparsest(best, solve_at, share, p), "converged", rounds
+            return _without_tiny_weights(best, solve_at, share, p), "converged", rounds
         if best.limit is not None:
             return best, "converged" if best.met else best.limit, rounds
         if waited >= _PATIENCE:
             share, waited = share / 10, 0
             if share < 1e-7:
                 return best, "converged" if best.met else "stalled", rounds
+        # 3. Take a Newton step, or a shorter one after trials that failed, and solve the machines there.
         step = _step(now, p, trials, tau)
-        if step is None:  # numbers beyond float64's, in which no weights are better than others
+        if step is None:  # numbers overflow, and no weights can be compared
             return best, "converged" if best.met else "rounding floor", rounds
-        trial = solve_at(_on_sphere(np.maximum(step, _LEAST), p), now.solved, share)
+        trial = solve_at(_on_sphere(np.maximum(step, _SMALLEST_SHARE), p), now.solved, share)
+        # 4. Reject a step that provably makes J with its barrier larger; lower τ where its minimum is reached.
         if trial.machines[0] + tau * _barrier(trial) > now.machines[1] + tau * _barrier(now) and trials < _TRIALS:
             trials += 1
         else:
             now, trials = trial, 0
-            tau *= _LEFT if _gain(now) <= 2 * m * tau else 1.0
+            tau *= _TAU_FACTOR if _gain(now) <= 2 * m * tau else 1.0
+        # 5. Keep the trial with the smallest gap.
         better = trial.certificate.gap < 0.9 * best.certificate.gap
         waited = 0 if better else waited + 1
         if trial.certificate.gap < best.certificate.gap or trial.limit is not None:
@@ -129,22 +139,23 @@ def learn_weights(
 
 
 def _on_sphere(weights: Floats, p: float) -> Floats:
-    """‖weights‖_p = 1, to rounding."""
+    """Scale weights to ‖weights‖_p = 1, up to rounding."""
     weights = weights / weights.max()
     return np.ones_like(weights) if p == np.inf else np.asarray(weights / float(np.sum(weights**p)) ** (1 / p))
 
 
-def _gain(found: Found) -> float:
-    """What the best weights of the 1-norm would add to ½θ's."""
-    return 0.5 * float(found.s.max() - found.weights @ found.s)
+def _gain(trial: WeightsTrial) -> float:
+    """Gap of the present weights on the simplex: ½(max_m s_m − θ's)."""
+    return 0.5 * float(trial.s.max() - trial.weights @ trial.s)
 
 
-def _barrier(found: Found) -> float:
-    return -float(np.log(found.weights).sum())
+def _barrier(trial: WeightsTrial) -> float:
+    """Logarithmic barrier −Σ log θ_m."""
+    return -float(np.log(trial.weights).sum())
 
 
-def _step(now: Found, p: float, trials: int, tau: float) -> Floats | None:
-    """The weights after a step, which has been tried so many times in greater lengths; None if they are no numbers."""
+def _step(now: WeightsTrial, p: float, trials: int, tau: float) -> Floats | None:
+    """Return the weights after a step, shorter after each of the failed `trials`; None if they are not finite."""
     largest, theta = float(now.s.max()), now.weights
     if not 0 < largest < np.inf:
         return None
@@ -152,28 +163,31 @@ def _step(now: Found, p: float, trials: int, tau: float) -> Floats | None:
         s = np.maximum(now.s / largest, 1e-30)
         moved = _newton_step(now, s, largest, p, trials, tau) if trials < _TRIALS else None
         if moved is None or not np.isfinite(moved).all():
+            # The closed form of Kloft et al. (2011): H = 0 and μ = 2.
             moved = (theta**2 * s) ** (1 / (p + 1))
     return moved if np.isfinite(moved).all() and moved.max() > 0 else None
 
 
-def _newton_step(now: Found, s: Floats, largest: float, p: float, trials: int, tau: float) -> Floats | None:
-    """Everything divided by the largest s."""
+def _newton_step(now: WeightsTrial, s: Floats, largest: float, p: float, trials: int, tau: float) -> Floats | None:
+    """Return the weights after a Newton step, with all quantities divided by the largest s; None if H overflows."""
     theta, curved = now.weights, now.weights[:, None] * (now.curvature() / largest) * now.weights
     if not np.isfinite(curved).all():
         return None
     if p == 1:
         tau = tau / largest
         z = _newton(curved + tau * np.eye(len(s)), 0.5 * theta * s + tau, theta, theta)
-        return np.asarray(theta * (1.0 + _SHORTER**trials * min(1.0, _TAKEN / max(float(-z.min()), 1e-300)) * z))
-    mu, a = _FIRST * _MORE ** (trials - 1) if trials else 0.0, theta * s
+        return np.asarray(
+            theta * (1.0 + _SHORTER**trials * min(1.0, _LARGEST_SHARE / max(float(-z.min()), 1e-300)) * z)
+        )
+    mu, a = _FIRST_MU * _MU_FACTOR ** (trials - 1) if trials else 0.0, theta * s
     r = np.log(s) - (p - 1) * np.log(theta)
     delta = _newton(np.diag((p - 1 + mu) * a) + 2 * curved, a * r, a, theta**p)
-    return np.asarray(theta * np.exp(np.clip(delta, -_LARGEST_STEP, _LARGEST_STEP)))
+    return np.asarray(theta * np.exp(np.clip(delta, -_LARGEST_LOG_STEP, _LARGEST_LOG_STEP)))
 
 
 def _newton(A: Floats, right: Floats, shift: Floats, along: Floats) -> Floats:
-    """A⁻¹(right − c·shift) with the c for which it is orthogonal to `along`."""
-    root = np.sqrt(np.maximum(A.diagonal(), 1e-300))  # scaled, so that tiny weights do not spoil the others' digits
+    """Return A⁻¹(right − c·shift) with the c that makes it orthogonal to `along`."""
+    root = np.sqrt(np.maximum(A.diagonal(), 1e-300))  # scaled, so that tiny weights do not cost the others digits
     scaled, sides = A / root[:, None] / root, np.stack([right, shift], axis=1) / root[:, None]
     if not np.isfinite(scaled).all() or not np.isfinite(sides).all():
         return np.full(len(right), np.nan)
@@ -181,10 +195,12 @@ def _newton(A: Floats, right: Floats, shift: Floats, along: Floats) -> Floats:
     return np.asarray(toward - other * (along @ toward) / (along @ other))
 
 
-def _sparsest(best: Found, solve_at: Callable[[Floats, Any, float], Found], share: float, p: float) -> Found:
-    """The same without kernels that hardly count, if that is proven to be as good as was asked for."""
+def _without_tiny_weights(
+    best: WeightsTrial, solve_at: Callable[[Floats, Any, float], WeightsTrial], share: float, p: float
+) -> WeightsTrial:
+    """Return the trial without kernels of tiny weight if it still meets the goals, else `best`."""
     tried = np.count_nonzero(best.weights)
-    for least in _SPARSE if p == 1 else ():
+    for least in _ZERO_THRESHOLDS if p == 1 else ():
         kept = np.where(best.weights < least, 0.0, best.weights)
         if 0 < np.count_nonzero(kept) < tried:
             tried = np.count_nonzero(kept)

@@ -1,7 +1,7 @@
-"""Gradient search of a kernel's parameters, and of other positive numbers, for whatever has derivatives by them.
+"""Gradient search for the parameters of a kernel, and for other positive numbers, that maximise a given function.
 
-The search is in the logarithms of the parameters, by L-BFGS-B: a local maximum may be found, and the start is never
-left for a smaller value.
+The search is by L-BFGS-B in the logarithms of the parameters. It may end at a local maximum, and never returns
+parameters with a smaller value than the start.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from mercer.kernels.kernel import Kernel
 from mercer.runtime.parameters import integer
 from mercer.samples.arrays import Floats
 
-# From a kernel and the other numbers to what is to be large, and its derivatives by their names.
-Climbed = Callable[[Kernel, dict[str, float]], tuple[float, Mapping[str, Any]]]
-# No logarithm of a parameter moves farther than this: a factor of 10⁸, beyond which k is one number to rounding.
+# Takes a kernel and the other numbers; returns the value to maximise and its derivatives by parameter name.
+ValueAndDerivatives = Callable[[Kernel, dict[str, float]], tuple[float, Mapping[str, Any]]]
+# Largest change of a parameter's logarithm: a factor of 10⁸, beyond which k is constant up to rounding.
 _FARTHEST = 8 * math.log(10.0)
 
 
-def climb(
-    value: Climbed, kernel: Kernel, others: dict[str, float], names: Sequence[str] | None, max_iter: int
+def search_parameters(
+    value: ValueAndDerivatives, kernel: Kernel, others: dict[str, float], names: Sequence[str] | None, max_iter: int
 ) -> tuple[Kernel, dict[str, float]]:
-    """The kernel and the other numbers with the largest value that was found, changing the `names` (None: all that
-    are positive numbers and have a derivative)."""
+    """Return the kernel and the other numbers with the largest value that the search reached.
+
+    Only the parameters in `names` change; None means all positive numbers that have a derivative.
+    """
     integer("max_iter", max_iter, 1, "the number of steps")
     start, slopes = value(kernel, others)
     known = {**kernel.get_params(), **others}
@@ -48,20 +50,20 @@ def climb(
         return clone(kernel).set_params(**values), numbers
 
     best = (start, np.log([known[name] for name in chosen]))
-    # Between bounds the first step is as long as the gradient, which so is no longer than 1.
+    # The first step of L-BFGS-B is as long as the gradient: scale it to at most 1.
     unit = max(1.0, math.hypot(*(known[name] * slopes[name] for name in chosen)))
 
     def down(logs: Floats) -> tuple[float, Floats]:
         nonlocal best
         try:
-            found, gradient = value(*at(logs))
-            if not math.isfinite(found):
-                raise FloatingPointError("no number")
-        except (ValueError, FloatingPointError):  # beyond what rounding can factor, or beyond all numbers
+            height, gradient = value(*at(logs))
+            if not math.isfinite(height):
+                raise FloatingPointError("not finite")
+        except (ValueError, FloatingPointError):  # a matrix that cannot be factored, or an overflow
             return 1e6 * (1.0 + abs(start)) / unit, np.zeros_like(logs)  # finite, or the line search would give up
-        if found > best[0]:
-            best = (found, logs.copy())
-        return -found / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
+        if height > best[0]:
+            best = (height, logs.copy())
+        return -height / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
 
     limits = [(log - _FARTHEST, log + _FARTHEST) for log in best[1].tolist()]
     options: Any = {"maxiter": max_iter, "gtol": 1e-5 / unit}

@@ -1,10 +1,15 @@
-"""Quadratic programs by other people's solvers, through `qpsolvers`: a check of ours, for few samples.
+"""Quadratic programs by outside packages, through `qpsolvers`: an independent check of our solvers, for few samples.
 
     minimise  ½ x'Px + q'x    subject to  Ax = totals,  lower ≤ x ≤ upper
 
-A package's answer is not believed. In an interior point every variable is a little off its bounds: it is put onto a
-bound whose multiplier exceeds the distance. Then the sums are repaired, and the result gets the certificate that every
-other solver gets. Packages use neither a start nor shrinking.
+1. The package solves the program, scaled to numbers about 1, with the finest tolerance that it can reach.
+2. In an interior point every variable is a little off its bounds: a variable is put onto a bound whose multiplier
+   exceeds the distance to it.
+3. The sums are made feasible, and the result gets the same certificate as that of every other solver; the package's
+   own claim of convergence is not used.
+4. Newton steps on the free variables follow if the certificate does not meet the goal.
+
+Packages use neither a start nor shrinking.
 """
 
 from __future__ import annotations
@@ -38,14 +43,14 @@ from mercer.solvers.solver import refuses
 
 @dataclasses.dataclass(frozen=True)
 class _Package:
-    """What a package calls its tolerances, its limit of steps and its limit of seconds, and how far it can go."""
+    """Option names of a package (tolerances, limits of steps and seconds) and its finest tolerance."""
 
     tolerances: tuple[str, ...] = ()
     finest: float = 1e-12
     steps: str | None = None
     most_steps: int = 0
     seconds: str | None = None
-    boxes: bool = False  # knows bounds, infinite ones among them, apart from other inequalities
+    boxes: bool = False  # takes bounds, also infinite ones, separately from other inequalities
     other: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -66,37 +71,37 @@ PACKAGES: Final = {
     "quadprog": _Package(),
     "osqp": _Package(
         ("eps_abs", "eps_rel"),
-        # It takes thousands of cheap steps. Where these find the right bounds, polishing gives the rest.
+        # It takes thousands of cheap steps. If these find the active bounds, polishing gives the remaining digits.
         finest=1e-8,
         steps="max_iter",
         most_steps=50_000,
         seconds="time_limit",
-        # By default the interval depends on the time that setting up took.
+        # A fixed interval makes runs repeatable: the default depends on the time of the setup.
         other={"adaptive_rho_interval": 50, "polishing": True, "raise_error": False},
     ),
     "cvxopt": _Package(("abstol", "reltol", "feastol"), steps="maxiters", most_steps=100),
 }
 DEFAULT: Final = "clarabel"
-# The words for `solver=` and the package that each stands for.
+# Values of `solver=` and the package of each.
 NAMES: Final = {"qp": DEFAULT, **{f"qp:{name}": name for name in PACKAGES}}
-# Tolerances of programs scaled to numbers about 1. A package that cannot reach the first ends further from the solution
-# than when it is asked for the next.
+# Tolerances to try, for programs scaled to numbers about 1. A package that cannot reach a tolerance ends further from
+# the solution than with the next coarser one.
 _TOLERANCES: Final = (1e-12, 1e-10, 1e-8)
-# Memory for each entry of P: P, the package's factor and copies (bytes that a process grew by; clarabel, the largest,
-# took 83 with 1,500 variables and 82 with 2,200), and the budget of linear machines, which have no `cache_size`.
+# Bytes for each entry of P: P, the package's factor and copies (measured growth of a process; clarabel, the largest,
+# took 83 with 1,500 variables and 82 with 2,200), and the memory budget of linear machines, which have no `cache_size`.
 _BYTES_PER_ENTRY: Final = 85
 _LINEAR_BUDGET: Final = 10**9
 _LIMITS: Final = ("max_iter", "max_time")
-# What qpsolvers warns of, `Answer.reason` says. Its warnings are silenced, which concerns all threads of a process.
+# Lock for silencing the warnings of qpsolvers, which affects all threads; `PackageAnswer.reason` reports their content.
 _SILENCE: Final = threading.Lock()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Answer:
-    """x, which of its bounds are active, the multipliers b of the equalities, calls of the package, and how it ended.
+class PackageAnswer:
+    """Answer of a package: x, its active bounds, the multipliers b of the equalities, calls, and the stop reason.
 
-    At the optimum −(Px + q) = A'b where no bound is active. "converged" is the package's word; x is not a number where
-    it found none.
+    At the optimum −(Px + q) = A'b where no bound is active. "converged" is the package's own claim; x is NaN if the
+    package returned none.
     """
 
     x: Floats
@@ -107,18 +112,18 @@ class Answer:
     reason: StopReason
 
     def verdict(self, proven: bool) -> StopReason:
-        """Why the solve ended, where a certificate says whether it is solved."""
+        """Return the stop reason, given whether a certificate proves the solution."""
         return "converged" if proven else "stalled" if self.reason == "converged" else self.reason
 
 
-def ask(package: str, program: QuadraticProgram, stop: Stop) -> Answer:
-    """The answer of the package of this name, with a coarser tolerance where it cannot reach a fine one."""
+def call_package(package: str, program: QuadraticProgram, stop: Stop) -> PackageAnswer:
+    """Solve a program by the package of this name, with a coarser tolerance if it cannot reach a fine one."""
     purpose = f"solver={'qp' if package == DEFAULT else f'qp:{package}'!r}"
     require("qpsolvers", purpose)
     require(package, purpose)
     m, equal = len(program.q), len(program.totals)
     if not equal and not np.isfinite([program.lower, program.upper]).any():
-        # qpsolvers hands a program without constraints to LSQR: it gets one more variable, which must be zero.
+        # qpsolvers solves a program without constraints by LSQR: add a variable that is constrained to zero.
         bounds = np.full(m + 1, -np.inf), np.full(m + 1, np.inf)
         P, q, A = np.pad(program.P, (0, 1)), np.append(program.q, 0.0), np.eye(m + 1)[[m]]
         P[m, m] = 1.0
@@ -126,33 +131,33 @@ def ask(package: str, program: QuadraticProgram, stop: Stop) -> Answer:
     calls = 0
     for tol in [tol for tol in _TOLERANCES if tol >= PACKAGES[package].finest]:
         calls += 1
-        x, price, b, solved = _call(package, program, stop, tol)
+        x, multiplier, b, solved = _call(package, program, stop, tol)
         reason: StopReason = "converged"
         if not solved:
             limited = stop.max_iter < PACKAGES[package].most_steps
             reason = stop.limit(0) or ("max_iter" if limited else "stalled")
         if reason != "stalled":
             break
-    at_lower, at_upper = -price > x - program.lower, price > program.upper - x
-    return Answer(x[:m], at_lower[:m], at_upper[:m], b[:equal], calls, reason)
+    at_lower, at_upper = -multiplier > x - program.lower, multiplier > program.upper - x
+    return PackageAnswer(x[:m], at_lower[:m], at_upper[:m], b[:equal], calls, reason)
 
 
 def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tuple[Floats, Floats, Floats, bool]:
-    """x, the multipliers of its bounds (negative at lower ones) and of the equalities, and whether it is solved."""
+    """Return x, the multipliers of its bounds (negative at lower ones) and of the equalities, and the success."""
     import qpsolvers
 
-    one, m = PACKAGES[package], len(program.q)
-    settings = dict.fromkeys(one.tolerances, tol) | dict(one.other)
-    if one.steps is not None:
-        settings[one.steps] = max(1, min(one.most_steps, stop.max_iter))
-    if one.seconds is not None and math.isfinite(stop.deadline):
-        settings[one.seconds] = max(1e-3, stop.seconds)
+    options, m = PACKAGES[package], len(program.q)
+    settings = dict.fromkeys(options.tolerances, tol) | dict(options.other)
+    if options.steps is not None:
+        settings[options.steps] = max(1, min(options.most_steps, stop.max_iter))
+    if options.seconds is not None and math.isfinite(stop.deadline):
+        settings[options.seconds] = max(1e-3, stop.seconds)
     above, below = np.flatnonzero(np.isfinite(program.upper)), np.flatnonzero(np.isfinite(program.lower))
     dense = package in qpsolvers.dense_solvers
     limits: dict[str, Any] = {}
-    if one.boxes:
+    if options.boxes:
         limits = {"lb": program.lower, "ub": program.upper}
-    elif len(above) + len(below):  # as rows of a matrix: most packages take an infinite bound for a large number
+    elif len(above) + len(below):  # as rows of a matrix: most packages replace an infinite bound by a large number
         eye = sp.eye_array(m, format="csr")
         G = sp.csc_matrix(sp.vstack([eye[above], -eye[below]]))
         limits["G"] = G if package in qpsolvers.sparse_solvers else G.toarray()
@@ -161,47 +166,47 @@ def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tu
         limits |= {"A": program.A if dense else sp.csc_matrix(program.A), "b": program.totals}
 
     def solve(P: Floats, q: Floats) -> Any:
-        matrix = P if dense else sp.csc_matrix(np.triu(P))  # of a sparse matrix they read the upper triangle
+        matrix = P if dense else sp.csc_matrix(np.triu(P))  # packages read the upper triangle of a sparse matrix
         return qpsolvers.solve_problem(qpsolvers.Problem(matrix, q, **limits), package, **settings)
 
     with _SILENCE, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = _definite_or_proximal(solve, program, qpsolvers.ProblemError)
-        except (qpsolvers.SolverError, qpsolvers.ProblemError):  # rounding has spoilt a factorisation
-            found = None
-    if found is None or found.x is None:
+            result = _definite_or_proximal(solve, program, qpsolvers.ProblemError)
+        except (qpsolvers.SolverError, qpsolvers.ProblemError):  # a factorisation failed by rounding
+            result = None
+    if result is None or result.x is None:
         return np.full(m, np.nan), np.zeros(m), np.zeros(len(program.totals)), False
-    price = np.zeros(m)
-    if one.boxes:
-        price += found.z_box
+    multiplier = np.zeros(m)
+    if options.boxes:
+        multiplier += result.z_box
     else:
-        price[above] += found.z[: len(above)]
-        price[below] -= found.z[len(above) :]
-    return np.array(found.x, dtype=np.float64), price, np.asarray(found.y, dtype=np.float64), bool(found.found)
+        multiplier[above] += result.z[: len(above)]
+        multiplier[below] -= result.z[len(above) :]
+    return np.array(result.x, dtype=np.float64), multiplier, np.asarray(result.y, dtype=np.float64), bool(result.found)
 
 
 def _definite_or_proximal(
     solve: Callable[[Floats, Floats], Any], program: QuadraticProgram, indefinite: type[Exception]
 ) -> Any:
-    """The solution; where P is not definite enough, min ½x'Px + q'x + ½r‖x − last‖² until x no longer moves."""
+    """Solve; if P is not definite enough for the package, by proximal points: min ½x'Px + q'x + ½r‖x − last‖²."""
     try:
         return solve(program.P, program.q)
     except indefinite:
-        # For a package that needs a definite matrix a share of its mean is added to the diagonal. Then the program is
-        # solved some times around its last solution (proximal points), which takes it out again.
+        # A small multiple of the mean diagonal makes P definite. Solving around the last solution again, until x no
+        # longer changes, removes its effect.
         r = 1e-8 * (float(np.abs(program.P.diagonal()).mean()) or 1.0)
     definite = program.P + r * np.eye(len(program.q))
-    found = solve(definite, program.q)
-    for _ in range(20 if found.x is not None else 0):
-        last, found = found, solve(definite, program.q - r * found.x)
-        if found.x is None or np.abs(found.x - last.x).max() <= _TOLERANCES[0] * max(1.0, np.abs(found.x).max()):
+    result = solve(definite, program.q)
+    for _ in range(20 if result.x is not None else 0):
+        last, result = result, solve(definite, program.q - r * result.x)
+        if result.x is None or np.abs(result.x - last.x).max() <= _TOLERANCES[0] * max(1.0, np.abs(result.x).max()):
             break
-    return found
+    return result
 
 
 def _refusal(m: int, gram: Gram, other: str = "decomposition") -> str | None:
-    """Why m variables on these samples cannot be solved as a quadratic program, and which solver can."""
+    """Return why m variables on these samples cannot be solved by a package and which solver to use, or None."""
     most = math.isqrt(gram.budget // _BYTES_PER_ENTRY)
     if m > most:
         return (
@@ -227,19 +232,19 @@ def solve_by_qp(
     package: str = DEFAULT,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """A kernel machine's solution, and our certificate of it."""
-    beta = problem.feasible_start() if start is None else start  # raises where nothing is feasible
-    stop.tell(lambda: f"{package} on {problem.n_variables:,} variables")
+    """Solve a kernel machine by an outside package, and certify the solution."""
+    beta = problem.feasible_start() if start is None else start  # raises if no point is feasible
+    stop.report_progress(lambda: f"{package} on {problem.n_variables:,} variables")
     limit = stop.limit(0)
     if limit is not None:
         certificate, u = certify_dual(problem, gram.proof, beta, stop.tol)
         return Solution(beta, 0, limit, u=u), certificate
     rows, where = np.unique(problem.row, return_inverse=True)
     K = gram.block(rows, rows)
-    beta, found = _point(package, problem, K, where, stop)
+    beta, answer = _point(package, problem, K, where, stop)
     certificate, u = certify_dual(problem, gram.proof, beta, stop.tol)
-    # Newton steps on the free variables of a point that misses tol; each must lower the violation.
-    for _ in range(3 if found.reason not in _LIMITS else 0):
+    # Newton steps on the free variables if the point does not meet the goal; each must lower the violation.
+    for _ in range(3 if answer.reason not in _LIMITS else 0):
         if stop.met(certificate):
             break
         moved = _after_newton_step(problem, K, where, beta)
@@ -247,13 +252,13 @@ def solve_by_qp(
         if not proof.violation < certificate.violation:
             break
         beta, certificate, u = moved, proof, product
-    return Solution(beta, found.steps, found.verdict(stop.met(certificate)), u=u), certificate
+    return Solution(beta, answer.steps, answer.verdict(stop.met(certificate)), u=u), certificate
 
 
-def _point(package: str, problem: DualProblem, K: Floats, where: Indices, stop: Stop) -> tuple[Floats, Answer]:
-    """The package's β, made feasible, and its answer; `where` is the row of K of each variable.
+def _point(package: str, problem: DualProblem, K: Floats, where: Indices, stop: Stop) -> tuple[Floats, PackageAnswer]:
+    """Return the package's β, made feasible, and its answer; `where` is the row of K of each variable.
 
-    With x = β/unit and both objectives divided by unit·size, tolerances mean the same for every problem.
+    With x = β/unit and the objective divided by unit·size, tolerances mean the same for every problem.
     """
     unit, size = _scales(problem, K.diagonal()[where])
     P = K[np.ix_(where, where)]
@@ -261,25 +266,25 @@ def _point(package: str, problem: DualProblem, K: Floats, where: Indices, stop: 
     P *= unit / size
     A = (problem.group == np.arange(len(problem.totals))[:, None]).astype(np.float64)
 
-    def answer() -> Answer:
+    def solve_scaled() -> PackageAnswer:
         box = problem.lower / unit, problem.upper / unit
-        return ask(package, QuadraticProgram(P, -problem.p / size, A, problem.totals / unit, *box), stop)
+        return call_package(package, QuadraticProgram(P, -problem.p / size, A, problem.totals / unit, *box), stop)
 
-    found = answer()
-    largest = float(np.abs(found.x).max(initial=0.0))
-    # A box much wider than the solution, as the hard margin's is, makes a package's tolerances coarse beside its
-    # numbers: it is asked again in a unit of their size.
-    if found.reason not in _LIMITS and 0 < largest < 0.1:
+    answer = solve_scaled()
+    largest = float(np.abs(answer.x).max(initial=0.0))
+    # If the box is much wider than the solution, as for a hard margin, the package's tolerances are coarse relative to
+    # x: solve again with a unit of the size of x.
+    if answer.reason not in _LIMITS and 0 < largest < 0.1:
         P *= largest
         unit *= largest
-        again = answer()
-        found = dataclasses.replace(again, steps=found.steps + again.steps)
-    beta = np.where(found.at_upper, problem.upper, np.where(found.at_lower, problem.lower, unit * found.x))
-    return problem.nearest_feasible(beta), found
+        again = solve_scaled()
+        answer = dataclasses.replace(again, steps=answer.steps + again.steps)
+    beta = np.where(answer.at_upper, problem.upper, np.where(answer.at_lower, problem.lower, unit * answer.x))
+    return problem.nearest_feasible(beta), answer
 
 
 def _scales(problem: DualProblem, diagonal: Floats) -> tuple[float, float]:
-    """A typical width of the box and a typical gradient."""
+    """Return a typical width of the box and a typical size of the gradient."""
     width = problem.upper - problem.lower
     width = width[np.isfinite(width) & (width > 0)]
     curvature = float((np.abs(diagonal) + problem.d).mean()) or 1.0
@@ -289,7 +294,7 @@ def _scales(problem: DualProblem, diagonal: Floats) -> tuple[float, float]:
 
 
 def _after_newton_step(problem: DualProblem, K: Floats, where: Indices, beta: Floats) -> Floats:
-    """β after a Newton step of the variables that are free, or at a bound that they should leave; made feasible."""
+    """Return β, made feasible, after a Newton step of the variables that are free or should leave their bound."""
     h = problem.p - K[np.ix_(where, where)] @ beta - problem.d * beta
     up, low = problem.movable(beta)
     b = problem.violation_and_offsets(beta, h)[1]
@@ -306,7 +311,7 @@ def _after_newton_step(problem: DualProblem, K: Floats, where: Indices, beta: Fl
 
 
 def solve_linear_by_qp(referee: Referee, begin: Point | None, package: str) -> Point:
-    """A linear machine's point by its dual on K = XX', judged with w = X'β."""
+    """Solve the dual of a linear machine on K = XX' by an outside package; the point is certified with w = X'β."""
     problem, rows, stop = referee.problem, referee.rows, referee.stop
     dual, most = problem.dual, math.isqrt(_LINEAR_BUDGET // _BYTES_PER_ENTRY)
     if dual.n_variables > most:
@@ -322,15 +327,16 @@ def solve_linear_by_qp(referee: Referee, begin: Point | None, package: str) -> P
         K = rows.gram(np.arange(rows.n), np.arange(rows.n))
         if not problem.exact_bias:
             K = K + problem.bias**2
-        variables, found = _point(package, dual, K, dual.row, stop)
+        variables, answer = _point(package, dual, K, dual.row, stop)
         beta = sums_by(dual.row, variables, rows.n)
         b = 0.0 if problem.exact_bias else problem.bias**2 * math.fsum(beta.tolist())
-        point = Point(rows.transposed(beta), b, beta, found.steps, found.reason)
+        point = Point(rows.transposed(beta), b, beta, answer.steps, answer.reason)
     referee.judge_beta(point)
     return point
 
 
 def _ridge_refusal(problem: LeastSquares, gram: Gram) -> str | None:
+    """Return why a package cannot solve least squares here and which solver to use, or None."""
     if not problem.lam > 0:
         return "solver='qp' needs lam above 0: without a ridge there is no dual; use solver='eigen'"
     return _refusal(len(problem.weight), gram, "auto")
@@ -338,23 +344,23 @@ def _ridge_refusal(problem: LeastSquares, gram: Gram) -> str | None:
 
 @refuses(_ridge_refusal)
 def solve_ridge_by_qp(problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, *, package: str) -> Proven:
-    """The solution of least squares, one output after the other, and our certificate of it."""
-    stop.tell(lambda: f"{package} on {len(problem.weight):,} variables")
+    """Solve least squares by an outside package, one output after the other, and certify the solution."""
+    stop.report_progress(lambda: f"{package} on {len(problem.weight):,} variables")
     if stop.limit(0) == "max_time":
-        raise TimeoutError("max_time passed before there was a solution: a package has none before it ends")
+        raise TimeoutError("max_time passed before there was a solution: a package has no solution before it ends")
     K = gram.full()
-    found = [_point(package, problem.dual(k), K, problem.member, stop) for k in range(problem.n_outputs)]
-    C = joint(problem, np.column_stack([beta for beta, _ in found]))
+    answers = [_point(package, problem.dual(k), K, problem.member, stop) for k in range(problem.n_outputs)]
+    C = joint(problem, np.column_stack([beta for beta, _ in answers]))
     beta, certificate = certify_solution(problem, gram.proof, C, *gram.proof.product_bound(C))
-    words = [answer.reason for _, answer in found]
-    reason: StopReason = next((word for word in words if word != "converged"), "rounding floor")
+    reasons = [answer.reason for _, answer in answers]
+    reason: StopReason = next((word for word in reasons if word != "converged"), "rounding floor")
     solution = LeastSquaresSolution(
         b=np.array(certificate.b) if problem.bias else np.zeros(problem.n_outputs),
         solver=f"qp:{package}",
         rank=problem.n,
         C=C,
         beta=beta,
-        steps=max(1, *(answer.steps for _, answer in found)),
+        steps=max(1, *(answer.steps for _, answer in answers)),
         stop_reason="converged" if is_exact(problem, certificate) else reason,
     )
     return solution, certificate
@@ -370,40 +376,41 @@ def solve_joint_by_qp(
     package: str = DEFAULT,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """A joint multi-class machine's solution, and our certificate of it."""
+    """Solve a joint multi-class machine by an outside package, and certify the solution."""
     shape = (problem.n, problem.n_classes)
     beta: Floats = np.zeros(shape) if start is None else start
-    stop.tell(lambda: f"{package} on {problem.n * problem.n_classes:,} variables")
+    stop.report_progress(lambda: f"{package} on {problem.n * problem.n_classes:,} variables")
     limit = stop.limit(0)
     if limit is not None:
         certificate, u = certify_joint(problem, gram.proof, beta, stop.tol)
         return Solution(beta, 0, limit, u=u), certificate
     unit = float(np.median(problem.C))
     program = _joint_program(problem, gram.full(), unit)
-    found = ask(package, program, stop)
-    x = np.where(found.at_upper, program.upper, np.where(found.at_lower, program.lower, found.x))
+    answer = call_package(package, program, stop)
+    x = np.where(answer.at_upper, program.upper, np.where(answer.at_lower, program.lower, answer.x))
     beta = np.where(np.isfinite(x), unit * x, 0.0).reshape(shape)
-    beta = _within_bounds(problem, beta, found.at_upper.reshape(shape))
+    beta = _within_bounds(problem, beta, answer.at_upper.reshape(shape))
     if problem.balanced:
-        b = np.concatenate([found.b[problem.n :], [0.0]])
+        b = np.concatenate([answer.b[problem.n :], [0.0]])
         problem = dataclasses.replace(problem, b=np.where(np.isfinite(b), b, 0.0) - b[np.isfinite(b)].mean())
         _, u = certify_joint(problem, gram.proof, beta, stop.tol)
         beta = rebalanced(problem, beta, problem.excess(u, problem.offsets(beta)), 0.5 * stop.tol)
     certificate, u = certify_joint(problem, gram.proof, beta, stop.tol)
-    return Solution(beta, found.steps, found.verdict(stop.met(certificate)), u=u), certificate
+    return Solution(beta, answer.steps, answer.verdict(stop.met(certificate)), u=u), certificate
 
 
 def _joint_program(problem: JointProblem, K: Floats, unit: float) -> QuadraticProgram:
-    """The problem of `problems.multiclass` for x = β/unit, the classes of a sample side by side.
+    """Return the problem of `problems.multiclass` as a quadratic program for x = β/unit, a sample's classes adjacent.
 
-    Of the equalities Σ_i β_ik = 0, whose multipliers are the biases, one follows from the others, and is left out.
+    The multipliers of the equalities Σ_i β_ik = 0 are the biases. The last equality follows from the others and is left
+    out.
     """
     n, m = problem.n, problem.n_classes
-    own = np.arange(n), problem.y
+    true_class = np.arange(n), problem.y
     C = problem.C[:, None] / unit
     lower = np.full((n, m), -np.inf) if problem.shared else np.repeat(-C, m, axis=1)
     upper, q = np.zeros((n, m)), np.zeros((n, m))
-    lower[own], upper[own], q[own] = -np.inf, C[:, 0] if problem.shared else np.inf, -1.0
+    lower[true_class], upper[true_class], q[true_class] = -np.inf, C[:, 0] if problem.shared else np.inf, -1.0
     P = np.asarray(np.kron(unit * (K + problem.shift), np.eye(m)), dtype=np.float64)
     A = np.repeat(np.eye(n), m, axis=1)
     if problem.balanced:
@@ -412,11 +419,11 @@ def _joint_program(problem: JointProblem, K: Floats, unit: float) -> QuadraticPr
 
 
 def _within_bounds(problem: JointProblem, beta: Floats, at_upper: Flags) -> Floats:
-    """β inside its bounds, where samples whose multipliers use up what they share use up all of it."""
-    own = np.arange(problem.n), problem.y
+    """Return β inside its bounds; multipliers of a sample at its shared bound are scaled to add up to exactly C."""
+    true_class = np.arange(problem.n), problem.y
     alpha = np.maximum(-beta, 0.0)
-    alpha[own] = 0.0
+    alpha[true_class] = 0.0
     total = alpha.sum(axis=1)
-    spent = at_upper[own] & (total > 0) & problem.shared
+    spent = at_upper[true_class] & (total > 0) & problem.shared
     alpha[spent] *= (problem.C[spent] / total[spent])[:, None]
     return problem.within_bounds(-alpha)

@@ -1,13 +1,18 @@
-"""Ranking by Newton's method on pairs whose hinge is rounded off, less and less.
+"""Ranking by Newton's method on a smoothed hinge of pairs, smoothed less and less.
 
-With m = f(x_i) − f(x_j) of a pair, its multiplier is α = C_ij·min(1, max(0, (1 − m)/δ)). The pairs with 1 − δ ≤ m < 1
-are the zone; with their differences A, D = diag(C_ij/δ) and β_F of the pairs below it, a Newton step goes to
+With smoothing width δ and the difference m = f(x_i) − f(x_j), a pair's multiplier is α = C_ij·min(1, max(0, (1 −
+m)/δ)). The pairs with 1 − δ ≤ m < 1 form the zone. Let A be the matrix of their differences, D = diag(C_ij/δ), and β_F
+the part of β from the pairs below the zone. A Newton step goes to
 
     c = β_F + A'α,    (D⁻¹ + AKA')α = 1 − AKβ_F,    by this system, or that of I + A'DAK if it is smaller
 
-As δ falls the zone becomes the pairs whose α is free, about as many as there are samples, and c the solution for the
-hinge itself. A narrower zone is entered by a step at its δ with the pairs of the wider one. Where a zone has too many
-pairs to keep, while δ is large, the system is made of sums over them.
+1. Start with a δ for which all pairs are in the zone.
+2. Take Newton steps with a line search until the problem of this δ is solved.
+3. Lower δ, by a step at the new δ with the pairs of the present zone, and go back to 2.
+
+As δ falls, the zone becomes the set of pairs whose α is free, about as many as there are samples, and c becomes the
+solution for the hinge itself. While δ is large and a zone has too many pairs to store, the system is computed from sums
+over them.
 """
 
 from __future__ import annotations
@@ -26,35 +31,35 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.ranking import certify_ranking
 from mercer.places.gram import Gram
 from mercer.problems.ranking import RankDual, RankProblem
-from mercer.runtime.long_calls import abandonable
+from mercer.runtime.long_calls import call_interruptibly
 from mercer.samples.arrays import Floats, inner, megabytes
-from mercer.solvers.conjugate_gradient import iteration_words
-from mercer.solvers.deadline import in_time
-from mercer.solvers.ridge_factor import Factor, ridge_factor, rounding_shares
+from mercer.solvers.conjugate_gradient import iteration_line
+from mercer.solvers.deadline import enforce_deadline
+from mercer.solvers.ridge_factor import RidgeFactor, ridge_factor, rounding_shares
 from mercer.solvers.solution import Stop, StopReason
 
-# All pairs are in the first zone: f = 0 has m = 0. Each width is this share of the last; where a step into the
-# narrower zone leads nowhere, its root is tried.
+# First width δ, for which all pairs are in the zone (f = 0 has m = 0); share of the last width that the next one is;
+# and the share up to which larger ones, the square root each time, are tried if the step to the narrower zone fails.
 _FIRST_WIDTH, _NEXT_SHARE, _LARGEST_SHARE = 2.0, 0.2, 0.6
-# A step that promises less than this share of what the width itself costs is the last of its width.
+# A step that promises less than this share of the smoothing cost is the last of its width.
 _SETTLED_SHARE = 0.01
 # A step may end where the slope is this share of what it was.
 _FLAT_SHARE = 0.1
-# Steps that a solution whose width costs little enough has, until rounding is what keeps the gap open.
+# Steps with a small enough smoothing cost after which rounding is taken to be the cause of the remaining gap.
 _PATIENCE = 25
-# In wide zones, pairs are kept up to this many for each sample. In narrow ones sums over them would cancel.
+# Zones wider than _WIDE store at most _KEPT_PAIRS pairs per sample. In narrower ones sums over pairs would cancel.
 _KEPT_PAIRS, _WIDE = 30, 1e-2
-# Bytes that the work with a pair takes.
+# Bytes of work space per pair.
 _PAIR_BYTES = 100
-# A system of the pairs is solved up to this many for each row of the other one.
+# The system of the pairs is solved if it has at most this many times the rows of the other one.
 _MANY_PAIRS = 1.2
-# Of a system's solution, as long as each leaves less than half of what the last one left.
+# Largest number of refinements of a system's solution, each of which must halve the residual.
 _REFINEMENTS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class RankSolution:
-    """The coefficients of f, the multipliers that they are sums of, the steps, and why they ended."""
+    """Solution of a ranking problem: the coefficients β of f, the multipliers α, the steps and the stop reason."""
 
     beta: Floats
     dual: RankDual
@@ -65,9 +70,9 @@ class RankSolution:
 def solve_ranking(
     problem: RankProblem, gram: Gram, stop: Stop, start: object = None
 ) -> tuple[RankSolution, Certificate]:
-    """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it."""
-    with in_time(stop, "the kernel matrix was not factored before. Raise max_time, or use fewer samples"):
-        search = _Search(problem, _System(gram, stop), stop)
+    """Solve a ranking problem to a relative duality gap of `stop.tol`, and certify the solution."""
+    with enforce_deadline(stop, "the kernel matrix was not factored before. Raise max_time, or use fewer samples"):
+        search = _NewtonSearch(problem, _RankingSystem(gram, stop), stop)
     try:
         with _core.TimeLimit(stop.seconds):
             reason = search.run()
@@ -80,32 +85,34 @@ def solve_ranking(
     return RankSolution(beta, dual, search.steps, reason), certificate
 
 
-class _Search:
-    """The present c with u = Kc and its zone, and the best multipliers so far with their β and relative gap."""
+class _NewtonSearch:
+    """State of Newton's method: c, u = Kc and its zone, and the best multipliers so far with β and relative gap."""
 
-    def __init__(self, problem: RankProblem, system: _System, stop: Stop) -> None:
+    def __init__(self, problem: RankProblem, system: _RankingSystem, stop: Stop) -> None:
         self._problem, self._system, self._stop = problem, system, stop
         n = len(problem.weight)
         self._c, self._u, self.steps = np.zeros(n), np.zeros(n), 0
         self._zone = self._at(self._u, _FIRST_WIDTH)
-        # α = 0: in this order no pair is closer than 1.
+        # α = 0, written as the multipliers of an f for which every pair has m ≥ 1.
         self.best = np.zeros(n), RankDual(2.0 * problem.level.astype(np.float64), 1.0, np.empty(0)), np.inf
 
     def run(self) -> StopReason:
-        """Steps until the gap is what was asked for, or a limit ends them."""
+        """Take steps until the gap is small enough or a limit ends them; return the stop reason."""
         patience = _PATIENCE
         while True:
+            # 1. Compute a Newton step, and the gap of its multipliers.
             zone, tol = self._zone, self._stop.tol
             change, moved, alpha = self._system.newton(zone, zone.width, self._c)
             if alpha is not None:
                 self._consider(zone, alpha)
                 self._consider(zone, zone.alpha)
-            self._stop.tell(partial(iteration_words, self.steps, self.best[2] / tol), self.best[2] / tol)
+            self._stop.report_progress(partial(iteration_line, self.steps, self.best[2] / tol), self.best[2] / tol)
             if self.best[2] <= 0.5 * tol:
                 return "converged"
             limit = self._stop.limit(self.steps)
             if limit is not None:
                 return limit
+            # 2. Take the step with a line search.
             value = self._value(self._c, self._u, zone)
             promised = 0.5 * inner(zone.target - self._c, moved)
             stepped = self._step(change, moved, -2 * promised, value)
@@ -113,12 +120,13 @@ class _Search:
             patience -= small
             if not patience:
                 return "converged" if self.best[2] <= tol else "rounding floor"
+            # 3. Narrow the zone once the problem of its width is solved.
             settled = promised <= _SETTLED_SHARE * self._zone.cost and (not small or patience % 5 == 0)
             if (settled or not stepped) and not self._narrow():
                 return "converged" if self.best[2] <= tol else "rounding floor"
 
     def settled(self) -> tuple[Floats, RankDual, float]:
-        """The best, or what the present zone says, where it ended before there was one."""
+        """Return the best multipliers, or those of the present zone if there are none yet."""
         if self.best[2] == np.inf:
             zone = Zone(self._problem, self._u, self._zone.width, self._system.most)
             if zone.pairs is not None:
@@ -126,15 +134,17 @@ class _Search:
         return self.best
 
     def _at(self, u: Floats, width: float) -> Zone:
+        """Return the zone of this width at u."""
         most = self._system.most
         return Zone(self._problem, u, width, min(most, _KEPT_PAIRS * len(u)) if width >= _WIDE else most)
 
     @staticmethod
     def _value(c: Floats, u: Floats, zone: Zone) -> float:
+        """Smoothed objective ½c'Kc + Σ losses."""
         return 0.5 * inner(c, u) + zone.loss
 
     def _step(self, change: Floats, moved: Floats, slope: float, value: float) -> bool:
-        """Go where the slope along the change is nearly zero; whether that lowers the objective."""
+        """Go to where the slope along the change is nearly zero; return whether that lowers the objective."""
         self.steps += 1
         low, high, t, slopes = 0.0, 1.0, 1.0, [slope, np.inf]
         for _ in range(30):
@@ -152,7 +162,7 @@ class _Search:
         return True
 
     def _narrow(self) -> bool:
-        """Go on with a smaller width; False where there is none that floats could tell from zero."""
+        """Continue with a smaller width; return False if it would be rounding beside u."""
         zone, share = self._zone, _NEXT_SHARE
         while True:
             width = share * zone.width
@@ -188,10 +198,10 @@ class _Search:
 
 
 class Zone:
-    """Sums over the pairs at one u: `below`, β of those below the zone, and the zone's own pairs, if they are few.
+    """Sums over the pairs at one u, and the pairs of the zone themselves if they are few enough.
 
-    `gain` is Σα of those below, `loss` the sum of all rounded hinges, `cost` what rounding them off leaves between
-    primal and dual, and `target` A'α with the α of u.
+    `below` is the β of the pairs below the zone, `gain` their Σα, `loss` the sum of all smoothed hinges, `cost` the gap
+    that smoothing causes, and `target` is `below` + A'α with the α of u.
     """
 
     def __init__(self, problem: RankProblem, u: Floats, width: float, most: int) -> None:
@@ -219,17 +229,17 @@ class Zone:
         self.cost = max(0.0, ones - squares / width)
 
     def _between(self, V: Floats) -> tuple[Floats, Floats]:
-        """`RankProblem.sums` over the pairs of the zone."""
+        """Return `RankProblem.sums` over the pairs of the zone."""
         far, near = (self._problem.sums(self.u, self.u - t, V) for t in (1.0, 1.0 - self.width))
         return far[0] - near[0], far[1] - near[1]
 
     def combined(self, alpha: Floats) -> Floats:
-        """A'α."""
+        """Return A'α."""
         assert self.pairs is not None
         return self._problem.combined(self.pairs, alpha)
 
     def curved(self, V: Floats) -> Floats:
-        """A'DAV."""
+        """Return A'DAV."""
         w, n = self._problem.weight[:, None], len(V)
         if self.pairs is None:
             near, far = self._between(w * np.column_stack([np.ones(n), V]))
@@ -244,15 +254,15 @@ class Zone:
         return np.asarray(degree[:, None] * V - joined @ V)
 
 
-class _System:
-    """K, or the samples F under a linear kernel on fewer columns than rows, K = FF'."""
+class _RankingSystem:
+    """Newton systems with K, or with the samples F of a linear kernel that has fewer columns than rows, K = FF'."""
 
     def __init__(self, gram: Gram, stop: Stop) -> None:
         n, linear, self._n_threads = gram.n, gram.linear, stop.n_threads
         self._F = None
         if linear is not None and linear.d < n:
             self._F = np.sqrt(linear.scale) * linear.times(np.eye(linear.d))
-            self._F -= self._F.mean(axis=0)  # Σβ = 0: differences of f do not change, and cancel less
+            self._F -= self._F.mean(axis=0)  # centred: Σβ = 0, so differences of f do not change, and cancel less
         self._rows = n if self._F is None else self._F.shape[1]
         size = 32 * n * self._rows
         if size > gram.budget:
@@ -264,10 +274,11 @@ class _System:
         self._K = gram.full() if self._F is None else np.empty((0, 0))
 
     def product(self, v: Floats) -> Floats:
+        """Return Kv."""
         return np.asarray(self._K @ v if self._F is None else self._F @ (self._F.T @ v))
 
     def newton(self, zone: Zone, width: float, c: Floats) -> tuple[Floats, Floats, Floats | None]:
-        """The change of c and of u = Kc by a Newton step at this width, and the zone's α, if its pairs are known."""
+        """Return the change of c and of u = Kc by a Newton step at this width, and α if the zone stores its pairs."""
         stretch = zone.width / width
         if zone.pairs is None:
             rho = zone.below + stretch * (zone.target - zone.below) - c
@@ -287,19 +298,19 @@ class _System:
         return change, self.product(change), alpha
 
     def _moved(self, zone: Zone, stretch: float) -> Callable[[Floats], Floats]:
-        """From ρ to the u = Kc of c = (I + A'DAK)⁻¹ρ."""
+        """Return the function that maps ρ to u = Kc with c = (I + A'DAK)⁻¹ρ."""
         if self._F is None:
             M = stretch * zone.curved(self._K)
             M.flat[:: len(M) + 1] += 1.0
-            # In the order LAPACK wants. Where rounding makes M singular, the step is one of no numbers, and not taken.
-            lu, pivots, _ = abandonable(dgetrf, M.T, overwrite_a=True)
+            # Transposed, in the order of LAPACK. If rounding makes M singular, the step is not finite, and not taken.
+            lu, pivots, _ = call_interruptibly(dgetrf, M.T, overwrite_a=True)
             return lambda rho: self.product(dgetrs(lu, pivots, rho, trans=1)[0])
         F, H = self._F, self._F.T @ zone.curved(self._F)
         factor = self._factor(stretch * 0.5 * (H + H.T), 1.0)
         return lambda rho: np.asarray(F @ factor.solve((F.T @ rho)[:, None])[:, 0])
 
     def _solver(self, zone: Zone, width: float) -> Callable[[Floats], Floats]:
-        """From a right side to the α with (D⁻¹ + AKA')α = it."""
+        """Return the function that maps a right-hand side r to the α with (D⁻¹ + AKA')α = r."""
         assert zone.pairs is not None
         (i, j), d = zone.pairs, zone.bound / width
         if len(i) <= _MANY_PAIRS * self._rows:
@@ -314,7 +325,8 @@ class _System:
 
         return solve
 
-    def _factor(self, A: Floats, more: Floats | float) -> Factor:
+    def _factor(self, A: Floats, more: Floats | float) -> RidgeFactor:
+        """Factor A + diag(more); raise ValueError if A is indefinite beyond rounding."""
         A.flat[:: len(A) + 1] += more
         factor = ridge_factor(A, rounding_shares(10, 1e-6), self._n_threads, unit=np.diagonal(A).copy())
         if factor is None:

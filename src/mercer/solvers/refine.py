@@ -1,9 +1,12 @@
-"""Iterative refinement: whether a certificate is good enough, and how to return to the solver if it is not.
+"""Iterative refinement: decide by the certificate whether to stop, and how to return to the solver if not.
 
-    repeat: solve;  recompute u = Kβ and the certificate from it;  until `stop` is met, or no return would help
+    repeat
+    1. solve;
+    2. recompute u = Kβ, and the certificate from it;
+    3. stop if the certificate meets `stop`, or no return to the solver would help
 
-A return starts from the certificate's own u. When that stops helping, the next precision of kernel values is used.
-The certificate, not the solver's running numbers, decides when to stop.
+A return starts from the certified u. If that no longer helps, the next precision of kernel values is used. The
+certificate, not the solver's running numbers, decides when to stop.
 """
 
 from __future__ import annotations
@@ -19,67 +22,68 @@ from mercer.certificates.certificate import Certificate
 from mercer.samples.arrays import Floats, Precision
 from mercer.solvers.solution import Solution, Stop, StopReason
 
-# A return to the solver after which more than this share of the true violation remains is the last in its precision.
+# If more than this share of the true violation remains after a return to the solver, it was the last in its precision.
 _PROGRESS_SHARE = 1 / 3
-# What a certificate says beyond tol, up to this share of it, may be the bound on rounding that the solver's own numbers
-# lack: the solver is then asked for half as much.
+# If the certified violation exceeds tol by at most this share, the excess may be the bound on rounding, which the
+# solver does not count: the next tolerance is half of the last.
 _ROUNDING_SHARE = 0.25
 
 
 def progressed(violation: Any, last: Any) -> Any:
-    """Whether the solver's last return lowered the true violation enough for another one; numbers, or arrays."""
+    """Return whether the last return to the solver lowered the true violation enough; for numbers or arrays."""
     return np.isfinite(violation) & (violation <= _PROGRESS_SHARE * last)
 
 
-def holding(precisions: Iterable[Precision], size: float) -> list[Precision]:
-    """Those precisions that hold sums of this size; the last one whatever it is, as there is no better."""
+def sufficient_precisions(precisions: Iterable[Precision], size: float) -> list[Precision]:
+    """Return the precisions that can represent sums of this size, and always the finest."""
     *coarse, finest = precisions
     return [*(kind for kind in coarse if size < 1e-3 * float(np.finfo(kind).max)), finest]
 
 
 class Refinement:
-    """What the next return to a solver asks for: a stop, a precision, and whether variables may be dropped.
+    """Settings of the next call of a solver: the stopping rule, the precision, and whether shrinking is allowed.
 
-    `floor` computes the largest violation at β that may be rounding alone.
+    `floor` computes the largest violation at β that may be caused by rounding alone.
     """
 
     def __init__(
         self, stop: Stop, precisions: Iterable[Precision], shrinking: bool, floor: Callable[[Floats], float]
     ) -> None:
-        self.asked, self.shrinking, self.steps = stop, shrinking, 0
+        self.next_stop, self.shrinking, self.steps = stop, shrinking, 0
         self.precision, *self._finer = precisions
         self._stop, self._floor, self._last = stop, floor, math.inf
 
     def judge(self, solution: Solution, certificate: Certificate) -> StopReason | None:
-        """Why the solve ends here, or None: then it continues from the certificate's u with what is now asked for."""
+        """Return the stop reason, or None if the solver should continue from the certified u with the new settings."""
         self.steps += solution.steps
-        tol = self.asked.tol
+        tol = self.next_stop.tol
         if self._stop.met(certificate):
             return "converged"
         if solution.stop_reason not in ("converged", "stalled"):
             return solution.stop_reason
+        # The solver reached its goal, but the certificate does not meet `stop`: choose the next tolerance.
         excess = certificate.violation - self._stop.tol
-        if excess <= 0:  # the gap is too large, and shrinks with the violation
+        if excess <= 0:  # only the gap is too large; it shrinks with the violation
             if solution.stop_reason == "stalled" or tol <= self._floor(solution.beta):
                 if not self._finer:
                     return "rounding floor"
                 self.precision, *self._finer = self._finer
-            # An infinite tol, which leaves it all to the gap, would stay infinite.
-            tol = 0.5 * (tol if tol < math.inf else certificate.violation) / self._stop.missed(certificate)
+            # An infinite tol (only the gap has a goal) would stay infinite: start from the present violation.
+            tol = 0.5 * (tol if tol < math.inf else certificate.violation) / self._stop.goal_ratio(certificate)
             self._last = math.inf
         elif not self._can_return(solution, certificate):
             return "rounding floor" if certificate.violation <= self._floor(solution.beta) else "stalled"
         elif excess <= _ROUNDING_SHARE * tol:
             tol *= 0.5
-        self.asked = replace(self._stop.after(self.steps), tol=tol)
-        return self.asked.before_proof(solution.beta).limit(0)  # no time for another certificate
+        self.next_stop = replace(self._stop.after(self.steps), tol=tol)
+        return self.next_stop.before_proof(solution.beta).limit(0)  # no time for another certificate
 
     def _can_return(self, solution: Solution, certificate: Certificate) -> bool:
-        """Whether another return may lower the violation; without progress it needs more variables or precision."""
+        """Return whether another call may help: after progress, with more variables, or in a finer precision."""
         progress = progressed(certificate.violation, self._last)
         self._last = certificate.violation
         if progress or not solution.whole:
-            # Variables that were dropped too early are active again. If that does not help, none is dropped any more.
+            # Variables that were dropped too early become active again. If that does not help, shrinking ends.
             self.shrinking = self.shrinking and progress
             return True
         if self._finer:

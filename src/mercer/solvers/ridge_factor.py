@@ -1,6 +1,6 @@
-"""The Cholesky factor of a matrix that rounding may have made indefinite, with the smallest ridge that is enough.
+"""Cholesky factor of a matrix that rounding may have made indefinite, with a small ridge if necessary.
 
-LLᵀ = A + ridge·diag(unit)      for the first of some growing ridges for which L exists
+LLᵀ = A + ridge·diag(unit)      for the first of a growing sequence of ridges for which L exists
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from mercer.samples.arrays import Floats, Precision, Values
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
-    """L in the lower triangle (the upper one is not used), and the ridge that was needed."""
+class RidgeFactor:
+    """Cholesky factor: L in the lower triangle (the upper one is not used), and the ridge that was added."""
 
     L: Values
     ridge: float
     n_threads: int
 
     def solve(self, B: Floats) -> Floats:
-        """(LLᵀ)⁻¹B for a matrix B, which is not changed."""
+        """Return (LLᵀ)⁻¹B for a matrix B, which is not changed."""
         out = np.array(B, dtype=self.L.dtype, order="C")
         _core.cholesky_solve(self.L, out, self.n_threads)
         return np.asarray(out, dtype=np.float64)
@@ -36,22 +36,22 @@ def ridge_factor(
     unit: float | Floats = 1.0,
     diagonal: Floats | None = None,
     dtype: Precision = np.float64,
-) -> Factor | None:
-    """The factor with the first ridge that makes A definite, or None if none of them does.
+) -> RidgeFactor | None:
+    """Factor A with the first ridge that makes it positive definite; None if no ridge does.
 
-    A is not changed, and may be float32. `diagonal` replaces A's own. `dtype` is the factor's.
+    A is not changed, and may be float32. `diagonal` replaces the diagonal of A. `dtype` is the precision of the factor.
     """
     diagonal = np.asarray(np.diagonal(A), dtype=np.float64) if diagonal is None else diagonal
     for ridge in ridges:
         L = np.array(A, dtype=dtype, order="C")
         np.fill_diagonal(L, diagonal + ridge * unit)
         if _core.cholesky(L, n_threads) < 0:
-            return Factor(L, ridge, n_threads)
+            return RidgeFactor(L, ridge, n_threads)
     return None
 
 
 def growing(first: float, factor: float, most: float) -> Iterator[float]:
-    """first, first·factor, first·factor², … as long as they are at most `most`."""
+    """Yield first, first·factor, first·factor², … up to `most`."""
     ridge = first
     while ridge <= most:
         yield ridge
@@ -59,6 +59,6 @@ def growing(first: float, factor: float, most: float) -> Iterator[float]:
 
 
 def rounding_shares(factor: float, most: float) -> Iterator[float]:
-    """What may be added to a diagonal, as a share of it: nothing, or the least that outweighs rounding."""
+    """Yield ridges as shares of the diagonal: 0, then growing ones from the size of rounding up to `most`."""
     yield 0.0
     yield from growing(1e-14, factor, most)

@@ -1,4 +1,4 @@
-"""The contract of every solver: what it is asked for, whom it tells on the way, and what it returns."""
+"""Interface of every solver: its stopping rule, its progress reports, and the solution that it returns."""
 
 from __future__ import annotations
 
@@ -18,105 +18,107 @@ StopReason = Literal[
 ]
 
 
-class Words(str):
-    """A line about how far a solver is, with the two numbers that it is about."""
+class ProgressLine(str):
+    """Line of text about the progress of a solve, with the violation and the duality gap as numbers."""
 
     violation: float
     gap: float
 
     @classmethod
-    def of(cls, line: str, violation: float, gap: float) -> Words:
-        words = cls(line)
-        words.violation, words.gap = violation, gap
-        return words
+    def of(cls, line: str, violation: float, gap: float) -> ProgressLine:
+        """Return `line` as a ProgressLine with these two numbers."""
+        progress = cls(line)
+        progress.violation, progress.gap = violation, gap
+        return progress
 
 
-class Report(Protocol):
-    """Called before every outer step with a function that says in words how far the solver is, and with how many times
-    too large its error still is, where it knows. It may raise to abandon the fit. The words are only made where
-    somebody reads them."""
+class ProgressReporter(Protocol):
+    """Callback that a solver calls before every outer step.
 
-    def __call__(self, words: Callable[[], str], missed: float = ..., /) -> None: ...
+    `line` makes the line of text, and is called only if the line is printed or recorded. `goal_ratio` is the present
+    error divided by the error to reach, NaN if the solver does not know it. The callback may raise to abandon the fit.
+    """
+
+    def __call__(self, line: Callable[[], str], goal_ratio: float = ..., /) -> None: ...
 
 
 @dataclass(frozen=True)
 class Stop:
-    """When to stop: a violation to reach, a relative gap as well, and limits that always hold; and whom to tell."""
+    """Stopping rule of a solve (violation, relative gap, steps, deadline) and the callback for its progress."""
 
-    tol: float
+    tol: float  # largest KKT violation of a solution
     max_iter: int
-    gap_tol: float = math.inf
+    gap_tol: float = math.inf  # largest duality gap, relative to the dual value
     deadline: float = math.inf  # on time.monotonic's clock
-    done: int = 0  # steps that were taken before, for words about how far the solver is
-    n_threads: int = 1  # of the algebra between kernel values, which have their own
-    alone: bool = True  # no other problem shares the deadline, so that nothing is lost where this one is given up
-    proof_seconds: Callable[[Floats], float] | None = None  # what the certificate of these coefficients will take
-    report: Report | None = None  # whom a solve tells how far it is
+    done: int = 0  # steps taken before this call, for progress lines
+    n_threads: int = 1  # threads for linear algebra; kernel values have their own number
+    only_problem: bool = True  # no other problem shares the deadline, so this one may raise an error at its end
+    proof_seconds: Callable[[Floats], float] | None = None  # predicted seconds for the certificate of β
+    report: ProgressReporter | None = None
 
-    def missed(self, certificate: Certificate) -> float:
-        """How many times too large the violation or the gap is; at most 1 where both will do."""
-        missed = self.times_tol(certificate.violation)
+    def goal_ratio(self, certificate: Certificate) -> float:
+        """Ratio of the violation or the gap, whichever is worse, to its goal; at most 1 if both goals are met."""
+        goal_ratio = self.times_tol(certificate.violation)
         wanted = self.gap_tol * abs(certificate.dual)
-        if self.gap_tol < math.inf and not certificate.gap <= wanted:  # a gap that is not a number misses too
+        if self.gap_tol < math.inf and not certificate.gap <= wanted:  # True for a gap of NaN too
             ratio = certificate.gap / max(wanted, float(np.finfo(float).tiny))
-            missed = max(missed, ratio) if ratio > 1 else math.inf
-        return missed
+            goal_ratio = max(goal_ratio, ratio) if ratio > 1 else math.inf
+        return goal_ratio
 
     def times_tol(self, violation: float) -> float:
-        """How many times tol this violation is."""
+        """Ratio of a violation to tol."""
         return violation / max(self.tol, float(np.finfo(float).tiny))
 
     def met(self, certificate: Certificate) -> bool:
-        """Whether the certificate proves what was asked for."""
-        return self.missed(certificate) <= 1
+        """Return whether the certificate proves the violation and the gap to be small enough."""
+        return self.goal_ratio(certificate) <= 1
 
     def limit(self, steps: int) -> StopReason | None:
-        """The limit that ends a solve after these steps, if there is one."""
+        """Return the limit that ends a solve after this many steps, or None."""
         if steps >= self.max_iter:
             return "max_iter"
         return "max_time" if time.monotonic() >= self.deadline else None
 
     def after(self, steps: int) -> Stop:
-        """What is left of the limits after these steps."""
+        """Return this rule with the limits that are left after this many steps."""
         return replace(self, max_iter=self.max_iter - steps, done=self.done + steps)
 
     def before_proof(self, beta: Floats) -> Stop:
-        """What is left for a solver whose β is certified afterwards."""
+        """Return this rule with a deadline that leaves time to certify β afterwards."""
         if self.deadline == math.inf or self.proof_seconds is None:
             return self
         return replace(self, deadline=self.deadline - self.proof_seconds(beta), proof_seconds=None)
 
-    def tell(self, words: Callable[[], str], missed: float = math.nan) -> None:
-        """Say how far the solve is, if somebody wants to know."""
+    def report_progress(self, line: Callable[[], str], goal_ratio: float = math.nan) -> None:
+        """Call `report`, if there is one."""
         if self.report is not None:
-            self.report(words, missed)
+            self.report(line, goal_ratio)
 
     @property
     def seconds(self) -> float:
-        """The time that is left."""
+        """Seconds left until the deadline."""
         return max(0.0, self.deadline - time.monotonic())
 
 
 class Solve(Protocol):
-    """A solver: from a problem and the place where its data live to an outcome with its proof.
+    """Solver: a function that takes a problem and its data and returns a solution with its certificate.
 
-    Every outcome says `steps` and `stop_reason`; each family adds its coefficients.
-
-    `start` is an earlier outcome's point to begin from. What else a solver can be told (shrinking, a seed) are keywords
-    that whoever makes the task binds with functools.partial.
+    Every solution has `steps` and `stop_reason`; each family of machines adds its coefficients. `start` is the point of
+    an earlier solution to start from. Further options of a solver (shrinking, a seed) are keyword arguments, bound with
+    functools.partial where the task is made.
     """
 
-    def __call__(self, problem: Any, place: Any, stop: Stop, start: Any = None, /) -> tuple[Any, Certificate]: ...
+    def __call__(self, problem: Any, data: Any, stop: Stop, start: Any = None, /) -> tuple[Any, Certificate]: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A feasible β, the steps it took and why it stopped, and the u = Kβ of its certificate where there is one.
+    """Solution of a dual problem: a feasible β, the number of steps, the stop reason, and u = Kβ if it was certified.
 
     β and u have a column per class for the joint multi-class machines.
 
-    Where not the `whole` problem was active at the end, the stop speaks of the active part: the certificate's pass over
-    all rows tells whether a variable that was dropped has to come back.
+    `whole` is False if shrinking had dropped variables at the end. The stop reason then holds for the active variables
+    only, and the certificate, computed over all rows, shows whether a dropped variable has to become active again.
     """
 
     beta: Floats

@@ -1,4 +1,4 @@
-"""How a solver declares what it cannot solve, and how the name that a user gives becomes a solver or an error."""
+"""Declare which problems a solver refuses, and choose a solver by its name."""
 
 from __future__ import annotations
 
@@ -10,33 +10,36 @@ from mercer.certificates.certificate import Certificate
 from mercer.runtime.parameters import one_of
 from mercer.solvers.solution import Stop
 
-# A `Solve` with keyword options, which are bound by the code that makes the task.
+# A `Solve` that also takes keyword options.
 Solver = Callable[..., tuple[Any, Certificate]]
-# From a problem and its place to the reason why a solver refuses them and what to use instead, or None.
+# Takes a problem and its data; returns why a solver refuses them and what to use instead, or None.
 Refusal = Callable[[Any, Any], str | None]
 
 
 def refuses(reason: Refusal) -> Callable[[Solver], Solver]:
-    """Declare what a solver cannot solve: such a problem raises a ValueError with the reason."""
+    """Make a solver raise a ValueError with the reason for problems that it cannot solve."""
 
     def declare(solve: Solver) -> Solver:
         @functools.wraps(solve)
-        def checked(problem: Any, place: Any, stop: Stop, start: Any = None, **options: Any) -> tuple[Any, Certificate]:
-            why = reason(problem, place)
+        def checked(problem: Any, data: Any, stop: Stop, start: Any = None, **options: Any) -> tuple[Any, Certificate]:
+            why = reason(problem, data)
             if why is not None:
                 raise ValueError(why)
-            return solve(problem, place, stop, start, **options)
+            return solve(problem, data, stop, start, **options)
 
         return checked
 
     return declare
 
 
-def choose_solver(asked: str, solvers: Mapping[str, Solver], own: Solver | None = None) -> Solver:
-    """The solver of that name, or a special problem's only solver `own`, whose name is "auto"."""
-    solver = solvers[one_of("solver", asked, tuple(solvers))]
-    if own is None:
+def choose_solver(name: str, solvers: Mapping[str, Solver], special: Solver | None = None) -> Solver:
+    """Return the solver of this name.
+
+    `special` is the only solver of a problem that the usual ones cannot solve; it is chosen by "auto".
+    """
+    solver = solvers[one_of("solver", name, tuple(solvers))]
+    if special is None:
         return solver
     if solver is not solvers["auto"]:
-        raise ValueError(f"solver={asked!r} is not available for this machine; use solver='auto'")
-    return own
+        raise ValueError(f"solver={name!r} is not available for this machine; use solver='auto'")
+    return special

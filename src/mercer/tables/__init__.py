@@ -1,1 +1,1 @@
-"""Tables as they come: every column of a frame, whatever it holds, as numbers that a kernel machine can learn from."""
+"""Tables with columns of any kind: read from files or frames, and encoded as numbers for a kernel machine."""

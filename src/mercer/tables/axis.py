@@ -1,4 +1,4 @@
-"""One column of a table as an axis: numbers, dates in days since 1970, or categories at the places of their levels."""
+"""A table column as an axis of a plot or grid: numbers, dates in days since 1970, or categories numbered by level."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.samples.arrays import Floats
-from mercer.tables.cells import Cells, as_numbers, as_seconds, cells_of, holes, level
+from mercer.tables.cells import Cells, as_numbers, as_seconds, cells_of, level_name, missing_values
 from mercer.tables.encodings import Dates, Levels, Numbers, Words
 
 _DAY: Final = 86400.0  # seconds
@@ -18,9 +18,10 @@ _DAY: Final = 86400.0  # seconds
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """A column, its kind ("number", "date", "category" or "text"), and its cells as numbers, NaN for a hole.
+    """A column with its coordinates: numbers as they are, days since 1970 for dates, level numbers for categories.
 
-    `levels` are the categories, None among them where holes are one, and `items` a cell of each.
+    `kind` is "number", "date", "category" or "text"; `places` are the coordinates, NaN for a missing number or date.
+    `levels` are the names of the categories, with None for missing values; `items` holds one original cell of each.
     """
 
     name: str
@@ -32,7 +33,11 @@ class Axis:
 
     @classmethod
     def of(cls, name: str, cells: Any, encoding: Any = None, *, category: bool = False) -> Axis:
-        """As a table's model reads the column; else by what its cells are, or as a category."""
+        """Make an axis from a column.
+
+        `encoding` is the column's encoding in a fitted `Tabular`. Without one, the cells decide the kind, unless
+        `category` forces a category.
+        """
         given, cells = cells, cells_of(cells)
         if isinstance(encoding, Words):
             return cls(name, "text", cells, np.full(len(cells), np.nan))
@@ -42,8 +47,8 @@ class Axis:
             values, wrong = as_numbers(cells)
             if wrong is None and (isinstance(encoding, Numbers) or not np.isnan(values).all()):
                 return cls(name, "number", cells, values)
-        spell = encoding.spelt if isinstance(encoding, Levels) else level
-        spelt = [None if hole else spell(item) for item, hole in zip(cells.tolist(), holes(cells), strict=True)]
+        spell = encoding.spelt if isinstance(encoding, Levels) else level_name
+        spelt = [None if gap else spell(item) for item, gap in zip(cells.tolist(), missing_values(cells), strict=True)]
         known: Sequence[str] = encoding.levels if isinstance(encoding, Levels) else ()
         levels: list[str | None] = [*known, *sorted({one for one in spelt if one is not None}.difference(known))]
         if None in spelt or (isinstance(encoding, Levels) and encoding.n_holes):
@@ -54,7 +59,7 @@ class Axis:
         return cls(name, "category", cells, places, tuple(levels), tuple(items[one] for one in levels))
 
     def at(self, places: Floats) -> Cells:
-        """Cells that stand at these numbers."""
+        """Return the cells at these coordinates."""
         if self.kind == "date":
             return np.asarray((places * _DAY).round().astype("datetime64[s]").astype("datetime64[us]"))
         if self.kind == "category":
@@ -63,12 +68,15 @@ class Axis:
         return np.asarray(places)
 
     def grid(self, resolution: int) -> Floats:
-        """The distinct numbers, or so many at equal steps between the 5 % and the 95 % quantiles; every category."""
+        """Return the coordinates of a grid: every category, or the distinct numbers of the column.
+
+        If more than `resolution` numbers differ, the grid is that many equal steps from the 5 % to the 95 % quantile.
+        """
         if self.kind == "category":
             return np.arange(float(len(self.levels)))
         column = self.places[np.isfinite(self.places)]
         if not len(column):
-            raise ValueError(f"the column {self.name!r} has no grid of its own, being {self.kind}; give one in grid")
+            raise ValueError(f"the column {self.name!r} is {self.kind} and has no grid by itself; pass one as grid")
         distinct = np.unique(column)
         low, high = np.quantile(column, (0.05, 0.95))
         if low == high:

@@ -1,4 +1,4 @@
-"""What the cells of a column are: holes, numbers, truth values, dates, or texts."""
+"""Read single cells of a column: missing values, numbers, truth values, dates, or texts."""
 
 from __future__ import annotations
 
@@ -15,40 +15,41 @@ from numpy.typing import NDArray
 from mercer.samples.arrays import Flags, Floats
 from mercer.tables.dialect import MISSING, NUMBER, PADDED
 
-# Holes among features only: as a label, a question mark may be a class.
+# A missing value in a feature column only: as a label, a question mark may be a class.
 _UNKNOWN: Final = "?"
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
 _PARTS: Final = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?)?")
-# The places of year, month and day among the three numbers of a date.
+# Positions of year, month and day among the three numbers of a date.
 _ORDERS: Final = {"year first": (0, 1, 2), "day first": (2, 1, 0), "month first": (2, 0, 1)}
 DATE_FORMS: Final = ("ISO", *_ORDERS)
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 Cells = NDArray[Any]
 _PADDED_CELL: Final = re.compile(r"\n[+-]?0[0-9]")
-_OF_NUMBERS: Final = b"0123456789+-.eE\n"
-_HOLES: Final = MISSING | {_UNKNOWN}
-_OF_HOLES: Final = frozenset("".join(_HOLES).encode() + b" ")
+_NUMBER_BYTES: Final = b"0123456789+-.eE\n"
+_MISSING_MARKS: Final = MISSING | {_UNKNOWN}
+_MISSING_BYTES: Final = frozenset("".join(_MISSING_MARKS).encode() + b" ")
 
 
 def plain_numbers(texts: Sequence[str]) -> Floats | None:
-    """A column of texts as numbers, NaN in its holes; None unless every cell is a number as `number` has it, or a hole.
+    """Convert a column of texts to numbers, with NaN for missing values.
 
-    Cells that are written plainly are looked at all at once, and only others one by one.
+    Return None if a cell is neither a number (as `parse_number` reads it) nor a missing value, or if all are missing.
+    A column in plain spelling is converted in one call; other columns are read cell by cell.
     """
     joined = "\n" + "\n".join(texts)
     if not joined.isascii() or _PADDED_CELL.search(joined):
         return None
-    others = frozenset(joined.encode().translate(None, _OF_NUMBERS))
-    if others - _OF_HOLES:
+    others = frozenset(joined.encode().translate(None, _NUMBER_BYTES))
+    if others - _MISSING_BYTES:
         return None
-    # What is left to float() is the grammar of NUMBER, but for spellings of NaN, which are counted.
-    known = texts if not others and "" not in texts else ["nan" if text in _HOLES else text for text in texts]
+    # The remaining texts that float() accepts match NUMBER, except for spellings of NaN, which are counted below.
+    known = texts if not others and "" not in texts else ["nan" if text in _MISSING_MARKS else text for text in texts]
     try:
         values = np.array(known, dtype=np.float64)
-        n_holes = int(np.isnan(values).sum())
-        if n_holes == (0 if known is texts else known.count("nan")):
-            return values if n_holes < len(values) else None
+        n_missing = int(np.isnan(values).sum())
+        if n_missing == (0 if known is texts else known.count("nan")):
+            return values if n_missing < len(values) else None
     except ValueError:
         pass  # blanks around a cell, or a date
     values, wrong = as_numbers(cells_of(texts))
@@ -56,7 +57,7 @@ def plain_numbers(texts: Sequence[str]) -> Floats | None:
 
 
 def is_missing(item: Any) -> bool:
-    """Whether a cell holds nothing: blank, NA or the like, None, NaN, or a frame's own mark."""
+    """Return whether a cell has no value: it is blank, NA or the like, None, NaN, NaT or pandas.NA."""
     if isinstance(item, str):
         return item.strip() in MISSING
     if item is None or type(item).__name__ == "NAType":
@@ -65,7 +66,7 @@ def is_missing(item: Any) -> bool:
 
 
 def cells_of(column: Any) -> Cells:
-    """A column in its plain form: an array of numbers or dates, or objects, stripped, with None for a hole."""
+    """Convert a column to an array of numbers or dates, or of objects: texts stripped, None for missing values."""
     values = column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
     if values.dtype.kind in "iufM":
         return values
@@ -83,8 +84,8 @@ def cells_of(column: Any) -> Cells:
     return out
 
 
-def holes(cells: Cells) -> Flags:
-    """Which cells are empty."""
+def missing_values(cells: Cells) -> Flags:
+    """Return a mask of the missing cells of a column made by `cells_of`."""
     if cells.dtype.kind in "iu":
         return np.zeros(len(cells), dtype=bool)
     if cells.dtype.kind == "f":
@@ -94,8 +95,8 @@ def holes(cells: Cells) -> Flags:
     return np.array([item is None for item in cells], dtype=bool)
 
 
-def level(item: Any) -> str:
-    """A value as the name of a category: 3, 3.0 and "3" are the same."""
+def level_name(item: Any) -> str:
+    """Return the name of a category; 3, 3.0 and "3" have the same name."""
     if isinstance(item, Real) and not isinstance(item, (bool, np.bool_)):
         number = float(item)
         if math.isfinite(number) and number == int(number):
@@ -103,8 +104,8 @@ def level(item: Any) -> str:
     return str(item)
 
 
-def number(item: Any) -> float | None:
-    """A cell's number; None where it holds none. 007 is a code, and 1_000 Python's spelling, not a table's."""
+def parse_number(item: Any) -> float | None:
+    """Return a cell's number, or None. 007 is a code, and 1_000 is Python syntax: neither is a number in a table."""
     if isinstance(item, str):
         return float(item) if NUMBER.fullmatch(item) and not PADDED.match(item) else None
     if isinstance(item, (bool, np.bool_)) or not hasattr(item, "__float__"):
@@ -112,24 +113,24 @@ def number(item: Any) -> float | None:
     return float(item)
 
 
-def truth(item: Any) -> bool | None:
-    """A cell's truth value; None where it holds none."""
+def parse_truth(item: Any) -> bool | None:
+    """Return a cell's truth value, or None."""
     if isinstance(item, (bool, np.bool_)):
         return bool(item)
     return {"true": True, "false": False}.get(item.lower()) if isinstance(item, str) else None
 
 
-def seconds(item: Any, form: str) -> float | None:
-    """A cell's date, written in one of `DATE_FORMS`, in seconds since 1970; None where it holds none."""
-    found = _date(item, form)
-    if found is None:
+def parse_seconds(item: Any, form: str) -> float | None:
+    """Return a cell's date, written in one of `DATE_FORMS`, in seconds since 1970; None if it is no date."""
+    date = _parse_date(item, form)
+    if date is None:
         return None
-    if found.tzinfo is not None:
-        found = found.astimezone(datetime.UTC).replace(tzinfo=None)
-    return (found - _EPOCH).total_seconds()
+    if date.tzinfo is not None:
+        date = date.astimezone(datetime.UTC).replace(tzinfo=None)
+    return (date - _EPOCH).total_seconds()
 
 
-def _date(item: Any, form: str) -> datetime.datetime | None:
+def _parse_date(item: Any, form: str) -> datetime.datetime | None:
     if isinstance(item, datetime.datetime):
         return item
     if isinstance(item, datetime.date):
@@ -137,7 +138,7 @@ def _date(item: Any, form: str) -> datetime.datetime | None:
     if not isinstance(item, str):
         return None
     try:
-        if _ISO.fullmatch(item):  # which has no second reading, whatever form the others have
+        if _ISO.fullmatch(item):  # ISO dates are unambiguous, whatever the form of the other cells
             return datetime.datetime.fromisoformat(item)
         match = _PARTS.fullmatch(item)
         if match is None or form == "ISO":
@@ -146,7 +147,7 @@ def _date(item: Any, form: str) -> datetime.datetime | None:
         parts = [match[1], match[3], match[4]]
         if len(parts[order[0]]) != 4:
             return None
-        year, month, day = (int(parts[place]) for place in order)
+        year, month, day = (int(parts[k]) for k in order)
         hour, minute, second = (int(match[k] or 0) for k in (5, 6, 7))
         return datetime.datetime(year, month, day, hour, minute, second)
     except ValueError:  # the 31st of April
@@ -154,30 +155,30 @@ def _date(item: Any, form: str) -> datetime.datetime | None:
 
 
 def date_forms(items: list[Any]) -> list[str]:
-    """The forms in which every item, of which there are some, is a date; 03/04/2024 may be written in two."""
-    found = [form for form in DATE_FORMS if all(seconds(item, form) is not None for item in items)]
-    if "day first" in found and any(isinstance(item, str) and "." in item for item in items):
-        return ["day first"]  # nobody puts points after a month that stands first
-    return found if not found or found[0] != "ISO" else ["ISO"]
+    """Return the date forms in which every item is a date; 03/04/2024 has two. The list of items is not empty."""
+    forms = [form for form in DATE_FORMS if all(parse_seconds(item, form) is not None for item in items)]
+    if "day first" in forms and any(isinstance(item, str) and "." in item for item in items):
+        return ["day first"]  # dates with points are never written month first
+    return forms if not forms or forms[0] != "ISO" else ["ISO"]
 
 
 def as_numbers(cells: Cells) -> tuple[Floats, int | None]:
-    """The numbers of a column, NaN in its holes; and the first row whose cell is something else, or None."""
+    """Return the numbers of a column, NaN where missing, and the first row that holds something else, or None."""
     if cells.dtype.kind in "iuf":
         return cells.astype(np.float64), None
-    return _converted(cells, number)
+    return _convert_cells(cells, parse_number)
 
 
 def as_seconds(cells: Cells, form: str) -> tuple[Floats, int | None]:
-    """The dates of a column in seconds, NaN in its holes; and the first row whose cell is something else, or None."""
+    """Return the dates of a column in seconds, NaN where missing, and the first row that holds no date, or None."""
     if cells.dtype.kind == "M":
         out = cells.astype("datetime64[us]").astype(np.int64) / 1e6
         out[np.isnat(cells)] = np.nan
         return out, None
-    return _converted(cells, lambda item: seconds(item, form))
+    return _convert_cells(cells, lambda item: parse_seconds(item, form))
 
 
-def _converted(cells: Cells, convert: Any) -> tuple[Floats, int | None]:
+def _convert_cells(cells: Cells, convert: Any) -> tuple[Floats, int | None]:
     out = np.full(len(cells), np.nan)
     wrong = None
     for row, item in enumerate(cells.tolist()):
@@ -191,11 +192,11 @@ def _converted(cells: Cells, convert: Any) -> tuple[Floats, int | None]:
     return out, wrong
 
 
-def words_among(cells: Cells) -> tuple[list[str], int | None]:
-    """The texts without a digit in a column of numbers; and the first row that holds something else, or None."""
+def words_among_numbers(cells: Cells) -> tuple[list[str], int | None]:
+    """Return the texts without a digit in a column of numbers, and the first row with any other text, or None."""
     words: dict[str, None] = {}
     for row, item in enumerate(cells.tolist()):
-        if item is None or number(item) is not None:
+        if item is None or parse_number(item) is not None:
             continue
         if not isinstance(item, str) or any(letter.isdigit() for letter in item):
             return list(words), row

@@ -1,4 +1,4 @@
-"""Which encoding each column gets: by what its cells hold, what it is called, and what was asked for."""
+"""Choose an encoding for each column of a table, from its cells, its name and the user's options."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mercer.tables.cells import (
     as_numbers,
     as_seconds,
     date_forms,
-    holes,
-    level,
-    number,
-    seconds,
-    truth,
-    words_among,
+    level_name,
+    missing_values,
+    parse_number,
+    parse_seconds,
+    parse_truth,
+    words_among_numbers,
 )
 from mercer.tables.dialect import looks_numeric
 from mercer.tables.encodings import (
@@ -31,29 +31,29 @@ from mercer.tables.encodings import (
     Levels,
     Numbers,
     Words,
-    finite_or_hole,
+    expect_no_infinity,
     moments,
+    split_words,
     vocabulary,
-    words_of,
 )
 from mercer.tables.frame import Frame
 
-# An index that a frame or a spreadsheet wrote, or a column that says that it is one: id, customer_id, CustomerID, nr.
+# Names of identifier columns: the index of a frame or spreadsheet, id, customer_id, CustomerID, nr.
 _IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|no|(.*[_ .-])?(nr|id)([_ .-].*)?)|.*[a-z0-9](Id|ID|Nr)")
-# Numbers of which no sum makes sense: zip, zip_code, PLZ, country code, ProductCode.
+# Names of columns whose numbers are codes, so that sums make no sense: zip, zip_code, PLZ, country code, ProductCode.
 _CODE: Final = re.compile(
     r"(?i:(.*[_ .-])?(zip|plz|postleitzahl|((zip|post|postal)[_ .-]?)?code)([_ .-].*)?)|.*[a-z0-9](Code|Zip|Plz|PLZ)"
 )
 _COMMA: Final = re.compile(r"[+-]?\d+(,\d+)?")
-# Up to this many different numbers, a column that also holds words is a category: 4, 6, 8 and rotary cylinders.
+# A column of numbers and words is a category if it has at most this many different numbers: 4, 6, 8 and "rotary".
 _FEW: Final = 10
 
-WISHES: Final = ("drop", "only", "categorical", "numeric", "text")
+COLUMN_OPTIONS: Final = ("drop", "only", "categorical", "numeric", "text")
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What was asked for: columns to leave out, to take alone, to read as categories or numbers, to count words of."""
+class ColumnOptions:
+    """User options of `Tabular`: columns to drop, to keep alone, or to read as categories, numbers or text."""
 
     drop: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
@@ -64,69 +64,70 @@ class Wishes:
 
     @property
     def named(self) -> set[str]:
-        """Columns that are asked for, and so not left out on a guess."""
+        """Columns that the user names, and that are therefore not dropped on a guess."""
         return {*(self.only or ()), *self.categorical, *self.numeric, *self.text}
 
     def check(self, names: list[str]) -> None:
-        """Raise ValueError for a column that the table has not, or that is asked for and left out at once."""
-        for word in WISHES:
+        """Raise ValueError for a column that the table lacks, or that two options treat in different ways."""
+        for word in COLUMN_OPTIONS:
             unknown = [name for name in getattr(self, word) or () if name not in names]
             if unknown:
                 known = ", ".join(map(repr, names))
-                raise ValueError(f"{word} names the column {unknown[0]!r}, which the table has not; it has {known}")
+                raise ValueError(f"{word} names the column {unknown[0]!r}, which the table lacks; it has {known}")
         kinds = Counter(name for each in (self.categorical, self.numeric, self.text) for name in set(each))
         both = set(self.drop) & self.named or {name for name, count in kinds.items() if count > 1}
         if both:
-            raise ValueError(f"the column {min(both)!r} is asked for in two ways that exclude each other")
+            raise ValueError(f"the column {min(both)!r} is named in two options that exclude each other")
 
 
-def encodings_for(frame: Frame, wishes: Wishes, weight: Floats) -> list[Encoding]:
-    """One encoding for each column; ValueError where nothing is left to learn from."""
-    wishes.check(frame.names)
-    declared = frame.categories - {*wishes.text, *wishes.numeric}
-    asked = replace(wishes, categorical=(*wishes.categorical, *declared))
-    found = [_encoding(name, column, asked, weight) for name, column in zip(frame.names, frame.columns, strict=True)]
-    if all(isinstance(one, LeftOut) for one in found):
-        told = "; ".join(f"{one.name!r}: {one.description}" for one in found)
+def encodings_for(frame: Frame, options: ColumnOptions, weight: Floats) -> list[Encoding]:
+    """Return one encoding for each column; raise ValueError if all columns are dropped."""
+    options.check(frame.names)
+    declared = frame.categories - {*options.text, *options.numeric}
+    options = replace(options, categorical=(*options.categorical, *declared))
+    encodings = [
+        _choose_encoding(name, column, options, weight) for name, column in zip(frame.names, frame.columns, strict=True)
+    ]
+    if all(isinstance(one, LeftOut) for one in encodings):
+        reasons = "; ".join(f"{one.name!r}: {one.description}" for one in encodings)
         raise ValueError(
-            f"with n_samples={len(frame)} no column is left to learn from ({told}); what is named in only, "
-            "categorical or text is not left out"
+            f"with n_samples={len(frame)} no column is left to learn from ({reasons}); columns named in only, "
+            "categorical or text are kept"
         )
-    return found
+    return encodings
 
 
-def _encoding(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Encoding:
-    if name in wishes.drop or (wishes.only is not None and name not in wishes.only):
-        return LeftOut(name, "as asked", guessed=False)
-    if name in wishes.text:
+def _choose_encoding(name: str, cells: Cells, options: ColumnOptions, weight: Floats) -> Encoding:
+    if name in options.drop or (options.only is not None and name not in options.only):
+        return LeftOut(name, "as requested", guessed=False)
+    if name in options.text:
         words, weights = vocabulary(cells)
-        return Words(name, words, weights) if words else LeftOut(name, "no word stands in two rows", guessed=False)
-    empty = holes(cells)
-    if empty.all():
+        return Words(name, words, weights) if words else LeftOut(name, "no word occurs in two rows", guessed=False)
+    if missing_values(cells).all():
         return LeftOut(name, "empty in every row", guessed=False)
-    if name in wishes.categorical:
+    if name in options.categorical:
         return _levels(name, cells)
     if cells.dtype.kind == "M":
         return _dates(name, cells, "ISO", weight)
     if cells.dtype.kind in "iuf":
-        return _levels(name, cells) if _is_code(name, cells, wishes) else _numbers(name, cells, wishes, weight)
-    return _of_objects(name, cells, wishes, weight)
+        return _levels(name, cells) if _is_code(name, cells, options) else _numbers(name, cells, options, weight)
+    return _choose_for_objects(name, cells, options, weight)
 
 
-def _of_objects(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Encoding:
+def _choose_for_objects(name: str, cells: Cells, options: ColumnOptions, weight: Floats) -> Encoding:
     items = [item for item in cells.tolist() if item is not None]
-    if all(truth(item) is not None for item in items):
-        spelt = [None if item is None else str(truth(item)) for item in cells]
+    if all(parse_truth(item) is not None for item in items):
+        spelt = [None if item is None else str(parse_truth(item)) for item in cells]
         return _levels(name, np.array(spelt, dtype=object), truth_values=True)
-    are_numbers = [number(item) is not None for item in items]
+    are_numbers = [parse_number(item) is not None for item in items]
     if all(are_numbers):
-        return _levels(name, cells) if _is_code(name, cells, wishes) else _numbers(name, cells, wishes, weight)
-    distinct = len({level(item) for item in items})
+        return _levels(name, cells) if _is_code(name, cells, options) else _numbers(name, cells, options, weight)
+    distinct = len({level_name(item) for item in items})
     if _are_numbers_and_words(cells, are_numbers):
-        numbers = {number(item) for item in items} - {None}
-        few = len(numbers) <= _FEW and 2 * distinct <= len(items) and name not in wishes.numeric
-        return _levels(name, cells) if few else _numbers(name, cells, wishes, weight)
-    if not all(isinstance(item, str) and item.isdecimal() for item in items):  # but codes, some with a leading zero
+        numbers = {parse_number(item) for item in items} - {None}
+        few = len(numbers) <= _FEW and 2 * distinct <= len(items) and name not in options.numeric
+        return _levels(name, cells) if few else _numbers(name, cells, options, weight)
+    if not all(isinstance(item, str) and item.isdecimal() for item in items):  # else codes, some with a leading zero
         _expect_one_kind(name, cells, are_numbers, "numbers")
         _expect_plain_numbers(name, cells)
     forms = date_forms(items)
@@ -136,21 +137,21 @@ def _of_objects(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Enco
         )
     if forms:
         return _dates(name, cells, forms[0], weight)
-    _expect_one_kind(name, cells, [seconds(item, "ISO") is not None for item in items], "dates")
-    # In a table of few rows every text may be different and yet a category.
-    if distinct > max(20, len(items) / 2) and name not in wishes.named:
-        return _of_many_texts(name, cells, items, distinct)
+    _expect_one_kind(name, cells, [parse_seconds(item, "ISO") is not None for item in items], "dates")
+    # In a table with few rows, a category may be different in every row.
+    if distinct > max(20, len(items) / 2) and name not in options.named:
+        return _choose_for_texts(name, cells, items, distinct)
     return _levels(name, cells)
 
 
-def _of_many_texts(name: str, cells: Cells, items: list[Any], distinct: int) -> Encoding:
-    """Sentences, whose words recur in some rows and not in others; or an identifier, names, addresses."""
-    found = [set(words_of(item)) for item in items]
+def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) -> Encoding:
+    """Encode sentences, whose words recur in some rows but not in all, and drop identifiers, names and addresses."""
+    words_by_row = [set(split_words(item)) for item in items]
     words, weights = vocabulary(cells)
-    rows = Counter(word for each in found for word in each)
-    telling = [word for word in words if rows[word] < len(items)]
+    rows = Counter(word for each in words_by_row for word in each)
+    informative = [word for word in words if rows[word] < len(items)]
     recurring = sum(rows[word] for word in words)
-    if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, found)) and len(telling) >= _FEW:
+    if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW:
         return Words(name, words, weights)
     if distinct == len(items) and not any(" " in str(item) for item in items):
         return LeftOut(name, "an identifier, different in every row", guessed=True)
@@ -158,13 +159,13 @@ def _of_many_texts(name: str, cells: Cells, items: list[Any], distinct: int) -> 
 
 
 def _are_numbers_and_words(cells: Cells, are_numbers: list[bool]) -> bool:
-    """Whether at least four of five cells are numbers, and the others words, such as unknown, k.A. or a dash."""
-    return 5 * sum(are_numbers) >= 4 * len(are_numbers) and words_among(cells)[1] is None
+    """Return whether at least four of five cells are numbers, and the others words such as unknown, k.A. or a dash."""
+    return 5 * sum(are_numbers) >= 4 * len(are_numbers) and words_among_numbers(cells)[1] is None
 
 
-def _is_code(name: str, cells: Cells, wishes: Wishes) -> bool:
-    """Whether a column of numbers is one of codes: by its name, and since they are whole and most stand there twice."""
-    if name in wishes.numeric or _CODE.fullmatch(name.strip()) is None:
+def _is_code(name: str, cells: Cells, options: ColumnOptions) -> bool:
+    """Return whether numbers are codes: the name suggests it, and they are integers that repeat."""
+    if name in options.numeric or _CODE.fullmatch(name.strip()) is None:
         return False
     values = as_numbers(cells)[0]
     known = values[~np.isnan(values)]
@@ -174,74 +175,77 @@ def _is_code(name: str, cells: Cells, wishes: Wishes) -> bool:
 READ_AS_MISSING: Final = "read as missing values"
 
 
-def _some(words: list[str]) -> str:
+def _first_words(words: list[str]) -> str:
     return ", ".join(map(repr, words[:3])) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
 
 
-def strange_words(one: Encoding, cells: Cells) -> str | None:
-    """Message about words in a table to predict where the training table had numbers, and no missing values."""
-    words = words_among(cells)[0] if isinstance(one, Numbers) and cells.dtype == object and not one.n_holes else []
-    return f"the column {one.name!r} holds {_some(words)} beside numbers: {READ_AS_MISSING}" if words else None
+def unexpected_words(one: Encoding, cells: Cells) -> str | None:
+    """Return a warning about words in a column that held numbers and no missing values in training, or None."""
+    look = isinstance(one, Numbers) and cells.dtype == object and not one.n_holes
+    words = words_among_numbers(cells)[0] if look else []
+    return f"the column {one.name!r} holds {_first_words(words)} beside numbers: {READ_AS_MISSING}" if words else None
 
 
-def guesses_in(frame: Frame, wishes: Wishes, source: str) -> dict[str, str]:
-    """What is guessed of a table; an error names its source, and rows as it counts them, before any are shuffled."""
+def guesses_in(frame: Frame, options: ColumnOptions, source: str) -> dict[str, str]:
+    """Return the `guesses` about a table; errors begin with its source and count rows in its order."""
     try:
-        return guesses(frame, encodings_for(frame, wishes, np.ones(len(frame))), wishes)
+        return guesses(frame, encodings_for(frame, options, np.ones(len(frame))), options)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
 
 
-def guesses(frame: Frame, encodings: list[Encoding], wishes: Wishes) -> dict[str, str]:
-    """Of each column where it was guessed what it holds, and somebody may have meant otherwise: a sentence to ask."""
-    found = {}
+def guesses(frame: Frame, encodings: list[Encoding], options: ColumnOptions) -> dict[str, str]:
+    """Return a message for each column whose kind was guessed and may be meant otherwise."""
+    messages = {}
     for one, cells in zip(encodings, frame.columns, strict=True):
-        what = None if one.name in {*wishes.categorical, *frame.categories} else _guess(one, cells, wishes)
-        if what is not None:
-            found[one.name] = f"the column {one.name!r} {what}"
-    return found
+        text = None if one.name in {*options.categorical, *frame.categories} else _describe_guess(one, cells, options)
+        if text is not None:
+            messages[one.name] = f"the column {one.name!r} {text}"
+    return messages
 
 
-def _guess(one: Encoding, cells: Cells, wishes: Wishes) -> str | None:
+def _describe_guess(one: Encoding, cells: Cells, options: ColumnOptions) -> str | None:
     if isinstance(one, LeftOut):
-        told = "name it in drop if that is right, else in only, categorical or text"
-        return f"is {one.description}; {told}" if one.guessed else None
+        remedy = "name it in drop if that is right, else in only, categorical or text"
+        return f"is {one.description}; {remedy}" if one.guessed else None
     if isinstance(one, Words):
-        told = "name it in text if that is right, else in drop"
-        return None if one.name in wishes.text else f"is read as text, since its words recur; {told}"
+        remedy = "name it in text if that is right, else in drop"
+        return None if one.name in options.text else f"is read as text, since its words recur; {remedy}"
     if isinstance(one, Numbers) and cells.dtype == object:
-        words = words_among(cells)[0]
-        if not words or one.name in wishes.numeric:
+        words = words_among_numbers(cells)[0]
+        if not words or one.name in options.numeric:
             return None
-        told = "name it in numeric if that is right, else in categorical"
-        return f"holds {_some(words)} beside numbers: {READ_AS_MISSING}; {told}"
-    if isinstance(one, Levels) and any(number(item) is not None for item in cells[~holes(cells)].tolist()):
-        return "holds numbers, and is read as a category; name it in categorical if that is right, else in numeric"
+        remedy = "name it in numeric if that is right, else in categorical"
+        return f"holds {_first_words(words)} beside numbers: {READ_AS_MISSING}; {remedy}"
+    if isinstance(one, Levels) and any(
+        parse_number(item) is not None for item in cells[~missing_values(cells)].tolist()
+    ):
+        return "holds numbers and is read as a category; name it in categorical if that is right, else in numeric"
     return None
 
 
-def _numbers(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Encoding:
+def _numbers(name: str, cells: Cells, options: ColumnOptions, weight: Floats) -> Encoding:
     values = as_numbers(cells)[0]
-    finite_or_hole(values, name)
+    expect_no_infinity(values, name)
     empty = np.isnan(values)
-    known, n_holes = values[~empty], int(empty.sum())
-    if known.min() == known.max() and not n_holes:
+    known, n_missing = values[~empty], int(empty.sum())
+    if known.min() == known.max() and not n_missing:
         return LeftOut(name, f"{known[0]:g} in every row", guessed=False)
-    if name not in wishes.named and _is_identifier(name, known):
-        return LeftOut(name, "an identifier, by its name and since most rows have their own", guessed=True)
+    if name not in options.named and _is_identifier(name, known):
+        return LeftOut(name, "an identifier, by its name and its different values", guessed=True)
     fill = weighted_median(known, weight[~empty])
-    centre, scale = moments(np.where(empty, fill, values), weight) if wishes.standardise else (0.0, 1.0)
-    return Numbers(name, fill, centre, scale, n_holes, wishes.standardise)
+    centre, scale = moments(np.where(empty, fill, values), weight) if options.standardise else (0.0, 1.0)
+    return Numbers(name, fill, centre, scale, n_missing, options.standardise)
 
 
 def _is_identifier(name: str, known: Floats) -> bool:
-    called = _IDENTIFIER.fullmatch(name.strip()) is not None
-    return called and bool((known % 1 == 0).all()) and 2 * len(np.unique(known)) > len(known)
+    named_so = _IDENTIFIER.fullmatch(name.strip()) is not None
+    return named_so and bool((known % 1 == 0).all()) and 2 * len(np.unique(known)) > len(known)
 
 
 def _levels(name: str, cells: Cells, truth_values: bool = False) -> Encoding:
-    empty = holes(cells)
-    levels = sorted({level(item) for item, hole in zip(cells.tolist(), empty, strict=True) if not hole})
+    empty = missing_values(cells)
+    levels = sorted({level_name(item) for item in cells[~empty].tolist()})
     if len(levels) == 1 and not empty.any():
         return LeftOut(name, f"{levels[0]} in every row", guessed=False)
     return Levels(name, tuple(levels), int(empty.sum()), truth_values)
@@ -250,21 +254,21 @@ def _levels(name: str, cells: Cells, truth_values: bool = False) -> Encoding:
 def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
     values, _ = as_seconds(cells, form)
     empty = np.isnan(values)
-    known, n_holes = values[~empty], int(empty.sum())
-    if known.min() == known.max() and not n_holes:
+    known, n_missing = values[~empty], int(empty.sum())
+    if known.min() == known.max() and not n_missing:
         return LeftOut(name, "the same date in every row", guessed=False)
     has_times = bool((known % CYCLES["time of day"] != 0).any())
     spans_years = bool(np.ptp(known) > CYCLES["time of year"])
     cycles = tuple(cycle for cycle, wanted in zip(CYCLES, (has_times, spans_years), strict=True) if wanted)
     fill = weighted_median(known, weight[~empty])
-    return Dates(name, form, fill, *moments(np.where(empty, fill, values), weight), n_holes, cycles)
+    return Dates(name, form, fill, *moments(np.where(empty, fill, values), weight), n_missing, cycles)
 
 
 def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> None:
-    """Raise ValueError where most of the cells are of one kind, and some are not: those are mistakes, or codes."""
+    """Raise ValueError if most cells are of one kind and a few are not: these are mistakes, or the cells are codes."""
     if 2 * sum(are) <= len(are):
         return
-    rows = np.flatnonzero(~holes(cells))[~np.array(are)]
+    rows = np.flatnonzero(~missing_values(cells))[~np.array(are)]
     more = f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
     raise ValueError(
         f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{more}, but {sum(are):,} rows hold "
@@ -273,25 +277,25 @@ def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> Non
 
 
 def _expect_plain_numbers(name: str, cells: Cells) -> None:
-    """Raise ValueError where most of the cells are numbers to a person, but not all to a program: 57,9 and 1 200 €."""
-    known = np.flatnonzero(~holes(cells))
+    """Raise ValueError if most cells look like numbers but not all can be parsed, such as 57,9 and 1 200 €."""
+    known = np.flatnonzero(~missing_values(cells))
     spelt = [row for row in known if isinstance(cells[row], str) and looks_numeric(cells[row])]
     if 2 * len(spelt) <= len(known):
         return
-    row = next(row for row in spelt if number(cells[row]) is None)
-    said = f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}"
-    if all(_COMMA.fullmatch(cells[row]) for row in spelt):  # of a file it would have been read off
+    row = next(row for row in spelt if parse_number(cells[row]) is None)
+    where = f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}"
+    if all(_COMMA.fullmatch(cells[row]) for row in spelt):  # in a file, the decimal mark would have been detected
         raise ValueError(
-            f"{said}: in a frame, numbers with a comma are texts; read the file with decimal=',' or thousands=',' "
+            f"{where}: in a frame, numbers with a comma are texts; read the file with decimal=',' or thousands=',' "
             "(pandas.read_csv), or name the column in categorical or drop"
         )
     raise ValueError(
-        f"{said}, and {len(spelt):,} of {len(known):,} rows hold numbers, but in spellings that cannot be read "
-        "together; write all with one decimal mark and one unit (a frame: as numbers), or name the column in "
+        f"{where}, and {len(spelt):,} of {len(known):,} rows hold numbers, but their spellings differ; write "
+        "all with one decimal mark and one unit (a frame: as numbers), or name the column in "
         "categorical or drop"
     )
 
 
 def _iso(item: Any) -> str:
-    found = seconds(item, "day first")
-    return str(np.datetime64(int(found or 0), "s").astype("datetime64[D]"))
+    seconds = parse_seconds(item, "day first")
+    return str(np.datetime64(int(seconds or 0), "s").astype("datetime64[D]"))

@@ -1,4 +1,4 @@
-"""An estimator that learns from tables as they come: every column becomes numbers, and so does the way back."""
+"""`tabular` and `Tabular`: an estimator behind an encoding of every column of a table as numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
@@ -27,29 +26,27 @@ from mercer.estimators.fitting.pipeline.state import (
 )
 from mercer.estimators.fitting.reports.notebook import ShowsCertificate
 from mercer.estimators.fitting.wrapper_mixin import ModelMethods
-from mercer.places.host.prepared import SPARSE_SHARE
 from mercer.runtime.available import available_if
 from mercer.runtime.errors import GuessWarning, warn_user
-from mercer.runtime.parameters import meant
+from mercer.runtime.parameters import suggest_name
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, is_sparse
-from mercer.tables.cells import holes
-from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
-from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, Words, moments
+from mercer.tables.cells import missing_values
+from mercer.tables.choice import COLUMN_OPTIONS, ColumnOptions, encodings_for, guesses, unexpected_words
+from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, Words, encode_columns, moments
 from mercer.tables.frame import Frame, frame_of
 
-_LISTS = ("drop", "only", "categorical", "numeric", "text")
 _READING = ("separator", "decimal", "encoding", "units", "na", "target", "digest")
 
 
 def tabular(estimator: Any, **columns: Any) -> Tabular:
-    """Let an estimator learn from a table as it comes; see `Tabular` for what is done to each column.
+    """Let an estimator learn from a table with columns of any kind; `Tabular` describes the encodings.
 
     Parameters
     ----------
     estimator : estimator
-        What learns from the numbers.
+        Estimator that learns from the encoded columns.
     **columns : keywords
         The other parameters of `Tabular`: drop, only, categorical, numeric, text, missing and standardise.
 
@@ -71,7 +68,7 @@ def tabular(estimator: Any, **columns: Any) -> Tabular:
     """
     known = inspect.signature(Tabular).parameters
     for name in columns.keys() - known.keys():
-        raise TypeError(f"tabular got an unexpected parameter {name}={columns[name]!r}{meant(name, known)}")
+        raise TypeError(f"tabular got an unexpected parameter {name}={columns[name]!r}{suggest_name(name, known)}")
     return Tabular(estimator, **columns)
 
 
@@ -86,40 +83,41 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
 @shared_docs
 @dataclass(eq=False, repr=False)
 class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """An estimator for tables: pandas, polars and pyarrow frames, and arrays of anything.
+    """An estimator for tables: pandas, polars and pyarrow frames, and arrays with cells of any type.
 
-    Numbers are standardised. Truth values and categories get a column for each level; a level that is new in prediction
-    gets none. Dates become seconds, standardised, with the time of day and of the year if they have them. A hole is
-    filled with the median, or is a level of its own, and a column marks it. Of texts that differ in most rows the words
-    are counted if they recur; others, and identifiers, are left out, with a warning. For a regression y is standardised
-    too, so that `C` and `epsilon` mean the same whatever y is measured in; predictions are in y's own unit, the
-    certificate of `estimator_` is not.
+    Numbers are standardised. Truth values and categories become one column for each level; a level that is new in
+    prediction becomes zeros. Dates become standardised seconds, with the time of day and of the year where they vary.
+    A missing number or date is replaced by the median and marked by an extra column; missing categories are a level.
+    Texts that differ in most rows become word counts if their words recur; other texts and identifiers are dropped
+    with a warning. In a regression y is standardised too, so that `C` and `epsilon` do not depend on the unit of y;
+    predictions are in that unit, the certificate of `estimator_` is not.
 
-    Prediction finds its columns by name, in any order. It ignores others, and raises an error that names those missing.
+    Prediction finds columns by name, in any order. It ignores unknown columns and raises an error for absent ones.
 
     Parameters
     ----------
     estimator : estimator
-        What learns from the numbers.
+        Estimator that learns from the encoded columns.
     %(columns)s
 
     Attributes
     ----------
     estimator_ : estimator
-        Fitted, with its certificate.
+        The fitted estimator, with its certificate.
     columns_ : list
-        What is done to each column; `columns_told` says it in words.
+        Encoding of each column; `columns_told` describes them.
     target_mean_, target_scale_ : float or array
-        What y was standardised with: 0 and 1, but for a regression.
+        Mean and standard deviation by which y was standardised; 0 and 1 unless it is a regression.
     n_rows_dropped_ : int
-        Rows that ``missing="drop"`` left out.
+        Number of rows that ``missing="drop"`` dropped.
     rows_ : array of int
-        The rows that were trained on: all but those, and but those of weight 0.
+        Training rows: all except the dropped ones and those of weight 0.
     n_features_in_ : int
+        Number of columns.
     feature_names_in_ : array of str
-        Of a frame whose columns have names.
+        Names of the columns, if the table is a frame with names.
     reading_ : dict
-        How the command line read the table, for the next one.
+        Settings with which the command line read the table, used again for the next one.
 
     Examples
     --------
@@ -156,20 +154,20 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
     # --- fitting -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Tabular:
-        """Learn what each column holds, and then from it.
+        """Choose an encoding for each column, and fit the estimator to the encoded table.
 
         Parameters
         ----------
         X : frame or array
             The table.
         y : column, optional
-            What to learn of each sample.
+            Target of each row.
         sample_weight : array, optional
-            A weight of 2 equals the sample given twice.
+            Weight of each row; a weight of 2 equals the row given twice.
         """
         if self.missing not in ("impute", "drop"):
             raise ValueError(f"missing={self.missing!r} must be 'impute' or 'drop'")
-        wishes = self.wishes()
+        options = self.wishes()
         frame = frame_of(X)
         if y is not None:
             y = y if hasattr(y, "__len__") else np.asarray(y)
@@ -177,32 +175,32 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
                 raise ValueError(f"X has {len(frame)} rows, but y has {len(y)}: inconsistent numbers of samples")
         weight = _check_sample_weight(sample_weight, np.empty(len(frame)), dtype=np.float64)
         rows = np.arange(len(frame))
-        if sample_weight is not None and (weight > 0).any():  # else the estimator has an error of its own
+        if sample_weight is not None and (weight > 0).any():  # else the estimator raises its own error
             rows = np.flatnonzero(weight != 0)
-            frame, y, weight = _some_rows(rows, frame, y, weight)
-        encodings = encodings_for(frame, wishes, weight)
+            frame, y, weight = _take_rows(rows, frame, y, weight)
+        encodings = encodings_for(frame, options, weight)
         n_dropped = 0
         if self.missing == "drop":
-            whole = _rows_without_holes(frame, encodings)
-            n_dropped, rows = len(frame) - len(whole), rows[whole]
-            frame, y, weight = _some_rows(whole, frame, y, weight)
-            encodings = encodings_for(frame, wishes, weight)
+            complete = _complete_rows(frame, encodings)
+            n_dropped, rows = len(frame) - len(complete), rows[complete]
+            frame, y, weight = _take_rows(complete, frame, y, weight)
+            encodings = encodings_for(frame, options, weight)
         mean, scale = 0.0, 1.0
         if is_regressor(self.estimator) and y is not None and self.standardise:
             y = _target(y)
-            mean, scale = _standard(y, weight)
+            mean, scale = _target_moments(y, weight)
             y = (y - mean) / scale
         given = {} if sample_weight is None else {"sample_weight": weight}
         fitted = blank_copy(self)
-        fitted.estimator_ = clone(self.estimator).fit(_encoded(frame, encodings), y, **given)
+        fitted.estimator_ = clone(self.estimator).fit(encode_columns(frame.columns, encodings), y, **given)
         fitted.columns_, fitted.rows_ = encodings, rows
         fitted.target_mean_, fitted.target_scale_ = mean, scale
         fitted.n_rows_dropped_ = n_dropped
         fitted.n_features_in_ = frame.shape[1]
         if frame.named:
             fitted.feature_names_in_ = np.array(frame.names, dtype=object)
-        for told in guesses(frame, encodings, wishes).values():
-            warn_user(told, GuessWarning)  # an error where warnings are errors: the fit has failed
+        for message in guesses(frame, encodings, options).values():
+            warn_user(message, GuessWarning)  # if warnings are errors, the fit fails here
         return adopt_fit(self, fitted)
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -210,17 +208,17 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
     def _parameters_to_save(self) -> dict[str, Any]:
         params = super()._parameters_to_save()
         if "estimator_" in vars(self):
-            params["estimator"] = None  # the fitted one says the same
-        for name in _LISTS:
+            params["estimator"] = None  # estimator_ has the same parameters
+        for name in COLUMN_OPTIONS:
             given = params[name]
             params[name] = given if given is None or isinstance(given, tuple) else list(given)
         return params
 
     def _check_saved_parameters(self) -> None:
-        for name in _LISTS:
+        for name in COLUMN_OPTIONS:
             given = getattr(self, name)
             names = isinstance(given, (list, tuple)) and all(isinstance(one, str) for one in given)
-            expect(names or (name == "only" and given is None), f"{name} must be names")
+            expect(names or (name == "only" and given is None), f"{name} must be a list of names")
         expect(self.missing in ("impute", "drop"), f"missing cannot be {self.missing!r:.40}")
         expect(type(self.standardise) is bool, "standardise must be true or false")
 
@@ -231,7 +229,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         known = getattr(self.estimator_, "n_features_in_", None)
         expect(made == known, f"the columns become {made} numbers, and the estimator expects {known}")
         finite = np.isfinite(self.target_mean_).all() and np.isfinite(self.target_scale_).all()
-        expect(bool(finite), "y was standardised with finite numbers")
+        expect(bool(finite), "the mean and scale of y must be finite")
         if hasattr(self, "feature_names_in_"):
             expect(list(self.feature_names_in_) == names, "feature_names_in_ must be the names of the columns")
 
@@ -240,20 +238,20 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
 
     # --- parameters --------------------------------------------------------------------------------------------------
 
-    def wishes(self) -> Wishes:
-        """What the parameters ask of the columns."""
+    def wishes(self) -> ColumnOptions:
+        """Return the parameters that choose columns, checked to be lists."""
         lists: dict[str, Any] = {}
-        for word in WISHES:
+        for word in COLUMN_OPTIONS:
             value = getattr(self, word)
             if isinstance(value, str):
                 raise TypeError(f"{word}={value!r} must be a list of names: {word}=[{value!r}]")
             lists[word] = None if value is None else tuple(value)
-        return Wishes(**lists, standardise=self.standardise)
+        return ColumnOptions(**lists, standardise=self.standardise)
 
     # --- prediction --------------------------------------------------------------------------------------------------
 
     def encode(self, X: Any) -> Any:
-        """The rows as `estimator_` sees them.
+        """Encode a table as the matrix that `estimator_` is given.
 
         Parameters
         ----------
@@ -261,23 +259,22 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
             The table.
         """
         check_is_fitted(self)
-        frame = self._matched(frame_of(X))
+        frame = self._match_columns(frame_of(X))
         for one, cells in zip(self.columns_, frame.columns, strict=True):
-            told = None if one.name in self.numeric else strange_words(one, cells)
-            if told is not None:
-                warn_user(told, GuessWarning)
-        return _encoded(frame, self.columns_)
+            message = None if one.name in self.numeric else unexpected_words(one, cells)
+            if message is not None:
+                warn_user(message, GuessWarning)
+        return encode_columns(frame.columns, self.columns_)
 
     def decode(self, rows: Any) -> Any:
-        """The cells of rows as `estimator_` sees them: an array of objects with all columns of the table.
+        """Decode encoded rows into an array of objects with all columns of the table.
 
-        None stands where a column was left out, in a category's hole, and for a level that was new. Of a text there are
-        its words.
+        None stands for dropped columns, missing categories and new levels. A text becomes its words in order of weight.
 
         Parameters
         ----------
         rows : array or CSR matrix
-            What `encode` gives.
+            Rows that `encode` returns.
         """
         check_is_fitted(self)
         numbers = rows.toarray() if is_sparse(rows) else np.asarray(rows, dtype=np.float64)
@@ -288,20 +285,20 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         return out
 
     def columns_told(self) -> str:
-        """What is done to each column, a line for each."""
+        """Describe the encoding of each column, one on each line."""
         check_is_fitted(self)
         width = max(len(one.name) for one in self.columns_)
         return "\n".join(f"{one.name:<{width}}  {one.description}" for one in self.columns_)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """The names of what `transform` gives; without it, of the numbers that the columns become."""
+        """Return the names of the columns of `transform`, or of `encode` if `estimator_` has no `transform`."""
         check_is_fitted(self)
         if hasattr(self.estimator_, "transform"):
             return self.estimator_.get_feature_names_out()
         return np.array([title for one in self.columns_ for title in one.titles], dtype=object)
 
-    def _matched(self, frame: Frame) -> Frame:
-        """The columns of training, in their order; those that are left out may be absent."""
+    def _match_columns(self, frame: Frame) -> Frame:
+        """Return the columns in the order of training; columns that are not used may be absent."""
         known = [one.name for one in self.columns_]
         if not frame.named or not hasattr(self, "feature_names_in_"):
             if frame.shape[1] != self.n_features_in_:
@@ -322,61 +319,59 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
 
     @available_if(_inner_has("predict"))
     def predict(self, X: Any) -> Any:
-        """Predict every row; numbers are in the unit of y.
+        """Predict each row; a regression predicts in the unit of y.
 
         Parameters
         ----------
         X : frame or array
             The table.
         """
-        answer = self._asked("predict", X)
-        if is_regressor(self.estimator_):
-            return answer * self.target_scale_ + self.target_mean_
-        return answer
+        answer = self._call_inner("predict", X)
+        return answer * self.target_scale_ + self.target_mean_ if is_regressor(self.estimator_) else answer
 
     @available_if(_inner_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
-        """The decision values of `estimator_`.
+        """Return the decision values of `estimator_`.
 
         Parameters
         ----------
         X : frame or array
             The table.
         """
-        return self._asked("decision_function", X)
+        return self._call_inner("decision_function", X)
 
     @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
-        """The probabilities of `estimator_`.
+        """Return the probabilities of `estimator_`.
 
         Parameters
         ----------
         X : frame or array
             The table.
         """
-        return self._asked("predict_proba", X)
+        return self._call_inner("predict_proba", X)
 
     @available_if(_inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities of `estimator_`.
+        """Return the logarithms of the probabilities of `estimator_`.
 
         Parameters
         ----------
         X : frame or array
             The table.
         """
-        return self._asked("predict_log_proba", X)
+        return self._call_inner("predict_log_proba", X)
 
     @available_if(_inner_has("score_samples"))
     def score_samples(self, X: Any) -> Any:
-        """The scores of a novelty detector.
+        """Return the scores of a novelty detector.
 
         Parameters
         ----------
         X : frame or array
             The table.
         """
-        return self._asked("score_samples", X)
+        return self._call_inner("score_samples", X)
 
     @available_if(_inner_has("transform"))
     def transform(self, X: Any) -> Any:
@@ -387,23 +382,23 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         X : frame or array
             The table.
         """
-        return self._asked("transform", X)
+        return self._call_inner("transform", X)
 
     @available_if(_inner_has("fit_transform"))
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """`fit`, and then `transform` of the same table."""
+        """Fit to a table and transform it."""
         return self.fit(X, y, sample_weight).transform(X)
 
     @available_if(_inner_has("fit_predict"))
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """`fit`, and then the cluster of each row, or whether it is an outlier."""
+        """Fit, and return the cluster of each row, or whether it is an outlier."""
         self.fit(X, y, sample_weight)
         labels = getattr(self, "labels_", ())
-        return labels if len(labels) == len(frame_of(X)) else self.predict(X)  # labels_ lack rows that were left out
+        return labels if len(labels) == len(frame_of(X)) else self.predict(X)  # labels_ lack dropped rows
 
     @available_if(_inner_has("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The score of `estimator_`: accuracy, R², which no unit changes, or its own."""
+        """Return the score of `estimator_`, such as accuracy or R², which does not depend on the unit of y."""
         check_is_fitted(self)
         rows = self.encode(X)
         if y is not None and is_regressor(self.estimator_):
@@ -411,23 +406,23 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(self.estimator_.score(rows, y, **given))
 
-    def _asked(self, name: str, X: Any) -> Any:
+    def _call_inner(self, name: str, X: Any) -> Any:
         check_is_fitted(self)
         return getattr(self.estimator_, name)(self.encode(X))
 
     @property
     def classes_(self) -> Any:
-        """The classes, of a classifier."""
+        """Classes of a classifier."""
         return self.estimator_.classes_
 
     @property
     def labels_(self) -> Any:
-        """The cluster of each row that was trained on."""
+        """Cluster of each training row."""
         return self.estimator_.labels_
 
     @property
     def offset_(self) -> Any:
-        """Return the score above which a novelty detector decides for +1."""
+        """Score above which a novelty detector predicts +1."""
         return self.estimator_.offset_
 
     def _inside(self) -> Any:
@@ -447,35 +442,21 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         return tags
 
 
-def _encoded(frame: Frame, encodings: list[Encoding]) -> Any:
-    """All columns side by side: dense, or CSR where most of it is zero.
-
-    The encodings alone decide which, so that a row has the same numbers to the last bit whatever rows come with it.
-    """
-    parts = [one.encode(column) for one, column in zip(encodings, frame.columns, strict=True)]
-    width = sum(len(one.titles) for one in encodings)
-    full = sum(len(one.titles) for one in encodings if isinstance(one, (Numbers, Dates)))
-    # The core would treat dense rows as sparse below this share of entries that are not zero.
-    if full + sum(isinstance(one, Levels) for one in encodings) < SPARSE_SHARE * width:
-        return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts]))
-    return np.hstack([part.toarray() if is_sparse(part) else part for part in parts])
-
-
-def _rows_without_holes(frame: Frame, encodings: list[Encoding]) -> Indices:
+def _complete_rows(frame: Frame, encodings: list[Encoding]) -> Indices:
     pairs = zip(encodings, frame.columns, strict=True)
-    used = [holes(column) for one, column in pairs if not isinstance(one, LeftOut)]
+    used = [missing_values(column) for one, column in pairs if not isinstance(one, LeftOut)]
     rows = np.flatnonzero(~np.any(used, axis=0))
     if not len(rows):
-        raise ValueError("every row has a missing value, so that missing='drop' leaves no row; use missing='impute'")
+        raise ValueError("every row has a missing value, so missing='drop' leaves no row; use missing='impute'")
     return rows
 
 
-def _some_rows(rows: Indices, frame: Frame, y: Any, weight: Floats) -> tuple[Frame, Any, Floats]:
+def _take_rows(rows: Indices, frame: Frame, y: Any, weight: Floats) -> tuple[Frame, Any, Floats]:
     return frame.rows(rows), None if y is None else np.asarray(y)[rows], weight[rows]
 
 
 def _target(y: Any) -> Any:
-    """Numbers to predict, one or several a row."""
+    """Return the targets of a regression as float64, one or several for each row."""
     values = np.asarray(y)
     if values.ndim < 2 or values.shape[1] == 1:
         values = column_or_1d(values, warn=values.ndim > 1)
@@ -485,10 +466,10 @@ def _target(y: Any) -> Any:
         raise ValueError(f"a regression needs numbers in y: {error}") from None
 
 
-def _standard(y: Any, weight: Floats) -> tuple[Any, Any]:
-    """Mean and standard deviation of each target, 1 for one that never changes."""
+def _target_moments(y: Any, weight: Floats) -> tuple[Any, Any]:
+    """Mean and standard deviation of each target; 1 for the deviation of a constant."""
     if not np.isfinite(y).all() or not weight.sum() > 0:
-        return 0.0, 1.0  # the estimator has an error of its own for these
+        return 0.0, 1.0  # the estimator raises its own error for these
     if y.ndim == 1:
         return moments(y, weight)
     means, scales = zip(*(moments(column, weight) for column in y.T), strict=True)
@@ -496,10 +477,10 @@ def _standard(y: Any, weight: Floats) -> tuple[Any, Any]:
 
 
 def used_columns(model: Tabular) -> list[str]:
-    """The columns that the model learnt from."""
+    """Return the names of the columns that the model uses."""
     return [one.name for one in model.columns_ if not isinstance(one, LeftOut)]
 
 
 def table_in(model: Any) -> Tabular | None:
-    """What reads the tables of a model: itself, or what a calibration is around."""
+    """Return the `Tabular` of a model: the model itself, or the estimator inside a calibrated model; else None."""
     return next((one for one in (model, getattr(model, "estimator_", None)) if isinstance(one, Tabular)), None)

@@ -15,17 +15,17 @@ from mercer.samples.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class FormulaModel:
-    """A machine that was trained by a formula: it takes tables with the columns of the formula's right side.
+    """A machine trained by a formula; it predicts for tables with the columns of the formula's right side.
 
-    Every row gets its answer, in the order of the table. A missing cell, and a level of a factor that training did not
-    see, are errors that name them.
+    It returns one prediction for each row, in the order of the table. Missing cells and levels of a factor that
+    training did not see raise errors that name them.
 
     Attributes
     ----------
     model : estimator
-        Fitted.
+        The fitted estimator.
     spec : ModelSpec
-        Formulaic's, of the right side.
+        Formulaic's specification of the right side.
     """
 
     model: Any
@@ -37,17 +37,17 @@ class FormulaModel:
         with warnings.catch_warnings():
             warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
             try:
-                matrix = self.spec.update(materializer=None).get_model_matrix(data)  # of this table's library
+                matrix = self.spec.update(materializer=None).get_model_matrix(data)  # by the library of this table
             except formulaic.errors.DataMismatchWarning as unseen:
                 raise ValueError(
-                    f"a factor has a level that training did not see ({_told_levels(self.spec)}): {unseen}"
+                    f"a factor has a level that training did not see ({_describe_levels(self.spec)}): {unseen}"
                 ) from None
         return _columns(matrix, data)
 
     def predict(self, data: Any) -> Any:
-        """Predict each row: labels as the training table has them, or numbers in the unit of the left side.
+        """Predict each row: labels as in the training table, or numbers in the unit of the left side.
 
-        After ``log(y) ~ a`` a prediction is a logarithm; take `numpy.exp` of it.
+        With ``log(y) ~ a`` predictions are logarithms; apply `numpy.exp` to them.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class FormulaModel:
         return self.model.predict(self._rows(data))
 
     def decision_function(self, data: Any) -> Any:
-        """Compute f of each row, where the machine has it.
+        """Return the decision values of each row, if the machine has them.
 
         Parameters
         ----------
@@ -68,31 +68,32 @@ class FormulaModel:
 
 
 def fit_formula(model: Any, formula: str, data: Any) -> FormulaModel:
-    """Train a copy of a machine on the columns of a table that a formula names; needs formulaic.
+    """Fit a copy of a machine to the columns of a table that a formula names; needs formulaic.
 
-    The intercept that formulaic adds is left out, since machines have their own. A factor on the right side becomes
-    0/1 columns of all its levels but the first; ``0 + c`` keeps the first one too. Columns are not scaled: put
-    `StandardScaler` before the machine in a pipeline, or write ``scale(a)``.
+    Formulaic's intercept is not used, since machines have their own. A factor on the right side becomes 0/1 columns for
+    all its levels except the first; ``0 + c`` keeps the first one too. Columns are not scaled: put `StandardScaler`
+    before the machine in a pipeline, or write ``scale(a)``.
 
-    A row with a missing cell is an error that names it, since neither side may lose rows silently.
+    A row with a missing cell raises an error that names it, so that no row is lost silently.
 
     Parameters
     ----------
     model : estimator
-        It is not changed.
+        Machine or pipeline to copy; it is not changed.
     formula : str
-        Such as ``"y ~ a + b"``, ``"y ~ ."`` for all other columns, ``"y ~ . - a"`` or ``"y ~ poly(a, 2) + b"``. A
-        column on the left side is the target as it stands in the table, so that labels keep their names; ``C(k)`` is
-        the classes of k. With a transformation there, such as ``log(y)``, predictions are in its unit, as R's are.
+        Formula such as ``"y ~ a + b"``, ``"y ~ ."`` for all other columns, ``"y ~ . - a"`` or
+        ``"y ~ poly(a, 2) + b"``. A column on the left side is the target with its own labels; ``C(k)`` has the classes
+        of k. With a transformation such as ``log(y)``, predictions are in its unit, as in R.
     data : table
-        A frame that formulaic takes.
+        Training table, a frame that formulaic accepts.
 
     Returns
     -------
     FormulaModel
-        Its ``predict`` and ``decision_function`` take tables with the columns of the right side, and answer for every
-        row, in the order of the table; a missing cell, and a level of a factor that training did not see, are errors
-        that name them. ``model`` is the fitted estimator, ``spec`` formulaic's ModelSpec of the right side.
+        Model whose ``predict`` and ``decision_function`` take tables with the columns of the right side, and return
+        one value for each row, in the order of the table. Missing cells and levels of a factor that training did not
+        see raise errors that name them. ``model`` is the fitted estimator, ``spec`` formulaic's ModelSpec of the right
+        side.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def fit_formula(model: Any, formula: str, data: Any) -> FormulaModel:
     formulaic = require("formulaic", "a formula")
     sides = formulaic.model_matrix(formula, data, context={}, na_action="ignore", output="pandas")
     if isinstance(sides.lhs, tuple) or isinstance(sides.rhs, tuple):
-        raise ValueError(f"formula={formula!r} has several parts (|) on one side; a machine takes one")
+        raise ValueError(f"formula={formula!r} has several parts (|) on one side, but a machine takes one")
     left, right = sides.lhs.model_spec, sides.rhs.model_spec
     _check_missing(data, left)
     _check_missing(data, right)
@@ -111,7 +112,7 @@ def fit_formula(model: Any, formula: str, data: Any) -> FormulaModel:
 
 
 def _target(matrix: Any, data: Any) -> Any:
-    """Return the column itself, the levels of a factor, or the numbers of one or more transformed columns."""
+    """Return the target: a column of the table, the levels of a factor, or the values of transformed columns."""
     spec = matrix.model_spec
     factors = [factor for term in spec.formula for factor in term.factors]
     if len(factors) == 1 and factors[0].eval_method.value == "lookup":
@@ -123,14 +124,14 @@ def _target(matrix: Any, data: Any) -> Any:
     if len(factors) > 1 or not np.isin(flags, (0, 1)).all() or not (flags.sum(axis=1) == 1).all():
         raise ValueError(
             f"the left side {spec.formula} makes the columns {list(matrix.columns)}, which are no classes; write one "
-            "column or one C(column) there, or numbers"
+            "column, one C(column), or numbers"
         )
     levels = spec.factor_contrasts[factors[0]].levels
     return np.array(levels)[np.argmax(flags, axis=1)]
 
 
 def _columns(matrix: Any, data: Any) -> Floats:
-    """Return the columns but the intercept; raise if a transformation gave no number, or lost a row."""
+    """Return the columns without the intercept; raise ValueError if a value is no finite number or a row is lost."""
     kept = [name for name in matrix.columns if name != "Intercept"]
     try:
         values = np.asarray(matrix[kept], dtype=np.float64)
@@ -139,33 +140,33 @@ def _columns(matrix: Any, data: Any) -> Floats:
             f"the formula makes a column that is no number ({wrong}); write C(name) for a factor"
         ) from None
     if len(values) != len(data):
-        raise ValueError(f"the formula makes {len(values)} rows of {len(data)}; every row needs one")
+        raise ValueError(f"the formula makes {len(values)} rows from {len(data)}; it must keep every row")
     for name, column in zip(kept, values.T, strict=True):
         if not np.isfinite(column).all():
-            raise ValueError(f"{name} is NaN or infinite in {_told_rows(np.flatnonzero(~np.isfinite(column)))}")
+            raise ValueError(f"{name} is NaN or infinite in {_describe_rows(np.flatnonzero(~np.isfinite(column)))}")
     return values
 
 
 def _check_missing(data: Any, spec: Any) -> None:
-    """Raise if the table lacks a column that this side of the formula needs, or has missing cells in it."""
-    pandas = require("pandas", "a formula")  # formulaic brings it
-    there = list(getattr(data, "column_names", None) or data.columns)
+    """Raise ValueError if a column on this side of the formula is absent from the table or has missing cells."""
+    pandas = require("pandas", "a formula")  # formulaic depends on it
+    names = list(getattr(data, "column_names", None) or data.columns)
     for name in sorted(map(str, spec.variables_by_source.get("data", ()))):
-        if name not in there:
-            raise ValueError(f"the formula needs the column {name!r}; the table has {there}")
+        if name not in names:
+            raise ValueError(f"the formula needs the column {name!r}; the table has {names}")
         missing = np.flatnonzero(pandas.isna(np.asarray(data[name])))
         if len(missing):
             raise ValueError(
-                f"the column {name!r} has missing values in {_told_rows(missing)}; fill them in, drop these rows "
-                "yourself, or use mercer.tabular, which takes missing values"
+                f"the column {name!r} has missing values in {_describe_rows(missing)}; fill them in, drop these "
+                "rows, or use mercer.tabular, which handles missing values"
             )
 
 
-def _told_rows(rows: Any) -> str:
+def _describe_rows(rows: Any) -> str:
     shown = ", ".join(str(row) for row in rows[:5])
     more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
     return f"row{'s' if len(rows) > 1 else ''} {shown}{more} (counted from 0)"
 
 
-def _told_levels(spec: Any) -> str:
+def _describe_levels(spec: Any) -> str:
     return "; ".join(f"{factor} has {state.levels}" for factor, state in spec.factor_contrasts.items())

@@ -1,6 +1,6 @@
-"""Which column of a table each number comes from that a transformer of scikit-learn makes of it.
+"""Trace each output column of a fitted scikit-learn transformer back to the input column that it comes from.
 
-Known are those that treat every column by itself. What mixes columns, or may do so, is refused.
+This works for transformers that treat every column by itself; others raise `MixedColumns`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sklearn.preprocessing import (
 from mercer.samples.arrays import Indices
 from mercer.tables.unwrap import MixedColumns
 
-# Each column becomes as many as every other one does, side by side.
+# Transformers that make the same number of adjacent output columns from every input column.
 _ALIKE: Final = (
     *(Binarizer, MaxAbsScaler, MinMaxScaler, OrdinalEncoder, PowerTransformer, QuantileTransformer, RobustScaler),
     *(SplineTransformer, StandardScaler, TargetEncoder),
@@ -39,12 +39,12 @@ _ALIKE: Final = (
 
 
 def origins(step: Any, width: int) -> Indices:
-    """For each number that a fitted step makes, the place of its column among the `width` columns that it is given.
+    """Return the index of the input column of each output column of a fitted step with `width` input columns.
 
     Raises
     ------
     MixedColumns
-        Where that is not certain.
+        If an output column may depend on several input columns.
     """
     every = np.arange(width)
     if step is None or step == "passthrough":
@@ -54,7 +54,7 @@ def origins(step: Any, width: int) -> Indices:
     if isinstance(step, FeatureUnion):
         return np.concatenate([origins(part, width) for _, part in step.transformer_list if part != "drop"])
     if type(step) is ColumnTransformer:
-        return _of_parts(step)
+        return _column_transformer_origins(step)
     if type(step) is FunctionTransformer and (step.func is None or isinstance(step.func, np.ufunc)):
         return every
     if type(step) is OneHotEncoder:
@@ -62,44 +62,44 @@ def origins(step: Any, width: int) -> Indices:
     if type(step) is KBinsDiscretizer:
         return every if step.encode == "ordinal" else np.repeat(every, step.n_bins_)
     if type(step) is SimpleImputer:
-        return _imputed(step, every)
+        return _imputer_origins(step, every)
     if type(step) is MissingIndicator:
         return np.asarray(every[step.features_])
     if isinstance(step, SelectorMixin):
         return np.asarray(every[step.get_support(indices=True)])
     if type(step) in _ALIKE:
-        return np.repeat(every, _n_made(step) // width)
+        return np.repeat(every, _n_outputs(step) // width)
     if width == 1:
-        return np.zeros(_n_made(step), dtype=np.intp)
-    raise MixedColumns(f"{type(step).__name__} makes numbers that mix columns, or may do so")
+        return np.zeros(_n_outputs(step), dtype=np.intp)
+    raise MixedColumns(f"{type(step).__name__} may mix columns")
 
 
 def through(steps: list[Any], width: int) -> Indices:
-    """The same of several steps, one after another."""
-    found = np.arange(width)
+    """Return the origins of the outputs of several steps, one after another."""
+    result = np.arange(width)
     for step in steps:
-        found = found[origins(step, len(found))]
-    return found
+        result = result[origins(step, len(result))]
+    return result
 
 
-def _of_parts(step: ColumnTransformer) -> Indices:
-    places = step._transformer_to_input_indices
+def _column_transformer_origins(step: ColumnTransformer) -> Indices:
+    inputs = step._transformer_to_input_indices
     out = np.full(max((part.stop for part in step.output_indices_.values()), default=0), -1, dtype=np.intp)
     for name, part, _ in step.transformers_:
         if part != "drop" and step.output_indices_[name] != slice(0, 0):
-            own = np.asarray(places[name], dtype=np.intp)
-            out[step.output_indices_[name]] = own[origins(part, len(own))]
+            columns = np.asarray(inputs[name], dtype=np.intp)
+            out[step.output_indices_[name]] = columns[origins(part, len(columns))]
     return out
 
 
-def _imputed(step: SimpleImputer, every: Indices) -> Indices:
-    """Columns without any value are left out, unless they are kept; marks of holes come after all others."""
+def _imputer_origins(step: SimpleImputer, every: Indices) -> Indices:
+    """Return the origins of an imputer, which may drop columns without any value and appends missing indicators."""
     known = np.array([item == item for item in step.statistics_.tolist()])
     kept = every if step.keep_empty_features else every[known]
     return np.concatenate([kept, every[step.indicator_.features_]]) if step.add_indicator else kept
 
 
-def _n_made(step: Any) -> int:
+def _n_outputs(step: Any) -> int:
     if not hasattr(step, "get_feature_names_out"):
-        raise MixedColumns(f"{type(step).__name__} does not tell how many numbers it makes")
+        raise MixedColumns(f"{type(step).__name__} does not say how many columns it makes")
     return len(step.get_feature_names_out())

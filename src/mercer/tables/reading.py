@@ -1,4 +1,4 @@
-"""Tables in files: the columns of a CSV or Parquet file with their names, and the one that is to be predicted."""
+"""Read tables from CSV and Parquet files, and the target column as classes or numbers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _MOST_COLUMNS = 100_000
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a file by name, how it is written, and its cells as they stand there."""
+    """A table read from a file: its columns by name, its dialect, and its cells as written."""
 
     header: list[str]
-    columns: list[Any]  # of texts, numbers, or whatever a Parquet file holds
+    columns: list[Any]  # texts, numbers, or any values of a Parquet file
     dialect: Dialect
     cells: list[Any]
 
@@ -35,82 +35,83 @@ class Table:
 def read_csv(
     content: bytes,
     name: str,
-    asked: Dialect,
+    requested: Dialect,
     before: Dialect,
     texts_of: Collection[str] | None = None,
     target: str | None = None,
 ) -> Table:
-    """The columns under the names in the first line: texts, or, unless they are among `texts_of`, also numbers.
+    """Read a CSV file whose first line names the columns.
 
-    What is not asked for is read off the file, or, if that does not tell, was so `before`. Names of classes keep what
-    looks like a unit: a target loses it if it has more values than there are likely to be classes.
+    Columns become numbers if all cells are; columns in `texts_of` and the target stay texts, and so do all columns if
+    `texts_of` is None. Settings that `requested` leaves open are detected in the file, else taken from `before`. A
+    target loses its unit only if it has more than 20 different values, since names of classes may look like units.
     """
-    text, encoding = dialect.decoded(content, name, asked.encoding, before.encoding)
-    mark = asked.separator or dialect.separator_of(text, name, before.separator)
-    header, cells = _cells_of(text, mark, name)
-    na = asked.na or before.na
-    texts = list(dialect.with_holes(cells, na))
+    text, encoding = dialect.decode_text(content, name, requested.encoding, before.encoding)
+    mark = requested.separator or dialect.detect_separator(text, name, before.separator)
+    header, cells = _split_columns(text, mark, name)
+    na = requested.na or before.na
+    texts = list(dialect.blank_marked_cells(cells, na))
     kept = header if texts_of is None else (*texts_of, target)
     plain = [None if title in kept else plain_numbers(column) for title, column in zip(header, texts, strict=True)]
-    known = dialect.from_text(before.units)
+    known = dialect.units_from_text(before.units)
     slow = [
         k
         for k, title in enumerate(header)
         if plain[k] is None
         and (texts_of is None or title in known or title not in kept or (title == target and len(set(texts[k])) > 20))
     ]
-    without, units = dialect.without_units([header[k] for k in slow], [texts[k] for k in slow], name, known)
+    without, units = dialect.strip_units([header[k] for k in slow], [texts[k] for k in slow], name, known)
     for k, column in zip(slow, without, strict=True):
         texts[k] = column
     are_plain = [values is not None for values in plain]
-    columns, decimal = dialect.with_points(header, texts, name, asked.decimal, before.decimal, are_plain)
+    columns, decimal = dialect.with_decimal_points(header, texts, name, requested.decimal, before.decimal, are_plain)
     for k, title in enumerate(header):
-        if columns[k] is not texts[k] or texts[k] is not cells[k]:  # it is written otherwise now
+        if columns[k] is not texts[k] or texts[k] is not cells[k]:  # the texts have changed
             plain[k] = None if title in kept else plain_numbers(columns[k])
         columns[k] = columns[k] if plain[k] is None else plain[k]
-    return Table(header, columns, Dialect(mark, decimal, encoding, dialect.to_text(units), na), cells)
+    return Table(header, columns, Dialect(mark, decimal, encoding, dialect.units_to_text(units), na), cells)
 
 
-def _cells_of(text: str, mark: str, name: str) -> tuple[list[str], list[Any]]:
-    """The names in the first line, and the texts below each of them."""
-    found = _unquoted_cells(text, mark) or _quoted_cells(text, mark, name)
-    header = [column[0].strip() for column in found]
+def _split_columns(text: str, mark: str, name: str) -> tuple[list[str], list[Any]]:
+    """Return the names in the first line, and the texts below each of them."""
+    columns = _unquoted_cells(text, mark) or _quoted_cells(text, mark, name)
+    header = [column[0].strip() for column in columns]
     if not header:
         raise ValueError(f"{name} is empty; its first line must name the columns")
     if len(header) > _MOST_COLUMNS:
         raise ValueError(
-            f"{name} has {len(header):,} columns, and a table may have {_MOST_COLUMNS:,}, since each is looked at by "
-            "itself; write so many as LIBSVM text, or read them into an array in Python"
+            f"{name} has {len(header):,} columns, but a table may have at most {_MOST_COLUMNS:,}; write the data as "
+            "LIBSVM text, or read it into an array in Python"
         )
     counts = Counter(header)
     repeated = [title for title in header if counts[title] > 1]
     if repeated:
-        raise ValueError(f"{name}: the column {repeated[0]!r} stands there twice; rename one of the two")
-    return header, [column[1:] for column in found]
+        raise ValueError(f"{name}: the column {repeated[0]!r} occurs twice; rename one of the two")
+    return header, [column[1:] for column in columns]
 
 
 def _unquoted_cells(text: str, mark: str) -> list[list[str]] | None:
-    """The columns of a text without quotation marks, all of whose lines have the same number of cells; else None.
+    """Split a text without quotation marks into columns; return None if lines differ in their number of cells.
 
-    It is cut all at once, in a third of the time that Python's reader takes.
+    One split of the whole text takes a third of the time of Python's csv reader.
     """
     text = text.replace("\r\n", "\n").removesuffix("\n")
     if '"' in text or "\r" in text or not mark.isascii():
         return None
     letters = np.frombuffer(text.encode(), dtype=np.uint8)
     ends = np.append(np.flatnonzero(letters == ord("\n")), len(letters))
-    before = np.searchsorted(np.flatnonzero(letters == ord(mark)), ends)  # marks up to the end of each line
+    before = np.searchsorted(np.flatnonzero(letters == ord(mark)), ends)  # number of marks before the end of each line
     width = int(before[0]) + 1
     if width < 2 or (np.diff(before) != width - 1).any():
         return None
     cells = text.replace("\n", mark).split(mark)
     if max(map(len, cells)) > csv.field_size_limit():
-        return None  # which Python's reader refuses with the line
+        return None  # Python's reader refuses the cell, and names its line
     return [cells[k::width] for k in range(width)]
 
 
 def _quoted_cells(text: str, mark: str, name: str) -> list[list[str]]:
-    """The columns of any text; ValueError for a line with fewer or more cells than the first."""
+    """Split any text into columns; raise ValueError if a line has fewer or more cells than the first."""
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
     body: list[list[str]] = []
     try:
@@ -120,7 +121,7 @@ def _quoted_cells(text: str, mark: str, name: str) -> list[list[str]]:
             elif row:  # else an empty line
                 raise ValueError(
                     f"{name}:{rows.line_num}: {len(row)} fields, but {len(body[0])} columns are named, separated by "
-                    f"{mark!r}; is another meant (--separator)?"
+                    f"{mark!r}; is the separator another one (--separator)?"
                 )
     except csv.Error as error:
         raise ValueError(f"{name}:{rows.line_num}: {error}; is a quotation mark missing?") from None
@@ -128,16 +129,16 @@ def _quoted_cells(text: str, mark: str, name: str) -> list[list[str]]:
 
 
 def read_parquet(source: Any, na: str | None = None) -> Table:
-    """The columns of a Parquet file; by pyarrow, or by polars where only that is installed."""
+    """Read a Parquet file by pyarrow, or by polars if only that is installed."""
     if find_spec("pyarrow") is None and find_spec("polars") is not None:
         frame = frame_of(require("polars", "reading Parquet").read_parquet(source))
     else:
         frame = frame_of(require("pyarrow.parquet", "reading Parquet").read_table(source))
-    return Table(frame.names, dialect.with_holes(frame.columns, na), Dialect(na=na), frame.columns)
+    return Table(frame.names, dialect.blank_marked_cells(frame.columns, na), Dialect(na=na), frame.columns)
 
 
 def numbers(column: Any, name: str, title: str, remedy: str) -> Floats:
-    """A column of finite numbers; the error names the first cell that holds none, and ends with the remedy."""
+    """Return a column as finite numbers; the error names the first other cell and ends with the remedy."""
     try:
         values = np.asarray(column, dtype=np.float64)
         spelt = getattr(column, "dtype", None) is None or column.dtype.kind not in "biuf"
@@ -159,7 +160,7 @@ def numbers(column: Any, name: str, title: str, remedy: str) -> Floats:
 
 
 def is_number(item: Any) -> bool:
-    """Whether it is a number, or the text of one; 1_000 is Python's spelling and not a table's."""
+    """Return whether a cell is a number, or the text of one; 1_000 is Python syntax and no number in a table."""
     try:
         float(item)
     except (TypeError, ValueError):
@@ -172,12 +173,11 @@ def _has_decimal_comma(text: Any) -> bool:
 
 
 def classes_in(column: Any, name: str, title: str) -> Any:
-    """The class of each row: integers, else numbers, else names, whatever all cells are.
+    """Return the class of each row: integers if all cells are, else numbers, else names.
 
-    Cells such as 007 are names, and so are integers too long for a machine's: read as numbers, different ones would
-    become the same class.
+    Cells such as 007 are names, and so are integers beyond int64: as numbers, different cells could become one class.
     """
-    expect_whole(column, name, title)
+    expect_complete(column, name, title)
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return column
     texts = [str(item).strip() for item in column]
@@ -185,8 +185,8 @@ def classes_in(column: Any, name: str, title: str) -> Any:
     if any(len(text.splitlines()) > 1 for text in distinct):
         broken = next(row for row, text in enumerate(texts) if len(text.splitlines()) > 1)
         raise ValueError(
-            f"{_cell(name, broken, title)} holds {texts[broken]!r:.40}, a name with a line break, but a file of "
-            "predictions has one line for each row; rename the class"
+            f"{_cell(name, broken, title)} holds {texts[broken]!r:.40}, a name with a line break, but files of "
+            "predictions have one line for each row; rename the class"
         )
     if all(INTEGER.fullmatch(text) for text in distinct):
         whole = np.iinfo(np.int64)
@@ -194,47 +194,47 @@ def classes_in(column: Any, name: str, title: str) -> Any:
             return np.array([int(text) for text in texts], dtype=np.int64)
     elif all(NUMBER.fullmatch(text) and not PADDED.match(text) for text in distinct):
         values = np.array([float(text) for text in texts])
-        # Below 2^53 float64 tells all integers apart; what is written with an exponent is no name.
+        # float64 distinguishes all integers below 2^53; cells with an exponent are numbers, not names.
         if not any(abs(float(text)) >= 2**53 and "e" not in text.lower() for text in distinct):
             return values
     return np.array(texts)
 
 
-def expect_whole(column: Any, name: str, title: str) -> None:
-    """Raise ValueError, which names the rows, where a target's cell is empty."""
+def expect_complete(column: Any, name: str, title: str) -> None:
+    """Raise ValueError with the row numbers if a target has missing values."""
     missing = _missing_rows(column)
     if not len(missing):
         return
     cell = column[missing[0]]
     shown = ", ".join(str(row + 1) for row in missing[1:5])
     more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
-    others = f", and so on in row{'s' * (len(missing) > 2)} {shown}{more}" if len(missing) > 1 else ""
+    others = f", as in row{'s' * (len(missing) > 2)} {shown}{more}" if len(missing) > 1 else ""
     blank = cell is None or (isinstance(cell, str) and not cell.strip())
-    told = "is empty" if blank else f"holds {cell!r}, which stands for no value"
-    raise ValueError(f"{_cell(name, missing[0], title)} {told}{others}; fill or drop such rows")
+    problem = "is empty" if blank else f"holds {cell!r}, which means a missing value"
+    raise ValueError(f"{_cell(name, missing[0], title)} {problem}{others}; fill or drop such rows")
 
 
-def known_truth(column: Any, answers: Any, regression: bool, name: str, title: str) -> tuple[Indices, Any]:
-    """The rows whose truth the file tells, and their truths, to be compared with the answers of a model."""
+def known_targets(column: Any, answers: Any, regression: bool, name: str, title: str) -> tuple[Indices, Any]:
+    """Return the rows whose target is known, and these targets, for a comparison with a model's predictions."""
     rows = np.setdiff1d(np.arange(len(column)), _missing_rows(column))
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return rows, column[rows]
     if regression:
         return rows, numbers([column[row] for row in rows], name, title, "a regression is compared with numbers")
-    truth = np.empty(len(rows), dtype=object)
-    truth[:] = [_as_answered(str(column[row]).strip(), answers.dtype.kind) for row in rows]
-    return rows, truth
+    targets = np.empty(len(rows), dtype=object)
+    targets[:] = [_like_prediction(str(column[row]).strip(), answers.dtype.kind) for row in rows]
+    return rows, targets
 
 
-def _as_answered(text: str, kind: str) -> Any:
-    """A number, where the model answers with numbers and the text is one; otherwise the text."""
+def _like_prediction(text: str, kind: str) -> Any:
+    """Return a number if the model predicts numbers and the text is one; otherwise the text."""
     if kind not in "iuf" or not NUMBER.fullmatch(text):
         return text
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
 def _missing_rows(column: Any) -> Indices:
-    """The rows whose cell is blank, NA or the like, None or NaN."""
+    """Return the rows whose cell `is_missing`."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
         return np.empty(0, dtype=np.intp)
     if isinstance(column, list) and not any(map(is_missing, set(column))):

@@ -1,7 +1,7 @@
-"""A model and the machine inside of it: what the machine is given for the user's rows, and which column became which.
+"""Find the machine inside a model, the rows that it sees, and the table column behind each of its columns.
 
-Around a machine may be a Pipeline's other steps, a `Tabular`, a search, a calibration or a frozen model, one inside
-another. Whoever asks a machine about a user's table goes through here.
+A machine may be wrapped in a Pipeline, a `Tabular`, a search, a calibration or a frozen model, one inside another.
+Tools that take a user's table reach the machine through `unwrap`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.estimators.fitting.pipeline.state import chosen_of
+from mercer.estimators.fitting.pipeline.state import best_estimator_of
 from mercer.estimators.fitting.wrapper_mixin import ModelMethods
 from mercer.samples.arrays import Indices, is_sparse
 from mercer.tables.axis import Axis
@@ -24,28 +24,28 @@ from mercer.tables.encodings import Encoding
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame, column_of, frame_of, with_columns
 
-# Steps of scikit-learn that can be undone to rounding.
-_UNDONE: Final = ("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler")
+# Steps of scikit-learn whose inverse is exact up to rounding.
+_INVERTIBLE: Final = ("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler")
 
 
 class MixedColumns(ValueError):
-    """Some number that a machine is given is made of several columns, or nobody knows of which."""
+    """An input of the machine depends on several columns of the table, or on columns that are not known."""
 
 
-def ask(model: Any) -> Asked:
-    """Any model that ends in a machine of mercer's, ready to be asked what the machine can be asked.
+def unwrap(model: Any) -> Unwrapped:
+    """Give a model that ends in one of mercer's machines the methods of that machine.
 
     Parameters
     ----------
     model : estimator
-        Fitted: a Pipeline, a search such as GridSearchCV, a `Tabular`, a calibrated model, a machine, or one of these
-        inside another.
+        Fitted model: a Pipeline, a search such as GridSearchCV, a `Tabular`, a calibrated model, a machine, or one of
+        these inside another.
 
     Returns
     -------
-    Asked
-        With the methods `explain`, `partial_dependence`, `reasons`, `insight`, `margins`, `calibrate` and so on, all of
-        them about the columns that the model is given.
+    Unwrapped
+        Wrapper with the methods `explain`, `partial_dependence`, `reasons`, `insight`, `margins`, `calibrate` and so
+        on, which all speak of the columns that the model is given.
 
     Examples
     --------
@@ -55,32 +55,32 @@ def ask(model: Any) -> Asked:
     >>> import mercer
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> pipeline = make_pipeline(StandardScaler(), mercer.SVC()).fit(X, y)
-    >>> mercer.ask(pipeline).explain(X[:3], background=X[::10]).feature_names[0]
+    >>> mercer.unwrap(pipeline).explain(X[:3], background=X[::10]).feature_names[0]
     'sepal length (cm)'
     """
-    return model if isinstance(model, Asked) else Asked(model)
+    return model if isinstance(model, Unwrapped) else Unwrapped(model)
 
 
-class Asked(ModelMethods):
-    """A model, the machine inside, and what is around it; `mercer.ask` makes it.
+class Unwrapped(ModelMethods):
+    """A model, the machine inside it, and the layers around the machine; made by `mercer.unwrap`.
 
     Attributes
     ----------
     model : estimator
-        What was given.
+        The model as given.
     machine : estimator
-        The one that decides; the model itself where nothing is around it.
+        The machine inside; the model itself if nothing is around it.
     layers : list of estimators
-        What is around the machine, from the outside.
+        Models around the machine, from the outside in.
     steps : list of estimators
-        Those of them that change rows: a Pipeline's steps before the last, and tables.
+        Transformations of rows before the machine: steps of a Pipeline before its last, and `Tabular` models.
     """
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.layers: list[Any] = []
         self.steps: list[Any] = []
-        while (inner := _inside(model)) is not None:
+        while (inner := _inner_model(model)) is not None:
             self.layers.append(model)
             if isinstance(model, Pipeline):
                 self.steps += [step for _, step in model.steps[:-1] if step is not None and step != "passthrough"]
@@ -90,24 +90,24 @@ class Asked(ModelMethods):
         self.machine = model
 
     def __repr__(self) -> str:
-        return f"ask({self.model!r})"
+        return f"unwrap({self.model!r})"
 
     # --- rows and targets, as the machine sees them -------------------------------------------------------------------
 
     def rows(self, X: Any) -> Any:
-        """The user's rows as the machine sees them."""
+        """Transform rows of the user's table into the rows that the machine sees."""
         for step in self.steps:
             X = step.encode(X) if isinstance(step, Tabular) else step.transform(X)
         return X
 
     def target(self, y: Any) -> Any:
-        """The user's targets in the machine's unit."""
+        """Convert the user's targets to the unit of the machine."""
         mean, scale = self.unit
         return y if y is None or (np.all(mean == 0.0) and np.all(scale == 1.0)) else (np.asarray(y) - mean) / scale
 
     @cached_property
     def unit(self) -> tuple[Any, Any]:
-        """The user's targets are the machine's times the second of these, plus the first."""
+        """Mean and scale of the targets: the user's target is mean + scale · the machine's target."""
         mean, scale = 0.0, 1.0
         for step in self.steps:
             if isinstance(step, Tabular):
@@ -115,18 +115,18 @@ class Asked(ModelMethods):
         return mean, scale
 
     def cells_of_vectors(self, vectors: Any) -> Any:
-        """The user's cells that the machine sees as these vectors; None where some step cannot be undone exactly."""
+        """Return the table cells of vectors of the machine, or None if a step has no exact inverse."""
         for step in self.steps[::-1]:
             if isinstance(step, Tabular):
                 vectors = step.decode(vectors)
-            elif type(step).__name__ in _UNDONE and type(step).__module__.startswith("sklearn."):
+            elif type(step).__name__ in _INVERTIBLE and type(step).__module__.startswith("sklearn."):
                 vectors = step.inverse_transform(vectors)
             else:
                 return None
         return vectors
 
     def trained_rows(self, places: Indices) -> Indices:
-        """Which of the user's training rows these samples of the machine were."""
+        """Return the rows of the user's training table that became these samples of the machine."""
         for step in self.steps[::-1]:
             places = step.rows_[places] if isinstance(step, Tabular) and hasattr(step, "rows_") else places
         return places
@@ -135,45 +135,45 @@ class Asked(ModelMethods):
 
     @cached_property
     def names(self) -> list[str]:
-        """The user's columns: by the names that the model was trained with, or x0, x1, …."""
+        """Names of the user's columns in training, or x0, x1, … if they had none."""
         first = self.steps[0] if self.steps else self.machine
         if isinstance(first, Tabular):
             return [one.name for one in first.columns_]
         check_is_fitted(first)
         if not hasattr(first, "n_features_in_"):
             raise ValueError(
-                f"{type(first).__name__}, which sees the samples first, knows no columns; ask the machine about what "
-                "the steps before it make: model[-1] about model[:-1].transform(X)"
+                f"{type(first).__name__}, the first step, knows no columns; use the machine alone, model[-1], with "
+                "the rows model[:-1].transform(X)"
             )
         given = getattr(first, "feature_names_in_", None)
         return [f"x{j}" for j in range(first.n_features_in_)] if given is None else [str(name) for name in given]
 
     @cached_property
     def origins(self) -> Indices:
-        """The place of the user's column that each of the machine's columns comes from, −1 where that is none.
+        """Index of the user's column behind each of the machine's columns, or −1 if there is none.
 
-        Raises `MixedColumns` where some come from several, or from nobody knows which.
+        Raises `MixedColumns` if a column of the machine depends on several, or on unknown ones.
         """
         from mercer.tables.origins import origins
 
-        found: Indices = np.arange(len(self.names))
+        result: Indices = np.arange(len(self.names))
         for step in self.steps:
             if isinstance(step, Tabular):
                 widths = [len(one.titles) for one in step.columns_]
-                found = np.repeat(found, widths) if len(widths) == len(found) else found[:0]
+                result = np.repeat(result, widths) if len(widths) == len(result) else result[:0]
             else:
-                places = origins(step, len(found))
-                found = np.where(places < 0, -1, found[places])
-        if len(found) != self.machine.n_features_in_:
-            raise MixedColumns("it is not known which column each of the machine's numbers comes from")
-        return found
+                inputs = origins(step, len(result))
+                result = np.where(inputs < 0, -1, result[inputs])
+        if len(result) != self.machine.n_features_in_:
+            raise MixedColumns("it is not known which columns the machine's features come from")
+        return result
 
     def axis(self, X: Any, j: int) -> Axis:
-        """A column of X by its place among the user's columns, as numbers, dates or categories."""
+        """Return column j of the user's columns in X as an axis of numbers, dates or categories."""
         return Axis.of(self.names[j], self.column(X, j), self.encoding(self.names[j], j))
 
     def encoding(self, name: str, place: int) -> Encoding | None:
-        """What a table does to a column of this name, or at this place where it knows no names; None for nothing."""
+        """Return the encoding of a column in a `Tabular`, by name, or by index if it knows no names; else None."""
         first = self.steps[0] if self.steps else None
         if not isinstance(first, Tabular):
             return None
@@ -181,11 +181,11 @@ class Asked(ModelMethods):
         return named.get(name) if hasattr(first, "feature_names_in_") else first.columns_[place]
 
     def column(self, X: Any, j: int) -> Any:
-        """The cells of one of the user's columns."""
+        """Return the cells of column j of the user's columns in X."""
         return column_of(X, self._place(X, j))
 
     def _place(self, X: Any, j: int) -> int:
-        """Where one of the user's columns stands in X."""
+        """Return the index in X of column j of the user's columns."""
         names = frame_of(X).names if hasattr(X, "columns") else []
         if not names or not self._by_name(frame_of(X)):
             return j
@@ -194,7 +194,7 @@ class Asked(ModelMethods):
         return names.index(self.names[j])
 
     def cells(self, X: Any) -> Any:
-        """All of the user's columns: numbers where all are, else objects; None in a column that X lacks."""
+        """Return all of the user's columns: an array of numbers, or of objects with None in columns that X lacks."""
         if is_sparse(X):
             return X.toarray().astype(np.float64)
         table = frame_of(X)
@@ -211,17 +211,17 @@ class Asked(ModelMethods):
         return out
 
     def with_cells(self, X: Any, changes: dict[int, Any]) -> Any:
-        """X with other cells in some of the user's columns."""
+        """Return X with new cells in some of the user's columns."""
         return with_columns(X, {self._place(X, j): cells for j, cells in changes.items()})
 
     def _by_name(self, table: Frame) -> bool:
-        """Whether columns of X are found by name, not by place."""
+        """Return whether columns of X are found by name, not by position."""
         return table.named and hasattr(self.steps[0] if self.steps else self.machine, "feature_names_in_")
 
-    # --- other machines in its place ----------------------------------------------------------------------------------
+    # --- other machines inside the same layers ------------------------------------------------------------------------
 
-    def around(self, machine: Any) -> Any:
-        """The model with another fitted machine inside; searches are left out."""
+    def rewrap(self, machine: Any) -> Any:
+        """Return the model with another fitted machine inside, without its searches."""
         for layer in self.layers[::-1]:
             if isinstance(layer, Pipeline):
                 outer = copy(layer)
@@ -229,42 +229,42 @@ class Asked(ModelMethods):
                 machine = outer
             elif isinstance(layer, FrozenEstimator):
                 machine = FrozenEstimator(machine)
-            elif chosen_of(layer) is layer:
+            elif best_estimator_of(layer) is layer:
                 outer = copy(layer)
                 outer.estimator_, outer.estimator = machine, clone(machine)
                 machine = outer
         return machine
 
-    def settled(self) -> Any:
-        """The model, not fitted, with what its searches have chosen in the place of these."""
+    def without_searches(self) -> Any:
+        """Return an unfitted copy of the model in which the best estimators of searches replace them."""
         made = clone(self.machine)
         for layer in self.layers[::-1]:
             if isinstance(layer, Pipeline):
                 last = layer.steps[-1][0]
                 made = clone(layer).set_params(**{last: made})
-            elif chosen_of(layer) is layer and not isinstance(layer, FrozenEstimator):
+            elif best_estimator_of(layer) is layer and not isinstance(layer, FrozenEstimator):
                 made = clone(layer).set_params(estimator=made)
         return made
 
 
-def like(X: Any, names: list[str], columns: list[Any]) -> Any:
-    """A frame of the library that X comes from, a `Frame`, or an array: of objects where some column has others."""
+def frame_like(X: Any, names: list[str], columns: list[Any]) -> Any:
+    """Make a table of the type of X: a frame of its library, a `Frame`, or an array of numbers or objects."""
     if isinstance(X, Frame):
         return Frame(names, columns, X.named, X.categories)
     if not hasattr(X, "columns"):
         plain = all(np.asarray(column).dtype.kind in "biuf" for column in columns)
         return np.column_stack(columns if plain else [np.asarray(column, dtype=object) for column in columns])
-    own = list(X.columns) if not hasattr(X, "column_names") else list(X.column_names)
-    made = dict(zip(own, columns, strict=True))
+    titles = list(X.columns) if not hasattr(X, "column_names") else list(X.column_names)
+    made = dict(zip(titles, columns, strict=True))
     return type(X).from_pydict(made) if hasattr(X, "column_names") else type(X)(made)
 
 
-def _inside(model: Any) -> Any:
-    """What a model asks when it is asked itself; None for one that asks nobody."""
+def _inner_model(model: Any) -> Any:
+    """Return the wrapped estimator of a model, or None."""
     if isinstance(model, Pipeline):
         return model.steps[-1][1]
     if isinstance(model, FrozenEstimator):
         return model.estimator
-    if chosen_of(model) is not model:
-        return chosen_of(model)
+    if best_estimator_of(model) is not model:
+        return best_estimator_of(model)
     return model._inside() if hasattr(model, "_inside") else None

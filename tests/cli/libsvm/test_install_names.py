@@ -62,7 +62,7 @@ def test_easy_scales_trains_and_predicts(desk, monkeypatch):
 def test_what_it_did_not_write_is_left_alone(tmp_path, capsys):
     (tmp_path / "svm-predict").write_text("somebody else's")
     assert main(["install-libsvm-names", str(tmp_path)]) == 1
-    assert "svm-predict is there already and was not written by this command" in capsys.readouterr().err
+    assert "svm-predict already exists and was not written by this command" in capsys.readouterr().err
     assert sorted(os.listdir(tmp_path)) == ["svm-predict"]
     assert (tmp_path / "svm-predict").read_text() == "somebody else's"
     (tmp_path / "svm-predict").unlink()

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from mercer.calibration.libsvm_laws import density_marks, laplace_scale, normal_probabilities
-from mercer.cli.folds import checked, deal, squared_correlation
+from mercer.cli.folds import check_n_folds, split_folds, squared_correlation
 from mercer.cli.libsvm.probability import class_probabilities, fit_sigmoid, pair_probabilities
 
 
@@ -80,21 +80,21 @@ def test_density_marks_by_hand():
 def test_folds():
     y = np.array([0] * 7 + [1] * 13)
     seen = []
-    for train, test in deal(20, 5, 3, y):
+    for train, test in split_folds(20, 5, 3, y):
         assert not set(train) & set(test)
         assert len(train) + len(test) == 20
         assert abs((y[test] == 0).sum() - 7 / 5) < 1
         seen += test.tolist()
     assert sorted(seen) == list(range(20))
-    again = [test.tolist() for _, test in deal(20, 5, 3, y)]
+    again = [test.tolist() for _, test in split_folds(20, 5, 3, y)]
     assert [row for rows in again for row in rows] == seen
-    assert [test.tolist() for _, test in deal(20, 5, 4, y)] != again
+    assert [test.tolist() for _, test in split_folds(20, 5, 4, y)] != again
 
 
 def test_numbers_of_folds(capsys):
     with pytest.raises(ValueError, match="n must >= 2"):
-        checked(1, 10)
-    assert checked(20, 10) == 10
+        check_n_folds(1, 10)
+    assert check_n_folds(20, 10) == 10
     assert "# folds (20) > # data (10). Will use # folds = # data" in capsys.readouterr().err
 
 

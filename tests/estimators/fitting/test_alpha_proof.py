@@ -153,7 +153,7 @@ def test_what_is_no_alpha():
         (good, {"C": 0.5}, r"outside of its box by 0\.5: it must be between 0 and 0\.5"),
         (-good, {}, "outside of its box"),
         (negative, {}, r"alpha\[0\] = -1 lies outside of its box by 1: it must be between 0 and 1"),
-        (np.abs(S - 1) / 4, {}, "is not 0, which a machine with bias needs"),
+        (np.abs(S - 1) / 4, {}, "is not 0, as a machine with bias requires"),
         (good[:-1], {}, "for each of the 50 samples"),
         (0 * good, {"C": np.inf}, "0 everywhere"),
         (good, {"slack": "l3"}, "must be one of"),
@@ -175,7 +175,7 @@ def test_what_is_no_alpha():
     with pytest.raises(ValueError, match="must have the sum 10 on each side"):
         mercer.certify(mercer.NuSVR(nu=0.4, gamma=0.5), X, X[:, 0], np.r_[1.0, np.zeros(49)])
     for other in (sklearn.svm.SVC(), mercer.LinearSVC(), "rbf"):
-        with pytest.raises(TypeError, match="machine of mercer that is found through α"):
+        with pytest.raises(TypeError, match="machine of mercer with dual variables α"):
             mercer.certify(other, X, Y, good)
 
 

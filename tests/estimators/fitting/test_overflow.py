@@ -10,7 +10,7 @@ from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task
 from mercer.estimators.fitting.reports.dual_margins import BOUNDED, FREE, dual_status
 from mercer.kernels import Polynomial
 from mercer.problems.regression import epsilon_insensitive
-from mercer.samples.merging import unmerged
+from mercer.samples.merging import keep_unmerged
 from mercer.solvers.solution import Solution
 
 RNG = np.random.default_rng(0)
@@ -87,5 +87,5 @@ def test_two_free_twins_are_free():
     beta = np.array([0.5, 1.0, 0.0, -0.5, 0.0, -1.0])  # free and free, bounded and unused, unused and bounded
     task = Task("", problem, None, np.arange(3))
     found = Solutions.of([Solved(task, Solution(beta, 0, "converged"), None)])
-    status = dual_status(unmerged(np.eye(3), np.arange(3), np.ones(3)), found, 3)
+    status = dual_status(keep_unmerged(np.eye(3), np.arange(3), np.ones(3)), found, 3)
     assert status.toarray().ravel().tolist() == [FREE, BOUNDED, BOUNDED]

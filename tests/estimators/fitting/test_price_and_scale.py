@@ -85,9 +85,7 @@ def test_silence_on_a_handful_of_rows():
 
 
 def test_a_tube_that_holds_all_of_y_gets_a_word():
-    with pytest.warns(
-        UserWarning, match=r"all of y lies inside the tube of epsilon=0.1, so that f is a constant"
-    ) as told:
+    with pytest.warns(UserWarning, match=r"all of y lies inside the tube of epsilon=0.1, so f is constant") as told:
         SVR().fit(X, 1e-3 * Y)
     named = dict(re.findall(r"(C|epsilon)=([\d.e+-]+)", str(told[0].message).partition("or use")[2]))
     model = silent(SVR(**{name: float(value) for name, value in named.items()}), X, 1e-3 * Y)

@@ -20,7 +20,7 @@ from mercer import (
     RLSClassifier,
     RLSClassifierCV,
 )
-from mercer.runtime.progress import Pace, Sign
+from mercer.runtime.progress import ProgressEstimate, StatusLine
 
 
 @pytest.fixture
@@ -145,13 +145,13 @@ def test_every_kind_of_machine_says_something_and_what_it_reached(machine, capsy
 
 
 def test_the_time_left_of_an_error_that_falls_exponentially():
-    pace = Pace(begun=100.0)
+    pace = ProgressEstimate(begun=100.0)
     assert pace.share(100.0, 1e6) is None
     for t in range(1, 6):
         share = pace.share(100.0 + t, 1e6 * math.exp(-t))
     assert share == pytest.approx(5 / math.log(1e6))
-    assert Pace(0.0).share(5.0, math.nan) is None
-    stuck = Pace(0.0)
+    assert ProgressEstimate(0.0).share(5.0, math.nan) is None
+    stuck = ProgressEstimate(0.0)
     assert [stuck.share(t, 10.0) for t in (1.0, 2.0, 3.0)] == [None] * 3
 
 
@@ -168,4 +168,4 @@ def test_the_time_left_of_an_error_that_falls_exponentially():
     ],
 )
 def test_time_left_in_words(seconds, share, words):
-    assert Sign("", seconds, share).time_left == words
+    assert StatusLine("", seconds, share).time_left == words

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mercer import LinearSVC, _core
-from mercer.estimators.fitting.pipeline.task import map_side_by_side
+from mercer.estimators.fitting.pipeline.task import map_in_threads
 
 X = np.ones((2_000, 50))
 
@@ -18,8 +18,8 @@ def endless(_=None):
 
 
 def test_results_come_in_order():
-    assert map_side_by_side(lambda k: k * k, range(20), 3) == [k * k for k in range(20)]
-    assert map_side_by_side(lambda k: k, [], 2) == []
+    assert map_in_threads(lambda k: k * k, range(20), 3) == [k * k for k in range(20)]
+    assert map_in_threads(lambda k: k, [], 2) == []
 
 
 def test_one_that_fails_ends_the_others():
@@ -30,7 +30,7 @@ def test_one_that_fails_ends_the_others():
 
     before = threading.active_count()  # other tests' pools may be alive
     with pytest.raises(ZeroDivisionError):
-        map_side_by_side(call, range(4), 3)
+        map_in_threads(call, range(4), 3)
     assert threading.active_count() <= before
     _core.check_stop()  # this thread watches no flag
 
@@ -40,11 +40,11 @@ def test_a_call_inside_a_call_ends_with_it():
         if k == 0:
             time.sleep(0.2)
             raise ZeroDivisionError
-        map_side_by_side(endless, range(2), 2)
+        map_in_threads(endless, range(2), 2)
 
     before = threading.active_count()
     with pytest.raises(ZeroDivisionError):
-        map_side_by_side(outer, range(2), 2)
+        map_in_threads(outer, range(2), 2)
     assert threading.active_count() <= before
 
 
@@ -53,7 +53,7 @@ def test_fits_in_several_threads_do_not_stop_one_another():
 
     def fails():
         with pytest.raises(ZeroDivisionError):
-            map_side_by_side(lambda k: 1 // k, range(2), 2)
+            map_in_threads(lambda k: 1 // k, range(2), 2)
 
     def works():
         def call(k):
@@ -61,7 +61,7 @@ def test_fits_in_several_threads_do_not_stop_one_another():
                 _core.hash_rows(X, 2)
             return k
 
-        found["works"] = map_side_by_side(call, range(4), 2)
+        found["works"] = map_in_threads(call, range(4), 2)
 
     threads = [threading.Thread(target=target) for target in (works, fails, fails)]
     for thread in threads:
@@ -79,7 +79,7 @@ def test_classes_of_a_linear_machine_share_threads_only_where_that_pays(monkeypa
         called.append(n_threads)
         return [call(item) for item in items]
 
-    monkeypatch.setattr("mercer.estimators.fitting.pipeline.task.map_side_by_side", alone)
+    monkeypatch.setattr("mercer.estimators.fitting.pipeline.task.map_in_threads", alone)
     monkeypatch.setattr("mercer.estimators.fitting.pipeline.fit.effective_n_threads", lambda n_jobs: 2)
     X = np.random.default_rng(0).normal(size=(rows, 6))
     LinearSVC().fit(X, np.arange(rows) % 3)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from mercer import SVDD, SVR, NuSVR, OneClassSVM, QuantileSVR
-from mercer.estimators.fitting.families.dual_machine import unit_of_targets
+from mercer.estimators.fitting.families.dual_machine import target_unit
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100, 3)) + np.array([5, 0, 0])
@@ -102,4 +102,4 @@ def test_converged_means_a_violation_of_at_most_tol(machine, weight):
     ],
 )
 def test_the_unit_of_targets(y, unit):
-    assert unit_of_targets(np.array(y), np.ones(2)) == pytest.approx(unit, rel=1e-12)
+    assert target_unit(np.array(y), np.ones(2)) == pytest.approx(unit, rel=1e-12)

@@ -183,7 +183,7 @@ def test_fit_with_warm_start_then_partial_fit():
 
 def test_a_fit_that_kept_nothing_is_not_silently_forgotten():
     model = SVC().fit(X[:300], Y[:300])
-    with pytest.warns(UserWarning, match=r"starts anew.*warm_start=True"):
+    with pytest.warns(UserWarning, match=r"starts again.*warm_start=True"):
         model.partial_fit(X[300:], Y[300:])
     assert model.shape_fit_[0] == len(Y) - 300
 

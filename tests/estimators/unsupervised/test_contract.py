@@ -20,7 +20,7 @@ def test_scikit_learns_checks():
 
 
 # A check gives four different samples to estimators that ask for eight clusters.
-@pytest.mark.filterwarnings("ignore:n_clusters=8 are too many for 4 different samples")
+@pytest.mark.filterwarnings("ignore:n_clusters=8 is too large for 4 distinct samples")
 @pytest.mark.thorough
 @pytest.mark.filterwarnings(
     "ignore::mercer.runtime.errors.NonPSDKernelWarning"
@@ -42,7 +42,7 @@ def test_scikit_learns_checks_of_the_others(estimator):
     scikit_learn_checks.hold(estimator)
 
 
-@pytest.mark.filterwarnings("ignore:n_clusters=8 are too many for . different samples")
+@pytest.mark.filterwarnings("ignore:n_clusters=8 is too large for . distinct samples")
 @pytest.mark.filterwarnings("ignore::mercer.runtime.errors.NonPSDKernelWarning")
 @scikit_learn_checks.of_each([KernelKMeans(kernel="precomputed"), SpectralClustering(kernel="precomputed")])
 def test_scikit_learns_checks_of_given_matrices(estimator):

@@ -83,9 +83,7 @@ def test_what_is_refused():
         KernelCCA().fit(X, Y[:-1])
     with pytest.raises(ValueError, match="kappa=0 must be a finite number above 0; without it"):
         KernelCCA(kappa=0).fit(X, Y)
-    with pytest.raises(
-        ValueError, match="y, the second view, cannot be used; here it is called X: Input X contains NaN"
-    ):
+    with pytest.raises(ValueError, match="y, the second view, is not valid .called X here.: Input X contains NaN"):
         KernelCCA().fit(X, np.full(120, np.nan))
     with pytest.raises(ValueError, match="a view does not vary"), pytest.warns(UserWarning, match="constant"):
         KernelCCA().fit(X, np.ones(120))

@@ -150,9 +150,9 @@ def test_strings():
 
 
 def test_what_is_refused_and_told():
-    with pytest.raises(ValueError, match="n_clusters=3 are too many for n_samples=2 of positive weight"):
+    with pytest.raises(ValueError, match="n_clusters=3 is too large for n_samples=2 of positive weight"):
         KernelKMeans(3).fit([[0.0], [1.0], [1.0]], sample_weight=[1, 1, 0])
-    with pytest.warns(ConvergenceWarning, match="3 are too many for 2 different samples; there are 2 clusters"):
+    with pytest.warns(ConvergenceWarning, match="3 is too large for 2 distinct samples; 2 clusters are used"):
         assert len(set(KernelKMeans(3).fit([[0.0], [1.0], [1.0]]).labels_)) == 2
     with pytest.raises(MemoryError, match="n_landmarks=1000"):
         KernelKMeans(3, cache_size=0.1).fit(BLOBS)

@@ -141,7 +141,7 @@ def test_what_is_refused():
         KernelPCA(0).fit(X)
     with pytest.raises(ValueError, match="n_landmarks=0"):
         KernelPCA(2, n_landmarks=0).fit(X)
-    with pytest.warns(NonPSDKernelWarning, match="negative square are left out"):
+    with pytest.warns(NonPSDKernelWarning, match="negative square are dropped"):
         KernelPCA(2, kernel=Sigmoid(gamma=1.0, coef0=-1.0)).fit(X)
     with pytest.raises(ValueError, match="not positive semi-definite: its matrix on 20 landmarks"):
         KernelPCA(2, kernel=Sigmoid(gamma=1.0, coef0=-1.0), n_landmarks=20).fit(X)

@@ -99,7 +99,7 @@ def test_it_keeps_its_level_over_a_thousand_draws(law, options):
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="Y has 1 sample, but a comparison of two laws needs at least two"):
+    with pytest.raises(ValueError, match="Y has 1 sample, but a two-sample test needs at least two"):
         mmd_test(X, Y[:1])
     with pytest.raises(ValueError, match="gamma='median' overflows"):
         mmd_test(1e200 * X, 1e200 * Y)

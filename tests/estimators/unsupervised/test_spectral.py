@@ -106,10 +106,10 @@ def test_eigenvalues_of_a_large_graph_are_lapacks():
         ({"kernel": "precomputed"}, lambda A: A[:50], r"square matrix.*\(50, 200\)"),
         ({"kernel": "precomputed"}, lambda A: -A, "Negative values in data"),
         ({"kernel": "precomputed"}, lambda A: sp.csr_array(sp.triu(A)), r"not symmetric.*give \(A \+ A.T\) / 2"),
-        ({"kernel": "precomputed", "n_landmarks": 9}, lambda A: A, "n_landmarks are for the values of a kernel"),
-        ({"kernel": "precomputed", "n_clusters": 201}, lambda A: A, "n_clusters=201 are too many for n_samples=200"),
+        ({"kernel": "precomputed", "n_landmarks": 9}, lambda A: A, "n_landmarks is not available"),
+        ({"kernel": "precomputed", "n_clusters": 201}, lambda A: A, "n_clusters=201 is too large for n_samples=200"),
         ({"affinity": "rbf"}, lambda A: A, r"affinity='rbf' must be one of None, 'nearest_neighbors'"),
-        ({"affinity": "nearest_neighbors", "n_neighbors": 201}, lambda A: A, "n_neighbors=201 are too many"),
+        ({"affinity": "nearest_neighbors", "n_neighbors": 201}, lambda A: A, "n_neighbors=201 is too large"),
         ({"affinity": "nearest_neighbors", "n_neighbors": 0}, lambda A: A, "n_neighbors=0 must be an integer"),
     ],
 )
@@ -151,7 +151,7 @@ def test_samples_of_no_weight_are_nobodys_neighbours():
     alone = SpectralClustering(2, **options).fit(X[weight])
     np.testing.assert_allclose(model.eigenvalues_, alone.eigenvalues_, atol=1e-12)
     assert (model.labels_ >= 0).all()
-    with pytest.raises(ValueError, match=r"n_neighbors=10 are too many for samples of 2\.5 units of weight in all"):
+    with pytest.raises(ValueError, match=r"n_neighbors=10 is too large for samples of 2\.5 units of weight in all"):
         SpectralClustering(2, **options).fit(X, sample_weight=0.5 * (np.arange(len(X)) < 5))
 
 
@@ -201,7 +201,7 @@ def test_what_is_refused():
         SpectralClustering(2, kernel=Linear()).fit(X)
     with pytest.raises(MemoryError, match="n_landmarks=1000"):
         SpectralClustering(2, cache_size=0.1).fit(X)
-    with pytest.raises(ValueError, match="as far as the landmarks can tell; raise n_landmarks"):
+    with pytest.raises(ValueError, match="after projection onto the landmarks; raise n_landmarks"):
         SpectralClustering(2, gamma=1e4, n_landmarks=3, random_state=0).fit(X)
     with pytest.raises(ValueError, match="n_clusters=5 are too many"):
         SpectralClustering(5).fit(X[:4])

@@ -232,7 +232,7 @@ def test_what_a_fit_left_must_be_what_the_class_declares(path):
             mercer.save(model, path)
     model = CASES["alone"]()
     model.notes_ = "mine"
-    with pytest.raises(TypeError, match=r"NearestMean\.notes_ is no attribute that a fit leaves"):
+    with pytest.raises(TypeError, match=r"NearestMean\.notes_ is not a fitted attribute"):
         mercer.save(model, path)
     assert not path.exists()
 

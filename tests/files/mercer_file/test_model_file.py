@@ -261,7 +261,7 @@ def test_weights_that_are_none(path, machine, learnt):
 def test_what_no_fit_leaves_is_not_saved(path):
     model = SVC().fit(X, y)
     model.notes_ = "mine"
-    with pytest.raises(TypeError, match=r"SVC\.notes_ is no attribute that a fit leaves.*pickle"):
+    with pytest.raises(TypeError, match=r"SVC\.notes_ is not a fitted attribute.*pickle"):
         mercer.save(model, path)
 
 

@@ -121,4 +121,4 @@ def test_a_pipeline_is_read_and_written_as_before(name, archive_of_pipelines, pa
 
 def test_a_file_from_before_names_no_theorem_that_does_not_hold(archive, path):
     path.write_bytes(archive["CalibratedRegressor, leave-one-out.mercer"])
-    assert mercer.load(path).guarantee_.startswith("none: the kernel's parameters were read off all samples")
+    assert mercer.load(path).guarantee_.startswith("none: the kernel's parameters were computed from all samples")

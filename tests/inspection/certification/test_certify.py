@@ -472,7 +472,7 @@ def test_samples_and_labels_of_another_fit_are_refused():
         mercer.certify(model.set_params(fit_intercept=False), X, two)
     weight = np.where(three == 1, 0.0, w)
     model = sklearn.svm.SVC().fit(X, three, weight)
-    with pytest.raises(ValueError, match="functions in the place of 3"):
+    with pytest.raises(ValueError, match="functions instead of 3"):
         mercer.certify(model, X, three, sample_weight=weight)
 
 

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer.files.libsvm_estimator import libsvm_from_estimator
 from mercer.files.models import read_model
-from mercer.inspection.compression.reduction import to_count
-from mercer.inspection.compression.target import Target
+from mercer.inspection.compression.reduction import reduce_to_count
+from mercer.inspection.compression.target import TargetFunctions
 from mercer.kernels import Gaussian, Polynomial, Spectrum
 from mercer.runtime.progress import Reporter
 
@@ -56,12 +56,12 @@ def test_the_projection_is_nearest(model):
 
 
 def test_moving_vectors_lowers_the_error(model):
-    target = Target(model._expansion_)
+    target = TargetFunctions(model._expansion_)
     order = np.argsort(-np.abs(model._expansion_.coefficients[:, 0]))[:8]
     K, beta = model.kernel_(target.expansion.vectors), target.expansion.coefficients[:, 0]
     f = K @ beta
     worst = beta @ f - f[order] @ np.linalg.solve(K[np.ix_(order, order)], f[order])
-    found = to_count(target, 8, None, Reporter(verbose=False))
+    found = reduce_to_count(target, 8, None, Reporter(verbose=False))
     assert target.left(target.projection(found.span))[0] < 0.7 * worst
 
 
@@ -185,16 +185,16 @@ def test_strings_sparse_rows_and_pipelines():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n_vectors": 0}, "number of vectors of at least 1"),
+        ({"n_vectors": 0}, "number of vectors, at least 1"),
         ({"n_vectors": 1.5}, "share between 0 and 1"),
         ({"n_vectors": True}, "share between 0 and 1"),
         ({"n_vectors": 3, "max_error": 1.0}, "both say when to stop"),
         ({"max_error": -1.0}, "finite number of at least 0"),
-        ({"n_vectors": 3, "y": y}, "y without X"),
+        ({"n_vectors": 3, "y": y}, "y was passed without X"),
         ({"n_vectors": 3, "X": X, "retrain": "loss"}, "needs y"),
         ({"n_vectors": 3, "X": X, "retrain": "other"}, "retrain"),
         ({"n_vectors": 3, "X": X, "y": y[:5]}, "inconsistent"),
-        ({"n_vectors": 3, "X": X, "sample_weight": np.ones(50)}, "would drop it"),
+        ({"n_vectors": 3, "X": X, "sample_weight": np.ones(50)}, "retrain='values' ignores it"),
         ({"n_vectors": 3, "X": X[:, :1]}, "features"),
     ],
     ids=str,

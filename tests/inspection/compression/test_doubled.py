@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import _core
-from mercer.inspection.compression.distance import doubled_squares, lengths_of
+from mercer.inspection.compression.distance import doubled_squares, norm_bounds
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from reference import exact_expansions as exact
 
@@ -38,13 +38,13 @@ def test_what_is_left_of_sums_that_cancel(kernel, shift):
     C[4:] = -C[:4]
     C[[0, 4], 1] = 0.0
     found, share = doubled_squares(kernel, X, C)
-    allowed = share * lengths_of(kernel, X, C) ** 2
+    allowed = share * norm_bounds(kernel, X, C) ** 2
     with localcontext() as context:
         context.prec = 100
         for output in range(3):
             true = true_square(kernel, X, C[:, output])
             assert abs(float(Decimal(float(found[output])) - true)) <= allowed[output] + 2.0**-53 * abs(float(true))
-            assert abs(float(true)) < 1e-8 * lengths_of(kernel, X, C)[output] ** 2
+            assert abs(float(true)) < 1e-8 * norm_bounds(kernel, X, C)[output] ** 2
     assert share < 1e-26
 
 

@@ -28,11 +28,11 @@ def test_bound_or_refusal(name, tmp_path):
                 mercer.compress(model, 8)
             continue
         small = mercer.compress(model, 8, X=X)
-        machine = mercer.ask(small).machine
-        assert type(machine) is type(mercer.ask(model).machine), told
-        rows = mercer.ask(model).rows(ROWS)
+        machine = mercer.unwrap(small).machine
+        assert type(machine) is type(mercer.unwrap(model).machine), told
+        rows = mercer.unwrap(model).rows(ROWS)
         bound = machine.compression_.bound(rows).reshape(len(ROWS), -1)
-        scale = mercer.ask(model).unit[1]
+        scale = mercer.unwrap(model).unit[1]
         assert (np.abs(values(small, ROWS) - values(model, ROWS)) <= bound * scale * (1 + 1e-9)).all(), told
         mercer.save(small, tmp_path / "small.mercer")
         again = mercer.load(tmp_path / "small.mercer")

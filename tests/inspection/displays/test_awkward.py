@@ -66,7 +66,7 @@ def test_bars_of_many_outputs_are_added_up():
     (bars,) = display.bars_
     sizes = explanation.importance.sum(axis=1)
     np.testing.assert_allclose([bar.get_width() for bar in bars], np.sort(sizes)[::-1])
-    assert "added up over 66 outputs" in display.ax_.get_xlabel()
+    assert "summed over 66 outputs" in display.ax_.get_xlabel()
     assert display.ax_.get_legend() is None
 
 
@@ -129,7 +129,7 @@ def test_one_interval_is_a_line_and_endless_ones_are_told():
     (lines,) = [c for c in one.ax_.collections if isinstance(c, matplotlib.collections.LineCollection)]
     np.testing.assert_array_equal(lines.get_segments(), [[[0, 0], [0, 1]]])
     endless = IntervalDisplay.from_predictions([0.0, 1.0], [-np.inf, 0.0], [1.0, np.inf])
-    assert "interval, 2 without end" in legend_of(endless.ax_)
+    assert "interval, 2 infinite" in legend_of(endless.ax_)
     bottom, top = endless.ax_.get_ylim()
     drawn = endless.ax_.collections[0].get_paths()[0].vertices[:, 1]
     assert (drawn.min(), drawn.max()) == (bottom, top)  # they reach the edge
@@ -172,7 +172,7 @@ def test_margins_need_the_samples_of_the_fit():
 def test_labels_that_are_words_need_a_positive_one():
     words = np.where(y == 1, "yes", "no")
     p = np.linspace(0, 1, 40)
-    with pytest.raises(ValueError, match="the labels 'no', 'yes': say by pos_label"):
+    with pytest.raises(ValueError, match="the labels 'no', 'yes': name the positive one with pos_label"):
         ReliabilityDisplay.from_predictions(words, p)
     with pytest.raises(ValueError, match="no label in y is pos_label='maybe'"):
         ReliabilityDisplay.from_predictions(words, p, pos_label="maybe")
@@ -211,7 +211,7 @@ def test_words_along_the_axis_of_a_search():
     class Search:
         cv_results_ = results
 
-    with pytest.raises(ValueError, match="'gamma' in parameters is none of the grid's: kernel"):
+    with pytest.raises(ValueError, match="'gamma' is not a parameter of the grid, which has kernel"):
         TuningDisplay.from_search(Search(), ["gamma"])
 
 

@@ -211,7 +211,7 @@ def test_names_must_be_as_many_as_columns():
 
 @pytest.mark.parametrize("features", [(0, 2), (0, 0), (-1, 0), (0,), ("width", "height"), (0, True)])
 def test_wrong_features(features):
-    with pytest.raises(ValueError, match="must be two different columns of the 2 there are"):
+    with pytest.raises(ValueError, match="must be two different columns of the 2 in X"):
         DecisionDisplay.from_estimator(SVC().fit(X, y), X, features=features)
 
 

@@ -32,7 +32,7 @@ def test_bars_are_mean_sizes():
     np.testing.assert_array_equal(display.features_, order[:4])
     widths = [bar.get_width() for bar in display.bars_[0]]
     np.testing.assert_allclose(widths, sizes[order[:4]])
-    assert display.ax_.get_xlabel().endswith(f"2 others have {sizes[order[4:]].sum():.3g} together")
+    assert display.ax_.get_xlabel().endswith(f"2 other features: {sizes[order[4:]].sum():.3g} in total")
     names = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert names == [f"x{j}" for j in order[:4]]
     frame = display.to_frame()

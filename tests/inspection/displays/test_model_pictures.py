@@ -72,7 +72,7 @@ def test_chosen_values_of_other_columns():
     by_number = DecisionDisplay.from_estimator(model, frame, features=(2, 3), at={0: 7.0}, resolution=12)
     np.testing.assert_array_equal(by_number.response, display.response)
     for wrong in ({"petal width": 1}, {"sepal": 1}, {9: 1}):
-        with pytest.raises(ValueError, match="for columns beside the two that are shown"):
+        with pytest.raises(ValueError, match="for columns other than the two that are shown"):
             DecisionDisplay.from_estimator(model, frame, features=(2, 3), at=wrong, resolution=5)
 
 
@@ -233,10 +233,10 @@ def test_reliability_of_classifiers():
     three = LogisticRegression(max_iter=1000).fit(IRIS, SPECIES)
     top = ReliabilityDisplay.from_estimator(three, IRIS, SPECIES, n_bins=3)
     assert top.share @ top.counts / 150 == pytest.approx(three.score(IRIS, SPECIES))
-    assert top.ax_.get_ylabel() == "share that is right"
+    assert top.ax_.get_ylabel() == "share of correct predictions"
     one = ReliabilityDisplay.from_estimator(three, IRIS, SPECIES, n_bins=3, pos_label=2)
     assert one.share @ one.counts == pytest.approx(50)
-    with pytest.raises(TypeError, match="SVC gives no probabilities"):
+    with pytest.raises(TypeError, match="SVC has no probabilities"):
         ReliabilityDisplay.from_estimator(SVC().fit(X, y), X, y)
     with pytest.raises(ValueError, match="pos_label=7"):
         ReliabilityDisplay.from_estimator(three, IRIS, SPECIES, pos_label=7)
@@ -280,7 +280,7 @@ def test_intervals_of_quantiles_and_of_many_columns():
     endless = IntervalDisplay.from_predictions([0.0, 1.0], [-np.inf, 0.0], [1.0, np.inf])
     assert endless.coverage == 1
     assert np.isfinite(endless.ax_.get_ylim()).all()
-    with pytest.raises(TypeError, match="SVR gives no intervals"):
+    with pytest.raises(TypeError, match="SVR has no intervals"):
         IntervalDisplay.from_estimator(SVR().fit(X, y), X)
     with pytest.raises(ValueError, match="lists of the same length"):
         IntervalDisplay.from_predictions([0.0], [0.0, 1.0], [1.0, 2.0])

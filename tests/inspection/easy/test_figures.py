@@ -5,10 +5,10 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_absolute_error, r2_score
 
 from mercer.inspection.easy.figures import ClassFigures, NumberFigures
-from mercer.inspection.easy.hints import hints_on, in_order, spread_ratio
+from mercer.inspection.easy.hints import is_ordered, spread_ratio, suggest_next
 from mercer.inspection.easy.page import WIDTH, page
-from mercer.inspection.easy.target import kind_of
-from mercer.tables.dialect import quantity
+from mercer.inspection.easy.target import target_kind
+from mercer.tables.dialect import format_quantity
 from mercer.tables.encodings import LeftOut
 
 
@@ -56,7 +56,7 @@ def test_numbers():
     ],
 )
 def test_numbers_are_written_as_people_do(value, unit, text):
-    assert quantity(value, unit) == text
+    assert format_quantity(value, unit) == text
 
 
 def test_a_page_is_no_wider_than_a_terminal():
@@ -73,33 +73,33 @@ SHUFFLED = np.random.default_rng(0).permutation(np.repeat(["a", "b"], 50))
 @pytest.mark.parametrize(
     ("figures", "y", "columns", "options", "told"),
     [
-        (CONSTANT, SHUFFLED, [], {"weighed": False}, "'b' is hardly ever answered: class_weight='balanced'"),
-        (CONSTANT, SHUFFLED, [], {"weighed": True}, "say hardly anything about 'y'"),
+        (CONSTANT, SHUFFLED, [], {"weighed": False}, "'b' is hardly ever predicted; class_weight='balanced'"),
+        (CONSTANT, SHUFFLED, [], {"weighed": True}, "these columns hardly predict 'y'"),
         (
             CONSTANT,
             SHUFFLED,
             [LeftOut("note", "9 different texts in 9 rows", True)],
             {"weighed": True},
-            "'note' is not used: name texts in text",
+            "'note' is not used; name it in text to use its words",
         ),
-        (CONSTANT, np.repeat(["a", "b"], 50), [], {"weighed": False}, "the rows stand in the order of 'y'"),
-        (CONSTANT, SHUFFLED, [], {"weighed": False, "ratio": 1e6}, "1e+06 times as much as the smallest"),
+        (CONSTANT, np.repeat(["a", "b"], 50), [], {"weighed": False}, "neighbouring rows have similar values of 'y'"),
+        (CONSTANT, SHUFFLED, [], {"weighed": False, "ratio": 1e6}, "1e+06 times that of another"),
     ],
 )
 def test_hints(figures, y, columns, options, told):
-    assert any(told in hint for hint in hints_on(figures, y, "y", columns, **options))
+    assert any(told in hint for hint in suggest_next(figures, y, "y", columns, **options))
 
 
 def test_a_good_model_has_no_hints():
     good = ClassFigures(SHUFFLED, SHUFFLED, np.array(["a", "b"]))
-    assert hints_on(good, SHUFFLED, "y", [], weighed=False) == []
+    assert suggest_next(good, SHUFFLED, "y", [], weighed=False) == []
 
 
 def test_order_and_scale():
     rng = np.random.default_rng(0)
-    assert in_order(np.sort(rng.normal(size=50)))
-    assert not in_order(rng.normal(size=50))
-    assert not in_order(np.arange(50) % 2)
+    assert is_ordered(np.sort(rng.normal(size=50)))
+    assert not is_ordered(rng.normal(size=50))
+    assert not is_ordered(np.arange(50) % 2)
     X = rng.normal(size=(500, 3)) * [1, 1, 1000]
     assert spread_ratio(X) == pytest.approx(1000, rel=0.2)
     assert spread_ratio(np.column_stack([X, np.ones(500)])) == spread_ratio(X)
@@ -116,7 +116,7 @@ def test_order_and_scale():
     ],
 )
 def test_what_a_target_asks_for(values, is_regression):
-    found = kind_of(np.array(values), "auto")
+    found = target_kind(np.array(values), "auto")
     assert found.is_regression is is_regression
-    assert bool(found.told) is is_regression
-    assert kind_of(np.array(values), "svr").is_regression
+    assert bool(found.reason) is is_regression
+    assert target_kind(np.array(values), "svr").is_regression

@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVR as ScikitSVR
 
 import mercer
-from mercer import SVC, SVDD, SVR, LinearSVC, OneClassSVM, QuantileSVR, RLSRegressor, TunedSVC, ask, tabular
+from mercer import SVC, SVDD, SVR, LinearSVC, OneClassSVM, QuantileSVR, RLSRegressor, TunedSVC, tabular, unwrap
 from mercer.inspection.explain import explain
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from reference.shapley import by_all_subsets
@@ -74,7 +74,7 @@ def frame(mixed, like):
 
 def functions(model, table):
     """f of the machine inside, a column for each function, through nothing of what explains."""
-    asked = ask(model)
+    asked = unwrap(model)
     machine, rows = asked.machine, table
     for step in asked.steps:
         rows = step.encode(rows) if hasattr(step, "encode") else step.transform(rows)
@@ -267,7 +267,7 @@ def test_pipelines_of_columns(name):
     model = make_pipeline(STEPS[name](), SVR(C=3.0)).fit(TEXTS, Z)
     rows, others = TEXTS.iloc[[14, 31]], TEXTS.iloc[:3]
     found = assert_exact(model, rows=rows, background=others)
-    np.testing.assert_array_equal(ask(model).explain(rows, others).values, found.values)
+    np.testing.assert_array_equal(unwrap(model).explain(rows, others).values, found.values)
 
 
 def test_a_pipeline_of_numbers_and_one_around_a_table():
@@ -290,9 +290,7 @@ def test_what_mixes_columns_is_refused(step):
         if not isinstance(step, FunctionTransformer)
         else make_pipeline(FunctionTransformer(lambda A: A[:, ::-1]), SVR()).fit(X, Z)
     )
-    with pytest.raises(
-        ValueError, match=f"{type(step).__name__} makes numbers that mix columns.*model\\[-1\\].explain"
-    ):
+    with pytest.raises(ValueError, match=f"{type(step).__name__} may mix columns.*model\\[-1\\].explain"):
         explain(model, X[:2], X[:3])
 
 

@@ -164,7 +164,7 @@ def test_monomials_of_many_sparse_features():
     assert made.indices[2] == math.comb(20_001, 2) - 1  # the last feature, squared
     with pytest.raises(ValueError, match="too many to list"):
         Monomials(Polynomial(2, 1.0, 0.0)).fit(wide.toarray())
-    with pytest.raises(ValueError, match="give sparse samples"):
+    with pytest.raises(ValueError, match="pass sparse samples"):
         found.transform(wide.toarray())
 
 

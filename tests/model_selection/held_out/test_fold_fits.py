@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 from mercer import SVC, SVR, OneClassSVM
 from mercer.kernels import Gaussian, Laplacian
 from mercer.model_selection.held_out.fold_fits import FoldFit, fit_folds
-from mercer.model_selection.held_out.folds import SharedFolds, shares
+from mercer.model_selection.held_out.folds import SharedFolds, reason_not_shared
 
 TIGHT = {"tol": 1e-7}
 
@@ -25,7 +25,7 @@ def data(n: int = 90, classes: int = 2):  # type: ignore[no-untyped-def]
 
 
 class Fits:
-    """Wants every fit but some, and keeps what it is told."""
+    """Want every fit except some, and keep the results."""
 
     def __init__(self, unwanted: tuple[int, int] | None = None) -> None:
         self.unwanted, self.found = unwanted, {}  # type: tuple[int, int] | None, dict[tuple[int, int], FoldFit]
@@ -33,7 +33,7 @@ class Fits:
     def wanted(self, name: int, fold: int) -> bool:
         return (name, fold) != self.unwanted
 
-    def told(self, name: int, fold: int, fit: FoldFit) -> None:
+    def finished(self, name: int, fold: int, fit: FoldFit) -> None:
         self.found[name, fold] = fit
 
     def failed(self, name: int, fold: int, error: Exception) -> None:
@@ -69,7 +69,7 @@ def check(machines, X, y, weight=None, several=False, atol=2e-5):  # type: ignor
 
 MACHINES = {
     "two classes": [SVC(C=C, gamma=0.3, **TIGHT) for C in (0.1, 1.0, 10.0, 1000.0)],
-    "prices that fall": [SVC(C=C, gamma=0.3, **TIGHT) for C in (10.0, 1.0)],
+    "falling C": [SVC(C=C, gamma=0.3, **TIGHT) for C in (10.0, 1.0)],
     "balanced": [SVC(C=C, gamma=0.3, class_weight="balanced", **TIGHT) for C in (0.1, 1.0)],
     "squared slack": [SVC(C=C, gamma=0.3, slack="l2", **TIGHT) for C in (0.1, 1.0)],
     "no bias": [SVC(C=C, gamma=0.3, bias=False, **TIGHT) for C in (0.1, 1.0)],
@@ -197,5 +197,5 @@ def test_a_large_price_leaves_no_wide_gap() -> None:
     [(SVC(kernel="linear"), "linear"), (SVC(C=np.inf), "hard"), (SVC(solver="qp"), "qp"), (SVC(), None)],
 )
 def test_who_shares(machine: SVC, word: str | None) -> None:
-    reason = shares(machine)
+    reason = reason_not_shared(machine)
     assert reason is None if word is None else word in str(reason)

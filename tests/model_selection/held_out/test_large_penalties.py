@@ -28,7 +28,7 @@ class Fits(list):  # type: ignore[type-arg]
     def wanted(self, name: int, fold: int) -> bool:
         return True
 
-    def told(self, name: int, fold: int, fit) -> None:  # type: ignore[no-untyped-def]
+    def finished(self, name: int, fold: int, fit) -> None:  # type: ignore[no-untyped-def]
         self.append(fit)
 
     def failed(self, name: int, fold: int, error: Exception) -> None:

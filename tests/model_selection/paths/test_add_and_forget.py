@@ -68,7 +68,7 @@ def test_what_cannot_be_forgotten():
     np.testing.assert_array_equal(model.decision_function(X), before)
     with pytest.raises(IndexError, match=r"no sample -1 to forget: 6 are known, counted from 0; the last is 5"):
         model.forget([-1])
-    with pytest.raises(ValueError, match="sample 2 stands 3 times among indices"):
+    with pytest.raises(ValueError, match="sample 2 occurs 3 times in indices"):
         model.forget([2, 1, 2, 0, 0, 2])
     assert model.shape_fit_ == (6, 1)
     assert model.forget([5]).shape_fit_ == (5, 1)

@@ -140,9 +140,9 @@ def test_what_has_no_exact_solution_is_refused():
         leave_one_out(OneClassSVM(), X, None)
     with pytest.raises(ValueError, match="finite C"):
         leave_one_out(SVC(C=np.inf), X, y)
-    with pytest.raises(ValueError, match=r"leave_one_out\(SVR\): leaving samples out is for one output"):
+    with pytest.raises(ValueError, match=r"leave_one_out\(SVR\) is for one output"):
         leave_one_out(SVR(), X, np.eye(4))
-    with pytest.raises(ValueError, match=r"one quantile, but quantiles=\[0.2, 0.8\].*take them one by one"):
+    with pytest.raises(ValueError, match=r"one quantile, but quantiles=\[0.2, 0.8\].*use one at a time"):
         leave_one_out(QuantileSVR([0.2, 0.8]), X, y)
 
 

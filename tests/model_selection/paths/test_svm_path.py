@@ -187,7 +187,7 @@ def test_a_part_of_the_path():
     part = svm_path(X, y, sample_weight=weight, C_min=0.5, C_max=20, **options)
     np.testing.assert_allclose(part.C_, whole.C_[inner], rtol=1e-8)
     np.testing.assert_allclose(part.alpha(3.0), whole.alpha(3.0), atol=1e-8)
-    with pytest.raises(ValueError, match="outside of this path"):
+    with pytest.raises(ValueError, match="outside this path"):
         part.alpha(0.1)
 
 
@@ -266,7 +266,7 @@ def test_sets_and_intercepts_are_those_of_the_dual_solution(seed, weights):
         ({"slack": "l2"}, "no exact path"),
         ({"C": 3.0}, "leave C"),
         ({"theta": 3.0}, "leave C"),
-        ({"C_min": 2.0, "C_max": 1.0}, "not below"),
+        ({"C_min": 2.0, "C_max": 1.0}, "must be below"),
         ({"multiclass": "crammer-singer"}, "has no path"),
     ],
 )

@@ -291,7 +291,7 @@ def test_bad_arguments():
         ({"working_set_size": 1}, "at least 2"),
         ({"tol": 0.0}, "above 0"),
         ({"C": -1.0}, "above 0"),
-        ({"C": np.inf, "method": "pegasos"}, "give it a finite C"),
+        ({"C": np.inf, "method": "pegasos"}, "use a finite C"),
     ]:
         with pytest.raises(ValueError, match=message):
             steps(X, Y, kernel="linear", **options)

@@ -56,7 +56,7 @@ def test_rules_carry_assumptions():
     assert there.value == pytest.approx(6 * ball.value)
     assert [a.text for a in there.assumptions] == [
         "the kernel is positive semi-definite",
-        "the function outside is 0 at 0",
+        "the outer function A has A(0) = 0",
     ]
     both = ball.union(ball)
     assert len(both.assumptions) == 1

@@ -215,5 +215,5 @@ def test_the_bound_is_of_a_tangent():
 
 def test_an_outer_function_without_a_slope_is_refused():
     X, y = np.arange(800.0)[:, None], np.arange(800) % 2
-    with pytest.raises(ValueError, match="needs a slope"):
+    with pytest.raises(ValueError, match="needs a finite slope"):
         least_slack_power(X, y, kernel="linear", outer=Steep())

@@ -115,7 +115,7 @@ def test_a_matrix_of_kernel_values():
 
 
 def test_many_samples_get_the_bound_on_their_complexity(monkeypatch):
-    monkeypatch.setattr("mercer.notes.theory.insight._WHOLE_MATRIX_ROWS", 50)
+    monkeypatch.setattr("mercer.notes.theory.insights._WHOLE_MATRIX_ROWS", 50)
     found = mercer.SVC(gamma=0.5).fit(X, Y).insight(X, Y)
     assert found.enclosing_radius is None
     assert found.complexity.value == pytest.approx(2 * found.norm / 70 * math.sqrt(70))
@@ -159,7 +159,7 @@ CHOSEN_BEFORE = {
 @pytest.mark.filterwarnings("ignore:the best score is at the edge")
 def test_a_bound_does_not_apply_where_the_data_chose_kernel_or_scale(name):
     model = {**LEARNT, **CHOSEN_BEFORE}[name].fit(X, Y)
-    bound = mercer.ask(model).insight(X, Y).bounds["soft margin"]
+    bound = mercer.unwrap(model).insight(X, Y).bounds["soft margin"]
     fixed = next(each for each in bound.assumptions if each.text.startswith("the kernel, its parameters"))
     assert fixed.holds is (False if name in LEARNT else None)
     assert bound.applies is (False if name in LEARNT else None)
@@ -190,7 +190,7 @@ def test_clones_and_files_know_that_a_kernel_was_learnt(tmp_path):
         mercer.TunedSVC({"C": [0.1, 1.0, 10.0]}, estimator=machine, cv=3).fit(X, Y),
     ]
     for model in copies:
-        bound = mercer.ask(model).insight(X, Y).bounds["soft margin"]
+        bound = mercer.unwrap(model).insight(X, Y).bounds["soft margin"]
         assert bound.applies is False
     assert mercer.load(tmp_path / "m.mercer").kernel.gamma == found.gamma
     given = clone(Gaussian(gamma=0.5))
@@ -201,7 +201,7 @@ def test_bounds_of_what_a_scaler_made():
     wide = X[np.abs(X[:, 0]) > 0.3]
     labels = np.where(wide[:, 0] > 0, 1, -1)
     model = make_pipeline(StandardScaler(), mercer.SVC(C=np.inf, kernel="linear", tol=1e-6)).fit(wide, labels)
-    bounds = mercer.ask(model).insight(wide, labels).bounds
+    bounds = mercer.unwrap(model).insight(wide, labels).bounds
     assert bounds["leave one out"].applies is False
     assert bounds["linear rules"].applies is False
     assert "a fit without one sample has the same kernel and features: does not hold" in str(bounds["leave one out"])
@@ -232,5 +232,5 @@ def test_risks_of_a_gaussian_process_name_the_function_that_they_are_of():
     assert found.risks["hinge"] == pytest.approx(np.maximum(0, 1 - s * mean).mean())
     assert found.risks["ramp"] == pytest.approx(np.clip(1 - s * mean, 0, 1).mean())
     assert found.risks["hinge"] != pytest.approx(np.maximum(0, 1 - s * model.decision_function(X)).mean(), rel=1e-3)
-    assert "latent mean, whose risks these are, not decision_function's" in str(found)
+    assert "latent mean; the risks are its, not those of decision_function" in str(found)
     assert "function " not in str(mercer.SVC().fit(X, Y).insight(X, Y)).split("bias")[0]

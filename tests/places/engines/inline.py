@@ -15,7 +15,7 @@ from mercer.places.chunked.engine import ChunkedEngine
 from mercer.places.chunked.samples import ChunkedSamples
 from mercer.places.chunked.stored.engine import Resident, StoredChunks
 from mercer.samples.arrays import is_sparse
-from mercer.samples.engine import PlacedSamples, register
+from mercer.samples.engine import EngineSamples, register
 
 
 class HereChunks(StoredChunks):
@@ -52,7 +52,7 @@ class InlineEngine(ChunkedEngine):
     def samples(self, X):
         if isinstance(X, ChunkedSamples):
             return X
-        X = X.host() if isinstance(X, PlacedSamples) else X
+        X = X.host() if isinstance(X, EngineSamples) else X
         if isinstance(X, list):
             raise TypeError("no strings")
         X = X if is_sparse(X) else np.asarray(X)

@@ -12,17 +12,17 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from mercer.places import Cross, Evaluation, Gram, LinearGram, Provable, Rows
+from mercer.places import BoundedProducts, Cross, Evaluation, Gram, LinearGram, Rows
 from mercer.places.choose import cross_for, rows_for
-from mercer.places.gram import Eigensystem, Factor, Kept, Rounded
+from mercer.places.gram import Eigensystem, Factor, Float32Matrix, Float64Matrix
 from mercer.places.host.evaluation import BlockEvaluation
 from mercer.places.host.field import HostField
 from mercer.places.host.joint_field import HostJointField
 from mercer.places.host.kernel_matrix import KernelMatrix
 from mercer.samples.arrays import moments, stack, take
-from mercer.samples.engine import Engine, PlacedSamples, engine_of, register
+from mercer.samples.engine import Engine, EngineSamples, engine_of, register
 from mercer.samples.matrices import dense, squared_lengths
-from mercer.samples.merging import _equal, hash_samples
+from mercer.samples.merging import _equal_rows, hash_samples
 
 
 class Opaque:
@@ -38,7 +38,7 @@ class Opaque:
     __hash__ = None
 
 
-class OpaqueSamples(PlacedSamples):
+class OpaqueSamples(EngineSamples):
     """Samples of the engine; `show` reads them."""
 
     def __init__(self, hidden):
@@ -68,7 +68,7 @@ class OpaqueSamples(PlacedSamples):
         return hash_samples(show(self), 1)
 
     def equal(self, left, right):
-        return _equal(show(self), left, right, 1)
+        return _equal_rows(show(self), left, right, 1)
 
     def moments(self):
         return moments(dense(show(self)))
@@ -126,7 +126,7 @@ class OpaqueGram(Behind):
     """K in plain float64, computed by the kernel itself."""
 
     def __init__(self, inner):
-        super().__init__(inner, Gram, Provable)
+        super().__init__(inner, Gram, BoundedProducts)
         self.inner = inner
 
     @property
@@ -142,11 +142,11 @@ class OpaqueGram(Behind):
         found = self.inner.factor(d, dtype, n_threads)
         return None if found is None else Behind(found, Factor)
 
-    def kept(self, n_threads=1):
-        return Behind(self.inner.kept(n_threads), Kept)
+    def float64_matrix(self, n_threads=1):
+        return Behind(self.inner.float64_matrix(n_threads), Float64Matrix)
 
-    def rounded(self):
-        return Behind(self.inner.rounded(), Rounded)
+    def float32_matrix(self):
+        return Behind(self.inner.float32_matrix(), Float32Matrix)
 
     def eigh(self, scale, centred, deadline=math.inf):
         return Behind(self.inner.eigh(scale, centred, deadline), Eigensystem)
@@ -182,8 +182,8 @@ class OpaqueRows(Behind):
     def first(self, m):
         return OpaqueRows(self.inner.first(m))
 
-    def some(self, which):
-        return OpaqueRows(self.inner.some(which))
+    def take(self, which):
+        return OpaqueRows(self.inner.take(which))
 
 
 class OpaqueCross(Behind):

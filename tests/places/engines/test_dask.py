@@ -377,7 +377,7 @@ def test_a_client_that_is_gone_is_told(two_workers, client, monkeypatch):
         mercer.SVC(kernel=KERNEL).fit(placed(X), y)
     with distributed.LocalCluster(n_workers=0, dashboard_address=None) as empty, distributed.Client(empty):
         monkeypatch.setattr(cluster, "_GONE_SECONDS", 1.0)
-        with pytest.raises(RuntimeError, match=r"has had no worker for \d+ s, and none is coming; start some"):
+        with pytest.raises(RuntimeError, match=r"has had no worker for \d+ s, and none is expected; start workers"):
             mercer.SVC(kernel=KERNEL).fit(placed(X), y)
 
 

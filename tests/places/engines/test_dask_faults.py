@@ -43,7 +43,7 @@ def test_rows_that_change_when_they_are_made_again_are_refused(client):
     assert samples.hash().shape == (400,)
     client.restart()
     assert samples.chunks.map(lately, [(), None], (0.0,))
-    with pytest.raises(RuntimeError, match="made again with other rows than it had when the fit began"):
+    with pytest.raises(RuntimeError, match="computed again with other rows than it had when the fit began"):
         mercer.SVC(kernel=KERNEL).fit(samples, y)
 
 
@@ -94,7 +94,7 @@ def test_workers_that_lack_memory_end_a_fit_after_two_rounds():
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
     ):
         rows = ENGINE.samples(placed(X, (400,)))
-        with pytest.raises(RuntimeError, match="for want of memory again and again during one step"):
+        with pytest.raises(RuntimeError, match="for lack of memory repeatedly during one step"):
             rows.chunks.map(greedy, [()], ())
 
 

@@ -21,7 +21,7 @@ from mercer.places import gram_for
 from mercer.places.chunked import gram as chunked_gram
 from mercer.places.chunked.stored import ENGINE
 from mercer.places.chunked.stored.engine import FileRows
-from mercer.places.chunked.stored.files import Mapped, Scratch
+from mercer.places.chunked.stored.files import MappedArray, Scratch
 from places.engines.cluster_claims import GIVEN, KERNEL, MACHINES, X, check_machine, check_reference, cuts, y
 from test_architecture import CELLS
 
@@ -113,7 +113,7 @@ def test_an_empty_file_is_no_file(tmp_path):
         mercer.stored_rows(tmp_path)
     np.save(tmp_path / "2.npy", X)
     assert mercer.stored_rows(tmp_path).X.shape == X.shape
-    assert Mapped(str(tmp_path / "1.npy"), "<f8", 128, (0, 5)).load().shape == (0, 5)
+    assert MappedArray(str(tmp_path / "1.npy"), "<f8", 128, (0, 5)).load().shape == (0, 5)
 
 
 def test_errors_and_limits_end_a_fit_and_leave_nothing(monkeypatch, tmp_path):
@@ -144,7 +144,7 @@ def test_what_is_refused():
             pytest.raises(ValueError, match=r"mercer\.stored_rows.*device='dask'"),
         ):
             mercer.SVC().fit(X, y)
-    with pytest.raises(TypeError, match="strings do not go with rows in files"):
+    with pytest.raises(TypeError, match="strings cannot be combined with rows in files"):
         ENGINE.samples(["a", "b"])
 
 

@@ -340,7 +340,7 @@ def test_how_far_a_matrix_is_from_its_mirror(device):
 
 
 def test_samples_are_not_read_unasked(device):
-    with pytest.raises(TypeError, match="not copied to this machine unasked"):
+    with pytest.raises(TypeError, match="not copied to the host implicitly"):
         np.asarray(ENGINE.samples(data()))
 
 

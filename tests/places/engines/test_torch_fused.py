@@ -14,8 +14,8 @@ import pytest
 
 import mercer
 from mercer.kernels import Gaussian
-from mercer.places.gram import Variables
-from mercer.places.host.blocks import INNER_STEPS, BlockSize, take_rounds
+from mercer.places.gram import BoxVariables
+from mercer.places.host.blocks import INNER_STEPS, BlockSize, run_device_rounds
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.dual import certified
 
@@ -23,10 +23,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed: python -m p
 from mercer.places.torch import ENGINE, device_rounds, fused, stored  # noqa: E402  # after the skip without torch
 from mercer.places.torch import field as torch_field  # noqa: E402  # after the skip without torch
 from mercer.places.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
-from mercer.places.torch.device_rounds import DeviceRounds, OfStored  # noqa: E402  # after the skip without torch
+from mercer.places.torch.device_rounds import DeviceRounds, StoredBlocks  # noqa: E402  # after the skip without torch
 from mercer.places.torch.formula import Formula  # noqa: E402  # after the skip without torch
 from mercer.places.torch.numbers import floats  # noqa: E402  # after the skip without torch
-from mercer.places.torch.rounds import Chooser, add_rows  # noqa: E402  # after the skip without torch
+from mercer.places.torch.rounds import BlockSelector, add_rows  # noqa: E402  # after the skip without torch
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 HERE = "cpu" if INTERPRETED else "cuda"
@@ -124,13 +124,13 @@ def box_problem(n, seed=0, d=0.0):
 
 def stored_rounds(problem, K):
     fixed = (problem.p, problem.lower, problem.upper, problem.d)
-    return DeviceRounds(OfStored(there(K, torch.float32)), fixed, None, there([0.0]), keeps_crowded=True)
+    return DeviceRounds(StoredBlocks(there(K, torch.float32)), fixed, None, there([0.0]), keeps_crowded=True)
 
 
 def run(rounds, beta, u, tol, deadline=np.inf, size=16):
     """Rounds with blocks of a size that stays: the steps, and the violation before the last round."""
     rounds.start(beta, u)
-    return take_rounds(rounds, BlockSize(size, size), tol, 10**6, deadline)
+    return run_device_rounds(rounds, BlockSize(size, size), tol, 10**6, deadline)
 
 
 def dual(problem, K, beta):
@@ -144,16 +144,16 @@ def test_a_block_has_both_ends_and_nobody_twice(twins):
     beta[rng.random(n) < 0.4], beta[rng.random(n) < 0.3] = -1.0, 1.0
     row = np.arange(n) % (n // 2) if twins else np.arange(n)
     fixed = [there(np.append(values, 0.0)) for values in (p, -np.ones(n), np.ones(n), np.full(n, 0.1))]
-    chooser = Chooser(*fixed, there(np.append(row, 0), torch.int64) if twins else None)
-    chooser.resize(32)
+    selector = BlockSelector(*fixed, there(np.append(row, 0), torch.int64) if twins else None)
+    selector.resize(32)
     kept = rng.permutation(n)[:12]
-    chooser._old[:12] = there(kept, torch.int32)
-    chooser._kept[there(kept, torch.int64)] = 1
-    rows = chooser.choose(there(np.append(beta, 0.0)), there(u)).cpu().numpy()
-    J = chooser._block.cpu().numpy()
+    selector._old[:12] = there(kept, torch.int32)
+    selector._kept[there(kept, torch.int64)] = 1
+    rows = selector.choose(there(np.append(beta, 0.0)), there(u)).cpu().numpy()
+    J = selector._block.cpu().numpy()
     h = p - u[row] - 0.1 * beta
     top, low = h[beta < 1].max(), -h[beta > -1].min()
-    np.testing.assert_array_equal(chooser.told[:2].cpu(), [top, low])
+    np.testing.assert_array_equal(selector.status[:2].cpu(), [top, low])
     real = J[n > J]
     assert len(np.unique(real)) == len(real)
     np.testing.assert_array_equal(J[16:28], kept)
@@ -170,9 +170,9 @@ def test_a_block_has_both_ends_and_nobody_twice(twins):
 
 @pytest.mark.parametrize("d", [0.0, 0.3])
 def test_rounds_reach_the_optimum_of_a_stored_matrix(d, monkeypatch):
-    reads, looks, take = [], [], DeviceRounds.rounds
+    reads, looks, take = [], [], DeviceRounds.run_rounds
     monkeypatch.setattr(device_rounds, "floats", lambda values: reads.append(len(values)) or floats(values))
-    monkeypatch.setattr(DeviceRounds, "rounds", lambda *asked: looks.append(asked[1]) or take(*asked))
+    monkeypatch.setattr(DeviceRounds, "run_rounds", lambda *asked: looks.append(asked[1]) or take(*asked))
     problem, K = box_problem(24, d=d)
     K = K.astype(np.float32).astype(np.float64)
     rounds = stored_rounds(problem, K)
@@ -197,7 +197,7 @@ def test_numbers_that_are_lost_end_rounds():
     rounds = stored_rounds(problem, K)
     run(rounds, np.zeros(24), np.zeros(24), 1e-2)
     assert rounds.over
-    assert rounds.rounds(1, 16, 0.3, 5e-3, INNER_STEPS) is None
+    assert rounds.run_rounds(1, 16, 0.3, 5e-3, INNER_STEPS) is None
 
 
 def test_the_loop_decides_how_large_blocks_are(monkeypatch):
@@ -205,14 +205,14 @@ def test_the_loop_decides_how_large_blocks_are(monkeypatch):
     problem, K = box_problem(40, seed=2)
     problem = replace(problem, lower=20 * problem.lower, upper=20 * problem.upper)  # so that most are free
     monkeypatch.setattr(device_rounds, "_LARGEST", 32)
-    fixed, source = (problem.p, problem.lower, problem.upper, problem.d), OfStored(there(K, torch.float32))
+    fixed, source = (problem.p, problem.lower, problem.upper, problem.d), StoredBlocks(there(K, torch.float32))
     for stays in (False, True):
         rounds, block = DeviceRounds(source, fixed, None, there([0.0]), keeps_crowded=stays), BlockSize(16, 64)
         rounds.start(beta := np.zeros(40), u := np.zeros(40))
-        _, violation = take_rounds(rounds, block, 0.1, 10**6)
+        _, violation = run_device_rounds(rounds, block, 0.1, 10**6)
         assert block.size == 64
         assert block.share < 0.3
-        assert rounds._chooser.size == 32
+        assert rounds._selector.size == 32
         assert rounds.over != stays
         assert (violation <= 0.1) == stays
         np.testing.assert_allclose(u, K.astype(np.float32).astype(float) @ beta, atol=1e-9)
@@ -221,36 +221,36 @@ def test_the_loop_decides_how_large_blocks_are(monkeypatch):
 def test_a_variable_that_is_on_both_sides_is_chosen_once():
     n = 8  # one in each part
     fixed = [there(np.append(values, 0.0)) for values in (np.arange(8.0), -np.ones(n), np.ones(n), np.zeros(n))]
-    chooser = Chooser(*fixed, None)
-    chooser.resize(32)
-    chooser.choose(there(np.zeros(n + 1)), there(np.zeros(n)))
-    np.testing.assert_array_equal(chooser._block.cpu(), [n, *range(1, 8), 0, *[n] * 23])
+    selector = BlockSelector(*fixed, None)
+    selector.resize(32)
+    selector.choose(there(np.zeros(n + 1)), there(np.zeros(n)))
+    np.testing.assert_array_equal(selector._block.cpu(), [n, *range(1, 8), 0, *[n] * 23])
 
 
 def test_half_of_a_block_is_kept_and_all_of_it_in_a_larger_one():
     problem, K = box_problem(30)
     rounds = stored_rounds(problem, K)
-    chooser, source = rounds._chooser, rounds._source
-    chooser.resize(16)
+    selector, source = rounds._selector, rounds._source
+    selector.resize(16)
     beta, u = there(np.zeros(31)), there(np.zeros(30))
     for _ in range(2):
-        rows = chooser.choose(beta, u)
+        rows = selector.choose(beta, u)
         before = beta.cpu().numpy().copy()
-        change = chooser.step(source.block(rows), beta, u, 0.5, 1e-2, INNER_STEPS)
-        source.add(u, rows, change, chooser.moved)
-        last, b = chooser._block.cpu().numpy().copy(), beta.cpu().numpy()
-        places, count = (found.cpu().numpy() for found in chooser.moved)
+        change = selector.step(source.block(rows), beta, u, 0.5, 1e-2, INNER_STEPS)
+        source.add(u, rows, change, selector.moved)
+        last, b = selector._block.cpu().numpy().copy(), beta.cpu().numpy()
+        places, count = (found.cpu().numpy() for found in selector.moved)
         np.testing.assert_array_equal(places[: count[0]], np.flatnonzero(b[last] != before[last]))
         np.testing.assert_allclose(u.cpu(), K @ b[:30], atol=1e-6)
         free = (b < np.append(problem.upper, 0.0)) & (b > np.append(problem.lower, 0.0))
         order = last[np.argsort(~free[last], kind="stable")]
-        np.testing.assert_array_equal(chooser._old.cpu(), order[:8])
-        np.testing.assert_array_equal(np.flatnonzero(chooser._kept[:30].cpu()), np.unique(order[:8][order[:8] < 30]))
-        assert chooser.told[4] == free[last].sum()
-    chooser.resize(32)
-    chooser.choose(beta, u)
-    np.testing.assert_array_equal(chooser._block.cpu().numpy()[16:], last)
-    real = chooser._block[chooser._block < 30].cpu().numpy()
+        np.testing.assert_array_equal(selector._old.cpu(), order[:8])
+        np.testing.assert_array_equal(np.flatnonzero(selector._kept[:30].cpu()), np.unique(order[:8][order[:8] < 30]))
+        assert selector.status[4] == free[last].sum()
+    selector.resize(32)
+    selector.choose(beta, u)
+    np.testing.assert_array_equal(selector._block.cpu().numpy()[16:], last)
+    real = selector._block[selector._block < 30].cpu().numpy()
     assert len(np.unique(real)) == len(real)
 
 
@@ -285,8 +285,8 @@ def test_steps_on_a_stored_matrix(monkeypatch):
     """On the device, and by the core where rounds there have not ended it."""
     monkeypatch.setattr(stored, "_FEWEST_ROWS", 10)
     problem, K = box_problem(20, seed=1)
-    table = stored.TorchRounded(there(K, torch.float32))
-    box = Variables(problem.p, problem.lower, problem.upper, problem.d, problem.group)
+    table = stored.TorchFloat32Matrix(there(K, torch.float32))
+    box = BoxVariables(problem.p, problem.lower, problem.upper, problem.d, problem.group)
     values = table.values.astype(np.float64)
     for most in (1, 10**6):
         beta, u = np.zeros(20), np.zeros(20)
@@ -298,10 +298,10 @@ def test_steps_on_a_stored_matrix(monkeypatch):
     assert h[beta < problem.upper].max() - h[beta > problem.lower].min() < 2e-2
 
     def astray(rounds, *_):
-        rounds._home[0][[np.argmax(problem.p), np.argmin(problem.p)]] = 0.4, -0.4
+        rounds._host_arrays[0][[np.argmax(problem.p), np.argmin(problem.p)]] = 0.4, -0.4
         return 5, np.inf
 
-    monkeypatch.setattr(stored, "take_rounds", astray)
+    monkeypatch.setattr(stored, "run_device_rounds", astray)
     again, v = np.zeros(20), np.zeros(20)
     assert table.steps(box, again, v, 1e-2, 10**6, 100.0)[1] == "converged"
     np.testing.assert_array_equal(v, table.product(again))  # one sum, whatever happened on the way
@@ -315,8 +315,8 @@ def test_steps_on_a_stored_matrix(monkeypatch):
 def test_a_fit_takes_rounds_of_its_own(machine, monkeypatch):
     monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
     monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
-    taken, take = [], DeviceRounds.rounds
-    monkeypatch.setattr(DeviceRounds, "rounds", lambda *args: taken.append(take(*args)) or taken[-1])
+    taken, take = [], DeviceRounds.run_rounds
+    monkeypatch.setattr(DeviceRounds, "run_rounds", lambda *args: taken.append(take(*args)) or taken[-1])
     X = np.random.default_rng(0).normal(size=(14, 3)).astype(np.float32)
     y = (X[:, 0] > 0) * 1.0
     found = machine.fit(X, y).certificate_
@@ -335,13 +335,13 @@ def test_rounds_go_on_with_fewer_variables(machine, monkeypatch):
     monkeypatch.setattr(torch_field, "_VARIABLES_ALONE", 1)
     monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
     monkeypatch.setattr(certified, "is_one_block", lambda *_: False)
-    active, take = [], torch_field.TorchField.rounds
+    active, take = [], torch_field.TorchField.run_rounds
 
-    def rounds(self, *asked):
+    def run_rounds(self, *asked):
         active.append((self.shrunk, len(self.active), found := take(self, *asked)))
         return found
 
-    monkeypatch.setattr(torch_field.TorchField, "rounds", rounds)
+    monkeypatch.setattr(torch_field.TorchField, "run_rounds", run_rounds)
     X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
     y = (X[:, 0] > 0) * 1.0
     found = machine.fit(X, y).certificate_

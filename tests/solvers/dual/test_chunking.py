@@ -1,4 +1,4 @@
-"""Chunking reaches what decomposition reaches, whatever the size of a chunk, and holds a chunk at a time."""
+"""Chunking reaches the optimum of decomposition for every chunk size, with one chunk in memory at a time."""
 
 import tracemalloc
 
@@ -38,7 +38,7 @@ def test_every_machine_reaches_the_same_optimum(maker, seed, size):
 
 
 def chunks_of(monkeypatch):
-    """The sizes of the chunks that are solved from now on."""
+    """Record the sizes of the chunks that are solved."""
     sizes, solve = [], chunking.solve_certified
 
     def watched(problem, gram, *others, **options):

@@ -1,4 +1,4 @@
-"""The decomposition on problems no classifier has: twins, several groups, no equality, ridges, infinite boxes."""
+"""Decomposition on general problems: twins, several groups, no equality, ridges, infinite boxes."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from mercer.kernels import FromFunction, Gaussian, Precomputed
 from mercer.places import gram_for
 from mercer.places.host.field import HostField
 from mercer.places.host.tiled_field import TiledField
-from mercer.solvers.dual.certified import refined, solve_certified
+from mercer.solvers.dual.certified import solve_and_refine, solve_certified
 from mercer.solvers.dual.decomposition import decompose
 from mercer.solvers.solution import Solution, Stop
 from reference.certificate import certificate, dual_value
@@ -95,7 +95,7 @@ def test_decomposition_in_small_blocks(maker, where, shrinking, monkeypatch):
     machines_in_grams([m for m in machines() if not m.id.startswith(("2-norm", "Huber", "RLS"))]),
 )
 def test_what_was_shrunk_away_is_looked_at_again(maker, where):
-    """The loop ends on what is active; the certificate over all variables sends it back until they agree."""
+    """The loop ends on the active variables; the certificate over all variables returns to it until both agree."""
     problem, K, X = machine_problem(maker, seed=0, n=100, with_data=True)
     gram, stop = GRAMS[where](X, 32 * 20**2), Stop(tol=1e-4, max_iter=10_000_000)
     alone = decompose(gram.field(problem), stop)
@@ -130,7 +130,7 @@ def test_warm_start_continues_and_does_not_spoil():
 
 @pytest.mark.parametrize("maker", machines())
 def test_coefficients_that_miss_a_sum_are_moved_before_they_are_certified_and_kept(maker):
-    """By a solver that leaves 0.3 in every sum and calls that solved."""
+    """An inner solver leaves 0.3 in every sum and reports convergence."""
     problem, K = machine_problem(maker, seed=1)
     gram = gram_for(Precomputed(), K)
     best, proof = solve_certified(problem, gram, Stop(tol=1e-9, max_iter=10**6))
@@ -142,7 +142,7 @@ def test_coefficients_that_miss_a_sum_are_moved_before_they_are_certified_and_ke
             off[free[0]] -= 0.3
         return Solution(off, 1, "converged")
 
-    found, certificate_of_it = refined(problem, gram, Stop(tol=1e-9, max_iter=10**6), None, wrong, False)
+    found, certificate_of_it = solve_and_refine(problem, gram, Stop(tol=1e-9, max_iter=10**6), None, wrong, False)
     truth = certificate(problem, K, found.beta)
     assert truth.kkt["dual feasibility: equality"] <= 1e-12 * np.abs(found.beta).sum()
     assert truth.kkt["dual feasibility: box"] == 0

@@ -38,7 +38,7 @@ GRAMS = {
 
 
 class Seen:
-    """How often β was moved in a problem of its own and inside one, and the largest block that was solved."""
+    """Counts of moves of β in whole problems and in nested ones, and the largest block that was solved."""
 
     def __init__(self, problem):
         self.problem, self.rounds, self.inside, self.largest = problem, 0, 0, 0
@@ -48,7 +48,7 @@ class Seen:
         self.rounds, self.inside = self.rounds + whole, self.inside + (not whole)
 
     def watched(self, monkeypatch):
-        """Count what fields do from now on."""
+        """Start counting the moves of fields."""
 
         def move(method):
             return lambda field, *given: (self.moved(field), method(field, *given))[1]
@@ -67,7 +67,7 @@ class Seen:
 
 @pytest.fixture
 def nest(monkeypatch):
-    """Ask for outer sets of some size with blocks of another inside, or for single blocks: outer=0."""
+    """Set the sizes of outer sets and of the blocks inside them; outer=0 means single blocks."""
 
     def ask(outer, block):
         monkeypatch.setattr(KernelMatrix, "outer_rows", outer)
@@ -146,7 +146,7 @@ def test_a_quarter_of_the_rounds_for_the_same_kernel_values(dtype, nest, monkeyp
 
 
 def test_nothing_is_dropped_where_that_is_not_wanted(nest, monkeypatch):
-    """Neither in the whole problem nor inside."""
+    """It holds in the whole problem and in nested ones."""
     X, y = mixture(600)
     problem = soft_margin(y, np.full(len(y), 1.0))
     nest(outer=128, block=32)
@@ -166,7 +166,7 @@ def test_max_iter_holds_inside(most, nest):
 
 
 def test_max_time_holds_inside_and_leaves_time_for_the_certificate(nest, monkeypatch):
-    """Time is up in the middle of the problem on a set: what was reached there counts, and is feasible."""
+    """At a deadline inside a nested problem, its β is used, and is feasible."""
     X, y = mixture(12_000)
     problem = soft_margin(y, np.full(len(y), 1e6))
     nest(outer=512, block=64)
@@ -202,14 +202,14 @@ def test_ctrl_c_is_answered_inside(nest):
 
 def test_a_report_hears_of_rounds_over_all_variables(nest):
     X, y = mixture(1_000)
-    problem, missed = soft_margin(y, np.full(len(y), 1.0)), []
+    problem, goal_ratio = soft_margin(y, np.full(len(y), 1.0)), []
     nest(outer=256, block=32)
     gram = gram_for(GAUSSIAN, X)
-    stop = Stop(1e-3, 10**7, report=lambda words, factor: missed.append((words(), factor)))
+    stop = Stop(1e-3, 10**7, report=lambda words, factor: goal_ratio.append((words(), factor)))
     decompose(gram.field(problem), stop)
-    assert len(missed) > 2
-    assert missed[-1][1] <= 1 < missed[0][1]
-    assert "support vectors" in missed[0][0]
+    assert len(goal_ratio) > 2
+    assert goal_ratio[-1][1] <= 1 < goal_ratio[0][1]
+    assert "support vectors" in goal_ratio[0][0]
 
 
 def test_the_rule(monkeypatch):
@@ -227,7 +227,7 @@ def test_the_rule(monkeypatch):
     monkeypatch.setattr(decomposition, "_ONE_BLOCK_VARIABLES", 100)
     seen = []
     monkeypatch.setattr(
-        TiledField, "inside", lambda field, J, old=TiledField.inside: (seen.append(J), old(field, J))[1]
+        TiledField, "inner_field", lambda field, J, old=TiledField.inner_field: (seen.append(J), old(field, J))[1]
     )
     # 10 of the 1,200 samples are there twice, so that a fit merges them.
     again = np.r_[np.arange(1_200), np.arange(10)]

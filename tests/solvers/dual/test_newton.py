@@ -1,9 +1,9 @@
-"""A climb on a face of the box: to the face's optimum, never out of the box, never away from the equalities."""
+"""Newton steps on a face reach its optimum, stay in the box and keep the equalities."""
 
 import numpy as np
 import pytest
 
-from mercer.solvers.dual.newton import climb_face
+from mercer.solvers.dual.newton import newton_on_face
 from reference.certificate import dual_value
 from reference.problems import c_svc, gram_matrix
 
@@ -16,7 +16,7 @@ def test_it_ends_at_the_optimum_of_a_face(C, bias):
     K, problem = gram_matrix("rbf", X, gamma=0.5), c_svc(y, C)
     problem = problem if bias else problem.without_bias()
     before = 0.5 * C * y
-    after = climb_face(problem, np.arange(40), K, problem.gradient(before, K @ before), before)
+    after = newton_on_face(problem, np.arange(40), K, problem.gradient(before, K @ before), before)
     free = (after > problem.lower) & (after < problem.upper)
     h = problem.gradient(after, K @ after)[free]
     assert (after >= problem.lower).all()

@@ -80,7 +80,7 @@ def test_weights_scale_f_and_its_tolerance():
 
 
 def test_samples_around_the_origin_converge():
-    """The linear machine's optimum is w = 0: no share of it can be reached."""
+    """The linear machine's optimum is w = 0: a relative gap cannot be reached."""
     for machine in (OneClassSVM(nu=0.3, kernel="linear"), OneClassSVM(nu=1e-4, kernel="linear")):
         model = machine.fit(X - X.mean(axis=0))
         assert model.converged_
@@ -107,7 +107,7 @@ def test_neither_the_order_of_the_rows_nor_the_device_sets_the_tolerance(machine
 
 
 class Listener:
-    """Wants every fit of every fold, and keeps them."""
+    """Listener that keeps every fit of every fold."""
 
     def __init__(self):
         self.found = {}
@@ -115,7 +115,7 @@ class Listener:
     def wanted(self, name, fold):
         return True
 
-    def told(self, name, fold, fit):
+    def finished(self, name, fold, fit):
         self.found[name, fold] = fit
 
     def failed(self, name, fold, error):

@@ -1,4 +1,4 @@
-"""All pairs in one call: what they reach is what the general solver reaches, and their certificates are the truth."""
+"""All pairs in one call reach the optima of the general solver, with correct certificates."""
 
 import math
 from dataclasses import replace
@@ -24,7 +24,7 @@ from mercer.runtime.errors import NonPSDKernelWarning
 from mercer.solvers import SOLVERS
 from mercer.solvers.dual import pairs
 from mercer.solvers.dual.certified import solve_certified
-from mercer.solvers.dual.pairs import fitting_pairs, solve_together
+from mercer.solvers.dual.pairs import solvable_pairs, solve_pairs_together
 from mercer.solvers.solution import Solution, Stop
 from reference.certificate import certificate as truth
 
@@ -39,21 +39,21 @@ def classes(n=400, k=5, d=6, seed=0):
 
 
 def all_pairs(X, y, make):
-    """The blocks of every pair, and its problem."""
+    """Return the blocks and the problem of every pair."""
     members = [np.flatnonzero(y == k) for k in range(y.max() + 1)]
     blocks = [(members[a], members[b]) for a in range(len(members)) for b in range(a + 1, len(members))]
     return blocks, [make(np.repeat([1.0, -1.0], [len(a), len(b)])) for a, b in blocks]
 
 
 def solve_pairs(problems, blocks, gram, stop, n_threads):
-    """The solution of each problem, and its certificate if it is solved."""
+    """Return the solution of each problem, and its certificate if it is solved."""
     p, lower, upper, d, group = (
         np.concatenate([getattr(one, name) for one in problems]) for name in ("p", "lower", "upper", "d", "group")
     )
     known = {id(block): block for both in blocks for block in both}
     layout = Layout.of(list(known.values()), np.array([[list(known).index(id(block)) for block in b] for b in blocks]))
     whole = DualProblem(p, lower, upper, d, np.arange(len(p)), group, problems[0].totals)
-    found = solve_together(whole, layout, gram, stop, n_threads)
+    found = solve_pairs_together(whole, layout, gram, stop, n_threads)
     if found is None:
         return None
     reasons = np.where(found.solved, "converged", "stalled").tolist()
@@ -77,7 +77,7 @@ def made(slack, bias):
 
 @pytest.fixture
 def alone(monkeypatch):
-    """The general solver is out of order: whatever is solved, is solved in one call."""
+    """Disable the general solver: every solution comes from the one call."""
 
     def broken(*arguments, **options):
         raise AssertionError("the general solver was asked")
@@ -87,14 +87,14 @@ def alone(monkeypatch):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """How often the one call was made."""
+    """Count the calls for all pairs."""
     calls = []
 
     def watched(*arguments):
         calls.append(arguments[1].n)
-        return solve_together(*arguments)
+        return solve_pairs_together(*arguments)
 
-    monkeypatch.setattr(task, "solve_together", watched)
+    monkeypatch.setattr(task, "solve_pairs_together", watched)
     return calls
 
 
@@ -125,7 +125,7 @@ def test_each_certificate_is_the_naive_one(slack, bias):
 
 
 def test_a_certificate_says_what_a_wrong_answer_is_worth():
-    """At points that nobody solved for: feasible ones, and those with bounds left, or a sum off."""
+    """At arbitrary points: feasible ones, and those outside their bounds or with a wrong sum."""
     X, y = classes(60, 3)
     blocks, problems = all_pairs(X, y, made("l1", True))
     drawn = np.random.default_rng(0).choice([-3.5, 0.0, 2.0], problems[0].n_variables)
@@ -217,7 +217,7 @@ def test_the_result_does_not_depend_on_the_number_of_threads(alone):
 
 
 def test_pairs_ask_for_few_rows():
-    """One unit is what the answer itself takes, every vector of a pair with every sample of it."""
+    """The unit of work is the size of the result: every support vector of a pair with every sample of it."""
     X, y = make_blobs(3000, centers=6, n_features=8, cluster_std=3.5, random_state=0)
     gram = gram_for(Gaussian(gamma=0.01), X)
     blocks, problems = all_pairs(X, y, lambda signs: soft_margin(signs, np.full(len(signs), 1.0)))
@@ -291,7 +291,7 @@ def test_other_ways_are_not_for_one_call(parameters, form, monkeypatch):
     def broken(*arguments):
         raise AssertionError("asked for in one call")
 
-    monkeypatch.setattr(task, "solve_together", broken)
+    monkeypatch.setattr(task, "solve_pairs_together", broken)
     assert SVC(**parameters).fit(form(X), y).converged_
 
 
@@ -330,13 +330,13 @@ def test_sparse_pairs_are_certified_from_the_values_of_the_kernel():
     parts = [(rows[a], rows[b]) for a, b in layout.pairs.reshape(-1, 2)]
     signs = np.concatenate([np.r_[np.ones(len(a)), -np.ones(len(b))] for a, b in parts])
     problem, stop = soft_margin(signs, np.full(len(signs), 2.0)), Stop(tol=1e-4, max_iter=10**6)
-    found = solve_together(problem, layout, gram, stop, 2)
+    found = solve_pairs_together(problem, layout, gram, stop, 2)
     assert found.solved.all()
     K = kernel(X)
     for k, (a, b) in enumerate(parts):
         cut, members = slice(*layout.offsets[k : k + 2]), np.r_[a, b]
         np.testing.assert_allclose(found.u[cut], K[np.ix_(members, members)] @ found.beta[cut], rtol=0, atol=1e-12)
-    once = solve_together(problem, layout, gram, stop, 1)
+    once = solve_pairs_together(problem, layout, gram, stop, 1)
     np.testing.assert_array_equal(once.beta, found.beta)
     np.testing.assert_array_equal(once.u, found.u)
 
@@ -355,7 +355,7 @@ def test_large_pairs_are_left_to_working_sets():
 
     def fits(problem):
         n = problem.n_variables
-        return len(fitting_pairs(problem, Layout.of([np.arange(1), np.arange(n - 1)], np.array([[0, 1]])))) == 1
+        return len(solvable_pairs(problem, Layout.of([np.arange(1), np.arange(n - 1)], np.array([[0, 1]])))) == 1
 
     assert not fits(soft_margin(y, np.ones(2600)))
     assert fits(soft_margin(y[::2].copy(), np.ones(1300)))

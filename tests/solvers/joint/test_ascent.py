@@ -16,7 +16,7 @@ from mercer.places.host import kernel_matrix
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers.joint import ascent as solver
 from mercer.solvers.joint.ascent import solve_joint
-from mercer.solvers.joint.newton import climb_joint_face
+from mercer.solvers.joint.newton import newton_on_joint_face
 from mercer.solvers.solution import Stop
 from reference.multiclass import MACHINES, clouds
 
@@ -82,7 +82,7 @@ def test_shrinking_drops_and_takes_back(monkeypatch):
     problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 10, shared=True)
     sizes, gram, zero = [], gram_for(kernel, X), np.zeros((len(y), 10))
     field = gram.joint_field(problem, zero, zero, np.float64)
-    stop = Stop(tol=1e-3, max_iter=10**7, report=lambda words, missed: sizes.append(len(field.active)))
+    stop = Stop(tol=1e-3, max_iter=10**7, report=lambda words, goal_ratio: sizes.append(len(field.active)))
     solution = solver.ascend(field, stop, shrinking=True)
     assert min(sizes) < len(y) / 2
     assert sizes[-1] == len(y)
@@ -126,5 +126,5 @@ def test_a_newton_step_that_is_lost_to_rounding_ends():
     )
     V = np.array([[3.4, 2.1, -4.5, 0.5], [2.1, 2.1, -2.9, 2.4], [-4.5, -2.9, 6.0, -1.0], [0.5, 2.4, -1.0, 5.3]])
     e = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
-    found = climb_joint_face(problem, np.arange(4), 1e-300 * V, e, beta)
+    found = newton_on_joint_face(problem, np.arange(4), 1e-300 * V, e, beta)
     np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-110)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mercer import SVC, _core
 from mercer.problems.multiclass import JointProblem
-from mercer.solvers.joint.newton import climb_joint_face
+from mercer.solvers.joint.newton import newton_on_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
 
 MACHINES = ("crammer-singer", "weston-watkins")
@@ -17,7 +17,7 @@ EPS = np.finfo(float).eps
 
 
 def residual(problem_C, y, beta, shared):
-    """How far β is from its set, from the definition: signs, bounds and sums of every sample."""
+    """Return the distance of β from the feasible set: signs, bounds and sums of every sample."""
     own = np.arange(len(y)), y
     alpha = -beta.copy()
     alpha[own] = 0.0
@@ -43,7 +43,7 @@ def draw(seed, n, m, shared):
 @given(st.integers(0, 10**6), st.integers(2, 7), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_any_point_is_brought_to_class_sums_of_zero(seed, m, shared):
-    """Also far from any optimum, where the only way is to make multipliers smaller."""
+    """Also far from any optimum, where multipliers have to become smaller."""
     problem, beta, e = draw(seed, 5 * m, m, shared)
     out = rebalanced(problem, beta, e, 1e-3)
     size = max(np.abs(out).sum(axis=0).max(), problem.C.max())
@@ -53,7 +53,7 @@ def test_any_point_is_brought_to_class_sums_of_zero(seed, m, shared):
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_multipliers_at_their_bounds_stay_there(shared):
-    """A surplus goes through the one free sample, though others have more room."""
+    """A positive class sum moves through the one free sample, though others have more capacity."""
     y, m = np.arange(9) % 3, 3
     problem = JointProblem(y, np.ones(9), m, shared=shared, balanced=True)
     beta, own = np.zeros((9, m)), (np.arange(9), y)
@@ -115,5 +115,5 @@ def test_a_climb_keeps_each_sample_s_sum(shared):
         Z = rng.normal(size=(20, 6))
         K = Z @ Z.T
         e = problem.excess(K @ beta, np.zeros(4))
-        out = climb_joint_face(problem, np.arange(20), K, e, beta)
+        out = newton_on_joint_face(problem, np.arange(20), K, e, beta)
         assert residual(problem.C, problem.y, out, shared) <= 40 * EPS * problem.C.max()

@@ -12,7 +12,7 @@ from mercer.places import gram_for
 from mercer.places.host.linear_gram import HostLinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.samples import arrays
-from mercer.solvers.least_squares.spectrum import SpectralFit, lams_from, linear_spectrum_of, spectrum_of
+from mercer.solvers.least_squares.spectrum import SpectralFit, default_lams, linear_spectrum_of, spectrum_of
 from reference import least_squares as plain
 
 LAMS = np.geomspace(1e-6, 1e3, 10)
@@ -151,11 +151,11 @@ def test_the_path_does_not_depend_on_how_it_is_cut(monkeypatch):
 def test_the_range_of_lams_follows_the_spectrum():
     X, least = problem("ones", False)
     spectrum = spectrum_of(gram_for(Gaussian(gamma=0.4), X), least)
-    lams = lams_from(spectrum, 7)
+    lams = default_lams(spectrum, 7)
     assert len(lams) == 7
     assert lams[-1] == pytest.approx(np.linalg.eigvalsh(Gaussian(gamma=0.4)(X))[-1])
     assert lams[0] >= 200 * np.sqrt(np.finfo(float).eps) * (1 - 1e-9)
-    scaled = lams_from(spectrum_of(gram_for(1e6 * Gaussian(gamma=0.4), X), least), 7)
+    scaled = default_lams(spectrum_of(gram_for(1e6 * Gaussian(gamma=0.4), X), least), 7)
     np.testing.assert_allclose(scaled, 1e6 * lams, rtol=1e-6)
 
 

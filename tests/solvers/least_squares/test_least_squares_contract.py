@@ -1,4 +1,4 @@
-"""The solvers of least squares keep the contract of solvers; those that factor a matrix have no steps to limit."""
+"""The solvers for least squares meet the interface of solvers; those that factor a matrix have no steps to limit."""
 
 from functools import partial
 
@@ -35,7 +35,7 @@ def problem(bias, lam=LAM):
 
 
 def value(kernel, bias):
-    """The optimum of both outputs together, of the objective over 2λ."""
+    """Return the optimum of the objective divided by 2λ, summed over both outputs."""
     K = kernel(X)
     c, b = plain.solve(K, Y, LAM, WEIGHT, bias)
     return plain.objective(K, c, b, Y, LAM, WEIGHT).sum() / (2 * LAM)

@@ -1,4 +1,4 @@
-"""Newton's direction against the dense system it stands for, and its turns with dual coordinate descent."""
+"""Newton's direction against the dense system, and its alternation with dual coordinate descent."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from mercer.places.choose import rows_for
 from mercer.problems.linear_problem import hinge
 from mercer.solvers.linear import newton as direction
 from mercer.solvers.linear.choose import _passes_left
-from mercer.solvers.linear.newton import ByColumns, BySamples
+from mercer.solvers.linear.newton import ColumnSystem, SampleSystem
 
 
 def dense_direction(problem, X, t, smoothing, g):
     """−H⁻¹g, H written out with the bias's column; without a bias that column is left out."""
     free = (t > problem.lower) & (t < problem.upper)
     Z = np.column_stack([X, np.ones(len(X))])[free]
-    weight = 1.0 / (problem.d + (smoothing / problem.price if smoothing else 0.0))[free]
+    weight = 1.0 / (problem.d + (smoothing / problem.max_slope if smoothing else 0.0))[free]
     H = np.diag(np.r_[np.ones(X.shape[1]), 0.0 if problem.bias in (0, np.inf) else problem.bias**-2])
     H += Z.T @ (weight[:, None] * Z)
     if problem.bias == 0:
@@ -43,7 +43,7 @@ def test_directions_solve_the_newton_system(bias, squared, sparse, way, monkeypa
     if way == "conjugate gradients":
         monkeypatch.setattr(direction, "_FACTORED_UNKNOWNS", 0)
         monkeypatch.setattr(direction, "_RESIDUAL_SHARE", 1e-13)
-    by = (ByColumns if way == "columns" else BySamples)(problem, rows, squared, 2)
+    by = (ColumnSystem if way == "columns" else SampleSystem)(problem, rows, squared, 2)
     for _ in range(3):  # F changes from one step to the next
         t = y * np.where(rng.random(n) < 0.6, 0.4, 0.0)
         g = rng.standard_normal(X.shape[1] + 1)
@@ -57,7 +57,7 @@ def test_directions_solve_the_newton_system(bias, squared, sparse, way, monkeypa
 @pytest.mark.parametrize("bias", [0.0, 2.0, np.inf])
 def test_without_a_free_sample_the_direction_is_the_gradient(bias):
     problem = hinge(np.array([1.0, -1.0]), np.ones(2), bias, squared=False)
-    by = BySamples(problem, rows_for(np.eye(2, 5), 1), smooth=False, n_threads=1)
+    by = SampleSystem(problem, rows_for(np.eye(2, 5), 1), smooth=False, n_threads=1)
     found = by.direction(np.zeros(2), 0.1, np.array([1.0, 0.0, 0.0, 0.0, -2.0, 0.0 if bias == 0 else 3.0]))
     np.testing.assert_allclose(found[:-1], [-1, 0, 0, 0, 2])
     np.testing.assert_allclose(found[-1], {0.0: 0.0, 2.0: -12.0, np.inf: -1.0}[bias])
@@ -85,7 +85,7 @@ def test_newton_takes_over_where_descent_crawls(loss, bias):
     model = LinearSVC(**options, max_iter=400).fit(X, y)
     assert model.converged_
     assert model.solver_.startswith("dual coordinate descent, then newton: 361 columns, more than the ")
-    assert model.solver_.endswith("descent crawled")
+    assert model.solver_.endswith("descent was slow")
     assert 100 < model.n_iter_ <= 400
     assert alone.certificate_.gap > model.certificate_.gap
     w, b = model.coef_[0], model.intercept_[0]

@@ -17,7 +17,7 @@ from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solvers.dual.certified import solve_certified
-from mercer.solvers.linear.dual_kernel import linear_problem, nearer, solve_by_rows
+from mercer.solvers.linear.dual_kernel import linear_problem, move_towards, solve_by_rows
 from mercer.solvers.solution import Stop
 
 X, LABELS = load_breast_cancer(return_X_y=True)
@@ -154,7 +154,7 @@ def test_a_correction_brings_the_combination_to_w(convert, bias):
     target[:20] = -2.0  # what is at a bound stays there
     target[20:] -= target.sum() / (n - 20)
     off = target + np.where(target == -2.0, 0.0, rng.normal(scale=0.05, size=n))
-    found = nearer(problem, rows, X.T @ target, off)
+    found = move_towards(problem, rows, X.T @ target, off)
     assert (np.abs(found) <= 2).all()
     assert (found[:20] == -2).all()
     assert bias == 0 or abs(found.sum()) < 1e-9
@@ -163,8 +163,10 @@ def test_a_correction_brings_the_combination_to_w(convert, bias):
 
 
 def test_coefficients_at_their_bounds_stay_and_a_single_free_one_moves():
-    """X'β = β₁ + 2β₂ is to become 1.5; only what is inside of its box may move."""
+    """X'β = β₁ + 2β₂ is to become 1.5; only variables inside their box may move."""
     rows, p, zero = rows_for(np.array([[1.0], [2.0]]), 1), np.ones(2), np.zeros(2)
     problem = LinearProblem(p, zero, np.ones(2), zero, zero, 0.0)
-    np.testing.assert_array_equal(nearer(problem, rows, np.array([1.5]), np.array([1.0, 0.0])), [1.0, 0.0])
-    np.testing.assert_allclose(nearer(problem, rows, np.array([1.5]), np.array([0.0, 0.5])), [0.0, 0.75], rtol=1e-12)
+    np.testing.assert_array_equal(move_towards(problem, rows, np.array([1.5]), np.array([1.0, 0.0])), [1.0, 0.0])
+    np.testing.assert_allclose(
+        move_towards(problem, rows, np.array([1.5]), np.array([0.0, 0.5])), [0.0, 0.75], rtol=1e-12
+    )

@@ -1,4 +1,4 @@
-"""The solvers of linear machines keep the contract of solvers."""
+"""The solvers for linear machines meet the interface of solvers."""
 
 from dataclasses import replace
 from functools import partial
@@ -83,8 +83,8 @@ class TestSolversOfLinearMachines(SolverContract):
         assert certificate.primal == pytest.approx(proof.primal, rel=1e-5)
 
 
-def test_who_asks_for_descent_where_there_is_none_is_told():
-    with pytest.raises(ValueError, match=r"solver='dual' takes steps on one row after another.*use solver='auto'"):
+def test_descent_is_refused_where_there_is_none():
+    with pytest.raises(ValueError, match=r"solver='dual' takes steps on single rows.*use solver='auto'"):
         solve_linear(hinge(Y, C, 0.0, False), PlainRows(X), STOP, solver="dual")
     problem = JointProblem(LABELS, C, 3, shared=True)
     with pytest.raises(ValueError, match="there is none; use multiclass='ovr'"):

@@ -1,4 +1,4 @@
-"""What the referee of linear solvers keeps, reports and answers."""
+"""The referee of linear solvers: the best point, progress reports, and ratios to the goal."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def test_judging_reports_and_says_what_is_missed():
     lines = []
     stop = Stop(tol=0.5, max_iter=10, report=lambda words, _: lines.append(words()))
     referee = Referee(PROBLEM, rows_for(X, 1), stop)
-    assert referee.judge(POINT) == referee.stop.missed(referee.best[1]) > 1
+    assert referee.judge(POINT) == referee.stop.goal_ratio(referee.best[1]) > 1
     assert lines[0].startswith("       7 steps  violation ")
 
 
@@ -56,4 +56,4 @@ def test_a_beta_judged_alone_is_feasible_and_w_its_combination(problem):
     assert (kept.beta <= problem.upper).all()
     np.testing.assert_allclose(kept.w, X.T @ kept.beta, atol=1e-12)
     assert certificate.kkt["dual feasibility: equality"] < 1e-12
-    assert referee.judge_both(replace(POINT, beta=beta)) <= referee.stop.missed(certificate)
+    assert referee.judge_both(replace(POINT, beta=beta)) <= referee.stop.goal_ratio(certificate)

@@ -1,4 +1,4 @@
-"""``mercer checkdata``: checkdata.py, which says whether a text file is in LIBSVM's format."""
+"""``mercer checkdata``: check whether a text file is in LIBSVM's format, as checkdata.py does."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def register(commands: Subparsers) -> None:
         commands,
         "checkdata",
         run,
-        ("mercer checkdata heart", "the first fault, by line and column, and exit code 1"),
+        ("mercer checkdata heart", "prints the first error with its line and column"),
         usage="mercer checkdata DATA",
-        description="Read a LIBSVM text file as training would, and say what is wrong with it, as checkdata.py does.",
+        description="Read a LIBSVM text file as training would and print its first error, as checkdata.py does.",
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text; - is standard input")
 
@@ -23,12 +23,12 @@ def run(args: argparse.Namespace) -> None:
     import io
     import sys
 
-    from mercer.files.libsvm_text import content_of, read_labelled_text
+    from mercer.files.libsvm_text import read_bytes_unpacked, read_labelled_text
 
-    content = sys.stdin.buffer.read() if args.file == "-" else content_of(args.file)
+    content = sys.stdin.buffer.read() if args.file == "-" else read_bytes_unpacked(args.file)
     if bytes(content[-1:]) not in (b"", b"\n"):
-        raise ValueError(f"{args.file}: the last line does not end with a newline, without which svm-train reads on")
+        raise ValueError(f"{args.file}: the last line must end with a newline for svm-train")
     text = read_labelled_text(io.BytesIO(bytes(content)), first_index=0)
     if text.X.shape[0] == 0:
-        raise ValueError(f"{args.file} holds no rows")
+        raise ValueError(f"{args.file} contains no rows")
     print("No error.")

@@ -1,4 +1,4 @@
-"""``mercer easy`` on LIBSVM text: easy.py, which scales, searches, trains and predicts."""
+"""``mercer easy`` on LIBSVM text: scale, search for C and gamma, train and predict, as easy.py does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from mercer.cli.tune import read_rows
 
 
 def run_text(args: argparse.Namespace) -> None:
+    """Run easy.py's steps on LIBSVM text."""
     from dataclasses import replace
 
     import numpy as np
@@ -33,8 +34,8 @@ def run_text(args: argparse.Namespace) -> None:
     X = sp.csr_array(scaling.rows(train.X))
     say(f"Scaled {X.shape[0]:,} rows; cross validation...")
     machine = mercer.SVC(cache_size=args.cache_size, tol=args.tol)
-    usual = {"C": 1.0, "gamma": 1.0 / max(1, X.shape[1])}
-    search = GridSearch.of(args, replace(train, X=X), machine, "c_svc", usual)
+    defaults = {"C": 1.0, "gamma": 1.0 / max(1, X.shape[1])}
+    search = GridSearch.of(args, replace(train, X=X), machine, "c_svc", defaults)
     params, rate = search.run({}, Path(f"{name}.out"))
     print(f"Best c={params['C']:g}, g={params['gamma']:g} CV rate={rate:g}")
     model = machine.set_params(**params).fit(X, train.y)

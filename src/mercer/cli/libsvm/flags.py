@@ -1,8 +1,8 @@
-"""LIBSVM's one-letter options, turned into mercer's long ones before argparse sees them.
+"""Translation of LIBSVM's one-letter options into mercer's long options before argparse reads them.
 
 As in LIBSVM, only the letter after ``-`` counts and the value is the next word, whatever it looks like; ``-q`` takes
-none, and ``-w`` carries a class: ``-w1 10``, ``-w-1 2``. An unknown letter is told as LIBSVM tells it, the option on
-stderr and the usage on stdout, with the exit code of wrong usage. Options may also follow the file names.
+none, and ``-w`` contains a class: ``-w1 10``, ``-w-1 2``. An unknown letter is reported as LIBSVM reports it, the
+option on stderr and the usage on stdout, with the exit code of wrong usage. Options may also follow the file names.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _NUMBERED: Final = {"--machine": LIBSVM_MACHINES, "--kernel": KERNELS}
 
 
 def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str]:
-    """``argv`` with long options only, each with its value in one word, and the file names last.
+    """Return ``argv`` with long options, each joined to its value in one word, and the file names last.
 
-    The command's own declarations say which letters it takes, and which options take no value.
+    The parser of the command defines the letters and the options without a value.
     """
     options = [action for action in command._actions if action.option_strings and action.dest != "help"]
     letters = {short[1:]: long for *shorts, long in (one.option_strings for one in options) for short in shorts}
@@ -36,10 +36,10 @@ def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str
             files.append(word)
             continue
         if word.startswith("--"):
-            alone = "=" in word or word in switches or not words
-            out.append(word if alone else f"{word}={words.pop(0)}")
+            complete = "=" in word or word in switches or not words
+            out.append(word if complete else f"{word}={words.pop(0)}")
             continue
-        letter = word[1:] if word[1:] in letters else word[1]  # grid.py's are words: -log2c
+        letter = word[1:] if word[1:] in letters else word[1]  # grid.py has options of several letters: -log2c
         if letter not in letters:
             _refuse(f"Unknown option: -{letter}", usage)
         long = letters[letter]
@@ -62,11 +62,12 @@ def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str
 
 
 def _named(text: str, names: Sequence[str]) -> str:
-    """LIBSVM's number as a name; a name stays one."""
+    """Return the name for LIBSVM's number; a name is returned unchanged."""
     return names[int(text)] if text.isdecimal() and int(text) < len(names) else text
 
 
 def _refuse(message: str, usage: str) -> NoReturn:
+    """Print the error and the usage as LIBSVM does, and exit with code 2."""
     print(printable(message, sys.stderr), file=sys.stderr)
     print(usage)
     raise SystemExit(2)

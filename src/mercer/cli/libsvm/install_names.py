@@ -1,6 +1,6 @@
-"""``mercer install-libsvm-names``: programs called svm-train, svm-predict and svm-scale, for scripts made for LIBSVM.
+"""``mercer install-libsvm-names``: install programs called svm-train, svm-predict and svm-scale.
 
-grid.py and easy.py look for these names in a folder that they are told; behind each is the mercer command.
+Scripts written for LIBSVM, such as grid.py and easy.py, look for these names; each program runs the mercer command.
 """
 
 from __future__ import annotations
@@ -23,24 +23,28 @@ def register(commands: Subparsers) -> None:
         commands,
         "install-libsvm-names",
         run,
-        ("mercer install-libsvm-names names", "names/svm-train and the others"),
-        ("python grid.py -svmtrain names/svm-train heart", "LIBSVM's search for C and gamma, by mercer"),
+        ("mercer install-libsvm-names names", "writes names/svm-train and the others"),
+        ("python grid.py -svmtrain names/svm-train heart", "LIBSVM's grid search, computed by mercer"),
         description="Write programs called svm-train, svm-predict and svm-scale, which run mercer train, predict and "
-        "scale, so that scripts made for LIBSVM's tools, such as its grid.py and easy.py, run as they are. Files of "
-        "these names that this command did not write are left alone.",
+        "scale, so that scripts written for LIBSVM, such as its grid.py and easy.py, run unchanged. Files of these "
+        "names that this command did not write are not overwritten.",
     )
-    parser.add_argument("folder", metavar="DIR", type=Path, help="where to write them; it is made if it is missing")
+    parser.add_argument(
+        "folder", metavar="DIR", type=Path, help="folder for the programs; it is created if it does not exist"
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 
 def run(args: argparse.Namespace) -> None:
     if os.name != "posix":
-        raise NotImplementedError("programs that are scripts need a POSIX system; on Windows call mercer train itself")
+        raise NotImplementedError(
+            "these programs are shell scripts and need a POSIX system; on Windows call mercer train itself"
+        )
     paths = {args.folder / name: command for name, command in _NAMES.items()}
     foreign = [str(path) for path in paths if not _is_ours(path)]
     if foreign:
         raise FileExistsError(
-            f"{', '.join(foreign)} is there already and was not written by this command; remove it, or name another "
+            f"{', '.join(foreign)} already exists and was not written by this command; remove it, or name another "
             "folder"
         )
     args.folder.mkdir(parents=True, exist_ok=True)
@@ -53,14 +57,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether the path is free, or holds what this command wrote."""
+    """Return True if the path does not exist, or is a file that this command wrote."""
     if not os.path.lexists(path):
         return True
     return path.is_file() and not path.is_symlink() and _MARK.encode() in path.read_bytes()[:4096].splitlines()
 
 
 def _script(command: str) -> str:
-    # sh finds the interpreter also where its path has blanks or is too long for a first line that names it.
+    # A #! line cannot name an interpreter whose path has blanks or is long, so sh starts it.
     python = sys.executable.replace("'", "'\\''")
     code = f'import sys; from mercer.cli.main import command; command(["{command}", *sys.argv[1:]])'
     return f"#!/bin/sh\n{_MARK}\nexec '{python}' -c '{code}' \"$@\"\n"

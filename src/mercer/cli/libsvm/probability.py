@@ -1,12 +1,12 @@
-"""Probabilities as LIBSVM's -b 1 makes them, from decision values.
+"""Probabilities from decision values, as LIBSVM's -b 1 computes them.
 
 Platt's sigmoid         P(first class | f) = 1 / (1 + exp(A f + B)), A and B by Newton's method on the likelihood with
                         softened targets (Lin, Lin, Weng 2007)
 pairwise coupling       the class probabilities that fit all pairs' best (Wu, Lin, Weng 2004, second method)
 
-Both are those of `mercer.calibration`, but end where LIBSVM's searches end, so that the same digits are printed, and
-the slope of a sigmoid may have either sign. What -b 1 adds to other machines, Laplace's scale of a regression and the
-marks of a one-class machine, is `mercer.calibration`'s own.
+Both are those of `mercer.calibration`, but stop where LIBSVM's iterations stop, so that the same digits are printed,
+and the slope of a sigmoid may have either sign. What -b 1 adds to other machines (the Laplace scale of a regression and
+the density marks of a one-class machine) comes from `mercer.calibration`.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.calibration.coupling import SMALLEST, equations
-from mercer.calibration.sigmoid import AS_LIBSVM, likeliest, logistic, soft_targets
+from mercer.calibration.sigmoid import AS_LIBSVM, logistic, maximize_likelihood, soft_targets
 from mercer.samples.arrays import Flags, Floats
 
 
 def fit_sigmoid(f: Floats, positive: Flags) -> tuple[float, float]:
-    """A and B that make the labels likeliest."""
+    """Return the maximum likelihood estimates of A and B."""
     weight, starts = np.ones(len(f)), np.zeros(1, dtype=np.intp)
     begun = np.log([(positive.sum() + 1.0) / ((~positive).sum() + 1.0)])
     values = np.stack([f, soft_targets(positive, weight, starts), weight])
-    slope, offset = likeliest(values, starts, begun, AS_LIBSVM)
+    slope, offset = maximize_likelihood(values, starts, begun, AS_LIBSVM)
     return -float(slope[0]), -float(offset[0])
 
 
 def pair_probabilities(decisions: Floats, A: Floats, B: Floats) -> Floats:
-    """P(first class of the pair), kept away from 0 and 1."""
+    """Return P(first class) for each pair of classes, clipped away from 0 and 1."""
     return np.clip(logistic(-(decisions * A + B)), SMALLEST, 1.0 - SMALLEST)
 
 
 def class_probabilities(pairs: Floats, n_classes: int) -> Floats:
-    """One column for each class from one for each pair."""
+    """Return the probability of each class (column) from those of the pairs."""
     if n_classes == 2:
         return np.column_stack([pairs[:, 0], 1.0 - pairs[:, 0]])
-    found = [_couple(Q) for Q in equations(pairs, n_classes)]
-    return np.array(found).reshape(len(pairs), n_classes)
+    coupled = [_couple(Q) for Q in equations(pairs, n_classes)]
+    return np.array(coupled).reshape(len(pairs), n_classes)
 
 
 def _couple(Q: Floats) -> Floats:
-    """The coupled probabilities by their fixed point, to LIBSVM's 0.005/k."""
+    """Return the coupled probabilities by fixed-point iteration, to LIBSVM's tolerance 0.005/k."""
     k = len(Q)
     p = np.full(k, 1.0 / k)
     for _ in range(max(100, k)):

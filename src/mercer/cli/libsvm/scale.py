@@ -1,4 +1,4 @@
-"""``mercer scale``: svm-scale."""
+"""``mercer scale``: scale the features of LIBSVM text, as svm-scale does."""
 
 from __future__ import annotations
 
@@ -26,28 +26,32 @@ def register(commands: Subparsers) -> None:
         "scale",
         run,
         ("mercer scale -s ranges train > train.scaled", ""),
-        ("mercer scale -r ranges test > test.scaled", "with the ranges of the training rows"),
+        ("mercer scale -r ranges test > test.scaled", "uses the ranges of the training rows"),
         description="Scale every feature to [lower, upper] as svm-scale does; the result goes to standard output. "
-        "Tables need none of this: mercer train standardises their columns and keeps how in the model.",
+        "Tables need no scaling: mercer train standardises their columns and stores the scaling in the model.",
         files="data_file",
     )
-    parser.add_argument("file", metavar="DATA", help="LIBSVM text; - is standard input")
-    parser.add_argument("-l", "--lower", type=float, default=-1.0, help="of every feature (-1)")
-    parser.add_argument("-u", "--upper", type=float, default=1.0, help="of every feature (1)")
+    parser.add_argument("file", metavar="DATA", help="LIBSVM text; - for standard input")
+    parser.add_argument("-l", "--lower", type=float, default=-1.0, help="lower end of every scaled feature (-1)")
+    parser.add_argument("-u", "--upper", type=float, default=1.0, help="upper end of every scaled feature (1)")
     parser.add_argument(
-        "-y", "--target-range", type=_two, metavar="LOWER,UPPER", help="scale the targets too; after -y two words"
+        "-y",
+        "--target-range",
+        type=_parse_range,
+        metavar="LOWER,UPPER",
+        help="scale the targets too; with -y as two words: -y LOWER UPPER",
     )
     files = parser.add_mutually_exclusive_group()
-    files.add_argument("-s", "--save", metavar="RANGES", help="write the ranges, for --restore")
-    files.add_argument("-r", "--restore", metavar="RANGES", help="use the ranges of another file")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no warnings")
+    files.add_argument("-s", "--save", metavar="RANGES", help="save the ranges in a file")
+    files.add_argument("-r", "--restore", metavar="RANGES", help="use the ranges that --save wrote")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no warnings")
 
 
 def run(args: argparse.Namespace) -> None:
     if format_of(args.file, None) != "libsvm":
         raise ValueError(
-            f"{args.file} is a table, and svm-scale's ranges are for LIBSVM text; mercer train standardises a table's "
-            "columns itself and keeps how in the model"
+            f"{args.file} is a table, but mercer scale is for LIBSVM text; mercer train standardises the columns of a "
+            "table and stores the scaling in the model"
         )
     data = read_data(args.file, "libsvm")
     if args.restore is not None:
@@ -73,10 +77,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _write(scaling: Scaling, X: Any, y: Any) -> int:
-    """Every row on standard output; how many values that were."""
+    """Write the scaled rows to standard output and return the number of nonzero values."""
     targets = scaling.targets(y).tolist()
     written = 0
-    for start in range(0, X.shape[0], 4096):  # dense rows, of which memory holds some at a time
+    for start in range(0, X.shape[0], 4096):  # the scaled rows are dense, so only a block of them is in memory
         lines = []
         for label, row in zip(targets[start:], scaling.rows(X[start : start + 4096]).tolist(), strict=False):
             pairs = [f"{j}:{value:g} " for j, value in enumerate(row, 1) if value != 0]
@@ -86,7 +90,7 @@ def _write(scaling: Scaling, X: Any, y: Any) -> int:
     return written
 
 
-def _two(text: str) -> tuple[float, float]:
+def _parse_range(text: str) -> tuple[float, float]:
     try:
         lower, upper = (float(part) for part in text.split(","))
     except ValueError:
@@ -96,7 +100,10 @@ def _two(text: str) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Least and largest value of each feature (equal: dropped), where they go, and the same for the target or None."""
+    """Range of each feature, the interval that it is scaled to, and both for the target if that is scaled.
+
+    A feature whose smallest and largest value are equal is dropped.
+    """
 
     lower: float
     upper: float
@@ -106,7 +113,7 @@ class Scaling:
 
     @classmethod
     def of(cls, X: Any, y: Floats, lower: float, upper: float, target: tuple[float, float] | None) -> Scaling:
-        """The ranges of a data set."""
+        """Return the scaling for the ranges of a data set."""
         if not upper > lower or (target is not None and not target[1] > target[0]):
             raise ValueError("inconsistent lower/upper specification: upper must be above lower")
         n, d = X.shape
@@ -118,7 +125,7 @@ class Scaling:
         return cls(lower, upper, least, largest, ends)
 
     def rows(self, X: Any) -> Floats:
-        """The scaled rows, dense: 0 is in general not what 0 becomes. Features without a range are 0."""
+        """Return the scaled rows, dense, since 0 need not be scaled to 0. Features without a range become 0."""
         values = np.zeros((X.shape[0], max(len(self.least), X.shape[1])))
         values[:, : X.shape[1]] = X.toarray()
         out = np.zeros_like(values)
@@ -128,14 +135,14 @@ class Scaling:
         return out
 
     def targets(self, y: Floats) -> Floats:
-        """The scaled targets, or the targets."""
+        """Return the targets, scaled if a target range was given."""
         if self.target is None:
             return y
         lower, upper, least, largest = self.target
         return _scaled(y, least, largest, lower, upper) if least != largest else y
 
     def varying_without_range(self, X: Any) -> list[int]:
-        """Features (from 1) of the data that are dropped although they vary."""
+        """Return the indices (from 1) of features that vary in the data but have no range, and so are dropped."""
         high, low = X.max(axis=0).toarray().ravel(), X.min(axis=0).toarray().ravel()
         known = np.zeros(X.shape[1], dtype=bool)
         n = min(len(self.least), X.shape[1])
@@ -145,7 +152,7 @@ class Scaling:
     # --- files -----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """svm-scale's range file."""
+        """Write a range file of svm-scale."""
         lines = []
         if self.target is not None:
             lower, upper, least, largest = self.target
@@ -158,7 +165,7 @@ class Scaling:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Scaling:
-        """What `save`, or svm-scale, wrote."""
+        """Read a range file that `save` or svm-scale wrote."""
         name = os.fspath(path)
         text = Path(path).read_text(encoding="ascii", errors="backslashreplace")
         lines = [line.split() for line in text.splitlines()]
@@ -186,7 +193,7 @@ class Scaling:
             index, low, high = lines[number - 1]
             j = as_integer(index, f"{name}:{number}")
             if j < 1 or j in ranges:
-                raise ModelFormatError(f"{name}:{number}: index {j} is no new feature; they count from 1")
+                raise ModelFormatError(f"{name}:{number}: index {j} is below 1 or occurs twice")
             ranges[j] = as_float(low, f"{name}:{number}"), as_float(high, f"{name}:{number}")
         d = max(ranges, default=0)
         if d > 100 * (len(ranges) + 1000):

@@ -1,4 +1,4 @@
-"""``mercer train`` on a LIBSVM text file: what svm-train does, prints and writes."""
+"""``mercer train`` on a LIBSVM text file: the training, output and model file of svm-train."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import scipy.sparse as sp
 import mercer
 from mercer.calibration.libsvm_laws import density_marks, laplace_scale
 from mercer.cli.data import Data, integer_labels, order_of_appearance, read_data
-from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
+from mercer.cli.folds import cross_validated_decisions, predict_held_out, select_rows, split_folds
 from mercer.cli.libsvm.probability import fit_sigmoid
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build, is_own
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build_estimator, needs_mercer_file
 from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.estimators.fitting.reports.dual_margins import n_bounded
-from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
+from mercer.files.libsvm_estimator import libsvm_from_estimator, libsvm_kernel, libsvm_layout, reorder_classes
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
 from mercer.kernels.names import as_kernel
 from mercer.runtime.progress import waiting
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from mercer.cli.report import Rows
 
 
-class LibsvmText:
-    """Training as svm-train does it."""
+class LibsvmTraining:
+    """Training on LIBSVM text as svm-train does it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         name = "standard_input" if args.file == "-" else Path(args.file).name
-        self._own = is_own(args)
-        self.path = Path(args.output or f"{name}.{'mercer' if self._own else 'model'}")
+        self._needs_mercer_file = needs_mercer_file(args)
+        self.path = Path(args.output or f"{name}.{'mercer' if self._needs_mercer_file else 'model'}")
         self._saves_mercer = self.path.suffix == ".mercer"
-        if self._own and not self._saves_mercer:
+        if self._needs_mercer_file and not self._saves_mercer:
             raise ValueError(
-                f"LIBSVM's files do not hold this machine; name a model that ends in .mercer, not {self.path}"
+                f"LIBSVM's format cannot store this machine; name a model file that ends in .mercer, not {self.path}"
             )
-        if self._own and args.probability:
-            raise ValueError("-b 1 is for LIBSVM's machines; in Python, model.calibrate(X, y) does it")
+        if self._needs_mercer_file and args.probability:
+            raise ValueError("-b 1 is for LIBSVM's machines; in Python, use model.calibrate(X, y)")
         self._serials: Any = None
 
     def read(self) -> Data:
@@ -58,30 +58,31 @@ class LibsvmText:
             data, self._serials = _kernel_matrix(data)
             if self._saves_mercer and not np.array_equal(self._serials, np.arange(1, len(self._serials) + 1)):
                 raise ValueError(
-                    f"{data.source} holds some rows of a kernel matrix, or in another order: only LIBSVM's format "
-                    "remembers which; name a model that does not end in .mercer"
+                    f"{data.source} contains only some rows of a kernel matrix, or permutes them: only LIBSVM's format "
+                    "stores their indices; name a model file that does not end in .mercer"
                 )
         return replace(data, y=integer_labels(data.y, data.source)) if args.machine in CLASSIFIERS else data
 
-    def unknown_classes(self, names: list[str], data: Data) -> None:
+    def refuse_unknown_classes(self, names: list[str], data: Data) -> None:
         for label in names:
-            told = f"WARNING: class label {label} specified in weight is not found"
-            print(printable(told, sys.stderr), file=sys.stderr)
+            warning = f"WARNING: class label {label} specified in weight is not found"
+            print(printable(warning, sys.stderr), file=sys.stderr)
 
     def model(self, data: Data, class_weight: ClassWeight) -> Estimator:
         args = self._args
         if args.probability and class_weight == "balanced":
-            raise ValueError("-b 1 takes --weight, not --class-weight")
-        if not self._saves_mercer:  # better now than after an hour of training
+            raise ValueError("-b 1 cannot be combined with --class-weight; use --weight")
+        if not self._saves_mercer:  # fail now rather than after an hour of training
             libsvm_kernel(as_kernel(args.kernel, degree=args.degree, gamma=1.0, coef0=args.coef0))
-        machine = build(args, _gamma(args, data.X), class_weight)
+        machine = build_estimator(args, _gamma(args, data.X), class_weight)
         return machine.set_params(tol=_tolerance(args.tol, args.machine)) if hasattr(machine, "tol") else machine
 
-    def is_settled(self, data: Data) -> bool:
+    def finish_single_class(self, data: Data) -> bool:
+        """Write the model of a single class as svm-train does, and return True; False if there is anything to train."""
         if self._args.machine not in CLASSIFIERS or (data.y != data.y[:1]).any():
             return False
         if self._saves_mercer:
-            raise ValueError("a .mercer file holds an estimator, and a single class gives none to train")
+            raise ValueError("all rows have the same class, so that there is no estimator to save as .mercer")
         write_libsvm_model(_one_label(self._args, int(data.y[0])), self.path)
         self._say("WARNING: training data in only one class. See README for details.")
         return True
@@ -94,39 +95,39 @@ class LibsvmText:
         model.fit(*train, **weights)
 
     def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
-        told, lines = self._save_own(model) if self._own else self._save(model, data)
+        facts, lines = self._save_as_mercer(model) if self._needs_mercer_file else self._save(model, data)
         if self._args.json:
-            print(json.dumps(_report(model, self.path, clock.total, **told), indent=2))
+            print(json.dumps(_report(model, self.path, clock.total, **facts), indent=2))
         else:
             self._say("\n".join(lines))
 
     def _save(self, fitted: Estimator, data: Data) -> tuple[dict[str, Any], list[str]]:
-        """Write one of LIBSVM's machines; what is told of it to a program and to a person."""
+        """Save one of LIBSVM's machines; return its facts for JSON and svm-train's lines."""
         args = self._args
-        layout = layout_of if self._saves_mercer else libsvm_from_estimator
+        layout = libsvm_layout if self._saves_mercer else libsvm_from_estimator
         order = order_of_appearance(data.y) if args.machine in CLASSIFIERS else None
-        found = layout(fitted, label_order=order)
-        lines = _solver_lines(args, fitted, found, data.y)
+        model = layout(fitted, label_order=order)
+        lines = _solver_lines(args, fitted, model, data.y)
         if args.probability:
             with waiting("cross-validating for probabilities", args.quiet or args.json, verbose=args.verbose):
-                found, more = _with_probabilities(args, fitted, found, data)
+                model, more = _with_probabilities(args, fitted, model, data)
             lines += more
         if self._saves_mercer:
-            _save_estimator(found, fitted, self.path)
+            _save_estimator(model, fitted, self.path)
         else:
-            write_libsvm_model(found if self._serials is None else _with_serials(found, self._serials), self.path)
-        told = {
-            "machine": found.svm_type,
+            write_libsvm_model(model if self._serials is None else _with_serials(model, self._serials), self.path)
+        facts = {
+            "machine": model.svm_type,
             "kernel": str(fitted.kernel_),
-            "labels": None if found.label is None else list(found.label),
-            "rho": found.rho.tolist(),
-            "support_vectors": len(found.coefficients),
-            "probability": found.has_probabilities,
+            "labels": None if model.label is None else list(model.label),
+            "rho": model.rho.tolist(),
+            "support_vectors": len(model.coefficients),
+            "probability": model.has_probabilities,
         }
-        return told, lines
+        return facts, lines
 
-    def _save_own(self, fitted: Estimator) -> tuple[dict[str, Any], list[str]]:
-        """Write a machine that LIBSVM does not have."""
+    def _save_as_mercer(self, fitted: Estimator) -> tuple[dict[str, Any], list[str]]:
+        """Save a machine that LIBSVM does not have; return its facts for JSON and lines to print."""
         mercer.save(fitted, self.path)
         labels = fitted.classes_.tolist() if hasattr(fitted, "classes_") else None
         count = len(fitted.support_) if hasattr(fitted, "support_") else None
@@ -140,7 +141,7 @@ class LibsvmText:
 
 
 def _gamma(args: argparse.Namespace, X: Any) -> float | str:
-    """-g, where 0 and nothing stand for 1/(largest index of the file)."""
+    """Return -g; 0 and None stand for 1/(largest index of the file)."""
     if args.gamma is None or args.gamma == 0:
         return 1.0 / X.shape[1] if X.shape[1] else 0.0
     gamma: float | str = args.gamma
@@ -148,17 +149,20 @@ def _gamma(args: argparse.Namespace, X: Any) -> float | str:
 
 
 def _tolerance(e: float, machine: str) -> float:
-    """A tenth of -e, down to 1e-6: two fits to the same tolerance may differ in rho by more than either is off.
+    """Return a tenth of -e, but at least 1e-6, since two fits to the same tolerance may differ noticeably in rho.
 
-    A hundredth for ν-SVC, whose solution is divided by its margin r: what is left of the violation grows by 1/r, and in
-    the objective by 1/r².
+    ν-SVC needs a hundredth: its solution is divided by its margin r, so that the violation grows by 1/r and its effect
+    on the objective by 1/r².
     """
-    share = 100 if machine == "nu_svc" else 10
-    return max(e / share, 1e-6) if e > 1e-6 else e
+    divisor = 100 if machine == "nu_svc" else 10
+    return max(e / divisor, 1e-6) if e > 1e-6 else e
 
 
 def _kernel_matrix(data: Data) -> tuple[Data, Any]:
-    """K of rows ``0:serial 1:K(x, x_1) 2:K(x, x_2) ...``, and the serial numbers; any rows of the matrix will do."""
+    """Return the kernel matrix of the rows ``0:serial 1:K(x, x_1) 2:K(x, x_2) ...``, and their serial numbers.
+
+    The file may hold any rows of the whole matrix.
+    """
     table = np.asarray(data.X.toarray())
     serials = table[:, 0] if table.shape[1] else np.zeros(len(table))
     if (serials % 1 != 0).any() or (serials < 1).any():
@@ -176,16 +180,16 @@ def _with_serials(model: LibsvmModel, serials: Any) -> LibsvmModel:
 
 
 def _one_label(args: argparse.Namespace, label: int) -> LibsvmModel:
-    """The model that LIBSVM writes for a single class."""
+    """Return the model that LIBSVM writes for a single class."""
     empty = np.empty((0, 0))
     vectors = sp.csr_array((0, 1))
     return LibsvmModel(args.machine, "linear", {}, np.empty(0), empty, vectors, (label,), (0,))
 
 
 def _save_estimator(model: LibsvmModel, fitted: Estimator, path: Path) -> None:
-    """As .mercer; an estimator's pairs run in its own order of the classes, not in that of their appearance."""
-    own = model if model.label is None else relabelled(model, list(layout_of(fitted).label or ()))
-    learnt = (("probA_", own.prob_a), ("probB_", own.prob_b), ("prob_density_marks_", own.density_marks))
+    """Save as .mercer, with the probability parameters in the estimator's order of classes, not LIBSVM's."""
+    ordered = model if model.label is None else reorder_classes(model, list(libsvm_layout(fitted).label or ()))
+    learnt = (("probA_", ordered.prob_a), ("probB_", ordered.prob_b), ("prob_density_marks_", ordered.density_marks))
     for attribute, values in learnt:
         if values is not None:
             setattr(fitted, attribute, freeze(values))
@@ -196,9 +200,10 @@ def _save_estimator(model: LibsvmModel, fitted: Estimator, path: Path) -> None:
 
 
 def _solver_lines(args: argparse.Namespace, fitted: Estimator, model: LibsvmModel, y: Any) -> list[str]:
+    """Return svm-train's lines on the solution of each binary problem."""
     lines = []
     parts = fitted.certificate_.parts or (fitted.certificate_,)
-    pairs = planes(model.nr_class, against_rest=False)  # the estimator's
+    pairs = planes(model.nr_class, against_rest=False)  # in the estimator's order
     for p, (i, j) in enumerate(model.pairs):
         q, size = 0, len(y)
         if model.label is not None:
@@ -210,14 +215,14 @@ def _solver_lines(args: argparse.Namespace, fitted: Estimator, model: LibsvmMode
         objective = -parts[q].dual
         lines += ["*", f"optimization finished, #iter = {np.atleast_1d(fitted.n_iter_)[q]}"]
         if args.machine == "nu_svc":
-            # β is divided by the margin r, as is the machine of the certificate: that of C-SVC with C = 1/r.
+            # The solution is divided by the margin r; it is that of C-SVC with C = 1/r, which the certificate is for.
             lines.append(f"C = {beta.sum() / (args.nu * size):f}")
         elif args.machine == "nu_svr":
             lines.append(f"epsilon = {fitted.epsilon_:f}")
         elif args.machine != "one_class":
-            prices = _prices(args.C, fitted, model, (i, j))
-            if min(prices) == max(prices):
-                lines.append(f"nu = {beta.sum() / (prices[0] * size):f}")
+            penalties = _class_penalties(args.C, fitted, model, (i, j))
+            if min(penalties) == max(penalties):
+                lines.append(f"nu = {beta.sum() / (penalties[0] * size):f}")
         lines.append(f"obj = {objective:f}, rho = {model.rho[p]:f}")
         lines.append(f"nSV = {int((beta > 0).sum())}, nBSV = {n_bounded(fitted, q)}")
     if args.machine in CLASSIFIERS:
@@ -225,19 +230,19 @@ def _solver_lines(args: argparse.Namespace, fitted: Estimator, model: LibsvmMode
     return lines
 
 
-def _prices(C: float, fitted: Estimator, model: LibsvmModel, pair: tuple[int, int]) -> list[float]:
-    """C of the two classes of a pair."""
+def _class_penalties(C: float, fitted: Estimator, model: LibsvmModel, pair: tuple[int, int]) -> list[float]:
+    """Return C times the class weight for both classes of a pair."""
     if model.label is None:
         return [C]
     factor = dict(zip(fitted.classes_.tolist(), fitted.class_weight_.tolist(), strict=True))
     return [C * factor[model.label[c]] for c in pair]
 
 
-def _report(fitted: Estimator, path: Path, seconds: float, **found: Any) -> dict[str, Any]:
-    """What is known of a machine, for a program."""
+def _report(fitted: Estimator, path: Path, seconds: float, **facts: Any) -> dict[str, Any]:
+    """Return the report on a machine for JSON."""
     return {
         "mercer": mercer.__version__,
-        **found,
+        **facts,
         "converged": bool(fitted.converged_),
         "stop_reason": fitted.stop_reason_,
         "certificate": fitted.certificate_.to_dict(),
@@ -252,10 +257,10 @@ def _report(fitted: Estimator, path: Path, seconds: float, **found: Any) -> dict
 def _with_probabilities(
     args: argparse.Namespace, model: Any, found: LibsvmModel, data: Data
 ) -> tuple[LibsvmModel, list[str]]:
-    """The model with what -b 1 adds, and the lines that svm-train prints for it."""
+    """Return the model with the probability parameters of -b 1, and the lines that svm-train prints for them."""
     X, y = data.X, data.y
     if args.machine in REGRESSORS:
-        sigma = laplace_scale(y - held_out(model, X, y, deal(len(y), 5, args.seed)))
+        sigma = laplace_scale(y - predict_held_out(model, X, y, split_folds(len(y), 5, args.seed)))
         return replace(found, prob_a=np.array([sigma])), [
             "Prob. model for test data: target value = predicted value + z,",
             f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma= {sigma:g}",
@@ -272,8 +277,10 @@ def _with_probabilities(
     for i, j in found.pairs:
         first, second = found.label[i], found.label[j]
         rows = np.flatnonzero((y == first) | (y == second))
-        own = (weights.get(first, 1.0), weights.get(second, 1.0))
-        f = pair_decisions(model, rows_of(X, rows, rows, model), y[rows] == first, own, args.seed)
+        pair_weights = (weights.get(first, 1.0), weights.get(second, 1.0))
+        f = cross_validated_decisions(
+            model, select_rows(X, rows, rows, model), y[rows] == first, pair_weights, args.seed
+        )
         sigmoids.append(fit_sigmoid(f, y[rows] == first))
     A, B = np.array(sigmoids).T
     return replace(found, prob_a=A, prob_b=B), []

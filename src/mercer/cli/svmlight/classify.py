@@ -1,4 +1,4 @@
-"""``mercer svm_classify``: SVMlight's program, which evaluates a model."""
+"""``mercer svm_classify``: evaluate a model as SVMlight's svm_classify does."""
 
 from __future__ import annotations
 
@@ -12,15 +12,28 @@ def register(commands: Subparsers) -> None:
         commands,
         "svm_classify",
         run,
-        ("mercer svm_classify test.dat model predictions", "f(x) of every row"),
+        ("mercer svm_classify test.dat model predictions", "writes f(x) of every row"),
         usage="mercer svm_classify [options] DATA MODEL [PREDICTIONS]",
-        description="Evaluate a model of SVMlight's, or of svm_learn, as svm_classify does.",
+        description="Evaluate a model that SVMlight or mercer svm_learn wrote, as SVMlight's svm_classify does.",
     )
     parser.add_argument("file", metavar="DATA", help="SVMlight text")
-    parser.add_argument("model", metavar="MODEL", help="a model of SVMlight's, LIBSVM's, LIBLINEAR's or .mercer")
-    parser.add_argument("output", metavar="PREDICTIONS", nargs="?", default="svm_predictions", help="(svm_predictions)")
-    parser.add_argument("-v", dest="verbosity", type=int, default=2, help="0 prints nothing (2)")
-    parser.add_argument("-f", dest="form", type=int, choices=(0, 1), default=1, help="0: SVMlight 1.0's format (1)")
+    parser.add_argument("model", metavar="MODEL", help="model file: SVMlight, LIBSVM, LIBLINEAR or .mercer")
+    parser.add_argument(
+        "output",
+        metavar="PREDICTIONS",
+        nargs="?",
+        default="svm_predictions",
+        help="file for the predictions (svm_predictions)",
+    )
+    parser.add_argument("-v", dest="verbosity", type=int, default=2, help="verbosity; 0 prints nothing (2)")
+    parser.add_argument(
+        "-f",
+        dest="form",
+        type=int,
+        choices=(0, 1),
+        default=1,
+        help="format of the predictions; 0: that of SVMlight 1.0 (1)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -34,15 +47,17 @@ def run(args: argparse.Namespace) -> None:
     text = read_labelled_text(args.file)
     f = np.ravel(model.decisions(model.rows(text.X, args.file, text=True)))
     if len(f) != text.X.shape[0]:
-        raise ValueError(f"{args.model} has several functions; svm_classify evaluates one: use mercer predict")
+        raise ValueError(
+            f"{args.model} has several decision functions, but svm_classify evaluates one: use mercer predict"
+        )
     both = (f"{value:.17g}:+1 {-value:.17g}:-1\n" for value in f.tolist())
     lines = (f"{value:.17g}\n" for value in f.tolist()) if args.form else both
     with replacing(args.output) as file:
         file.write("".join(lines).encode())
     if args.verbosity and np.isin(text.y, (-1.0, 1.0)).all():
-        positive, told = text.y > 0, f > 0
-        right, hit = int((positive == told).sum()), int((positive & told).sum())
+        positive, predicted = text.y > 0, f > 0
+        right, hit = int((positive == predicted).sum()), int((positive & predicted).sum())
         n = len(f)
         print(f"Accuracy on test set: {100 * right / n:.2f}% ({right} correct, {n - right} incorrect, {n} total)")
-        shares = [100 * hit / total if total else float("nan") for total in (told.sum(), positive.sum())]
+        shares = [100 * hit / total if total else float("nan") for total in (predicted.sum(), positive.sum())]
         print(f"Precision/recall on test set: {shares[0]:.2f}%/{shares[1]:.2f}%")

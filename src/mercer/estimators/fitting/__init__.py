@@ -1,1 +1,1 @@
-"""The one way from samples to a fitted machine."""
+"""The shared fit and predict pipeline, the families of machines built on it, and reports on fitted machines."""

@@ -1,7 +1,6 @@
-"""Mixins of machines: methods that need a folder above the machines, and scores.
+"""Mixins of machines: scores, and methods that use packages above the machines, such as explanations and calibration.
 
-Each method imports its folder when it is called, so that importing a machine imports neither explanations nor
-calibration.
+Each method imports its package when it is called, so that importing a machine does not import these packages.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mercer.estimators.fitting.pipeline.class_spec import declared
 from mercer.estimators.fitting.reports.notebook import ShowsCertificate
 from mercer.runtime.available import available_if
 from mercer.runtime.errors import PROBABILITIES
-from mercer.samples.engine import on_host, placed
+from mercer.samples.engine import on_host, to_engine
 
 if TYPE_CHECKING:
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
@@ -26,94 +25,108 @@ if TYPE_CHECKING:
     from mercer.inspection.explain import Explanation
     from mercer.inspection.explain.partial_dependence import PartialDependence
     from mercer.inspection.explain.reasons import Reasons
-    from mercer.notes.theory.insight import Insight
+    from mercer.notes.theory.insights import Insight
     from mercer.samples.arrays import Data, Floats, Weights
 
 
 class ScoresAccuracy(ClassifierMixin):  # type: ignore[misc]  # scikit-learn is untyped
-    """A classifier of scikit-learn's whose score takes labels and weights that live with an engine."""
+    """scikit-learn's ClassifierMixin with a score that also takes labels and weights held by an engine."""
 
     def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
-        """The share of samples that are classified correctly.
+        """Return the accuracy of the predictions.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `predict`.
+            Samples, as in `predict`.
         y : array of shape (n_samples,)
-            Their labels.
+            True class labels.
         sample_weight : array of shape (n_samples,), optional
-            How much each sample counts.
+            Sample weights.
+
+        Returns
+        -------
+        float
+            Fraction of the samples that are classified correctly.
         """
-        return float(super().score(placed(X), on_host(y), on_host(sample_weight)))
+        return float(super().score(to_engine(X), on_host(y), on_host(sample_weight)))
 
 
 class ScoresR2(RegressorMixin):  # type: ignore[misc]  # scikit-learn is untyped
-    """A regressor of scikit-learn's whose score takes targets and weights that live with an engine."""
+    """scikit-learn's RegressorMixin with a score that also takes targets and weights held by an engine."""
 
     def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
-        """R² of the predictions: 1 − Σ w_i(y_i − f(x_i))² / Σ w_i(y_i − mean of y)².
+        """Return the coefficient of determination R² of the predictions.
+
+        R² is 1 − Σ w_i(y_i − f(x_i))² / Σ w_i(y_i − mean of y)²; for several outputs, the mean over the outputs.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `predict`.
+            Samples, as in `predict`.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets; R² of several outputs is the mean of theirs.
+            True target values.
         sample_weight : array of shape (n_samples,), optional
-            How much each sample counts.
+            Sample weights.
+
+        Returns
+        -------
+        float
+            R², at most 1.
         """
-        return float(super().score(placed(X), on_host(y), on_host(sample_weight)))
+        return float(super().score(to_engine(X), on_host(y), on_host(sample_weight)))
 
 
 def machine_has(name: str) -> Callable[[Any], bool]:
-    """Check that the machine inside a model has a method; a machine itself has all of them."""
+    """Return a check that the machine inside a model has a method; a machine itself has all of them."""
 
     def check(model: Any) -> bool:
         if isinstance(model, MachineMethods):
             return True
-        from mercer.tables.unwrap import ask
+        from mercer.tables.unwrap import unwrap
 
-        machine = ask(model).machine
+        machine = unwrap(model).machine
         try:
             getattr(machine, name)
         except AttributeError as error:
-            raise AttributeError(f"{type(machine).__name__}, which answers here, has no {name}") from error
+            raise AttributeError(f"{type(machine).__name__}, the machine inside, has no {name}") from error
         return True
 
     return check
 
 
 class ExplainMethods:
-    """Explanations and bounds, of a machine or of the machine inside a table, a search or a calibrated model.
+    """Explanations and bounds for a machine, or for the machine inside a table, a search or a calibrated model.
 
-    They are about the columns that the model is given. A method that the machine inside lacks is absent.
+    They refer to the columns that the model is given. A method that the machine inside lacks is absent.
     """
 
     @available_if(machine_has("explain"))
     def explain(
         self, X: Data, background: Any = None, *, background_weight: Any = None, verbose: bool = False
     ) -> Explanation:
-        """Exact Shapley values: how much each feature adds to f(x), compared with background rows.
+        """Compute exact Shapley values: the contribution of each feature to f(x), relative to background samples.
 
-        They are computed without sampling, for kernels that are products over the features, sums of such products, and
-        polynomials of ⟨x, z⟩. The time grows with rows · background rows · support vectors · (features that differ)²/2.
+        The values are computed without sampling, for kernels that are products over the features, sums of such
+        products, and polynomials of ⟨x, z⟩. The time grows with
+        samples · background samples · support vectors · (features that differ)²/2.
 
         Parameters
         ----------
         X : array, CSR matrix or table of shape (n_samples, n_features)
-            The samples to explain. The result is dense, and so is the work, in pieces.
+            Samples to explain. The result is dense, and the computation uses dense blocks.
         background : array, CSR matrix or table of shape (n_background, n_features)
-            What they are compared with: a feature that is "absent" takes the value it has in these rows, in turn. There
-            is no default. Often it is a hundred training samples, or those of one class.
+            Samples to compare with: an "absent" feature takes its value from each of them in turn. It is required;
+            common choices are a hundred training samples, or the samples of one class.
         background_weight : array of shape (n_background,), optional
-            How much each background row counts; they are divided by their sum.
+            Weights of the background samples; they are divided by their sum.
         verbose : bool, default=False
-            Print how far the work is, a line a second at most.
+            Whether to print progress, at most one line a second.
 
         Returns
         -------
         Explanation
+            Shapley values of all samples.
         """
         from mercer.inspection.explain import explain
 
@@ -121,18 +134,19 @@ class ExplainMethods:
 
     @available_if(machine_has("gradient_importance"))
     def gradient_importance(self, X: Data, sample_weight: Weights = None) -> Floats:
-        """The mean of |∂f/∂x_j| over samples, for each feature: how much f reacts to small changes of it.
+        """Compute the mean of |∂f/∂x_j| over samples for each feature: the sensitivity of f to the feature.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            Where the gradient of f is taken.
+            Samples at which the gradient of f is evaluated.
         sample_weight : array of shape (n_samples,), optional
-            How much each sample counts.
+            Sample weights.
 
         Returns
         -------
         array of shape (n_features,), or (n_features, n_outputs) for several outputs
+            Mean absolute derivatives.
         """
         from mercer.inspection.explain import gradient_importance
 
@@ -149,26 +163,28 @@ class ExplainMethods:
         sample_weight: Weights = None,
         individual: bool = False,
     ) -> PartialDependence:
-        """The mean of f over samples in which one or two features are set to the values of a grid.
+        """Compute the partial dependence: the mean of f over samples with one or two features set to grid values.
 
         Parameters
         ----------
         X : array, CSR matrix or table of shape (n_samples, n_features)
-            The samples whose other features stay as they are.
+            Samples whose other features keep their values.
         features : int or str, or a pair of them
-            A column by its number, or by its name where the model was trained on names.
+            Feature or pair of features, by column index or, if the model was fitted with feature names, by name.
         grid : array, or a pair of arrays for two features, optional
-            The values. By default the distinct values of the column, or `grid_resolution` of them at equal steps
+            Grid values. By default the distinct values of the column, or `grid_resolution` of them at equal steps
             between its 5 % and 95 % quantiles.
         grid_resolution : int, default=50
+            Maximum number of grid values of a feature.
         sample_weight : array of shape (n_samples,), optional
-            How much each sample counts in the mean.
+            Sample weights in the mean.
         individual : bool, default=False
-            Keep the curve of each sample too (ICE).
+            Whether to keep the curve of each sample as well (individual conditional expectation).
 
         Returns
         -------
         PartialDependence
+            Grid values and means.
         """
         from mercer.inspection.explain import partial_dependence
 
@@ -184,20 +200,22 @@ class ExplainMethods:
 
     @available_if(machine_has("reasons"))
     def reasons(self, X: Data, n: int = 5, *, output: int = 0) -> list[Reasons]:
-        """The support vectors that decide about each sample: those with the largest |β_i k(x, x_i)|.
+        """Return the support vectors with the largest influence |β_i k(x, x_i)| on each prediction.
 
         Parameters
         ----------
         X : array, CSR matrix, table or sequence of samples
-            As in `predict`.
+            Samples, as in `predict`.
         n : int, default=5
-            Number of vectors.
+            Number of support vectors for each sample.
         output : int, default=0
-            Of a regression with several outputs; a classifier tells what speaks for the class it predicts.
+            Output of a regressor with several outputs. For a classifier the influence on the predicted class is
+            reported.
 
         Returns
         -------
-        list of Reasons, one for each sample
+        list of Reasons
+            Support vectors for each sample.
         """
         from mercer.inspection.explain import reasons
 
@@ -209,14 +227,18 @@ class ExplainMethods:
 
         Parameters
         ----------
-        X, y : the samples and targets that it was fitted on
-        delta : float
-            The probability with which a bound may fail.
+        X : array, CSR matrix or sequence of samples
+            Training samples.
+        y : array of shape (n_samples,), optional
+            Target values of the training samples.
+        delta : float, default=0.05
+            Probability with which a bound may fail.
 
         Returns
         -------
         Insight
-            Print it; `mercer.theory.insight` says what it holds. For several planes or outputs a list, one for each.
+            Figures to print or read; `mercer.theory.insight` describes them. A list with one for each plane or output
+            if there are several.
         """
         from mercer.notes.theory import insight
 
@@ -228,34 +250,33 @@ class MachineMethods(ExplainMethods, ShowsCertificate):
 
     @property
     def compression_(self) -> Compression:
-        """What `mercer.compress` did to make this machine, and what it guarantees: a `mercer.Compression`."""
+        """Report on how `mercer.compress` made this machine, and its guarantees: a `mercer.Compression`."""
         if "_compression_" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not compressed; mercer.compress makes one that is")
         from mercer.inspection.compression import Compression
 
         return Compression(self)
 
-    # It only words an error, and finds no attribute. Without it, a compressed machine would say "has no attribute
-    # 'certificate_'" as one that was never fitted. Properties in its place would stand in every class for each name
-    # of `_FITTED`, which a fit sets as an ordinary attribute.
-    if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
+    # This method only words an error. Without it, a compressed machine would say "has no attribute 'certificate_'", as
+    # if it had never been fitted. The alternative is a property for each name of `_FITTED` in every class.
+    if not TYPE_CHECKING:  # otherwise a type checker would accept every attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Say what a compressed machine lacks; every other error, also of a property, is what it was."""
+            """Raise AttributeError with an explanation for attributes that a compressed machine lacks."""
             if "_compression_" in vars(self) and not hasattr(type(self), name) and name in declared(type(self)):
                 instead = "; its certificate is compression_.original_certificate" if name == "certificate_" else ""
                 raise AttributeError(
-                    f"this {type(self).__name__} was compressed, and {name} belongs to the original, which was trained "
-                    f"on the samples{instead}. Ask the original machine"
+                    f"this {type(self).__name__} was compressed, and {name} belongs to the original, which was fitted "
+                    f"to the samples{instead}. Use the original machine"
                 )
             return object.__getattribute__(self, name)
 
 
 class ClassifierMethods:
-    """Methods of a classifier that decides, and estimates no probabilities before it is calibrated.
+    """Methods of a classifier that has no probabilities before it is calibrated.
 
-    scikit-learn finds out by `hasattr` what an estimator can do, so the answer has to be an AttributeError. Models of
-    LIBSVM's -b 1 keep the probabilities that they came with.
+    scikit-learn uses `hasattr` to find the methods of an estimator, so that `predict_proba` has to raise
+    AttributeError. Models from LIBSVM's -b 1 keep the probabilities that they came with.
     """
 
     def calibrate(
@@ -268,29 +289,32 @@ class ClassifierMethods:
         sample_weight: Weights = None,
         verbose: bool = False,
     ) -> CalibratedClassifier:
-        """This machine with probabilities, learned from decision values of samples that were left out.
+        """Return this machine with probabilities, calibrated on decision values of held-out samples.
 
-        The machine stays as it is. Folds share a kernel that depends on X alone, and start from the solution; what was
-        learnt from y is learnt again in every fold.
+        The machine itself is not changed. The folds share a kernel that depends only on X and start from the solution;
+        everything that was learnt from y is learnt again in every fold.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            The training samples, or others with cv="held-out".
+            Training samples, or other samples with cv="held-out".
         y : array of shape (n_samples,)
+            Class labels.
         method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
-            See `CalibratedClassifier`.
+            Calibration method; see `CalibratedClassifier`.
         cv : int, splitter or "held-out", default=5
-            Folds that leave every sample out once. "held-out": the machine was not trained on X, and is asked itself.
+            Cross-validation that holds out every sample once. "held-out" means that the machine was not trained on X,
+            so that its own decision values are used.
         sample_weight : array of shape (n_samples,), optional
-            For the folds' machines, the curves, the sets and p-values. A weight of k counts as k samples of the same
-            fold; a sample of weight 0 counts nowhere.
+            Sample weights for the machines of the folds, the calibration curves, prediction sets and p-values. A weight
+            of k is equivalent to k samples of the same fold; a sample of weight 0 is ignored.
         verbose : bool, default=False
-            A line for each fold that is done.
+            Whether to print a line for each completed fold.
 
         Returns
         -------
         CalibratedClassifier
+            Calibrated classifier.
         """
         from mercer.calibration import CalibratedClassifier
 
@@ -299,8 +323,7 @@ class ClassifierMethods:
 
     @property
     def predict_proba(self) -> Any:
-        """Not available: a machine decides, and estimates no probabilities. `calibrate` it,
-        or train `KernelMachine(loss="logistic")`."""
+        """Not available before calibration: use `calibrate`, or train `KernelMachine(loss="logistic")`."""
         _expect_sigmoids(self, "predict_proba")
         from mercer.calibration.curves import libsvm_probabilities
 
@@ -313,40 +336,44 @@ class ClassifierMethods:
         return lambda X: np.log(self.predict_proba(X))
 
 
-def _expect_sigmoids(machine: Any, asked: str) -> None:
-    """Raise an AttributeError unless LIBSVM, or the command line with -b 1, gave the model its sigmoids."""
+def _expect_sigmoids(machine: Any, method: str) -> None:
+    """Raise AttributeError unless the model has sigmoids from LIBSVM or from the command line with -b 1."""
     if not hasattr(machine, "probA_"):
         name = type(machine).__name__
-        raise AttributeError(f"{name} has no {asked}: it estimates no probabilities. {PROBABILITIES.format(name=name)}")
+        raise AttributeError(
+            f"{name} has no {method}: it estimates no probabilities. {PROBABILITIES.format(name=name)}"
+        )
 
 
 class RegressorMethods:
-    """Methods of a regressor that can be given intervals."""
+    """Methods of a regressor that can be calibrated to give prediction intervals."""
 
     def calibrate(
         self, X: Data, y: ArrayLike, *, cv: Any = 5, sample_weight: Weights = None, verbose: bool = False
     ) -> CalibratedRegressor:
-        """This machine with intervals, from residuals of samples that were left out.
+        """Return this machine with prediction intervals, computed from residuals of held-out samples.
 
-        The machine stays as it is. Every fold fits a clone of it to its own rows.
+        The machine itself is not changed. Every fold fits a clone of it.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            The training samples, or others with cv="held-out".
+            Training samples, or other samples with cv="held-out".
         y : array of shape (n_samples,)
+            Target values.
         cv : int, splitter, "leave-one-out" or "held-out", default=5
-            Folds that leave every sample out once. "leave-one-out" is for `RLSRegressor` and `SVR`. "held-out": the
-            machine was not trained on X.
+            Cross-validation that holds out every sample once. "leave-one-out" is available for `RLSRegressor` and
+            `SVR`. "held-out" means that the machine was not trained on X.
         sample_weight : array of shape (n_samples,), optional
-            For the folds' machines and for the intervals. A weight of k counts as k samples of the same fold; a sample
-            of weight 0 counts nowhere.
+            Sample weights for the machines of the folds and for the intervals. A weight of k is equivalent to k samples
+            of the same fold; a sample of weight 0 is ignored.
         verbose : bool, default=False
-            A line for each fold that is done.
+            Whether to print a line for each completed fold.
 
         Returns
         -------
         CalibratedRegressor
+            Calibrated regressor.
         """
         from mercer.calibration import CalibratedRegressor
 

@@ -1,6 +1,6 @@
-"""A mixin of models around a machine: tables, searches and calibrated models ask the machine inside.
+"""Mixin of models that wrap a machine, such as tables, searches and calibrated models.
 
-Each method imports its folder when it is called, as those of `mercer.estimators.fitting.mixins` do.
+Each method imports its package when it is called, as in `mercer.estimators.fitting.mixins`.
 """
 
 from __future__ import annotations
@@ -21,63 +21,68 @@ if TYPE_CHECKING:
 
 
 class ModelMethods(ExplainMethods):
-    """Methods of what stands around a machine: tables, searches, calibrated models, and what `ask` makes.
+    """Methods of models that wrap a machine: tables, searches, calibrated models, and the result of `unwrap`.
 
-    The machine answers, about the columns that the model is given. A method that the machine inside lacks is absent.
+    The machine inside computes the results, which refer to the columns that the model is given. A method that the
+    machine inside lacks is absent.
     """
 
     @available_if(machine_has("calibrate"))
     def calibrate(self, X: Any, y: ArrayLike | None = None, **options: Any) -> Any:
-        """This model with probabilities or intervals, as the machine's own `calibrate` gives them.
+        """Return this model with probabilities or prediction intervals, as `calibrate` of the machine inside does.
 
-        All of the model is fitted again in every fold: a search searches again. Only the marks of a novelty detector
-        are of the parameters that a search has chosen.
+        The whole model is fitted again in every fold, including a search. Only for a novelty detector the parameters
+        that a search has chosen are used in all folds.
 
         Parameters
         ----------
-        X, y : as in `fit`
-        **options
-            `cv`, `sample_weight`, `verbose` and, for a classifier, `method`.
+        X : array, table or sequence of samples
+            Samples, as in `fit`.
+        y : array of shape (n_samples,), optional
+            Target values, as in `fit`.
+        **options : dict
+            Options of the machine's `calibrate`: `cv`, `sample_weight`, `verbose` and, for a classifier, `method`.
 
         Returns
         -------
         CalibratedClassifier, CalibratedRegressor, or a copy of a novelty detector
+            Calibrated model.
         """
-        from mercer.tables.unwrap import ask
+        from mercer.tables.unwrap import unwrap
 
-        asked = ask(self)
+        asked = unwrap(self)
         done = [type(layer).__name__ for layer in asked.layers if hasattr(layer, "predict_interval")]
         if done:
-            raise TypeError(f"there is a {done[0]} already; calibrate what it was made of, its estimator_")
+            raise TypeError(f"the model already is a {done[0]}; calibrate its estimator_ instead")
         way = type(asked.machine).calibrate
         return way(asked.model, X, *(() if y is None else (y,)), **options)
 
     @available_if(machine_has("margins"))
     def margins(self, X: Any, *y: Any, **named: Any) -> Margins | SeveralMargins:
-        """Margins, slacks, errors and distances of samples: `Margins` or `SeveralMargins`."""
-        from mercer.tables.unwrap import ask
+        """Compute margins, slacks, errors and distances of samples, as `Margins` or `SeveralMargins`."""
+        from mercer.tables.unwrap import unwrap
 
-        asked = ask(self)
+        asked = unwrap(self)
         check_is_fitted(asked.machine)
         margins: Margins | SeveralMargins = asked.machine.margins(asked.rows(X), *y, **named)
         return margins
 
     @available_if(machine_has("signed_distance"))
     def signed_distance(self, X: Any) -> Floats:
-        """f(x)/‖w‖: how far each sample is from the plane f = 0."""
-        from mercer.tables.unwrap import ask
+        """Compute the signed distance f(x)/‖w‖ of each sample from the plane f = 0."""
+        from mercer.tables.unwrap import unwrap
 
-        asked = ask(self)
+        asked = unwrap(self)
         check_is_fitted(asked.machine)
         distances: Floats = asked.machine.signed_distance(asked.rows(X))
         return distances
 
     @available_if(machine_has("nearest_points"))
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
-        """The nearest points of the classes' hulls, in the machine's own features; their rows are the user's."""
-        from mercer.tables.unwrap import ask
+        """Return the nearest points of the classes' hulls in the machine's features, with the user's row numbers."""
+        from mercer.tables.unwrap import unwrap
 
-        asked = ask(self)
+        asked = unwrap(self)
         found = asked.machine.nearest_points()
         each = [replace(one, rows=asked.trained_rows(one.rows)) for one in np.atleast_1d(found).tolist()]
         return tuple(each) if isinstance(found, tuple) else each[0]

@@ -1,4 +1,4 @@
-"""Machines that say how sure they are: Gaussian processes for numbers and classes, relevance vectors."""
+"""Bayesian machines: Gaussian process regression and classification, and relevance vector regression."""
 
 from mercer.estimators.gaussian_process.classifier import GaussianProcessClassifier
 from mercer.estimators.gaussian_process.regressor import GaussianProcessRegressor

@@ -1,4 +1,4 @@
-"""Gaussian process classification by Laplace's approximation, one class against all others for several."""
+"""Gaussian process classification by Laplace's approximation, one class against the rest."""
 
 from __future__ import annotations
 
@@ -15,55 +15,61 @@ from mercer.estimators.fitting.pipeline.reporting import Progress
 from mercer.estimators.fitting.pipeline.state import Array, fitted
 from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.estimators.fitting.reports.coefficients import expansion_of
-from mercer.estimators.gaussian_process.laplace import LaplaceProcess, averaged, mode_problem, solve_mode
-from mercer.estimators.gaussian_process.optimising import Optimising, own_vectors
-from mercer.estimators.kernel_machine import RepresentedMachine
+from mercer.estimators.gaussian_process.laplace import LaplaceProcess, mean_sigmoid, mode_problem, solve_mode
+from mercer.estimators.gaussian_process.optimising import LikelihoodMachine, copy_vectors
+from mercer.estimators.kernel_machine import RepresenterMachine
 from mercer.kernels import Kernel
 from mercer.problems.representer import RepresenterProblem
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Data, Floats, freeze
 from mercer.samples.engine import like_input
 from mercer.samples.labels import signs, winner
-from mercer.solvers.parameter_search import climb
+from mercer.solvers.parameter_search import search_parameters
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
-    """Gaussian process classification by Laplace's approximation, its mode certified.
+class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMachine):
+    """Gaussian process classification by Laplace's approximation, with a certificate of the mode.
 
-    P(y = ±1 | f) = 1/(1 + e^(−yf)). The posterior of f is replaced by a normal one around its mode, which is
-    `KernelMachine("logistic", lam=0.5, bias=False)` with that machine's certificate. Several classes have a process
-    each, against all others, and one kernel for all, which makes the sum of their likelihoods largest (scikit-learn's
-    GaussianProcessClassifier gives each its own).
+    The likelihood is P(y = ±1 | f) = 1/(1 + e^(−yf)). The posterior of f is approximated by a normal distribution
+    around its mode, which is `KernelMachine("logistic", lam=0.5, bias=False)` with that machine's certificate. With
+    several classes there is a process for each class against the rest. All share one kernel, which maximises the sum
+    of their likelihoods (scikit-learn's GaussianProcessClassifier fits a kernel to each).
 
-    `predict`, `predict_proba` and `decision_function` average over the posterior of f. What speaks of one function of
-    the kernel's space is about its mean, `latent_mean_and_variance(X)[0]`, and says "latent mean": `explain`,
-    `gradient_importance`, `partial_dependence`, `reasons`, `margins`, `signed_distance`, `insight`, `function_` and
-    `rkhs_norm_`.
+    `predict`, `predict_proba` and `decision_function` average over the posterior of f. Methods and attributes that need
+    a single function of the kernel's space use the posterior mean, `latent_mean_and_variance(X)[0]`, and call it
+    "latent mean": `explain`, `gradient_importance`, `partial_dependence`, `reasons`, `margins`, `signed_distance`,
+    `insight`, `function_` and `rkhs_norm_`.
 
     Parameters
     ----------
     %(kernel)s
     %(optimise)s
     tol : float, default=1e-13
-        The relative gap of the mode.
+        Relative gap to reach at the mode.
     %(process limits)s
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
+        Class labels.
     log_marginal_likelihood_value_ : float
-        log p(y) as Laplace approximates it, summed over the classes.
+        Laplace's approximation of the log marginal likelihood log p(y), summed over the classes.
     laplace_correction_ : array of shape (n_outputs,)
-        What the approximation leaves out of each log p(y), estimated by the first term of its expansion: no bound, but
-        where it is not small against 1, probabilities and likelihood are rough.
-    kernel_ : Kernel
-        The covariance, with its parameters as numbers.
+        Estimate of the error of each log p(y), by the first neglected term of the expansion. It is not a bound; if it
+        is not small compared with 1, probabilities and likelihood are inaccurate.
     certificate_ : Certificate
-        That of the mode.
+        Certificate of the mode.
+    kernel_ : Kernel
+        Covariance function with numerical parameters.
     dual_coef_, intercept_, rkhs_norm_, converged_, stop_reason_, n_iter_, n_features_in_, feature_names_in_
         As in `KernelMachineClassifier`.
+
+    See Also
+    --------
+    GaussianProcessRegressor : The corresponding regressor.
+    KernelMachineClassifier : Logistic classification with a given kernel.
 
     Examples
     --------
@@ -98,7 +104,7 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
         return Tasks(Task(name, problem, solve_mode) for name, problem in zip(names, problems, strict=True))
 
     def _processes(self, X: Any, kernel: Kernel) -> list[LaplaceProcess]:
-        """A process for each column of signs, whose modes are not found yet."""
+        """Return a process for each column of signs, whose modes are not computed yet."""
         return [LaplaceProcess(X, y, self._weight_, kernel=kernel) for y in self._signs_.T]
 
     def _solve(
@@ -114,7 +120,7 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
                 total = {name: sum(slope[name] for slope in slopes) for name in slopes[0]}
                 return sum(one.log_likelihood for one in found), total
 
-            kernel = climb(value, kernel, {}, self._names(), self._steps)[0]
+            kernel = search_parameters(value, kernel, {}, self._names(), self._steps)[0]
         fit = replace(fit, kernel=kernel, _places={})
         return super()._solve(fit, tasks, progress, starts)
 
@@ -123,16 +129,16 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
         C = np.column_stack([one.solution.c for one in solved])
         self.classes_, self.intercept_ = freeze(fit.target.labels), freeze(np.zeros(C.shape[1]))
         self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
-        merged, own = fit.merged, np.zeros((C.shape[1], fit.n))
-        own[:, merged.rows] = (merged.share[:, None] * C[merged.member]).T
-        self.dual_coef_ = freeze(own)
-        self._expansion_ = own_vectors(expansion_of(fit, C, self.intercept_), fit)
+        merged, by_row = fit.merged, np.zeros((C.shape[1], fit.n))
+        by_row[:, merged.rows] = (merged.share[:, None] * C[merged.member]).T
+        self.dual_coef_ = freeze(by_row)
+        self._expansion_ = copy_vectors(expansion_of(fit, C, self.intercept_), fit)
         self._process_ = self._made()
         self.log_marginal_likelihood_value_ = float(sum(one.log_likelihood for one in self._process_))
         self.laplace_correction_ = freeze(np.array([one.correction for one in self._process_]))
 
     def _made(self) -> list[LaplaceProcess]:
-        """The processes of the fitted modes."""
+        """Return the processes of the fitted modes."""
         modes = [np.ascontiguousarray(c) for c in np.asarray(self._expansion_.coefficients).T]
         return [
             LaplaceProcess(self._expansion_.vectors, y, self._weight_, kernel=self.kernel_, coefficients=c)
@@ -142,37 +148,46 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def latent_mean_and_variance(self, X: Data) -> tuple[Floats, Floats]:
-        """The mean and the variance of f at samples; with several classes a column for each.
+        """Return the posterior mean and variance of f at samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`.
 
         Returns
         -------
-        tuple of two arrays
+        mean : array of shape (n_samples,), or (n_samples, n_classes) for several classes
+            Posterior mean of f.
+        variance : array of the same shape
+            Posterior variance of f.
         """
         processes, new = self._process(), self._to_decide(X)
         mean, variance = (np.column_stack(side) for side in zip(*(one.latent(new) for one in processes), strict=True))
         return (mean[:, 0], variance[:, 0]) if len(processes) == 1 else (mean, variance)
 
     def _averaged(self, X: Data) -> Floats:
-        """P of each output."""
+        """Return the averaged probability of each output."""
         mean, variance = self.latent_mean_and_variance(X)
         if mean.ndim == 1:
-            return averaged(mean, variance)[:, None]
-        return np.column_stack([averaged(*column) for column in zip(mean.T, variance.T, strict=True)])
+            return mean_sigmoid(mean, variance)[:, None]
+        return np.column_stack([mean_sigmoid(*column) for column in zip(mean.T, variance.T, strict=True)])
 
     @like_input
     def predict_proba(self, X: Data) -> Floats:
-        """P(class) for each sample, averaged over f; several classes have each its own against all others, scaled to
-        add up to 1.
+        """Predict class probabilities, averaged over the posterior of f.
+
+        With several classes, the probabilities of each class against the rest are scaled to add up to 1.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probability of each class, in the order of `classes_`.
         """
         P = self._averaged(X)
         if len(self.classes_) == 2:
@@ -181,24 +196,34 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
 
     @like_input
     def decision_function(self, X: Data) -> Floats:
-        """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others.
+        """Return the log-odds log(P/(1 − P)) of samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_classes) for several classes
+            Log-odds of the second of two classes, or of each class against the rest.
         """
         values = logit(np.clip(self._averaged(X), 1e-300, 1.0 - 1e-16))
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
     @like_input
     def predict(self, X: Data) -> np.ndarray:
-        """The most probable class of each sample.
+        """Predict the most probable class of each sample.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Class labels.
         """
         check_is_fitted(self)
         odds = self.decision_function(X)

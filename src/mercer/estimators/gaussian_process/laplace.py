@@ -1,7 +1,7 @@
-"""Two classes as a Gaussian process, by Laplace's approximation (Rasmussen and Williams 2006, sections 3.4 and 5.5.1).
+"""Laplace's approximation of a Gaussian process for two classes (Rasmussen and Williams 2006, sections 3.4 and 5.5.1).
 
-With f a Gaussian process of covariance k and P(y = ±1 | f) = σ(yf) = 1/(1 + e^(−yf)), the posterior is replaced by a
-normal one around its mode, f̂ = Kc. That mode is KernelMachine("logistic", lam=½, bias=False): it minimises
+With f a Gaussian process of covariance k and P(y = ±1 | f) = σ(yf) = 1/(1 + e^(−yf)), the posterior is approximated by
+a normal distribution around its mode, f̂ = Kc. The mode is KernelMachine("logistic", lam=½, bias=False): it minimises
 ½c'Kc + Σ w_i log(1 + e^(−y_if_i)). With W = wσ(f̂)σ(−f̂), B = I + W½KW½, R = (K + W⁻¹)⁻¹ and Σ = K − KRK,
 
     mean        E f(x)   = k(x)'c
@@ -14,7 +14,7 @@ w log σ(yf̂),
 
     ⅛Σ_i q_iΣ_ii² + ⅛Σ_ij t_iΣ_iiΣ_ijΣ_jjt_j + 1/12 Σ_ij t_iΣ_ij³t_j
 
-(Shun and McCullagh, 1995). It is an estimate of the error, no bound: where it is small the approximation is good.
+(Shun and McCullagh, 1995). It estimates the error, but does not bound it: if it is small, the approximation is good.
 """
 
 from __future__ import annotations
@@ -38,22 +38,25 @@ from mercer.solvers.representer import RepresenterSolution, solve_representer
 from mercer.solvers.solution import Stop
 
 _MODE = Stop(tol=1e-14, max_iter=200)
-# The curvature of a sample that is certain: R has nothing to say of it, and 1/W is a number.
+# Lower bound on W, so that 1/W stays finite.
 _LEAST = 1e-280
-# Deviations of f from which on 1/(1 + e^(−f)) is taken as a step and a rest.
+# Standard deviation of f above which 1/(1 + e^(−f)) is split into a step and a remainder.
 _WIDE = 9.0
 
 
 def mode_problem(y: Floats, weight: Floats) -> RepresenterProblem:
-    """½‖f‖² + Σ w log(1 + e^(−yf))."""
+    """Return the problem of the mode: minimise ½‖f‖² + Σ w log(1 + e^(−yf))."""
     return RepresenterProblem(np.ascontiguousarray(y), weight, Logistic(), 0.5, False)
 
 
 def solve_mode(
     problem: RepresenterProblem, gram: Gram, stop: Stop, start: Any = None
 ) -> tuple[RepresenterSolution, Certificate]:
-    """The mode with its proof, after one Newton step more: where the proof sees nothing but rounding, f̂ is still off by
-    its root."""
+    """Return the mode and its certificate, after one additional Newton step.
+
+    The step is needed because the error of f̂ is the square root of that of the objective: when the gap is at the level
+    of rounding, f̂ is not yet.
+    """
     solution, proof = solve_representer(problem, gram, stop, start)
     if solution.stop_reason != "converged":
         return solution, proof
@@ -69,16 +72,16 @@ def solve_mode(
 
 
 class LaplaceProcess(Process):
-    """The Gaussian process of two classes, y = ±1; a weight counts like that many repetitions of its sample."""
+    """Gaussian process for two classes, y = ±1; a weight is equivalent to that many repetitions of the sample."""
 
     def __init__(
         self, X: Any, y: Floats, weight: Floats, *, kernel: Kernel, coefficients: Floats | None = None
     ) -> None:
-        """`coefficients` are those of the mode, where a machine has found it already."""
+        """Store the samples; `coefficients` are those of the mode, if it is known already."""
         super().__init__(X, weight, kernel)
         self.y, self._given = y, coefficients
 
-    # --- the mode, found here or given by a machine that has it ------------------------------------------------------
+    # --- the mode, computed here or given by the fitted machine ------------------------------------------------------
 
     @cached_property
     def _gram(self) -> Gram:
@@ -86,50 +89,50 @@ class LaplaceProcess(Process):
 
     @cached_property
     def coefficients(self) -> Floats:
-        """c of the mode f̂ = Kc."""
+        """Coefficients c of the mode f̂ = Kc."""
         if self._given is not None:
             return self._given
         return solve_mode(mode_problem(self.y, self.weight), self._gram, _MODE)[0].c
 
     @cached_property
     def mode(self) -> Floats:
-        """f̂ at the samples."""
+        """Values of the mode f̂ at the samples."""
         return self._gram.product(self.coefficients)
 
     @cached_property
     def curvature(self) -> Floats:
-        """W."""
+        """Curvature W of the negative log-likelihood at the mode."""
         return np.maximum(self.weight * expit(self.mode) * expit(-self.mode), _LEAST)
 
     @cached_property
     def _factor(self) -> Factor:
-        """K + W⁻¹ in factors."""
+        """Cholesky factor of K + W⁻¹."""
         return self._factored(self._gram, 1.0 / self.curvature, "K + W⁻¹")
 
     # --- new samples -------------------------------------------------------------------------------------------------
 
     def latent(self, X: Any) -> tuple[Floats, Floats]:
-        """The mean and the variance of f at new samples."""
+        """Return the posterior mean and variance of f at new samples."""
         new = self._samples(X)
         mean, variance = np.empty(n_samples(new)), np.array(self.kernel.diag(new), dtype=np.float64)
-        for some, rows in self._blocks(new):
+        for block, rows in self._blocks(new):
             K = self.kernel(self.X, rows)
-            mean[some] = self.coefficients @ K
-            variance[some] -= np.einsum("ij,ij->j", K, self._factor.solve(K))
+            mean[block] = self.coefficients @ K
+            variance[block] -= np.einsum("ij,ij->j", K, self._factor.solve(K))
         return mean, np.maximum(variance, 0.0)
 
-    # --- how likely the data are -------------------------------------------------------------------------------------
+    # --- marginal likelihood -----------------------------------------------------------------------------------------
 
     @cached_property
     def log_likelihood(self) -> float:
-        """log p(y), the log marginal likelihood as Laplace approximates it."""
+        """Laplace's approximation of the log marginal likelihood log p(y)."""
         c, f = self.coefficients, self.mode
         determinant = 2.0 * float(np.log(self._factor.pivots).sum()) + float(np.log(self.curvature).sum())
         return -0.5 * float(c @ f) - float(self.weight @ np.logaddexp(0.0, -self.y * f)) - 0.5 * determinant
 
     @cached_property
     def _inverse(self) -> tuple[Floats, Floats, Floats]:
-        """K, R and Σ."""
+        """Matrices K, R and Σ of the module docstring."""
         every = np.arange(len(self.y))
         K = self._gram.block(every, every)
         R = self._factor.solve(np.eye(len(self.y)))
@@ -137,7 +140,7 @@ class LaplaceProcess(Process):
 
     @cached_property
     def log_likelihood_gradient(self) -> dict[str, Any]:
-        """Its derivatives by the kernel's parameters, by their names in `get_params`."""
+        """Derivatives of `log_likelihood` with respect to the kernel's parameters, by their names in `get_params`."""
         K, R, S = self._inverse
         third = -self.curvature * (expit(-self.mode) - expit(self.mode))
         s = 0.5 * S.diagonal() * third
@@ -147,42 +150,42 @@ class LaplaceProcess(Process):
 
     @cached_property
     def correction(self) -> float:
-        """An estimate of log p(y) less `log_likelihood`: the first term that the approximation leaves out."""
+        """Estimate of log p(y) − `log_likelihood`: the first neglected term of the expansion."""
         up, down = expit(self.mode), expit(-self.mode)
         third, fourth = -self.curvature * (down - up), -self.curvature * (1.0 - 6.0 * up * down)
         S = self._inverse[2]
-        own = S.diagonal()
-        double = float(third @ (np.outer(own, own) * S / 8.0 + S**3 / 12.0) @ third)
-        return float(fourth @ own**2) / 8.0 + double
+        diagonal = S.diagonal()
+        double = float(third @ (np.outer(diagonal, diagonal) * S / 8.0 + S**3 / 12.0) @ third)
+        return float(fourth @ diagonal**2) / 8.0 + double
 
 
-def averaged(mean: Floats, variance: Floats) -> Floats:
-    """E σ(z) of normal z, by the trapezoidal rule, which for such functions gains a digit with every few points.
+def mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
+    """Return E σ(z) for normal z, by the trapezoidal rule, which converges exponentially for such functions.
 
-    σ has poles at ±πi, so that the step must be small against π over the deviation s. Where that is large,
+    σ has poles at ±πi, so that the step must be small compared with π/s for the standard deviation s. For large s,
 
         E σ(z) = Φ(m/s) + ∫ over t > 0 of [φ((t + m)/s) − φ((t − m)/s)]/s · σ(−t)
 
-    which is what σ differs from a step by, and needs no more points for a larger s.
+    is used instead: the integral is the difference between σ and a step, and needs no more points for larger s.
     """
     out, root = np.empty(len(mean)), np.sqrt(variance)
     wide = root > _WIDE
     t = np.linspace(-9.0, 9.0, 81 + 60 * int(_WIDE))
     density = np.exp(-0.5 * t * t)
-    for some in row_blocks(len(mean), 8 * len(t)):
-        m, s = mean[some, None], root[some, None]
-        out[some] = expit(m + np.minimum(s, _WIDE) * t) @ (density / density.sum())
-        if wide[some].any():
-            m, s = m[wide[some]], s[wide[some]]
-            nodes, weights = _behind_the_step()
+    for rows in row_blocks(len(mean), 8 * len(t)):
+        m, s = mean[rows, None], root[rows, None]
+        out[rows] = expit(m + np.minimum(s, _WIDE) * t) @ (density / density.sum())
+        if wide[rows].any():
+            m, s = m[wide[rows]], s[wide[rows]]
+            nodes, weights = _remainder_quadrature()
             near, far = (np.exp(-0.5 * ((nodes + sign * m) / s) ** 2) for sign in (1, -1))
-            out[some][wide[some]] = ndtr(m / s)[:, 0] + (near - far) @ weights / s[:, 0]
+            out[rows][wide[rows]] = ndtr(m / s)[:, 0] + (near - far) @ weights / s[:, 0]
     return np.clip(out, 0.0, 1.0)
 
 
 @cache
-def _behind_the_step() -> tuple[Floats, Floats]:
-    """t > 0, and weights that contain σ(−t)/√2π."""
+def _remainder_quadrature() -> tuple[Floats, Floats]:
+    """Return Gauss–Legendre nodes t > 0, and weights that include the factor σ(−t)/√2π."""
     t, w = np.polynomial.legendre.leggauss(300)
     nodes = 60.0 * (t + 1.0)
     return nodes, 60.0 * w * expit(-nodes) / np.sqrt(2 * np.pi)

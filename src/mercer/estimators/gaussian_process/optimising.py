@@ -1,4 +1,4 @@
-"""What Gaussian processes share: parameters that make the data most likely, and a factor that is kept."""
+"""Base class of Gaussian process machines, which optimise the marginal likelihood and cache a factorisation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _DEFAULT_STEPS = 100
 
 
 @dataclass(eq=False, repr=False)
-class Optimising(Machine):
-    """A machine that chooses its kernel by the marginal likelihood."""
+class LikelihoodMachine(Machine):
+    """Base class of machines that optimise their parameters by the marginal likelihood."""
 
-    # The factor is as large as K, and made again where it is needed.
+    # The factor is as large as K, and is computed again when it is needed after unpickling.
     _FITTED = fitted(_process_=Unsaved(pickled=False))
 
     _: KW_ONLY
@@ -39,11 +39,11 @@ class Optimising(Machine):
         names = self.optimise
         wrong = isinstance(names, str) or not (isinstance(names, bool) or all(isinstance(name, str) for name in names))
         if wrong:
-            raise TypeError(f"optimise={names!r} must be True, False or a list of names of parameters")
+            raise TypeError(f"optimise={names!r} must be True, False or a list of parameter names")
         kernel = self._kernel()
         if kernel is not None and kernel.accepts == "gram":
             raise ValueError(
-                "a Gaussian process needs k(x, x) of new samples, which a precomputed matrix does not hold; use "
+                "a Gaussian process needs k(x, x) of new samples, which a precomputed matrix does not contain; use "
                 "RLSRegressor or KernelMachine for the mean alone"
             )
 
@@ -52,24 +52,24 @@ class Optimising(Machine):
         return max(1, iterations("max_iter", self.max_iter, _DEFAULT_STEPS))
 
     def _names(self) -> list[str] | None:
-        """What to change, None for all: without names the kernel has a scale of its own, whose name is new."""
+        """Return the names of the parameters to optimise; None for all, including the scale added by `_wrapped`."""
         return None if self.optimise is True else list(self.optimise or [])
 
     def _wrapped(self, fit: Fit) -> Kernel:
-        """The kernel, times a factor that is learnt too if everything is; warn of parameters that cannot be learnt."""
+        """Return the kernel, times a scale if all parameters are optimised; warn of parameters that cannot be."""
         assert fit.kernel is not None
         if self.optimise is True:
-            _tell_fixed(fit.kernel)
+            _warn_of_fixed_parameters(fit.kernel)
         return 1.0 * fit.kernel if self.optimise is True else fit.kernel
 
     def _refuse_large(self, fit: Fit) -> None:
         n = len(fit.merged.weight)
-        need = 48 * n**2  # K, its factor, its inverse, the weights of derivatives and a block of these
+        need = 48 * n**2  # K, its factor and inverse, the weights of the derivatives, and a block of derivatives
         if need > fit.limits.budget:
             raise memory_error(f"the covariances of {n} samples", need, fit.limits.budget, "fewer samples")
 
     def _made(self) -> Any:
-        """The process of a machine that was loaded from a file."""
+        """Return the process of a machine that was loaded from a file."""
         raise NotImplementedError
 
     def _process(self) -> Any:
@@ -79,23 +79,23 @@ class Optimising(Machine):
         return self._process_
 
 
-def _tell_fixed(kernel: Kernel) -> None:
-    """Warn of parameters that no gradient search reaches: those of a function of another library, and a matrix M."""
+def _warn_of_fixed_parameters(kernel: Kernel) -> None:
+    """Warn of parameters without derivatives: those of another library's kernel, and a matrix M."""
     for name, value in kernel.get_params().items():
         if hasattr(value, "get_params") and not isinstance(value, Kernel):
             warn_user(
-                f"the parameters of {value!r} stay as they are given, since their derivatives are not known; with "
-                "a kernel of mercer.kernels they are learnt. optimise=False keeps all as given",
+                f"the parameters of {value!r} are not optimised, since their derivatives are not known; those of a "
+                "kernel of mercer.kernels are. optimise=False optimises none",
                 UserWarning,
             )
         elif name.rpartition("__")[2] == "M" and value is not None:
             warn_user(
-                f"the matrix {name} stays as it is given; a product of kernels with .on([j]) over the columns learns a "
-                "scale for each. optimise=False, or a list of names, says that M may stay",
+                f"the matrix {name} is not optimised; a product of kernels with .on([j]) over the columns learns a "
+                "scale for each. optimise=False, or a list of names, silences this warning",
                 UserWarning,
             )
 
 
-def own_vectors(expansion: Expansion, fit: Fit) -> Expansion:
-    """An expansion that holds no samples of the caller's."""
+def copy_vectors(expansion: Expansion, fit: Fit) -> Expansion:
+    """Return the expansion with copied vectors if they share the caller's memory."""
     return replace(expansion, vectors=copy.copy(expansion.vectors)) if fit.merged.X is fit.X else expansion

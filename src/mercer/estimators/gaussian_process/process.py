@@ -1,13 +1,13 @@
-"""Regularized least squares as a Gaussian process: how sure a prediction is, and how likely the data are.
+"""Kernel ridge regression as a Gaussian process: variances of predictions and the marginal likelihood.
 
-With f a Gaussian process of covariance k, and targets y = f(x) + noise of variance λ/w, put A = K + λW⁻¹ and c = A⁻¹y:
+With f a Gaussian process of covariance k, and targets y = f(x) + noise of variance λ/w, let A = K + λW⁻¹ and c = A⁻¹y:
 
     mean        E f(x)   = k(x)'c                        which is RLSRegressor(lam=λ, bias=False)
     variance    Var f(x) = k(x, x) − k(x)'A⁻¹k(x)
     likelihood  log p(y) = −½ y'c − ½ log det A − n/2 log 2π
     gradient    ∂ log p(y)/∂θ = ½ Σ_ij (c_ic_j − (A⁻¹)_ij) ∂A_ij/∂θ
 
-A free bias is a constant b with a flat prior, every value being equally likely. With a = 1'A⁻¹1 and b = 1'A⁻¹y/a,
+An unpenalised bias is a constant b with a flat prior. With a = 1'A⁻¹1 and b = 1'A⁻¹y/a,
 
     mean        k(x)'c + b,  c = A⁻¹(y − b1)             which is RLSRegressor(lam=λ, bias=True)
     variance    the above + (1 − 1'A⁻¹k(x))²/a
@@ -15,7 +15,7 @@ A free bias is a constant b with a flat prior, every value being equally likely.
 
 and A⁻¹ − A⁻¹11'A⁻¹/a takes the place of A⁻¹ in the gradient (Rasmussen and Williams 2006, algorithm 2.1, sections 2.7
 and 5.4). Several outputs are independent processes with one k and one λ: their likelihoods add up. The squared loss is
-the likelihood, the penalty the prior (Igel, section 2.2, where the notes' MAP estimate lacks the sign of − log p).
+the likelihood, the penalty the prior (Igel, section 2.2, where the MAP estimate lacks the minus sign of − log p).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from mercer.runtime.parameters import Seed, integer, positive
 from mercer.runtime.threads import effective_n_threads
 from mercer.samples.arrays import Floats, n_samples, row_blocks, rows_between
 from mercer.samples.matrices import as_matrix
-from mercer.solvers.parameter_search import climb
+from mercer.solvers.parameter_search import search_parameters
 
 
 class Process:
-    """Samples, each of a weight above 0, whose f have the covariance k: a kernel without rules for its parameters."""
+    """Samples of positive weight with a Gaussian process prior, whose covariance is a kernel bound to data."""
 
     def __init__(self, X: Any, weight: Floats, kernel: Kernel) -> None:
         self.kernel, self.weight = kernel, weight
@@ -51,24 +51,24 @@ class Process:
         return gram_for(self.kernel, self.X, n_threads=effective_n_threads(None))
 
     def _factored(self, gram: Gram, diagonal: Floats, name: str, hint: str = "") -> Factor:
-        """K with more on its diagonal, in factors."""
-        found = gram.factor(diagonal, n_threads=effective_n_threads(None))
-        if found is None:
-            why = f"{name} is not positive definite to rounding, so {self.kernel!r} is no covariance here"
+        """Return the Cholesky factor of K plus a diagonal; raise ValueError if it is not positive definite."""
+        factor = gram.factor(diagonal, n_threads=effective_n_threads(None))
+        if factor is None:
+            why = f"{name} is not positive definite to rounding, so {self.kernel!r} is not a covariance here"
             raise ValueError(why + hint)
-        return found
+        return factor
 
     def _blocks(self, new: Any) -> Iterator[tuple[slice, Any]]:
-        """Some new samples at a time, whose kernel values fit into the memory of a block."""
-        for some in row_blocks(n_samples(new), 8 * len(self.weight)):
-            yield some, rows_between(new, some)
+        """Yield blocks of new samples whose kernel values fit into memory, each with its slice."""
+        for block in row_blocks(n_samples(new), 8 * len(self.weight)):
+            yield block, rows_between(new, block)
 
 
 class GaussianProcess(Process):
-    """The Gaussian process behind a fit of least squares, a column of Y for each output.
+    """Gaussian process of a least squares fit, with a column of Y for each output.
 
-    A weight w counts as w targets of which Y is the mean, if `scatter` has the sums of squares around all such means,
-    one for each output. Without it the noise of a sample has the variance lam/w, and the likelihood is that of Y alone.
+    With `scatter`, the sums of squares around the means with one for each output, a weight w is equivalent to w targets
+    with mean Y. Without it the noise of a sample has the variance lam/w, and the likelihood is that of Y alone.
     """
 
     def __init__(
@@ -93,40 +93,40 @@ class GaussianProcess(Process):
 
     @cached_property
     def _ones(self) -> Floats:
-        """A⁻¹1."""
+        """Vector A⁻¹1."""
         return self._factor.solve(np.ones((len(self.Y), 1)))[:, 0]
 
     @cached_property
     def b(self) -> Floats:
-        """The mean of each output's constant; 0 without a bias."""
+        """Posterior mean of the constant of each output; 0 without a bias."""
         return self._ones @ self.Y / self._ones.sum() if self.bias else np.zeros(self.Y.shape[1])
 
     @cached_property
     def _coefficients(self) -> Floats:
-        """A⁻¹(Y − b), a column for each output."""
+        """Coefficients A⁻¹(Y − b), a column for each output."""
         return self._factor.solve(self.Y - self.b)
 
     def mean(self, X: Any) -> Floats:
-        """E f + b at new samples, a column for each output: the prediction of least squares."""
+        """Return the posterior mean of f + b at new samples, a column for each output."""
         new = self._samples(X)
         out = np.empty((n_samples(new), self.Y.shape[1]))
-        for some, rows in self._blocks(new):
-            out[some] = self.kernel(rows, self.X) @ self._coefficients + self.b
+        for block, rows in self._blocks(new):
+            out[block] = self.kernel(rows, self.X) @ self._coefficients + self.b
         return out
 
     def variance(self, X: Any, *, noise: bool = False) -> Floats:
-        """Var f + b at new samples, or that of a new target of weight 1; never negative, the same for every output."""
+        """Return the variance of f + b at new samples, or with `noise` of new targets; the same for every output."""
         new = self._samples(X)
         out = np.array(self.kernel.diag(new), dtype=np.float64)
-        for some, rows in self._blocks(new):
+        for block, rows in self._blocks(new):
             K = self.kernel(self.X, rows)
             if self.bias:
-                out[some] += (1.0 - self._ones @ K) ** 2 / self._ones.sum()
-            out[some] -= np.einsum("ij,ij->j", K, self._factor.solve(K))
+                out[block] += (1.0 - self._ones @ K) ** 2 / self._ones.sum()
+            out[block] -= np.einsum("ij,ij->j", K, self._factor.solve(K))
         return np.asarray(np.maximum(out, 0.0) + (self.lam if noise else 0.0))
 
     def covariance(self, X: Any, *, noise: bool = False) -> Floats:
-        """The covariances of f + b, or of new targets, between new samples: an array of shape (n, n)."""
+        """Return the covariance matrix of f + b, or with `noise` of new targets, at new samples: shape (n, n)."""
         new = self._samples(X)
         K = self.kernel(self.X, new)
         out = self.kernel(new) - K.T @ self._factor.solve(K)
@@ -138,7 +138,7 @@ class GaussianProcess(Process):
         return np.asarray(out)
 
     def draw(self, X: Any, n_draws: int, *, noise: bool, seed: Seed) -> Floats:
-        """Functions, or targets with `noise`, drawn at new samples: an array of shape (n, outputs, n_draws)."""
+        """Draw functions, or with `noise` targets, at new samples: an array of shape (n, n_outputs, n_draws)."""
         integer("n_draws", n_draws, 1, "the number of functions")
         values, vectors = np.linalg.eigh(self.covariance(X, noise=noise))
         mean = self.mean(X)
@@ -148,7 +148,7 @@ class GaussianProcess(Process):
 
     @cached_property
     def log_likelihood(self) -> float:
-        """log p(y), the log marginal likelihood: larger is better, and it needs no test samples."""
+        """Log marginal likelihood log p(y)."""
         determinant = 2.0 * float(np.log(self._factor.pivots).sum())
         if self.bias:
             determinant += math.log(float(self._ones.sum()))
@@ -161,12 +161,12 @@ class GaussianProcess(Process):
 
     @property
     def _joined(self) -> float:
-        """How many targets there are beyond the means, if weights are numbers of targets."""
+        """Number of targets minus the number of means, if weights are numbers of targets."""
         return float(self.weight.sum()) - len(self.weight)
 
     @cached_property
     def log_likelihood_gradient(self) -> dict[str, Any]:
-        """Its derivatives by `lam` and by the kernel's parameters, by their names in `get_params`."""
+        """Derivatives of `log_likelihood` with respect to `lam` and the kernel's parameters, by name."""
         inverse, outputs = self._factor.solve(np.eye(len(self.Y))), self.Y.shape[1]
         if self.bias:
             inverse -= np.outer(self._ones, self._ones) / self._ones.sum()
@@ -177,19 +177,21 @@ class GaussianProcess(Process):
         return {"lam": by_lam, **self.kernel.parameter_gradient(self.X, weights=weights)}
 
     def at(self, kernel: Kernel, lam: float) -> GaussianProcess:
-        """The process of these samples with other parameters."""
+        """Return the process of these samples with another kernel and lam."""
         return GaussianProcess(
             self.X, self.Y, self.weight, kernel=kernel, lam=lam, bias=self.bias, scatter=self.scatter
         )
 
     def most_likely(self, names: Sequence[str] | None, max_iter: int) -> GaussianProcess:
-        """The process whose `lam` and kernel parameters, or those of these names, make the data most likely, from
-        these on: a local maximum of log p(y)."""
+        """Return the process at a local maximum of log p(y), searched from the present parameters.
+
+        The search is over `lam` and the kernel's parameters, or over those in `names`.
+        """
 
         def value(kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
-            found = self.at(kernel, numbers["lam"])
-            return found.log_likelihood, found.log_likelihood_gradient
+            process = self.at(kernel, numbers["lam"])
+            return process.log_likelihood, process.log_likelihood_gradient
 
-        kernel, numbers = climb(value, self.kernel, {"lam": self.lam}, names, max_iter)
+        kernel, numbers = search_parameters(value, self.kernel, {"lam": self.lam}, names, max_iter)
         best = self.at(kernel, numbers["lam"])
         return best if best.log_likelihood > self.log_likelihood else self

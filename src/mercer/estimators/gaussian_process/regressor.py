@@ -1,4 +1,4 @@
-"""Gaussian process regression: least squares that says how sure it is, and learns its kernel's parameters."""
+"""Gaussian process regression: kernel ridge regression with variances and optimised kernel parameters."""
 
 from __future__ import annotations
 
@@ -13,50 +13,56 @@ from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.reporting import Progress
 from mercer.estimators.fitting.pipeline.state import Array, Number, fitted
 from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.estimators.gaussian_process.optimising import Optimising
+from mercer.estimators.gaussian_process.optimising import LikelihoodMachine
 from mercer.estimators.gaussian_process.process import GaussianProcess
 from mercer.kernels import Kernel
 from mercer.kernels.names import as_kernel
 from mercer.problems.least_squares import LeastSquares
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Data, Floats, freeze
-from mercer.samples.engine import like_input, placed
+from mercer.samples.engine import like_input, to_engine
 from mercer.solvers.least_squares.choose import solve_least_squares
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
-    """Gaussian process regression: mean, variance, samples and likelihood, exact and certified.
+class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
+    """Gaussian process regression with a certificate of the mean.
 
-    The mean is `RLSRegressor(lam, bias=False)`, with its certificate. `lam` is the variance of the noise. It, the
-    parameters of the kernel and its scale are those that make the data most likely, from the given ones on (a local
-    maximum). Several outputs are independent processes with one kernel and one lam. scikit-learn's
-    GaussianProcessRegressor is the same process with `alpha` for lam.
+    The mean is `RLSRegressor(lam, bias=False)`, with its certificate; `lam` is the variance of the noise. By default
+    `lam`, the parameters of the kernel and a scale of the kernel maximise the marginal likelihood, in a local search
+    from the given values. Several outputs are independent processes with one kernel and one lam. scikit-learn's
+    GaussianProcessRegressor is the same process with `alpha` instead of `lam`.
 
     Parameters
     ----------
     lam : float, default=0.1
-        The variance of the noise, above 0; where the search for it begins.
+        Variance of the noise, above 0; the starting point of the search if it is optimised.
     %(kernel)s
     %(optimise)s
     bias : bool, default=False
-        Whether there is a constant beside f, of which nothing is known before.
+        Whether to add a constant with a flat prior to f.
     %(process limits)s
 
     Attributes
     ----------
     lam_ : float
-        The variance of the noise.
+        Variance of the noise.
     log_marginal_likelihood_value_ : float
-        log p(y) at these parameters. A sample of weight w counts as w samples.
-    kernel_ : Kernel
-        The covariance, with its parameters as numbers.
+        Log marginal likelihood log p(y) at the fitted parameters. A sample of weight w is equivalent to w samples.
     certificate_ : Certificate
-        That of the mean, as for `RLSRegressor`.
+        Certificate of the mean, as in `RLSRegressor`.
+    kernel_ : Kernel
+        Covariance function with numerical parameters.
     dual_coef_, intercept_, coef_, solver_, factor_precision_, rank_, residual_, converged_, stop_reason_, n_iter_,
     n_features_in_, feature_names_in_
         As in `RLSRegressor`.
+
+    See Also
+    --------
+    RLSRegressor : Kernel ridge regression: the mean for given parameters.
+    GaussianProcessClassifier : The corresponding classifier.
+    RelevanceVectorRegressor : Sparse Bayesian regression.
 
     Examples
     --------
@@ -69,7 +75,7 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
     >>> bool(0.05 < model.lam_ < 0.15)  # 0.09 is true
     True
     >>> mean, deviation = model.predict([[5.0], [40.0]], return_std=True)
-    >>> bool(deviation[0] < 0.2 < deviation[1])  # far from all samples it is that of the prior
+    >>> bool(deviation[0] < 0.2 < deviation[1])  # far from all samples it approaches that of the prior
     True
     """
 
@@ -125,18 +131,27 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
 
     @like_input
     def predict(self, X: Data, return_std: bool = False, return_cov: bool = False, noise: bool = False) -> Any:
-        """The mean of each sample, and how sure it is.
+        """Predict the mean, and optionally the standard deviation or covariance, at samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`.
         return_std : bool, default=False
-            Give the standard deviation too; for several outputs a column for each, which are all the same.
+            Whether to return the standard deviations as well.
         return_cov : bool, default=False
-            Give the covariances of the samples too, of shape (n, n), or (n, n, outputs).
+            Whether to return the covariance matrix as well.
         noise : bool, default=False
-            Whether they are those of new targets, with their noise, instead of f.
+            Whether these are the deviations of new targets, including noise, instead of those of f.
+
+        Returns
+        -------
+        mean : array of shape (n_samples,) or (n_samples, n_outputs)
+            Posterior mean.
+        std : array of shape (n_samples,) or (n_samples, n_outputs)
+            Standard deviations, only with `return_std`; the same for all outputs.
+        cov : array of shape (n_samples, n_samples) or (n_samples, n_samples, n_outputs)
+            Covariance matrix, only with `return_cov`; the same for all outputs.
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True; the deviations are on the covariances' diagonal")
@@ -144,40 +159,52 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
         if not (return_std or return_cov):
             return mean
         process, new = self._process(), self._to_decide(X)
-        beside = process.covariance(new, noise=noise) if return_cov else np.sqrt(process.variance(new, noise=noise))
+        spread = process.covariance(new, noise=noise) if return_cov else np.sqrt(process.variance(new, noise=noise))
         if not self._flat_:
-            beside = np.repeat(beside[..., None], mean.shape[1], axis=-1)
-        return mean, beside
+            spread = np.repeat(spread[..., None], mean.shape[1], axis=-1)
+        return mean, spread
 
     def sample_y(self, X: Data, n_samples: int = 1, random_state: Any = 0, *, noise: bool = False) -> Floats:
-        """Functions drawn from the process, at samples: of shape (n, n_samples), or (n, outputs, n_samples).
+        """Draw functions from the posterior process and evaluate them at samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`.
         n_samples : int, default=1
-            How many functions.
+            Number of functions to draw.
         random_state : int, Generator or None, default=0
-            Where chance comes from.
+            Seed or generator of the draws.
         noise : bool, default=False
-            Whether targets are drawn, with noise, instead of values of functions.
+            Whether to draw targets, including noise, instead of values of functions.
+
+        Returns
+        -------
+        array of shape (n_samples_X, n_samples) or (n_samples_X, n_outputs, n_samples)
+            Values of the functions.
         """
         process = self._process()
-        drawn: Floats = process.draw(self._to_decide(placed(X)), n_samples, noise=noise, seed=random_state)
+        drawn: Floats = process.draw(self._to_decide(to_engine(X)), n_samples, noise=noise, seed=random_state)
         return drawn[:, 0] if self._flat_ else drawn
 
     def log_marginal_likelihood(self, kernel: Any = None, lam: float | None = None, eval_gradient: bool = False) -> Any:
-        """log p(y) of the training samples, and its derivatives by lam and the kernel's parameters, by name.
+        """Return the log marginal likelihood log p(y) of the training samples.
 
         Parameters
         ----------
         kernel : Kernel, optional
-            Another covariance than `kernel_`.
+            Covariance function to use instead of `kernel_`.
         lam : float, optional
-            Another noise than `lam_`.
+            Variance of the noise to use instead of `lam_`.
         eval_gradient : bool, default=False
-            Whether to give the derivatives too.
+            Whether to return the derivatives as well.
+
+        Returns
+        -------
+        log_likelihood : float
+            Log marginal likelihood.
+        gradient : dict
+            Derivatives with respect to lam and the kernel's parameters, by name; only with `eval_gradient`.
         """
         process = self._process()
         if kernel is not None or lam is not None:

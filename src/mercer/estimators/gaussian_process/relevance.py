@@ -1,15 +1,19 @@
-"""Relevance vector regression: a sparse expansion whose coefficients have a prior each (Tipping, 2001; kernlab's rvm).
+"""Relevance vector regression: sparse Bayesian regression with a prior for each coefficient (Tipping, 2001).
 
-y = Φw + noise of variance σ²/weight, Φ = (k(x_i, x_j), and a column of ones with a bias), w_j normal with variance
-1/α_j. What is made large is log p(y | α, σ²) = −½[log det C + y'C⁻¹y + N log 2π], C = σ²W⁻¹ + ΣΦ_jΦ_j'/α_j. One α_j at
-a time (Tipping and Faul, 2003): with s_j = Φ_j'C₋ⱼ⁻¹Φ_j and q_j = Φ_j'C₋ⱼ⁻¹y, C without j,
+The model is y = Φw + noise of variance σ²/weight, where Φ has the columns k(·, x_j) and, with a bias, a column of ones,
+and w_j is normal with variance 1/α_j. The evidence
+log p(y | α, σ²) = −½[log det C + y'C⁻¹y + N log 2π], C = σ²W⁻¹ + ΣΦ_jΦ_j'/α_j, is maximised over one α_j at a time
+(Tipping and Faul, 2003). With s_j = Φ_j'C₋ⱼ⁻¹Φ_j and q_j = Φ_j'C₋ⱼ⁻¹y, where C₋ⱼ is C without the term of j, the best
+α_j is
 
-    q_j² > s_j    the best α_j is s_j²/(q_j² − s_j)
-    otherwise     it is infinite, and j is left out
+    s_j²/(q_j² − s_j)    if q_j² > s_j
+    infinite             otherwise: column j is dropped
 
-The j whose change gains most is changed, until none gains more than a tenth of what log σ² changed by; then
-σ² ← Σ weight(y − Φμ)²/(N − Σ_j(1 − α_jΣ_jj)), and all again until σ² stays. The problem is not convex: this is a local
-maximum, and there is no certificate.
+    1. Change the α_j with the largest gain, until no gain exceeds a tenth of the last change of log σ².
+    2. Set σ² ← Σ weight(y − Φμ)²/(N − Σ_j(1 − α_jΣ_jj)).
+    3. Repeat until σ² no longer changes.
+
+The problem is not convex: the result is a local maximum, and there is no certificate. kernlab's function is `rvm`.
 """
 
 from __future__ import annotations
@@ -25,15 +29,15 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.estimators.fitting.families.regressor import Regressor
 from mercer.estimators.fitting.mixins import MachineMethods
 from mercer.estimators.fitting.pipeline.fit import Fit
-from mercer.estimators.fitting.pipeline.machine import KernelChoice, Training
+from mercer.estimators.fitting.pipeline.machine import FitOptions, KernelChoice
 from mercer.estimators.fitting.pipeline.reporting import Progress, warn_user
 from mercer.estimators.fitting.pipeline.state import (
     Array,
     BoundKernel,
     Count,
     Flag,
-    Function,
     IndexArray,
+    KernelExpansion,
     Number,
     Vectors,
     fitted,
@@ -47,55 +51,64 @@ from mercer.samples.arrays import Data, Floats, Indices, freeze, host
 from mercer.samples.engine import like_input
 from mercer.solvers.least_squares.solution import memory_error
 
-# Gains in log p(y) below this are none; σ² that changes by less than the share stays.
+# Smallest gain in log p(y) that counts, smallest change of log σ² that counts, and limit on the updates of σ².
 _GAIN, _SAME, _MOST_NOISES = 1e-4, 1e-4, 200
-# Multiplications from which BLAS may have threads for a product, and those of one that it makes without.
+# Number of multiplications above which a product may use BLAS threads, and that of a block computed without threads.
 _ALONE_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS = 1 << 23, 1 << 18
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
 class RelevanceVectorRegressor(MachineMethods, Regressor):
-    """Relevance vector regression: few vectors, and how sure each prediction is.
+    """Relevance vector regression: sparse Bayesian regression with predictive variances.
 
-    The coefficients of f(x) = Σ w_j k(x_j, x) + b have normal priors, whose variances make the data most likely. Most
-    become zero. The kernel need not be positive definite. This is kernlab's `rvm`, by the faster sequential method.
+    The coefficients of f(x) = Σ w_j k(x_j, x) + b have normal priors, whose variances maximise the marginal likelihood;
+    most coefficients become zero. The kernel need not be positive definite. The result is that of kernlab's `rvm`,
+    computed by the faster sequential algorithm of Tipping and Faul.
 
     Parameters
     ----------
     %(kernel)s
     bias : bool, default=True
-        Whether there is a constant, with a prior of its own.
+        Whether f has a constant b, which has its own prior.
     noise : float, optional
-        Where the search for σ² begins; None stands for a tenth of the variance of y. The search ends in a local maximum
-        of log p(y), which another beginning may exceed by a few: of several, keep the fit whose
-        `log_marginal_likelihood_value_` is largest.
+        Initial value of the noise variance σ²; None means a tenth of the variance of y. The search ends in a local
+        maximum of log p(y), which may depend on it: of several fits, keep the one with the largest
+        `log_marginal_likelihood_value_`.
     max_iter : int, default=-1
-        The most changes of a prior; −1 stands for 10,000.
+        Maximum number of changes of a prior; −1 means 10,000.
     %(cache_size)s
     %(verbose)s
     %(n_jobs)s
 
     Attributes
     ----------
-    relevance_ : array of int
-        The training samples that are left, in the order given.
-    relevance_vectors_ : array
-        These samples.
+    relevance_ : array of shape (n_relevance,)
+        Indices of the relevance vectors among the training samples, in ascending order.
+    relevance_vectors_ : array of shape (n_relevance, n_features)
+        Relevance vectors.
     dual_coef_ : array of shape (1, n_relevance)
-        The means of their coefficients.
+        Posterior means of the coefficients.
     intercept_ : array of shape (1,)
-        The mean of the constant.
-    alpha_ : array
-        1/variance of each prior; the constant's is the last if it has one.
-    sigma_ : array
-        The covariances of the coefficients, in the same order.
+        Posterior mean of the constant.
+    alpha_ : array of shape (n_coefficients,)
+        Precision of each prior; that of the constant, if it is used, is the last.
+    sigma_ : array of shape (n_coefficients, n_coefficients)
+        Posterior covariance of the coefficients, in the same order.
     noise_variance_ : float
-        σ².
+        Variance σ² of the noise.
     log_marginal_likelihood_value_ : float
-        log p(y).
-    kernel_, converged_, n_iter_, n_features_in_, feature_names_in_
-        The kernel with its parameters as numbers; whether no change gains anything; changes of a prior.
+        Log marginal likelihood log p(y).
+    converged_ : bool
+        Whether a local maximum was reached.
+    n_iter_ : int
+        Number of changes of a prior.
+    %(kernel with its numbers)s
+
+    See Also
+    --------
+    GaussianProcessRegressor : Bayesian regression with all samples.
+    SVR : Sparse regression by a tube.
 
     Examples
     --------
@@ -122,7 +135,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
 
     _FITTED = fitted(
         kernel_=BoundKernel(required=True),
-        _expansion_=Function(required=True),
+        _expansion_=KernelExpansion(required=True),
         relevance_=IndexArray(required=True),
         relevance_vectors_=Vectors("relevance_"),
         dual_coef_=Array("outputs", "relevance_", required=True),
@@ -140,9 +153,9 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         if self.noise is not None:
             positive("noise", self.noise, "None begins with a tenth of the variance of y")
 
-    def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Any:
+    def _fit_copy(self, X: Any, y: Any, sample_weight: Any, options: FitOptions) -> Any:
         trained = blank_copy(self)
-        progress = Progress(training.watched_by, bool(self.verbose), 1, X, y)
+        progress = Progress(options.watched_by, bool(self.verbose), 1, X, y)
         trained._learn(Fit.of(trained, X, y, sample_weight), progress)
         progress.close(X, y, trained)
         return trained
@@ -152,9 +165,9 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         gram, merged, n_threads = fit.gram(), fit.merged, effective_n_threads(self.n_jobs)
         n = len(merged.weight)
         if 24 * n**2 > fit.limits.budget:
-            raise memory_error(f"k and its products of {n} samples", 24 * n**2, fit.limits.budget, "fewer samples")
+            raise memory_error(f"kernel matrices of {n} samples", 24 * n**2, fit.limits.budget, "fewer samples")
         y, weight = fit.target[merged.first], merged.weight
-        Phi = gram.kept(n_threads).products(np.eye(n))
+        Phi = gram.float64_matrix(n_threads).products(np.eye(n))
         if self.bias:
             Phi = np.column_stack([Phi, np.ones(n)])
         report = progress.begin("")
@@ -171,7 +184,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         self.noise_variance_ = float(found.noise)
         self.log_marginal_likelihood_value_ = float(found.value)
         self._expansion_ = expansion_of(fit, coefficients[:, None].copy(), self.intercept_, used)
-        # A vector that stands for several equal rows is told by the first of them.
+        # Of several equal rows, `relevance_` has the first.
         self.relevance_ = freeze(merged.first[used].astype(np.int64))
         self.relevance_vectors_ = freeze(np.empty((0, 0)) if fit.precomputed else host(merged.samples, used))
         self.dual_coef_ = freeze(coefficients[None, :].copy())
@@ -182,16 +195,23 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
 
     @like_input
     def predict(self, X: Data, return_std: bool = False, noise: bool = True) -> Any:
-        """f(x) of each sample, and how sure it is.
+        """Predict the target of each sample, and optionally its standard deviation.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
         return_std : bool, default=False
-            Give the standard deviation too.
+            Whether to return the standard deviations as well.
         noise : bool, default=True
-            Whether it is that of a new target, with its noise, instead of f.
+            Whether these are the deviations of new targets, including noise, instead of those of f.
+
+        Returns
+        -------
+        mean : array of shape (n_samples,)
+            Predictions f(x).
+        std : array of shape (n_samples,)
+            Standard deviations; only with `return_std`.
         """
         mean = super().predict(X)
         if not return_std:
@@ -208,17 +228,17 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
 
 
 def _factored(A: Floats) -> Any:
-    """The Cholesky factor of a matrix with the diagonal 1, of which rounding may have broken the rest."""
+    """Return the Cholesky factor of a matrix with unit diagonal, with as little jitter as rounding requires."""
     for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
         try:
             return cho_factor(A + more * np.eye(len(A)), lower=True)
         except np.linalg.LinAlgError:
             continue
-    raise FloatingPointError("columns of k are equal to rounding, and the noise is next to nothing; raise `noise`")
+    raise FloatingPointError("columns of K are equal to rounding, and the noise is nearly zero; raise `noise`")
 
 
 def _quadratic_forms(A: Floats, sigma: Floats) -> Floats:
-    """a'Σa of every row a of A, in products so small that BLAS starts no threads, for which a busy host would wait."""
+    """Return a'Σa for every row a of A, in blocks so small that BLAS starts no threads, which are slow on a busy host."""
     if A.size * len(sigma) > _ALONE_MULTIPLICATIONS:
         return np.asarray(((A @ sigma) * A).sum(axis=1))
     rows = max(1, _SERIAL_MULTIPLICATIONS // max(1, sigma.size))
@@ -227,14 +247,14 @@ def _quadratic_forms(A: Floats, sigma: Floats) -> Floats:
 
 
 class _Evidence:
-    """log p(y) as a function of all α and σ², and its maximum over one after another."""
+    """Evidence log p(y) as a function of α and σ², with its coordinate-wise maximisation."""
 
     def __init__(self, Phi: Floats, y: Floats, weight: Floats, noise: float | None) -> None:
         self.Phi, self.y, self.weight, self.n = Phi, y, weight, float(weight.sum())
         mean = float(weight @ y) / self.n
         spread = float(weight @ (y - mean) ** 2) / self.n
         self.noise = noise if noise is not None else max(0.1 * spread, 1e-12 * float(weight @ y**2) / self.n, 1e-300)
-        # All inner products of the columns with each other and with y, in the weights.
+        # Weighted inner products of the columns with each other and with y.
         root = np.sqrt(weight)[:, None] * Phi
         self.PP, self.Py, self.yy = root.T @ root, Phi.T @ (weight * y), float(weight @ y**2)
         self.alpha = np.full(Phi.shape[1], math.inf)
@@ -246,7 +266,7 @@ class _Evidence:
         return np.flatnonzero(np.isfinite(self.alpha))
 
     def _refresh(self) -> None:
-        """Σ, μ, s, q and log p(y) at α and σ²."""
+        """Compute Σ, μ, s, q and log p(y) at the present α and σ²."""
         on, beta = self.active, 1.0 / self.noise
         precision = beta * self.PP[np.ix_(on, on)] + np.diag(self.alpha[on])
         if len(on):
@@ -259,24 +279,24 @@ class _Evidence:
         self.mean = beta * self.sigma @ self.Py[on]
         cross = beta * self.PP[:, on]
         S = beta * np.diag(self.PP) - _quadratic_forms(cross, self.sigma)
-        # Differences of y and f, and not of their squares: an offset of y costs no digits.
+        # Differences of y and f, not of their squares, so that an offset of y causes no cancellation.
         residual = self.weight * (self.y - np.einsum("ij,j->i", self.Phi[:, on], self.mean))
         Q = beta * np.einsum("ij,i->j", self.Phi, residual)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(np.isfinite(self.alpha), self.alpha / (self.alpha - S), 1.0)
         self.s, self.q = S * ratio, Q * ratio
-        # y'C⁻¹y, as a sum of squares that is least at the mean, so that its rounding hardly counts.
+        # y'C⁻¹y as a sum of squares that is minimal at the mean, so that rounding of the mean hardly matters.
         fit = beta * float(residual @ (residual / self.weight)) + float(self.alpha[on] @ self.mean**2)
         self.value = -0.5 * (determinant + self.n * math.log(2 * math.pi * self.noise) + fit)
 
     def _part(self, alpha: Floats) -> Floats:
-        """The part of log p(y) that each α_j decides, with the others as they are."""
+        """Return the part of log p(y) that depends on each α_j, with the others fixed."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value = 0.5 * (-np.log1p(self.s / alpha) + self.q**2 / (alpha + self.s))
         return np.where(np.isfinite(alpha), value, 0.0)
 
     def maximise(self, limit: int, report: Any) -> bool:
-        """Whether a maximum was reached within so many changes."""
+        """Maximise over α and σ²; return True if a maximum was reached within `limit` changes of an α."""
         changed = 1.0
         for _ in range(_MOST_NOISES):
             least = max(_GAIN, 0.1 * changed)
@@ -295,7 +315,7 @@ class _Evidence:
         return False
 
     def _settle(self, least: float, limit: int, report: Any) -> bool:
-        """Change one α after another; whether none is left that gains more than the least, within the limit."""
+        """Change one α after another; return True once no gain exceeds `least`, False if `limit` is reached first."""
         while True:
             report()
             power = self.q**2 - self.s
@@ -312,7 +332,7 @@ class _Evidence:
             self.alpha[j] = best[j]
             self.steps += 1
             self._refresh()
-            if not self.value > value:  # rounding has the last word
+            if not self.value > value:  # the predicted gain was rounding
                 self.alpha[j] = old
                 self._refresh()
                 return True

@@ -1,4 +1,4 @@
-"""Learning without targets, with every kernel: principal components, clusters, canonical correlations, a test."""
+"""Unsupervised kernel methods: principal components, clustering, canonical correlations, and a two-sample test."""
 
 from mercer.estimators.unsupervised.kernel_cca import KernelCCA
 from mercer.estimators.unsupervised.kernel_kmeans import KernelKMeans

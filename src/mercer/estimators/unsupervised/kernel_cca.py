@@ -1,13 +1,13 @@
-"""Canonical correlations of two views of the same samples, in feature space.
+"""Kernel canonical correlation analysis of two views of the same samples.
 
     maximise  cov(f(x), g(y))  subject to  var f(x) + κ‖f‖² = 1,  var g(y) + κ‖g‖² = 1
 
-with shares p_i = w_i/Σw in covariance and variances. With the eigenpairs (s, U) of √p_i ⟨φ(x_i) − μ, φ(x_j) − μ⟩ √p_j
-for either view, the solutions are the singular vectors of
+where covariance and variances have the normalised weights p_i = w_i/Σw. With the eigenpairs (s, U) of
+√p_i ⟨φ(x_i) − μ, φ(x_j) − μ⟩ √p_j for either view, the solutions are the singular vectors L and R of
 
     D_x U_x' U_y D_y,   D = diag √(s/(s + κ))
 
-L and R: √p_i f(x_i) = U_x D_x L, and so for g. For linear kernels and κ → 0 it is Hotelling's analysis.
+with √p_i f(x_i) = U_x D_x L, and likewise for g. For linear kernels and κ → 0 this is Hotelling's analysis.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.estimators.fitting.pipeline.class_spec import ClassSpec, check_state, declared, state_of
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
-from mercer.estimators.unsupervised.learner import Learner, Reader
+from mercer.estimators.unsupervised.learner import SampleReader, UnsupervisedMachine
 from mercer.estimators.unsupervised.points import Points, balanced, one_point, points_of
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike, kernel_accepts
@@ -35,34 +35,34 @@ from mercer.runtime.parameters import integer, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, freeze, is_sparse
 from mercer.samples.engine import like_input
-from mercer.solvers.solution import Report
+from mercer.solvers.solution import ProgressReporter
 
 
-class _View(Reader):
-    """One view, read and evaluated like the samples of any machine."""
+class _View(SampleReader):
+    """Second view, read and evaluated like the samples of any machine."""
 
     @classmethod
     def of(cls, model: Any) -> _View:
-        """The second view of a KernelCCA, before its fit."""
+        """Return the unfitted second view of a KernelCCA."""
         named = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
         kernel = model.kernel if model.kernel_y is None else model.kernel_y
         return cls(kernel=kernel, **{name: getattr(model, name) for name in named})
 
     def rows(self, y: Any) -> Any:
-        """One column where there is one number per sample."""
+        """Return y with two dimensions; a one-dimensional array becomes one column."""
         if kernel_accepts(self.kernel) != "vectors" or is_sparse(y) or hasattr(y, "columns"):
             return y
         y = np.asarray(y)
         return y.reshape(-1, 1) if y.ndim == 1 else y
 
     def scores(self, y: Any) -> Floats:
-        """The functions of this view at new samples."""
+        """Return the values of the functions of this view at new samples."""
         return self._decision(self.rows(y))
 
 
 @dataclass(frozen=True)
-class _Second(AttributeSpec):
-    """The second view: in a file its attributes stand beside those of the first, under names that begin with "y."."""
+class _SecondView(AttributeSpec):
+    """Spec of the second view, whose attributes are stored under names that begin with "y."."""
 
     def keys(self, name: str) -> tuple[str, ...]:
         return tuple(f"y.{key}" for each, spec in declared(_View).items() for key in spec.keys(each))
@@ -78,44 +78,52 @@ class _Second(AttributeSpec):
 
     def check(self, name: str, value: Any, model: Any) -> None:
         check_state(value)
-        n, own = len(value._expansion_.b), len(model._expansion_.b)
-        expect(n == own, f"the first view has {own} functions and the second {n}")
+        n_second, n_first = len(value._expansion_.b), len(model._expansion_.b)
+        expect(n_second == n_first, f"the first view has {n_first} functions and the second {n_second}")
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
-    """Kernel canonical correlation analysis: functions of two views of the samples that go together.
+class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedMachine):  # type: ignore[misc]  # scikit-learn is untyped
+    """Kernel canonical correlation analysis: maximally correlated functions of two views of the samples.
 
-    Maximises cov(f(x), g(y)) over functions with var f + κ‖f‖² = var g + κ‖g‖² = 1, one pair after the other. Without κ
-    a kernel of high dimension would find a correlation of 1 in any data. Either view may be vectors, strings or a
-    kernel matrix, as its kernel takes.
+    Maximises cov(f(x), g(y)) over functions with var f + κ‖f‖² = var g + κ‖g‖² = 1, one pair after another. Without κ a
+    kernel of high dimension would find a correlation of 1 in any data. Each view may consist of vectors, strings or a
+    kernel matrix, according to its kernel.
 
     Parameters
     ----------
     n_components : int, default=2
-        How many pairs of functions; fewer are given if the views have fewer dimensions.
+        Number of pairs of functions; fewer are computed if the views have fewer dimensions.
     kappa : float, default=0.01
-        κ > 0, the price of ‖f‖² beside the variance.
+        Regularisation strength κ > 0, the factor of ‖f‖² relative to the variance.
     kernel : str, Kernel or callable, default="rbf"
-        Of the first view, as for `SVC`.
+        Kernel of the first view, as in `SVC`.
     kernel_y : str, Kernel, callable or None, default=None
-        Of the second view; None takes the same as for the first.
+        Kernel of the second view; None means the same as for the first.
     %(named kernel)s
     %(samples of a space)s
 
     Attributes
     ----------
     correlations_ : array of shape (n_components_,)
-        Between the scores of both views, on the training samples.
+        Correlations between the scores of the two views on the training samples.
     regularized_correlations_ : array of shape (n_components_,)
-        The maxima: cov(f(x), g(y)) under the constraints.
+        Maxima of cov(f(x), g(y)) under the constraints.
     n_components_ : int
-        How many there are.
-    kernel_, kernel_y_ : Kernel
-        The kernels with their parameters as numbers.
-    n_features_in_, feature_names_in_
-        Of the first view, as in scikit-learn.
+        Number of pairs of functions.
+    kernel_ : Kernel
+        Kernel of the first view with numerical parameters.
+    kernel_y_ : Kernel
+        Kernel of the second view with numerical parameters.
+    n_features_in_ : int
+        Number of features of the first view.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features of the first view, if they are all strings.
+
+    See Also
+    --------
+    KernelPCA : Principal components of a single view.
 
     Examples
     --------
@@ -124,7 +132,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     >>> rng = np.random.default_rng(0)
     >>> angle = rng.uniform(0, 2 * np.pi, 300)
     >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> y = (angle - np.pi) ** 2  # no linear function of X tells it
+    >>> y = (angle - np.pi) ** 2  # not a linear function of X
     >>> KernelCCA(1, kappa=0.01).fit(X, y).correlations_.round(2)
     array([1.])
     """
@@ -137,59 +145,59 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     _FITTED = fitted(
         correlations_=Array("outputs", required=True),
         regularized_correlations_=Array("outputs", required=True),
-        _second_=_Second(required=True),
+        _second_=_SecondView(required=True),
     )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         integer("n_components", self.n_components, 1, "the number of pairs of functions")
-        positive("kappa", self.kappa, "without it a kernel of high dimension finds a correlation of 1 in any data")
+        positive("kappa", self.kappa, "without it any data have a correlation of 1 in a space of high dimension")
 
     @shared_docs
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]  # y is the second view
-        """Learn from two views X and y of the same samples.
+        """Fit the functions to two views of the same samples.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            The first view; a list of strings or a square kernel matrix, as its kernel takes.
+            First view: vectors, a list of strings or a square kernel matrix, according to its kernel.
         y : array or CSR matrix of shape (n_samples, n_targets), or array of shape (n_samples,)
-            The second view, likewise.
+            Second view: vectors, numbers, a list of strings or a square kernel matrix, according to its kernel.
         %(repetitions)s
         """
         super().fit(X, y, sample_weight)
         return self
 
-    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: Report) -> None:
+    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: ProgressReporter) -> None:
         if y is None:
             raise ValueError("KernelCCA requires y to be passed, but the target y is None: it is the second view")
         second = _View.of(self)
         first = Fit.of(self, X, None, sample_weight)
         y = second.rows(y)
         check_consistent_length(first.X, y)
-        with _about_y():
+        with _errors_name_y():
             other = Fit.of(second, y, None, sample_weight)
         assert first.kernel is not None
         assert other.kernel is not None
         p = first.weight / first.weight.sum()
-        # K, its scaled copy, its eigenvectors and LAPACK's work space: four matrices.
+        # Four matrices: K, its scaled copy, its eigenvectors and LAPACK's work space.
         both = [points_of(fit, self.n_landmarks, 4, report) for fit in (first, other)]
         report(lambda: f"eigenvectors of two views of {len(p):,} samples")
-        mine, theirs = (_Side.of(points, p) for points in both)
-        D_x, D_y = (np.sqrt(side.values / (side.values + self.kappa)) for side in (mine, theirs))
-        left, rho, right = linalg.svd(D_x[:, None] * (mine.U.T @ theirs.U) * D_y, full_matrices=False)
+        side_x, side_y = (_ViewSpectrum.of(points, p) for points in both)
+        D_x, D_y = (np.sqrt(side.values / (side.values + self.kappa)) for side in (side_x, side_y))
+        left, rho, right = linalg.svd(D_x[:, None] * (side_x.U.T @ side_y.U) * D_y, full_matrices=False)
         k = min(self.n_components, n_positive(rho, len(p)))
         if k == 0:
             raise ValueError(
-                "the views have nothing in common: no function of the one is correlated with one of the other"
+                "the views are uncorrelated: no function of one view is correlated with a function of the other"
             )
         left, right = D_x[:, None] * left[:, :k], D_y[:, None] * right[:k].T
         spread = np.linalg.norm(left, axis=0), np.linalg.norm(right, axis=0)
         self.regularized_correlations_ = freeze(rho[:k].copy())
         self.correlations_ = freeze(rho[:k] / (spread[0] * spread[1]))
-        sign = signs(mine.U @ left)
-        self.kernel_, self._expansion_ = first.kernel, mine.functions(sign * left / spread[0])
-        second.kernel_, second._expansion_ = other.kernel, theirs.functions(sign * right / spread[1])
+        sign = signs(side_x.U @ left)
+        self.kernel_, self._expansion_ = first.kernel, side_x.functions(sign * left / spread[0])
+        second.kernel_, second._expansion_ = other.kernel, side_y.functions(sign * right / spread[1])
         self._second_ = second
 
     def _merges(self, X: Any, budget: int) -> bool:
@@ -197,31 +205,40 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
 
     @property
     def kernel_y_(self) -> Kernel:
-        """The second view's kernel, with its parameters as numbers."""
+        """Kernel of the second view with numerical parameters."""
         check_is_fitted(self)
         return self._second_.kernel_
 
     @property
     def n_components_(self) -> int:
-        """How many pairs of functions there are."""
+        """Number of pairs of functions."""
         check_is_fitted(self)
         return len(self.correlations_)
 
     @like_input
     def transform(self, X: Any, y: Any = None) -> Any:
-        """The scores f(x) of the first view, and with y also the scores g(y) of the second, of unit variance in `fit`.
+        """Compute the scores of the first view and, if y is given, of the second.
+
+        Scores have unit variance on the training samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            The first view, as in `fit`.
+            First view, as in `fit`.
         y : array, CSR matrix or sequence of samples, optional
-            The second view, as in `fit`.
+            Second view, as in `fit`.
+
+        Returns
+        -------
+        x_scores : array of shape (n_samples, n_components_)
+            Scores f(x) of the first view.
+        y_scores : array of shape (n_samples, n_components_)
+            Scores g(y) of the second view; only if y is given.
         """
         scores = self._decision(X)
         if y is None:
             return scores
-        with _about_y():
+        with _errors_name_y():
             return scores, self._second_.scores(y)
 
     def __sklearn_tags__(self) -> Any:
@@ -231,17 +248,17 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """A view's points, their mean's inner products with all, and the eigenpairs of their scaled inner products."""
+class _ViewSpectrum:
+    """Points of a view with the eigenpairs of their weighted and centred Gram matrix."""
 
     points: Points
-    root: Floats
-    mean: Floats
-    values: Floats
-    U: Floats
+    root: Floats  # √p
+    mean: Floats  # inner products of the mean with all points
+    values: Floats  # eigenvalues
+    U: Floats  # eigenvectors
 
     @classmethod
-    def of(cls, points: Points, p: Floats) -> _Side:
+    def of(cls, points: Points, p: Floats) -> _ViewSpectrum:
         root = np.sqrt(p)
         values, U = points.eigenpairs(root, None, p, None)
         if len(values) == 0:
@@ -249,15 +266,15 @@ class _Side:
         return cls(points, root, points.products(p[:, None])[:, 0], values, U)
 
     def functions(self, C: Floats) -> Expansion:
-        """The functions whose values at the samples, times the roots of their shares, are U C."""
+        """Return the functions whose values at the samples, times √p, are U C."""
         a = balanced(self.root[:, None] * (self.U @ (C / self.values[:, None])), self.root**2)
         return self.points.function(a, -(self.mean @ a))
 
 
 @contextmanager
-def _about_y() -> Iterator[None]:
-    """Errors about samples say which view they mean."""
+def _errors_name_y() -> Iterator[None]:
+    """Add to errors about samples that they concern the second view."""
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise type(error)(f"y, the second view, cannot be used; here it is called X: {error}") from error
+        raise type(error)(f"y, the second view, is not valid (called X here): {error}") from error

@@ -1,15 +1,17 @@
-"""k-means in feature space, where only inner products are known: Lloyd's iteration from starts by k-means++.
+"""k-means in feature space, where only inner products are known: Lloyd's iteration with k-means++ initialisation.
 
-    minimise  J = Σ_c Σ_{i in c} w_i ‖φ(x_i) − μ_c‖²  over divisions of the points,  μ_c = Σ_{i in c} w_i φ(x_i)/W_c
+    minimise  J = Σ_c Σ_{i in c} w_i ‖φ(x_i) − μ_c‖²  over partitions of the points,  μ_c = Σ_{i in c} w_i φ(x_i)/W_c
 
-An iteration gives every point to its nearest mean, which does not raise J, and then moves the means, which does not
-either. A cluster that lost all its points takes the one that costs most where it is, which lowers J too. Where no point
-has a nearer mean, an iteration moves single points from cluster a to b, each if that lowers J with both means moved:
+    1. Assign every point to its nearest mean, and update the means. Neither increases J. A cluster that loses all its
+       points takes the point with the largest cost, which decreases J as well.
+    2. If no point has a nearer mean, move single points from cluster a to b if that decreases J with both means updated:
 
-    w W_b/(W_b + w) ‖φ(x) − μ_b‖² < w W_a/(W_a − w) ‖φ(x) − μ_a‖²        Hartigan
+           w W_b/(W_b + w) ‖φ(x) − μ_b‖² < w W_a/(W_a − w) ‖φ(x) − μ_a‖²        Hartigan
 
-which Lloyd's iteration alone does not see. In the end no point can change its cluster to lower J. All that is kept
-are the sums Σ_{j in c} w_j ⟨φ(x_j), φ(x_i)⟩; an iteration adds to them the columns of the points that moved.
+       Lloyd's iteration alone misses such moves.
+
+At the end no point can change its cluster to decrease J. The state consists of the sums Σ_{j in c} w_j ⟨φ(x_j), φ(x_i)⟩,
+to which an iteration adds the columns of the points that moved.
 """
 
 from __future__ import annotations
@@ -27,34 +29,34 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.reporting import warn_user
 from mercer.estimators.fitting.pipeline.state import Array, Count, Flag, IndexArray, Number, fitted
-from mercer.estimators.unsupervised.learner import Learner
-from mercer.estimators.unsupervised.points import Mapped, Points, points_of
+from mercer.estimators.unsupervised.learner import UnsupervisedMachine
+from mercer.estimators.unsupervised.points import EmbeddedPoints, Points, points_of
 from mercer.kernels.names import kernel_accepts
 from mercer.runtime.available import available_if
 from mercer.runtime.parameters import integer
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, freeze, is_sparse, take
 from mercer.samples.engine import like_input
-from mercer.solvers.solution import Report
+from mercer.solvers.solution import ProgressReporter
 
-# A move of one point must lower J by this share of Σ w‖φ(x)‖², which is more than rounding could.
+# A move of one point must decrease J by this fraction of Σ w‖φ(x)‖², which exceeds the effect of rounding.
 _MOVE_SHARE = 1e-12
-# If more points than this share have moved, the sums are made anew, from rows of K that need not be copied first.
+# If more than this fraction of the points have moved, the sums are recomputed from all rows of K.
 _MOVED_SHARE = 0.5
-# Single points that move in one iteration; each looks at all that moved before it.
+# Limit on single points that move in one iteration; each takes all earlier moves into account.
 _MOVES_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """A division: each point's cluster, and J after every iteration."""
+    """Partition of the points, and J after every iteration."""
 
     labels: Indices
     path: list[float]
     converged: bool
 
     def shares(self, weight: Floats, k: int) -> Floats:
-        """n × k: w_i/W_c for the points of c, of which μ_c is the combination."""
+        """Return the n × k matrix of w_i/W_c for the points i of cluster c, the coefficients of μ_c."""
         out = np.zeros((len(weight), k))
         masses = np.bincount(self.labels, weights=weight, minlength=k)
         out[np.arange(len(weight)), self.labels] = weight / masses[self.labels]
@@ -62,25 +64,31 @@ class Clusters:
 
 
 def cluster(
-    points: Points, weight: Floats, k: int, n_init: int, max_iter: int, rng: np.random.Generator, report: Report
+    points: Points,
+    weight: Floats,
+    k: int,
+    n_init: int,
+    max_iter: int,
+    rng: np.random.Generator,
+    report: ProgressReporter,
 ) -> Clusters:
-    """The best of `n_init` runs."""
-    told = (partial(_tell, report, f"start {number + 1} of {n_init}") for number in range(n_init))
-    runs = (_run(points, weight, _seeded(points, weight, k, rng), k, max_iter, tell) for tell in told)
+    """Return the best of `n_init` runs."""
+    reporters = (partial(_report_run, report, f"start {number + 1} of {n_init}") for number in range(n_init))
+    runs = (_run(points, weight, _seeded(points, weight, k, rng), k, max_iter, each) for each in reporters)
     return min(runs, key=lambda run: run.path[-1])
 
 
-def _tell(report: Report, name: str, path: list[float]) -> None:
+def _report_run(report: ProgressReporter, name: str, path: list[float]) -> None:
     report(lambda: f"{name}  iteration {len(path):>3}" + (f"  J {path[-1]:.6g}" if path else ""))
 
 
 def _run(
-    points: Points, weight: Floats, labels: Indices, k: int, max_iter: int, tell: Callable[[list[float]], None]
+    points: Points, weight: Floats, labels: Indices, k: int, max_iter: int, report_run: Callable[[list[float]], None]
 ) -> Clusters:
     division = _Division(points, weight, _without_empty(labels, np.zeros(len(labels)), k), k)
     path: list[float] = []
     for _ in range(max_iter + 1):
-        tell(path)
+        report_run(path)
         inertia = division.inertia()
         if path and not inertia < path[-1]:
             return Clusters(labels, path, converged=True)
@@ -92,7 +100,7 @@ def _run(
 
 
 class _Division:
-    """A division of the points as it changes, with the sums of inner products over each cluster."""
+    """Mutable partition of the points, with the sums of inner products over each cluster."""
 
     def __init__(self, points: Points, weight: Floats, labels: Indices, k: int) -> None:
         self.labels = labels.copy()
@@ -111,20 +119,20 @@ class _Division:
         self._measure()
 
     def _measure(self) -> None:
-        """‖Σ w_j φ(x_j)‖² of each cluster, and all squared distances from the means, k × n."""
-        own = self._weight * self._sums[self.labels, self._everything]
-        self._lengths = np.bincount(self.labels, weights=own, minlength=self._k)
+        """Compute ‖Σ w_j φ(x_j)‖² of each cluster, and all squared distances from the means, k × n."""
+        products = self._weight * self._sums[self.labels, self._everything]
+        self._lengths = np.bincount(self.labels, weights=products, minlength=self._k)
         self._distances = self._sums * (-2 / self._masses)[:, None]
         self._distances += self._squares
         self._distances += (self._lengths / self._masses**2)[:, None]
         self._own = self._distances[self.labels, self._everything]
 
     def inertia(self) -> float:
-        """J."""
+        """Return J."""
         return max(float(self._weight @ self._own), 0.0)
 
     def improve(self) -> bool:
-        """One iteration; False where no point would move, as sums that were made anew confirm."""
+        """Make one iteration; return False if no point would move, confirmed with recomputed sums."""
         if self._reassign() or self._move_singly():
             return True
         if not self._patched:
@@ -133,7 +141,7 @@ class _Division:
         return self._reassign() or self._move_singly()
 
     def _reassign(self) -> bool:
-        """Every point to its nearest mean."""
+        """Assign every point to its nearest mean; return False if nothing changes."""
         nearer = np.flatnonzero(self._distances.min(axis=0) < self._own)
         if len(nearer) == 0:
             return False
@@ -152,7 +160,7 @@ class _Division:
         return True
 
     def _move_singly(self) -> bool:
-        """Each point that now promises to lower J by a change of its cluster alone, if it still does in its turn."""
+        """Move single points if that decreases J, given the earlier moves; return False if nothing changes."""
         weight, masses = self._weight, self._masses
         joining = self._distances * (weight * masses[:, None] / (masses[:, None] + weight))
         joining[self.labels, self._everything] = math.inf
@@ -177,19 +185,22 @@ class _Division:
         return count > 0
 
     def _move(self, i: int, moved: Indices, change: Floats) -> int | None:
-        """The cluster that point i should move to after others have `moved`; counts, masses and lengths go along."""
-        old, w, own, masses = self.labels[i], self._weight[i], self._squares[i], self._masses
+        """Return the cluster to which point i should move after others have `moved`, or None.
+
+        Counts, masses and lengths are updated for the move.
+        """
+        old, w, square, masses = self.labels[i], self._weight[i], self._squares[i], self._masses
         if self._counts[old] == 1:
             return None
         sums = self._sums[:, i] + self._points.column(i, moved) @ change
-        distances = own - 2 * sums / masses + self._lengths / masses**2
+        distances = square - 2 * sums / masses + self._lengths / masses**2
         joining = masses / (masses + w) * distances
         joining[old] = math.inf
         new = int(np.argmin(joining))
         if not w * (masses[old] / (masses[old] - w) * distances[old] - joining[new]) > self._least:
             return None
-        self._lengths[old] += w * (w * own - 2 * sums[old])
-        self._lengths[new] += w * (w * own + 2 * sums[new])
+        self._lengths[old] += w * (w * square - 2 * sums[old])
+        self._lengths[new] += w * (w * square + 2 * sums[new])
         masses[old] -= w
         masses[new] += w
         self._counts[old] -= 1
@@ -197,7 +208,7 @@ class _Division:
         return new
 
     def _add(self, moved: Indices, change: Floats) -> None:
-        """What these points have changed, a row for each."""
+        """Add the changes of these points to the sums; `change` has a row for each point."""
         self._sums += self._points.products(change, moved).T
         self._masses = np.bincount(self.labels, weights=self._weight, minlength=self._k)
         self._counts = np.bincount(self.labels, minlength=self._k)
@@ -206,7 +217,7 @@ class _Division:
 
 
 def _without_empty(labels: Indices, cost: Floats, k: int) -> Indices:
-    """Labels after each cluster without points has taken the one that costs most from a cluster of several."""
+    """Return labels in which each empty cluster has taken the point of largest cost from a cluster of several."""
     counts = np.bincount(labels, minlength=k)
     if counts.all():
         return labels
@@ -219,9 +230,10 @@ def _without_empty(labels: Indices, cost: Floats, k: int) -> Indices:
 
 
 def _seeded(points: Points, weight: Floats, k: int, rng: np.random.Generator) -> Indices:
-    """The nearest of k seeds: each is drawn by its distance from those before it, the best of some draws.
+    """Return the nearest of k seeds for each point, by k-means++ (Arthur and Vassilvitskii, 2007).
 
-    Arthur and Vassilvitskii, "k-means++", with as many draws for each seed as they and scikit-learn take.
+    Each seed is the best of several draws in proportion to the squared distance from the seeds before it; the number of
+    draws is that of the paper and of scikit-learn.
     """
     squares, draws = points.squares, 2 + int(math.log(k))
     first = int(rng.choice(points.n, p=weight / weight.sum()))
@@ -242,8 +254,8 @@ def _distances(points: Points, squares: Floats, i: int) -> Floats:
 
 
 @dataclass(eq=False, repr=False)
-class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
-    """Samples that k-means divides into clusters, where they are or in eigenvectors."""
+class Clustering(ClusterMixin, UnsupervisedMachine):  # type: ignore[misc]  # scikit-learn is untyped
+    """Base class of clustering by k-means, in feature space or in an embedding by eigenvectors."""
 
     n_clusters: int = 8
     _: KW_ONLY
@@ -255,28 +267,28 @@ class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn i
         integer("n_init", self.n_init, 1, "the number of starts")
 
     def _nearest(self, X: Any) -> Indices:
-        """The cluster of each sample, which was read."""
+        """Return the cluster of each sample; the samples were read before."""
         raise NotImplementedError
 
     def _refuse_few(self, n: int) -> None:
         if n < self.n_clusters:
             raise ValueError(
-                f"n_clusters={self.n_clusters} are too many for n_samples={n} of positive weight; lower n_clusters"
+                f"n_clusters={self.n_clusters} is too large for n_samples={n} of positive weight; lower n_clusters"
             )
 
     def _n_distinct(self, fit: Fit) -> int:
-        """As many clusters as asked for, or as there are different samples, with a warning."""
+        """Return n_clusters, or with a warning the number of distinct samples if that is smaller."""
         k, different = self.n_clusters, len(fit.merged.weight)
         self._refuse_few(len(fit.merged.rows))
         if different < k:
             warn_user(
-                f"n_clusters={k} are too many for {different} different samples; there are {different} clusters",
+                f"n_clusters={k} is too large for {different} distinct samples; {different} clusters are used",
                 ConvergenceWarning,
             )
         return min(different, k)
 
     def _labels_of_rows(self, fit: Fit, labels: Indices) -> Indices:
-        """Labels of merged samples as labels of the caller's rows; rows of weight zero get the nearest cluster's."""
+        """Return the labels of the caller's rows, from those of merged samples; rows of weight 0 are predicted."""
         out = np.empty(fit.n, dtype=np.intp)
         out[fit.merged.rows] = labels[fit.merged.member]
         rest = np.setdiff1d(np.arange(fit.n), fit.merged.rows)
@@ -288,26 +300,31 @@ class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn i
 def _knows_distances(model: Any) -> bool:
     if kernel_accepts(model.kernel) == "gram":
         raise AttributeError(
-            "distances of samples need their k(x, x), which a precomputed kernel does not tell; use predict"
+            "distances of samples need their k(x, x), which a precomputed kernel does not contain; use predict"
         )
     return True
 
 
 class _WhereDistancesAreKnown:
-    """`transform` that is absent for a precomputed kernel.
+    """Mixin with a `transform` that is absent for a precomputed kernel.
 
-    It stands in a class of its own because scikit-learn wraps a `transform` of a transformer's class for `set_output`,
-    and the wrapper would hide `available_if`.
+    It is a separate class because scikit-learn wraps `transform` of a transformer class for `set_output`, and the
+    wrapper would hide `available_if`.
     """
 
     @available_if(_knows_distances)
     def transform(self, X: Any) -> Floats:
-        """The distance of each sample from the mean of each cluster in feature space.
+        """Compute the distance of each sample from the mean of each cluster in feature space.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`. Of a precomputed kernel there is no such method: distances of samples need their k(x, x).
+            Samples, as in `fit`. The method is absent for a precomputed kernel, since distances need k(x, x).
+
+        Returns
+        -------
+        array of shape (n_samples, n_clusters)
+            Distances.
         """
         inner: Any = super()
         distances: Floats = inner.transform(X)
@@ -315,23 +332,38 @@ class _WhereDistancesAreKnown:
 
     @available_if(_knows_distances)
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Floats:
-        """Fit to X, and return the distance of each sample from the mean of each cluster in feature space."""
+        """Fit to X, and compute the distance of each sample from the mean of each cluster in feature space.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            Training samples.
+        y : ignored
+            Not used; present for API consistency.
+        **fit_params : dict
+            Further arguments of `fit`, such as `sample_weight`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_clusters)
+            Distances.
+        """
         inner: Any = super()
         distances: Floats = inner.fit_transform(X, y, **fit_params)
         return distances
 
 
 class _MeanDistances(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering):  # type: ignore[misc]  # scikit-learn is untyped
-    """A transformer that gives the distances of samples from the means of clusters."""
+    """Transformer to the distances of samples from the means of clusters."""
 
     @like_input
     def transform(self, X: Any) -> Floats:
-        """The distance of each sample from the mean of each cluster in feature space."""
+        """Compute the distance of each sample from the mean of each cluster in feature space."""
         X = self._to_decide(X)
         return np.asarray(np.sqrt(np.maximum(self._squares(X)[:, None] - 2 * self._values(X), 0.0)))
 
     def _squares(self, X: Any) -> Floats:
-        """‖φ(x)‖², relative to the stored origin."""
+        """Return ‖φ(x)‖², relative to the stored origin."""
         if not hasattr(self, "_origin_"):
             return self.kernel_.diag(X)
         if not is_sparse(X):
@@ -343,38 +375,43 @@ class _MeanDistances(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusteri
 @shared_docs
 @dataclass(eq=False, repr=False)
 class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
-    """k-means clustering in feature space.
+    """Kernel k-means clustering.
 
-    Minimises J = Σ w_i ‖φ(x_i) − μ_c(i)‖² over the ways to divide the samples into clusters c with means μ_c, by
-    Lloyd's iteration from starts by k-means++. J never rises from one iteration to the next. What is found is a local
-    minimum, the best of `n_init` runs: a run ends when no sample has a nearer mean and no single sample can change its
-    cluster to lower J by 1e-12 of Σ w‖φ(x)‖² or more. A cluster that loses its last sample takes the one that costs
-    most where it is. With a linear kernel this is k-means. With
-    `n_landmarks`, J is that of the samples' projections.
+    Minimises J = Σ w_i ‖φ(x_i) − μ_c(i)‖² over partitions of the samples into clusters c with means μ_c in feature
+    space, by Lloyd's iteration with k-means++ initialisation. J never increases from one iteration to the next. The
+    result is a local minimum, the best of `n_init` runs: a run ends when no sample has a nearer mean and no single
+    sample can change its cluster to decrease J by 1e-12 of Σ w‖φ(x)‖² or more. A cluster that loses its last sample
+    takes the sample with the largest cost. With a linear kernel this is ordinary k-means. With `n_landmarks`, J is that
+    of the projected samples.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        The number of clusters.
+        Number of clusters.
     %(kernel)s
     n_init : int, default=10
-        How many starts are tried; the best division is kept.
+        Number of runs with different initialisations; the best one is kept.
     max_iter : int, default=-1
-        Limit on iterations of each run; −1 stands for 300.
+        Maximum number of iterations of each run; −1 means 300.
     %(samples of a space)s
 
     Attributes
     ----------
     %(cluster of each)s
     inertia_ : float
-        J.
-    objective_path_ : array
-        J after each iteration of the run that was kept; the last one is `inertia_`.
+        Objective J: the weighted sum of squared distances from the means.
+    objective_path_ : array of shape (n_iter_ + 1,)
+        Objective J after each iteration of the best run; the last one is `inertia_`.
     n_iter_ : int
-        Its iterations.
+        Number of iterations of the best run.
     converged_ : bool
-        Whether it ended before `max_iter`.
+        Whether the best run ended before `max_iter`.
     %(kernel with its numbers)s
+
+    See Also
+    --------
+    SpectralClustering : Clustering in the leading eigenvectors of a random walk.
+    KernelPCA : Principal components in feature space.
 
     Examples
     --------
@@ -402,7 +439,7 @@ class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
         _origin_=Array("features"),
     )
 
-    def _learn(self, fit: Fit, report: Report) -> None:
+    def _learn(self, fit: Fit, report: ProgressReporter) -> None:
         k = self._n_distinct(fit)
         points = points_of(fit, self.n_landmarks, 1, report)
         rng = np.random.default_rng(fit.limits.seed())
@@ -410,14 +447,14 @@ class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
         # The nearest mean is the one with the largest ⟨μ_c, φ(x)⟩ − ½‖μ_c‖².
         shares = found.shares(fit.merged.weight, k)
         self._expansion_ = points.function(shares, -0.5 * np.einsum("ic,ic->c", shares, points.products(shares)))
-        if isinstance(points, Mapped) and points.origin is not None:
+        if isinstance(points, EmbeddedPoints) and points.origin is not None:
             self._origin_ = freeze(points.origin)
         self.labels_ = self._labels_of_rows(fit, found.labels)
         self.inertia_, self.objective_path_ = found.path[-1], freeze(np.array(found.path))
         self.n_iter_, self.converged_ = len(found.path) - 1, found.converged
         if not found.converged:
             warn_user(
-                f"KernelKMeans stopped after {self.n_iter_} iterations before samples had stopped to change clusters; "
+                f"KernelKMeans stopped after {self.n_iter_} iterations while samples were still changing clusters; "
                 "raise max_iter",
                 ConvergenceWarning,
             )
@@ -427,12 +464,17 @@ class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
 
     @like_input
     def predict(self, X: Any) -> Indices:
-        """The cluster whose mean is nearest to each sample.
+        """Predict the cluster with the nearest mean for each sample.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Cluster of each sample.
         """
         return self._nearest(self._to_decide(X))
 

@@ -1,17 +1,17 @@
-"""Principal components in feature space.
+"""Kernel principal component analysis, and pre-images of points of feature space.
 
-With shares p_i = w_i/Σw, mean μ = Σ p_i φ(x_i) and the eigenpairs (λ, u) of √p_i ⟨φ(x_i) − μ, φ(x_j) − μ⟩ √p_j, a
-component is the unit vector v = Σ a_i φ(x_i) with a_i = √p_i u_i/√λ, along which the points vary by λ. Because u is
-orthogonal to √p, Σ a_i = 0 and the score is
+With normalised weights p_i = w_i/Σw, mean μ = Σ p_i φ(x_i) and the eigenpairs (λ, u) of
+√p_i ⟨φ(x_i) − μ, φ(x_j) − μ⟩ √p_j, a component is the unit vector v = Σ a_i φ(x_i) with a_i = √p_i u_i/√λ, along which
+the variance of the points is λ. Because u is orthogonal to √p, Σ a_i = 0 and the score is
 
     ⟨v, φ(x) − μ⟩ = Σ a_i k(x_i, x) − Σ a_i (Kp)_i
 
 The pre-image of P = Σ_j c_j φ(x_j) is the x whose φ(x) is nearest to it. A linear kernel has x = Σ_j c_j x_j exactly.
 For a Gaussian, ‖P − φ(x)‖² is smallest where g(x) = Σ_j c_j k(x_j, x) is largest, and where its gradient vanishes
 
-    x = Σ_j c_j k(x_j, x) x_j / Σ_j c_j k(x_j, x)        Mika and others, "Kernel PCA and de-noising in feature spaces"
+    x = Σ_j c_j k(x_j, x) x_j / Σ_j c_j k(x_j, x)        Mika et al. (1999), "Kernel PCA and de-noising in feature spaces"
 
-which is iterated from the vector at which g is largest. A step that would lower g is halved.
+This fixed-point iteration starts from the vector at which g is largest. A step that would decrease g is halved.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.state import Array, fitted
-from mercer.estimators.unsupervised.learner import Learner
+from mercer.estimators.unsupervised.learner import UnsupervisedMachine
 from mercer.estimators.unsupervised.points import balanced, one_point, points_of
 from mercer.kernels import Kernel
 from mercer.places.expansion import Expansion
@@ -35,43 +35,45 @@ from mercer.runtime.parameters import integer
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, freeze, row_blocks
 from mercer.samples.engine import like_input
-from mercer.solvers.solution import Report
+from mercer.solvers.solution import ProgressReporter
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
-    """Kernel principal component analysis: the directions of feature space along which samples vary most.
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedMachine):  # type: ignore[misc]  # scikit-learn is untyped
+    """Kernel principal component analysis.
 
-    Components have unit length in feature space, and scores are those of scikit-learn's KernelPCA up to sign; here the
-    sign is such that the largest coefficient is positive. Components along which nothing varies, to rounding, are left
-    out, so that there may be fewer than asked for. All samples and weights enter exactly, unless `n_landmarks` are
-    asked for: then samples are first projected onto the span of some of them in feature space.
+    Components have unit length in feature space, and scores equal those of scikit-learn's KernelPCA up to sign; here
+    the sign is such that the largest coefficient is positive. Components whose variance is zero to rounding are
+    dropped, so that there may be fewer than requested. The computation is exact for all samples and weights, unless
+    `n_landmarks` is given: then samples are first projected onto the span of the landmarks in feature space.
 
     Parameters
     ----------
     n_components : int, optional
-        The number of components; None means all.
+        Number of components; None means all.
     %(kernel)s
     %(samples of a space)s
 
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components_,)
-        Of the centred kernel matrix, as in scikit-learn; with weights, Σw times the variance.
+        Eigenvalues of the centred kernel matrix, as in scikit-learn; with weights, Σw times the variance.
     explained_variance_ : array of shape (n_components_,)
-        The variance of each score.
+        Variance of each score.
     explained_variance_ratio_ : array of shape (n_components_,)
-        Its share of the variance in all directions; in those of positive square, where the kernel is not positive
-        semi-definite.
+        Fraction of the total variance of each score; if the kernel is not positive semi-definite, of the total over the
+        directions of positive variance.
     n_components_ : int
-        How many there are.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
+        Number of components.
     function_ : list of mercer.rkhs.Function
-        The components as functions, whose values are the scores.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Components as functions, whose values are the scores.
+    %(kernel with its numbers)s
+
+    See Also
+    --------
+    KernelCCA : Canonical correlations of two views.
+    SpectralClustering : Clustering in leading eigenvectors.
 
     Examples
     --------
@@ -97,8 +99,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         if self.n_components is not None:
             integer("n_components", self.n_components, 1, "the number of components; None means all")
 
-    def _learn(self, fit: Fit, report: Report) -> None:
-        points = points_of(fit, self.n_landmarks, 3, report)  # K, its scaled copy, and LAPACK's or the Krylov space's
+    def _learn(self, fit: Fit, report: ProgressReporter) -> None:
+        points = points_of(fit, self.n_landmarks, 3, report)  # K, its copy, and a work space
         total = float(fit.merged.weight.sum())
         p = fit.merged.weight / total
         root = np.sqrt(p)
@@ -115,30 +117,41 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
 
     @property
     def n_components_(self) -> int:
-        """How many components there are."""
+        """Number of components."""
         check_is_fitted(self)
         return len(self.eigenvalues_)
 
     @like_input
     def transform(self, X: Any) -> Floats:
-        """The scores of samples, a column for each component.
+        """Compute the scores of samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components_)
+            Scores, a column for each component.
         """
         return self._decision(X)
 
     def inverse_transform(self, scores: ArrayLike) -> Floats:
-        """Samples whose images are nearest to the points of feature space with these scores.
+        """Compute pre-images: samples whose images are nearest to the points of feature space with these scores.
 
-        Exact for a linear kernel. For a Gaussian it is the fixed point of Mika and others (1999), a local optimum.
+        The result is exact for a linear kernel, and a local optimum for a Gaussian, by the fixed-point iteration of
+        Mika et al. (1999). Other kernels raise a ValueError.
 
         Parameters
         ----------
         scores : array of shape (n_samples, n_components_)
-            As `transform` gives them.
+            Scores, as returned by `transform`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            Pre-images.
         """
         check_is_fitted(self)
         given = check_array(scores, input_name="scores", dtype=np.float64)
@@ -148,36 +161,36 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
 
 
 def pre_images(components: Expansion, mean: Floats, scores: Floats) -> Floats:
-    """One row for each row of scores; `mean` are the coefficients of the samples' mean."""
+    """Return a pre-image for each row of scores; `mean` are the coefficients of the mean of the samples."""
     kernel = components.kernel
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     linear = recipe is not None and recipe.inner == "dot" and recipe.ending == "identity" and not recipe.normalise
     if not linear and (recipe is None or recipe.ending != "gaussian" or recipe.inner != "sqdist"):
-        raise ValueError(f"samples are found for scores of a linear or a Gaussian kernel, but not of {kernel!r}")
+        raise ValueError(f"inverse_transform needs a linear or a Gaussian kernel, not {kernel!r}")
     X = components.vectors
     C = scores @ np.asarray(components.coefficients).T + mean
     if linear:
         return _combined(C, X)
     out = np.empty((len(C), X.shape[1]))
-    for some in row_blocks(len(C), 8 * len(mean)):
-        out[some] = _fixed_points(kernel, X, C[some])
+    for block in row_blocks(len(C), 8 * len(mean)):
+        out[block] = _fixed_points(kernel, X, C[block])
     return out
 
 
 def _combined(C: Floats, X: Any) -> Floats:
-    return np.asarray((X.T @ C.T).T)  # so that a CSR matrix stands on the left
+    return np.asarray((X.T @ C.T).T)  # C @ X, with a CSR matrix X as the left factor
 
 
 def _best_vectors(kernel: Kernel, X: Any, C: Floats) -> Indices:
-    """For each row of C, the vector at which g is largest."""
+    """Return for each row of C the vector at which g is largest."""
     n = C.shape[1]
     best, largest = np.zeros(len(C), dtype=np.intp), np.full(len(C), -np.inf)
-    for some in row_blocks(n, 8 * n):
-        values = C @ kernel(X, X[some])
-        place = np.argmax(values, axis=1)
-        found = values[np.arange(len(C)), place]
-        best = np.where(found > largest, some.start + place, best)
-        largest = np.maximum(largest, found)
+    for block in row_blocks(n, 8 * n):
+        values = C @ kernel(X, X[block])
+        index = np.argmax(values, axis=1)
+        top = values[np.arange(len(C)), index]
+        best = np.where(top > largest, block.start + index, best)
+        largest = np.maximum(largest, top)
     return best
 
 

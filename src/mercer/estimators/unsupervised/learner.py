@@ -1,4 +1,4 @@
-"""What the estimators of this room share: a fit on samples alone, read and merged as for every machine."""
+"""Base class of unsupervised estimators, whose samples are read and merged as for every machine."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from mercer.estimators.fitting.pipeline.fit import Fit
-from mercer.estimators.fitting.pipeline.machine import Machine, Training
+from mercer.estimators.fitting.pipeline.machine import FitOptions, Machine
 from mercer.estimators.fitting.pipeline.reporting import Progress
-from mercer.estimators.fitting.pipeline.state import BoundKernel, Function, fitted
+from mercer.estimators.fitting.pipeline.state import BoundKernel, KernelExpansion, fitted
 from mercer.kernels.names import KernelLike
 from mercer.runtime.parameters import integer
 from mercer.runtime.refitting import blank_copy
 from mercer.runtime.shared_docs import shared_docs
-from mercer.solvers.solution import Report
+from mercer.solvers.solution import ProgressReporter
 
 
 @dataclass(eq=False, repr=False)
-class Learner(Machine):
-    """A machine without targets: it adds its parameters and what it learns."""
+class UnsupervisedMachine(Machine):
+    """Base class of machines without targets; subclasses add parameters and `_learn`."""
 
     _: KW_ONLY
     kernel: KernelLike = "rbf"
@@ -29,15 +29,15 @@ class Learner(Machine):
     cache_size: float = 1000
     random_state: Any = None
 
-    _FITTED = fitted(kernel_=BoundKernel(required=True), _expansion_=Function(required=True))
+    _FITTED = fitted(kernel_=BoundKernel(required=True), _expansion_=KernelExpansion(required=True))
 
-    def _learn(self, fit: Fit, report: Report) -> None:
-        """Set the fitted attributes; `report` takes what there is to say before every step that may last."""
+    def _learn(self, fit: Fit, report: ProgressReporter) -> None:
+        """Set the fitted attributes, calling `report` before every step that may take long."""
         raise NotImplementedError
 
     @shared_docs
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from samples X.
+        """Fit the estimator to samples.
 
         Parameters
         ----------
@@ -46,15 +46,15 @@ class Learner(Machine):
         super().fit(X, y, sample_weight)
         return self
 
-    def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Self:
+    def _fit_copy(self, X: Any, y: Any, sample_weight: Any, options: FitOptions) -> Self:
         trained = blank_copy(self)
-        progress = Progress(training.watched_by, bool(self.verbose), 1, X, y)
+        progress = Progress(options.watched_by, bool(self.verbose), 1, X, y)
         trained._learn_from(X, y, sample_weight, progress.begin(""))
         progress.end()
         progress.close(X, y, trained)
         return trained
 
-    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: Report) -> None:
+    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: ProgressReporter) -> None:
         fit = Fit.of(self, X, None, sample_weight)
         assert fit.kernel is not None
         self.kernel_ = fit.kernel
@@ -66,11 +66,11 @@ class Learner(Machine):
 
     def _check_parameters(self) -> None:
         if self.n_landmarks is not None:
-            integer("n_landmarks", self.n_landmarks, 1, "the samples that represent all; None takes all of them")
+            integer("n_landmarks", self.n_landmarks, 1, "the number of landmarks; None means no projection")
 
 
-class Reader(Learner):
-    """Samples that are read like those of any machine, with the parameters given; every row stays by itself."""
+class SampleReader(UnsupervisedMachine):
+    """Reader of samples with the parameters of an unsupervised machine; equal rows are not merged."""
 
     def _merges(self, X: Any, budget: int) -> bool:
         return False

@@ -1,10 +1,10 @@
-"""A kernel bent along the samples, labelled or not: Laplacian RLS and Laplacian SVMs as machines that are there.
+"""Kernels deformed by a graph of labelled and unlabelled samples: Laplacian RLS and SVMs with existing estimators.
 
     ‖f‖̃² = ‖f‖² + τ Σ_ij W_ij (f(x_i) − f(x_j))²/2 = ‖f‖² + τ f'Lf,       f at all samples given here
 
-is the norm of another kernel, k̃(x, z) = k(x, z) − k_x'(I + τLK)⁻¹τL k_z (V. Sindhwani, P. Niyogi, M. Belkin, "Beyond
-the point cloud", 2005). A machine with k̃ on the labelled samples alone minimises its loss + λ‖f‖² + λτ f'Lf: the
-Laplacian machines of M. Belkin, P. Niyogi and V. Sindhwani (2006) with γ_A = λ and γ_I = λτ.
+is the norm of the kernel k̃(x, z) = k(x, z) − k_x'(I + τLK)⁻¹τL k_z (V. Sindhwani, P. Niyogi, M. Belkin, "Beyond the
+point cloud", 2005). A machine with k̃ on the labelled samples alone minimises its loss + λ‖f‖² + λτ f'Lf: it is the
+Laplacian machine of M. Belkin, P. Niyogi and V. Sindhwani (2006) with γ_A = λ and γ_I = λτ.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from mercer.samples.matrices import as_matrix, dense
 
 
 @dataclass(frozen=True, eq=False)
-class _Bent:
-    """(X, Z) ↦ k̃(X, Z), with the samples of the graph and (I + τLK)⁻¹τL."""
+class _DeformedKernel:
+    """Function (X, Z) ↦ k̃(X, Z), with the samples of the graph and S = (I + τLK)⁻¹τL."""
 
     kernel: Kernel
     samples: Any
@@ -40,27 +40,32 @@ class _Bent:
 def manifold_kernel(
     X: Data, *, kernel: Any = "rbf", tau: float = 1.0, n_neighbors: int = 6, graph: Any = None
 ) -> Kernel:
-    """k̃ of a kernel and all samples, with or without labels: f is to change little between neighbours.
+    """Return a kernel deformed by a graph of samples, so that functions change little between neighbours.
 
-    It holds a matrix of n_samples² numbers. `SVC`, `RLSClassifier` and `RLSRegressor` with it, fitted on the samples
-    that have labels, are the Laplacian SVM and Laplacian RLS.
+    Fitted to the labelled samples, `SVC` with this kernel is the Laplacian SVM, and `RLSClassifier` and `RLSRegressor`
+    are Laplacian RLS. The kernel holds a matrix of n_samples² numbers.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        The samples that the graph joins.
+        Samples of the graph, labelled and unlabelled.
     kernel : Kernel or str, default="rbf"
-        k. Parameters that depend on data are read off X.
+        Kernel to deform. Data-dependent parameters are computed from X.
     tau : float, default=1.0
-        τ, the price of f'Lf over that of ‖f‖².
+        Weight τ of the graph penalty f'Lf relative to ‖f‖².
     n_neighbors : int, default=6
-        Each sample is joined with so many nearest ones, by 1.
+        Number of nearest neighbours to which each sample is connected, with weight 1.
     graph : array or sparse matrix of shape (n_samples, n_samples), optional
-        Symmetric W ≥ 0 instead.
+        Symmetric nonnegative weights W to use instead of nearest neighbours.
 
     Returns
     -------
     Kernel
+        Deformed kernel k̃.
+
+    See Also
+    --------
+    transduce : Transductive support vector classification.
 
     Examples
     --------
@@ -75,7 +80,7 @@ def manifold_kernel(
     >>> model.score(X, y)
     1.0
     """
-    not_negative("tau", tau, "it is the price of f'Lf")
+    not_negative("tau", tau, "it is the weight of f'Lf")
     samples = as_matrix(X)
     k = bound_kernel(kernel, samples)
     n = samples.shape[0]
@@ -87,4 +92,4 @@ def manifold_kernel(
         raise ValueError(f"graph must be a symmetric matrix of {n} × {n} numbers that are finite and not negative")
     L = tau * (np.diag(W.sum(axis=1)) - W)
     S = lu_solve(lu_factor(np.eye(n) + L @ k(samples)), L)
-    return as_kernel(_Bent(k, samples, 0.5 * (S + S.T)))
+    return as_kernel(_DeformedKernel(k, samples, 0.5 * (S + S.T)))

@@ -1,13 +1,13 @@
-"""Do two samples come from the same law? The maximum mean discrepancy, tested by permutation (Gretton and others 2012).
+"""Two-sample test with the maximum mean discrepancy, by permutation (Gretton et al. 2012).
 
-    MMD² = ‖E φ(x) − E φ(y)‖²,   zero only for equal laws if the kernel is characteristic, such as a Gaussian
+    MMD² = ‖E φ(x) − E φ(y)‖², which for a characteristic kernel, such as a Gaussian, is 0 only for equal distributions
 
-    biased     Σ k(x_i, x_j)/n² + Σ k(y_i, y_j)/m² − 2 Σ k(x_i, y_j)/nm, which is the distance of the two means
-    unbiased   the same without the terms i = j, over n(n − 1) and m(m − 1)
+    biased     Σ k(x_i, x_j)/n² + Σ k(y_i, y_j)/m² − 2 Σ k(x_i, y_j)/nm, the squared distance of the two means
+    unbiased   the same without the terms i = j, with denominators n(n − 1) and m(m − 1)
 
-If the laws are equal, which sample a point belongs to is chance. So the statistic is computed again with B random
-divisions of all points, and p = (1 + number of divisions at least as large)/(1 + B): under equal laws p ≤ α has
-probability at most α, whatever the sizes, the kernel and B (Phipson and Smyth 2010).
+If the distributions are equal, the assignment of points to samples is random. The statistic is therefore computed again
+for B random permutations of all points, and p = (1 + number of permutations with a statistic at least as large)/(1 + B):
+under equal distributions p ≤ α has probability at most α, for all sample sizes, kernels and B (Phipson and Smyth 2010).
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ import numpy as np
 
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.reporting import Progress, warn_user
-from mercer.estimators.unsupervised.learner import Reader
+from mercer.estimators.unsupervised.learner import SampleReader
 from mercer.estimators.unsupervised.points import Points, points_of
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike, kernel_accepts
 from mercer.runtime.parameters import integer
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import BLOCK_BYTES, Floats, freeze, is_sparse, n_samples, row_blocks, stack
-from mercer.samples.engine import PlacedSamples, placed
+from mercer.samples.engine import EngineSamples, to_engine
 
-# Differences between statistics that rounding may make, as a share of the largest k(x, x): they count as equal.
+# Statistics that differ by less than this fraction of the largest k(x, x) count as equal, since rounding may decide.
 _ROUNDING_SHARE = 1e-12
-# If they are this share of the range of the statistics, the test has lost power.
+# If that difference is this fraction of the range of the statistics, the test has lost power.
 _DECIDING_SHARE = 0.01
-# Permutations between two chances to say something or to be interrupted.
+# Maximum number of permutations between two progress reports and checks for interrupts.
 _MOST_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
 class MMDTest:
-    """The outcome of a two-sample test.
+    """Result of a two-sample test.
 
     Attributes
     ----------
     statistic : float
-        The unbiased estimate of MMD², which may be negative.
+        Unbiased estimate of MMD², which may be negative.
     biased : float
-        The biased one: the squared distance of the samples' means in feature space.
+        Biased estimate of MMD²: the squared distance of the sample means in feature space.
     p_value : float
-        (1 + number of permutations whose unbiased statistic is at least as large)/(1 + n_permutations).
+        p-value: (1 + number of permutations with an unbiased statistic at least as large)/(1 + n_permutations).
     permuted : array of shape (n_permutations,)
-        The unbiased statistics of the permutations.
+        Unbiased statistics of the permutations.
     kernel : Kernel
-        With its parameters as numbers.
+        Kernel with numerical parameters.
     """
 
     statistic: float
@@ -69,7 +69,7 @@ class MMDTest:
         )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(str(self))  # in a notebook, and at IPython's prompt
+        printer.text(str(self))  # called by IPython and notebooks
 
 
 @shared_docs
@@ -88,31 +88,36 @@ def mmd_test(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> MMDTest:
-    """Test whether two samples come from the same law; with landmarks, too, it keeps its level.
+    """Test whether two samples come from the same distribution, by the maximum mean discrepancy.
+
+    The test is exact for any sample sizes, and also with landmarks: under equal distributions p ≤ α has probability at
+    most α.
 
     Parameters
     ----------
     X, Y : arrays or CSR matrices of shapes (n, n_features) and (m, n_features), or lists of strings
         The two samples, of at least two points each.
     kernel : str, Kernel or callable, default="rbf"
-        As for `SVC`. A Gaussian sees every difference of laws, given enough points; a linear kernel only one of means.
+        Kernel, as in `SVC`. With enough points, a Gaussian detects any difference between distributions; a linear
+        kernel detects only a difference of means.
     degree : int, default=3
-        Of the kernel named "poly".
+        Degree of the kernel named "poly"; ignored by all other kernels.
     gamma : float, "median", "scale" or "auto", default="median"
-        Of a kernel given by name. "median" is 1/(2m²) with m the median distance between points of both samples.
+        Kernel coefficient of a kernel given by name. "median" is 1/(2m²) with m the median distance between points of
+        both samples.
     coef0 : float, default=0.0
-        The constant in the kernels named "poly" and "sigmoid".
+        Constant term of the kernels named "poly" and "sigmoid".
     n_permutations : int, default=1000
-        B. The smallest p is 1/(1 + B).
+        Number B of permutations. The smallest possible p-value is 1/(1 + B).
     %(samples of a space)s
 
     Returns
     -------
     MMDTest
-        Its attributes are ``p_value``, (1 + number of permutations whose unbiased statistic is at least as large)/(1 +
-        n_permutations); ``statistic``, the unbiased estimate of MMD², which may be negative; ``biased``, the biased
-        one: the squared distance of the samples' means in feature space; ``permuted``, the unbiased statistics of the
-        permutations; and ``kernel``, with its parameters as numbers.
+        Result with the attributes ``p_value``, (1 + number of permutations with an unbiased statistic at least as
+        large)/(1 + n_permutations); ``statistic``, the unbiased estimate of MMD², which may be negative; ``biased``,
+        the biased estimate: the squared distance of the sample means in feature space; ``permuted``, the unbiased
+        statistics of the permutations; and ``kernel``, with numerical parameters.
 
     Examples
     --------
@@ -125,8 +130,8 @@ def mmd_test(
     >>> mmd_test(X, 2 * Y, random_state=0).p_value
     0.000999000999000999
     """
-    integer("n_permutations", n_permutations, 1, "the number of random divisions that the test compares with")
-    reader = Reader(
+    integer("n_permutations", n_permutations, 1, "the number of permutations that the test compares with")
+    reader = SampleReader(
         kernel=kernel,
         degree=degree,
         gamma=gamma,
@@ -136,39 +141,39 @@ def mmd_test(
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    X, Y = placed(X), placed(Y)
+    X, Y = to_engine(X), to_engine(Y)
     n, m = _size(X, "X"), _size(Y, "Y")
     report = Progress(reader, verbose, 1, X, Y).begin("")
     fit = Fit.of(reader, _joined(X, Y, kernel_accepts(kernel)), None, None)
     points = points_of(fit, n_landmarks, 1, report)
     assert fit.kernel is not None
     rng = np.random.default_rng(fit.limits.seed())
-    sums = _Sums(points, n, m)
+    sums = _PermutationStatistics(points, n, m)
     first = np.zeros((n + m, 1))
     first[:n] = 1.0
     observed, biased = (float(part[0]) for part in sums.statistics(first))
     permuted = np.empty(n_permutations)
-    for some in row_blocks(n_permutations, max(16 * (n + m), BLOCK_BYTES // _MOST_AT_ONCE)):
-        report(partial("{:,} of {:,} permutations".format, some.start, n_permutations))
-        chosen = np.zeros((some.stop - some.start, n + m))
+    for block in row_blocks(n_permutations, max(16 * (n + m), BLOCK_BYTES // _MOST_AT_ONCE)):
+        report(partial("{:,} of {:,} permutations".format, block.start, n_permutations))
+        chosen = np.zeros((block.stop - block.start, n + m))
         for row in chosen:
             row[rng.permutation(n + m)[:n]] = 1.0
-        permuted[some] = sums.statistics(chosen.T)[0]
+        permuted[block] = sums.statistics(chosen.T)[0]
     if not (math.isfinite(observed) and np.isfinite(permuted).all()):
         raise ValueError(f"values of {fit.kernel!r} exceed float64 on these samples; scale them")
     slack = _ROUNDING_SHARE * float(np.abs(points.squares).max())
     as_large = int(np.sum(permuted >= observed - slack))
     if np.ptp(points.squares) > slack > _DECIDING_SHARE * np.ptp([observed, *permuted]):
         warn_user(
-            f"values of {fit.kernel!r} are so large beside their differences that rounding decides this test, and p is "
-            "too large; subtract the mean of all samples from X and Y, or use a Gaussian",
+            f"values of {fit.kernel!r} are so large compared with their differences that rounding decides this test "
+            "and p is too large; subtract the mean of all samples from X and Y, or use a Gaussian",
             UserWarning,
         )
     return MMDTest(observed, biased, (1 + as_large) / (1 + n_permutations), freeze(permuted), fit.kernel)
 
 
-class _Sums:
-    """Statistics of divisions of the points into n and m."""
+class _PermutationStatistics:
+    """Statistics of partitions of the points into two samples of sizes n and m."""
 
     def __init__(self, points: Points, n: int, m: int) -> None:
         self._points, self._n, self._m = points, n, m
@@ -176,41 +181,41 @@ class _Sums:
         self._squares = points.squares
 
     def statistics(self, chosen: Floats) -> tuple[Floats, Floats]:
-        """Unbiased and biased, for each column of ones (the first sample) and zeros."""
+        """Return the unbiased and biased statistics for each column of ones (first sample) and zeros (second)."""
         n, m = self._n, self._m
-        within = np.einsum("ib,ib->b", chosen, self._points.products(chosen))
-        all_rows, own = self._rows @ chosen, self._squares @ chosen
-        between = all_rows - within
-        rest, other = float(self._rows.sum()) - all_rows - between, float(self._squares.sum()) - own
+        within_x = np.einsum("ib,ib->b", chosen, self._points.products(chosen))
+        all_rows, diagonal_x = self._rows @ chosen, self._squares @ chosen
+        between = all_rows - within_x
+        within_y = float(self._rows.sum()) - all_rows - between
+        diagonal_y = float(self._squares.sum()) - diagonal_x
         cross = 2 * between / (n * m)
-        return (within - own) / (n * (n - 1)) + (rest - other) / (m * (m - 1)) - cross, (
-            within / n**2 + rest / m**2 - cross
-        )
+        unbiased = (within_x - diagonal_x) / (n * (n - 1)) + (within_y - diagonal_y) / (m * (m - 1)) - cross
+        return unbiased, within_x / n**2 + within_y / m**2 - cross
 
 
 def _size(X: Any, name: str) -> int:
     n = n_samples(X)
     if n < 2:
-        raise ValueError(f"{name} has {n} sample{'s' * (n != 1)}, but a comparison of two laws needs at least two")
+        raise ValueError(f"{name} has {n} sample{'s' * (n != 1)}, but a two-sample test needs at least two")
     return n
 
 
 def _joined(X: Any, Y: Any, accepts: str) -> Any:
     if accepts == "gram":
         raise ValueError(
-            "kernel='precomputed' does not say which row is which; give the samples, and your own kernel as a function "
-            "(X, Z) -> matrix"
+            "kernel='precomputed' is not available here; give the samples, and the kernel as a function (X, Z) -> "
+            "matrix"
         )
-    if accepts == "sequences" or isinstance(X, PlacedSamples) or isinstance(Y, PlacedSamples):
+    if accepts == "sequences" or isinstance(X, EngineSamples) or isinstance(Y, EngineSamples):
         return stack(X, Y)
     if hasattr(X, "columns") and hasattr(Y, "columns") and list(X.columns) != list(Y.columns):
         raise ValueError(
-            f"X has the columns {list(X.columns)!r:.200} and Y {list(Y.columns)!r:.200}: samples of two laws have the "
-            "same ones, in the same order"
+            f"X has the columns {list(X.columns)!r:.200} and Y {list(Y.columns)!r:.200}: both samples must have the "
+            "same columns in the same order"
         )
     if is_sparse(X) or is_sparse(Y):
         return stack(X, Y)
     X, Y = np.asarray(X), np.asarray(Y)
     if X.ndim == 2 and Y.ndim == 2 and X.shape[1] != Y.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} features and Y has {Y.shape[1]}: samples of two laws have the same ones")
+        raise ValueError(f"X has {X.shape[1]} features, but Y has {Y.shape[1]}: both samples must have the same ones")
     return np.concatenate([X, Y])

@@ -1,13 +1,13 @@
-"""Samples as points of feature space, of which only inner products are known: all of them, or through landmarks.
+"""Samples as points of feature space, in one of three representations.
 
     all         ⟨φ(x_i), φ(x_j)⟩ = K_ij, stored
     landmarks   ⟨φ(x_i), φ(x_j)⟩ ≈ ⟨z_i, z_j⟩ with Z = K_nM V S^(−½), where K_MM = V S V' (Nyström)
-    linear      k(x, z) = s⟨x, z⟩ with Z = √s(X − m): the samples themselves, if they have fewer columns than rows,
-                around their mean m, so that an offset does not cost digits
+    linear      k(x, z) = s⟨x, z⟩ with Z = √s(X − m): the samples themselves, if they have fewer features than samples,
+                centred at their mean m, so that an offset does not cause cancellation
 
-The second is what the points become when they are projected onto the span of M landmarks. A combination Σ_i c_i φ(x_i)
-of points is then a combination of landmarks, and with all three x ↦ Σ_i c_i ⟨φ(x_i), φ(x)⟩ is an Expansion. The third
-moves the origin of feature space to φ(m), which no method of this room can tell.
+Landmarks stand for the projection of the points onto the span of M landmarks: a combination Σ_i c_i φ(x_i) of points is
+then a combination of landmarks. In all representations x ↦ Σ_i c_i ⟨φ(x_i), φ(x)⟩ is an Expansion. The linear one moves
+the origin of feature space to φ(m), which does not affect any algorithm of this package.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.reporting import warn_user
 from mercer.kernels import Kernel
 from mercer.places import gram_for
-from mercer.places.eigenpairs import leading, n_positive, with_signs
+from mercer.places.eigenpairs import fix_signs, leading, n_positive
 from mercer.places.expansion import Expansion
-from mercer.places.gram import Kept
+from mercer.places.gram import Float64Matrix
 from mercer.places.host.linear_gram import linear_scale
 from mercer.places.landmarks import draw
 from mercer.runtime.errors import NonPSDKernelWarning
@@ -45,56 +45,56 @@ from mercer.samples.arrays import (
 )
 from mercer.samples.chunks import Chunk
 from mercer.solvers.least_squares.solution import memory_error
-from mercer.solvers.solution import Report
+from mercer.solvers.solution import ProgressReporter
 
 Pairs = tuple[Floats, Floats]
 
 
 class Points(Protocol):
-    """What the algorithms of this room ask of the samples."""
+    """Interface of the samples for the algorithms of this package; K is the matrix of their inner products."""
 
     @property
     def n(self) -> int: ...
 
     @property
     def squares(self) -> Floats:
-        """‖φ(x_i)‖²."""
+        """Squared norms ‖φ(x_i)‖²."""
         ...
 
-    def products(self, C: Floats, some: Indices | None = None) -> Floats:
-        """K C; of `some` points, K[:, some] C."""
+    def products(self, C: Floats, subset: Indices | None = None) -> Floats:
+        """Return K C, or K[:, subset] C."""
         ...
 
-    def column(self, i: int, some: Indices | None = None) -> Floats:
-        """K e_i, or some of it."""
+    def column(self, i: int, subset: Indices | None = None) -> Floats:
+        """Return column i of K, or its entries in `subset`."""
         ...
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
-        """The k largest eigenvalues, all by default, of S(K̃ − diag(less))S with S = diag(scale), and their vectors.
+        """Return the k largest eigenvalues (None: all) of S(K̃ − diag(less))S with S = diag(scale), and eigenvectors.
 
-        K̃ is K, or with `centre` K of the points less their mean under these shares; then eigenvalues that are zero to
-        rounding are left out. They are so in any case where points have coordinates, and `less` is not taken off.
+        K̃ is K or, with normalised weights `centre`, the inner products of the points minus their weighted mean; then
+        eigenvalues that are zero to rounding are dropped. Points with coordinates always drop them, and ignore `less`.
         """
         ...
 
     def variance(self, p: Floats) -> float:
-        """Σ p_i ‖φ(x_i) − μ‖² with μ = Σ p_i φ(x_i), for p that sums to 1; directions of negative square left out."""
+        """Return Σ p_i ‖φ(x_i) − μ‖² with μ = Σ p_i φ(x_i) and Σp = 1, without directions of negative square."""
         ...
 
     def function(self, C: Floats, b: Floats) -> Expansion:
-        """x ↦ Σ_i C_i ⟨φ(x_i), φ(x)⟩ + b, a column of C and a number for each output."""
+        """Return x ↦ Σ_i C_i ⟨φ(x_i), φ(x)⟩ + b, with a column of C and an entry of b for each output."""
         ...
 
     def combined(self, C: Floats) -> Floats:
-        """Σ_i C_i φ(x_i) as coefficients of the vectors of such a function, whatever the origin."""
+        """Return Σ_i C_i φ(x_i) as coefficients of the vectors of such a function, relative to the true origin."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
-    """All inner products; `source` are the samples, and `columns` their places in a kernel matrix that was given."""
+class KernelMatrixPoints:
+    """Points with stored inner products; `columns` are their indices in a precomputed kernel matrix."""
 
-    kept: Kept
+    kept: Float64Matrix
     squares: Floats
     kernel: Kernel
     source: Any
@@ -108,21 +108,21 @@ class Stored:
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """The smallest and the largest inner product."""
+        """Smallest and largest inner product."""
         return self.kept.extremes
 
-    def products(self, C: Floats, some: Indices | None = None) -> Floats:
-        return self.kept.products(C, some)
+    def products(self, C: Floats, subset: Indices | None = None) -> Floats:
+        return self.kept.products(C, subset)
 
-    def column(self, i: int, some: Indices | None = None) -> Floats:
-        return self.kept.column(i, some)
+    def column(self, i: int, subset: Indices | None = None) -> Floats:
+        return self.kept.column(i, subset)
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
         values, vectors = self.kept.leading(scale, k, centre, less)
         if centre is None:
             return values, vectors
-        some = slice(0, n_positive(values, self.n, float(scale**2 @ np.abs(self.squares))))
-        return values[some], vectors[:, some]
+        kept = slice(0, n_positive(values, self.n, float(scale**2 @ np.abs(self.squares))))
+        return values[kept], vectors[:, kept]
 
     def variance(self, p: Floats) -> float:
         if not self.definite:
@@ -140,8 +140,8 @@ class Stored:
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped:
-    """Points with coordinates Z; `map` gives those of new samples, but for an `origin` in terms of its vectors."""
+class EmbeddedPoints:
+    """Points with coordinates Z; `map` gives those of new samples, before `origin` is subtracted."""
 
     Z: Floats
     map: Expansion | None = None
@@ -155,10 +155,10 @@ class Mapped:
     def n(self) -> int:
         return len(self.Z)
 
-    def products(self, C: Floats, some: Indices | None = None) -> Floats:
+    def products(self, C: Floats, subset: Indices | None = None) -> Floats:
         inside = np.zeros((self.Z.shape[1], C.shape[1]))
         for rows in row_blocks(len(C), self._row_bytes):
-            inside += (self.Z[rows] if some is None else self.Z[some[rows]]).T @ C[rows]
+            inside += (self.Z[rows] if subset is None else self.Z[subset[rows]]).T @ C[rows]
         out = np.empty((self.n, C.shape[1]))
         for rows in row_blocks(self.n, self._row_bytes):
             out[rows] = self.Z[rows] @ inside
@@ -168,8 +168,8 @@ class Mapped:
     def _row_bytes(self) -> int:
         return 8 * max(1, int(self.Z.shape[1]))
 
-    def column(self, i: int, some: Indices | None = None) -> Floats:
-        return np.asarray((self.Z if some is None else self.Z[some]) @ self.Z[i])
+    def column(self, i: int, subset: Indices | None = None) -> Floats:
+        return np.asarray((self.Z if subset is None else self.Z[subset]) @ self.Z[i])
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
         shift = np.zeros(self.Z.shape[1]) if centre is None else centre @ self.Z
@@ -180,14 +180,14 @@ class Mapped:
         add_gram(gram, B)
         mirror(gram)
         values, right = leading(gram, k)
-        # Kernel values are rounded by a share of their own size; samples are what they are.
+        # Kernel values have rounding errors relative to their size; samples given directly are exact.
         size = float(scale**2 @ self.squares) if self.origin is None else 0.0
         kept = slice(0, n_positive(values, self.n, size))
         values, right = values[kept], right[:, kept] / np.sqrt(values[kept])
         vectors = np.empty((self.n, len(values)))
         for rows in row_blocks(self.n, self._row_bytes):
             vectors[rows] = B[rows] @ right
-        return values, with_signs(vectors)
+        return values, fix_signs(vectors)
 
     def variance(self, p: Floats) -> float:
         shift, total = p @ self.Z, 0.0
@@ -210,30 +210,34 @@ class Mapped:
 
     @property
     def _at_origin(self) -> Floats:
-        """What `map` gives for the origin."""
+        """Value of `map` at the origin."""
         assert self.map is not None
         assert self.origin is not None
         return np.asarray(self.map(self.origin[None, :], 1)[0])
 
 
 def balanced(a: Floats, p: Floats) -> Floats:
-    """Coefficients whose columns sum to zero, as those of centred points do but for rounding; p sums to 1.
+    """Return coefficients corrected so that their columns sum to zero, as those of centred points do up to rounding.
 
-    Eigenvectors of small eigenvalues lose that first: their error is that of the matrix over the eigenvalue.
+    The normalised weights p sum to 1. The correction matters for small eigenvalues: the error of an eigenvector is that
+    of the matrix divided by the eigenvalue.
     """
     return np.asarray(a - p[:, None] * a.sum(axis=0))
 
 
 def one_point(n: int) -> str:
-    """What to say of samples that do not differ."""
-    told = "1 sample is" if n == 1 else f"{n:,} samples are"
-    return f"the {told} a single point in feature space (at least two different ones are needed, not 1 sample)"
+    """Return the message for samples that do not differ."""
+    subject = "1 sample is" if n == 1 else f"{n:,} samples are"
+    return f"the {subject} a single point in feature space (at least two different ones are needed, not 1 sample)"
 
 
-def points_of(fit: Fit, n_landmarks: int | None, matrices: int, report: Report, affinities: bool = False) -> Points:
-    """The merged samples of a fit; `matrices` of n × n numbers are in memory at once without landmarks.
+def points_of(
+    fit: Fit, n_landmarks: int | None, matrices: int, report: ProgressReporter, affinities: bool = False
+) -> Points:
+    """Return the merged samples of a fit as points.
 
-    `affinities` says that every kernel value is looked at by itself.
+    Without landmarks, `matrices` n × n matrices have to fit into memory. With `affinities`, the kernel values themselves
+    are needed, so that the linear representation is not used.
     """
     assert fit.kernel is not None
     X, n = fit.merged.X, len(fit.merged.weight)
@@ -250,30 +254,30 @@ def points_of(fit: Fit, n_landmarks: int | None, matrices: int, report: Report, 
             f"{matrices} matrices of {n:,} × {n:,} kernel values",
             8 * matrices * n * n,
             fit.limits.budget,
-            "n_landmarks=1000, with which some samples represent all",
+            "n_landmarks=1000, which projects all samples onto 1000 of them",
         )
     report(lambda: f"kernel values of {n:,} samples")
     return _stored(fit, fit.kernel)
 
 
-def _themselves(kernel: Kernel, X: Floats, scale: float) -> Mapped:
+def _themselves(kernel: Kernel, X: Floats, scale: float) -> EmbeddedPoints:
     mean, _ = moments(X)
-    mean = mean + moments(X - mean)[0]  # a sum of large numbers has the digits of a large number
+    mean = mean + moments(X - mean)[0]  # a second pass, since a sum of large numbers loses digits
     Z, d = math.sqrt(scale) * (X - mean), X.shape[1]
     with np.errstate(over="ignore", under="ignore"):
         total = float(np.einsum("ij,ij->", Z, Z)) * len(Z)
     if Z.any() and not 1e-300 < total < math.inf:  # smaller sums of squares have lost digits
         what = "exceed" if total > 1 else "vanish in"
         raise ValueError(
-            f"distances of samples {what} float64: the largest entry of X less its column's mean is "
+            f"distances of samples {what} float64: the largest deviation of an entry of X from its column's mean is "
             f"{np.abs(X - mean).max():.3g}. Scale the features"
         )
     coordinates = Expansion(kernel, np.eye(d), np.eye(d) / math.sqrt(scale), np.zeros(d))
-    return Mapped(Z, coordinates, mean)
+    return EmbeddedPoints(Z, coordinates, mean)
 
 
-def _stored(fit: Fit, kernel: Kernel) -> Stored:
-    """The kernel matrix of the samples; of a given one, the rows and columns that have weight."""
+def _stored(fit: Fit, kernel: Kernel) -> KernelMatrixPoints:
+    """Return the points with the kernel matrix of the samples; of a precomputed one, rows and columns with weight."""
     X, columns = fit.merged.X, fit.merged.rows if fit.precomputed else None
     gram = gram_for(
         kernel, X if columns is None else matrix_columns(X, columns), fit.limits.budget, fit.limits.n_threads
@@ -281,15 +285,17 @@ def _stored(fit: Fit, kernel: Kernel) -> Stored:
     definite = gram.looks_positive_definite()
     if not definite:
         warn_user(
-            f"{kernel!r} is not positive semi-definite on these samples, which are then no points of a feature space: "
-            "directions of negative square are left out, and distances may be wrong; use a positive definite kernel",
+            f"{kernel!r} is not positive semi-definite on these samples, so they are not points of a feature space: "
+            "directions of negative square are dropped, and distances may be wrong; use a positive definite kernel",
             NonPSDKernelWarning,
         )
-    return Stored(gram.kept(fit.limits.n_threads), gram.diagonal, kernel, X, columns, fit.n, definite)
+    return KernelMatrixPoints(
+        gram.float64_matrix(fit.limits.n_threads), gram.diagonal, kernel, X, columns, fit.n, definite
+    )
 
 
-def _on_landmarks(fit: Fit, kernel: Kernel, m: int) -> Mapped:
-    """Samples in coordinates of the span of m landmarks; of a given matrix, landmarks are columns of it."""
+def _on_landmarks(fit: Fit, kernel: Kernel, m: int) -> EmbeddedPoints:
+    """Return the samples in coordinates of the span of m landmarks, which are columns of a precomputed matrix."""
     merged, limits = fit.merged, fit.limits
     rng, n = np.random.default_rng(limits.seed()), len(merged.weight)
     chosen = draw([Chunk(merged.X, np.empty((n, 0)), merged.weight)], m, rng)
@@ -312,4 +318,4 @@ def _on_landmarks(fit: Fit, kernel: Kernel, m: int) -> Mapped:
         coordinates = Expansion(kernel, host(chosen.X), root, zero)
     else:
         coordinates = Expansion(kernel, None, root, zero, columns, fit.n)
-    return Mapped(coordinates(merged.X, limits.n_threads), coordinates)
+    return EmbeddedPoints(coordinates(merged.X, limits.n_threads), coordinates)

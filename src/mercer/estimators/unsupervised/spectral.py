@@ -1,13 +1,13 @@
 """Spectral clustering: k-means in the leading eigenvectors of a random walk between samples.
 
-With affinities A_ij = k(x_i, x_j), weights w and degrees d_i = Σ_j w_j A_ij − A_ii, a walk goes from x_i to the copies
-of x_j with probability w_jA_ij/d_i, and never to the very sample it stands on. Its eigenvectors e, with eigenvalues μ,
-are those of D^(−½)(√w A √w − diag A)D^(−½) over √(w d): the normalised Laplacian (Ng, Jordan and Weiss 2001; Shi and
-Malik 2000). Samples that a walk seldom leaves one another from have nearly the same e. For a new sample
+With affinities A_ij = k(x_i, x_j), weights w and degrees d_i = Σ_j w_j A_ij − A_ii, a random walk goes from x_i to the
+copies of x_j with probability w_jA_ij/d_i, and never stays at its sample. Its eigenvectors e, with eigenvalues μ, are
+those of D^(−½)(√w A √w − diag A)D^(−½) divided by √(w d): the normalised Laplacian (Ng, Jordan and Weiss 2001; Shi and
+Malik 2000). Groups of samples that the walk seldom leaves have nearly constant e. For a new sample
 
     e(x) = 1/μ Σ_j w_j k(x, x_j) e_j / Σ_j w_j k(x, x_j)        Nyström's extension
 
-Affinities that are mostly zero are a sparse matrix: one that was given, or that of nearest neighbours.
+Sparse affinities are a given sparse matrix, or those of a nearest-neighbour graph.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sklearn.neighbors import NearestNeighbors
 from mercer.estimators.fitting.pipeline.fit import Fit, Limits
 from mercer.estimators.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
 from mercer.estimators.unsupervised.kernel_kmeans import Clustering, cluster
-from mercer.estimators.unsupervised.points import Mapped, Points, Stored, points_of
+from mercer.estimators.unsupervised.points import EmbeddedPoints, KernelMatrixPoints, Points, points_of
 from mercer.kernels import Kernel
 from mercer.kernels.names import as_kernel, kernel_accepts
-from mercer.places.eigenpairs import leading_of_walk
+from mercer.places.eigenpairs import leading_sparse
 from mercer.places.expansion import Expansion
 from mercer.runtime.available import available_if
 from mercer.runtime.parameters import integer, one_of
 from mercer.runtime.shared_docs import shared_docs
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Floats, Indices, freeze, is_sparse, row_blocks
 from mercer.samples.engine import like_input
-from mercer.solvers.solution import Report
+from mercer.solvers.solution import ProgressReporter
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Samples whose affinities K are sparse; `columns` are their places among the `n_columns` of the caller."""
+    """Samples with sparse affinities K; `columns` are their indices among the `n_columns` samples of the caller."""
 
     K: sp.csr_array
     columns: Indices
@@ -46,14 +46,13 @@ class Graph:
 
     @classmethod
     def of(cls, A: Any, kept: Indices) -> Graph:
-        """From a square matrix, of which some rows and their columns are taken."""
+        """Return the graph of the rows and columns `kept` of a square matrix; raise ValueError if it is not symmetric."""
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"affinities are a square matrix between all training samples, but X has shape {A.shape}")
         odd = float(abs(A - A.T).max())
         if odd > 1e-8 * float(abs(A).max()):
             raise ValueError(
-                f"the matrix of affinities is not symmetric: entries differ from their mirror by up to {odd:.3g}; give "
-                "(A + A.T) / 2"
+                f"the affinity matrix is not symmetric: A and A.T differ by up to {odd:.3g}; give (A + A.T) / 2"
             )
         return cls(sp.csr_array(A[kept][:, kept], dtype=np.float64), kept, A.shape[0])
 
@@ -63,36 +62,36 @@ class Graph:
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """The smallest and the largest affinity."""
+        """Smallest and largest affinity."""
         return float(self.K.min()), float(self.K.max())
 
     @property
     def n(self) -> int:
         return int(self.K.shape[0])
 
-    def products(self, C: Floats, some: Indices | None = None) -> Floats:
-        return np.asarray(self.K @ C if some is None else self.K[:, some] @ C)
+    def products(self, C: Floats, subset: Indices | None = None) -> Floats:
+        return np.asarray(self.K @ C if subset is None else self.K[:, subset] @ C)
 
     def eigenpairs(self, scale: Floats, k: int, centre: None, less: Floats) -> tuple[Floats, Floats]:
-        """The k largest eigenvalues of S(K − diag(less))S with S = diag(scale), and their vectors."""
+        """Return the k largest eigenvalues of S(K − diag(less))S with S = diag(scale), and their eigenvectors."""
         S = sp.diags_array(scale)
-        return leading_of_walk(sp.csr_array(S @ (self.K - sp.diags_array(less)) @ S), k)
+        return leading_sparse(sp.csr_array(S @ (self.K - sp.diags_array(less)) @ S), k)
 
     def function(self, C: Floats, b: Floats) -> Expansion:
-        """What a row of affinities with all training samples becomes."""
+        """Return the function with coefficients C and constants b of a row of affinities with all training samples."""
         return Expansion(as_kernel("precomputed"), None, np.ascontiguousarray(C), b, self.columns, self.n_columns)
 
 
-def neighbours(X: Any, n_neighbors: int, weight: Floats, n_jobs: int | None) -> sp.csr_array:
-    """Half a unit of affinity from each sample to those nearest to it, itself among them, and from them to it.
+def neighbour_affinities(X: Any, n_neighbors: int, weight: Floats, n_jobs: int | None) -> sp.csr_array:
+    """Return the affinities of the nearest-neighbour graph: ½ for each of two samples that has the other as neighbour.
 
-    A sample of weight w stands for w copies and takes w places among the nearest, fewer where it is the last.
+    A sample is its own neighbour. A sample of weight w counts as w neighbours, the last one possibly as fewer.
     """
     kept = np.flatnonzero(weight)
     mass = weight[kept]
     if n_neighbors > mass.sum():
         total = f"n_samples={len(kept)}" if (mass == 1).all() else f"samples of {mass.sum():g} units of weight in all"
-        raise ValueError(f"n_neighbors={n_neighbors} are too many for {total}; lower n_neighbors")
+        raise ValueError(f"n_neighbors={n_neighbors} is too large for {total}; lower n_neighbors")
     near = NearestNeighbors(n_jobs=n_jobs).fit(X[kept])
     rows, columns, shares = [], [], []
     waiting, count = np.arange(len(weight)), n_neighbors
@@ -113,13 +112,13 @@ def neighbours(X: Any, n_neighbors: int, weight: Floats, n_jobs: int | None) -> 
 
 
 _MAX_STEPS = 300
-# Values below this share of the largest are rounding.
+# Values below this fraction of the largest count as rounding.
 _ROUNDING_SHARE = 1e-14
 
 
 @dataclass(frozen=True)
 class _Centres(AttributeSpec):
-    """The clusters' means in as many eigenvectors as are extended; the last output is a sample's degree."""
+    """Spec of the cluster means in the eigenvectors that are extended; the last output of the model is the degree."""
 
     def check(self, name: str, value: Any, model: Any) -> None:
         Array(None, len(model._expansion_.b) - 1).check(name, value, model)
@@ -128,7 +127,7 @@ class _Centres(AttributeSpec):
 
 @dataclass(frozen=True)
 class _Labels(AttributeSpec):
-    """Numbers of clusters, or −1 for a sample of weight 0 that has no affinity."""
+    """Spec of cluster labels; −1 for a sample of weight 0 that has no affinity."""
 
     def check(self, name: str, value: Any, model: Any) -> None:
         whole = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
@@ -138,41 +137,45 @@ class _Labels(AttributeSpec):
 
 def _extends(model: SpectralClustering) -> bool:
     if model.affinity is not None:
-        raise AttributeError(f"affinity={model.affinity!r} knows the training samples alone; use a kernel")
+        raise AttributeError(f"affinity={model.affinity!r} is defined for the training samples only; use a kernel")
     return True
 
 
 @shared_docs
 @dataclass(eq=False, repr=False)
 class SpectralClustering(Clustering):
-    """Spectral clustering with the values of any kernel that is never negative as affinities.
+    """Spectral clustering with the values of a nonnegative kernel as affinities.
 
-    A precomputed matrix of affinities may be sparse. Follows scikit-learn's: the leading eigenvectors of the normalised
-    Laplacian, divided into clusters by k-means. A sample's affinity with itself does not count. With `n_landmarks`
-    samples are projected onto the span of some of them in feature space, and their affinity with themselves counts,
-    which matters little where they are many.
+    The samples are embedded by the leading eigenvectors of the normalised Laplacian, as in scikit-learn, and clustered
+    by k-means. The affinity of a sample with itself is ignored. A precomputed affinity matrix may be sparse. With
+    `n_landmarks` the samples are projected onto the span of the landmarks in feature space, and self-affinities are
+    included, which matters little for many samples.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        The number of clusters, and of eigenvectors.
+        Number of clusters and of eigenvectors.
     affinity : "nearest_neighbors" or None, default=None
-        None: the values of `kernel`. "nearest_neighbors": ½ for each of two samples that has the other among its
-        `n_neighbors` nearest, as in scikit-learn; there is no `predict` then.
+        Affinities: None means the values of `kernel`; "nearest_neighbors" means ½ for each of two samples that has the
+        other among its `n_neighbors` nearest, as in scikit-learn, in which case there is no `predict`.
     n_neighbors : int, default=10
-        How many are near, the sample itself included; of affinity="nearest_neighbors". A sample of weight w counts as
-        w of them.
+        Number of nearest neighbours, including the sample itself, for affinity="nearest_neighbors". A sample of weight
+        w counts as w neighbours.
     %(kernel)s
     n_init : int, default=10
-        How many starts of k-means are tried; the best division is kept.
+        Number of runs of k-means with different initialisations; the best one is kept.
     %(samples of a space)s
 
     Attributes
     ----------
     %(cluster of each)s
-    eigenvalues_ : array
-        Of the random walk, in descending order, the first one is 1: one minus those of the normalised Laplacian.
+    eigenvalues_ : array of shape (n_clusters,)
+        Eigenvalues of the random walk in descending order: 1 minus those of the normalised Laplacian. The first is 1.
     %(kernel with its numbers)s
+
+    See Also
+    --------
+    KernelKMeans : k-means in feature space.
 
     Examples
     --------
@@ -196,20 +199,20 @@ class SpectralClustering(Clustering):
         super()._check_parameters()
         if self.affinity is not None:
             one_of("affinity", self.affinity, (None, "nearest_neighbors"))
-        integer("n_neighbors", self.n_neighbors, 1, "how many samples are near to one")
+        integer("n_neighbors", self.n_neighbors, 1, "the number of nearest neighbours")
 
-    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: Report) -> None:
+    def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: ProgressReporter) -> None:
         if self.affinity is None and not (kernel_accepts(self.kernel) == "gram" and is_sparse(X)):
             super()._learn_from(X, y, sample_weight, report)
             return
         self._check_parameters()
         if self.n_landmarks is not None:
-            raise ValueError("n_landmarks are for the values of a kernel; a sparse matrix of affinities needs none")
-        limits, X = Limits.of(self, _MAX_STEPS), samples.vectors(self, X, reset=True)
-        weight = samples.weights(sample_weight, X.shape[0])
-        samples.refuse_no_weight(weight)
+            raise ValueError("n_landmarks is not available with a sparse affinity matrix; set it to None")
+        limits, X = Limits.of(self, _MAX_STEPS), checks.vectors(self, X, reset=True)
+        weight = checks.weights(sample_weight, X.shape[0])
+        checks.refuse_no_weight(weight)
         if self.affinity is not None:
-            X = neighbours(X, self.n_neighbors, weight, self.n_jobs)
+            X = neighbour_affinities(X, self.n_neighbors, weight, self.n_jobs)
         kept = np.flatnonzero(weight)
         self._refuse_few(len(kept))
         self.kernel_ = as_kernel("precomputed")
@@ -217,26 +220,32 @@ class SpectralClustering(Clustering):
         graph, rng = Graph.of(X, kept), np.random.default_rng(limits.seed())
         labels[kept] = self._divide(graph, weight[kept], self.n_clusters, self.kernel_, rng, report)
         rest = np.flatnonzero(weight == 0)
-        for some in row_blocks(len(rest), 8 * X.shape[0]):
-            labels[rest[some]] = self._nearest(X[rest[some]].toarray())
+        for block in row_blocks(len(rest), 8 * X.shape[0]):
+            labels[rest[block]] = self._nearest(X[rest[block]].toarray())
         self.labels_ = freeze(labels)
 
-    def _learn(self, fit: Fit, report: Report) -> None:
+    def _learn(self, fit: Fit, report: ProgressReporter) -> None:
         k = self._n_distinct(fit)
-        # K, its scaled copy, and LAPACK's or the Krylov space's: three matrices.
+        # Three matrices: K, its scaled copy, and the work space of LAPACK or the Krylov basis.
         points, weight = points_of(fit, self.n_landmarks, 3, report, affinities=True), fit.merged.weight
         rng = np.random.default_rng(fit.limits.seed())
         labels = self._divide(points, weight, k, self.kernel_, rng, report)
         self.labels_ = self._labels_of_rows(fit, labels)
 
     def _divide(
-        self, points: Points | Graph, weight: Floats, k: int, kernel: Kernel, rng: np.random.Generator, report: Report
+        self,
+        points: Points | Graph,
+        weight: Floats,
+        k: int,
+        kernel: Kernel,
+        rng: np.random.Generator,
+        report: ProgressReporter,
     ) -> Indices:
         report(lambda: f"{k} eigenvectors of {points.n:,} samples")
-        self.eigenvalues_, embedding, self._expansion_ = _walk(points, weight, k, kernel)
-        found = cluster(Mapped(embedding), weight, k, self.n_init, _MAX_STEPS, rng, report)
-        self._centres_ = freeze(found.shares(weight, k).T @ embedding)
-        return found.labels
+        self.eigenvalues_, embedding, self._expansion_ = _embedding(points, weight, k, kernel)
+        clusters = cluster(EmbeddedPoints(embedding), weight, k, self.n_init, _MAX_STEPS, rng, report)
+        self._centres_ = freeze(clusters.shares(weight, k).T @ embedding)
+        return clusters.labels
 
     def _nearest(self, X: Any) -> Indices:
         values = self._values(X)
@@ -250,17 +259,18 @@ class SpectralClustering(Clustering):
     @available_if(_extends)
     @like_input
     def predict(self, X: Any) -> Indices:
-        """The cluster of new samples, by extending the eigenvectors to them; −1 for one that has no affinity at all.
+        """Predict the cluster of samples by Nyström's extension of the eigenvectors.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples, as a dense array.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples as a dense
+            array.
 
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        Returns
+        -------
+        array of shape (n_samples,)
+            Cluster of each sample; −1 for a sample without any affinity.
         """
         return self._nearest(self._to_decide(X))
 
@@ -273,26 +283,26 @@ class SpectralClustering(Clustering):
         return tags
 
 
-def _walk(points: Points | Graph, weight: Floats, k: int, kernel: Kernel) -> tuple[Floats, Floats, Expansion]:
-    """The leading eigenvalues, each sample's place in their eigenvectors, and what gives new samples theirs."""
-    known = points.extremes if isinstance(points, Stored | Graph) else None
+def _embedding(points: Points | Graph, weight: Floats, k: int, kernel: Kernel) -> tuple[Floats, Floats, Expansion]:
+    """Return the leading eigenvalues, the embedding of the samples by their eigenvectors, and its extension."""
+    known = points.extremes if isinstance(points, KernelMatrixPoints | Graph) else None
     if known is not None and known[0] < -_ROUNDING_SHARE * max(map(abs, known)):
         raise ValueError(
             f"Negative values in data: affinities must not be negative, but {kernel!r} has the value "
-            f"{known[0]:.3g}; use a Gaussian, a Laplacian or another kernel that is never negative"
+            f"{known[0]:.3g}; use a Gaussian, a Laplacian or another nonnegative kernel"
         )
-    own = points.squares
-    degrees = points.products(weight[:, None])[:, 0] - (0.0 if known is None else own)
+    diagonal = points.squares
+    degrees = points.products(weight[:, None])[:, 0] - (0.0 if known is None else diagonal)
     if known is None and not (degrees > 0).all():
         raise ValueError(
-            f"{int(np.sum(degrees <= 0))} samples have no affinity to others as far as the landmarks can tell; raise "
+            f"{int(np.sum(degrees <= 0))} samples have no affinity to others after projection onto the landmarks; raise "
             "n_landmarks, or lower gamma"
         )
-    # A sample without affinities is a graph of its own, in which a walk stays at 0.
-    degrees = np.where(degrees > _ROUNDING_SHARE * own, degrees, 1.0)
-    values, u = points.eigenpairs(np.sqrt(weight / degrees), k, None, own / weight)
+    # A sample without affinities is an isolated node; its degree is set to 1 to avoid a division by 0.
+    degrees = np.where(degrees > _ROUNDING_SHARE * diagonal, degrees, 1.0)
+    values, u = points.eigenpairs(np.sqrt(weight / degrees), k, None, diagonal / weight)
     embedding = u / np.sqrt(weight * degrees)[:, None]
-    # An eigenvector of a smaller eigenvalue cannot be extended: 1/μ would only magnify rounding.
+    # Eigenvectors of smaller eigenvalues cannot be extended, since 1/μ would only magnify rounding.
     extended = np.divide(1.0, values, out=np.zeros_like(values), where=np.abs(values) > 1e-8)
     coefficients = weight[:, None] * np.column_stack([embedding * extended, np.ones(points.n)])
     return freeze(values), embedding, points.function(coefficients, np.zeros(len(values) + 1))

@@ -1,1 +1,1 @@
-"""Models as C and ONNX."""
+"""Export of models as C and ONNX."""

@@ -1,8 +1,8 @@
 """ONNX export: the decision function of a machine as a graph of plain operators, in float64.
 
-ONNX has an operator for support vector machines, but only in float32 and with rules of its own for signs and ties;
-the graph here computes what `predict` computes: kernel values from a matrix product, decision values, votes, label. It
-takes the kernels that a matrix product leads to (linear, polynomial, Gaussian, sigmoid, cosine) and multiples of them.
+ONNX has an operator for support vector machines, but only in float32 and with its own rules for signs and ties. The
+graph here computes what `predict` computes: kernel values from a matrix product, decision values, votes, label. It
+supports kernels that follow from a matrix product (linear, polynomial, Gaussian, sigmoid, cosine) and their multiples.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ import numpy as np
 import mercer
 from mercer.files.atomic_write import replacing
 from mercer.files.export.parts import LARGEST_DIFFERENCE, Parts, Scaling, is_text
-from mercer.kernels.recipe import ended
+from mercer.kernels.recipe import apply_ending
 from mercer.runtime.optional import require
 from mercer.samples.arrays import Floats, is_sparse
-from mercer.samples.labels import every_pair
+from mercer.samples.labels import class_pairs
 from mercer.samples.matrices import dense
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
-# The largest γ‖z‖², z a vector less the mean of all, at which ‖x‖² − 2⟨x, z⟩ + ‖z‖² may stand for ‖x − z‖²: rounding
-# then changes a Gaussian by some 10⁻¹², for every x: far rows have k near 0, and at near ones ‖x‖ is about ‖z‖.
+# Largest γ‖z‖² of centred vectors z for which ‖x − z‖² is computed as ‖x‖² − 2⟨x, z⟩ + ‖z‖². Rounding then changes a
+# Gaussian by about 10⁻¹² for every x: far rows have k near 0, and for near ones ‖x‖ is about ‖z‖.
 _LARGEST_EXPONENT = 1000.0
 
 
 def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float64") -> None:
-    """Write a fitted machine, a Pipeline of scalers and one, or a `Tabular` of numbers, as an ONNX file.
+    """Write a fitted machine, a Pipeline of scalers and a machine, or a `Tabular` of numbers as an ONNX file.
 
-    The graph has the input ``X`` (rows × features) and the outputs ``decision`` (float64: the values of a regression, a
-    column for each output; f of two classes or of a novelty detector; else a column for each pair of classes or each
-    class, as the machine has them) and ``label`` (the class, ±1 for novelty; regression has none).
+    The graph has the input ``X`` (rows × features) and the outputs ``decision`` (float64: a column for each output of a
+    regression; f for two classes or novelty detection; else a column for each pair of classes or each class, as the
+    machine has them) and ``label`` (the class, ±1 for novelty; regression has none).
 
     Parameters
     ----------
     model : estimator
-        Fitted.
+        Fitted model.
     path : str or path-like
-        The file to write.
+        File to write.
     dtype : {"float64", "float32"}, default="float64"
-        What ``X`` will be. The graph computes in float64 either way.
+        Type of ``X``. The graph computes in float64 either way.
 
     Raises
     ------
     TypeError
-        For a model or kernel that ONNX cannot compute this way; the message names it.
+        If ONNX cannot compute the model or kernel this way; the message names it.
 
     Notes
     -----
-    The file's values are compared with the model's own while it is written, at the model's vectors and at rows mixed
-    from them, and its `doc_string` says how far apart they are. A row whose f is 0 to rounding, such as a support
-    vector on the boundary, may get the other label. Distances come from matrix products where these keep their digits,
-    and else from differences, column by column, which takes longer.
+    Before it is written, the file's outputs are compared with the model's at the model's vectors and at rows mixed from
+    them, and its `doc_string` states the largest difference. A row whose f is 0 up to rounding, such as a support
+    vector on the boundary, may get the other label. Distances are computed by matrix products if these are accurate
+    enough, and otherwise from differences, column by column, which takes longer.
     """
     content = onnx_model(model, dtype=dtype).SerializeToString()
     with replacing(path) as file:
@@ -61,13 +61,13 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 
 
 def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
-    """The graph as an ``onnx.ModelProto``, checked by onnx."""
+    """Return the graph as an ``onnx.ModelProto``, checked by onnx."""
     if dtype not in _INPUTS:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, _INPUTS))}")
     onnx = require("onnx", "ONNX export")
     parts = Parts.of(model, medium="an ONNX file")
     if parts.recipe.inner == "l1":
-        raise TypeError(f"ONNX has no operators for the kernel of {parts.told}; use mercer.save or pickle")
+        raise TypeError(f"ONNX has no operators for the kernel of {parts.description}; use mercer.save or pickle")
     graph = _Graph(onnx)
     values = graph.add("Cast", ["X"], to=onnx.TensorProto.DOUBLE) if dtype == "float32" else "X"
     for scaling in parts.scalings:
@@ -77,32 +77,33 @@ def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
     outputs = [("decision", "DOUBLE")]
     if parts.labels is not None:
         outputs.append(("label", _label(graph, parts, decision)))
-    made = graph.model(parts.n_features, outputs, _INPUTS[dtype])
-    made.doc_string = _told(made, parts, dtype)
-    return made
+    model_proto = graph.model(parts.n_features, outputs, _INPUTS[dtype])
+    model_proto.doc_string = _check_accuracy(model_proto, parts, dtype)
+    return model_proto
 
 
-def _told(made: Any, parts: Parts, dtype: str) -> str:
-    """Largest difference between the graph, as onnx evaluates it, and the model's public method."""
+def _check_accuracy(model_proto: Any, parts: Parts, dtype: str) -> str:
+    """Compare the graph, as onnx evaluates it, with the model; return the difference in words, or raise."""
     from onnx.reference import ReferenceEvaluator
 
     rows = parts.rows_to_try(dtype, f"an ONNX file of dtype={dtype!r}")
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        answers: Any = ReferenceEvaluator(made).run(["decision"], {"X": rows})
+        answers: Any = ReferenceEvaluator(model_proto).run(["decision"], {"X": rows})
     off = parts.difference(rows.astype(np.float64), answers[0])
     if not off <= LARGEST_DIFFERENCE:
         raise TypeError(
-            f"an ONNX file would not compute what {parts.told} answers: matrix products lose the digits of its kernel "
+            f"an ONNX file would not reproduce {parts.description}: matrix products lose the digits of its kernel "
             f"values, and its outputs would be off by {off:.2g} of the largest; standardise the features before "
             "training, or use mercer.save"
         )
     return (
-        f"{parts.told}. Outputs differed from Python's by at most {off:.1e} of the largest at {len(rows)} rows tried."
+        f"{parts.description}. Outputs differed from Python's by at most {off:.1e} of the largest at {len(rows)} rows "
+        "tried."
     )
 
 
 class _Graph:
-    """Nodes and constants of a graph that grows."""
+    """Builder of a graph: its nodes and constants."""
 
     def __init__(self, onnx: Any) -> None:
         self.onnx = onnx
@@ -110,6 +111,7 @@ class _Graph:
         self.constants: list[Any] = []
 
     def constant(self, value: Any) -> str:
+        """Add a constant and return its name."""
         name = f"c{len(self.constants)}"
         array = np.asarray(value)
         if array.dtype.kind in "UO":
@@ -121,11 +123,12 @@ class _Graph:
         return name
 
     def add(self, operator: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
+        """Add a node and return the name of its output."""
         name = output or f"t{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [name], **attributes))
         return name
 
-    # Arithmetic with names of nodes, as mercer.kernels.recipe asks for it.
+    # Arithmetic on names of nodes, for mercer.kernels.recipe.apply_ending.
 
     def times(self, t: str, factor: float) -> str:
         if abs(factor) == 1.0:
@@ -145,22 +148,25 @@ class _Graph:
         return self.add("Pow", [t, self.constant(float(degree))])
 
     def sort(self, values: str, width: int) -> str:
-        """Every row in rising order; of TopK's two outputs the first."""
-        name, places = f"t{len(self.nodes)}", f"t{len(self.nodes)}_places"
-        node = self.onnx.helper.make_node("TopK", [values, self.constant([width])], [name, places], largest=0, sorted=1)
+        """Sort every row in ascending order, by the first output of TopK."""
+        name, indices = f"t{len(self.nodes)}", f"t{len(self.nodes)}_places"
+        node = self.onnx.helper.make_node(
+            "TopK", [values, self.constant([width])], [name, indices], largest=0, sorted=1
+        )
         self.nodes.append(node)
         return name
 
-    def model(self, n_features: int, outputs: list[tuple[str, str]], given_as: str) -> Any:
+    def model(self, n_features: int, outputs: list[tuple[str, str]], input_type: str) -> Any:
+        """Return the finished model, checked by onnx."""
         helper, types = self.onnx.helper, self.onnx.TensorProto
-        given = [helper.make_tensor_value_info("X", getattr(types, given_as), ["rows", n_features])]
-        told = [
+        input_info = [helper.make_tensor_value_info("X", getattr(types, input_type), ["rows", n_features])]
+        output_info = [
             helper.make_tensor_value_info(
                 name, getattr(types, kind), ["rows", None] if name == "decision" else ["rows"]
             )
             for name, kind in outputs
         ]
-        graph = helper.make_graph(self.nodes, "mercer", given, told, self.constants)
+        graph = helper.make_graph(self.nodes, "mercer", input_info, output_info, self.constants)
         built = helper.make_model(
             graph,
             producer_name="mercer",
@@ -182,17 +188,17 @@ def _scaled(graph: _Graph, scaling: Scaling, values: str) -> str:
 
 
 def _decision(graph: _Graph, parts: Parts, values: str) -> str:
-    """A column for each output: f, for SVDD R² − ‖φ(x) − a‖² = 2f − k(x, x), for quantiles f in their order."""
-    f, own = _outputs(graph, parts, values)
+    """Add a column for each output: f, for SVDD R² − ‖φ(x) − a‖² = 2f − k(x, x), for quantiles f sorted."""
+    f, diagonal = _outputs(graph, parts, values)
     if parts.ball:
-        return graph.add("Sub", [graph.times(f, 2.0), own])
+        return graph.add("Sub", [graph.times(f, 2.0), diagonal])
     if parts.rank is not None:
         return graph.add("Gather", [graph.sort(f, len(parts.rank)), graph.constant(parts.rank)], axis=1)
     return f
 
 
 def _outputs(graph: _Graph, parts: Parts, values: str) -> tuple[str, str]:
-    """Σ β k(x_j, x) + b, one column for each output; and, if the machine is a ball, k(x, x)."""
+    """Add Σ β k(x_j, x) + b, one column for each output, and, if the machine is a ball, k(x, x)."""
     recipe, vectors = parts.recipe, parts.vectors
     if recipe.factor is not None:
         vectors = vectors @ recipe.factor
@@ -201,48 +207,48 @@ def _outputs(graph: _Graph, parts: Parts, values: str) -> tuple[str, str]:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = vectors / np.where(lengths > 0, lengths, 1.0)
         length = graph.add("ReduceL2", [values], axes=[1], keepdims=1)
-        none = graph.add("Equal", [length, graph.constant(0.0)])
-        values = graph.add("Div", [values, graph.add("Where", [none, graph.constant(1.0), length])])
-    # Runtimes may turn a product with a number that follows a matrix product into a float32 factor of it; the 2 of a
-    # distance survives that, γ would not.
+        is_zero = graph.add("Equal", [length, graph.constant(0.0)])
+        values = graph.add("Div", [values, graph.add("Where", [is_zero, graph.constant(1.0), length])])
+    # Runtimes may fuse a scalar factor that follows a matrix product into it as float32; the 2 of a distance survives
+    # that, γ would not.
     gamma, numbers = (recipe.numbers[0], (1.0, *recipe.numbers[1:])) if recipe.numbers else (1.0, ())
     if recipe.inner == "sqdist":
         t = graph.times(_squared_distances(graph, values, vectors, gamma), gamma)
     else:
         t = graph.add("MatMul", [values, graph.constant((gamma * vectors).T)])
-    K = ended(recipe.ending, numbers, t, graph)
-    alone = _is_identity(parts.table)  # of a linear machine: each output has one vector, its w
-    sums = K if alone else graph.add("MatMul", [K, graph.constant(dense(parts.table))])
+    K = apply_ending(recipe.ending, numbers, t, graph)
+    linear = _is_identity(parts.table)  # each output of a linear machine has one vector, its w
+    sums = K if linear else graph.add("MatMul", [K, graph.constant(dense(parts.table))])
     f = graph.add("Add", [sums, graph.constant(parts.offset)])
     if not parts.ball:
         return f, ""
     if recipe.inner == "sqdist":
         return f, graph.constant(recipe.scale + recipe.constant)
     with_itself = graph.times(graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1), gamma)
-    own_value = graph.times(ended(recipe.ending, numbers, with_itself, graph), recipe.scale)
-    return f, graph.plus(own_value, recipe.constant)
+    diagonal = graph.times(apply_ending(recipe.ending, numbers, with_itself, graph), recipe.scale)
+    return f, graph.plus(diagonal, recipe.constant)
 
 
 def _squared_distances(graph: _Graph, values: str, vectors: Floats, gamma: float) -> str:
-    """‖x − z‖² of every row and vector: by matrix products where they keep the digits of γ‖x − z‖²."""
-    centre = vectors.mean(axis=0)  # so that an offset that all rows have in common cancels before it is squared
+    """Add ‖x − z‖² of every row and vector, by matrix products if these are accurate enough for γ‖x − z‖²."""
+    centre = vectors.mean(axis=0)  # a common offset of all rows cancels before it is squared
     with np.errstate(over="ignore"):
         squares = ((vectors - centre) ** 2).sum(axis=1)
     if not abs(gamma) * squares.max() <= _LARGEST_EXPONENT:
         return _summed_differences(graph, values, vectors)
     values = graph.add("Sub", [values, graph.constant(centre)])
     products = graph.add("MatMul", [values, graph.constant((vectors - centre).T)])
-    own = graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1)
-    both = graph.add("Add", [own, graph.constant(squares)])
+    row_squares = graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1)
+    both = graph.add("Add", [row_squares, graph.constant(squares)])
     return graph.add("Max", [graph.add("Sub", [both, graph.times(products, 2.0)]), graph.constant(0.0)])
 
 
 def _summed_differences(graph: _Graph, values: str, vectors: Floats) -> str:
-    """Σ_j (x_j − z_j)², one column after another, so that no more than rows × vectors numbers are held at a time."""
+    """Add Σ_j (x_j − z_j)², column by column, so that at most rows × vectors numbers are in memory."""
     total = ""
     for j, column in enumerate(vectors.T):
-        of_rows = graph.add("Gather", [values, graph.constant([j])], axis=1)
-        difference = graph.add("Sub", [of_rows, graph.constant(column[None])])
+        row_column = graph.add("Gather", [values, graph.constant([j])], axis=1)
+        difference = graph.add("Sub", [row_column, graph.constant(column[None])])
         square = graph.add("Mul", [difference, difference])
         total = graph.add("Add", [total, square]) if total else square
     return total
@@ -254,7 +260,7 @@ def _is_identity(table: Any) -> bool:
 
 
 def _label(graph: _Graph, parts: Parts, decision: str) -> str:
-    """The output ``label`` by sign, by the largest f or by votes; and its type."""
+    """Add the output ``label`` by sign, by the largest f or by votes; return its type."""
     if parts.decides == "sign":
         at_least = graph.add(
             "Cast", [graph.add("GreaterOrEqual", [decision, graph.constant(0.0)])], to=graph.onnx.TensorProto.INT64
@@ -270,7 +276,7 @@ def _label(graph: _Graph, parts: Parts, decision: str) -> str:
 
 
 def _classes(parts: Parts) -> tuple[Any, str]:
-    """The labels, and what ONNX calls their type: integers also where all of them are whole numbers."""
+    """Return the labels and their ONNX type; floats that are all integers become integers."""
     labels = parts.labels
     if is_text(labels):
         return labels, "STRING"
@@ -278,15 +284,15 @@ def _classes(parts: Parts) -> tuple[Any, str]:
         return labels.astype(np.float64), "DOUBLE"
     if labels.dtype.kind not in "biuf" or (labels.dtype.kind == "u" and labels.max() >= 2**63):
         raise TypeError(
-            f"an ONNX file names classes by text, integers of 64 bits or float64, not by {labels.tolist()!r:.80} "
-            f"(dtype {labels.dtype}); rename the classes of {parts.told}"
+            f"class labels in an ONNX file must be text, 64-bit integers or float64, not {labels.tolist()!r:.80} "
+            f"(dtype {labels.dtype}); rename the classes of {parts.description}"
         )
     return labels.astype(np.int64), "INT64"
 
 
 def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:
-    """Number of pairs that each class wins; with break_ties, plus by how much, squeezed into less than half a vote."""
-    pairs = every_pair(k)
+    """Add the votes of each class; with break_ties, plus its confidence, scaled to less than half a vote."""
+    pairs = class_pairs(k)
     sign = np.array([[float(c == i) - float(c == j) for c in range(k)] for i, j in pairs])
     lost = np.array([sum(float(c == j) for _, j in pairs) for c in range(k)])
     wins = graph.add("Cast", [graph.add("Greater", [decision, graph.constant(0.0)])], to=graph.onnx.TensorProto.DOUBLE)

@@ -1,1 +1,1 @@
-"""The ``.mercer`` file: bytes with checksums, plain values, models, and what a file may set."""
+"""The ``.mercer`` file format: container with checksums, plain values, and models."""

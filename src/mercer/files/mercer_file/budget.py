@@ -1,8 +1,8 @@
-"""The memory that reading a file may take: it follows from the file's size, and every allocation asks for it first.
+"""Limit on the memory that reading a file may take, in proportion to the file's size.
 
-JSON and strings can ask for far more than they are long: ``{}`` is three bytes of a list and a dictionary in memory,
-and an array of strings gives every string the width of the longest. So whoever allocates more than a few bytes because
-of what a file says takes the amount out of one `Budget`, before allocating. What is asked for is an upper estimate.
+JSON and strings can need far more memory than their length: ``{}`` in a list is three bytes and a whole dictionary in
+memory, and an array of strings gives every string the width of the longest. Therefore code that allocates more than a
+few bytes because of a file's content first takes the amount from one `Budget`. The amounts are upper estimates.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from mercer.runtime.errors import ModelFormatError
 
-# Bytes of memory that every file may take, and those for each byte of its header and of its arrays.
+# Bytes of memory allowed for every file, and for each byte of its header and of its arrays.
 BASE: Final = 2**26
 PER_HEADER_BYTE: Final = 16
 PER_ARRAY_BYTE: Final = 4
 
-# Bytes for what JSON writes with each of these characters, once as it is parsed and once as values are made of it: a
-# dictionary of up to five items, a list of up to four, an item of a larger dictionary, an item of a list with a number.
+# Bytes for each of these characters of JSON, for the parsed value and for the value built from it: a dictionary of up
+# to five items, a list of up to four, an item of a larger dictionary, an item of a list with a number.
 _COSTS: Final = {b"{": 368, b"[": 176, b":": 104, b",": 48}
 _PER_STRING: Final = 56
 _PIECE: Final = 1 << 20
@@ -29,29 +29,29 @@ _QUOTE: Final = ord('"')
 
 
 class Budget:
-    """Memory that may still be allocated while one file is read; none before the file's size was told."""
+    """Memory that may still be allocated while a file is read; `grant` adds to it once the file's size is known."""
 
     def __init__(self) -> None:
         self.left = BASE
 
     def grant(self, header_bytes: int, array_bytes: int) -> None:
-        """Add what a file with so many bytes of each kind may take."""
+        """Add the memory for a file with these numbers of bytes in header and arrays."""
         self.left += PER_HEADER_BYTE * header_bytes + PER_ARRAY_BYTE * array_bytes
 
     def take(self, nbytes: int, what: str) -> None:
-        """Raise ModelFormatError unless so many bytes are left; they are then spent."""
+        """Take `nbytes` from the budget, or raise ModelFormatError if fewer are left."""
         if nbytes > self.left:
             raise ModelFormatError(
-                f"{what:.200} would take {nbytes} bytes of memory, and {max(self.left, 0)} are left of what a file of "
-                f"this size may take ({BASE} bytes, {PER_HEADER_BYTE} for each byte of its header and {PER_ARRAY_BYTE} "
-                "for each byte of its arrays)"
+                f"{what:.200} would take {nbytes} bytes of memory, but only {max(self.left, 0)} are left of the limit "
+                f"for a file of this size ({BASE} bytes, {PER_HEADER_BYTE} for each byte of its header and "
+                f"{PER_ARRAY_BYTE} for each byte of its arrays)"
             )
         self.left -= nbytes
 
     def take_json(self, text: bytes | str, what: str) -> None:
-        """Take what the text, its values as they are parsed, and the values made of them may allocate."""
+        """Take the memory for the text, its parsed values, and the values built from them."""
         if not text.isascii():
-            raise ModelFormatError(f"{what} is not valid JSON of mercer's: it holds characters that are not ASCII")
+            raise ModelFormatError(f"{what} is not valid: it contains characters that are not ASCII")
         marks = dict.fromkeys(_COSTS, 0)
         strings, letters, wide = 0, 0, False
         for piece, inside, escapes in _pieces(text):
@@ -61,19 +61,19 @@ class Budget:
             letters += int(np.count_nonzero(inside))
             wide = wide or escapes
         needed = sum(cost * marks[mark] for mark, cost in _COSTS.items())
-        # One character beyond Latin, which is written as an escape, gives all of its string up to four bytes each.
-        copies = 2 if isinstance(text, bytes) else 1  # of the text: its bytes and its characters
+        # One character beyond Latin-1, written as an escape, makes all characters of its string up to four bytes wide.
+        copies = 2 if isinstance(text, bytes) else 1  # the bytes of the text, and its characters
         self.take(copies * len(text) + needed + strings // 2 * _PER_STRING + (4 if wide else 1) * letters, what)
 
 
 def _pieces(text: bytes | str) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.bool_], bool]]:
-    """The text in pieces: its characters, whether each is inside a string, and whether there are escapes by number."""
+    """Yield pieces of the text: characters, a mask of those inside strings, and True if there are \\u escapes."""
     start, within = 0, 0
     while start < len(text):
         piece = text[start : start + _PIECE]
         plain = piece.encode() if isinstance(piece, str) else piece
         if len(plain) > 1 and (len(plain) - len(plain.rstrip(b"\\"))) % 2:
-            plain = plain[:-1]  # a backslash goes with what follows it
+            plain = plain[:-1]  # keep a backslash together with the next character
         start += len(plain)
         plain = plain.replace(rb"\\", b"__")
         escapes = rb"\u" in plain

@@ -1,15 +1,15 @@
-"""The bytes of a ``.mercer`` file: JSON and raw little-endian arrays with checksums, and no code.
+"""Container format of ``.mercer`` files: JSON and raw little-endian arrays with checksums, and no code.
 
-A file is a safetensors file, which other programs can open too:
+It is a safetensors file, which other programs can open too:
 
     offset 0   uint64    length of the header in bytes
            8   header    JSON, {"__metadata__": {...}, NAME: {"dtype", "shape", "data_offsets"}, ...}, then spaces
                arrays    one after the other, nothing between them or after the last
 
-The metadata are strings: the format, its version, the SHA-256 of the header (with zeros in its own place), the content
-and, for each array, its order and SHA-256, both as JSON. An array whose order is "F" is written as its transpose. The
-header ends at a multiple of 64, and wide numbers come first, so that mapped arrays are aligned. So every byte of a file
-is covered by a checksum.
+The metadata are strings: the format, its version, the SHA-256 of the header (computed with zeros in its place), the
+content, and the order and SHA-256 of each array, the last two as JSON. An array of order "F" is written as its
+transpose. The header ends at a multiple of 64, and wide numbers come first, so that mapped arrays are aligned. Every
+byte of a file is covered by a checksum.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _BEGINNING: Final = _FORMAT + f'{VERSION}","sha256":"'.encode()
 _NO_DIGEST: Final = b"0" * 64
 _FIELDS: Final = {"dtype", "shape", "data_offsets"}
 DTYPES: Final = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
-# safetensors' names of them.
+# Names of these types in safetensors.
 _NAMES: Final = dict(
     zip(DTYPES, ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F32", "F64"), strict=True)
 )
 _BY_NAME: Final = {name: dtype for dtype, name in _NAMES.items()}
-HEAD: Final = _LENGTH.size + len(_FORMAT)  # as many bytes show whether a file is ours
+HEAD: Final = _LENGTH.size + len(_FORMAT)  # number of bytes by which a .mercer file is recognised
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """Entry of the header for an array, checked against the file's size."""
+    """Header entry of an array, checked against the file's size."""
 
     name: str
     dtype: np.dtype[Any]
@@ -64,7 +64,7 @@ class _Entry:
 
 
 def is_container(head: bytes) -> bool:
-    """Tell if a file that begins with these bytes, `HEAD` of them or more, is a .mercer file of any version."""
+    """Return True if a file that begins with these bytes, at least `HEAD` of them, is a .mercer file of any version."""
     return head[_LENGTH.size :].startswith(_FORMAT)
 
 
@@ -76,11 +76,11 @@ def write_container(
 ) -> None:
     """Write ``header`` (plain JSON values, finite numbers) and ``arrays`` to ``path``, atomically.
 
-    Before that the header is read back as a reader will, and ``check`` is called with it and with what is left of the
+    First the header is read back as a reader would, and ``check`` is called with its content and the rest of the
     reader's budget; if it raises an error, nothing is written.
     """
     buffers: dict[str, memoryview] = {}
-    kept: dict[str, dict[str, str]] = {}
+    checksums: dict[str, dict[str, str]] = {}
     tensors: dict[str, dict[str, Any]] = {}
     for name, array in arrays.items():
         dtype = array.dtype.newbyteorder("<")
@@ -88,7 +88,7 @@ def write_container(
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which a .mercer file cannot hold")
         order = _order(array)
         buffers[name] = np.asarray(array, dtype=dtype).ravel(order=order).view(np.uint8).data
-        kept[name] = {"order": order, "sha256": _digest_of(buffers[name])}
+        checksums[name] = {"order": order, "sha256": _digest_of(buffers[name])}
         shape = list(array.shape if order == "C" else array.shape[::-1])
         tensors[name] = {"dtype": _NAMES[dtype.str], "shape": shape}
     names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
@@ -100,14 +100,14 @@ def write_container(
         "version": str(VERSION),
         "sha256": _NO_DIGEST.decode(),
         "content": _json(header),
-        "arrays": _json(kept),
+        "arrays": _json(checksums),
     }
     text = _json({"__metadata__": metadata} | {name: tensors[name] for name in names}).encode("ascii")
     text += b" " * (-(len(text) + _LENGTH.size) % 64)
     start = len(_BEGINNING)
     text = text[:start] + hashlib.sha256(text).hexdigest().encode() + text[start + len(_NO_DIGEST) :]
     budget = Budget()
-    content, _ = _parsed_header(text, end, "the model", budget)
+    content, _ = _parse_header(text, end, "the model", budget)
     if check is not None:
         check(content, budget)
     with replacing(path) as file:
@@ -122,7 +122,7 @@ def _json(value: Any) -> str:
 
 
 def _order(array: Array) -> Literal["C", "F"]:
-    """Rows or columns first, as they lie in memory: a product of matrices may round otherwise in the other order."""
+    """Return the memory order of an array; in the other order a matrix product may round differently."""
     by_columns = array.ndim > 1 and not array.flags.c_contiguous and abs(array.strides[0]) < abs(array.strides[-1])
     return "F" if by_columns else "C"
 
@@ -130,17 +130,17 @@ def _order(array: Array) -> Literal["C", "F"]:
 def read_container(
     path: str | os.PathLike[str], mmap: bool = False, budget: Budget | None = None
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read what `write_container` wrote; the arrays are read-only, and with ``mmap`` views of the file.
+    """Read a container; the arrays are read-only, and with ``mmap`` views of the file.
 
-    The file's size grants ``budget`` its memory, out of which the header is paid here; whoever makes values of the
+    The file's size determines ``budget``. Memory for the header is taken from it here; code that builds values from the
     content takes from it too.
 
     Raises
     ------
     ModelFormatError
-        If any byte is not what it must be, or the header asks for more memory than its size grants. Nothing is
-        allocated for an array before the header and the place of every array have been checked, so the arrays of a
-        hostile file cost no more memory than their own bytes, and its header what `mercer_file.budget` says.
+        If the file is damaged, or the header needs more memory than the file's size allows. Memory for an array is
+        allocated only after the header and the offsets of all arrays were checked, so the arrays of a hostile file
+        take no more memory than their own bytes, and its header no more than `mercer_file.budget` allows.
     OSError
         If ``path`` is missing, unreadable, or not a regular file.
     """
@@ -152,7 +152,7 @@ def read_container(
         if not is_container(head):
             raise ModelFormatError(
                 f"{where} is not a mercer model file: it does not begin with {_FORMAT!r} after 8 bytes, nor does it "
-                "begin as a model of LIBSVM, LIBLINEAR or SVMlight does; a pickle is read by pickle or joblib, if you "
+                "begin like a model of LIBSVM, LIBLINEAR or SVMlight; read a pickle with pickle or joblib, if you "
                 "trust it"
             )
         content, entries = _read_header(file, size, where, Budget() if budget is None else budget)
@@ -171,8 +171,8 @@ def read_container(
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file for reading; OSError for a folder, a device, a pipe or a socket."""
-    # O_NONBLOCK: opening a pipe nobody writes to must fail, not wait.
+    """Open a regular file for reading; raise OSError for a folder, a device, a pipe or a socket."""
+    # O_NONBLOCK: opening a pipe without a writer must not block.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
     mode = os.fstat(descriptor).st_mode
@@ -185,63 +185,64 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def _read_header(file: BinaryIO, size: int, where: str, budget: Budget) -> tuple[dict[str, Any], list[_Entry]]:
-    """The content and the arrays' places, with the file at the end of the header."""
+    """Read the header; return the content and the entries of the arrays."""
     (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
     if length > size - _LENGTH.size:
         raise ModelFormatError(
             f"{where} is truncated or damaged: its header has {length} bytes from byte {_LENGTH.size}, "
-            f"but the file has {size} bytes in all"
+            f"but the file has only {size} bytes"
         )
-    return _parsed_header(file.read(length), size - _LENGTH.size - length, where, budget)
+    return _parse_header(file.read(length), size - _LENGTH.size - length, where, budget)
 
 
-def _parsed_header(text: bytes, array_bytes: int, where: str, budget: Budget) -> tuple[dict[str, Any], list[_Entry]]:
-    """The content and the arrays' places that a header tells, of a file with so many bytes of arrays."""
+def _parse_header(text: bytes, array_bytes: int, where: str, budget: Budget) -> tuple[dict[str, Any], list[_Entry]]:
+    """Parse a header; return the content and the entries of the arrays, which have `array_bytes` bytes in all."""
     if not text.startswith(_BEGINNING):
         version = re.match(rb"[0-9]{1,9}", text[len(_FORMAT) :][:9])
-        told = int(version[0]) if version else 0
-        advice = "update mercer to read it" if told > VERSION else "it is damaged"
-        raise ModelFormatError(f"{where} has format version {told}; this mercer reads {VERSION}: {advice}")
+        number = int(version[0]) if version else 0
+        advice = "update mercer to read it" if number > VERSION else "it is damaged"
+        raise ModelFormatError(f"{where} has format version {number}; this mercer reads {VERSION}: {advice}")
     start, stop = len(_BEGINNING), len(_BEGINNING) + len(_NO_DIGEST)
     digest = hashlib.sha256(text[:start] + _NO_DIGEST)
     digest.update(memoryview(text)[stop:])
     if text[start:stop] != digest.hexdigest().encode():
         raise ModelFormatError(f"{where} is damaged: its header's checksum does not match")
     budget.grant(len(text), array_bytes)
-    tensors = _parsed_json(text, f"{where}: the header", budget)
+    tensors = _parse_json(text, f"{where}: the header", budget)
     begin = _LENGTH.size + len(text)
     del text
     metadata = tensors.pop("__metadata__")
     names = {"format", "version", "sha256", "content", "arrays"}
     if metadata.keys() != names or not all(isinstance(value, str) for value in metadata.values()):
         raise ModelFormatError(f"{where}: the metadata must be exactly the strings {sorted(names)}")
-    content = _parsed_json(metadata["content"], f"{where}: the content", budget)
-    kept = _parsed_json(metadata["arrays"], f"{where}: the list of arrays", budget)
-    if kept.keys() != tensors.keys():
+    content = _parse_json(metadata["content"], f"{where}: the content", budget)
+    checksums = _parse_json(metadata["arrays"], f"{where}: the list of arrays", budget)
+    if checksums.keys() != tensors.keys():
         raise ModelFormatError(f"{where}: the arrays and their checksums have different names")
-    return content, _entries(tensors, kept, begin, where)
+    return content, _entries(tensors, checksums, begin, where)
 
 
-def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: str) -> list[_Entry]:
+def _entries(tensors: dict[str, Any], checksums: dict[str, Any], start: int, where: str) -> list[_Entry]:
+    """Return the entries of the arrays, each checked."""
     entries = []
     end = 0
     for name, item in tensors.items():
-        place, more = f"{where}: array {name!r}", kept[name]
+        place, more = f"{where}: array {name!r}", checksums[name]
         if not isinstance(item, dict) or item.keys() != _FIELDS:
             raise ModelFormatError(f"{place} must be described by exactly {sorted(_FIELDS)}")
         if not isinstance(more, dict) or more.keys() != {"order", "sha256"}:
             raise ModelFormatError(f"{place} must have an order and a checksum")
         shape, order, sha256 = item["shape"], more["order"], more["sha256"]
-        found = _BY_NAME.get(item["dtype"]) if isinstance(item["dtype"], str) else None
-        if found is None:
+        dtype_text = _BY_NAME.get(item["dtype"]) if isinstance(item["dtype"], str) else None
+        if dtype_text is None:
             raise ModelFormatError(f"{place}: dtype {item['dtype']!r} is none of {', '.join(_BY_NAME)}")
         if order not in ("C", "F"):
             raise ModelFormatError(f"{place}: order {order!r} is neither 'C' nor 'F'")
-        # bool is an int to isinstance, and no count
+        # isinstance would accept a bool as an int.
         if not isinstance(shape, list) or len(shape) > 8 or not all(type(n) is int and n >= 0 for n in shape):
             raise ModelFormatError(f"{place}: shape {shape!r} is not a list of at most 8 counts")
-        dtype = np.dtype(found)
-        # NumPy multiplies the lengths that are not zero even if the array is empty; Python's integers are exact.
+        dtype = np.dtype(dtype_text)
+        # NumPy multiplies the nonzero lengths even if the array is empty, which may overflow; Python's integers do not.
         if math.prod(max(length, 1) for length in shape) * dtype.itemsize > sys.maxsize:
             raise ModelFormatError(f"{place}: shape {shape!r} is larger than any memory")
         if not isinstance(sha256, str):
@@ -249,8 +250,8 @@ def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: s
         nbytes = math.prod(shape) * dtype.itemsize
         if item["data_offsets"] != [end, end + nbytes]:
             raise ModelFormatError(
-                f"{place} is said to lie at bytes {item['data_offsets']!r:.60}, but its shape and what comes "
-                f"before it put it at {[end, end + nbytes]}"
+                f"{place} has the offsets {item['data_offsets']!r:.60}, but according to its shape and the arrays "
+                f"before it they must be {[end, end + nbytes]}"
             )
         lengths = tuple(shape if order == "C" else shape[::-1])
         entries.append(_Entry(name, dtype, lengths, order, start + end, nbytes, sha256))
@@ -258,15 +259,15 @@ def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: s
     return entries
 
 
-def _parsed_json(text: bytes | str, where: str, budget: Budget) -> dict[str, Any]:
-    """A JSON object, in which no key stands twice; its memory is taken from the budget before it is parsed."""
+def _parse_json(text: bytes | str, where: str, budget: Budget) -> dict[str, Any]:
+    """Parse a JSON object without duplicate keys; its memory is taken from the budget first."""
     budget.take_json(text, where)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError("a key stands twice in one object")
-        return found
+        unique_pairs = dict(pairs)
+        if len(unique_pairs) != len(pairs):
+            raise ValueError("a key occurs twice in one object")
+        return unique_pairs
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not JSON")
@@ -282,12 +283,12 @@ def _parsed_json(text: bytes | str, where: str, budget: Budget) -> dict[str, Any
 
 
 def _pieces(buffer: memoryview) -> Iterator[memoryview]:
-    """The buffer in pieces, between which Ctrl-C is answered."""
+    """Split a buffer into pieces, between which Ctrl-C can interrupt."""
     return (buffer[start : start + (1 << 20)] for start in range(0, len(buffer), 1 << 20))
 
 
 def _digest_of(buffer: memoryview) -> str:
-    """The SHA-256 of a buffer, in hexadecimal."""
+    """SHA-256 of a buffer, in hexadecimal."""
     digest = hashlib.sha256()
     for part in _pieces(buffer):
         digest.update(part)
@@ -295,7 +296,7 @@ def _digest_of(buffer: memoryview) -> str:
 
 
 def _read_array(file: BinaryIO, entry: _Entry, where: str, mapped: Array | None) -> Array:
-    """The array at the file's position, read-only; a view of the whole file where that is ``mapped``."""
+    """Read the array at the file's position, or take it from the ``mapped`` file; the result is read-only."""
     flat: Array = np.empty(entry.nbytes if mapped is None else 0, dtype=np.uint8)
     if mapped is not None:
         flat = np.asarray(mapped[entry.offset : entry.offset + entry.nbytes])

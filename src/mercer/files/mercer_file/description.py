@@ -1,11 +1,11 @@
-"""Parameters, kernels and fitted values as plain JSON, and back: the closed vocabulary of a ``.mercer`` file.
+"""Conversion of parameters, kernels and fitted values to JSON and back: the closed vocabulary of ``.mercer`` files.
 
-Numbers, strings, lists and dictionaries stand for themselves. Everything else is an object with the key "$":
+Numbers, strings, lists and dictionaries are written as such. Every other value is an object with the key "$":
 
     {"$": "float", "value": "inf"}                  a number JSON cannot write
-    {"$": "scalar", "dtype": "<f4", "value": 0.5}   NumPy's, whose type decides how arrays are promoted
-    {"$": "tuple", "items": [...]}                  and "dict", of [key, value] pairs, for keys of other types
-    {"$": "array", "name": ...}                     an array of the container; "csr" has three
+    {"$": "scalar", "dtype": "<f4", "value": 0.5}   a NumPy scalar, whose type decides how arrays are promoted
+    {"$": "tuple", "items": [...]}                  also "dict", a list of [key, value] pairs, for keys of other types
+    {"$": "array", "name": ...}                     an array of the container; "csr" refers to three
     {"$": "strings", "object": ..., "items": ...}   an array of str
     {"$": "objects", "shape": ..., "items": ...}    an array of strings, numbers and None
     {"$": "slice", "items": [...]}                  start, stop and step
@@ -15,7 +15,7 @@ Numbers, strings, lists and dictionaries stand for themselves. Everything else i
     {"$": "learnt_kernel", "name": ..., "params": {...}}   one whose parameters samples chose
     {"$": "estimator", "class": ..., ...}           see mercer.files.mercer_file.model_file
 
-Every name is looked up in a list of this package, and none is a module or a path, so reading one cannot run code.
+Every name is looked up in a list of this package, and none is a module or a path, so reading a file cannot run code.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from mercer.kernels.names import COMPOSED_KERNELS
 from mercer.runtime.errors import ModelFormatError
 from mercer.samples.arrays import freeze
 
-# Of FunctionTransformer and TransformedTargetRegressor: they take arrays to arrays and do nothing else.
+# Functions for FunctionTransformer and TransformedTargetRegressor; they map arrays to arrays without side effects.
 _UFUNCS: Final = ("abs", "absolute", "cbrt", "cos", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "negative")
 FUNCTIONS: Final = {name: getattr(np, name) for name in (*_UFUNCS, "reciprocal", "sin", "sqrt", "square")}
-# Of SelectKBest and the like. Imported when asked for.
+# Score functions of SelectKBest and the like, imported when needed.
 _SCORES: Final = ("chi2", "f_classif", "f_regression", "mutual_info_classif", "mutual_info_regression", "r_regression")
 _TYPES: Final[dict[str, Any]] = {
     **{np.dtype(name).name: np.dtype(name).type for name in DTYPES},
@@ -57,22 +57,22 @@ _TYPES: Final[dict[str, Any]] = {
     "inexact": np.inexact,
 }
 
-_PER_KERNEL: Final = 1024  # bytes of an object with its parameters
+_PER_KERNEL: Final = 1024  # bytes of memory for a kernel object with its parameters
 
-JsonObject = dict[str, Any]  # an object of JSON
+JsonObject = dict[str, Any]
 Arrays = MutableMapping[str, Array]
 Describe = Callable[[Any, Arrays, str], Any]
 Rebuild = Callable[[JsonObject, Mapping[str, Array], str, Budget], Any]
 
 
 def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = None) -> Any:
-    """``value`` as JSON; arrays inside it go to ``arrays`` under names that begin with ``where``.
+    """Return ``value`` as JSON; arrays inside it are stored in ``arrays`` under names that begin with ``where``.
 
-    What is not in the vocabulary goes to ``other``, or is a TypeError.
+    Values outside the vocabulary are passed to ``other``; without it they raise TypeError.
     """
     if isinstance(value, np.generic) and (dtype := value.dtype.newbyteorder("<").str) in DTYPES:
         return {"$": "scalar", "dtype": dtype, "value": describe(value.item(), arrays, where)}
-    if isinstance(value, np.str_):  # which is a str, and equal to one
+    if isinstance(value, np.str_):  # a subclass of str
         return str(value)
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -99,16 +99,17 @@ def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = No
         return {"$": "learnt_kernel" if value.learnt else "kernel", "name": type(value).__name__, "params": params}
     if other is not None:
         return other(value, arrays, where)
-    raise cannot_hold(value, where)
+    raise unsupported_value(value, where)
 
 
 def _label(number: int, item: Any) -> str:
-    """Name of an item of a list in errors: that of a step of a Pipeline, or its number."""
+    """Name of a list item in errors: the name of a Pipeline step, or the item's number."""
     named = isinstance(item, tuple) and len(item) > 1 and isinstance(item[0], str)
     return item[0] if named else str(number)
 
 
 def _describe_named(value: Any) -> dict[str, Any] | None:
+    """Describe a function or a type of the vocabulary by name; None for any other value."""
     if isinstance(value, (np.ufunc, FunctionType)):
         name = value.__name__
         return {"$": "function", "name": name} if _function_named(name) is value else None
@@ -116,12 +117,13 @@ def _describe_named(value: Any) -> dict[str, Any] | None:
         name = "str" if value.kind == "U" else value.name
         return {"$": "type", "name": name, "instance": True} if name in _TYPES else None
     if isinstance(value, type):
-        found = [name for name, one in _TYPES.items() if one is value]
-        return {"$": "type", "name": found[0], "instance": False} if found else None
+        names = [name for name, one in _TYPES.items() if one is value]
+        return {"$": "type", "name": names[0], "instance": False} if names else None
     return None
 
 
 def _function_named(name: object) -> Any:
+    """Return a function of the vocabulary by name, or None."""
     if name in _SCORES:
         from sklearn import feature_selection
 
@@ -129,13 +131,13 @@ def _function_named(name: object) -> Any:
     return FUNCTIONS.get(name) if isinstance(name, str) else None
 
 
-def cannot_hold(value: object, where: str) -> TypeError:
-    """Error to raise for a value that no file can hold."""
+def unsupported_value(value: object, where: str) -> TypeError:
+    """Return the error for a value that a .mercer file cannot hold."""
     kind = "a Python function" if callable(value) else f"an object of type {type(value).__name__}"
     return TypeError(
-        f"{where} is {kind}, and a .mercer file holds numbers, strings, mercer's own kernels and a few functions of "
-        f"NumPy ({', '.join(FUNCTIONS)}), never code; "
-        "use pickle or joblib for this model, and load such files only from people you trust"
+        f"{where} is {kind}, but a .mercer file holds only numbers, strings, mercer's own kernels and a few functions "
+        f"of NumPy ({', '.join(FUNCTIONS)}), never code; use pickle or joblib for this model, and load such files "
+        "only from people you trust"
     )
 
 
@@ -165,10 +167,11 @@ def _describe_csr(value: Any, arrays: Arrays, where: str) -> JsonObject:
 
 
 def _kernel_class(name: object) -> type[Kernel] | None:
+    """Return a kernel class of mercer by name, or None."""
     if not isinstance(name, str):
         return None
-    found = getattr(kernels, name) if name in kernels.__all__ else COMPOSED_KERNELS.get(name)
-    return found if isinstance(found, type) and issubclass(found, Kernel) and found is not Kernel else None
+    cls = getattr(kernels, name) if name in kernels.__all__ else COMPOSED_KERNELS.get(name)
+    return cls if isinstance(cls, type) and issubclass(cls, Kernel) and cls is not Kernel else None
 
 
 def rebuild(
@@ -178,63 +181,65 @@ def rebuild(
     other: Rebuild | None = None,
     budget: Budget | None = None,
 ) -> Any:
-    """The inverse of `describe`; a ModelFormatError names the place of what is not in the vocabulary.
+    """Return the value that `describe` described; raise ModelFormatError for anything outside the vocabulary.
 
-    Whatever may be larger than its description is taken from the budget first, by default that of an empty file.
+    Memory for values that may be larger than their description is taken from the budget first, by default that of an
+    empty file.
     """
-    return _Reader(arrays, other, Budget() if budget is None else budget).value(description, where)
+    return _ValueReader(arrays, other, Budget() if budget is None else budget).value(description, where)
 
 
 def _inside(where: str, key: object) -> str:
-    """The place of an item for an error: the last names that lead there, so that long or many names cost nothing."""
+    """Path of an item for errors, cut off so that long or nested names take no memory."""
     return f"{where[-200:]}.{key!s:.60}"
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """Turns descriptions into values; each kind has a method of its own."""
+class _ValueReader:
+    """Reader of descriptions, with a method for each kind of value."""
 
     arrays: Mapping[str, Array]
     other: Rebuild | None
     budget: Budget
 
-    def value(self, told: Any, where: str) -> Any:
-        if isinstance(told, list):
-            return self._values(told, where)
-        if not isinstance(told, dict):
-            return told
-        if "$" not in told:
-            return dict(zip(told, self._values(told.values(), where, told), strict=True))
-        kind = told["$"]
+    def value(self, description: Any, where: str) -> Any:
+        """Return the value of a description."""
+        if isinstance(description, list):
+            return self._values(description, where)
+        if not isinstance(description, dict):
+            return description
+        if "$" not in description:
+            return dict(zip(description, self._values(description.values(), where, description), strict=True))
+        kind = description["$"]
         if kind == "estimator" and self.other is not None:
-            return self.other(told, self.arrays, where, self.budget)
+            return self.other(description, self.arrays, where, self.budget)
         known = isinstance(kind, str) and kind in _FIELDS
         expect(known, f"{where}: {kind!r} is not a kind of value that this mercer knows")
         fields = _FIELDS[kind]
-        whole = told.keys() == {"$", *fields}
-        expect(whole, f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(told)!s:.200}")
-        return getattr(self, f"_{kind}")(told, where)
+        complete = description.keys() == {"$", *fields}
+        expect(complete, f"{where}: a value of kind {kind!r} must have {fields}, not {sorted(description)!s:.200}")
+        return getattr(self, f"_{kind}")(description, where)
 
-    def _items(self, told: JsonObject, where: str) -> list[Any]:
-        expect(isinstance(told["items"], list), f"{where}: its items must be a list")
-        # Only tuples and dictionaries may hold models.
-        reader = self if told["$"] in ("tuple", "dict") else replace(self, other=None)
-        return reader._values(told["items"], where)
+    def _items(self, description: JsonObject, where: str) -> list[Any]:
+        expect(isinstance(description["items"], list), f"{where}: its items must be a list")
+        # Only tuples and dictionaries may contain models.
+        reader = self if description["$"] in ("tuple", "dict") else replace(self, other=None)
+        return reader._values(description["items"], where)
 
-    def _values(self, told: Iterable[Any], where: str, keys: Iterable[object] | None = None) -> list[Any]:
-        """The value of each item; what stands for itself needs no place for an error."""
+    def _values(self, description: Iterable[Any], where: str, keys: Iterable[object] | None = None) -> list[Any]:
+        """Return the value of each item; plain values need no path for errors."""
         return [
             self.value(item, _inside(where, key)) if isinstance(item, (list, dict)) else item
-            for key, item in zip(itertools.count() if keys is None else keys, told, strict=False)
+            for key, item in zip(itertools.count() if keys is None else keys, description, strict=False)
         ]
 
-    def _float(self, told: JsonObject, where: str) -> float:
-        value = told["value"]
+    def _float(self, description: JsonObject, where: str) -> float:
+        value = description["value"]
         expect(value in ("inf", "-inf", "nan"), f"{where}: {value!r} is none of 'inf', '-inf', 'nan'")
         return float(value)
 
-    def _scalar(self, told: JsonObject, where: str) -> Any:
-        dtype, value = told["dtype"], self.value(told["value"], where)
+    def _scalar(self, description: JsonObject, where: str) -> Any:
+        dtype, value = description["dtype"], self.value(description["value"], where)
         number = dtype in DTYPES and isinstance(value, (bool, int, float))
         expect(number, f"{where}: {value!r} is not a number of dtype {dtype!r}")
         try:
@@ -242,11 +247,11 @@ class _Reader:
         except OverflowError as error:
             raise ModelFormatError(f"{where}: {error}") from None
 
-    def _tuple(self, told: JsonObject, where: str) -> tuple[Any, ...]:
-        return tuple(self._items(told, where))
+    def _tuple(self, description: JsonObject, where: str) -> tuple[Any, ...]:
+        return tuple(self._items(description, where))
 
-    def _dict(self, told: JsonObject, where: str) -> dict[Any, Any]:
-        items = self._items(told, where)
+    def _dict(self, description: JsonObject, where: str) -> dict[Any, Any]:
+        items = self._items(description, where)
         pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in items)
         expect(pairs, f"{where}: a dictionary is written as a list of [key, value] pairs")
         try:
@@ -254,20 +259,20 @@ class _Reader:
         except TypeError as error:
             raise ModelFormatError(f"{where}: {error}") from None
 
-    def _array(self, told: JsonObject, where: str) -> Array:
-        name = told["name"]
+    def _array(self, description: JsonObject, where: str) -> Array:
+        name = description["name"]
         known = isinstance(name, str) and name in self.arrays
         expect(known, f"{where}: the file has no array named {name!r:.60}")
         array = self.arrays[name]
-        self.budget.take(array.nbytes, where)  # for each place that names it: a constructor may copy it
+        self.budget.take(array.nbytes, where)  # for every reference, since a constructor may copy the array
         return array
 
-    def _csr(self, told: JsonObject, where: str) -> Any:
-        shape, parts = told["shape"], {}
+    def _csr(self, description: JsonObject, where: str) -> Any:
+        shape, parts = description["shape"], {}
         counts = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)
         expect(counts, f"{where}: {shape!r} is not the shape of a matrix")
         for part, kind, named in (("data", "f", "numbers"), ("indices", "i", "integers"), ("indptr", "i", "integers")):
-            parts[part] = array = self.value(told[part], _inside(where, part))
+            parts[part] = array = self.value(description[part], _inside(where, part))
             flat = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind == kind
             expect(flat, f"{where}.{part}: one-dimensional {named} expected")
         data, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
@@ -277,24 +282,24 @@ class _Reader:
         inside = len(indices) == len(data) and (not len(indices) or 0 <= indices.min() <= indices.max() < shape[1])
         expect(bool(inside), f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
         self.budget.take(8 * (len(indices) + len(indptr)), where)
-        build = sp.csr_matrix if told["matrix"] is True else sp.csr_array
+        build = sp.csr_matrix if description["matrix"] is True else sp.csr_array
         if indices.dtype != indptr.dtype:
             return build((data, indices, indptr), shape=tuple(shape))
-        # SciPy's constructor copies what is a view of something larger, such as a mapped file.
+        # SciPy's constructor would copy views of a larger buffer, such as a mapped file.
         matrix = build(tuple(shape), dtype=data.dtype)
         matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
         return matrix
 
-    def _strings(self, told: JsonObject, where: str) -> Any:
-        items = self._items(told, where)
+    def _strings(self, description: JsonObject, where: str) -> Any:
+        items = self._items(description, where)
         expect(all(isinstance(item, str) for item in items), f"{where}: every item must be a string")
-        objects = told["object"] is True
-        longest = max(map(len, items), default=1)  # the width of all, of four bytes for each character
+        objects = description["object"] is True
+        longest = max(map(len, items), default=1)  # width of every item, with four bytes per character
         self.budget.take(len(items) * (8 if objects else 4 * longest), where)
         return freeze(np.array(items, dtype=object if objects else np.str_))
 
-    def _objects(self, told: JsonObject, where: str) -> Any:
-        items, shape = self._items(told, where), told["shape"]
+    def _objects(self, description: JsonObject, where: str) -> Any:
+        items, shape = self._items(description, where), description["shape"]
         plain = all(isinstance(item, _ITEMS) for item in items)
         expect(plain, f"{where}: every item must be a string, a number or null")
         counts = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
@@ -305,41 +310,43 @@ class _Reader:
         objects[:] = items
         return freeze(objects.reshape(shape))
 
-    def _slice(self, told: JsonObject, where: str) -> slice:
-        items = self._items(told, where)
+    def _slice(self, description: JsonObject, where: str) -> slice:
+        items = self._items(description, where)
         whole = len(items) == 3 and all(item is None or isinstance(item, (int, str, np.integer)) for item in items)
         expect(whole, f"{where}: a slice has a start, a stop and a step")
         return slice(*items)
 
-    def _type(self, told: JsonObject, where: str) -> Any:
-        name = told["name"]
+    def _type(self, description: JsonObject, where: str) -> Any:
+        name = description["name"]
         known = isinstance(name, str) and name in _TYPES
-        expect(known, f"{where}: {name!r:.60} is no type of numbers that this mercer knows")
-        return np.dtype(_TYPES[name]) if told["instance"] is True else _TYPES[name]
+        expect(known, f"{where}: {name!r:.60} is not a type that this mercer knows")
+        return np.dtype(_TYPES[name]) if description["instance"] is True else _TYPES[name]
 
-    def _function(self, told: JsonObject, where: str) -> Any:
-        found = _function_named(told["name"])
-        expect(found is not None, f"{where}: {told['name']!r:.60} is none of {', '.join((*FUNCTIONS, *_SCORES))}")
-        return found
+    def _function(self, description: JsonObject, where: str) -> Any:
+        function = _function_named(description["name"])
+        expect(
+            function is not None, f"{where}: {description['name']!r:.60} is none of {', '.join((*FUNCTIONS, *_SCORES))}"
+        )
+        return function
 
-    def _kernel(self, told: JsonObject, where: str) -> Kernel:
-        found = _kernel_class(told["name"])
-        if found is None:
-            raise ModelFormatError(f"{where}: {told['name']!r:.60} is not a kernel of this mercer")
+    def _kernel(self, description: JsonObject, where: str) -> Kernel:
+        cls = _kernel_class(description["name"])
+        if cls is None:
+            raise ModelFormatError(f"{where}: {description['name']!r:.60} is not a kernel of this mercer")
         self.budget.take(_PER_KERNEL, where)
-        params = replace(self, other=None).value(told["params"], where)
-        known = isinstance(params, dict) and set(params) <= set(found._get_param_names())
-        if not known:  # a text of the parameters of a tree of kernels is made for an error only
-            raise ModelFormatError(f"{where}: {params!r:.200} are not parameters of {found.__name__}")
-        return found(**params)
+        params = replace(self, other=None).value(description["params"], where)
+        known = isinstance(params, dict) and set(params) <= set(cls._get_param_names())
+        if not known:  # the text of nested kernels is long, and built only for this error
+            raise ModelFormatError(f"{where}: {params!r:.200} are not parameters of {cls.__name__}")
+        return cls(**params)
 
-    def _learnt_kernel(self, told: JsonObject, where: str) -> Kernel:
-        kernel = self._kernel(told, where)
+    def _learnt_kernel(self, description: JsonObject, where: str) -> Kernel:
+        kernel = self._kernel(description, where)
         kernel.learnt = True
         return kernel
 
 
-# What a value of each kind is written with.
+# Fields of each kind of value.
 _FIELDS: Final = {
     "float": ["value"],
     "scalar": ["dtype", "value"],

@@ -1,4 +1,4 @@
-"""The estimator or pipeline of a ``.mercer`` file, as a `Model`."""
+"""Estimator or pipeline of a ``.mercer`` file, as a `Model`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.certificates.certificate import Certificate
 from mercer.estimators.fitting.pipeline.state import has_function_per_class
-from mercer.estimators.fitting.reports.dual_margins import free_and_bounded
-from mercer.estimators.unsupervised.learner import Learner
+from mercer.estimators.fitting.reports.dual_margins import count_free_and_bounded
+from mercer.estimators.unsupervised.learner import UnsupervisedMachine
 from mercer.files.liblinear_estimator import MACHINES as LINEAR_MACHINES
 from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.liblinear_model import LiblinearModel
-from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
+from mercer.files.libsvm_estimator import libsvm_from_estimator, libsvm_layout
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.mercer_file.model_file import machines_in
-from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
+from mercer.files.model import Estimator, Facts, Model, margin_facts, pair_names
 from mercer.places.expansion import Expansion
 from mercer.runtime.optional import require
 from mercer.runtime.threads import effective_n_threads
@@ -28,8 +28,20 @@ from mercer.samples.arrays import Floats, is_sparse
 from mercer.tables.estimator import table_in
 from mercer.tables.frame import Frame
 
-# Parameters of a training, of which a model that another program trained says nothing.
-_OF_TRAINING = ("C", "nu", "epsilon", "tol", "gap_tol", "class_weight", "theta", "lam", "slack", "solver", "max_iter")
+# Training parameters, which are unknown for a model that another program trained.
+_TRAINING_PARAMETERS = (
+    "C",
+    "nu",
+    "epsilon",
+    "tol",
+    "gap_tol",
+    "class_weight",
+    "theta",
+    "lam",
+    "slack",
+    "solver",
+    "max_iter",
+)
 
 
 class MercerFile(Model):
@@ -38,8 +50,8 @@ class MercerFile(Model):
     def __init__(self, model: Estimator, name: str) -> None:
         self._model, self._name = model, name
         self._machines = machines_in(model)
-        # A Pipeline may have features of ours before what predicts.
-        predicting = [machine for machine in self._machines if not isinstance(machine, Learner)]
+        # In a Pipeline, mercer's feature maps may precede the machine that predicts.
+        predicting = [machine for machine in self._machines if not isinstance(machine, UnsupervisedMachine)]
         self._machine = machine = (predicting or self._machines)[0]
         self.native = "liblinear" if type(machine).__name__ in LINEAR_MACHINES else "libsvm"
         self.first_index = 0 if self._is_precomputed else 1
@@ -47,14 +59,14 @@ class MercerFile(Model):
         self.table = table_in(model)
         if hasattr(machine, "certificate_") and hasattr(machine, "shape_fit_"):
             self.n_training_rows = int(machine.shape_fit_[0])
-        self._has_numbers = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")  # of LIBSVM's -b 1
-        self.has_probabilities = model is machine and self._has_numbers
+        self._has_libsvm_law = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")  # from -b 1
+        self.has_probabilities = model is machine and self._has_libsvm_law
 
     @property
     def kind(self) -> str:
         if hasattr(self._model, "classes_"):
             return "classification"
-        if isinstance(self._machine, Learner):
+        if isinstance(self._machine, UnsupervisedMachine):
             return "clustering" if hasattr(self._model, "predict") else "features"
         return "one-class" if isinstance(self._machine, OutlierMixin) else "regression"
 
@@ -73,10 +85,12 @@ class MercerFile(Model):
         if isinstance(X, Frame):
             return X
         known = getattr(self._model, "n_features_in_", None)
-        least = 0 if self.expansion is None else self.expansion.n_columns  # of a LIBSVM file's kernel matrix
+        least = (
+            0 if self.expansion is None else self.expansion.n_columns
+        )  # columns of a precomputed kernel from a LIBSVM file
         if known is None and not least:
             raise ValueError(
-                f"{self._name} takes texts, not columns of numbers; predict in Python: "
+                f"{self._name} takes texts, not columns of numbers; use it in Python: "
                 f"mercer.load({self._name!r}).predict(texts)"
             )
         if text and self.table is not None and self.feature_names is not None:
@@ -84,21 +98,21 @@ class MercerFile(Model):
             more = f" and {hidden} more" if hidden > 0 else ""
             raise ValueError(
                 f"{source} is LIBSVM text, whose features have no names, but {self._name} was trained on a table's "
-                f"columns and finds them by name: {names}{more}; name a table with them"
+                f"columns and needs them by name: {names}{more}; use a table that has them"
             )
         if text and self._is_precomputed:
-            X = np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, of no use here
+            X = np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, which prediction does not need
         elif text and X.shape[1] < known:
             X = X.copy()
-            X.resize((X.shape[0], known))  # the last columns may all be zero here
+            X.resize((X.shape[0], known))  # trailing columns of zeros are not in the text
         if known is None and X.shape[1] < least:
-            raise ValueError(f"{source} has {X.shape[1]} kernel values a row, but the model needs {least} or more")
+            raise ValueError(f"{source} has {X.shape[1]} kernel values per row, but the model needs at least {least}")
         if known is not None and X.shape[1] != known:
             raise ValueError(f"{source} has {X.shape[1]} features, but the model was trained on {known}")
         if self.table is not None:
             return X.toarray() if is_sparse(X) else X
         if self._model is not self._machine and self.feature_names is not None:
-            # Some of its steps may know their columns by name.
+            # Steps of the model may select columns by name.
             return require("pandas", "a model of named columns").DataFrame(X, columns=self.feature_names)
         return X
 
@@ -107,7 +121,7 @@ class MercerFile(Model):
             X = self.table.encode(X)
         elif self._model is not self._machine:
             return np.asarray(self._model.decision_function(X), dtype=np.float64)
-        if getattr(self._machine, "_DECISION_NAME", ""):  # what decides is no sum over vectors
+        if getattr(self._machine, "_DECISION_NAME", ""):  # its decision is not a sum over vectors
             return np.asarray(self._machine.decision_function(X), dtype=np.float64).reshape(X.shape[0], -1)
         if self.expansion is None:
             return np.asarray(X @ np.atleast_2d(self._machine.coef_).T + self._machine.intercept_, dtype=np.float64)
@@ -116,17 +130,19 @@ class MercerFile(Model):
     def predict(self, X: Any) -> Any:
         if self.kind == "features":
             raise ValueError(
-                f"{self._name} holds a {_outline(self._model)}, which makes features and predicts nothing; in Python: "
-                f"mercer.load({self._name!r}).transform(X)"
+                f"{self._name} holds a {_outline(self._model)}, which computes features and does not predict; in "
+                f"Python: mercer.load({self._name!r}).transform(X)"
             )
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names")  # the reader compared them
+            warnings.filterwarnings(
+                "ignore", "X does not have valid feature names"
+            )  # the names were checked when the rows were read
             return self._model.predict(X)
 
     def with_probabilities(self) -> LibsvmModel:
         if not self.has_probabilities and hasattr(self._model, "predict_proba"):
             raise ValueError(
-                f"-b 1 is for LIBSVM's probabilities; those of {self._name} are told in Python: "
+                f"-b 1 is for LIBSVM's probabilities; get those of {self._name} in Python: "
                 f"mercer.load({self._name!r}).predict_proba(X)"
             )
         if not self.has_probabilities:
@@ -134,7 +150,7 @@ class MercerFile(Model):
                 "Model does not support probabiliy estimates: train it with -b 1 on LIBSVM text, or calibrate it in "
                 "Python: model.calibrate(X, y)"
             )
-        return layout_of(self._machine)
+        return libsvm_layout(self._machine)
 
     # --- other formats ---------------------------------------------------------------------------------------------
 
@@ -148,10 +164,11 @@ class MercerFile(Model):
         return liblinear_from_estimator(self._unscaled("LIBLINEAR"))
 
     def _unscaled(self, program: str) -> Any:
+        """Return the machine if nothing precedes it; raise TypeError otherwise."""
         if self.table is not None:
             raise TypeError(
-                f"{self._name} turns the columns of a table into numbers first (it standardises, for one), which a "
-                f"{program} file cannot hold; convert to ONNX, or train with --no-standardise on LIBSVM text"
+                f"{self._name} first encodes the columns of a table as numbers and standardises them, which a "
+                f"{program} file cannot hold; convert to ONNX, or train on LIBSVM text"
             )
         if self._model is self._machine:
             return self._machine
@@ -160,7 +177,7 @@ class MercerFile(Model):
                 f"{self._name} standardises its columns first, which a {program} file cannot hold; convert to ONNX, or "
                 "train with --no-standardise on scaled data"
             )
-        raise TypeError(f"{self._name} is a {_outline(self._model)}, and a {program} file holds a machine and no more")
+        raise TypeError(f"{self._name} is a {_outline(self._model)}, but a {program} file holds only a machine")
 
     # --- facts -----------------------------------------------------------------------------------------------------
 
@@ -186,7 +203,7 @@ class MercerFile(Model):
         if hasattr(machine, "kernel_"):
             facts["kernel"] = str(machine.kernel_)
         trained = hasattr(machine, "stop_reason_") or hasattr(machine, "_compression_")
-        unknown = () if trained or isinstance(machine, Learner) else _OF_TRAINING
+        unknown = () if trained or isinstance(machine, UnsupervisedMachine) else _TRAINING_PARAMETERS
         facts["parameters"] = {
             name: "not recorded" if name in unknown else _plain(value)
             for name, value in machine.get_params(deep=False).items()
@@ -196,36 +213,36 @@ class MercerFile(Model):
         labels = [str(label) for label in machine.classes_] if hasattr(machine, "classes_") else None
         if labels is not None:
             facts["labels"] = labels
-        if isinstance(machine, Learner):
+        if isinstance(machine, UnsupervisedMachine):
             return facts | {"vectors": int(machine._expansion_.coefficients.shape[0])} | _learnt(machine)
         facts |= _weights(machine) if self.expansion is None else _vectors(machine, self.expansion, labels)
-        facts["probabilities"] = hasattr(self._model, "predict_proba") or self._has_numbers
+        facts["probabilities"] = hasattr(self._model, "predict_proba") or self._has_libsvm_law
         facts["certificate"] = _certificate(machine)
         return facts
 
 
 def _outline(model: Estimator) -> str:
-    """The classes that a model is made of, in one line."""
+    """Return the class of a model and of its parts, in one line."""
     held = [vars(model).get(name) for name in _PARTS]
     listed = [part for one in held for part in (one if isinstance(one, list) else [one])]
     parts = [part[1] if isinstance(part, tuple) else part for part in listed]
-    told = ", ".join(_outline(part) for part in parts if hasattr(part, "get_params"))
-    return f"{type(model).__name__}({told})" if told else type(model).__name__
+    inner = ", ".join(_outline(part) for part in parts if hasattr(part, "get_params"))
+    return f"{type(model).__name__}({inner})" if inner else type(model).__name__
 
 
 _PARTS = ("steps", "transformer_list", "transformers", "estimators", "estimator", "regressor", "transformer")
 
 
 def _summary(machine: Estimator) -> Facts:
-    """A line or two of one machine among several."""
+    """Short facts about one machine among several."""
     facts: Facts = {"class": type(machine).__name__}
     if hasattr(machine, "kernel_"):
         facts["kernel"] = str(machine.kernel_)
     if hasattr(machine, "support_"):
         facts["support_vectors"] = len(machine.support_)
-    found = getattr(machine, "certificate_", None)
-    if isinstance(found, Certificate):
-        facts |= {"gap": found.gap, "violation": found.violation}
+    certificate = getattr(machine, "certificate_", None)
+    if isinstance(certificate, Certificate):
+        facts |= {"gap": certificate.gap, "violation": certificate.violation}
     return facts
 
 
@@ -236,7 +253,7 @@ def _plain(value: Any) -> Any:
 
 
 def _weights(machine: Estimator) -> Facts:
-    """Facts about a linear machine that keeps w and no vectors."""
+    """Facts about a linear machine, which stores w and no vectors."""
     w = np.atleast_2d(machine.coef_)
     norms = np.linalg.norm(w, axis=1).tolist()
     facts: Facts = {"non_zero_weights": int(np.count_nonzero(w)), "norm_of_w": norms[0] if len(norms) == 1 else norms}
@@ -247,10 +264,11 @@ def _weights(machine: Estimator) -> Facts:
 
 
 def _vectors(machine: Estimator, expansion: Expansion, labels: list[str] | None) -> Facts:
+    """Facts about the support vectors and the margin of a machine."""
     facts: Facts = {}
     if labels is not None and hasattr(machine, "n_support_"):
         facts["support_vectors"] = dict(zip(labels, [int(n) for n in machine.n_support_], strict=True))
-        counts = free_and_bounded(machine) or ("unknown", "unknown")
+        counts = count_free_and_bounded(machine) or ("unknown", "unknown")
         facts["free_support_vectors"], facts["bounded_support_vectors"] = counts
     if hasattr(machine, "support_"):
         facts["total_support_vectors"] = len(machine.support_)
@@ -264,12 +282,12 @@ def _vectors(machine: Estimator, expansion: Expansion, labels: list[str] | None)
         pairs = hasattr(machine, "break_ties") and not has_function_per_class(machine)
         names = pair_names(labels) if pairs else labels
     if hasattr(machine, "rkhs_norm_"):
-        return facts | margins_told(np.atleast_1d(machine.rkhs_norm_), names)
-    return facts if expansion.vectors is None else facts | margins_told(expansion.norms(), names)
+        return facts | margin_facts(np.atleast_1d(machine.rkhs_norm_), names)
+    return facts if expansion.vectors is None else facts | margin_facts(expansion.norms(), names)
 
 
 def _learnt(machine: Estimator) -> Facts:
-    """The numbers that a machine without targets found."""
+    """Fitted quantities of an unsupervised machine."""
     names = ("eigenvalues_", "explained_variance_ratio_", "correlations_", "inertia_", "n_iter_", "converged_")
     facts: Facts = {name.rstrip("_"): _plain(getattr(machine, name)) for name in names if hasattr(machine, name)}
     if hasattr(machine, "labels_"):
@@ -279,17 +297,18 @@ def _learnt(machine: Estimator) -> Facts:
 
 
 def _certificate(machine: Estimator) -> Any:
-    found = getattr(machine, "certificate_", None)
-    if found is None and hasattr(machine, "_compression_"):
-        return "none of its own: this model was compressed"
-    if not isinstance(found, Certificate):
-        return "none: this model was not trained by mercer" if found is None else str(found)
+    """Facts about the certificate of a machine, or why it has none."""
+    certificate = getattr(machine, "certificate_", None)
+    if certificate is None and hasattr(machine, "_compression_"):
+        return "none: this model was compressed"
+    if not isinstance(certificate, Certificate):
+        return "none: this model was not trained by mercer" if certificate is None else str(certificate)
     return {
-        "primal": found.primal,
-        "dual": found.dual,
-        "gap": found.gap,
-        "violation": found.violation,
-        **found.kkt,
-        "verdict": found.verdict,
+        "primal": certificate.primal,
+        "dual": certificate.dual,
+        "gap": certificate.gap,
+        "violation": certificate.violation,
+        **certificate.kkt,
+        "verdict": certificate.verdict,
         "stopped": getattr(machine, "stop_reason_", "converged"),
     }

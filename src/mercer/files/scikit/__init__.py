@@ -1,1 +1,1 @@
-"""The classes of scikit-learn that a ``.mercer`` file may hold, and what must be true of them."""
+"""Classes of scikit-learn that a ``.mercer`` file may hold, and checks of their attributes."""

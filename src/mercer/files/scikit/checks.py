@@ -1,7 +1,7 @@
 """Checks of the attributes of scikit-learn's transformers and wrappers, so that no file can make them misbehave.
 
-scikit-learn trusts its own attributes: an index of a vocabulary beyond its end, for instance, is written into a sparse
-matrix unchecked. So everything that ends as an index, a size or a pattern is checked here, on saving and on loading.
+scikit-learn trusts its own attributes: an index of a vocabulary that is out of range, for instance, is written into a
+sparse matrix unchecked. Therefore every index, size and pattern is checked here, on saving and on loading.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from mercer.estimators.fitting.pipeline.state import (
 )
 from mercer.runtime.errors import ModelFormatError
 
-Fitted = Any  # an estimator of scikit-learn, which has no types
+Fitted = Any  # an estimator of scikit-learn, which has no type annotations
 
-# Columns of a dense row, 8 MB; as many as HashingVectorizer makes by default.
+# Largest number of columns of a dense row (8 MB); the default of HashingVectorizer.
 MOST_OUTPUTS: Final = 2**20
 
 
 @dataclass(frozen=True)
 class Categories(AttributeSpec):
-    """The categories of one column; numbers ascend (NaN last), since they are searched by bisection."""
+    """Categories of one column; numbers must ascend (NaN last), since they are searched by bisection."""
 
     def check(self, name: str, value: Any, model: Fitted) -> None:
         expect(isinstance(value, np.ndarray) and value.ndim == 1, f"{name} must be an array")
@@ -45,13 +45,13 @@ class Categories(AttributeSpec):
             rises = bool((known[1:] > known[:-1]).all()) and len(known) >= len(value) - 1
             expect(rises and bool((known == value[: len(known)]).all()), f"{name} must ascend, each value once")
         else:
-            items = [item for item in value.tolist() if item == item]  # NaN is not itself
-            expect(len(set(items)) == len(items), f"{name} must hold each value once")
+            items = [item for item in value.tolist() if item == item]  # without NaN, which differs from itself
+            expect(len(set(items)) == len(items), f"{name} must contain each value once")
 
 
 @dataclass(frozen=True)
 class Vocabulary(AttributeSpec):
-    """Terms and their columns, as a list of the terms in the order of the columns."""
+    """Dictionary of terms and their columns, saved as the list of terms in the order of columns."""
 
     def to_plain(self, name: str, value: Any) -> Plain:
         self.check(name, value, None)
@@ -59,7 +59,9 @@ class Vocabulary(AttributeSpec):
 
     def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
         terms = parts[name]
-        expect(isinstance(terms, list) and all(isinstance(term, str) for term in terms), f"{name} must be terms")
+        expect(
+            isinstance(terms, list) and all(isinstance(term, str) for term in terms), f"{name} must be a list of terms"
+        )
         return {term: column for column, term in enumerate(terms)}
 
     def check(self, name: str, value: Any, model: Fitted) -> None:
@@ -75,7 +77,7 @@ DIMENSIONS: Final = Predicate(must="be one of (1, 2)", holds=lambda value, _: ty
 
 @dataclass(frozen=True)
 class Edges(AttributeSpec):
-    """The edges of the bins of each feature: an array of arrays, as a list."""
+    """Bin edges of each feature: an array of arrays, saved as a list."""
 
     def to_plain(self, name: str, value: Any) -> Plain:
         return {name: list(value)}
@@ -91,8 +93,8 @@ class Edges(AttributeSpec):
 
 
 @dataclass(frozen=True)
-class Made(AttributeSpec):
-    """Objects that are no estimators, each as a dictionary of its attributes, made again by a function."""
+class RebuiltObjects(AttributeSpec):
+    """List of objects other than estimators, each saved as a dictionary of attributes and rebuilt by a function."""
 
     by: Callable[..., Any]
     names: frozenset[str]
@@ -109,57 +111,63 @@ class Made(AttributeSpec):
         return [self.by(**one) for one in plain]
 
 
-# --- what parameters and attributes must say of each other; one function for each class ------------------------------
+# --- consistency of parameters and attributes, with a function for each class -----------------------------------------
 
 _STEP = NestedEstimator(methods=("transform",), words=("passthrough", None))
 _PART = NestedEstimator(methods=("transform",), words=("passthrough", "drop"))
 
 
 def nothing(model: Fitted) -> None:
-    """For a class that needs no more than the kinds of its attributes."""
+    """Check nothing, for a class whose attribute specs suffice."""
 
 
 def bins(model: Fitted) -> None:
+    """Check a KBinsDiscretizer."""
     for edges, n in zip(model.bin_edges_, model.n_bins_, strict=True):
-        expect(len(edges) == n + 1, "bin_edges_ must be one more than the bins")
+        expect(len(edges) == n + 1, "bin_edges_ must have one entry more than there are bins")
     expect(model.encode == "ordinal" or hasattr(model, "_encoder"), f"encode={model.encode!r} needs _encoder")
 
 
 def polynomial(model: Fitted) -> None:
+    """Check the degrees and the number of columns of PolynomialFeatures."""
     n, low, high = model.n_features_in_, model._min_degree, model._max_degree
-    expect(low <= high <= 1000 and n <= MOST_OUTPUTS, "the degrees must ascend to 1000 at most")
+    expect(low <= high <= 1000 and n <= MOST_OUTPUTS, "the degrees must ascend and be at most 1000")
 
     def terms(least: int) -> int:
-        """Monomials of the degrees from `least` to `high`, as scikit-learn counts them."""
+        """Number of monomials of the degrees from `least` to `high`, as scikit-learn counts them."""
         if model.interaction_only:
             count = sum(math.comb(n, k) for k in range(max(1, least), min(high, n) + 1))
         else:
             count = math.comb(n + high, high) - (math.comb(n + least - 1, least - 1) if least > 0 else 1)
         return count + bool(model.include_bias)
 
-    expect(
-        terms(0) <= MOST_OUTPUTS, f"{terms(0)} columns are more than {MOST_OUTPUTS}, the most that a file may ask for"
-    )
+    expect(terms(0) <= MOST_OUTPUTS, f"{terms(0)} columns are more than {MOST_OUTPUTS}, the limit for a file")
     expect(model._n_out_full == terms(0), f"_n_out_full must be {terms(0)}")
     expect(model.n_output_features_ == terms(low), f"n_output_features_ must be {terms(low)}")
 
 
 def function_transformer(model: Fitted) -> None:
+    """Check the parameters of a FunctionTransformer."""
     expect(not model.kw_args and not model.inv_kw_args, "kw_args and inv_kw_args must be empty")
     expect(model.feature_names_out in (None, "one-to-one"), "feature_names_out must be 'one-to-one' or None")
 
 
 def nystroem(model: Fitted) -> None:
-    expect(len(model.components_) == model._n_features_out, "components_ must be as many as _n_features_out")
+    """Check a Nystroem map."""
+    expect(len(model.components_) == model._n_features_out, "components_ must have _n_features_out rows")
     expect(model.kernel_params is None or isinstance(model.kernel_params, dict), "kernel_params must be a dict")
 
 
 def indicator(model: Fitted) -> None:
-    expect(model._n_features == getattr(model, "n_features_in_", model._n_features), "_n_features must be all features")
+    """Check a MissingIndicator."""
+    expect(
+        model._n_features == getattr(model, "n_features_in_", model._n_features),
+        "_n_features must be the number of features",
+    )
 
 
 def number_type(model: Fitted) -> None:
-    """The dtype of what a transformer returns."""
+    """Check that the parameter dtype is a type of numbers."""
     try:
         kind = np.dtype(model.dtype).kind
     except TypeError:
@@ -168,7 +176,7 @@ def number_type(model: Fitted) -> None:
 
 
 def _groups(model: Fitted) -> list[int]:
-    """Number of groups of categories in each column, after rare ones were joined."""
+    """Return the number of categories in each column after rare ones were merged; check the merging."""
     counts = [len(categories) for categories in model.categories_]
     expect(all(counts), "every column must have a category")
     if not model._infrequent_enabled:
@@ -187,25 +195,28 @@ def _groups(model: Fitted) -> list[int]:
 
 
 def one_hot(model: Fitted) -> None:
+    """Check a OneHotEncoder."""
     counts = _groups(model)
     dropped = model._drop_idx_after_grouping
-    for i, place in enumerate([None] * len(counts) if dropped is None else dropped):
-        expect(place is None or is_count(place, counts[i]), "a category that is dropped must be there")
-        counts[i] -= place is not None
+    for i, index in enumerate([None] * len(counts) if dropped is None else dropped):
+        expect(index is None or is_count(index, counts[i]), "a dropped category must exist")
+        counts[i] -= index is not None
     expect(list(model._n_features_outs) == counts, f"_n_features_outs must be {counts}")
 
 
 def ordinal(model: Fitted) -> None:
+    """Check an OrdinalEncoder."""
     _groups(model)
     missing = model._missing_indices
     n = model.n_features_in_
     whole = isinstance(missing, dict) and all(is_count(key, n) and is_count(value) for key, value in missing.items())
-    expect(whole, "_missing_indices must be places of columns")
+    expect(whole, "_missing_indices must be indices of columns")
 
 
 def texts(model: Fitted) -> None:
+    """Check the parameters of a text vectorizer."""
     number_type(model)
-    expect(model.input == "content", "input must be 'content': a file of a model may not decide what else is opened")
+    expect(model.input == "content", "input must be 'content': a model file must not make other files be opened")
     expect(isinstance(model.analyzer, str), "analyzer must be a word")
     for name in ("preprocessor", "tokenizer"):
         expect(getattr(model, name) is None, f"{name} must be None")
@@ -214,23 +225,24 @@ def texts(model: Fitted) -> None:
     listed = isinstance(words, list) and all(isinstance(word, str) for word in words)
     expect(words is None or isinstance(words, str) or listed, "stop_words must be a list of words")
     low, high = model.ngram_range if len(model.ngram_range) == 2 else (1, 0)
-    # Every n-gram of a text is held at once: of 100,000 letters, those of up to 50 are some 150 MB.
+    # All n-grams of a text are in memory at once: those of up to 50 letters of a text of 100,000 take about 150 MB.
     expect(is_count(low) and is_count(high) and 1 <= low <= high <= 50, "ngram_range must be two counts up to 50")
     if model.token_pattern is not None:
         check_pattern("token_pattern", model.token_pattern)
 
 
 def tfidf(model: Fitted) -> None:
+    """Check a TfidfVectorizer."""
     expect(type(model._tfidf).__name__ == "TfidfTransformer", "_tfidf must be a TfidfTransformer")
-    found = getattr(model._tfidf, "n_features_in_", None)
-    expect(found == len(model.vocabulary_), f"there are {len(model.vocabulary_)} terms, and weights of {found}")
+    n_weights = getattr(model._tfidf, "n_features_in_", None)
+    expect(n_weights == len(model.vocabulary_), f"there are {len(model.vocabulary_)} terms, but {n_weights} weights")
 
 
 # --- models made of others -------------------------------------------------------------------------------------------
 
 
 def _parts(name: str, value: Any, spec: NestedEstimator, length: int = 2) -> list[Any]:
-    """A list of (name, estimator) or (name, estimator, columns), each name once."""
+    """Check a list of (name, estimator) or (name, estimator, columns) with unique names, and return it."""
     whole = isinstance(value, list) and all(isinstance(part, (tuple, list)) and len(part) == length for part in value)
     expect(whole and all(isinstance(part[0], str) for part in value), f"{name} must be a list of names and estimators")
     expect(len({part[0] for part in value}) == len(value), f"{name} must have each name once")
@@ -240,6 +252,7 @@ def _parts(name: str, value: Any, spec: NestedEstimator, length: int = 2) -> lis
 
 
 def pipeline(model: Fitted) -> None:
+    """Check the steps of a Pipeline."""
     expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
     expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
     _parts("steps", model.steps[:-1], _STEP)
@@ -254,17 +267,20 @@ def _weights(model: Fitted, name: str, known: set[str]) -> None:
 
 
 def union(model: Fitted) -> None:
+    """Check the parameters of a FeatureUnion."""
     parts = _parts("transformer_list", model.transformer_list, _PART)
     _weights(model, "transformer_weights", {part[0] for part in parts})
 
 
 def column_parts(model: Fitted) -> None:
+    """Check the parameters of a ColumnTransformer."""
     parts = _parts("transformers", model.transformers, _PART, length=3)
     _PART.check("remainder", model.remainder, None)
     _weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
 
 
 def columns(model: Fitted) -> None:
+    """Check the fitted attributes of a ColumnTransformer."""
     parts = _parts("transformers_", model.transformers_, _PART, length=3)
     remainder = model._remainder
     expect(isinstance(remainder, tuple) and len(remainder) == 3, "_remainder must be a name, an estimator and columns")
@@ -275,13 +291,13 @@ def columns(model: Fitted) -> None:
     known = set(getattr(model, "feature_names_in_", ()))
     for number, chosen in enumerate([*(part[2] for part in parts), *given, remainder[2] or []]):
         check_columns(f"columns {number}", chosen, int(model.n_features_in_), known)
-    places = model._transformer_to_input_indices
-    whole = isinstance(places, dict) and {part[0] for part in parts} <= places.keys()
+    indices = model._transformer_to_input_indices
+    whole = isinstance(indices, dict) and {part[0] for part in parts} <= indices.keys()
     expect(whole, "_transformer_to_input_indices must have every transformer")
-    for name, listed in places.items():
+    for name, listed in indices.items():
         expect(isinstance(name, str) and isinstance(listed, list), f"the columns of {name!r:.60} must be a list")
         expect(
-            all(is_count(place, model.n_features_in_) for place in listed), f"{name!r:.60} has columns beyond the last"
+            all(is_count(index, model.n_features_in_) for index in listed), f"{name!r:.60} has columns beyond the last"
         )
     if not model.sparse_output_:
         widest = max((one.n_features for one in _hashing_in(model.transformers_)), default=0)
@@ -292,7 +308,7 @@ def columns(model: Fitted) -> None:
 
 
 def _hashing_in(value: Any) -> list[Any]:
-    """Every HashingVectorizer in a list of transformers: the one whose width no array of the file backs."""
+    """Return every HashingVectorizer in a list of transformers; its width is not backed by an array in the file."""
     if isinstance(value, (list, tuple)):
         return [one for item in value for one in _hashing_in(item)]
     if type(value).__name__ == "HashingVectorizer":
@@ -301,11 +317,13 @@ def _hashing_in(value: Any) -> list[Any]:
 
 
 def selector(model: Fitted) -> None:
+    """Check the pattern of a make_column_selector."""
     if model.pattern is not None:
         check_pattern("pattern", model.pattern)
 
 
 def calibrated(model: Fitted) -> None:
+    """Check a CalibratedClassifierCV."""
     for one in model.calibrated_classifiers_:
         NestedEstimator(methods=("classes_",)).check("the estimator of a calibrated classifier", one.estimator, model)
         Labels(alone=True).check("classes", one.classes, model)
@@ -321,21 +339,25 @@ def calibrated(model: Fitted) -> None:
 
 
 def isotonic(model: Fitted) -> None:
+    """Check the thresholds of an IsotonicRegression."""
     x = model.X_thresholds_
     expect(len(x) > 0 and bool((x[1:] >= x[:-1]).all()), "X_thresholds_ must ascend")
 
 
 def isotonic_function(model: Fitted) -> None:
+    """Set f_ of an IsotonicRegression."""
     import sklearn
 
-    model.__setstate__({"_sklearn_version": sklearn.__version__})  # which is how scikit-learn itself makes f_ again
+    model.__setstate__({"_sklearn_version": sklearn.__version__})  # as scikit-learn itself restores f_
 
 
 def frozen(model: Fitted) -> None:
+    """Check a FrozenEstimator."""
     NestedEstimator().check("estimator", model.estimator, None)
 
 
 def voters(model: Fitted) -> None:
+    """Check the parameters of a voting ensemble."""
     parts = _parts("estimators", model.estimators, NestedEstimator(words=("drop",)))
     weights = model.weights
     listed = isinstance(weights, (list, tuple, np.ndarray)) and len(weights) == len(parts)
@@ -343,12 +365,13 @@ def voters(model: Fitted) -> None:
 
 
 def voting(model: Fitted) -> None:
+    """Check the number of fitted estimators of a voting ensemble."""
     wanted = sum(not isinstance(part[1], str) for part in model.estimators)
     expect(len(model.estimators_) == wanted > 0, f"estimators_ must be {wanted}, as there are estimators")
 
 
 def voting_classes(model: Fitted) -> None:
-    """Votes are counted by number, so a class beyond the last would make room for all before it."""
+    """Check the classes of a VotingClassifier; a class out of range would make its array of votes huge."""
     voting(model)
     for one in model.estimators_:
         classes = one.classes_
@@ -358,17 +381,18 @@ def voting_classes(model: Fitted) -> None:
 
 
 def voting_names(model: Fitted) -> None:
+    """Set the label encoder and the named estimators of a voting ensemble."""
     from sklearn.preprocessing import LabelEncoder
     from sklearn.utils import Bunch
 
     if hasattr(model, "classes_"):
         model.le_ = LabelEncoder().fit(model.classes_)
     names = [name for name, part in model.estimators if not isinstance(part, str)]
-    found = dict(zip(names, model.estimators_, strict=True))
-    model.named_estimators_ = Bunch(**{name: found.get(name, "drop") for name, _ in model.estimators})
+    by_name = dict(zip(names, model.estimators_, strict=True))
+    model.named_estimators_ = Bunch(**{name: by_name.get(name, "drop") for name, _ in model.estimators})
 
 
-# One character: a set, a class such as \w, a sign behind a backslash, any character, or a letter that means itself.
+# One character: a set, a class such as \w, an escaped character, any character, or a literal letter.
 _ONE: Final = r"(?:\[\^?+(?:\\.|[^\\])(?:\\.|[^\\\]])*+\]|\\[wWdDsS]|\\[^\w\s]|[^\\\[\](){}*+?|^$])"
 _PATTERN: Final = re.compile(
     rf"(?:\(\?[aisu]+\))?(?P<first>\^|\\b)?(?P<many>{_ONE})*+"
@@ -378,38 +402,38 @@ _PATTERN: Final = re.compile(
 
 
 def check_pattern(name: str, pattern: Any) -> None:
-    """Raise ModelFormatError unless a regular expression takes time proportional to the length of the text, any text.
+    """Raise ModelFormatError unless a regular expression runs in linear time on every text.
 
     Allowed are single characters and classes, the last of which may be repeated, between optional ``\\b``, ``^`` and
-    ``$``. Without an end, a repetition takes as many characters as it finds, and never gives one back. With one, it
-    gives back until a boundary or the end of the text; then the start must be such a place too, so that a stretch
-    without boundaries is read a bounded number of times. A run of ``\\w`` ends at a boundary itself.
+    ``$``. Without an anchor at the end, a repetition is greedy and never backtracks. With one, it backtracks to a
+    boundary or the end of the text; then the pattern must also start at such a position, so that a stretch without
+    boundaries is read a bounded number of times. A run of ``\\w`` ends at a boundary itself.
     """
     expect(isinstance(pattern, str) and len(pattern) <= 200, f"{name} must be a pattern of at most 200 characters")
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"{name}: {error}") from None
-    found = _PATTERN.fullmatch(pattern)
-    linear = found is not None
-    if found is not None and found["last"] is not None:
-        unbounded = found["times"] in ("*", "+") or (found["open"] is not None and found["most"] is None)
-        boundaries = found["last"] == r"\b" and (found["first"] == r"\b" or found["many"] == r"\w")
-        linear = not unbounded or found["first"] == "^" or boundaries
+    match = _PATTERN.fullmatch(pattern)
+    linear = match is not None
+    if match is not None and match["last"] is not None:
+        unbounded = match["times"] in ("*", "+") or (match["open"] is not None and match["most"] is None)
+        boundaries = match["last"] == r"\b" and (match["first"] == r"\b" or match["many"] == r"\w")
+        linear = not unbounded or match["first"] == "^" or boundaries
     expect(
         linear,
-        f"{name}={pattern!r:.80} may take more time than in proportion to a text. A .mercer file holds patterns of "
+        f"{name}={pattern!r:.80} may take more than linear time. A .mercer file can hold patterns of "
         r"single characters and classes (\w, \d, [a-z], .), the last of which may be repeated (+, *, ?, {2,5}), with "
         r"\b or ^ before and \b or $ after them, such as scikit-learn's own '(?u)\b\w\w+\b': choose such a pattern",
     )
 
 
 def check_columns(name: str, columns: Any, n: int, known: Collection[str]) -> None:
-    """Columns of a table of n, perhaps with names: by name, number, mask or slice, and all of them there."""
+    """Check that columns given by name, number, mask or slice exist in a table of n columns."""
     if isinstance(columns, slice):
         ends: Iterable[Any] = (columns.start, columns.stop)
         named = all(end is None or isinstance(end, int) or end in known for end in ends)
-        expect(named and (columns.step is None or type(columns.step) is int), f"{name} is no slice of columns")
+        expect(named and (columns.step is None or type(columns.step) is int), f"{name} is not a slice of columns")
         return
     items = columns.tolist() if isinstance(columns, np.ndarray) else columns
     items = items if isinstance(items, list) else [items]
@@ -418,5 +442,5 @@ def check_columns(name: str, columns: Any, n: int, known: Collection[str]) -> No
         return
     for item in items:
         number = isinstance(item, (int, np.integer)) and -n <= int(item) < n
-        there = number or (isinstance(item, str) and item in known)
-        expect(there, f"{name} names a column that is not there: {item!r:.60}")
+        exists = number or (isinstance(item, str) and item in known)
+        expect(exists, f"{name} names a column that does not exist: {item!r:.60}")

@@ -1,8 +1,8 @@
-"""The classes of scikit-learn that a ``.mercer`` file may hold, and what each of them learns.
+"""Table of the scikit-learn classes that a ``.mercer`` file may hold, with their fitted attributes.
 
-They cannot carry a declaration, so it stands here, in the language of mercer's own classes (fitting/pipeline/state.py).
-A new class is one entry: its module, the specs of its fitted attributes, and, where attributes depend on each other or
-on parameters, a function that checks them (mercer.files.scikit.checks).
+Mercer's own classes declare their attributes themselves (fitting/pipeline/state.py); those of scikit-learn are declared
+here in the same form. A new class needs one entry: its module, the specs of its fitted attributes, and, if attributes
+depend on each other or on parameters, a function that checks them (mercer.files.scikit.checks).
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from mercer.estimators.fitting.pipeline.state import (
     fitted,
 )
 from mercer.files.scikit import checks
-from mercer.files.scikit.checks import Categories, Edges, Fitted, Made, Vocabulary
+from mercer.files.scikit.checks import Categories, Edges, Fitted, RebuiltObjects, Vocabulary
 
 
 @dataclass(frozen=True)
 class ScikitClass:
-    """A class by its module, which is imported when a model needs it, and the declaration that it cannot carry."""
+    """Class of scikit-learn: its module, which is imported when needed, and the declaration of its attributes."""
 
     module: str
     spec: ClassSpec
 
 
 def _parameters(model: Fitted) -> Plain:
-    """The parameters of an estimator, or of a plain object, all of whose attributes are."""
+    """Return the parameters of an estimator, or all attributes of a plain object."""
     params = dict(model.get_params(deep=False)) if hasattr(model, "get_params") else dict(vars(model))
     if "memory" in params:
-        params["memory"] = None  # a folder on this host, of use only for another fit
+        params["memory"] = None  # a folder on this host, needed only for fitting
     return params
 
 
@@ -50,12 +50,12 @@ def _class(
     module: str,
     attributes: Mapping[str, AttributeSpec] = EVERY,
     *,
-    optional: tuple[str, ...] = (),  # attributes that only some fits leave
-    check_parameters: Check = checks.nothing,  # raises ModelFormatError for parameters that would do harm
-    check: Check = checks.nothing,  # and for attributes that contradict each other
-    complete: Check = checks.nothing,  # makes what follows from the rest, and is not in the file
+    optional: tuple[str, ...] = (),  # attributes that not every fit sets
+    check_parameters: Check = checks.nothing,  # raises ModelFormatError for harmful parameters
+    check: Check = checks.nothing,  # raises ModelFormatError for contradictory attributes
+    complete: Check = checks.nothing,  # sets attributes that follow from others and are not saved
 ) -> ScikitClass:
-    """An entry of the table; attributes are required unless they are optional or in no file."""
+    """Return an entry of the table; attributes are required unless they are optional or never saved."""
 
     def check_all_parameters(model: Fitted) -> None:
         if hasattr(model, "_parameter_constraints"):
@@ -72,12 +72,12 @@ def _class(
 
 
 def _floats(*shape: str | None, **options: Any) -> AttributeSpec:
-    """Numbers of any width, NaN and infinity among them."""
+    """Spec of an array of floats, which may include NaN and infinity."""
     return Array(*shape, kinds="f", **options)
 
 
 def _per_feature(needed_by: str = "") -> AttributeSpec:
-    """A number for each feature, or None where the parameter that needs them is not true."""
+    """Spec of one number per feature, or None if the parameter `needed_by` is not true."""
     return _floats("n_features_in_", or_none=True, needed_by=needed_by)
 
 
@@ -193,7 +193,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     "SelectKBest": _class("feature_selection", fitted(scores_=_FEATURES, pvalues_=_per_feature())),
     "SelectPercentile": _class("feature_selection", fitted(scores_=_FEATURES, pvalues_=_per_feature())),
     "VarianceThreshold": _class("feature_selection", fitted(variances_=_FEATURES)),
-    # Missing cells and categories.
+    # Missing values and categories.
     "SimpleImputer": _class(
         "impute",
         fitted(
@@ -270,7 +270,9 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     "CalibratedClassifierCV": _class(
         "calibration",
         fitted(
-            calibrated_classifiers_=Made(_calibrated, frozenset({"estimator", "calibrators", "classes", "method"})),
+            calibrated_classifiers_=RebuiltObjects(
+                _calibrated, frozenset({"estimator", "calibrators", "classes", "method"})
+            ),
             classes_=Labels(alone=True),
         ),
         check=checks.calibrated,
@@ -310,7 +312,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
         check=checks.voting,
         complete=checks.voting_names,
     ),
-    # How the samples were split: of use for another fit.
+    # Splitters, which are parameters of other estimators.
     "KFold": _class("model_selection"),
     "StratifiedKFold": _class("model_selection"),
 }

@@ -1,1 +1,1 @@
-"""Proofs for fitted models of any library."""
+"""Optimality certificates for fitted models of mercer and other libraries."""

@@ -1,4 +1,4 @@
-"""The certificate of a fitted model, whoever fitted it: how far from the optimum is it?"""
+"""Certify a fitted model of any library: bound its distance from the optimum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.given_bias import certify_with_bias
 from mercer.certificates.linear import certify_linear
-from mercer.estimators.fitting.families.alpha_proof import certificate_of_alpha, near_feasible, own_alpha
+from mercer.estimators.fitting.families.alpha_proof import certificate_of_alpha, fitted_alpha, near_feasible
 from mercer.estimators.fitting.families.dual_machine import DualMachine
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.machine import Machine
@@ -34,9 +34,9 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.problems.linear_problem import LinearProblem
 from mercer.samples.arrays import Data, Floats, Indices, Weights, gamma, n_samples, rounded_sums_by
 from mercer.solvers.solution import Solution
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
-# For the hinge, w alone does not say which α belong to it: mercer finds them, to this violation.
+# With the hinge loss, w does not determine α; mercer solves for a dual point to this KKT violation.
 _TOL_OF_HINGE = 1e-9
 
 
@@ -51,56 +51,57 @@ def certify(
     epsilon: float | None = None,
     nu: float | None = None,
 ) -> Certificate:
-    """Prove how far a fitted model is from the optimum of its own problem, whoever fitted it.
+    """Prove how far a fitted model is from the optimum of its training problem, whichever library fitted it.
 
     The certificate is computed from the model's coefficients and the samples alone, with a bound on every rounding
     error. By weak duality the dual value at any feasible α is a lower bound on the optimum, and the objective at the
-    model's own function is an upper one: the optimum lies between `dual` and `primal`.
+    model's function is an upper bound: the optimum lies between `dual` and `primal`.
 
     Parameters
     ----------
     model : estimator or path
-        A fitted machine:
+        Fitted model:
 
-        - scikit-learn's SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR or KernelRidge, or the class of
-          scikit-learn-intelex that takes its place;
-        - a machine of mercer's that is found through α (SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM, SVDD);
+        - SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR or KernelRidge of scikit-learn, or the class of
+          scikit-learn-intelex that replaces it;
+        - an estimator of mercer that is trained through the dual variables α (SVC, NuSVC, SVR, NuSVR, QuantileSVR,
+          OneClassSVM, SVDD);
         - the path of a model file of LIBSVM or LIBLINEAR;
         - a Pipeline or a search that ends in one of these, or a TransformedTargetRegressor around one.
 
-        With `alpha`, a machine of mercer's that need not be fitted and names the problem: its kernel, C, slack, bias,
-        ν, ε and so on.
+        With `alpha`, an estimator of mercer that need not be fitted; its kernel, C, slack, bias, ν, ε and so on define
+        the problem.
     X : array, CSR matrix or list
-        The samples that the model was fitted to, as its `fit` had them.
+        Samples that the model was fitted to, exactly as passed to `fit`.
     y : array or None
-        Their targets.
+        Targets of the samples.
     alpha : array of shape (n_samples,) or (n_samples, n_problems), optional
-        Dual variables by hand: one number ≥ 0 for each sample; for regression the signed α_i − α_i*. A machine of
-        several classes or quantiles has a column for each of its problems, in the order of the classes' pairs; a sample
-        that a pair is not about has a 0 there. Where the problem has no scale of its own, as for the hard margin C=inf,
-        NuSVC and OneClassSVM, α may have any.
+        Dual variables to certify: one number ≥ 0 for each sample, or the signed α_i − α_i* for a regression. An
+        estimator for several classes or quantiles has a column for each of its problems, in the order of the pairs of
+        classes; samples of other classes have a 0 there. For the hard margin C=inf, NuSVC and OneClassSVM, α may be
+        given up to a positive factor.
     sample_weight : array, optional
-        As `fit` had it.
+        Sample weights, as passed to `fit`.
     C, epsilon, nu : float, optional
-        Numbers of the training that a model file does not hold; other models hold their own.
+        Training parameters that a model file does not contain. Other models know theirs.
 
     Returns
     -------
     Certificate
-        Its `primal` is the objective at the model's own coefficients and bias; with `alpha`, and for mercer's own
-        machines, at the bias that belongs to α. One part for each pair of classes, class or output. Coefficients that
-        no feasible point is near prove nothing: the gap is infinite.
+        Bounds on the optimum. `primal` is the objective at the model's coefficients and bias; with `alpha`, and for
+        mercer's estimators, at the best bias for α. `parts` has one certificate for each pair of classes, class or
+        output. If no feasible point is near the coefficients, they prove nothing, and the gap is infinite.
 
     See Also
     --------
-    mercer.Certificate : What the numbers mean.
+    mercer.Certificate : The numbers of a certificate and their meaning.
 
     Notes
     -----
-    Solvers leave α beside their bounds, and Σβ beside its total, by rounding. The nearest feasible α is certified, and
-    the one in which all that is within 1e-6 of a bound is put onto it; the certificate is that with the smaller gap.
-    LinearSVC and LinearSVR hold w alone. For squared losses α follows from w; for the hinge and the tube mercer solves
-    the problem itself to have a dual value.
+    By rounding, solvers leave α slightly outside of its bounds and Σβ slightly off its required value. Two feasible
+    points are certified, and the one with the smaller gap is returned: the nearest feasible α, and the one in which
+    every α within 1e-6 of a bound is moved onto it. LinearSVC and LinearSVR contain w only. For squared losses α
+    follows from w; for the hinge and the ε-insensitive loss mercer solves the problem itself to obtain a dual value.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def certify(
     >>> mercer.certify(sklearn.svm.SVC(max_iter=5).fit(X, y), X, y).relative_gap > 0.01
     True
 
-    For α by hand:
+    Certify given dual variables:
 
     >>> proof = mercer.certify(mercer.SVC(kernel="linear", C=1.0), [[0.0], [2.0]], [0, 1], [0.5, 0.5])
     >>> round(proof.primal, 9), round(proof.dual, 9)
@@ -123,53 +124,53 @@ def certify(
     numbers = {"C": C, "epsilon": epsilon, "nu": nu}
     if alpha is not None:
         if any(value is not None for value in numbers.values()):
-            raise ValueError("C=, epsilon= and nu= belong to a model file; with alpha the machine has its own")
+            raise ValueError("C=, epsilon= and nu= are for model files; with alpha, set them on the estimator")
         return certificate_of_alpha(model, X, y, alpha, sample_weight=sample_weight)
     if not isinstance(model, str | os.PathLike):
-        model, X, y = _unwrapped(model, X, y)
-    found = None if isinstance(model, Machine) else read_fitted(model, X, y, sample_weight, numbers)
-    if isinstance(found, KernelModel):
-        return _certify_kernel_model(found, X, y, sample_weight)
-    if isinstance(found, LinearModel):
-        return _certify_linear_model(found, X, y, sample_weight)
-    if isinstance(found, RidgeModel):
-        return _certify_ridge_model(found, X, y, sample_weight)
+        model, X, y = _unwrap_model(model, X, y)
+    fitted = None if isinstance(model, Machine) else read_fitted(model, X, y, sample_weight, numbers)
+    if isinstance(fitted, KernelModel):
+        return _certify_kernel_model(fitted, X, y, sample_weight)
+    if isinstance(fitted, LinearModel):
+        return _certify_linear_model(fitted, X, y, sample_weight)
+    if isinstance(fitted, RidgeModel):
+        return _certify_ridge_model(fitted, X, y, sample_weight)
     if isinstance(model, DualMachine):
-        _expect_own_samples(model, X, y)
-        trained = clone(model).set_params(kernel=model.kernel_)  # whatever was set after the fit
-        return certificate_of_alpha(trained, X, y, own_alpha(model, X), sample_weight=sample_weight)
+        _check_training_samples(model, X, y)
+        trained = clone(model).set_params(kernel=model.kernel_)  # the kernel of the fit, even if set_params came later
+        return certificate_of_alpha(trained, X, y, fitted_alpha(model, X), sample_weight=sample_weight)
     if isinstance(model, Machine):
-        raise TypeError(f"{type(model).__name__} is not found through α; its proof is in its certificate_")
+        raise TypeError(f"{type(model).__name__} is not trained through dual variables α; see its certificate_")
     raise TypeError(
         f"certify does not know {type(model).__name__}: it takes a fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, "
-        "LinearSVC, LinearSVR or KernelRidge of scikit-learn's, a machine of mercer's that is found through α, or the "
-        "path of a model file of LIBSVM or LIBLINEAR"
+        "LinearSVC, LinearSVR or KernelRidge of scikit-learn, an estimator of mercer that is trained through dual "
+        "variables α, or the path of a model file of LIBSVM or LIBLINEAR"
     )
 
 
-def _unwrapped(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Take off what is around a machine: the machine, and the rows and targets that it was given."""
+def _unwrap_model(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Return the machine inside a model, with the transformed rows and targets that it was fitted to."""
     if isinstance(model, TransformedTargetRegressor):
         column = np.asarray(y, dtype=np.float64)
         changed = model.transformer_.transform(column.reshape(len(column), -1))
-        return _unwrapped(model.regressor_, X, changed.reshape(column.shape))
-    inside = ask(model)
+        return _unwrap_model(model.regressor_, X, changed.reshape(column.shape))
+    inside = unwrap(model)
     if isinstance(inside.machine, BaseSearchCV):
         check_is_fitted(inside.machine)
         raise TypeError(
             f"{type(inside.machine).__name__} has refit={inside.machine.refit!r} and so holds no fitted model: fit it "
-            "with refit=True, or certify a machine that is fitted with its best_params_"
+            "with refit=True, or certify an estimator fitted with its best_params_"
         )
     machine, X, y = inside.machine, inside.rows(X), inside.target(y)
-    return _unwrapped(machine, X, y) if isinstance(machine, TransformedTargetRegressor) else (machine, X, y)
+    return _unwrap_model(machine, X, y) if isinstance(machine, TransformedTargetRegressor) else (machine, X, y)
 
 
-def _expect_own_samples(machine: Any, X: Any, y: Any) -> None:
-    """Raise ValueError where the support vectors of a machine of mercer's are other samples, or have other labels."""
+def _check_training_samples(machine: Any, X: Any, y: Any) -> None:
+    """Raise ValueError if the support vectors of a machine are not samples of X with their labels in y."""
     check_is_fitted(machine, "dual_coef_")
     rows = np.asarray(machine.support_)
     if machine.shape_fit_[0] != n_samples(X):
-        raise ValueError(f"X has {n_samples(X)} samples, and the model was fitted to {machine.shape_fit_[0]}")
+        raise ValueError(f"X has {n_samples(X)} samples, and the model was fitted to {machine.shape_fit_[0]} samples")
     if hasattr(machine, "classes_"):
         expect_classes(machine.classes_, y)
         if (np.asarray(y)[rows] != np.repeat(machine.classes_, machine.n_support_)).any():
@@ -178,106 +179,112 @@ def _expect_own_samples(machine: Any, X: Any, y: Any) -> None:
         expect_vectors(machine, X, rows)
 
 
-# --- machines with support vectors ------------------------------------------------------------------------------------
+# --- models with support vectors --------------------------------------------------------------------------------------
 
 
-def _certify_kernel_model(found: KernelModel, X: Data, y: Any, weight: Weights) -> Certificate:
-    if not (np.isfinite(found.beta).all() and np.isfinite(found.b).all()):
+def _certify_kernel_model(fitted: KernelModel, X: Data, y: Any, weight: Weights) -> Certificate:
+    """Certify a model with support vectors, one part for each of its problems."""
+    if not (np.isfinite(fitted.beta).all() and np.isfinite(fitted.b).all()):
         raise ValueError("the model has coefficients or biases that are not finite, and so no objective")
-    machine = clone(found.machine)
-    fit = Fit.of(machine, X if found.K is None else found.K, y, weight)
+    machine = clone(fitted.machine)
+    fit = Fit.of(machine, X if fitted.K is None else fitted.K, y, weight)
     tasks = machine._tasks(fit)
-    if len(tasks) != found.beta.shape[1]:
+    if len(tasks) != fitted.beta.shape[1]:
         raise ValueError(
-            f"the model has {found.beta.shape[1]} functions, but y asks for {len(tasks)}: is y another one?"
+            f"the model has {fitted.beta.shape[1]} functions, but y needs {len(tasks)}: is it the y of the fit?"
         )
-    solved = [_certify_plane(task, fit, found.beta[:, k], float(found.b[k])) for k, task in enumerate(tasks)]
+    solved = [_certify_problem(task, fit, fitted.beta[:, k], float(fitted.b[k])) for k, task in enumerate(tasks)]
     if any(np.isinf(one.certificate.gap) for one in solved):
         return Certificate.total([one.certificate for one in solved])
-    machine._record_end(Solutions.of(solved))  # in the scale in which such a machine gives its certificate
+    machine._record_end(Solutions.of(solved))  # scales the certificate as such a machine reports it
     certificate: Certificate = machine.certificate_
     return certificate
 
 
-def _certify_plane(task: Task[DualProblem], fit: Fit, given: Floats, bias: float) -> Solved[DualProblem]:
-    """One problem with the model's signed β of all samples and its b."""
+def _certify_problem(task: Task[DualProblem], fit: Fit, given: Floats, bias: float) -> Solved[DualProblem]:
+    """Certify one problem at the model's signed β of all samples and its bias."""
     problem, gram = task.problem, fit.gram().view(task.rows).proof
-    place = np.full(len(fit.merged.weight), -1)
-    place[task.rows] = np.arange(len(task.rows))
+    # 1. Find the row of each sample in this problem; −1 if it has none.
+    position = np.full(len(fit.merged.weight), -1)
+    position[task.rows] = np.arange(len(task.rows))
     row = np.full(len(given), -1)
-    row[fit.merged.rows] = place[fit.merged.member]
+    row[fit.merged.rows] = position[fit.merged.member]
     if given[row < 0].any():
         raise ValueError(
-            f"sample {int(np.flatnonzero((row < 0) & (given != 0))[0])} has a coefficient in a problem that it has no "
-            "part in: are y and sample_weight those of the fit?"
+            f"sample {int(np.flatnonzero((row < 0) & (given != 0))[0])} has a coefficient in a problem that does not "
+            "contain it: are y and sample_weight those of the fit?"
         )
+    # 2. Sum β over equal samples and split it into the variables of the problem.
     sums, roundings = _sums_of_equal(row[row >= 0], given[row >= 0], len(task.rows))
     beta = sums[problem.row]
     if problem.twins:  # the positive and the negative part are the two variables of a sample
         half = len(beta) // 2
         beta = np.r_[np.maximum(beta[:half], 0.0), np.minimum(beta[half:], 0.0)]
-    if len(problem.totals) == 2 and not problem.p.any() and beta.any():  # NuSVC has divided β and b by ρ
+    if len(problem.totals) == 2 and not problem.p.any() and beta.any():  # NuSVC divides β and b by ρ
         scale = float(np.abs(problem.totals).sum() / np.abs(beta).sum())
         beta, bias, roundings = scale * beta, scale * bias, roundings + 1
+    # 3. Choose the biases, and certify at them.
     b = np.full(len(problem.totals), bias)
-    if len(b) == 2:  # ν-machines have b ∓ ρ or b ± ε, and get the best ρ or ε for their b
-        apart = _best_half(problem, dual.certify_dual(problem, gram, beta)[1], bias)
-        b, roundings = np.array([bias - apart, bias + apart]), roundings + 1
+    if len(b) == 2:  # ν-machines have b ∓ ρ or b ± ε: take the best ρ or ε for the given b
+        half_width = _best_half_width(problem, dual.certify_dual(problem, gram, beta)[1], bias)
+        b, roundings = np.array([bias - half_width, bias + half_width]), roundings + 1
     complete = _with_both_sides(problem, beta) if problem.twins and len(b) == 2 else beta
     proof = certify_with_bias(problem, gram, beta, b, near_feasible(problem, complete), gamma(roundings))
     return Solved(task, Solution(beta, 0, "converged"), proof)
 
 
 def _sums_of_equal(sample: Indices, given: Floats, n: int) -> tuple[Floats, int]:
-    """The given β summed over equal samples, and how often each sum was rounded: once, or not at all."""
+    """Sum β over equal samples; return the sums and the number of roundings of each, 1 or 0."""
     return rounded_sums_by(sample, given, n), int(np.bincount(sample, minlength=1).max() > 1)
 
 
 def _with_both_sides(problem: DualProblem, beta: Floats) -> Floats:
-    """β of NuSVR, of whose α_i and α_i* a model keeps the difference: where ε = 0 both may be positive.
+    """Return β of NuSVR with both α_i and α_i* positive where needed; a model keeps their difference only.
 
-    Adding the same number to both changes the two sums and nothing else, so that they can be what ν asks for.
+    If ε = 0, both may be positive. Adding the same number to both changes the sums Σα and Σα* and nothing else, so
+    that they can take the values that ν prescribes.
     """
     half = len(beta) // 2
     missing = float(problem.totals[0] - beta[:half].sum())
-    room = np.minimum(problem.upper[:half] - beta[:half], beta[half:] - problem.lower[half:])
-    if not 0 < missing <= room.sum():
+    slack = np.minimum(problem.upper[:half] - beta[:half], beta[half:] - problem.lower[half:])
+    if not 0 < missing <= slack.sum():
         return beta
-    added = missing / room.sum() * room
+    added = missing / slack.sum() * slack
     return np.asarray(beta + np.r_[added, -added])
 
 
-def _best_half(problem: DualProblem, u: Floats, bias: float) -> float:
-    """The h that minimises Σ c_i max(0, q_i + h) − h(total_0 − total_1), the primal value at biases b − h and b + h.
+def _best_half_width(problem: DualProblem, u: Floats, bias: float) -> float:
+    """Return the h that minimises Σ c_i max(0, q_i + h) − h(total_0 − total_1), the primal value at biases b ∓ h.
 
-    It is a weighted quantile of the −q_i = ∓(p_i − u_i − b); c_i is the size of a variable's box.
+    It is a weighted quantile of the −q_i = ∓(p_i − u_i − b), where c_i is the width of a variable's box.
     """
     q = np.where(problem.group == 0, 1.0, -1.0) * (problem.p - u[problem.row] - bias)
     order = np.argsort(-q)
-    reached = np.cumsum((problem.upper - problem.lower)[order])
-    place = int(np.searchsorted(reached, problem.totals[0] - problem.totals[1]))
-    return -float(q[order[min(place, len(q) - 1)]])
+    weight = np.cumsum((problem.upper - problem.lower)[order])
+    position = int(np.searchsorted(weight, problem.totals[0] - problem.totals[1]))
+    return -float(q[order[min(position, len(q) - 1)]])
 
 
 # --- linear machines --------------------------------------------------------------------------------------------------
 
 
-def _certify_linear_model(found: LinearModel, X: Data, y: Any, weight: Weights) -> Certificate:
-    if found.class_weight is not None:
+def _certify_linear_model(fitted: LinearModel, X: Data, y: Any, weight: Weights) -> Certificate:
+    """Certify a linear model, one part for each of its problems."""
+    if fitted.class_weight is not None:
         parts = []
-        for k, (label, factor) in enumerate(found.class_weight.items()):
-            machine = clone(found.machine).set_params(class_weight={True: factor, False: 1.0})
-            one = LinearModel(machine, found.w[k : k + 1], found.b[k : k + 1])
+        for k, (label, factor) in enumerate(fitted.class_weight.items()):
+            machine = clone(fitted.machine).set_params(class_weight={True: factor, False: 1.0})
+            one = LinearModel(machine, fitted.w[k : k + 1], fitted.b[k : k + 1])
             parts.append(_certify_linear_model(one, X, np.asarray(y) == label, weight))
         return Certificate.total(parts)
-    machine = clone(found.machine).set_params(tol=_TOL_OF_HINGE)
+    machine = clone(fitted.machine).set_params(tol=_TOL_OF_HINGE)
     fit = Fit.of(machine, X, y, weight)
     tasks = machine._tasks(fit)
-    if len(tasks) != len(found.w):
-        raise ValueError(f"the model has {len(found.w)} functions, but y asks for {len(tasks)}: is y another one?")
+    if len(tasks) != len(fitted.w):
+        raise ValueError(f"the model has {len(fitted.w)} functions, but y needs {len(tasks)}: is it the y of the fit?")
     rows = fit.rows_of_all_columns()
     parts = []
-    for task, w, b in zip(tasks, found.w, found.b.tolist(), strict=True):
+    for task, w, b in zip(tasks, fitted.w, fitted.b.tolist(), strict=True):
         problem: LinearProblem = task.problem
         if problem.d.all():
             beta = _best_beta(problem, rows.product(w, b))
@@ -289,7 +296,7 @@ def _certify_linear_model(found: LinearModel, X: Data, y: Any, weight: Weights) 
 
 
 def _best_beta(problem: LinearProblem, f: Floats) -> Floats:
-    """The t at which each squared loss is attained: r t − ε|t| − d t²/2 is largest there."""
+    """Return the t that maximises r t − ε|t| − d t²/2 for each sample: the dual variable of its squared loss."""
     r = problem.p - f
     t = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0) / problem.d
     return np.asarray(np.clip(t, problem.lower, problem.upper))
@@ -298,17 +305,20 @@ def _best_beta(problem: LinearProblem, f: Floats) -> Floats:
 # --- least squares ----------------------------------------------------------------------------------------------------
 
 
-def _certify_ridge_model(found: RidgeModel, X: Data, y: Any, weight: Weights) -> Certificate:
-    fit = Fit.of(clone(found.machine), X, y, weight)
+def _certify_ridge_model(fitted: RidgeModel, X: Data, y: Any, weight: Weights) -> Certificate:
+    """Certify kernel ridge regression, one part for each output."""
+    fit = Fit.of(clone(fitted.machine), X, y, weight)
     merged, gram = fit.merged, fit.gram().proof
-    apart = np.setdiff1d(np.flatnonzero(found.beta.any(axis=1)), merged.rows)
-    if len(apart):
-        raise ValueError(f"sample {apart[0]} has a coefficient and no weight: is sample_weight that of the fit?")
+    unweighted = np.setdiff1d(np.flatnonzero(fitted.beta.any(axis=1)), merged.rows)
+    if len(unweighted):
+        raise ValueError(f"sample {unweighted[0]} has a coefficient and no weight: is sample_weight that of the fit?")
     Y = fit.target.Y[merged.rows]
-    if Y.shape[1] != found.beta.shape[1]:
-        raise ValueError(f"the model has {found.beta.shape[1]} outputs, and y has {Y.shape[1]}: is y another one?")
+    if Y.shape[1] != fitted.beta.shape[1]:
+        raise ValueError(
+            f"the model has {fitted.beta.shape[1]} outputs, but y has {Y.shape[1]}: is it the y of the fit?"
+        )
     parts = []
-    for k, lam in enumerate(found.lam.tolist()):
+    for k, lam in enumerate(fitted.lam.tolist()):
         problem = LeastSquares(Y, merged.own_weight, merged.member, len(merged.weight), False, lam)
-        parts.append(dual.certify_dual(problem.dual(k), gram, np.ascontiguousarray(found.beta[merged.rows, k]))[0])
+        parts.append(dual.certify_dual(problem.dual(k), gram, np.ascontiguousarray(fitted.beta[merged.rows, k]))[0])
     return Certificate.total(parts)

@@ -1,4 +1,4 @@
-"""Machines on fewer vectors, and the proof of how far they are from the original."""
+"""Compression of kernel machines to fewer vectors, with a proven bound on the change."""
 
 from mercer.inspection.compression.fewer_vectors import compress
 from mercer.inspection.compression.report import Compression

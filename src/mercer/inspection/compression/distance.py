@@ -1,10 +1,10 @@
-"""‖w − w'‖ of two machines with the same kernel, as a bound that rounding cannot break.
+"""Upper bound on ‖w − w'‖ for two machines with the same kernel, valid despite rounding.
 
-    ‖w − w'‖² = Σ_i Σ_j c_i c_j k(v_i, v_j),      c = (β, −β') on the vectors of both
+    ‖w − w'‖² = Σ_i Σ_j c_i c_j k(v_i, v_j),      c = (β, −β') on the vectors of both machines
 
-The sum cancels: its terms may be 10¹⁰ times larger than what is left. So kernel values and sums are computed in twice
-the precision, where the core knows the kernel by an inner product or a distance, and what even that may have lost is
-added. Kernels for which only float64 is at hand get a wider bound.
+The sum cancels: its terms may be 10¹⁰ times larger than the result. So kernel values and sums are computed in twice the
+precision if the core computes the kernel from an inner product or a distance, and a bound on the remaining rounding
+error is added. Other kernels are computed in float64, which gives a wider bound.
 """
 
 from __future__ import annotations
@@ -25,55 +25,55 @@ from mercer.places.host.source import value_error
 from mercer.samples.arrays import Floats, Indices, gamma, is_sparse, n_samples, row_blocks, rows_between, stack, take
 from mercer.samples.matrices import dense
 
-# Kernel values that float64 blocks have.
+# Kernel values in a block of the float64 computation.
 _BLOCK_VALUES = 1 << 20
-# A kernel value takes as long as its products with this many outputs' coefficients.
+# Cost of a kernel value, in products with coefficients of outputs.
 _PRODUCTS_PER_VALUE = 25
-# Values of k(v, v) whose roots, times rounding, are still normal numbers.
+# Smallest k(v, v) whose square root, times the unit roundoff, is still a normal number.
 VANISHING = 1e-280
 
 
 def distances(one: Expansion, other: Expansion, report: Callable[[float], None] = lambda share: None) -> Floats:
-    """At least ‖w − w'‖ for each output, b apart; `report` is told which share is done, and may raise."""
-    found = np.zeros(len(one.b))
+    """Upper bounds on ‖w − w'‖ for each output, without b; `report` receives the share that is done and may raise."""
+    bounds = np.zeros(len(one.b))
     if one is other:
-        return found
+        return bounds
     vectors = stack(one.vectors, other.vectors)
     C = np.concatenate([dense(one.coefficients), -dense(other.coefficients)])
     parts = _parts(C)
     for number, outputs in enumerate(parts):
-        squares = _squares(one, vectors, C[:, outputs], partial(_part_of, report, number, len(parts)))
-        found[outputs] = np.sqrt(np.maximum(squares.high, 0.0)) * (1 + 2.0**-50)
-    return found
+        squares = _squares(one, vectors, C[:, outputs], partial(_report_part, report, number, len(parts)))
+        bounds[outputs] = np.sqrt(np.maximum(squares.high, 0.0)) * (1 + 2.0**-50)
+    return bounds
 
 
-def _part_of(report: Callable[[float], None], number: int, parts: int, share: float) -> None:
+def _report_part(report: Callable[[float], None], number: int, parts: int, share: float) -> None:
     report((number + share) / parts)
 
 
 def _parts(C: Floats) -> list[Indices]:
-    """Outputs that share kernel values: all of them, or each alone if each uses so few vectors that this is cheaper."""
+    """Split the outputs: all share their kernel values, or each has its own if each uses few enough vectors."""
     every, (n, p) = np.arange(C.shape[1]), C.shape
     alone = float(np.sum(np.count_nonzero(C, axis=0).astype(float) ** 2))
     return [every[o : o + 1] for o in every] if p > 1 and alone < n**2 * (1 + p / _PRODUCTS_PER_VALUE) else [every]
 
 
 def _squares(one: Expansion, vectors: Any, C: Floats, report: Callable[[float], None]) -> Ball:
-    """‖w − w'‖² of each output."""
+    """‖w − w'‖² of each output, with a bound on the error."""
     used = np.flatnonzero(C.any(axis=1))
     vectors, C = take(vectors, used), np.ascontiguousarray(C[used])
     if not len(C):
         return Ball(np.zeros(C.shape[1]), np.zeros(C.shape[1]))
-    refuse_vanishing(one.kernel, vectors)
-    lengths = lengths_of(one.kernel, vectors, C)
+    check_not_vanishing(one.kernel, vectors)
+    lengths = norm_bounds(one.kernel, vectors, C)
     with np.errstate(over="ignore", invalid="ignore"):
         if linear_scale(one.kernel) is not None and not is_sparse(vectors):
-            squares = _of_weights(linear_scale(one.kernel) or 0.0, vectors, C)
+            squares = _linear_squares(linear_scale(one.kernel) or 0.0, vectors, C)
         elif has_doubled_values(one.kernel, vectors):
             sums, share = doubled_squares(one.kernel, vectors, C, report)
             squares = Ball(sums, share * lengths**2).rounded(2)
         else:
-            squares = _in_float64(one, vectors, C, lengths, report)
+            squares = _float64_squares(one, vectors, C, lengths, report)
     if not np.isfinite(squares.high).all():
         raise FloatingPointError(
             f"‖w − w'‖² overflows float64 with {one.kernel!r}: its values or the coefficients are too large; scale the "
@@ -82,13 +82,13 @@ def _squares(one: Expansion, vectors: Any, C: Floats, report: Callable[[float], 
     if (squares.high < 0).any():
         raise ValueError(
             f"{one.kernel!r} is not positive definite: ‖w − w'‖² = {float(squares.value.min()):.3g} is negative, so "
-            "that there is no distance to bound; compress a machine with a positive definite kernel"
+            "there is no distance to bound; compress a model with a positive definite kernel"
         )
     return squares
 
 
-def refuse_vanishing(kernel: Any, vectors: Any) -> None:
-    """An error if some k(v, v) is so small that products with its root underflow, without being zero."""
+def check_not_vanishing(kernel: Any, vectors: Any) -> None:
+    """Raise FloatingPointError if some k(v, v) ≠ 0 is so small that products with its square root underflow."""
     diagonal = np.abs(kernel.diag(vectors))
     small = diagonal < VANISHING
     if small.any():
@@ -97,53 +97,54 @@ def refuse_vanishing(kernel: Any, vectors: Any) -> None:
         small = np.asarray(abs(rows).sum(axis=1)).ravel() > 0 if plain else diagonal[small] > 0
     if small.any():
         raise FloatingPointError(
-            f"k(v, v) of some vectors is below {VANISHING:.0e} under {kernel!r}, where float64 keeps too few digits to "
-            "prove anything; scale the features up"
+            f"k(v, v) of some vectors is below {VANISHING:.0e} for {kernel!r}, where float64 keeps too few digits for "
+            "a proof; scale the features up"
         )
 
 
-def lengths_of(kernel: Any, vectors: Any, C: Floats) -> Floats:
-    """Σ_j |c_j| √k(v_j, v_j), which bounds ‖w‖, rounded up."""
+def norm_bounds(kernel: Any, vectors: Any, C: Floats) -> Floats:
+    """Upper bound Σ_j |c_j| √k(v_j, v_j) on ‖w‖ for each output, rounded up."""
     roots = np.sqrt(np.abs(kernel.diag(vectors))) if n_samples(vectors) else np.zeros(0)
     return np.asarray(roots @ np.abs(C)) * (1 + 2 * gamma(len(C) + 10))
 
 
-def longest(kernel: Any, vectors: Any) -> float:
-    """The largest √k(v, v), rounded up."""
+def largest_length(kernel: Any, vectors: Any) -> float:
+    """Largest √k(v, v), rounded up."""
     diagonal = np.abs(kernel.diag(vectors)) if n_samples(vectors) else np.zeros(1)
     return float(np.sqrt(diagonal.max())) * (1 + gamma(64))
 
 
-def apart_at(vectors: Any, one: Expansion, other: Expansion) -> Floats:
-    """At least |⟨w − w', φ(v)⟩| at each of these vectors, the largest of each output."""
+def differences_at(vectors: Any, one: Expansion, other: Expansion) -> Floats:
+    """Upper bound on the largest |⟨w − w', φ(v)⟩| over these vectors, for each output."""
     values, m = np.zeros(len(one.b)), one.coefficients.shape[0] + other.coefficients.shape[0]
     if one is other or n_samples(vectors) == 0:
         return values
-    for some in row_blocks(n_samples(vectors), 8 * m):
-        rows = rows_between(vectors, some)
+    for block in row_blocks(n_samples(vectors), 8 * m):
+        rows = rows_between(vectors, block)
         f, g = (one.kernel(rows, each.vectors) @ each.coefficients for each in (one, other))
         values = np.maximum(values, np.abs(f - g).max(axis=0))
-    lengths = lengths_of(one.kernel, one.vectors, dense(one.coefficients))
-    lengths = lengths + lengths_of(one.kernel, other.vectors, dense(other.coefficients))
+    lengths = norm_bounds(one.kernel, one.vectors, dense(one.coefficients))
+    lengths = lengths + norm_bounds(one.kernel, other.vectors, dense(other.coefficients))
     share = value_error(one.kernel, one.vectors, other.vectors, vectors) + gamma(m + 64)
-    return np.asarray(values * (1 + gamma(8)) + share * lengths * longest(one.kernel, vectors))
+    return np.asarray(values * (1 + gamma(8)) + share * lengths * largest_length(one.kernel, vectors))
 
 
-def _of_weights(scale: float, vectors: Any, C: Floats) -> Ball:
-    """‖Σ_j c_j x_j‖² times the scale of a linear kernel, whose w − w' has a number for each feature."""
+def _linear_squares(scale: float, vectors: Any, C: Floats) -> Ball:
+    """‖w − w'‖² for a linear kernel: its scale times ‖Σ_j c_j x_j‖², from the weight of each feature."""
     X, (n, p) = np.ascontiguousarray(vectors, dtype=np.float64), C.shape
     rows, high, low = _core.dense_rows(X, _core.get_num_threads()), np.empty((p, X.shape[1])), np.empty((p, X.shape[1]))
     for output in range(p):
         rows.doubled_transposed(np.ascontiguousarray(C[:, output]), high[output], low[output])
     weights = np.abs(high + low)
-    # Of sums of n exact products, of sums that are left, and of products too small to be split.
+    # Errors of sums of n exact products, of the final addition, and of products too small to be split.
     lost = 1.01 * gamma(n) ** 2 * (np.abs(C).T @ np.abs(X)) + 2.0**-53 * weights + n * 2.0**-1070
     squares = scale * np.einsum("ij,ij->i", weights, weights)
     errors = scale * np.einsum("ij,ij->i", 2 * weights + lost, lost) + gamma(X.shape[1] + 16) * squares
     return Ball(squares, 1.01 * errors)
 
 
-def _in_float64(one: Expansion, vectors: Any, C: Floats, lengths: Floats, report: Callable[[float], None]) -> Ball:
+def _float64_squares(one: Expansion, vectors: Any, C: Floats, lengths: Floats, report: Callable[[float], None]) -> Ball:
+    """‖w − w'‖² in float64, by blocks of kernel values."""
     n, squares = len(C), np.zeros(C.shape[1])
     step = max(1, _BLOCK_VALUES // n)
     for start in range(0, n, step):
@@ -155,14 +156,14 @@ def _in_float64(one: Expansion, vectors: Any, C: Floats, lengths: Floats, report
     return Ball(squares, 1.01 * errors)
 
 
-# Lengths of rows, as shares of the largest, and values of γ, beyond which products leave the range of float64.
+# Limits beyond which products leave the range of float64: shortest row relative to the longest, and largest γ.
 _SHORTEST_ROW, _LARGEST_GAMMA = 2.0**-400, 2.0**900
-# Rows that the core sums together, and kernel values of one call, which takes about a second at most.
+# Rows that the core sums together, and kernel values per call, about a second at most.
 _ROWS, _VALUES_PER_CALL = 64, 1 << 20
 
 
 def has_doubled_values(kernel: Kernel, vectors: Any) -> bool:
-    """Whether there is more than float64 for this kernel on these data."""
+    """Return whether the core computes this kernel on these vectors in doubled precision."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" and not kernel.given else None
     if recipe is None or recipe.factor is not None or recipe.normalise or is_sparse(vectors):
         return False
@@ -173,10 +174,11 @@ def has_doubled_values(kernel: Kernel, vectors: Any) -> bool:
 def doubled_squares(
     kernel: Kernel, vectors: Any, C: Floats, report: Callable[[float], None] = lambda share: None
 ) -> tuple[Floats, float]:
-    """Σ_i Σ_j c_i c_j k(v_i, v_j) for each column c of C, rounded once, and a share of (Σ_i |c_i| √k(v_i, v_i))².
+    """Compute Σ_i Σ_j c_i c_j k(v_i, v_j) for each column c of C in doubled precision, rounded once, and its error.
 
-    What the sum errs by before that rounding is at most this share (src/core/gram/doubled_squares.hpp). Features are
-    divided by a power of two that none exceeds, and γ multiplied instead: no square leaves the range of float64.
+    The error before that rounding is at most the returned share of (Σ_i |c_i| √k(v_i, v_i))²
+    (src/core/gram/doubled_squares.hpp). Features are divided by a power of two that none exceeds and γ is multiplied
+    instead, so that no square leaves the range of float64.
     """
     recipe, X = kernel.recipe(), np.asarray(vectors, dtype=np.float64)
     assert recipe is not None
@@ -187,12 +189,12 @@ def doubled_squares(
     if recipe.inner != "dot":
         gamma = recipe.numbers[0]
     gamma *= unit * (1.0 if recipe.inner == "l1" else unit)
-    longest = np.abs(X).max(axis=1, initial=0.0)
-    short = recipe.inner == "dot" and bool((longest[longest > 0] < _SHORTEST_ROW).any())
+    lengths = np.abs(X).max(axis=1, initial=0.0)
+    short = recipe.inner == "dot" and bool((lengths[lengths > 0] < _SHORTEST_ROW).any())
     if short or not gamma < _LARGEST_GAMMA:
         raise FloatingPointError(
-            f"the features' lengths, or γ times their squares, leave the range of float64 under {kernel!r}, so that "
-            "‖w − w'‖ cannot be proven; scale the features"
+            f"the lengths of samples, or γ times their squares, leave the range of float64 for {kernel!r}, so that "
+            "‖w − w'‖ cannot be bounded; scale the features"
         )
     parts: list[Floats] = []
     step = max(_ROWS, _VALUES_PER_CALL // n // _ROWS * _ROWS)
@@ -202,7 +204,7 @@ def doubled_squares(
         shares = _core.doubled_squares(X, C, start, min(n, start + step), *kind, _core.get_num_threads())
         parts += [share.reshape(-1, C.shape[1]) for share in shares]
     squares = np.array([math.fsum(column) for column in np.concatenate(parts).T.tolist()])
-    # Of a value as a share of √(k(x, x) k(z, z)), which is at least (γ|x||z| + coef0)ⁿ; and of the sums.
+    # Error of a value relative to √(k(x, x) k(z, z)), which is at least (γ|x||z| + coef0)ⁿ; then that of the sums.
     if recipe.inner == "dot":
         value = degree * (d + 8) * 2.0**-101 + 2.0**-102
     else:

@@ -1,4 +1,4 @@
-"""`mercer.compress`: a machine on fewer vectors, with a proof of how far it is from the original."""
+"""`mercer.compress`: reduce a machine to fewer vectors, with a proven bound on the change of f."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.estimators.fitting.pipeline.class_spec import check_state, declared
 from mercer.estimators.fitting.pipeline.fit import read_samples
 from mercer.estimators.fitting.pipeline.machine import CompressionRecord
-from mercer.estimators.unsupervised.learner import Learner
-from mercer.inspection.compression.class_groups import groups_for, matched_in_groups
-from mercer.inspection.compression.distance import apart_at, distances, lengths_of, longest
-from mercer.inspection.compression.matching import Samples, matched, retrained
-from mercer.inspection.compression.reduction import MOST_VECTORS, Reduced, to_count, to_error
-from mercer.inspection.compression.target import Span, Target
+from mercer.estimators.unsupervised.learner import UnsupervisedMachine
+from mercer.inspection.compression.class_groups import group_classes, match_in_groups
+from mercer.inspection.compression.distance import differences_at, distances, largest_length, norm_bounds
+from mercer.inspection.compression.matching import FitSamples, match_values, retrain_in_span
+from mercer.inspection.compression.reduction import MOST_VECTORS, ReducedExpansion, reduce_to_count, reduce_to_error
+from mercer.inspection.compression.target import Span, TargetFunctions
 from mercer.inspection.rkhs import row_keys
 from mercer.places.expansion import Expansion
 from mercer.places.host.linear_gram import linear_scale
@@ -32,10 +32,10 @@ from mercer.samples.arrays import Floats, freeze, is_sparse, n_samples, take
 from mercer.samples.checks import check_same_length
 from mercer.samples.engine import on_host
 from mercer.samples.matrices import dense
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
-# What stays true of a machine on fewer vectors, beside attributes that are declared as `kept`; the rest speaks of
-# training samples, or of a solve.
+# Attributes that a compressed machine keeps, beside those that are declared as `kept`; the others describe training
+# samples or a solve.
 _KEPT = frozenset(
     [
         *("n_features_in_", "feature_names_in_", "kernel_", "_expansion_", "intercept_", "classes_", "class_weight_"),
@@ -43,11 +43,11 @@ _KEPT = frozenset(
         *("equivalent_C_", "_loss_", "lam_", "best_params_", "weights_", "scales_"),
     ]
 )
-# Roundings of k(x, x), per vector, below which δ(x) = ‖φ(x) − Pφ(x)‖² is zero as far as float64 can tell.
+# δ(x) = ‖φ(x) − Pφ(x)‖² below this many roundings of k(x, x), per vector, cannot be distinguished from 0 in float64.
 _DEPENDENT_ROUNDINGS = 4
-# ‖w − w'‖ that is called rounding, as a share of ‖w‖.
+# Largest ‖w − w'‖/‖w‖ that counts as rounding.
 _EXACT_SHARE = 1e-8
-# The most vectors among which dependence is looked for; their kernel matrix takes 800 MB.
+# Largest number of vectors that are tested for linear dependence; their kernel matrix takes 800 MB.
 _LARGEST_MATRIX = 10_000
 
 
@@ -62,42 +62,52 @@ def compress(
     retrain: str = "values",
     verbose: bool = False,
 ) -> Any:
-    """A machine of the same class on fewer vectors, with a proof of how far it is from the original.
+    """Compress a fitted model to fewer support vectors, and prove how far it is from the original.
 
-    First every vector goes that is not needed at all: equal ones, those that others span, and all but the weight
-    vectors of a linear kernel. Then vectors are chosen from the rest one by one, each the one that brings their span
-    nearest to the machine's functions, and moved by gradient to where it is nearest, if the kernel has derivatives. All
-    outputs, such as the pairs of several classes, share them; with samples X and many classes, each pair uses those
-    that lie near its own two classes. In the end coefficients and b are fitted to samples X;
-    without samples the coefficients are those of the projection, which is nearest to the original, and b stays.
+    1. Redundant vectors are removed: equal ones, those that others span, and, for a linear kernel, all except for the
+       weight vectors.
+    2. Vectors are chosen from the rest one by one, each the one whose span comes nearest to the model's functions
+       (orthogonal matching pursuit).
+    3. If the kernel has derivatives, the chosen vectors are moved by gradient descent to bring the span still nearer.
+    4. Coefficients and b are fitted to the samples X. Without samples, the coefficients are those of the projection,
+       which is nearest to the original, and b does not change.
+
+    All outputs, such as the pairs of several classes, share the vectors. With samples X and many classes, each pair
+    uses only the vectors near its two classes.
 
     Parameters
     ----------
     model : estimator
-        Fitted, with a kernel and vectors: SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM, SVDD, the machines of
-        least squares and the kernel machines, and those that learn kernel weights; a Pipeline that ends in one, a
-        `Tabular`, or a search, whose best one is taken.
+        Fitted model with a kernel and vectors: SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM, SVDD, least-squares
+        and kernel machines, and those that learn kernel weights; or a Pipeline that ends in one, a `Tabular`, or a
+        search, whose best estimator is compressed.
     n_vectors : int, or float below 1, optional
-        How many vectors to keep, or which share of them.
+        Number of vectors to keep, or their share.
     max_error : float, optional
-        Keep as few vectors as will do for ‖w − w'‖ of at most this, in every output. Retraining then goes only so far.
-        (f of SVDD has w = 2a, twice the centre. Of a table's regression it is in the unit of standardised targets.)
-        With neither, only vectors go that are not needed.
-    X, y, sample_weight : the samples that the machine was trained on, or some like them, optional
-        What coefficients and b are fitted to. y is needed by retrain="loss" alone, which alone takes weights.
+        Largest ‖w − w'‖ in every output; as few vectors as possible are kept, and retraining respects the limit.
+        For SVDD, w = 2a is twice the centre; for the regression of a table, the unit is that of standardised targets.
+        With neither `n_vectors` nor `max_error`, only redundant vectors are removed.
+    X, y, sample_weight : arrays, optional
+        Samples to which coefficients and b are fitted: those that the model was trained on, or similar ones. Only
+        retrain="loss" uses y and weights.
     retrain : {"values", "loss"}, default="values"
-        "values" gives the machine the original's values on X, as nearly as its vectors allow. "loss" minimises the
-        machine's own loss on X and y again (Tang and Mazzoni 2006); SVDD and least squares on landmarks, and a hard
-        margin that is lost, then stay projections.
+        How coefficients are fitted. "values" fits the original's values on X. "loss" minimises the model's loss on X
+        and y (Tang and Mazzoni 2006); SVDD, least squares on landmarks and a hard margin that cannot be kept then
+        stay projections.
     verbose : bool, default=False
-        Whether to print what is being done.
+        Whether to print progress.
 
     Returns
     -------
     estimator
-        It predicts, saves, exports and draws as the original does. `compression_` is a `Compression`: the error, and
-        which labels are provably those of the original. What speaks of training samples (`support_`, `dual_coef_`,
-        `certificate_`) belongs to the original.
+        Compressed model, which predicts, saves, exports and plots as the original does. Its `compression_` is a
+        `Compression`, with the error and the labels that are provably those of the original. Attributes that describe
+        training samples (`support_`, `dual_coef_`, `certificate_`) belong to the original only.
+
+    See Also
+    --------
+    Compression : Report and guarantees of a compression.
+    mercer.displays.PathDisplay.from_compression : Plot the error against the number of vectors.
 
     Examples
     --------
@@ -111,75 +121,74 @@ def compress(
     >>> bool((small.predict(X) == model.predict(X)).mean() > 0.97)
     True
     """
-    asked = ask(model)
-    model = asked.machine
-    known = [type(layer).__name__ for layer in asked.layers if hasattr(layer, "predict_interval")]
-    if known:
+    unwrapped = unwrap(model)
+    model = unwrapped.machine
+    calibrations = [type(layer).__name__ for layer in unwrapped.layers if hasattr(layer, "predict_interval")]
+    if calibrations:
         raise TypeError(
-            f"what {known[0]} learnt is about the machine that it holds, and not about one on fewer vectors; compress "
-            "the model that it was made of, its estimator_, and calibrate that with samples that were held out"
+            f"{calibrations[0]} is calibrated for the model that it holds, and not for one on fewer vectors; compress "
+            "that model, its estimator_, and calibrate the result with held-out samples"
         )
-    X, y = None if X is None else asked.rows(X), asked.target(y)
-    original = _checked(model, max_error)
+    X, y = None if X is None else unwrapped.rows(X), unwrapped.target(y)
+    original = _checked_expansion(model, max_error)
     count = _count(n_vectors, max_error, n_samples(original.vectors))
-    max_error = (
-        None if max_error is None else float(max_error) / model._DECISION_FACTOR
-    )  # from here on of the expansion
+    # f is _DECISION_FACTOR times the expansion, to which the limit refers from here on.
+    max_error = None if max_error is None else float(max_error) / model._DECISION_FACTOR
     if count is not None and MOST_VECTORS < count < n_samples(original.vectors):
         raise ValueError(
-            f"n_vectors={n_vectors!r} asks for {count} vectors, whose kernel matrix does not fit into memory; ask for "
-            f"at most {MOST_VECTORS}"
+            f"n_vectors={n_vectors!r} means {count} vectors, whose kernel matrix does not fit into memory; keep at "
+            f"most {MOST_VECTORS}"
         )
     samples = _samples(model, original, X, y, sample_weight, retrain)
     progress = Reporter(verbose)
-    progress.tell("looking for vectors that are not needed")
-    simpler = without_needless(original, thorough=count is None and max_error is None)
-    found = _reduced(model, simpler, count, max_error, samples, retrain, progress)
-    report = partial(progress.part, "proving the error")
-    error = distances(original, found.expansion, report)
-    if max_error is not None and error.max() > max_error:  # what is asked for is below what rounding leaves
-        found = Reduced(simpler)
+    progress.report("removing redundant vectors")
+    simpler = drop_redundant(original, thorough=count is None and max_error is None)
+    reduced = _reduce(model, simpler, count, max_error, samples, retrain, progress)
+    report = partial(progress.report_share, "proving the error")
+    error = distances(original, reduced.expansion, report)
+    if max_error is not None and error.max() > max_error:  # the limit is below the rounding error
+        reduced = ReducedExpansion(simpler)
         error = distances(original, simpler, report)
         if error.max() > max_error:
-            found, simpler, error = Reduced(original), original, np.zeros(len(original.b))
+            reduced, simpler, error = ReducedExpansion(original), original, np.zeros(len(original.b))
     removed = n_samples(original.vectors) - n_samples(simpler.vectors)
-    progress.close(f"{n_samples(original.vectors)} vectors to {n_samples(found.expansion.vectors)}")
-    small = compressed(model, found.expansion, error, removed=removed, moved=found.moved, retrained=found.retrained)
-    return asked.around(small)
+    progress.close(f"{n_samples(original.vectors)} vectors to {n_samples(reduced.expansion.vectors)}")
+    steps = {"removed": removed, "moved": reduced.moved, "retrained": reduced.retrained}
+    return unwrapped.rewrap(compressed_copy(model, reduced.expansion, error, **steps))
 
 
-def _reduced(
+def _reduce(
     model: Any,
     original: Expansion,
     count: int | None,
     max_error: float | None,
-    samples: Samples | None,
+    samples: FitSamples | None,
     retrain: str,
     progress: Reporter,
-) -> Reduced:
-    """On `count` vectors, or as few as come within `max_error`; coefficients fitted to samples, if there are any."""
-    target = Target(original)
+) -> ReducedExpansion:
+    """Reduce to `count` vectors, or to as few as reach `max_error`; fit coefficients to samples if there are any."""
+    target = TargetFunctions(original)
     if max_error is not None:
-        found = to_error(target, max_error, progress)
+        reduced = reduce_to_error(target, max_error, progress)
     elif count is not None and count < target.n:
-        found = to_count(target, count, samples, progress)
-        if samples is not None and retrain == "values" and found.span is not None:
-            groups = groups_for(model, target, found.span)
+        reduced = reduce_to_count(target, count, samples, progress)
+        if samples is not None and retrain == "values" and reduced.span is not None:
+            groups = group_classes(model, target, reduced.span)
             if groups is not None:
-                report = partial(progress.part, f"fitting {len(target.expansion.b)} pairs to samples")
-                made = matched_in_groups(target, found.span, groups, samples, report)
-                return replace(found, expansion=made, span=None, retrained=True)
+                report = partial(progress.report_share, f"fitting {len(target.expansion.b)} pairs to samples")
+                expansion = match_in_groups(target, reduced.span, groups, samples, report)
+                return replace(reduced, expansion=expansion, span=None, retrained=True)
     else:
-        return Reduced(original)
-    fit = retrained if retrain == "loss" else matched
-    return found.fitted(target, partial(fit, model), samples, max_error, progress)
+        return ReducedExpansion(original)
+    fit = retrain_in_span if retrain == "loss" else match_values
+    return reduced.fitted(target, partial(fit, model), samples, max_error, progress)
 
 
-def without_needless(expansion: Expansion, thorough: bool) -> Expansion:
-    """An expansion of these functions, up to rounding, on fewer vectors where that is possible.
+def drop_redundant(expansion: Expansion, thorough: bool) -> Expansion:
+    """Remove vectors that the functions do not need; the functions stay the same up to rounding.
 
-    Vectors under a strictly positive definite kernel are independent; whether they are to rounding is asked only if the
-    search is `thorough`.
+    Different vectors are linearly independent under a strictly positive definite kernel. Whether they are so
+    numerically is tested only if the search is `thorough`.
     """
     scale = linear_scale(expansion.kernel)
     outputs = len(expansion.b)
@@ -190,19 +199,19 @@ def without_needless(expansion: Expansion, thorough: bool) -> Expansion:
             if outputs <= features:
                 return replace(expansion, vectors=np.ascontiguousarray(W.T), coefficients=np.eye(outputs) / scale)
             return replace(expansion, vectors=np.eye(features), coefficients=W / scale)
-    merged = _merged(expansion)
+    merged = _merge_equal(expansion)
     independent = expansion.kernel.strictly_positive_definite == "yes"
     if n_samples(merged.vectors) > _LARGEST_MATRIX or (independent and not thorough):
         return merged
-    return _independent(merged)
+    return _drop_dependent(merged)
 
 
-def _merged(expansion: Expansion) -> Expansion:
-    """Every vector once."""
+def _merge_equal(expansion: Expansion) -> Expansion:
+    """Merge equal vectors by adding their coefficients; drop those whose coefficients are 0."""
     if not expansion.kernel.mergeable:
         return expansion
-    table, places = dense(expansion.coefficients), dict[Any, int]()
-    member = np.array([places.setdefault(key, len(places)) for key in row_keys(expansion.vectors)], dtype=np.intp)
+    table, numbers = dense(expansion.coefficients), dict[Any, int]()
+    member = np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(expansion.vectors)], dtype=np.intp)
     first = np.unique(member, return_index=True)[1]
     sums = np.zeros((len(first), table.shape[1]))
     np.add.at(sums, member, table)
@@ -212,8 +221,8 @@ def _merged(expansion: Expansion) -> Expansion:
     return replace(expansion, vectors=take(expansion.vectors, first[used]), coefficients=sums[used])
 
 
-def _independent(expansion: Expansion) -> Expansion:
-    """Without vectors that others span, by a pivoted Cholesky factorisation."""
+def _drop_dependent(expansion: Expansion) -> Expansion:
+    """Drop vectors that others span, by a pivoted Cholesky factorisation."""
     n = n_samples(expansion.vectors)
     if n < 2:
         return expansion
@@ -226,39 +235,40 @@ def _independent(expansion: Expansion) -> Expansion:
     kept = np.sort(order[:rank])
     span = Span(expansion.kernel, take(expansion.vectors, kept))
     values = K[kept] @ dense(expansion.coefficients)
-    found = replace(expansion, vectors=span.vectors, coefficients=span.coefficients(span.coordinates_of(values)))
-    # Coefficients may be large, and w small beside them: then even a rounding of k(x, x) is needed.
-    near = distances(expansion, found) <= _EXACT_SHARE * expansion.norms()
-    return found if near.all() else expansion
+    smaller = replace(expansion, vectors=span.vectors, coefficients=span.coefficients(span.coordinates_of(values)))
+    # If coefficients are large and cancel in w, dropping a vector that is dependent to rounding may still change w.
+    is_near = distances(expansion, smaller) <= _EXACT_SHARE * expansion.norms()
+    return smaller if is_near.all() else expansion
 
 
-def _samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retrain: Any) -> Samples | None:
+def _samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retrain: Any) -> FitSamples | None:
+    """Check and read the samples to which coefficients are fitted; None if there are none."""
     one_of("retrain", retrain, ("values", "loss"))
     if X is None:
         if y is not None:
-            raise ValueError("y without X: give the training samples too, or neither")
+            raise ValueError("y was passed without X; pass both, or neither")
         return None
     if retrain == "values" and weight is not None:
-        raise ValueError("sample_weight is for retrain='loss'; retrain='values' would drop it")
+        raise ValueError("sample_weight is for retrain='loss'; retrain='values' ignores it")
     if retrain == "loss" and y is None and not isinstance(model, OutlierMixin):
-        raise ValueError("retrain='loss' trains again, and needs y as well as X")
+        raise ValueError("retrain='loss' trains again and needs y as well as X")
     X = read_samples(model, X, expansion.kernel, reset=False)
     y, weight = on_host(y), on_host(weight)
     check_same_length(X, y)
     check_same_length(X, weight)
     bias, by_sign = getattr(model, "bias", True) is not False, hasattr(model, "classes_") or hasattr(model, "offset_")
-    return Samples(X, y, weight, expansion.kernel, bias, by_sign)
+    return FitSamples(X, y, weight, expansion.kernel, bias, by_sign)
 
 
-def _checked(model: Any, max_error: Any) -> Expansion:
-    """The machine's expansion; an error where there is nothing to compress."""
+def _checked_expansion(model: Any, max_error: Any) -> Expansion:
+    """Return the expansion of a fitted machine; raise if it cannot be compressed or max_error is invalid."""
     check_is_fitted(model)
     expansion = getattr(model, "_expansion_", None)
     name = type(model).__name__
-    goes_on = hasattr(model, "_theta_")  # learning, from what it keeps beside the expansion
-    if not isinstance(expansion, Expansion) or goes_on or isinstance(model, Learner):
+    learns_online = hasattr(model, "_theta_")  # it keeps training state beside the expansion
+    if not isinstance(expansion, Expansion) or learns_online or isinstance(model, UnsupervisedMachine):
         raise TypeError(
-            f"{name} cannot be compressed: only a machine of mercer's that predicts from vectors can, such as SVC, "
+            f"{name} cannot be compressed: only an estimator of mercer that predicts from vectors can, such as SVC, "
             "SVR, OneClassSVM or RLSRegressor, or a Pipeline or a search of one"
         )
     specs = declared(type(model))
@@ -266,24 +276,22 @@ def _checked(model: Any, max_error: Any) -> Expansion:
     lost = sorted(part for part in needed - _KEPT if not specs[part].kept)
     if lost and "log_marginal_likelihood_value_" in specs:
         raise TypeError(
-            f"{name} cannot be compressed: besides f it tells variances, which rest on all of its vectors; compress a "
-            "machine for f alone, RLSRegressor or KernelMachine fitted with kernel=model.kernel_"
+            f"{name} cannot be compressed: it also predicts variances, which depend on all of its vectors; compress an "
+            "estimator of f alone, RLSRegressor or KernelMachine fitted with kernel=model.kernel_"
         )
     if lost:
         raise TypeError(
-            f"{name} cannot be compressed: its class does not say what becomes of {', '.join(lost)} on fewer vectors. "
-            "Declare each with kept=True if it stays true, or with unless='_compression_' if it is about the training "
-            "samples"
+            f"{name} cannot be compressed: its class does not declare whether {', '.join(lost)} stays valid. Declare "
+            "each with kept=True if it does, or with unless='_compression_' if it describes the training samples"
         )
     if expansion.vectors is None:
         raise TypeError(
-            "a machine with a precomputed kernel knows no vectors and no kernel between them, so it cannot be "
-            "compressed; give the kernel as an object or a function"
+            "a model with a precomputed kernel has no vectors and no kernel between them, so it cannot be compressed; "
+            "pass the kernel as an object or a function"
         )
     if expansion.kernel.positive_definite == "no":
         raise ValueError(
-            f"{expansion.kernel!r} is not positive definite: there is no space in which to measure ‖w − w'‖; use a "
-            "positive definite kernel"
+            f"{expansion.kernel!r} is not positive definite, so ‖w − w'‖ is not defined; use a positive definite kernel"
         )
     if max_error is not None and not (isinstance(max_error, Real) and 0 <= float(max_error) < math.inf):
         raise ValueError(f"max_error={max_error!r} must be a finite number of at least 0")
@@ -291,29 +299,32 @@ def _checked(model: Any, max_error: Any) -> Expansion:
 
 
 def _count(n_vectors: Any, max_error: Any, n: int) -> int | None:
-    """How many vectors are wanted."""
+    """Number of vectors to keep; None if n_vectors is not given."""
     if n_vectors is None:
         return None
     if max_error is not None:
-        raise ValueError("n_vectors and max_error both say when to stop; give one")
+        raise ValueError("n_vectors and max_error both say when to stop; pass one of them")
     whole = isinstance(n_vectors, Integral) and not isinstance(n_vectors, bool | np.bool_)
     if whole and int(n_vectors) >= 1:
         return int(n_vectors)
     if isinstance(n_vectors, Real) and not isinstance(n_vectors, Integral) and 0 < float(n_vectors) < 1:
         return max(1, round(float(n_vectors) * n))
-    raise ValueError(f"n_vectors={n_vectors!r} must be a number of vectors of at least 1, or a share between 0 and 1")
+    raise ValueError(f"n_vectors={n_vectors!r} must be a number of vectors, at least 1, or a share between 0 and 1")
 
 
-def compressed(model: Any, found: Expansion, error: Floats, *, removed: int, moved: bool, retrained: bool) -> Any:
-    """A copy of a fitted machine that decides by another expansion; `error` is at least ‖w − w'‖ of each output."""
+def compressed_copy(
+    model: Any, expansion: Expansion, error: Floats, *, removed: int, moved: bool, retrained: bool
+) -> Any:
+    """Copy a fitted machine with another expansion; `error` bounds ‖w − w'‖ of each output from above."""
     original: Expansion = model._expansion_
-    change = np.abs(original.b - found.b) * (1 + 2.0**-52)
-    lengths = lengths_of(original.kernel, original.vectors, dense(original.coefficients))
-    ends = apart_at(found.vectors, original, found)
-    record = CompressionRecord(n_samples(original.vectors), removed, moved, retrained, error, change, lengths, ends)
-    proof = vars(model).get("certificate_")
+    change = np.abs(original.b - expansion.b) * (1 + 2.0**-52)
+    lengths = norm_bounds(original.kernel, original.vectors, dense(original.coefficients))
+    at_vectors = differences_at(expansion.vectors, original, expansion)
+    n_before = n_samples(original.vectors)
+    record = CompressionRecord(n_before, removed, moved, retrained, error, change, lengths, at_vectors)
+    certificate = vars(model).get("certificate_")
     earlier: CompressionRecord | None = vars(model).get("_compression_")
-    if earlier is not None:  # errors add up to what the first machine is away at most
+    if earlier is not None:  # the errors of both compressions add up
         record = replace(
             record,
             n_before=earlier.n_before,
@@ -323,30 +334,31 @@ def compressed(model: Any, found: Expansion, error: Floats, *, removed: int, mov
             error=(earlier.error + error) * (1 + 2.0**-52),
             b_change=(earlier.b_change + change) * (1 + 2.0**-52),
             lengths=earlier.lengths,
-            at_vectors=(ends + earlier.error * longest(original.kernel, found.vectors)) * (1 + 2.0**-51),
+            at_vectors=(at_vectors + earlier.error * largest_length(original.kernel, expansion.vectors))
+            * (1 + 2.0**-51),
         )
-        proof = vars(model).get("_original_certificate_")
+        certificate = vars(model).get("_original_certificate_")
     for part in (record.error, record.b_change, record.lengths, record.at_vectors):
         freeze(part)
-    made = clone(model)
+    machine = clone(model)
     specs = declared(type(model))
     for name, value in vars(model).items():
         if name in _KEPT or (name in specs and specs[name].kept):
-            setattr(made, name, value)
-    made._expansion_ = found
-    made.intercept_ = freeze(np.array(found.b))
-    made._compression_ = record
-    if proof is not None:
-        made._original_certificate_ = proof
-    _follow(made)
-    check_state(made)
-    return made
+            setattr(machine, name, value)
+    machine._expansion_ = expansion
+    machine.intercept_ = freeze(np.array(expansion.b))
+    machine._compression_ = record
+    if certificate is not None:
+        machine._original_certificate_ = certificate
+    _update_offset(machine)
+    check_state(machine)
+    return machine
 
 
-def _follow(made: Any) -> None:
-    """Attributes that follow from b and w."""
-    if hasattr(made, "radius_"):
-        square = max(0.0, 2.0 * float(made.intercept_[0]) + float(made._expansion_.norms()[0]) ** 2)
-        made.radius_, made.offset_ = float(np.sqrt(square)), -square
-    elif hasattr(made, "offset_"):
-        made.offset_ = -float(made.intercept_[0])
+def _update_offset(machine: Any) -> None:
+    """Update the radius and the offset, which follow from b and w."""
+    if hasattr(machine, "radius_"):
+        square = max(0.0, 2.0 * float(machine.intercept_[0]) + float(machine._expansion_.norms()[0]) ** 2)
+        machine.radius_, machine.offset_ = float(np.sqrt(square)), -square
+    elif hasattr(machine, "offset_"):
+        machine.offset_ = -float(machine.intercept_[0])

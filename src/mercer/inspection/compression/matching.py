@@ -1,21 +1,21 @@
-"""Coefficients, b and positions of few vectors Z, fitted to a machine's functions and, if there are any, to samples.
+"""Fit coefficients, b and positions of few vectors Z to a machine's functions, and to samples if there are any.
 
-By values: the original's values on the samples, as nearly as the span allows,
+By values: the original's values on the samples are approximated in the span of Z,
 
     minimise over a, b  ½ Σ_o Σ_n ω_n (f_o(x_n) − f'_o(x_n) − b_o)² + ½λ Σ_o ‖f_o − f'_o‖²,   f'_o = Σ_i a_io k(z_i, ·)
 
-The penalty is on the way from the projection of f, which is nearest to f where there are no samples. Where the sign of
-one f decides, ω_n = 1/(1 + (f(x_n)/2)⁴), since samples far from the boundary stay on their side; else ω_n = 1.
+The penalty keeps the solution near the projection of f, the solution without samples. If the sign of one f decides,
+ω_n = 1/(1 + (f(x_n)/2)⁴), since samples far from the boundary stay on their side; otherwise ω_n = 1.
 
-By loss (Tang and Mazzoni 2006): in the coordinates L⁻¹k(Z, x) of the span of Z the machine is a linear one, whose
-½‖w'‖² is that of the kernel's space. The estimator itself, with a linear kernel, trains it and proves it.
+By loss (Tang and Mazzoni 2006): in the coordinates L⁻¹k(Z, x) of the span of Z the machine is linear, and its ½‖w'‖²
+is the one in feature space. The estimator itself, with a linear kernel, is trained on them.
 
-Positions: the Z with the least of that minimum, without samples the one with the least Σ_o ‖f_o − f'_o‖², by gradient.
-At the best a and b their own derivatives drop out (variable projection):
+Positions: Z minimises that minimum, or Σ_o ‖f_o − f'_o‖² without samples, by gradient descent. At the best a and b
+their own derivatives vanish (variable projection):
 
     ∂/∂z_i = −Σ_o a_io ∇[λ(f_o − f'_o) + Σ_n ω_n r_no k(x_n, ·)](z_i),      r_no = f_o(x_n) − f'_o(x_n) − b_o
 
-Only sums over o are needed: many outputs are turned into a few combinations that hold nearly all of them.
+Only sums over o are needed, so many outputs are replaced by the few orthogonal combinations with the largest values.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ import numpy as np
 from scipy import linalg, optimize
 from sklearn.base import clone
 
-from mercer.inspection.compression.target import Span, Target
+from mercer.inspection.compression.target import Span, TargetFunctions
 from mercer.kernels import Kernel
 from mercer.places.expansion import Expansion
 from mercer.places.host.rows import weight_vectors
 from mercer.runtime.errors import NotSeparableError
 from mercer.samples.arrays import Floats, Indices, add_gram, mirror, n_samples, row_blocks, rows_between, take
 
-# From |f| of about this on a sample counts little: twice the margin. (Letter at a tenth of its vectors loses 0.1 points
+# |f| beyond which a sample counts little: twice the margin. (Letter at a tenth of its vectors loses 0.1 points
 # of accuracy with 1, 0.13 with 2 and 0.2 without weights, spam 0.72, 0.65 and 0.58.)
 _FAR = 2.0
-# Samples beyond these add time, and little else.
+# Largest number of samples for finding positions; more add time and little else.
 _MOST_ROWS = 20_000
-# Coordinates of samples that are held at a time, 512 MB of them.
+# Largest number of coordinates of samples in memory at a time: 512 MB.
 _MOST_COORDINATES = 1 << 26
 
-# λ as a share of n k(x, x), the largest that Σ_n δ(x_n)² of a function δ of length 1 can be: small, since samples say
-# what matters (spam at a tenth of its vectors loses 0.5 points of accuracy with 3e-6, and 0.9 with 3e-4).
+# λ as a share of n k(x, x), the largest value of Σ_n δ(x_n)² over functions δ of norm 1: small, since samples should
+# decide (spam at a tenth of its vectors loses 0.5 points of accuracy with 3e-6, and 0.9 with 3e-4).
 _SHARE = 3e-6
 
-# Operations that all steps together may take, about twenty seconds of one core; and the steps that are taken anyway, if
-# they take no more than these.
+# Operations of all gradient steps together, about twenty seconds on one core; the smallest and largest number of steps;
+# and the operations that the smallest number of steps may take.
 _OPERATIONS, _FEWEST_STEPS, _MOST_STEPS = 2e11, 20, 100
 _MOST_OPERATIONS = 2e12
-# The most combinations that outputs are turned into.
+# Largest number of combinations that replace the outputs.
 _COMBINATIONS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
-    """What a machine was trained on, or other samples like those that it will see."""
+class FitSamples:
+    """Samples to which a compressed machine is fitted: its training samples, or similar ones."""
 
     X: Any
     y: Any
@@ -68,86 +68,92 @@ class Samples:
     by_sign: bool  # whether the sign of f decides
 
     @cached_property
-    def some(self) -> Any:
-        """At most `_MOST_ROWS` of them, evenly spaced, with which positions are found."""
+    def subset(self) -> Any:
+        """At most `_MOST_ROWS` of the samples, evenly spaced, for finding positions."""
         n = n_samples(self.X)
         return self.X if n <= _MOST_ROWS else take(self.X, np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp))
 
     def weights(self, values: Floats) -> Floats:
-        """ω_n of samples with these f, b included."""
+        """Weights ω_n of samples with these values of f, b included."""
         if not self.by_sign or values.shape[1] > 1:
             return np.ones(len(values))
         return np.asarray(1.0 / (1.0 + (values[:, 0] / _FAR) ** 4))
 
     @cached_property
     def penalty(self) -> float:
-        """λ."""
-        return self.penalty_of(self.some)
+        """Penalty λ for the subset."""
+        return self.penalty_of(self.subset)
 
     def penalty_of(self, X: Any) -> float:
-        """λ where only these samples count."""
+        """Penalty λ for these samples."""
         return _SHARE * float(np.abs(self.kernel.diag(X)).sum())
 
     def at_most(self, rows: Indices, vectors: int) -> Indices:
-        """Some of these rows, evenly spaced, as many as have coordinates on the vectors that fit into memory."""
+        """Select evenly spaced rows, as many as have coordinates in this number of vectors that fit into memory."""
         most = max(_MOST_ROWS // 4, _MOST_COORDINATES // max(1, vectors))
         return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
 def best_match(
-    features: Floats, lacking: Floats, weights: Floats, lam: float, bias: bool
+    features: Floats, residuals: Floats, weights: Floats, lam: float, bias: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """The way to go in coordinates, b, and what is still lacking; `lacking` are the values that the projection lacks.
+    """Fit a change of coordinates and b to `residuals`, the values minus those of the projection, by ridge regression.
 
-    The features are coordinates of the samples, a row each. Without `bias` b is zero.
+    `features` are the coordinates of the samples, a row for each. Without `bias`, b is 0. Return the change, b and the
+    remaining residuals.
     """
-    mass, own = float(weights.sum()), np.sqrt(weights)[:, None] * features
-    mean, gap = bias * (weights @ features) / mass, bias * (weights @ lacking) / mass
+    mass, weighted = float(weights.sum()), np.sqrt(weights)[:, None] * features
+    mean, mean_residual = bias * (weights @ features) / mass, bias * (weights @ residuals) / mass
     gram = np.zeros((features.shape[1], features.shape[1]))
-    add_gram(gram, own)
+    add_gram(gram, weighted)
     mirror(gram)
     gram -= mass * np.outer(mean, mean)
     gram[np.diag_indices(len(gram))] += lam
-    right = features.T @ (weights[:, None] * lacking) - mass * np.outer(mean, gap)
-    way = np.asarray(linalg.solve(gram, right, assume_a="sym", check_finite=False))
-    b = gap - mean @ way
-    return way, b, lacking - features @ way - b
+    right = features.T @ (weights[:, None] * residuals) - mass * np.outer(mean, mean_residual)
+    change = np.asarray(linalg.solve(gram, right, assume_a="sym", check_finite=False))
+    b = mean_residual - mean @ change
+    return change, b, residuals - features @ change - b
 
 
-def matched(model: Any, target: Target, span: Span, samples: Samples) -> tuple[Floats, Floats]:
-    """Coordinates and b with which the functions have the original's values on samples, as nearly as they can."""
+def match_values(model: Any, target: TargetFunctions, span: Span, samples: FitSamples) -> tuple[Floats, Floats]:
+    """Return the coordinates in the span, and b, that best fit the original's values on samples."""
     X = take(samples.X, samples.at_most(np.arange(n_samples(samples.X)), n_samples(span.vectors)))
     coordinates, features = target.projection(span), span.coordinates(X)
     values = target.values(X)
     weights = samples.weights(values + target.expansion.b)
-    way, b, _ = best_match(features, values - features @ coordinates, weights, samples.penalty_of(X), samples.bias)
-    return coordinates + way, target.expansion.b + b
+    change, b, _ = best_match(features, values - features @ coordinates, weights, samples.penalty_of(X), samples.bias)
+    return coordinates + change, target.expansion.b + b
 
 
-def retrained(machine: Any, target: Target, span: Span, samples: Samples) -> tuple[Floats, Floats] | None:
-    """Coordinates of w' (a column for each output) and b'; None where the loss cannot be minimised in the span."""
-    # Another problem in these coordinates: f asks for k(x, x) itself, or landmarks would be chosen again.
+def retrain_in_span(
+    machine: Any, target: TargetFunctions, span: Span, samples: FitSamples
+) -> tuple[Floats, Floats] | None:
+    """Minimise the machine's loss in a span; return the coordinates of w' (a column per output) and b', or None.
+
+    None means that the loss cannot be minimised there.
+    """
+    # The problem would be another one in these coordinates: f contains k(x, x), or landmarks would be chosen again.
     if machine._SUBTRACTS_DIAGONAL or "n_landmarks" in machine.get_params(deep=False):
         return None
     linear = clone(machine).set_params(kernel="linear", **_settings(machine))
     features = span.coordinates(samples.X)
     try:
         linear.fit(features, samples.y, sample_weight=samples.weight)
-    except NotSeparableError:  # the hard margin is lost with the vectors
+    except NotSeparableError:  # the samples are not separable in the span
         return None
     if hasattr(machine, "classes_") and not np.array_equal(linear.classes_, machine.classes_):
         raise ValueError(
-            f"y holds the classes {linear.classes_.tolist()}, but the machine was trained on "
-            f"{machine.classes_.tolist()}; give the samples that it was trained on"
+            f"y holds the classes {linear.classes_.tolist()}, but the model was trained on "
+            f"{machine.classes_.tolist()}; pass the samples that it was trained on"
         )
-    found: Expansion = linear._expansion_
-    if len(found.b) != len(machine.intercept_):
-        raise ValueError(f"y has {len(found.b)} outputs, but the machine has {len(machine.intercept_)}")
-    return weight_vectors(found.vectors, found.coefficients), np.asarray(found.b)
+    expansion: Expansion = linear._expansion_
+    if len(expansion.b) != len(machine.intercept_):
+        raise ValueError(f"y has {len(expansion.b)} outputs, but the model has {len(machine.intercept_)}")
+    return weight_vectors(expansion.vectors, expansion.coefficients), np.asarray(expansion.b)
 
 
 def _settings(machine: Any) -> dict[str, Any]:
-    """What else has to change: the solver, which may be for matrices only, and λ, which was chosen before."""
+    """Parameters to change for a fit in the span: a solver for vectors, no warm start, and the λ chosen before."""
     known = machine.get_params(deep=False)
     settings: dict[str, Any] = {"solver": "auto"} if "solver" in known else {}
     if "warm_start" in known:
@@ -157,78 +163,83 @@ def _settings(machine: Any) -> dict[str, Any]:
     return settings
 
 
-def refined(target: Target, start: Floats, samples: Samples | None, report: Callable[[float], None]) -> Floats:
-    """Vectors near `start` whose span does better for the functions of `target`, on samples if there are any.
+def move_vectors(
+    target: TargetFunctions, start: Floats, samples: FitSamples | None, report: Callable[[float], None]
+) -> Floats:
+    """Move the vectors `start` by gradient descent so that their span fits `target`, and the samples, better.
 
-    Where a step takes longer than there is time, `start` itself.
+    Return `start` if even one step would take too long.
     """
-    if _steps(target, start, None if samples is None else samples.some, 1) == 0:
+    if _steps(target, start, None if samples is None else samples.subset, 1) == 0:
         return start
     vectors, kernel, shape = target.expansion.vectors, target.expansion.kernel, start.shape
-    turn = _combinations(target)
-    table = np.asarray(target.expansion.coefficients @ turn)
-    turned = Target(replace(target.expansion, coefficients=table, b=np.zeros(table.shape[1])))
-    X: Any = None if samples is None else samples.some
+    rotation = _combinations(target)
+    table = np.asarray(target.expansion.coefficients @ rotation)
+    rotated = TargetFunctions(replace(target.expansion, coefficients=table, b=np.zeros(table.shape[1])))
+    X: Any = None if samples is None else samples.subset
     wanted: Any = None
     if samples is not None:
         values = target.values(X)
-        wanted, importance = values @ turn, samples.weights(values + target.expansion.b)
+        wanted, importance = values @ rotation, samples.weights(values + target.expansion.b)
     unit = float(np.sqrt(np.mean(np.var(vectors, axis=0)))) or 1.0
     steps, done = _steps(target, start, X, table.shape[1]), 0
 
     def objective(flat: Floats) -> tuple[float, Floats]:
+        # 1. Best coordinates, with the value of the objective.
         span = Span(kernel, unit * flat.reshape(shape))
         Z = span.vectors
-        coordinates = turned.projection(span)
+        coordinates = rotated.projection(span)
         value, weight, slope = -0.5 * float(np.sum(coordinates**2)), 1.0, np.zeros_like(Z)
         if samples is not None:
             features = span.coordinates(X)
             lam = samples.penalty
-            way, _, residuals = best_match(features, wanted - features @ coordinates, importance, lam, samples.bias)
-            value = lam * (value + 0.5 * float(np.sum(way**2))) + 0.5 * float(importance @ (residuals**2).sum(axis=1))
-            coordinates, weight = coordinates + way, lam
+            change, _, residuals = best_match(features, wanted - features @ coordinates, importance, lam, samples.bias)
+            loss = 0.5 * float(importance @ (residuals**2).sum(axis=1))
+            value = lam * (value + 0.5 * float(np.sum(change**2))) + loss
+            coordinates, weight = coordinates + change, lam
         a = span.coefficients(coordinates)
         if not np.isfinite(a).all():
             return np.inf, np.zeros_like(flat)
+        # 2. Gradient in the positions, as above.
         if samples is not None:
-            for some in row_blocks(n_samples(X), 8 * len(Z)):
+            for block in row_blocks(n_samples(X), 8 * len(Z)):
                 slope -= kernel.gradient(
-                    Z, rows_between(X, some), weights=a @ (importance[some, None] * residuals[some]).T
+                    Z, rows_between(X, block), weights=a @ (importance[block, None] * residuals[block]).T
                 )
-        for some in row_blocks(len(vectors), 8 * len(Z)):
-            slope -= weight * kernel.gradient(Z, vectors[some], weights=a @ table[some].T)
+        for block in row_blocks(len(vectors), 8 * len(Z)):
+            slope -= weight * kernel.gradient(Z, vectors[block], weights=a @ table[block].T)
         slope += weight * kernel.gradient(Z, Z, weights=a @ a.T)
         return value, unit * slope.ravel()
 
-    def told(_: Floats) -> None:
+    def report_step(_: Floats) -> None:
         nonlocal done
         done += 1
         report(done / steps)
 
-    found = optimize.minimize(  # type: ignore[call-overload]  # its stubs do not know arrays of any shape
+    result = optimize.minimize(  # type: ignore[call-overload]  # its stubs do not know arrays of any shape
         objective,
         (start / unit).ravel(),
         jac=True,
         method="L-BFGS-B",
-        callback=told,
+        callback=report_step,
         options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 20},
     )
-    Z = np.ascontiguousarray(unit * found.x.reshape(shape))
+    Z = np.ascontiguousarray(unit * result.x.reshape(shape))
     return Z if np.isfinite(Z).all() else start
 
 
-def _combinations(target: Target) -> Floats:
-    """An orthonormal matrix that turns the outputs into those few combinations that are largest on the vectors."""
+def _combinations(target: TargetFunctions) -> Floats:
+    """Orthonormal columns that combine the outputs into those few with the largest values at the vectors."""
     n = len(target.expansion.b)
     if n <= _COMBINATIONS:
         return np.eye(n)
-    values = target.own_values
-    _, turns = linalg.eigh(values.T @ values, subset_by_index=(n - _COMBINATIONS, n - 1))
-    return np.asarray(turns)
+    values = target.values_at_vectors
+    _, vectors = linalg.eigh(values.T @ values, subset_by_index=(n - _COMBINATIONS, n - 1))
+    return np.asarray(vectors)
 
 
-def _steps(target: Target, start: Floats, X: Any, outputs: int) -> int:
-    """How many steps there is time for."""
+def _steps(target: TargetFunctions, start: Floats, X: Any, outputs: int) -> int:
+    """Number of gradient steps that fit into the limits on operations."""
     m, features = start.shape
     rows = target.n + m + (0 if X is None else n_samples(X))
     each = 2.0 * rows * m * (3 * features + m + 4 * outputs)

@@ -1,8 +1,8 @@
-"""A span of few vectors for a machine's functions, of a given number or with a given error, and the machine on it.
+"""Reduce a machine's functions to the span of few vectors, of a given number or with a given error.
 
-Vectors are chosen one by one, each the one that brings the span nearest to the functions: orthogonal matching pursuit.
-With r_o = f_o − Pf_o, what the span of the vectors chosen so far lacks of output o, and δ(x) = ‖φ(x) − Pφ(x)‖²,
-another vector x takes r_o(x)²/δ(x) off ‖r_o‖². A pivoted Cholesky factorisation of K brings both up to date.
+Vectors are chosen one by one by orthogonal matching pursuit: each brings the span nearest to the functions. Let P
+project onto the span of the vectors chosen so far, r_o = f_o − Pf_o and δ(x) = ‖φ(x) − Pφ(x)‖². Adding the vector x
+reduces ‖r_o‖² by r_o(x)²/δ(x). A pivoted Cholesky factorisation of K updates r_o and δ.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Any
 
 import numpy as np
 
-from mercer.inspection.compression.matching import Samples, refined
-from mercer.inspection.compression.target import Span, Target
+from mercer.inspection.compression.matching import FitSamples, move_vectors
+from mercer.inspection.compression.target import Span, TargetFunctions
 from mercer.kernels import Kernel
 from mercer.places.expansion import Expansion
 from mercer.runtime.progress import Reporter
 from mercer.samples.arrays import Floats, Indices, n_samples, take
 
-# Vectors that are kept at most: their kernel matrix takes 800 MB.
+# Largest number of vectors to keep: their kernel matrix takes 800 MB.
 MOST_VECTORS = 10_000
-# With more vectors than this, max(_MOST_CANDIDATES, 2·wanted) of them, evenly spaced, are candidates.
+# Largest number of candidates, or twice the wanted number of vectors; if there are more, evenly spaced ones are taken.
 _MOST_CANDIDATES = 10_000
-# The share of max_error that is aimed at, so that rounding does not end up above it.
+# Share of max_error to aim at, so that the result stays below it despite rounding.
 _AIM = 1 - 1e-6
-# Beyond, the square of an error is no number of float64.
+# Largest error whose square is finite in float64.
 _LARGEST_ERROR = 1e150
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
-    """An expansion on fewer vectors, the span of which it is a projection on, and how it was found."""
+class ReducedExpansion:
+    """Expansion on fewer vectors, the span of these vectors, and how it was obtained."""
 
     expansion: Expansion
     span: Span | None = None
@@ -42,136 +42,149 @@ class Reduced:
 
     def fitted(
         self,
-        target: Target,
-        fit: Callable[[Target, Span, Samples], tuple[Floats, Floats] | None],
-        samples: Samples | None,
+        target: TargetFunctions,
+        fit: Callable[[TargetFunctions, Span, FitSamples], tuple[Floats, Floats] | None],
+        samples: FitSamples | None,
         max_error: float | None,
         progress: Reporter,
-    ) -> Reduced:
-        """With coefficients and b fitted to samples, but no further away than `max_error`."""
+    ) -> ReducedExpansion:
+        """Return a copy with coefficients and b fitted to samples, as far as `max_error` allows."""
         if samples is None or self.span is None or n_samples(self.span.vectors) == 0:
             return self
-        progress.tell(f"fitting coefficients to {n_samples(samples.X)} samples")
-        found = fit(target, self.span, samples)
-        if found is None:
+        progress.report(f"fitting coefficients to {n_samples(samples.X)} samples")
+        solution = fit(target, self.span, samples)
+        if solution is None:
             return self
         coordinates, b = target.projection(self.span), target.expansion.b
-        way, far = found[0] - coordinates, np.ones(len(b))
+        step, size = solution[0] - coordinates, np.ones(len(b))
         if max_error is not None:
-            # The projection's error and the way within the span are orthogonal.
-            room = np.maximum((_AIM * min(max_error, _LARGEST_ERROR)) ** 2 - target.left(coordinates), 0.0)
-            far = np.sqrt(np.minimum(1.0, room / np.maximum((way**2).sum(axis=0), 1e-9 * room + 1e-300)))
-        made = _on(target, self.span, coordinates + far * way, b + far * (found[1] - b))
-        return replace(self, expansion=made, retrained=True)
+            # The error of the projection is orthogonal to a step within the span, so that their squares add up.
+            allowed = np.maximum((_AIM * min(max_error, _LARGEST_ERROR)) ** 2 - target.left(coordinates), 0.0)
+            size = np.sqrt(np.minimum(1.0, allowed / np.maximum((step**2).sum(axis=0), 1e-9 * allowed + 1e-300)))
+        expansion = _expansion_on(target, self.span, coordinates + size * step, b + size * (solution[1] - b))
+        return replace(self, expansion=expansion, retrained=True)
 
 
-def to_count(target: Target, count: int, samples: Samples | None, progress: Reporter) -> Reduced:
-    """At most `count` vectors: fewer where fewer will do."""
-    return _placed(target, _order(target, lambda n, _: n >= count, count, progress), samples, progress)
+def reduce_to_count(
+    target: TargetFunctions, count: int, samples: FitSamples | None, progress: Reporter
+) -> ReducedExpansion:
+    """Reduce to at most `count` vectors, fewer if fewer suffice."""
+    return _project_moved(target, _selection_order(target, lambda n, _: n >= count, count, progress), samples, progress)
 
 
-def to_error(target: Target, max_error: float, progress: Reporter) -> Reduced:
-    """As few vectors as are found to come within `max_error`; all of them where float64 finds none that do."""
+def reduce_to_error(target: TargetFunctions, max_error: float, progress: Reporter) -> ReducedExpansion:
+    """Reduce to as few vectors as reach `max_error`; keep all if float64 cannot reach it with fewer."""
     square = (_AIM * min(max_error, _LARGEST_ERROR)) ** 2
-    order = _order(target, lambda _, left: bool(left.max(initial=0.0) <= square), None, progress)
-    best, low, high = _projected(target, take(target.expansion.vectors, order)), 0, len(order)
-    if not _near(target, best, square):
-        return Reduced(target.expansion)
+    order = _selection_order(target, lambda _, left: bool(left.max(initial=0.0) <= square), None, progress)
+    best, low, high = _project(target, take(target.expansion.vectors, order)), 0, len(order)
+    if not _is_near(target, best, square):
+        return ReducedExpansion(target.expansion)
     while target.movable and low + 1 < high:
         middle = (low + high) // 2
-        found = _placed(target, order[:middle], None, progress)
-        if _near(target, found, square):
-            high, best = middle, found
+        candidate = _project_moved(target, order[:middle], None, progress)
+        if _is_near(target, candidate, square):
+            high, best = middle, candidate
         else:
             low = middle
     return best
 
 
-def _near(target: Target, found: Reduced, square: float) -> bool:
-    assert found.span is not None
-    return bool(target.left(target.projection(found.span)).max(initial=0.0) <= square)
+def _is_near(target: TargetFunctions, reduced: ReducedExpansion, square: float) -> bool:
+    """Return whether the squared error of the projection is at most `square` in every output."""
+    assert reduced.span is not None
+    return bool(target.left(target.projection(reduced.span)).max(initial=0.0) <= square)
 
 
-def _order(target: Target, enough: Callable[[int, Floats], bool], count: int | None, progress: Reporter) -> Indices:
-    """Vectors of the machine in the order in which they are chosen."""
+def _selection_order(
+    target: TargetFunctions, enough: Callable[[int, Floats], bool], count: int | None, progress: Reporter
+) -> Indices:
+    """Return indices of vectors in the order in which they are chosen."""
 
-    def told(n: int, left: Floats) -> bool:
-        progress.part("choosing vectors", n / (count or target.n))
+    def is_enough(n: int, left: Floats) -> bool:
+        progress.report_share("choosing vectors", n / (count or target.n))
         return n >= MOST_VECTORS or enough(n, left)
 
     most = min(target.n, max(_MOST_CANDIDATES, 2 * (count or 0)))
-    some = np.linspace(0, target.n - 1, most).astype(np.intp)
-    vectors = take(target.expansion.vectors, some)
-    return some[chosen(target.expansion.kernel, vectors, target.own_values[some], target.squares, told)]
+    candidates = np.linspace(0, target.n - 1, most).astype(np.intp)
+    vectors, values = take(target.expansion.vectors, candidates), target.values_at_vectors[candidates]
+    return candidates[choose_vectors(target.expansion.kernel, vectors, values, target.squares, is_enough)]
 
 
-def _projected(target: Target, vectors: Any, moved: bool = False) -> Reduced:
+def _project(target: TargetFunctions, vectors: Any, moved: bool = False) -> ReducedExpansion:
+    """Project the functions onto the span of vectors."""
     span = Span(target.expansion.kernel, vectors)
-    return Reduced(_on(target, span, target.projection(span), target.expansion.b), span, moved)
+    expansion = _expansion_on(target, span, target.projection(span), target.expansion.b)
+    return ReducedExpansion(expansion, span, moved)
 
 
-def _placed(target: Target, order: Indices, samples: Samples | None, progress: Reporter) -> Reduced:
-    """The projection on these vectors, moved where that is possible."""
+def _project_moved(
+    target: TargetFunctions, order: Indices, samples: FitSamples | None, progress: Reporter
+) -> ReducedExpansion:
+    """Project the functions onto the span of these vectors, moved by gradient descent if possible."""
     vectors = take(target.expansion.vectors, order)
     if not target.movable or len(order) == 0:
-        return _projected(target, vectors)
-    report = partial(progress.part, f"moving {len(order)} vectors")
-    vectors = refined(target, vectors, None, report)
+        return _project(target, vectors)
+    report = partial(progress.report_share, f"moving {len(order)} vectors")
+    vectors = move_vectors(target, vectors, None, report)
     if samples is not None:
-        vectors = refined(target, vectors, samples, report)
-    return _projected(target, vectors, moved=True)
+        vectors = move_vectors(target, vectors, samples, report)
+    return _project(target, vectors, moved=True)
 
 
-def _on(target: Target, span: Span, coordinates: Floats, b: Any) -> Expansion:
+def _expansion_on(target: TargetFunctions, span: Span, coordinates: Floats, b: Any) -> Expansion:
+    """Return the expansion on a span that has these coordinates and b."""
     return replace(target.expansion, vectors=span.vectors, coefficients=span.coefficients(coordinates), b=np.array(b))
 
 
-# A candidate whose δ(x) has fallen to this share of k(x, x) lies in the span, as far as float64 can tell.
+# A candidate lies numerically in the span if δ(x) is at most this share of k(x, x).
 _DEPENDENT_SHARE = 1e-12
 
 
-def chosen(
+def choose_vectors(
     kernel: Kernel,
     candidates: Any,
     values: Floats,
     squares: Floats,
     enough: Callable[[int, Floats], bool],
 ) -> Indices:
-    """Places of the candidates that were chosen, in this order, until `enough` or until no other would help.
+    """Choose candidates by orthogonal matching pursuit until `enough` or until none helps; return their indices.
 
     Parameters
     ----------
     values : array of shape (candidates, outputs)
-        f_o of each candidate, without b.
+        Values f_o at the candidates, without b.
     squares : array of shape (outputs,)
-        ‖f_o‖².
+        Squared norms ‖f_o‖².
     enough : callable
-        Told how many there are and what ‖r_o‖² is left of each output; it may raise to abandon the choice.
+        Called with the number of chosen vectors and the ‖r_o‖² of each output; True ends the choice. It may raise.
     """
     n = n_samples(candidates)
     diagonal = np.abs(kernel.diag(candidates))
-    lack, residuals, left = diagonal.copy(), values.copy(), squares.copy()
+    delta, residuals, left = diagonal.copy(), values.copy(), squares.copy()
     factor = np.zeros((n, min(n, 64)))
     order: list[int] = []
-    open_ = diagonal > 0
+    available = diagonal > 0
     while len(order) < n and not enough(len(order), left):
-        gains = np.where(open_, np.einsum("ij,ij->i", residuals, residuals), -1.0)
-        gains[open_] /= lack[open_]
+        # 1. The candidate with the largest reduction Σ_o r_o(x)²/δ(x).
+        gains = np.where(available, np.einsum("ij,ij->i", residuals, residuals), -1.0)
+        gains[available] /= delta[available]
         best = int(np.argmax(gains))
         if not gains[best] > 0:
             break
+        # 2. Its column of the Cholesky factor.
         t = len(order)
         if t == factor.shape[1]:
             factor = np.concatenate([factor, np.zeros((n, min(t, n - t)))], axis=1)
         column = kernel(candidates, take(candidates, np.array([best])))[:, 0]
         column -= factor[:, :t] @ factor[best, :t]
-        column /= np.sqrt(lack[best])
-        step = residuals[best] / np.sqrt(lack[best])
+        column /= np.sqrt(delta[best])
+        # 3. Updates of r_o, ‖r_o‖² and δ.
+        step = residuals[best] / np.sqrt(delta[best])
         residuals -= np.outer(column, step)
         left = np.maximum(left - step**2, 0.0)
-        lack = np.maximum(lack - column**2, 0.0)
+        delta = np.maximum(delta - column**2, 0.0)
         factor[:, t] = column
         order.append(best)
-        open_ &= lack > _DEPENDENT_SHARE * diagonal
-        open_[best] = False
+        available &= delta > _DEPENDENT_SHARE * diagonal
+        available[best] = False
     return np.array(order, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Pictures of machines; they need the extra ``plot``."""
+"""Plots of models, drawn with matplotlib (the extra ``plot``)."""
 
 from mercer.inspection.displays.convergence import ConvergenceDisplay, ConvergenceRecord
 from mercer.inspection.displays.decision import DecisionDisplay

@@ -1,4 +1,4 @@
-"""Courses of fits: gap and violation against time, and a film of a textbook algorithm's steps."""
+"""Convergence of fits: gap and violation against time, and an animation of a textbook algorithm's steps."""
 
 from __future__ import annotations
 
@@ -17,24 +17,30 @@ from mercer.runtime.optional import require
 from mercer.runtime.parameters import positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
 if TYPE_CHECKING:
     from mercer.notes.teaching.record import Steps
 
 
 class ConvergenceRecord:
-    """A callback of scikit-learn that keeps the gap and the violation before every outer step of a fit.
+    """Callback of scikit-learn that records the gap and the violation before every outer step of a fit.
 
-    The last entry is that of the certificate. Sub-problems, such as the pairs of several classes, are solved one after
-    another while a callback watches.
+    The last entry is that of the certificate. With a callback, sub-problems such as the pairs of several classes are
+    solved one after another.
 
     Attributes
     ----------
-    seconds, violation, gap : lists of float
-        Since the fit began; NaN where a solver does not tell.
+    seconds : list of float
+        Time of each entry since the fit began.
+    violation, gap : lists of float
+        KKT violation and duality gap; NaN if the solver does not report them.
     tasks : list of str
-        The sub-problem of each entry; "certificate" for the last one.
+        Sub-problem of each entry; "certificate" for the last one.
+
+    See Also
+    --------
+    ConvergenceDisplay : Plot a record.
 
     Examples
     --------
@@ -58,22 +64,22 @@ class ConvergenceRecord:
         self._begun, self._task = time.monotonic(), ""
 
     def setup(self, estimator: object, context: object) -> None:
-        """A fit begins."""
+        """Start a new record when a fit begins."""
         self._begin()
 
     def on_fit_task_begin(self, estimator: object, context: Any, *, metadata: Any = None, **unused: object) -> None:
-        """A sub-problem, or an outer step of it, begins."""
+        """Record an entry when a sub-problem or one of its outer steps begins."""
         if context.task_name != "step":
             self._task = context.task_name
         elif metadata is not None and "reached" in metadata:
-            words = metadata["reached"]()
-            self._add(getattr(words, "violation", math.nan), getattr(words, "gap", math.nan), self._task)
+            state = metadata["reached"]()
+            self._add(getattr(state, "violation", math.nan), getattr(state, "gap", math.nan), self._task)
 
     def on_fit_task_end(self, estimator: object, context: object, **unused: object) -> None:
-        """A sub-problem, or an outer step of it, ends."""
+        """Do nothing when a sub-problem or one of its outer steps ends."""
 
     def teardown(self, estimator: object, context: object) -> None:
-        """The fit is over."""
+        """Record the certificate when the fit is over."""
         certificate = getattr(estimator, "certificate_", None)
         if certificate is not None:
             self._add(certificate.violation, certificate.gap, "certificate")
@@ -87,21 +93,27 @@ class ConvergenceRecord:
 
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Picture):
-    """Gap and violation of a fit against time, on a logarithmic scale.
+    """Plot the duality gap and the KKT violation of a fit against time, on a logarithmic scale.
 
     Parameters
     ----------
-    seconds, violation, gap : arrays of shape (n_entries,)
-        Since the fit began.
+    seconds : array of shape (n_entries,)
+        Time of each entry since the fit began.
+    violation, gap : arrays of shape (n_entries,)
+        KKT violation and duality gap.
     tasks : list of str
-        The sub-problem of each entry; the last one is the certificate.
+        Sub-problem of each entry; the last one is the certificate.
     tol : float, or None
-        The violation that was to be reached.
+        Tolerance of the fit, drawn as a line.
 
     Attributes
     ----------
     lines_ : list of lines
-        The gap and the violation; set by `plot`.
+        Curves of the gap and the violation; set by `plot`.
+
+    See Also
+    --------
+    ConvergenceRecord : Callback that records a fit.
     """
 
     seconds: Floats
@@ -116,25 +128,27 @@ class ConvergenceDisplay(Picture):
     def from_estimator(
         cls, estimator: Any, X: Any, y: MaybeArray = None, *, sample_weight: MaybeArray = None, ax: MaybeAxes = None
     ) -> Self:
-        """Train a copy of an estimator, and draw how it went.
+        """Train a copy of an estimator and plot its convergence.
 
         Parameters
         ----------
-        estimator : a machine of mercer
-            Not changed by this; also a model that has one inside. What a fitted search has chosen is kept.
-        X, y, sample_weight : what it is trained on
-            As for its `fit`.
+        estimator : estimator
+            Estimator of mercer, or a model that contains one; it is not changed. Parameters that a fitted search has
+            chosen are kept.
+        X, y, sample_weight : arrays
+            Training data, as for `fit`.
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         """
-        asked, record = ask(estimator), ConvergenceRecord()
-        around = [layer for layer in asked.layers if not hasattr(layer, "predict_interval")]  # whose folds are fits too
-        model = ask(around[0]).settled() if around else clone(asked.machine)
-        machine = ask(model).machine
+        unwrapped, record = unwrap(estimator), ConvergenceRecord()
+        # Calibrations are left out, since their folds are fits too.
+        layers = [layer for layer in unwrapped.layers if not hasattr(layer, "predict_interval")]
+        model = unwrap(layers[0]).without_searches() if layers else clone(unwrapped.machine)
+        machine = unwrap(model).machine
         if not hasattr(machine, "set_callbacks"):
             raise TypeError(
-                f"ConvergenceDisplay watches a fit by callbacks, which {type(machine).__name__} does not have: draw a "
-                "machine of mercer"
+                f"ConvergenceDisplay observes a fit through callbacks, which {type(machine).__name__} does not have: "
+                "use an estimator of mercer"
             )
         machine.set_callbacks(record)
         model.fit(X, y, **weight_option(model, sample_weight))
@@ -142,29 +156,29 @@ class ConvergenceDisplay(Picture):
 
     @classmethod
     def from_record(cls, record: ConvergenceRecord, *, tol: float | None = None, ax: MaybeAxes = None) -> Self:
-        """Draw what a callback has kept.
+        """Plot the convergence that a callback has recorded.
 
         Parameters
         ----------
         record : ConvergenceRecord
-            Of a fit that is over.
+            Record of a completed fit.
         tol : float, optional
-            The violation that was to be reached, drawn as a line.
+            Tolerance of the fit, drawn as a line.
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         """
         if not record.seconds:
-            raise ValueError("this record has seen no fit: give it to model.set_callbacks(record) before model.fit")
+            raise ValueError("this record has seen no fit: pass it to model.set_callbacks(record) before model.fit")
         seconds, violation, gap = (np.array(values) for values in (record.seconds, record.violation, record.gap))
         return cls(seconds, violation, gap, list(record.tasks), tol).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         self.lines_ = []
         for name, values, colour in (("gap", self.gap, COLOURS[0]), ("violation", self.violation, COLOURS[1])):
-            there = np.isfinite(values)
-            shown = np.maximum(values[there], SMALLEST_SHOWN)
+            known = np.isfinite(values)
+            shown = np.maximum(values[known], SMALLEST_SHOWN)
             self.lines_ += ax.semilogy(
-                self.seconds[there], shown, "o-", markersize=3, linewidth=1, color=colour, label=name
+                self.seconds[known], shown, "o-", markersize=3, linewidth=1, color=colour, label=name
             )
         if self.tol is not None:
             ax.axhline(self.tol, color=COLOURS[1], linewidth=0.8, linestyle="--", label=f"tol = {self.tol:g}")
@@ -175,25 +189,32 @@ class ConvergenceDisplay(Picture):
         legend(ax)
 
     def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with one line per entry."""
+        """Return the entries as a pandas DataFrame, a row for each."""
         columns = {"seconds": self.seconds, "task": self.tasks, "violation": self.violation, "gap": self.gap}
         return frame("ConvergenceDisplay.to_frame", columns)
 
 
 @shared_docs
 def film_steps(run: Steps, *, interval_ms: float = 200.0, figure: Figure | None = None) -> Any:
-    """Return an animation, a frame per step: α of every sample, the chosen ones in colour, and the dual value.
+    """Animate the steps of a textbook algorithm: α of every sample, the chosen ones in colour, and the dual value.
 
     Parameters
     ----------
     run : Steps
-        What to show.
+        Steps to show, one per frame.
     %(film)s
+
+    Returns
+    -------
+    matplotlib.animation.FuncAnimation
+        The animation.
     """
     positive("interval_ms", interval_ms)
     if len(run) == 0:
-        raise ValueError("there are no steps to be shown: nothing violates tol at α = 0")
-    pyplot, animation = (require(name, "a film of steps") for name in ("matplotlib.pyplot", "matplotlib.animation"))
+        raise ValueError("there are no steps to show: no sample violates tol at α = 0")
+    pyplot, animation = (
+        require(name, "an animation of steps") for name in ("matplotlib.pyplot", "matplotlib.animation")
+    )
     figure = pyplot.figure(figsize=(9, 3.5), layout="constrained") if figure is None else figure
     left, right = figure.subplots(1, 2)
     steps = run.steps
@@ -201,9 +222,9 @@ def film_steps(run: Steps, *, interval_ms: float = 200.0, figure: Figure | None 
     left.set(xlabel="sample", title="α", ylim=(0, 1.05 * max(float(step.alpha.max()) for step in steps) or 1.0))
     (line,) = right.plot([], [], color=COLOURS[0])
     duals = np.array([0.0, *(step.dual for step in steps)])
-    reach = float(duals.max() - duals.min()) or 1.0
+    height = float(duals.max() - duals.min()) or 1.0
     right.set(xlabel="step", title="dual value", xlim=(0, len(steps)))
-    right.set_ylim(float(duals.min()), float(duals.min()) + 1.05 * reach)
+    right.set_ylim(float(duals.min()), float(duals.min()) + 1.05 * height)
 
     def draw(k: int) -> list[Any]:
         for i, bar in enumerate(bars):

@@ -1,6 +1,6 @@
-"""The decision of a machine in two dimensions: regions, margins, and which samples hold them up.
+"""Plot of a decision function over two features: regions, margins and support vectors.
 
-Two features vary over a grid, and the others stand still.
+Two features vary over a grid; the others are fixed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from numpy.typing import ArrayLike
 from mercer.inspection.displays.drawing import (
     MOST_IN_LEGEND,
     Picture,
+    cell_text,
+    check_levels_fit,
     colours,
-    expect_room,
+    escape_text,
+    foreground,
     frame,
-    ink,
     legend,
-    literal,
     machine_and_rows,
-    rings,
+    set_ticks_of,
     short,
-    ticks_of,
-    told,
-    wrapped,
+    support_vector_rows,
+    wrap_text,
 )
 from mercer.inspection.displays.types import At, Axes, Column, Columns, DataFrame, MaybeArray, MaybeAxes, Names
 from mercer.runtime.optional import require
@@ -36,15 +36,15 @@ from mercer.tables.axis import Axis
 from mercer.tables.cells import is_missing
 from mercer.tables.encodings import LeftOut, Words
 from mercer.tables.frame import column_of, frame_of
-from mercer.tables.unwrap import ask, like
+from mercer.tables.unwrap import frame_like, unwrap
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """A grid in two features.
+    """Grid over two features, with the other features fixed.
 
-    `rows` are the points of the grid as the model takes them, an array or a frame like X; `axes` are the two columns of
-    X, and `points` its rows in them; `rest` says where the others stand.
+    `rows` are the grid points as the model takes them, an array or a frame like X; `axes` are the two columns of X,
+    and `points` the samples in them; `rest` states the values of the other features.
     """
 
     xx0: Floats
@@ -56,6 +56,7 @@ class Plane:
 
     @property
     def points(self) -> Floats:
+        """Coordinates of the samples in the two features."""
         return np.column_stack([axis.places for axis in self.axes])
 
     @classmethod
@@ -69,100 +70,101 @@ class Plane:
         margin: float = 0.1,
         at: At = None,
     ) -> Plane:
-        """The plane of two features, by number or name, or the first two of use, as a fitted model reads them.
+        """Build the grid over two features, given by index or name; by default the first two that the model uses.
 
-        Other features stand where `at` says, a dictionary from their numbers or names; else where most samples are.
+        `at` maps indices or names of other features to their values; by default these have a typical value.
         """
-        asked = ask(model)
+        unwrapped = unwrap(model)
         titles = column_names(X, names, getattr(model, "feature_names_in_", None))
         if len(titles) < 2:
-            raise ValueError(f"a picture needs two features, but X has {len(titles)}")
+            raise ValueError(f"a plot needs two features, but X has {len(titles)}")
         table = frame_of(X.toarray() if is_sparse(X) else X)
-        if features is None:  # of a table the first two that it uses, and that have a place on an axis
-            kinds = [asked.encoding(name, k) for k, name in enumerate(table.names)]
+        if features is None:  # the first two columns that are used and fit on an axis
+            kinds = [unwrapped.encoding(name, k) for k, name in enumerate(table.names)]
             used = [k for k, kind in enumerate(kinds) if not isinstance(kind, LeftOut | Words)]
             features = used[:2] if len(used) > 1 else (0, 1)
         i, j = _pair(features, titles)
-        axes = [Axis.of(titles[k], column_of(X, k), asked.encoding(table.names[k], k)) for k in (i, j)]
+        axes = [Axis.of(titles[k], column_of(X, k), unwrapped.encoding(table.names[k], k)) for k in (i, j)]
         xx0, xx1 = np.meshgrid(*(_along(axis, margin, resolution) for axis in axes))
         chosen = _chosen({} if at is None else at, titles, (i, j))
         typical = [chosen[k] if k in chosen else _typical(column) for k, column in enumerate(table.columns)]
         cells: list[Any] = [np.full(xx0.size, value) for value in typical]
         cells[i], cells[j] = axes[0].at(xx0.ravel()), axes[1].at(xx1.ravel())
-        rows = like(X, table.names, cells)
+        rows = frame_like(X, table.names, cells)
         others = [k for k in range(len(titles)) if k not in (i, j)]
-        rest = _where([(titles[k], typical[k]) for k in others if k not in chosen])
-        rest = "; ".join(part for part in (_places_text((titles[k], v) for k, v in chosen.items()), rest) if part)
+        rest = _typical_text([(titles[k], typical[k]) for k in others if k not in chosen])
+        rest = "; ".join(part for part in (_values_text((titles[k], v) for k, v in chosen.items()), rest) if part)
         return cls(xx0, xx1, rows, (axes[0], axes[1]), (titles[i], titles[j]), rest)
 
 
 def _pair(features: Columns, titles: list[str]) -> tuple[int, int]:
-    """The numbers of two different columns that were given by number or name."""
-    found = [column_number(feature, titles) for feature in features]
-    if len(found) != 2 or None in found or found[0] == found[1]:
+    """Return the indices of two different columns, given by index or name."""
+    columns = [column_number(feature, titles) for feature in features]
+    if len(columns) != 2 or None in columns or columns[0] == columns[1]:
         few = len(titles) <= 20 and titles != [f"feature {k}" for k in range(len(titles))]
         raise ValueError(
-            f"features={features!r} must be two different columns of the {len(titles)} there are, by number from 0 or "
+            f"features={features!r} must be two different columns of the {len(titles)} in X, by index from 0 or "
             f"by name{': ' + ', '.join(titles) if few else ''}"
         )
-    return found[0], found[1]  # type: ignore[return-value]  # None is refused above
+    return columns[0], columns[1]  # type: ignore[return-value]  # None raises above
 
 
 def column_number(column: Any, titles: list[str]) -> int | None:
-    """The number of a column that was given by number or name; None if it is neither."""
+    """Return the index of a column given by index or name; None if there is no such column."""
     k = titles.index(column) if isinstance(column, str) and column in titles else column
     whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
     return int(k) if whole and 0 <= k < len(titles) else None
 
 
 def _along(axis: Axis, margin: float, resolution: int) -> Floats:
-    """The grid of one side, in the axis' numbers."""
+    """Return the grid along one axis, as numbers."""
     if axis.kind == "category":
-        expect_room(axis)  # before a model is asked at all of them
+        check_levels_fit(axis)  # before the model is evaluated at all of them
         return np.arange(float(len(axis.levels)))
     finite = axis.places[np.isfinite(axis.places)]
     if not len(finite):
-        raise ValueError(f"the column {axis.name!r}, {axis.kind}, has no place on an axis: choose other features")
+        raise ValueError(f"the column {axis.name!r}, {axis.kind}, cannot be drawn on an axis: choose other features")
     low, high = float(finite.min()), float(finite.max())
-    room = margin * (high - low) if high > low else 1.0
-    return np.linspace(low - room, high + room, resolution)
+    border = margin * (high - low) if high > low else 1.0
+    return np.linspace(low - border, high + border, resolution)
 
 
 def _typical(column: Any) -> Any:
-    """The mean of numbers, the middle one of dates, the most frequent of other values."""
+    """Return a typical value of a column: the mean of numbers, the median of dates, otherwise the mode."""
     if column.dtype.kind in "iuf":
         finite = column[np.isfinite(column)]
         return float(finite.mean()) if len(finite) else np.nan
     if column.dtype.kind == "M":
         known = np.sort(column[~np.isnat(column)])
         return known[len(known) // 2] if len(known) else np.datetime64("NaT", "s")
-    there = [item for item in column.tolist() if not is_missing(item)] if column.dtype.kind == "O" else list(column)
-    return Counter(there).most_common(1)[0][0] if there else None
+    known = [item for item in column.tolist() if not is_missing(item)] if column.dtype.kind == "O" else list(column)
+    return Counter(known).most_common(1)[0][0] if known else None
 
 
-def _where(others: list[tuple[str, object]]) -> str:
-    """A line for the reader of the picture; empty where nothing is left out of it."""
+def _typical_text(others: list[tuple[str, object]]) -> str:
+    """Describe the values of the features that are not shown; empty if there are none."""
     if not others:
         return ""
     ways = {"mean" if isinstance(v, float) else "median" if isinstance(v, np.datetime64) else "mode" for _, v in others}
     how = " or ".join(sorted(ways)).replace("mode", "most frequent value")
-    if len(others) > 3:  # more do not fit into one line under a picture 6.4 inches wide
+    if len(others) > 3:  # more do not fit on one line below a plot 6.4 inches wide
         return f"the other {len(others)} features at their {how}"
-    return f"{_places_text(others)} ({how})"
+    return f"{_values_text(others)} ({how})"
 
 
-def _places_text(places: Iterable[tuple[str, object]]) -> str:
+def _values_text(values: Iterable[tuple[str, object]]) -> str:
     texts = [
-        f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {told(value)}" for name, value in places
+        f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {cell_text(value)}"
+        for name, value in values
     ]
     return f"at {', '.join(texts)}" if texts else ""
 
 
 def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any]:
-    """The caller's places of other features by their numbers."""
+    """Return the given values of other features, by column index."""
     if not isinstance(at, Mapping):
         raise TypeError(
-            f"at={at!r} must be a dict from columns, by number from 0 or by name, to their values, such as "
+            f"at={at!r} must be a dict from columns, by index from 0 or by name, to their values, such as "
             f"{{{titles[-1]!r}: 0.0}}"
         )
     out = {}
@@ -170,79 +172,79 @@ def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any
         k = column_number(key, titles)
         if k is None or k in shown:
             raise ValueError(
-                f"at={at!r} must give values for columns beside the two that are shown, by number from 0 or by name; "
-                f"{key!r} is not one of them"
+                f"at={at!r} must give values for columns other than the two that are shown, by index from 0 or by "
+                f"name; {key!r} is not one of them"
             )
         out[k] = float(value) if isinstance(value, int | float | np.number) else value
     return out
 
 
 def column_names(X: Any, names: Names = None, known: Names = None) -> list[str]:
-    """Of all columns: those given, the frame's, the model's, or their numbers."""
-    found = names if names is not None else frame_of(X).names if hasattr(X, "columns") else known
+    """Return names of all columns: the given ones, those of the frame or the model, or "feature" and a number."""
+    titles = names if names is not None else frame_of(X).names if hasattr(X, "columns") else known
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     if len(shape) != 2:
-        raise ValueError(f"a picture needs rows of columns, but X has shape {shape}")
+        raise ValueError(f"a plot needs a matrix of samples, but X has shape {shape}")
     n = shape[1]
-    if found is None or (names is None and len(found) != n):
+    if titles is None or (names is None and len(titles) != n):
         return [f"feature {k}" for k in range(n)]
-    if len(found) != n:
-        raise ValueError(f"names has {len(found)} names, but X has {n} columns")
-    return [str(name) for name in found]
+    if len(titles) != n:
+        raise ValueError(f"names has {len(titles)} names, but X has {n} columns")
+    return [str(name) for name in titles]
 
 
 def column_axis(X: Any, feature: Column, model: object) -> Axis:
-    """One column, by its number or name."""
+    """Return the axis of one column, given by index or name."""
     titles = column_names(X, None, getattr(model, "feature_names_in_", None))
     k = column_number(feature, titles)
     if k is None:
-        raise ValueError(f"feature={feature!r} is none of the {len(titles)} columns, by number from 0 or by name")
+        raise ValueError(f"feature={feature!r} is none of the {len(titles)} columns, by index from 0 or by name")
     name = frame_of(X).names[k] if hasattr(X, "columns") else ""
-    return Axis.of(titles[k], column_of(X, k), ask(model).encoding(name, k))
+    return Axis.of(titles[k], column_of(X, k), unwrap(model).encoding(name, k))
 
 
-_OPAQUE_ROWS = 400  # rows: beyond, points of a picture 6.4 inches wide begin to hide each other
+_OPAQUE_ROWS = 400  # with more rows, points in a plot 6.4 inches wide begin to hide one another
 
-# One image in an SVG or PDF: as 40,000 shapes it took five seconds to write.
+# Rasterised in an SVG or PDF: as 40,000 shapes it took five seconds to write.
 _CELLS: dict[str, Any] = {"shading": "auto", "rasterized": True}
 
 
 @dataclass(eq=False, repr=False)
 class DecisionDisplay(Picture):
-    """Regions of the classes with their boundaries and margins, or the values of a regression, and the samples.
+    """Plot the decision regions of a classifier with margins, or the values of a regression, and the samples.
 
-    For two classes the lines are f = 0 and, dashed, f = ±1; for several the boundaries of the regions; for one class
-    f = 0. A regression has a scale of colours that its samples share, so that a sample unlike its surroundings is one
-    that f misses. Free support vectors, which lie on the margin, have a full ring; bounded ones, which are inside it or
-    on its wrong side, a dotted one. Many samples are drawn smaller and transparent. The names of more than ten classes
-    stand among their samples, in place of a legend.
+    The lines are f = 0 and, dashed, f = ±1 for two classes; the boundaries of the regions for several; f = 0 for
+    novelty detection. In a regression the samples share the colour scale of f, so that a sample with a large residual
+    differs from its surroundings. Free support vectors, which lie on the margin, have a solid ring; bounded ones,
+    inside the margin or on the wrong side, a dotted ring. Many samples are drawn smaller and transparent. If there are
+    more than ten classes, their names are written among their samples instead of in a legend.
 
     Parameters
     ----------
     xx0, xx1 : arrays of shape (resolution, resolution)
-        The grid in the two features shown: dates in days since 1970, categories by their places among the levels.
+        Grid over the two features: dates in days since 1970, categories by the index of their level.
     response : array of the same shape
-        The index of the class predicted, or the value.
+        Index of the predicted class, or the predicted value.
     values : array of the same shape, or None
-        f on the grid, where there is one f: two classes, regression or one-class.
+        f on the grid if there is a single f: two classes, regression or novelty detection.
     classes : array of shape (n_classes,), or None
-        The labels; None for a regression and for one class.
+        Class labels; None for regression and novelty detection.
     points : array of shape (n_samples, 2), or None
-        The samples in the two features.
+        Samples in the two features.
     codes : array of shape (n_samples,), or None
-        The index of each sample's class, −1 where it is none of them.
+        Index of each sample's class, −1 if it is none of `classes`.
     free, bounded : arrays of int, or None
-        Which of the points are free and bounded support vectors.
+        Indices of the points that are free and bounded support vectors.
     names : pair of str
-        Of the two features.
+        Names of the two features.
     targets : array of shape (n_samples,), or None
-        y of a regression.
+        Targets y of a regression.
     rest : str
-        Where the other features stand; printed below the picture.
+        Values of the other features; printed below the plot.
     novelty : bool
-        Whether f = 0 is a boundary although there are no classes.
+        Whether f = 0 is a boundary without classes, as in novelty detection.
     axes : pair, or None
-        What the two features are, where they may be other than numbers; set by `from_estimator`.
+        Axes of the two features, which may be dates or categories; set by `from_estimator`.
 
     Examples
     --------
@@ -284,59 +286,64 @@ class DecisionDisplay(Picture):
         names: Names = None,
         at: At = None,
     ) -> Self:
-        """Evaluate a fitted estimator on a grid around X, and draw.
+        """Evaluate a fitted estimator on a grid around X and plot it.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted; also a Pipeline that ends in one, what `mercer.tabular` makes, a search or a calibrated model.
+            Fitted estimator; also a Pipeline, a `mercer.tabular` model, a search or a calibrated model.
         X : array or frame of shape (n_samples, n_features)
-            Rows among which those that are support vectors are ringed. A frame's columns name the axes.
+            Samples to draw; those that are support vectors are ringed. The columns of a frame name the axes.
         y : array of shape (n_samples,), optional
-            Colours of the points: classes, or the numbers of a regression.
+            Classes or targets, which colour the points.
         features : pair of int or str, optional
-            The columns that span the picture, by number or name; by default the first two that the model uses. Also
-            dates and categories, whose points are spread a little. Where there are more columns, the others stand at
-            their means (dates at their median, what is neither at its most frequent value), and the picture says so.
+            Columns on the axes, by index or name; by default the first two that the model uses. They may be dates or
+            categories, whose points are spread a little. Other columns are fixed at their mean (dates at their median,
+            categories at their most frequent value), and the plot says so.
         resolution : int, default=200
-            Points of the grid along each axis.
+            Number of grid points along each axis.
         margin : float, default=0.1
-            Room around the data, as a share of their range.
+            Border around the data, as a share of their range.
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         names : sequence of str, optional
-            Names of all columns; default: those of the frame, or those the estimator was fitted with.
+            Names of all columns; by default those of the frame, or those that the estimator was fitted with.
         at : dict, optional
-            Where other columns stand, from their numbers or names to values, in place of mean or most frequent value.
+            Values of other columns, by index or name, instead of their typical value.
+
+        Returns
+        -------
+        DecisionDisplay
+            The display, drawn.
         """
         plane = Plane.through(X, features, names, estimator, resolution, margin, at)
         return cls.on_plane(plane, estimator, X, y).plot(ax)
 
     @classmethod
     def on_plane(cls, plane: Plane, estimator: Any, X: Any, y: MaybeArray) -> Self:
-        """What a fitted estimator decides on a plane through X, not drawn yet."""
+        """Evaluate a fitted estimator on a grid, without drawing it."""
         if not hasattr(estimator, "decision_function") and not hasattr(estimator, "predict"):
             raise TypeError(
-                f"DecisionDisplay draws what a model predicts, and {type(estimator).__name__} predicts nothing; draw a "
-                "classifier, a regressor, a novelty detector or a clustering that has `predict`"
+                f"DecisionDisplay draws predictions, and {type(estimator).__name__} predicts nothing; use a "
+                "classifier, a regressor, a novelty detector or a clustering with `predict`"
             )
         machine, seen = machine_and_rows(estimator, X)
         classes = getattr(machine, "classes_", None)
         scored = hasattr(estimator, "decision_function")
         values = None
         if classes is None or (len(classes) == 2 and scored):
-            ask = estimator.decision_function if scored else estimator.predict
-            values = np.asarray(ask(plane.rows), dtype=np.float64)
+            evaluate = estimator.decision_function if scored else estimator.predict
+            values = np.asarray(evaluate(plane.rows), dtype=np.float64)
             if values.size != plane.xx0.size:
                 raise ValueError(
-                    f"a picture shows one value at each point, but this model predicts {values.shape[-1]}: draw a "
-                    "model of a single output"
+                    f"a plot shows one value at each point, but this model predicts {values.shape[-1]}: use a model "
+                    "with a single output"
                 )
             values = values.reshape(plane.xx0.shape)
         response: Any = values
         if classes is not None:
             response = _codes(estimator.predict(plane.rows), classes).reshape(plane.xx0.shape)
-        free, bounded = rings(machine, seen)
+        free, bounded = support_vector_rows(machine, seen)
         numbers = y is not None and classes is None and not scored
         return cls(
             plane.xx0,
@@ -364,14 +371,14 @@ class DecisionDisplay(Picture):
         self._draw_points(ax, norm)
         ax.set(xlabel=short(self.names[0], 60), ylabel=short(self.names[1], 60))
         for axis, side in zip(self.axes or (), (ax.xaxis, ax.yaxis), strict=False):
-            ticks_of(axis, side)
+            set_ticks_of(axis, side)
         if self.rest:
             below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
-            text = literal(wrapped(self.rest, ax, 8))
+            text = escape_text(wrap_text(self.rest, ax, 8))
             ax.annotate(text, (0.5, 0), **below, ha="center", va="top", fontsize=8, alpha=0.8)
 
     def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with one line per point of the grid: where it is, the class, and f where there is one."""
+        """Return a pandas DataFrame with a row per grid point: coordinates, predicted class, and f if there is one."""
         grids: list[np.ndarray] = [self.xx0.ravel(), self.xx1.ravel()]
         if self.axes is not None:
             grids = [axis.at(grid) for axis, grid in zip(self.axes, grids, strict=True)]
@@ -391,7 +398,7 @@ class DecisionDisplay(Picture):
         if self.values is not None:
             self._lines(ax, self.values, {-1.0: "--", 0.0: "-", 1.0: "--"})
         else:
-            for code in np.unique(self.response)[:-1]:  # the last one's boundaries are those of the others
+            for code in np.unique(self.response)[:-1]:  # the last class has the boundaries of the others
                 self._lines(ax, (self.response == code).astype(np.float64), {0.5: "-"})
 
     def _draw_values(self, ax: Axes) -> Any:
@@ -400,10 +407,10 @@ class DecisionDisplay(Picture):
             norm, cmap, label = colors.CenteredNorm(), "RdBu", "f(x)"
         else:
             seen = self.response.ravel()
-            if self.targets is not None:  # less its outermost, so that one outlier does not make all else one colour
+            if self.targets is not None:  # without the extremes, so that outliers do not compress the scale
                 seen = np.concatenate([seen, np.nanquantile(self.targets, [0.01, 0.99])])
             norm, cmap = colors.Normalize(np.nanmin(seen), np.nanmax(seen)), "viridis"
-            label = "f(x)" if self.targets is None else "f(x), and y of the points"
+            label = "f(x)" if self.targets is None else "f(x) (surface), y (points)"
         look = {"norm": norm, "cmap": cmap, "alpha": 0.6 if self.novelty else None}
         mesh = ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_CELLS)
         ax.figure.colorbar(mesh, ax=ax, label=label)
@@ -413,18 +420,20 @@ class DecisionDisplay(Picture):
 
     def _lines(self, ax: Axes, values: Floats, styles: dict[float, str]) -> None:
         if any(axis.kind == "category" for axis in self.axes or ()):
-            return  # between two categories there is no boundary to draw
+            return  # there is no boundary between categories
         levels = [level for level in styles if values.min() < level < values.max()]
         if levels:
             line = [styles[level] for level in levels]
-            ax.contour(self.xx0, self.xx1, values, levels=levels, linestyles=line, colors=[ink(ax)], linewidths=1)
+            ax.contour(
+                self.xx0, self.xx1, values, levels=levels, linestyles=line, colors=[foreground(ax)], linewidths=1
+            )
 
     def _draw_points(self, ax: Axes, norm: Any) -> None:
         if self.points is None:
             return
-        x, z = self._places()
-        size, alpha = _ink(len(x))
-        dark = ink(ax)
+        x, z = self._positions()
+        size, alpha = _mark_style(len(x))
+        line_colour = foreground(ax)
         style = {"s": 16 * size, "alpha": alpha, "linewidths": 0, "zorder": 3}
         named = []
         if self.codes is not None:
@@ -433,35 +442,37 @@ class DecisionDisplay(Picture):
             edge = {"edgecolors": "white", "linewidths": 0.6 if alpha == 1 else 0, "s": 24 * size}
             ax.scatter(x, z, c=self.targets, norm=norm, cmap="viridis", **(style | edge))
         else:
-            ax.scatter(x, z, color=dark, **style)
+            ax.scatter(x, z, color=line_colour, **style)
         for name, rows, line in (("free", self.free, "-"), ("bounded", self.bounded, ":")):
             if rows is not None and len(rows):
-                size, alpha = _ink(4 * len(rows))  # a ring takes the room of four points
+                size, alpha = _mark_style(4 * len(rows))  # a ring covers the area of four points
                 ring = {"s": 60 * size, "alpha": alpha, "linewidths": size, "linestyles": line, "zorder": 4}
                 label = f"{name} support vectors"
-                named.append(ax.scatter(x[rows], z[rows], facecolors="none", edgecolors=dark, label=label, **ring))
+                named.append(
+                    ax.scatter(x[rows], z[rows], facecolors="none", edgecolors=line_colour, label=label, **ring)
+                )
         if named:
-            # The best place is found by looking at every point.
+            # loc="best" looks at every point, which is slow for many.
             loc = "best" if len(x) <= 5 * _OPAQUE_ROWS else "upper right"
             for handle in legend(ax, handles=named, loc=loc).legend_handles:
                 handle.set_alpha(1)
 
-    def _places(self) -> Floats:
-        """Where points are drawn: those of a category beside each other, within a band of three fifths."""
+    def _positions(self) -> Floats:
+        """Return where points are drawn; those of a category are spread over a band of width 0.6."""
         out = np.array(self.points, dtype=np.float64).T
         for k, axis in enumerate(self.axes or ()):
             if axis.kind == "category":
-                golden = (0.618033988749895, 0.7548776662466927)[k]  # steps that fill a band evenly, and a square
+                golden = (0.618033988749895, 0.7548776662466927)[k]  # steps that fill a band evenly, or a square
                 out[k] += 0.6 * (np.arange(out.shape[1]) * golden % 1.0 - 0.5)
         return out
 
     def _draw_classes(self, ax: Axes, style: Mapping[str, object]) -> list[Any]:
-        """The samples of each class; returns those that belong into a legend."""
+        """Draw the samples of each class; return the artists for the legend."""
         effects = require("matplotlib.patheffects", "drawing a decision")
         halo = [effects.withStroke(linewidth=2, foreground=ax.get_facecolor())]
         drawn = []
         for c, (label, colour) in enumerate(zip(self.classes, colours(len(self.classes)), strict=True)):
-            here = self._places()[:, self.codes == c].T
+            here = self._positions()[:, self.codes == c].T
             drawn.append(ax.scatter(*here.T, color=[colour], label=short(label), **style))
             if len(self.classes) > MOST_IN_LEGEND and len(here):
                 where = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 5, "path_effects": halo}
@@ -469,8 +480,8 @@ class DecisionDisplay(Picture):
         return drawn if len(self.classes) <= MOST_IN_LEGEND else []
 
 
-def _ink(n: int) -> tuple[float, float]:
-    """Relative size and opacity of n marks, so that many of them leave the picture to be seen."""
+def _mark_style(n: int) -> tuple[float, float]:
+    """Relative size and opacity of n marks; many marks are small and transparent."""
     crowd = max(n / _OPAQUE_ROWS, 1.0)
     return max(crowd**-0.25, 0.25), max(crowd**-0.5, 0.1)
 

@@ -1,4 +1,4 @@
-"""What displays share: where they draw, in which colours and words, their numbers as a frame, and support vectors."""
+"""Shared parts of displays: base classes, axes, colours, labels, data frames, and the marking of support vectors."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from mercer.inspection.displays.types import Axes, DataFrame, Figure, MaybeArray
 from mercer.runtime.optional import require
 from mercer.samples.arrays import Floats, Indices, is_sparse
 from mercer.tables.axis import Axis
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
-# One for each class, as far as there are that many; distinguishable also by those who see fewer colours.
+# Colours of classes, distinguishable with colour blindness.
 COLOURS = ("#3b6fb6", "#d1603d", "#4f9d69", "#8f6bb0", "#c9a227", "#5aa5a5", "#a05070", "#7a7a7a")
 
-# Classes whose colours a reader can still match with a legend; more are written where they are, or not told apart.
+# Largest number of entries in a legend; more classes are labelled among their samples, or not distinguished.
 MOST_IN_LEGEND = 10
-# Categories that an axis has room to name.
+# Largest number of categories on an axis.
 MOST_LEVELS = 40
-# Curves of single samples that one picture can show.
+# Largest number of curves of single samples in a plot.
 MOST_CURVES = 60
-# Where a logarithmic axis draws zero: below every gap that float64 can tell from it.
+# Position of 0 on a logarithmic axis: below every gap that float64 can distinguish from 0.
 SMALLEST_SHOWN = 1e-16
 
 
 class Display:
-    """A display, which a prompt shows as one line; its arrays are attributes, and may be long."""
+    """Base class of displays; its repr is one line, since the arrays in its attributes may be long."""
 
     def __repr__(self) -> str:
         drawn = getattr(self, "figure_", None) is not None
@@ -40,9 +40,9 @@ class Display:
 
 
 class Picture(Display):
-    """A display of one picture, whose axes and figure are then `ax_` and `figure_`.
+    """Base class of displays with one plot; after `plot`, `ax_` and `figure_` are its axes and figure.
 
-    `_draw` draws it, and `_purpose` says what needs matplotlib.
+    Subclasses implement `_draw`; `_purpose` completes the message that matplotlib is missing.
     """
 
     ax_: Axes = None
@@ -51,12 +51,17 @@ class Picture(Display):
     _inches: ClassVar[tuple[float, float]] = (6.4, 4.4)
 
     def plot(self, ax: MaybeAxes = None) -> Self:
-        """Draw onto ``ax``, or onto new axes; they and their figure are `ax_` and `figure_` then.
+        """Draw the plot, and set `ax_` and `figure_`.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
+
+        Returns
+        -------
+        self
+            The display.
         """
         ax = axes_for(ax, self._purpose, self._inches)
         self._draw(ax)
@@ -68,14 +73,14 @@ class Picture(Display):
 
 
 def axes_for(ax: MaybeAxes, purpose: str, inches: tuple[float, float] = Picture._inches) -> Axes:
-    """The caller's axes, or those of a new figure."""
+    """Return the given axes, or those of a new figure."""
     if ax is not None:
         return ax
     return require("matplotlib.pyplot", purpose).subplots(figsize=inches, layout="constrained")[1]
 
 
 def panels_for(axes: Panels, what: str, shape: tuple[int, int], inches: tuple[float, float]) -> np.ndarray:
-    """The caller's axes for several panels, as many as the shape has, or those of a new figure; in a list."""
+    """Return a flat array of the given axes for several panels, or of those of a new figure."""
     if axes is None:
         axes = require("matplotlib.pyplot", f"drawing {what}").subplots(*shape, figsize=inches, layout="constrained")[1]
     axes = np.asarray(axes).ravel()
@@ -85,67 +90,67 @@ def panels_for(axes: Panels, what: str, shape: tuple[int, int], inches: tuple[fl
 
 
 def frame(purpose: str, columns: Mapping[Any, object], index: MaybeArray = None) -> DataFrame:
-    """A pandas DataFrame."""
+    """Build a pandas DataFrame; raise if pandas is missing."""
     return require("pandas", purpose).DataFrame(columns, index=index)
 
 
 def colours(n: int) -> list[Any]:
-    """n colours; of many, neighbours in the list are unlike each other."""
+    """Return n colours; if there are many, neighbours in the list differ strongly."""
     if n <= len(COLOURS):
         return list(COLOURS[:n])
     if n <= 20:
         name = "tab10" if n <= 10 else "tab20"
         return list(require("matplotlib", "drawing classes").colormaps[name].colors[:n])
-    golden = (math.sqrt(5) - 1) / 2  # steps by this part of the circle come nowhere near an earlier hue for long
+    golden = (math.sqrt(5) - 1) / 2  # multiples of it are spread evenly over the hues
     return [colorsys.hls_to_rgb(k * golden % 1, (0.35, 0.5, 0.65)[k % 3], 0.7) for k in range(n)]
 
 
-def ink(ax: Axes) -> Any:
-    """The colour of lines and points on empty ground: black, or white in a dark style."""
+def foreground(ax: Axes) -> Any:
+    """Return the colour of lines and points on an empty background: black, or white in a dark style."""
     return ax.title.get_color()
 
 
-def literal(text: str) -> str:
-    """Text that matplotlib shows as it is: neither a formula, nor left out of a legend for its underscore."""
+def escape_text(text: str) -> str:
+    """Escape text so that matplotlib shows it as it is: not as a formula, and with a leading underscore in legends."""
     return " " * text.startswith("_") + text.replace("$", r"\$")
 
 
 def short(name: object, most: int = 32) -> str:
-    """A name, shown as it is, that does not take the room of the picture; its middle is left out."""
+    """Shorten a name to `most` characters by omitting its middle, and escape it."""
     text = str(name)
     if len(text) <= most:
-        return literal(text)
+        return escape_text(text)
     head = most // 2
-    return literal(f"{text[:head].rstrip()}…{text[head + 1 - most :].lstrip()}")
+    return escape_text(f"{text[:head].rstrip()}…{text[head + 1 - most :].lstrip()}")
 
 
-def wrapped(text: str, ax: Axes, points: float) -> str:
-    """Text in lines that are as wide as the axes, for a font of this size."""
-    # A character of matplotlib's default font has a mean width of 0.56 of the font's size.
+def wrap_text(text: str, ax: Axes, points: float) -> str:
+    """Wrap text to the width of the axes, for a font of this size."""
+    # The mean width of a character in matplotlib's default font is 0.56 of the font's size.
     return textwrap.fill(text, max(int(_width(ax) * 72 / (0.56 * points)), 12))
 
 
 def legend(ax: Axes, **options: object) -> Any:
-    """A legend that is smaller in a narrow picture, and for which axes make no room."""
-    # In axes below 2.6 inches three lines in small print would hide a third of the picture.
-    made = ax.legend(fontsize="small" if _width(ax) > 2.6 else "xx-small", **options)
-    made.set_in_layout(False)
-    return made
+    """Add a legend that is smaller in a narrow plot and that the layout ignores."""
+    # In axes narrower than 2.6 inches, three lines in small print would hide a third of the plot.
+    box = ax.legend(fontsize="small" if _width(ax) > 2.6 else "xx-small", **options)
+    box.set_in_layout(False)
+    return box
 
 
 def _width(ax: Axes) -> float:
-    """In inches."""
+    """Width of axes in inches."""
     return float(ax.get_position().width * ax.figure.get_figwidth())
 
 
 def machine_and_rows(model: Any, X: Any) -> tuple[Any, Any]:
-    """The machine inside a model, and X as it sees it."""
-    asked = ask(model)
-    return asked.machine, asked.rows(X)
+    """Return the machine inside a model, and X as that machine reads it."""
+    unwrapped = unwrap(model)
+    return unwrapped.machine, unwrapped.rows(X)
 
 
-def told(cell: Any) -> str:
-    """A cell of a table in a few characters."""
+def cell_text(cell: Any) -> str:
+    """Return a cell of a table as a short text."""
     if isinstance(cell, np.datetime64 | datetime.datetime):
         return str(np.datetime64(cell).astype("datetime64[s]")).removesuffix("T00:00:00").replace("T", " ")
     if isinstance(cell, bool | np.bool_ | str) or cell is None:
@@ -153,8 +158,8 @@ def told(cell: Any) -> str:
     return f"{cell:.4g}" if isinstance(cell, float | int | np.number) else str(cell)
 
 
-def expect_room(axis: Axis) -> None:
-    """Raise ValueError where a column has more categories than fit on an axis."""
+def check_levels_fit(axis: Axis) -> None:
+    """Raise ValueError if a column has more categories than fit on an axis."""
     if len(axis.levels) > MOST_LEVELS:
         raise ValueError(
             f"the column {axis.name!r} has {len(axis.levels)} categories, and an axis has room for {MOST_LEVELS}; "
@@ -162,21 +167,21 @@ def expect_room(axis: Axis) -> None:
         )
 
 
-def ticks_of(axis: Axis, side: Any) -> None:
-    """Give one side of a picture (`ax.xaxis` or `ax.yaxis`) the dates or categories of a column."""
+def set_ticks_of(axis: Axis, side: Any) -> None:
+    """Set the dates or categories of a column as ticks of `side`, which is `ax.xaxis` or `ax.yaxis`."""
     if axis.kind == "date":
         dates = require("matplotlib.dates", "drawing dates")
-        side.set_major_locator(found := dates.AutoDateLocator())
-        side.set_major_formatter(dates.ConciseDateFormatter(found))
+        side.set_major_locator(locator := dates.AutoDateLocator())
+        side.set_major_formatter(dates.ConciseDateFormatter(locator))
     elif axis.kind == "category":
-        expect_room(axis)
-        side.set_ticks(range(len(axis.levels)), [short(told(one), 20) for one in axis.levels])
-        if side.axis_name == "x" and sum(min(len(told(one)), 20) for one in axis.levels) > 60:
+        check_levels_fit(axis)
+        side.set_ticks(range(len(axis.levels)), [short(cell_text(one), 20) for one in axis.levels])
+        if side.axis_name == "x" and sum(min(len(cell_text(one)), 20) for one in axis.levels) > 60:
             side.set_tick_params(rotation=90)
 
 
-def rings(machine: Any, X: Any) -> tuple[Indices | None, Indices | None]:
-    """Rows of X, as the machine sees them, that are free and bounded support vectors; None where it has none."""
+def support_vector_rows(machine: Any, X: Any) -> tuple[Indices | None, Indices | None]:
+    """Return the rows of X, as the machine reads it, that are free and bounded support vectors; None if it has none."""
     vectors = getattr(machine, "support_vectors_", None)
     if vectors is None or vectors.shape[1:] != np.shape(X)[1:]:
         return None, None
@@ -190,12 +195,14 @@ def _dense(rows: Any) -> Floats:
 
 
 def _free(machine: Any) -> np.ndarray:
-    """Which support vectors are inside their box in the machine of some pair."""
+    """Return which support vectors are free, 0 < α < C, in at least one of the binary problems."""
     free = free_vectors(machine)
     if free is not None:
         return np.asarray(free)
     size = np.abs(machine.dual_coef_)
-    box = np.full(size.shape[1], size.max(initial=0.0))  # LIBSVM's files do not say C; the largest is at it
-    if hasattr(machine, "certificate_"):  # a joint machine
+    box = np.full(
+        size.shape[1], size.max(initial=0.0)
+    )  # LIBSVM's files do not contain C; the largest α is taken for it
+    if hasattr(machine, "certificate_"):  # a multiclass machine with one joint problem
         box = np.repeat(machine.C * np.asarray(machine.class_weight_), machine.n_support_)
     return np.asarray(((size > 0) & (size < box * (1 - 1e-9))).any(axis=0))

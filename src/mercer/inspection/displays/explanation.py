@@ -1,4 +1,4 @@
-"""The pictures of an explanation, and of a partial dependence."""
+"""Plots of explanations and of partial dependence."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mercer.inspection.displays.drawing import (
     Display,
     Picture,
     axes_for,
+    cell_text,
     colours,
-    ink,
+    foreground,
+    set_ticks_of,
     short,
-    ticks_of,
-    told,
 )
 from mercer.inspection.displays.types import Axes, DataFrame, MaybeArray, MaybeAxes
 from mercer.inspection.explain import Explanation, explain, partial_dependence
@@ -29,32 +29,34 @@ from mercer.tables.axis import Axis
 
 _KINDS = ("bar", "beeswarm")
 _RAISES, _LOWERS, _OTHERS = COLOURS[1], COLOURS[0], "0.6"
-# From low to high over a middle that is seen on white and on black.
+# Colours from low to high; the middle is visible on white and on black.
 _SCALE = ("#2f6fd0", "#8e4fa8", "#e0433a")
 
 
 class ExplanationDisplay(Picture):
-    """The picture of an `Explanation`.
+    """Plot the Shapley values of an `Explanation`.
 
-    "bar" shows the mean |value| of each feature, with several outputs beside one another (more than ten are added up),
-    or the signed values of one sample. "beeswarm" shows every sample as a point at its value, coloured by what the
-    feature is.
+    "bar" shows the mean |value| of each feature, stacked if there are several outputs (more than ten are summed), or
+    the signed values of a single sample. "beeswarm" shows every sample as a point at its Shapley value, coloured by the
+    value of the feature.
 
     Parameters
     ----------
     explanation : Explanation
-        What `explain` returned.
+        Result of `explain`.
     kind : {"bar", "beeswarm"}, default="bar"
-        The picture.
+        Kind of plot.
     max_features : int, default=10
-        The features with the largest mean |value| are shown.
+        Number of features shown: those with the largest mean |value|.
 
     Attributes
     ----------
     features_ : array of int
-        The columns shown, from top to bottom.
-    bars_ : list of containers of bars, one per output
-    points_ : list of scatters, one per feature
+        Indices of the features shown, from top to bottom.
+    bars_ : list
+        Containers of bars, one per output.
+    points_ : list
+        Scatter plots, one per feature.
     """
 
     _purpose = "plotting an explanation"
@@ -66,7 +68,7 @@ class ExplanationDisplay(Picture):
         self.max_features = integer("max_features", max_features, 1, "the number of features to show")
         if kind == "beeswarm" and explanation.several:
             raise ValueError(
-                f"a beeswarm shows one output, but there are {len(explanation.output_names)}; choose one by "
+                f"a beeswarm shows one output, but there are {len(explanation.output_names)}; choose one with "
                 "explanation.output(name) or explanation.of_class(label)"
             )
 
@@ -74,7 +76,7 @@ class ExplanationDisplay(Picture):
     def from_explanation(
         cls, explanation: Explanation, *, kind: str = "bar", max_features: int = 10, ax: MaybeAxes = None
     ) -> Self:
-        """An explanation, drawn."""
+        """Plot an explanation; the parameters are those of the class, and `ax`."""
         return cls(explanation, kind, max_features).plot(ax)
 
     @classmethod
@@ -89,19 +91,19 @@ class ExplanationDisplay(Picture):
         max_features: int = 10,
         ax: MaybeAxes = None,
     ) -> Self:
-        """Explain samples by a trained machine and draw the result."""
-        found = explain(model, X, background, background_weight=background_weight)
-        return cls(found, kind, max_features).plot(ax)
+        """Explain samples by a fitted model and plot the result; see `explain` for X and the background."""
+        explanation = explain(model, X, background, background_weight=background_weight)
+        return cls(explanation, kind, max_features).plot(ax)
 
     @property
     def _shown(self) -> Indices:
-        """The features with the largest mean |value|, over all outputs."""
+        """Indices of the features with the largest mean |value| over all outputs."""
         e = self.explanation
         sizes = e.importance.sum(axis=1) if e.several else e.importance
         return np.argsort(-sizes, kind="stable")[: self.max_features]
 
     @property
-    def _inches(self) -> tuple[float, float]:  # type: ignore[override]  # as high as it has features
+    def _inches(self) -> tuple[float, float]:  # type: ignore[override]  # the height depends on the number of features
         return 6.4, max(2.4, 1.56 + 0.36 * len(self._shown))
 
     def _draw(self, ax: Axes) -> None:
@@ -109,19 +111,19 @@ class ExplanationDisplay(Picture):
         self.bars_: list[object] = []
         self.points_: list[object] = []
         if self.kind == "beeswarm":
-            self._beeswarm()
+            self._draw_beeswarm()
         elif self._signed:
-            self._sample()
+            self._draw_sample()
         else:
-            self._bars()
+            self._draw_bars()
         ax.spines[["top", "right"]].set_visible(False)
 
     def to_frame(self) -> DataFrame:
-        """What is drawn, as a pandas DataFrame: a row per feature, or per feature and sample in a beeswarm.
+        """Return what is drawn as a pandas DataFrame: a row per feature, or per feature and sample in a beeswarm.
 
-        Of one sample the values have their signs, and what its features are stands beside them.
+        For a single sample the values are signed, and its features are in a second column.
         """
-        pandas = require("pandas", "a frame of what is drawn")
+        pandas = require("pandas", "a frame of an explanation")
         e, shown = self.explanation, self._shown
         names = [e.feature_names[j] for j in shown]
         if self._signed:
@@ -141,54 +143,56 @@ class ExplanationDisplay(Picture):
 
     @property
     def _signed(self) -> bool:
-        """Whether bars are the values of one sample, with their signs."""
+        """Whether the bars are the signed values of a single sample."""
         return self.kind == "bar" and len(self.explanation) == 1 and not self.explanation.several
 
     # --- kinds -----------------------------------------------------------------------------------------------------
 
-    def _bars(self) -> None:
+    def _draw_bars(self) -> None:
+        """Draw the mean |value| of each feature."""
         e = self.explanation
         table = e.importance.reshape(e.values.shape[1], -1)
         names, summed = e.output_names, ""
         if table.shape[1] > MOST_IN_LEGEND:
-            summed = f", added up over {table.shape[1]} outputs"
+            summed = f", summed over {table.shape[1]} outputs"
             table, names = table.sum(axis=1, keepdims=True), ("all",)
         heights, left = table[self.features_], np.zeros(len(self.features_))
         for k, (name, colour) in enumerate(zip(names, colours(len(names)), strict=True)):
-            places = np.arange(len(heights))
-            drawn = self.ax_.barh(places, heights[:, k], left=left, height=0.7, label=short(name), color=colour)
+            positions = np.arange(len(heights))
+            drawn = self.ax_.barh(positions, heights[:, k], left=left, height=0.7, label=short(name), color=colour)
             self.bars_.append(drawn)
             left = left + heights[:, k]
-        self._rows()
+        self._label_rows()
         others = len(table) - len(heights)
-        together = float(table.sum() - heights.sum())
-        label = f"mean |Shapley value|{summed}" + f"\n{others} others have {together:.3g} together" * (others > 0)
+        rest = float(table.sum() - heights.sum())
+        label = f"mean |Shapley value|{summed}" + f"\n{others} other features: {rest:.3g} in total" * (others > 0)
         self.ax_.set_xlabel(label)
         if len(names) > 1:
             self.ax_.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
-    def _sample(self) -> None:
-        """One sample: what each feature adds, with its sign."""
+    def _draw_sample(self) -> None:
+        """Draw the signed values of a single sample."""
         e, values = self.explanation, self.explanation.values[0]
         rest = np.setdiff1d(np.arange(len(values)), self.features_)
         heights = np.append(values[self.features_], [values[rest].sum()] if len(rest) else [])
         colours = [_RAISES if v > 0 else _LOWERS for v in heights[: len(self.features_)]] + [_OTHERS] * (len(rest) > 0)
         self.bars_.append(self.ax_.barh(np.arange(len(heights)), heights, height=0.7, color=colours))
-        names = [f"{short(e.feature_names[j])} = {short(told(e.data[0, j]), 24)}" for j in self.features_]
-        self._rows([*names, f"{len(rest)} others" if len(rest) > 1 else "1 other"] if len(rest) else names)
-        self.ax_.axvline(0.0, color=ink(self.ax_), linewidth=0.8)
+        names = [f"{short(e.feature_names[j])} = {short(cell_text(e.data[0, j]), 24)}" for j in self.features_]
+        self._label_rows([*names, f"{len(rest)} others" if len(rest) > 1 else "1 other"] if len(rest) else names)
+        self.ax_.axvline(0.0, color=foreground(self.ax_), linewidth=0.8)
         total = float(e.base_values[0] + values.sum())
-        self.ax_.set_xlabel(self._value)
+        self.ax_.set_xlabel(self._value_label)
         self.ax_.set_title(f"f = {total:.4g}, background {float(e.base_values[0]):.4g}", fontsize="medium")
 
-    def _beeswarm(self) -> None:
+    def _draw_beeswarm(self) -> None:
+        """Draw each sample as a point."""
         e = self.explanation
         colors = require("matplotlib.colors", "plotting an explanation")
-        # Holes, and categories, are neither low nor high.
+        # Missing values and categories are neither low nor high.
         scale = colors.LinearSegmentedColormap.from_list("", _SCALE).with_extremes(bad=_OTHERS)
-        for place, j in enumerate(self.features_):
-            # Rows lie 1 apart and are 80 points wide.
-            heights = place + 0.38 * swarm(e.values[:, j], 80)
+        for row, j in enumerate(self.features_):
+            # Rows are 1 apart and about 80 points wide.
+            heights = row + 0.38 * swarm(e.values[:, j], 80)
             drawn = self.ax_.scatter(
                 e.values[:, j],
                 heights,
@@ -201,29 +205,29 @@ class ExplanationDisplay(Picture):
                 plotnonfinite=True,
             )
             self.points_.append(drawn)
-        self._rows()
-        self.ax_.axvline(0.0, color=ink(self.ax_), linewidth=0.8, zorder=0)
-        self.ax_.set_xlabel(self._value)
+        self._label_rows()
+        self.ax_.axvline(0.0, color=foreground(self.ax_), linewidth=0.8, zorder=0)
+        self.ax_.set_xlabel(self._value_label)
         bar = self.figure_.colorbar(self.points_[0], ax=self.ax_, ticks=[0, 1], aspect=40, pad=0.02)
         bar.ax.set_yticklabels(["low", "high"])
         bar.set_label("value of the feature", labelpad=-8)
         bar.outline.set_visible(False)
 
     @property
-    def _value(self) -> str:
-        """What the values add up to, for an axis."""
+    def _value_label(self) -> str:
+        """Label of the axis of values."""
         (name,) = self.explanation.output_names
         return "Shapley value" if name == "f" else f"Shapley value, for {short(name)}"
 
-    def _rows(self, names: list[str] | None = None) -> None:
-        """What each row is, the first one on top."""
+    def _label_rows(self, names: list[str] | None = None) -> None:
+        """Label the rows, the first one on top."""
         names = [short(self.explanation.feature_names[j]) for j in self.features_] if names is None else names
         self.ax_.set_yticks(np.arange(len(names)), names)
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
 
 
 def swarm(values: Floats, bins: int) -> Floats:
-    """Heights between −1 and 1 that set apart points of about the same value, the more of them the higher."""
+    """Offsets between −1 and 1 that separate points of similar value; the more points, the wider they spread."""
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     if high == low:
         return np.zeros(len(values))
@@ -233,15 +237,15 @@ def swarm(values: Floats, bins: int) -> Floats:
     begin = np.cumsum(counts) - counts
     rank = np.empty(len(values))
     rank[order] = np.arange(len(values)) - begin[bin_of[order]]
-    # 0, 1, −1, 2, −2, … from the middle of the row outwards.
+    # Steps 0, 1, −1, 2, −2, … from the middle of the row outwards.
     step = np.ceil(rank / 2) * np.where(rank % 2 == 1, 1.0, -1.0)
     return np.asarray(step / max(1.0, counts.max() / 2))
 
 
 def _shade(axis: Axis) -> Floats:
-    """A feature's values between 0 and 1, by quantiles, so that one outlier does not make all others look alike.
+    """Scale a feature to [0, 1] between its 5 % and 95 % quantiles, so that outliers do not compress the colours.
 
-    NaN stands for a hole, and for a category.
+    NaN stands for missing values and categories.
     """
     column = axis.places
     known = column[np.isfinite(column)]
@@ -254,20 +258,25 @@ def _shade(axis: Axis) -> Floats:
 
 
 class PartialDependenceDisplay(Display):
-    """The picture of a `PartialDependence`.
+    """Plot a `PartialDependence`: a curve over one feature, or a map over two.
 
     Parameters
     ----------
     dependence : PartialDependence
-        What `partial_dependence` returned.
+        Result of `partial_dependence`.
 
     Attributes
     ----------
     ax_ : matplotlib axes
+        Axes of the plot.
     figure_ : matplotlib figure
-    lines_ : list of lines, one per output
-    individual_lines_ : list of lines, one per sample shown
-    contour_ : contours of two features
+        Figure of the plot.
+    lines_ : list of lines
+        Curves of the mean, one per output.
+    individual_lines_ : list of lines
+        Curves of single samples.
+    contour_ : contour set or mesh
+        Map of two features.
     """
 
     def __init__(self, dependence: PartialDependence) -> None:
@@ -277,87 +286,102 @@ class PartialDependenceDisplay(Display):
     def from_estimator(
         cls, model: Any, X: Any, features: Any, *, output: int | None = None, ax: MaybeAxes = None, **options: Any
     ) -> Self:
-        """Compute the partial dependence of a trained machine, with the options of that method, and draw it.
+        """Compute the partial dependence of a fitted model and plot it.
 
         Parameters
         ----------
         model : estimator
-            Fitted.
+            Fitted model.
         X : samples
-            Over which the other features are averaged.
+            Samples over which the other features are averaged.
         features : int, str, or a pair of them
-            The columns to draw along.
+            Columns on the axes, by index or name.
         output : int, optional
-            Of several outputs the one to draw; default: all, which contours cannot show.
+            Index of the output to draw; by default all. A map of two features shows one output.
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        **options : of `partial_dependence`
-            Such as `grid_resolution` and `individual`.
+            Axes to draw on; by default those of a new figure.
+        **options
+            Options of `partial_dependence`, such as `grid_resolution` and `individual`.
         """
         return cls(partial_dependence(model, X, features, **options)).plot(ax=ax, output=output)
 
     def plot(self, ax: MaybeAxes = None, output: int | None = None) -> Self:
-        """Draw into axes, or into a new figure; of several outputs all, or the one with this number."""
-        known = len(self.dependence.output_names)
-        if output is not None and not 0 <= output < known:
-            raise ValueError(f"output={output!r} is none of the {known} outputs, from 0 on")
+        """Draw the partial dependence.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on; by default those of a new figure.
+        output : int, optional
+            Index of the output to draw; by default all. A map of two features shows one output.
+
+        Returns
+        -------
+        self
+            The display.
+        """
+        n_outputs = len(self.dependence.output_names)
+        if output is not None and not 0 <= output < n_outputs:
+            raise ValueError(f"output={output!r} is none of the {n_outputs} outputs, counted from 0")
         ax = axes_for(ax, "plotting a partial dependence", (6.4, 4.8))
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_: list[object] = []
         self.individual_lines_: list[object] = []
-        found = self.dependence
-        shown = list(range(len(found.output_names))) if output is None else [output]
-        axes = len(found.features)
-        average = found.average.reshape(*found.average.shape[:axes], -1)
-        ax.set_xlabel(short(found.feature_names[0], 60))
-        named = zip(found.feature_names, found.grid, strict=True)
+        result = self.dependence
+        shown = list(range(n_outputs)) if output is None else [output]
+        n_features = len(result.features)
+        average = result.average.reshape(*result.average.shape[:n_features], -1)
+        ax.set_xlabel(short(result.feature_names[0], 60))
+        named = zip(result.feature_names, result.grid, strict=True)
         along = [Axis.of(name, cells, category=cells.dtype.kind == "O") for name, cells in named]
         self._along = [axis.places for axis in along]
-        self._named = [axis.kind == "category" for axis in along]
+        self._categorical = [axis.kind == "category" for axis in along]
         for axis, side in zip(along, (ax.xaxis, ax.yaxis), strict=False):
-            ticks_of(axis, side)
-        if axes == 2:
-            self._contours(average, shown)
+            set_ticks_of(axis, side)
+        if n_features == 2:
+            self._draw_map(average, shown)
             return self
-        if found.individual is not None:
-            self._curves(found.individual.reshape(*found.individual.shape[:2], -1), shown)
+        if result.individual is not None:
+            self._draw_curves(result.individual.reshape(*result.individual.shape[:2], -1), shown)
         in_legend = 1 < len(shown) <= MOST_IN_LEGEND
         for k, colour in zip(shown, colours(len(shown)), strict=True):
             style = {"color": colour, "linewidth": 2.5 if len(shown) <= MOST_IN_LEGEND else 1.0}
-            style["marker"] = "o" if len(found.grid[0]) == 1 or self._named[0] else None
-            style["linestyle"] = "none" if self._named[0] else "-"  # nothing lies between two categories
-            self.lines_ += ax.plot(self._along[0], average[:, k], label=short(found.output_names[k]), **style)
+            style["marker"] = "o" if len(result.grid[0]) == 1 or self._categorical[0] else None
+            style["linestyle"] = "none" if self._categorical[0] else "-"  # no line between categories
+            self.lines_ += ax.plot(self._along[0], average[:, k], label=short(result.output_names[k]), **style)
         if in_legend:
             ax.legend()
         several = "mean of f" if in_legend else f"mean of f, {len(shown)} outputs"
-        ax.set_ylabel(several if len(shown) > 1 else _label(found.output_names[shown[0]]))
+        ax.set_ylabel(several if len(shown) > 1 else _label(result.output_names[shown[0]]))
         ax.spines[["top", "right"]].set_visible(False)
         return self
 
     def to_frame(self) -> DataFrame:
-        """What is drawn, as a pandas DataFrame."""
+        """Return the partial dependence as a pandas DataFrame."""
         return self.dependence.to_frame()
 
-    def _curves(self, individual: Floats, shown: list[int]) -> None:
+    def _draw_curves(self, individual: Floats, shown: list[int]) -> None:
+        """Draw the curves of single samples."""
         step = max(1, -(-len(individual) // MOST_CURVES))
-        for k, own in zip(shown, colours(len(shown)), strict=True):
+        for k, output_colour in zip(shown, colours(len(shown)), strict=True):
             for curve in individual[::step, :, k]:
-                colour = "0.6" if len(shown) == 1 else own
+                colour = "0.6" if len(shown) == 1 else output_colour
                 self.individual_lines_ += self.ax_.plot(self._along[0], curve, color=colour, alpha=0.35, linewidth=0.6)
 
-    def _contours(self, average: Floats, shown: list[int]) -> None:
+    def _draw_map(self, average: Floats, shown: list[int]) -> None:
+        """Draw contours over two features, or a mesh if one is categorical."""
         if len(shown) > 1:
-            raise ValueError(f"contours show one of the {len(shown)} outputs; choose one by output=")
-        found = self.dependence
+            raise ValueError(f"a map shows one of the {len(shown)} outputs; choose one with output=")
+        result = self.dependence
         values = average[:, :, shown[0]].T
-        if any(self._named):
+        if any(self._categorical):
             rows, columns = (np.argsort(places) for places in self._along)
             sides = self._along[0][rows], self._along[1][columns]
             self.contour_ = self.ax_.pcolormesh(*sides, values[np.ix_(columns, rows)], cmap="coolwarm")
         else:
             self.contour_ = self.ax_.contourf(*self._along, values, levels=12, cmap="coolwarm")
-        self.figure_.colorbar(self.contour_, ax=self.ax_, label=_label(found.output_names[shown[0]]))
-        self.ax_.set_ylabel(short(found.feature_names[1], 60))
+        self.figure_.colorbar(self.contour_, ax=self.ax_, label=_label(result.output_names[shown[0]]))
+        self.ax_.set_ylabel(short(result.feature_names[1], 60))
         self.values_ = np.asarray(values)
 
 

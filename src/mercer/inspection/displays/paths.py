@@ -1,4 +1,4 @@
-"""Curves along a path: in C, in λ, with fewer and fewer vectors, and with the steps of a textbook algorithm."""
+"""Plots along a path: over C, over λ, over the number of vectors, and over the steps of a textbook algorithm."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mercer.inspection.displays.drawing import (
 from mercer.inspection.displays.types import DataFrame, MaybeArray, Panels
 from mercer.model_selection.paths.c_path import CPath
 from mercer.samples.arrays import Floats
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
 if TYPE_CHECKING:
     from mercer.notes.teaching.record import Steps
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Curves over the points `x` of a path, by their labels: values, or a table with a column for each curve.
+    """One panel of a `PathDisplay`: curves over the points `x` of a path.
 
-    `formats` are matplotlib's, for those that are no plain lines. A label that begins with an underscore is not shown.
+    `curves` maps labels to values, or to a table with a column for each curve; labels that begin with an underscore are
+    not shown. `formats` maps labels to format strings of matplotlib, for curves that are not plain lines.
     """
 
     title: str
@@ -46,28 +47,29 @@ class Panel:
 
 
 class PathDisplay(Display):
-    """Numbers along a path, a panel for each: against C, λ, the number of vectors or the steps of an algorithm.
+    """Plot quantities along a path, in a panel each: over C, λ, the number of vectors or the steps of an algorithm.
 
     Parameters
     ----------
     along : str
         Label of the horizontal axes.
     panels : list of Panel
-        What is drawn.
+        Panels to draw.
     columns : dict of arrays
-        The columns of `to_frame`.
+        Columns of `to_frame`.
     chosen : float, optional
-        The point of the path that was chosen, marked by a line.
+        Chosen point of the path, marked by a line.
     log : bool, default=True
         Whether the horizontal axes are logarithmic.
 
     Attributes
     ----------
-    axes_ : array of matplotlib axes, one per panel
-        Set by `plot`.
+    axes_ : array of matplotlib axes
+        Axes of the panels; set by `plot`.
     figure_ : matplotlib figure
+        Figure of the panels.
     lines_ : list of lists of lines
-        One list per panel.
+        Curves, one list per panel.
 
     Examples
     --------
@@ -92,30 +94,30 @@ class PathDisplay(Display):
 
     @classmethod
     def from_svm_path(cls, path: CPath, axes: Panels = None, *, X: Any = None, y: MaybeArray = None) -> Self:
-        """Draw α, margin, support vectors and, with samples, the error of an SVM against C.
+        """Plot α, the margin, the number of support vectors and the error of an SVM against C.
 
         Parameters
         ----------
         path : CPath
-            As `mercer.svm_path` returns it.
+            Result of `mercer.svm_path`.
         axes : four matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         X, y : samples and labels, optional
-            The last panel is then the share of errors on them, and b otherwise.
+            Samples for the error rate in the last panel, which otherwise shows b.
         """
         Cs = _shown_C(path)
         alpha = np.array([path.alpha(C) for C in Cs])
-        some = _most_moved(alpha)
-        title = "α/C" + (f" of {len(some)} samples" if len(some) < alpha.shape[1] else "")
-        dots = {"_": "o-", "all": "o-", "on the margin": "o-"} if len(path.C_) < 4 else {}  # a line would not show them
+        samples = _most_changed(alpha)
+        title = "α/C" + (f" of {len(samples)} samples" if len(samples) < alpha.shape[1] else "")
+        dots = {"_": "o-", "all": "o-", "on the margin": "o-"} if len(path.C_) < 4 else {}  # single points have no line
         error = None if X is None else path.error(X, y, Cs)
         panels = [
-            Panel(title, Cs, {"_": alpha[:, some] / Cs[:, None]}, {}),
+            Panel(title, Cs, {"_": alpha[:, samples] / Cs[:, None]}, {}),
             Panel("margin 1/‖w‖", path.C_, {"_": path.margin_}, dots, log=True),
             Panel("support vectors", path.C_, {"all": path.n_support_, "on the margin": path.n_free_}, dots),
             Panel("b", path.C_, {"_": path.intercept_}, dots)
             if error is None
-            else Panel("share of errors", Cs, {"_": error}, {}),
+            else Panel("error rate", Cs, {"_": error}, {}),
         ]
         columns = {
             "C": path.C_,
@@ -129,16 +131,17 @@ class PathDisplay(Display):
 
     @classmethod
     def from_ridge_path(cls, path: Any, axes: Panels = None) -> Self:
-        """Draw leave-one-out error, norm of f and degrees of freedom against λ.
+        """Plot the leave-one-out error, the norm of f and the degrees of freedom against λ.
 
         Parameters
         ----------
-        path : RidgePath, or a fitted RLSRegressorCV or RLSClassifierCV, or a model that ends in one
+        path : RidgePath or estimator
+            Path, or a fitted RLSRegressorCV or RLSClassifierCV, or a model that ends in one.
         axes : three matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         """
         if not isinstance(path, RidgePath):
-            machine = ask(path).machine
+            machine = unwrap(path).machine
             path = getattr(machine, "path_", None)
             if path is None:
                 raise TypeError(
@@ -169,74 +172,75 @@ class PathDisplay(Display):
         retrain: str = "values",
         axes: Panels = None,
     ) -> Self:
-        """Compress a fitted machine to several sizes, and draw error, score and labels kept against the vectors.
+        """Compress a fitted model to several sizes; plot error, score and kept labels against the number of vectors.
 
-        The error is ‖w − w'‖, the largest of the outputs. The labels kept are the share of the samples whose label is
-        provably the original's.
+        The error is the largest ‖w − w'‖ of the outputs. The kept labels are the share of samples whose label is
+        provably that of the original.
 
         Parameters
         ----------
         estimator : estimator
-            As `mercer.compress` takes it.
-        X, y : the samples to score on
+            Fitted model, as for `mercer.compress`.
+        X, y : samples and targets
+            Samples to score on.
         n_vectors : sequence of int, or float below 1
             Numbers of vectors, or shares of them.
         train : pair (X, y), optional
-            The training samples, which coefficients are then fitted to; without them they are those of the projection.
+            Training samples to which coefficients are fitted; by default they are those of the projection.
         retrain : {"values", "loss"}, default="values"
-            As in `mercer.compress`.
+            How coefficients are fitted, as in `mercer.compress`.
         axes : pair of matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         """
         if not hasattr(estimator, "score"):
             raise TypeError(
-                f"{type(estimator).__name__} has no score to draw: compare predictions and `compression_.error` of "
+                f"{type(estimator).__name__} has no score to plot: compare predictions and `compression_.error` of "
                 "mercer.compress(model, n) for several n"
             )
         given = {} if train is None else {"X": train[0], "y": train[1], "retrain": retrain}
-        found, scores, kept = [], [], []
+        reports, scores, kept = [], [], []
         for count in n_vectors:
             small = compress(estimator, count, **given)
             machine, seen = machine_and_rows(small, X)
-            found.append(machine.compression_)
+            reports.append(machine.compression_)
             scores.append(float(small.score(X, y)))
-            if hasattr(small, "classes_") and found[-1].proves_labels:
-                kept.append(float(found[-1].keeps_label(in_float64(seen)).mean()))
-        sizes = np.array([one.n_vectors for one in found])
-        errors = np.array([float(np.max(one.error)) for one in found])
+            if hasattr(small, "classes_") and reports[-1].proves_labels:
+                kept.append(float(reports[-1].keeps_label(in_float64(seen)).mean()))
+        sizes = np.array([report.n_vectors for report in reports])
+        errors = np.array([float(np.max(report.error)) for report in reports])
         columns = {"n_vectors": sizes, "error": errors, "score": np.array(scores)}
         columns |= {"kept": np.array(kept)} if kept else {}
         order = np.argsort(sizes, kind="stable")
         original = np.full(len(sizes), float(estimator.score(X, y)))
-        curves = {"score": columns["score"][order], f"original, {found[0].n_vectors_before} vectors": original}
+        curves = {"score": columns["score"][order], f"original, {reports[0].n_vectors_before} vectors": original}
         curves |= {"labels provably kept": columns["kept"][order]} if kept else {}
         formats = dict(zip(curves, ("o-", ":", "s--"), strict=False))
         panels = [
             Panel("distance ‖w − w'‖ from the original", sizes[order], {"_": errors[order]}, {"_": "o-"}),
-            Panel("score, and labels kept" if kept else "score", sizes[order], curves, formats),
+            Panel("score and kept labels" if kept else "score", sizes[order], curves, formats),
         ]
         return cls("vectors", panels, columns).plot(axes)
 
     @classmethod
     def from_steps(cls, run: Steps, axes: Panels = None) -> Self:
-        """Draw the dual value, and the violation with the size of each step, of a textbook algorithm.
+        """Plot the dual value, the violation and the step size of a textbook algorithm.
 
         Parameters
         ----------
         run : Steps
-            As `mercer.steps` returns it; steps that the box cut short are marked.
+            Result of `mercer.steps`; steps that were clipped at the box constraints are marked.
         axes : two matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         """
         steps = np.arange(len(run) + 1)
         dual = np.array([0.0, *(step.dual for step in run)])
         clipped = np.array([False, *(step.clipped for step in run)], dtype=bool)
-        curves = {"_": dual} | ({"cut short by the box": np.where(clipped, dual, np.nan)} if clipped.any() else {})
+        curves = {"_": dual} | ({"clipped at the box": np.where(clipped, dual, np.nan)} if clipped.any() else {})
         sizes = {
             name: np.maximum([getattr(step, name) for step in run], SMALLEST_SHOWN) for name in ("violation", "size")
         }
         panels = [
-            Panel("dual value", steps, curves, {"cut short by the box": "|"}),
+            Panel("dual value", steps, curves, {"clipped at the box": "|"}),
             Panel(f"{run.method} {run.rule}".strip(), steps[1:], sizes, {}, log=True),
         ]
         names = ("chosen", "size", "clipped", "gain", "dual", "violation", "b")
@@ -244,27 +248,32 @@ class PathDisplay(Display):
         return cls("step", panels, columns, log=False).plot(axes)
 
     def plot(self, axes: Panels = None) -> Self:
-        """Draw into an axis for each panel, or into a new figure.
+        """Draw the panels.
 
         Parameters
         ----------
         axes : matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on, one for each panel; by default those of a new figure.
+
+        Returns
+        -------
+        self
+            The display.
         """
         shape = (2, 2) if len(self.panels) == 4 else (1, len(self.panels))
         inches = (10.0, 7.0) if len(self.panels) == 4 else (0.5 + 4.0 * len(self.panels), 3.6)
         axes = panels_for(axes, "a path", shape, inches)
         self.lines_: list[list[Any]] = []
         for axis, panel in zip(axes, self.panels, strict=True):
-            self.lines_.append(_drawn(axis, panel))
+            self.lines_.append(_draw_panel(axis, panel))
             if self.chosen is not None:
                 mark = f"{self.along} = {self.chosen:.3g}" if axis is axes[0] else None
                 axis.axvline(self.chosen, color="0.6", linestyle=":", label=mark)
             axis.set(xlabel=self.along, title=panel.title)
             if self.log:
                 axis.set_xscale("log")
-            if self.log and panel.x.dtype.kind in "iu":  # few sizes, which are written below the axis
-                ticks = _apart(np.unique(panel.x))
+            if self.log and panel.x.dtype.kind in "iu":  # few sizes, which become the ticks
+                ticks = _separated(np.unique(panel.x))
                 axis.set_xticks(ticks, [str(n) for n in ticks])
                 axis.minorticks_off()
             if axis.get_legend_handles_labels()[0]:
@@ -273,11 +282,11 @@ class PathDisplay(Display):
         return self
 
     def to_frame(self) -> DataFrame:
-        """The numbers as a pandas DataFrame, a line for each point of the path."""
+        """Return the quantities as a pandas DataFrame, a row for each point of the path."""
         return frame("PathDisplay.to_frame", self.columns)
 
 
-def _drawn(axis: Any, panel: Panel) -> list[Any]:
+def _draw_panel(axis: Any, panel: Panel) -> list[Any]:
     """Draw the curves of a panel, and return their lines."""
     tables = {label: values[:, None] if values.ndim == 1 else values for label, values in panel.curves.items()}
     paint = colours(sum(table.shape[1] for table in tables.values()))
@@ -292,24 +301,24 @@ def _drawn(axis: Any, panel: Panel) -> list[Any]:
 
 
 def _shown_C(path: CPath) -> Floats:
-    """Where curves are drawn: from below the first breakpoint to above the last one, as far as the path goes."""
+    """Values of C to draw: from below the first breakpoint to above the last one, within the range of the path."""
     low, high = path.C_range_
     breaks = path.C_ if len(path.C_) else np.ones(1)
     low, high = max(low, 0.5 * float(breaks[0])), min(high, 2 * float(breaks[-1]))
     return np.geomspace(low * (1 + 1e-12), high * (1 - 1e-12), 120)
 
 
-def _most_moved(alpha: Floats) -> np.ndarray:
-    """The samples whose α changes most."""
+def _most_changed(alpha: Floats) -> np.ndarray:
+    """Indices of the samples whose α changes most."""
     if alpha.shape[1] <= MOST_CURVES:
         return np.arange(alpha.shape[1])
     return np.argsort(-np.ptp(alpha / alpha.max(), axis=0), kind="stable")[:MOST_CURVES]
 
 
-def _apart(sizes: np.ndarray) -> list[int]:
-    """The sizes that are written below the axis: of those close to each other, the largest."""
+def _separated(sizes: np.ndarray) -> list[int]:
+    """Select sizes as ticks: among those close to one another, the largest."""
     kept: list[int] = []
     for size in reversed(sizes.tolist()):
-        if not kept or size * 1.25 <= kept[-1]:  # below an axis of 4 inches they do not touch
+        if not kept or size * 1.25 <= kept[-1]:  # labels below an axis of 4 inches then do not touch
             kept.append(size)
     return kept[::-1]

@@ -1,4 +1,4 @@
-"""Do predictions mean what they say? Prediction intervals with their targets, and the reliability of probabilities."""
+"""Plots of predictive uncertainty: prediction intervals with their targets, and reliability of probabilities."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from mercer.inspection.displays.decision import column_axis
-from mercer.inspection.displays.drawing import COLOURS, Picture, frame, ink, legend, short, ticks_of
+from mercer.inspection.displays.drawing import COLOURS, Picture, foreground, frame, legend, set_ticks_of, short
 from mercer.inspection.displays.types import Axes, Column, DataFrame, MaybeArray, MaybeAxes
 from mercer.runtime.parameters import integer
 from mercer.samples.arrays import Flags, Floats, Indices
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
 
 @dataclass(eq=False, repr=False)
 class IntervalDisplay(Picture):
-    """Intervals against a feature, or in the order of their middle, with the targets inside and outside of them.
+    """Plot prediction intervals against a feature, or by rank, with the targets inside and outside of them.
 
     Parameters
     ----------
     low, high : arrays of shape (n_samples,)
-        The ends of the intervals.
+        Ends of the intervals.
     y : array of shape (n_samples,), or None
-        The targets.
+        Targets.
     prediction : array of shape (n_samples,), or None
-        What was predicted.
+        Point predictions.
     x : array of shape (n_samples,), or None
-        What is drawn along; None for the rank of the middle of the interval.
+        Values on the horizontal axis; None for the rank of the interval's centre.
     name : str
-        Of x.
+        Name of x.
     band : bool
-        Whether the intervals are drawn as a band, which suits those that follow x; else as a line for each.
+        Whether to draw the intervals as a band, for intervals that are a function of x; otherwise as a line for each.
 
     Attributes
     ----------
     coverage : float
-        The share of the targets inside.
+        Share of the targets inside of their interval.
     """
 
     low: Floats
@@ -62,35 +62,36 @@ class IntervalDisplay(Picture):
         feature: Column | None = None,
         ax: MaybeAxes = None,
     ) -> Self:
-        """Ask a model for intervals, and draw.
+        """Predict intervals and plot them.
 
         Parameters
         ----------
-        estimator : a model with `predict_interval`, or QuantileSVR with several quantiles
-            Of quantiles, the interval goes from the smallest to the largest.
+        estimator : estimator
+            Fitted model with `predict_interval`, or a QuantileSVR with several quantiles, whose interval goes from the
+            smallest to the largest.
         X : samples
-            As the estimator takes them.
+            Samples, as for the estimator.
         y : array of shape (n_samples,), optional
-            Their targets.
+            Targets of the samples.
         alpha : float, default=0.1
-            The share of targets that may be missed, for `predict_interval`.
+            Share of targets that may be missed, for `predict_interval`.
         feature : int or str, optional
-            The column to draw along, by number or name; by default the only one there is, or the rank of the
-            interval's middle. Along one of several columns each interval is a line of its own.
+            Column on the horizontal axis, by index or name. By default it is the only column, or else the rank of the
+            interval's centre. If X has several columns, each interval is a separate line.
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         """
         if hasattr(estimator, "predict_interval") and not is_classifier(estimator):
             low, high = estimator.predict_interval(X, alpha=alpha)
             prediction = estimator.predict(X)
-        elif len(getattr(ask(estimator).machine, "quantiles_", ())) > 1:
+        elif len(getattr(unwrap(estimator).machine, "quantiles_", ())) > 1:
             table = np.sort(estimator.predict(X), axis=1)
             low, high = table[:, 0], table[:, -1]
             prediction = table[:, table.shape[1] // 2] if table.shape[1] % 2 else None
         else:
             raise TypeError(
-                f"{type(estimator).__name__} gives no intervals to IntervalDisplay: draw what model.calibrate(X, y) of "
-                "a regression gives, or a QuantileSVR with several quantiles"
+                f"{type(estimator).__name__} has no intervals for IntervalDisplay: use what model.calibrate(X, y) of a "
+                "regression returns, or a QuantileSVR with several quantiles"
             )
         if feature is None and getattr(estimator, "n_features_in_", 0) == 1:
             feature = 0
@@ -99,7 +100,7 @@ class IntervalDisplay(Picture):
         x, name = (None, "") if axis is None else (axis.places, axis.name)
         drawn = cls.from_predictions(y, low, high, prediction=prediction, x=x, name=name, band=band, ax=ax)
         if axis is not None:
-            ticks_of(axis, drawn.ax_.xaxis)
+            set_ticks_of(axis, drawn.ax_.xaxis)
         return drawn
 
     @classmethod
@@ -115,14 +116,14 @@ class IntervalDisplay(Picture):
         band: bool = True,
         ax: MaybeAxes = None,
     ) -> Self:
-        """Draw from targets and intervals.
+        """Plot given intervals and targets.
 
         Parameters
         ----------
         y, low, high, prediction, x, name, band
-            As the class takes them.
+            Parameters of the class.
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         """
         given = (low, high, y, prediction, x)
         parts = [None if part is None else np.asarray(part, dtype=np.float64) for part in given]
@@ -130,28 +131,28 @@ class IntervalDisplay(Picture):
         if len(shapes) != 1 or parts[0] is None or parts[1] is None or parts[0].ndim != 1:
             raise ValueError(f"low, high, y, prediction and x must be lists of the same length, not of shapes {shapes}")
         if any(np.isnan(part).any() for part in parts if part is not None):
-            raise ValueError("low, high, y, prediction and x must be numbers, but some are NaN: leave these out")
+            raise ValueError("low, high, y, prediction and x must be numbers, but some are NaN: remove these")
         if wrong := int((parts[0] > parts[1]).sum()):
             raise ValueError(
-                f"an interval goes from low to high, but low > high in {wrong} of {len(parts[0])}: swap them"
+                f"an interval goes from low to high, but low > high in {wrong} of {len(parts[0])} intervals: swap them"
             )
         return cls(parts[0], parts[1], parts[2], parts[3], parts[4], name, band).plot(ax)
 
     @property
     def inside(self) -> Flags:
-        """Which targets their intervals hold."""
+        """Whether each target is inside of its interval."""
         if self.y is None:
             raise ValueError("without y it is not known which targets lie inside")
         return (self.low <= self.y) & (self.y <= self.high)
 
     @property
     def coverage(self) -> float:
-        """The share of the targets inside."""
+        """Share of the targets inside of their interval."""
         return float(np.mean(self.inside))
 
     def _draw(self, ax: Axes) -> None:
         x, low, high = self.x, *self._finite_ends()
-        endless = int((~np.isfinite(self.low) | ~np.isfinite(self.high)).sum())
+        n_infinite = int((~np.isfinite(self.low) | ~np.isfinite(self.high)).sum())
         middle = 0.5 * (low + high)
         if x is None:
             x = np.empty(len(middle))
@@ -163,31 +164,34 @@ class IntervalDisplay(Picture):
             ax.fill_between(x[order], low[order], high[order], color=COLOURS[0], alpha=0.25, linewidth=0)
         else:
             ax.vlines(x, low, high, color=COLOURS[0], alpha=0.35, linewidth=1.5)
-        ax.collections[-1].set_label("interval" + (f", {endless} without end" if endless else ""))
+        ax.collections[-1].set_label("interval" + (f", {n_infinite} infinite" if n_infinite else ""))
         if self.prediction is not None:
             ax.plot(x[order], self.prediction[order], color=COLOURS[0], label="prediction", **line)
         if self.y is not None:
             inside = self.inside
-            for which, size, colour, word in ((inside, 8, ink(ax), "inside"), (~inside, 14, COLOURS[1], "outside")):
+            for which, size, colour, word in (
+                (inside, 8, foreground(ax), "inside"),
+                (~inside, 14, COLOURS[1], "outside"),
+            ):
                 label = f"{int(which.sum())} {word}"
                 ax.scatter(x[which], self.y[which], s=size, color=colour, alpha=0.8, linewidths=0, label=label)
             ax.set_title(f"{self.coverage:.1%} of the targets are inside")
-        ax.set(xlabel=short(self.name, 60) if self.x is not None else "rank of the interval's middle", ylabel="y")
-        if endless:  # what has no end reaches the edge of the picture
+        ax.set(xlabel=short(self.name, 60) if self.x is not None else "rank of the interval's centre", ylabel="y")
+        if n_infinite:  # infinite intervals reach the edge of the plot
             bottom = low.min() if np.isneginf(self.low).any() else None
             ax.set_ylim(bottom, high.max() if np.isposinf(self.high).any() else None)
         legend(ax)
 
     def _finite_ends(self) -> tuple[Floats, Floats]:
-        """Ends that can be drawn: infinite ones lie beyond everything else."""
+        """Return ends that can be drawn; infinite ones are replaced by values beyond all others."""
         given = (self.low, self.high, self.y, self.prediction)
         known = [part[np.isfinite(part)] for part in given if part is not None]
-        seen = np.concatenate([*known, [0.0] if not any(map(len, known)) else []])
-        room = 0.2 * float(np.ptp(seen)) or 1.0
-        return np.clip(self.low, seen.min() - room, None), np.clip(self.high, None, seen.max() + room)
+        finite = np.concatenate([*known, [0.0] if not any(map(len, known)) else []])
+        border = 0.2 * float(np.ptp(finite)) or 1.0
+        return np.clip(self.low, finite.min() - border, None), np.clip(self.high, None, finite.max() + border)
 
     def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with one line per sample."""
+        """Return a pandas DataFrame with a row per sample."""
         columns: dict[str, np.ndarray] = {"low": self.low, "high": self.high}
         for name, values in (("y", self.y), ("prediction", self.prediction), (self.name or "x", self.x)):
             if values is not None:
@@ -199,26 +203,26 @@ class IntervalDisplay(Picture):
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Picture):
-    """The observed share of positive samples against their mean predicted probability, in bins of equal counts.
+    """Plot the observed share of positive samples against their predicted probability, in bins of equal counts.
 
-    Bars are Wilson's 95 % intervals of the share: where they miss the diagonal, probabilities are wrong by more than
-    chance explains. The title has the mean distance from the diagonal, weighed by the samples in each bin.
+    Error bars are Wilson's 95 % intervals of the share: if one misses the diagonal, the probabilities are wrong by more
+    than chance explains. The title shows the expected calibration error.
 
     Parameters
     ----------
     mean_probability, share : arrays of shape (n_bins,)
-        Of the samples in each bin: the mean of their probabilities, and the share that is positive.
+        Mean predicted probability and share of positive samples in each bin.
     counts : array of int
-        How many samples each bin has.
+        Number of samples in each bin.
     positive : label
-        Whose probability it is; "predicted class" where each sample's largest one is meant.
+        Class whose probability is shown; "predicted class" for the largest probability of each sample.
 
     Attributes
     ----------
     low, high : arrays of shape (n_bins,)
-        The ends of the intervals.
+        Ends of Wilson's intervals.
     error : float
-        Σ counts |share − mean probability| / Σ counts, the expected calibration error.
+        Expected calibration error, Σ counts |share − mean probability| / Σ counts.
     """
 
     mean_probability: Floats
@@ -232,23 +236,24 @@ class ReliabilityDisplay(Picture):
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, n_bins: int = 10, pos_label: object = None, ax: MaybeAxes = None
     ) -> Self:
-        """Ask a classifier for probabilities of samples that it was not trained on, and draw.
+        """Predict probabilities of samples that the classifier was not trained on, and plot their reliability.
 
         Parameters
         ----------
-        estimator : a classifier with `predict_proba`
-            Such as what `model.calibrate(X, y)` gives.
+        estimator : estimator
+            Fitted classifier with `predict_proba`, such as the result of `model.calibrate(X, y)`.
         X, y : samples and labels
-            Others than it was trained and calibrated on.
+            Samples that were used neither for training nor for calibration.
         n_bins : int, default=10
-            How many bins; fewer where many probabilities are equal.
+            Number of bins; there are fewer if many probabilities are equal.
         pos_label : label, optional
-            The class whose probability is judged. By default the second of two; of several, the class predicted.
+            Class whose probability is assessed. By default the second of two classes, and the predicted class if there
+            are more.
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         """
         if not hasattr(estimator, "predict_proba"):
-            raise TypeError(f"{type(estimator).__name__} gives no probabilities: draw what model.calibrate(X, y) gives")
+            raise TypeError(f"{type(estimator).__name__} has no probabilities: use the result of model.calibrate(X, y)")
         classes, p, y = np.asarray(estimator.classes_), estimator.predict_proba(X), np.asarray(y)
         if pos_label is None and len(classes) > 2:
             best = np.argmax(p, axis=1)
@@ -257,27 +262,27 @@ class ReliabilityDisplay(Picture):
                 classes[best] == y, p[rows, best], n_bins=n_bins, pos_label="predicted class", ax=ax
             )
         positive = classes[1] if pos_label is None else pos_label
-        found = np.flatnonzero(classes == positive)
-        if len(found) != 1:
+        column = np.flatnonzero(classes == positive)
+        if len(column) != 1:
             raise ValueError(f"pos_label={pos_label!r} is none of the classes {classes.tolist()}")
-        return cls.from_predictions(y == positive, p[:, found[0]], n_bins=n_bins, pos_label=positive, ax=ax)
+        return cls.from_predictions(y == positive, p[:, column[0]], n_bins=n_bins, pos_label=positive, ax=ax)
 
     @classmethod
     def from_predictions(
         cls, y: ArrayLike, probability: ArrayLike, *, n_bins: int = 10, pos_label: object = None, ax: MaybeAxes = None
     ) -> Self:
-        """Draw from outcomes and probabilities.
+        """Plot the reliability of given probabilities.
 
         Parameters
         ----------
         y : array of shape (n_samples,)
-            Labels, or True where a sample is positive.
+            Labels, or True for positive samples.
         probability : array of shape (n_samples,)
-            That each sample is positive.
+            Probability that each sample is positive.
         pos_label : label, optional
-            Which label is positive; only a name where y is True or False. By default 1, where labels are 0 or −1 and 1.
+            Positive label; if y is True or False, only its name. By default 1, for labels 0 or −1 and 1.
         n_bins, ax
-            As `from_estimator` takes them.
+            Parameters of `from_estimator`.
         """
         integer("n_bins", n_bins, 1, "the number of bins")
         y, p = np.asarray(y), np.asarray(probability, dtype=np.float64)
@@ -288,37 +293,37 @@ class ReliabilityDisplay(Picture):
             )
         hit, pos_label = _positive(y, pos_label)
         edges = np.unique(np.quantile(p, np.linspace(0, 1, n_bins + 1)))
-        place = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, max(len(edges) - 2, 0))
-        counts = np.bincount(place)
+        bins = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, max(len(edges) - 2, 0))
+        counts = np.bincount(bins)
         used = counts > 0
-        sums = (np.bincount(place, weights=values)[used] / counts[used] for values in (p, hit.astype(np.float64)))
+        sums = (np.bincount(bins, weights=values)[used] / counts[used] for values in (p, hit.astype(np.float64)))
         mean_probability, share = sums
         return cls(mean_probability, share, counts[used], pos_label).plot(ax)
 
     def _interval(self) -> tuple[Floats, Floats]:
-        """Wilson's."""
-        n, z = self.counts, 1.959963984540054  # standard deviations within which 95 % of a normal law lies
+        """Wilson's 95 % interval of each share."""
+        n, z = self.counts, 1.959963984540054  # 97.5 % quantile of the normal distribution
         middle = (self.share + z**2 / (2 * n)) / (1 + z**2 / n)
         half = z / (1 + z**2 / n) * np.sqrt(self.share * (1 - self.share) / n + z**2 / (4 * n**2))
         return middle - half, middle + half
 
     @property
     def low(self) -> Floats:
-        """The lower ends of the intervals."""
+        """Lower ends of Wilson's intervals."""
         return self._interval()[0]
 
     @property
     def high(self) -> Floats:
-        """Their upper ends."""
+        """Upper ends of Wilson's intervals."""
         return self._interval()[1]
 
     @property
     def error(self) -> float:
-        """The expected calibration error."""
+        """Expected calibration error."""
         return float(self.counts @ np.abs(self.share - self.mean_probability) / self.counts.sum())
 
     def _draw(self, ax: Axes) -> None:
-        ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="what was said")
+        ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="perfectly calibrated")
         name = short(self.positive)
         below, above = np.maximum(self.share - self.low, 0), np.maximum(self.high - self.share, 0)
         ax.errorbar(
@@ -336,8 +341,8 @@ class ReliabilityDisplay(Picture):
         of_prediction = isinstance(self.positive, str) and self.positive == "predicted class"
         ax.set(
             xlabel="probability of the predicted class" if of_prediction else f"predicted probability of {name}",
-            ylabel="share that is right" if of_prediction else f"share of {name}",
-            title=f"mean distance from the diagonal {self.error:.3f}",
+            ylabel="share of correct predictions" if of_prediction else f"share of {name}",
+            title=f"expected calibration error {self.error:.3f}",
             xlim=(-0.02, 1.02),
             ylim=(-0.02, 1.02),
             aspect="equal",
@@ -345,7 +350,7 @@ class ReliabilityDisplay(Picture):
         legend(ax)
 
     def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with one line per bin."""
+        """Return a pandas DataFrame with a row per bin."""
         columns = {
             "mean_probability": self.mean_probability,
             "share": self.share,
@@ -357,17 +362,19 @@ class ReliabilityDisplay(Picture):
 
 
 def _positive(y: np.ndarray, pos_label: object) -> tuple[Flags, object]:
-    """Which samples are positive, and the label that makes them so."""
+    """Return which samples are positive, and the positive label."""
     if y.dtype == bool:
         return y, True if pos_label is None else pos_label
     labels = np.unique(y)
     if pos_label is None:
         if not set(labels.tolist()) <= {-1, 0, 1}:
-            some = ", ".join(map(repr, labels[:5].tolist()))
-            raise ValueError(f"y has the labels {some}{' …' * (len(labels) > 5)}: say by pos_label which is positive")
+            first = ", ".join(map(repr, labels[:5].tolist()))
+            raise ValueError(
+                f"y has the labels {first}{' …' * (len(labels) > 5)}: name the positive one with pos_label"
+            )
         pos_label = 1
     elif pos_label not in labels.tolist():
-        raise ValueError(f"no label in y is pos_label={pos_label!r}; if none is positive, give y as True and False")
+        raise ValueError(f"no label in y is pos_label={pos_label!r}; if none is positive, pass y as True and False")
     return y == pos_label, pos_label
 
 

@@ -1,4 +1,4 @@
-"""Samples as a machine sees them: kernel values ordered by class, and margins against α."""
+"""Plots of training samples: kernel values ordered by class, and margins against α."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mercer.estimators.fitting.pipeline.state import has_function_per_class
 from mercer.inspection.displays.drawing import (
     COLOURS,
     Picture,
+    foreground,
     frame,
-    ink,
     legend,
     machine_and_rows,
     short,
-    wrapped,
+    wrap_text,
 )
 from mercer.inspection.displays.types import Axes, DataFrame, MaybeArray, MaybeAxes
 from mercer.kernels import Kernel
@@ -32,25 +32,25 @@ from mercer.samples.labels import plane_coefficients, planes
 
 @dataclass(eq=False, repr=False)
 class GramDisplay(Picture):
-    """Kernel values between samples, those of a class beside each other.
+    """Plot a kernel matrix, with the samples ordered by class.
 
-    A kernel that suits the classes shows large values in blocks along the diagonal, and small ones elsewhere.
+    If a kernel suits the classes, the matrix has large values in blocks along the diagonal and small ones elsewhere.
 
     Parameters
     ----------
     K : array of shape (n, n)
-        Kernel values in the order of the picture.
+        Kernel values in the order of the plot.
     rows : array of int
-        Which of the samples given stand in the rows.
+        Indices of the samples in the rows of K.
     labels : array, or None
-        Their classes.
+        Classes of these samples.
     n_samples : int
-        How many samples were given; if they are more than are shown, the picture says so.
+        Number of samples in total; if they are more than are shown, the plot says so.
 
     Attributes
     ----------
     image_ : matplotlib image
-        Set by `plot`.
+        The image; set by `plot`.
     """
 
     K: Floats
@@ -66,19 +66,21 @@ class GramDisplay(Picture):
     def from_estimator(
         cls, estimator: Any, X: Any, y: MaybeArray = None, *, max_samples: int = 500, ax: MaybeAxes = None
     ) -> Self:
-        """Take the kernel of a fitted machine, and draw.
+        """Plot the kernel matrix of a fitted estimator.
 
         Parameters
         ----------
-        estimator : a machine with a kernel
-            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
+        estimator : estimator
+            Fitted estimator with a kernel; also a Pipeline that ends in one, or a `mercer.tabular` model.
         X : samples
-            As the estimator takes them.
+            Samples, as for the estimator.
         %(order of a matrix)s
         """
         machine, seen = machine_and_rows(estimator, X)
         if not hasattr(machine, "kernel_"):
-            raise TypeError(f"{type(machine).__name__} has no kernel; its matrix is that of Linear(): use from_kernel")
+            raise TypeError(
+                f"{type(machine).__name__} has no kernel; use from_kernel, with Linear() for a linear machine"
+            )
         if hasattr(seen, "columns"):
             seen = read_samples(machine, seen, machine.kernel_, reset=False)  # raises if they have other names
         return cls.from_kernel(machine.kernel_, seen, y, max_samples=max_samples, ax=ax)
@@ -88,28 +90,28 @@ class GramDisplay(Picture):
     def from_kernel(
         cls, kernel: KernelLike, X: Any, y: MaybeArray = None, *, max_samples: int = 500, ax: MaybeAxes = None
     ) -> Self:
-        """Evaluate a kernel on samples, and draw.
+        """Plot the matrix of a kernel on samples.
 
         Parameters
         ----------
         kernel : str, Kernel or callable
-            As for `SVC`; with "precomputed" X is the matrix.
+            Kernel, as for `SVC`; with "precomputed", X is the matrix.
         X : samples
-            As the kernel takes them.
+            Samples, as for the kernel.
         %(order of a matrix)s
         """
-        integer("max_samples", max_samples, 1, "the number of rows in the picture")
-        found: Kernel = as_kernel(kernel)
+        integer("max_samples", max_samples, 1, "the number of rows in the plot")
+        k: Kernel = as_kernel(kernel)
         X = np.asarray(X) if hasattr(X, "columns") else X
         n, given = n_samples(X), None if y is None else np.asarray(y)
         if given is not None and given.shape != (n,):
             raise ValueError(f"y must have one value for each of the {n} samples, not the shape {given.shape}")
         order = np.arange(n) if given is None else np.argsort(given, kind="stable")
         rows = order[np.linspace(0, n - 1, min(n, max_samples)).round().astype(np.intp)]
-        if found.accepts == "gram":
+        if k.accepts == "gram":
             K = np.asarray(X, dtype=np.float64)[np.ix_(rows, rows)]
         else:
-            K = found.bind(X)(take(np.asarray(X) if isinstance(X, list) and found.accepts == "vectors" else X, rows))
+            K = k.bind(X)(take(np.asarray(X) if isinstance(X, list) and k.accepts == "vectors" else X, rows))
         return cls(K, rows, None if given is None else given[rows], n).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
@@ -120,7 +122,7 @@ class GramDisplay(Picture):
         ax.figure.colorbar(self.image_, ax=ax, label="k(x, z)")
         classes = self._classes()
         if classes is None:
-            ax.set(xlabel="sample", ylabel="sample" if self.labels is None else "sample, in the order of y")
+            ax.set(xlabel="sample", ylabel="sample" if self.labels is None else "sample, ordered by y")
         else:
             names, counts = classes
             ends = np.cumsum(counts)
@@ -128,7 +130,7 @@ class GramDisplay(Picture):
                 for line in (ax.axhline, ax.axvline):
                     line(end - 0.5, color="black" if signed else "white", linewidth=1)
             shown = [short(name, 20) for name in names]
-            crowded = sum(map(len, shown)) > 36  # characters side by side below a picture 4 inches wide
+            crowded = sum(map(len, shown)) > 36  # more characters do not fit below a plot 4 inches wide
             for axis in (ax.xaxis, ax.yaxis):
                 axis.set_ticks(ends - counts / 2 - 0.5, shown, fontsize="small" if crowded else None)
             if crowded and max(map(len, shown)) > 1:
@@ -137,14 +139,14 @@ class GramDisplay(Picture):
             ax.set_title(f"{len(self.rows)} of {self.n_samples:,} samples", fontsize="small")
 
     def _classes(self) -> tuple[np.ndarray, Indices] | None:
-        """The classes and how many rows each has; None where y has numbers that are no classes."""
+        """Return the classes and their numbers of rows; None if y holds numbers that are not classes."""
         if self.labels is None:
             return None
         names, counts = np.unique(self.labels, return_counts=True)
         return (names, counts) if len(names) <= max(20, len(self.labels) // 10) else None
 
     def to_frame(self) -> DataFrame:
-        """A pandas DataFrame of kernel values, whose index and columns are the numbers of the samples."""
+        """Return the kernel values as a pandas DataFrame, with sample indices as index and columns."""
         return frame("GramDisplay.to_frame", dict(zip(self.rows.tolist(), self.K.T, strict=True)), index=self.rows)
 
 
@@ -153,21 +155,21 @@ _STYLES = {"other": ("0.6", "α = 0"), "free": (COLOURS[0], "0 < α < C"), "boun
 
 @dataclass(eq=False, repr=False)
 class MarginDisplay(Picture):
-    """Functional margin s f(x) against α of every training sample of one plane between classes.
+    """Plot the functional margin s f(x) of each training sample against its α, for one pair of classes.
 
-    At the optimum a sample with α = 0 lies at s f(x) ≥ 1, a free one on the line s f(x) = 1, and one with α = C at
-    s f(x) ≤ 1. How far samples are from these three lines is what is left of the violation.
+    At the optimum, samples with α = 0 have s f(x) ≥ 1, free ones (0 < α < C) lie on s f(x) = 1, and those with α = C
+    have s f(x) ≤ 1. Deviations from these conditions are the KKT violation of the fit.
 
     Parameters
     ----------
     functional_margins, alpha : arrays of shape (n_samples,)
-        Of the samples of both classes.
+        Functional margins and dual variables of the samples of both classes.
     standings : array of str
         "other", "free" or "bounded", for each sample.
     rows : array of int
-        Which of the samples given they are.
+        Indices of these samples.
     classes : tuple
-        The labels on the negative and on the positive side.
+        Labels of the negative and of the positive class.
     """
 
     functional_margins: Floats
@@ -179,33 +181,33 @@ class MarginDisplay(Picture):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, plane: int = 0, ax: MaybeAxes = None) -> Self:
-        """Take margins and α from a fitted machine, and draw.
+        """Plot margins and α of a fitted estimator.
 
         Parameters
         ----------
         estimator : SVC or NuSVC
-            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
+            Fitted estimator; also a Pipeline that ends in one, or a `mercer.tabular` model.
         X, y : samples and labels
-            Those that it was fitted on.
+            Training data of the estimator.
         plane : int, default=0
-            Which of the planes between several classes.
+            Index of the hyperplane, if there are several classes.
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+            Axes to draw on; by default those of a new figure.
         """
         machine, seen = machine_and_rows(estimator, X)
         if not hasattr(machine, "support_") or not hasattr(machine, "margins"):
-            raise TypeError(f"{type(machine).__name__} has no α of a margin between classes: draw an SVC or NuSVC")
+            raise TypeError(f"{type(machine).__name__} has no α of a margin between classes: use an SVC or NuSVC")
         pairs = planes(len(machine.classes_), has_function_per_class(machine))
         if not isinstance(plane, int | np.integer) or not 0 <= plane < len(pairs):
-            raise ValueError(f"plane={plane!r} is none of the {len(pairs)} planes between the classes, from 0 on")
+            raise ValueError(f"plane={plane!r} is none of the {len(pairs)} planes between the classes, counted from 0")
         n = len(np.asarray(y))
         if len(machine.support_) and n <= machine.support_.max():
             raise ValueError(
-                f"the {n} samples given cannot be those of the fit, of which number {machine.support_.max()} is a "
-                "support vector: give those that it was fitted on, whose α are known"
+                f"the {n} samples given cannot be those of the fit, whose sample {machine.support_.max()} is a support "
+                "vector: pass the training data"
             )
-        found = machine.margins(seen, y)
-        part: Margins = found if isinstance(found, Margins) else found[plane]
+        margins = machine.margins(seen, y)
+        part: Margins = margins if isinstance(margins, Margins) else margins[plane]
         alpha = np.zeros(n)
         beta = plane_coefficients(machine.dual_coef_, machine.n_support_, pairs, plane)
         alpha[machine.support_] = np.abs(beta)
@@ -215,8 +217,8 @@ class MarginDisplay(Picture):
         return cls(part.functional_margins, alpha[part.rows], standings, part.rows, part.classes).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
-        ax.axvline(1.0, color=ink(ax), linewidth=0.8, linestyle="--")
-        ax.axvline(0.0, color=ink(ax), linewidth=0.8)
+        ax.axvline(1.0, color=foreground(ax), linewidth=0.8, linestyle="--")
+        ax.axvline(0.0, color=foreground(ax), linewidth=0.8)
         for name, (colour, label) in _STYLES.items():
             here = self.standings == name
             ax.scatter(
@@ -230,10 +232,10 @@ class MarginDisplay(Picture):
             )
         title = f"{short(self.classes[1])} against {short(self.classes[0])}"
         ax.set(xlabel="functional margin s f(x)", ylabel="α")
-        ax.set_title(wrapped(title, ax, ax.title.get_fontsize()))
+        ax.set_title(wrap_text(title, ax, ax.title.get_fontsize()))
         legend(ax)
 
     def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with one line per sample."""
+        """Return a pandas DataFrame with a row per sample."""
         columns = {"functional_margin": self.functional_margins, "alpha": self.alpha, "standing": self.standings}
         return frame("MarginDisplay.to_frame", columns, index=self.rows)

@@ -1,4 +1,4 @@
-"""The picture of a search: scores over two parameters or along one, and what was skipped."""
+"""Plot of a parameter search: scores over one or two parameters, and skipped points of the grid."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from mercer.inspection.displays.drawing import COLOURS, Picture, frame, short
 from mercer.inspection.displays.types import Axes, DataFrame, MaybeAxes
 from mercer.model_selection.parameter_keys import key_of
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
 
 class TuningDisplay(Picture):
-    """Scores of a search: a surface over two parameters, or a curve over one with its standard errors.
+    """Plot the scores of a search: a surface over two parameters, or a curve over one with standard errors.
 
     Parameters
     ----------
     results : dict
-        The `cv_results_` of the search.
+        `cv_results_` of the search.
     best_index : int or None
-        The cell that is marked.
-    parameters : tuple of one or two names
-        The parameters to draw along.
+        Index of the grid point to mark.
+    parameters : tuple of str
+        Names of the one or two parameters on the axes.
     """
 
     _purpose = "plotting a search"
@@ -34,20 +34,25 @@ class TuningDisplay(Picture):
 
     @classmethod
     def from_search(cls, search: Any, parameters: Sequence[str] | None = None, ax: MaybeAxes = None) -> Self:
-        """The picture of a `TuningResult`, a fitted `TunedSVC` and the like, or scikit-learn's GridSearchCV.
+        """Plot a `TuningResult`, a fitted `TunedSVC` or similar, or a GridSearchCV of scikit-learn.
 
         Parameters
         ----------
-        search : a search, or a model that has one inside, such as a `Tabular`
-        parameters : list of one or two names, optional
-            The parameters to draw along; those that vary, if there are no more than two. Of cells that differ in
-            others, the best is drawn.
+        search : TuningResult or estimator
+            Completed search, or a model that contains one, such as a `Tabular`.
+        parameters : list of str, optional
+            Names of the one or two parameters on the axes; by default those that vary, if there are at most two. Among
+            grid points that differ in other parameters only, the best is drawn.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default those of a new figure.
         """
         if not hasattr(search, "cv_results_"):
-            found = [layer for layer in ask(search).layers if hasattr(layer, "cv_results_")]
-            if not found:
-                raise TypeError(f"{type(search).__name__} has searched nothing: draw what `tune` or TunedSVC gives")
-            search = found[0]
+            searches = [layer for layer in unwrap(search).layers if hasattr(layer, "cv_results_")]
+            if not searches:
+                raise TypeError(
+                    f"{type(search).__name__} has searched nothing: pass the result of `tune`, or a TunedSVC"
+                )
+            search = searches[0]
         results = search.cv_results_
         varied = _varied(results["params"])
         chosen = tuple(varied if parameters is None else parameters)
@@ -55,11 +60,11 @@ class TuningDisplay(Picture):
             raise ValueError(f"the grid varies {', '.join(varied) or 'nothing'}; name one or two of them in parameters")
         known = {name for point in results["params"] for name in point}
         if unknown := [name for name in chosen if name not in known]:
-            raise ValueError(f"{unknown[0]!r} in parameters is none of the grid's: {', '.join(sorted(known))}")
+            raise ValueError(f"{unknown[0]!r} is not a parameter of the grid, which has {', '.join(sorted(known))}")
         return cls(results, getattr(search, "best_index_", None), chosen).plot(ax)
 
     def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with one line per cell: the parameters that are drawn, mean and spread of the score."""
+        """Return a pandas DataFrame with a row per grid point: parameters, mean and standard deviation of the score."""
         cells = self.results["params"]
         columns: dict[str, object] = {name: [point.get(name) for point in cells] for name in self.parameters}
         columns |= {name: np.asarray(self.results[name]) for name in ("mean_test_score", "std_test_score")}
@@ -79,10 +84,12 @@ class TuningDisplay(Picture):
         ax.errorbar(x, means, spread / np.sqrt(n_folds), label="mean, with its standard error", **bars)
         if (skipped := np.isnan(means)).any():
             bottom = np.full(int(skipped.sum()), np.nanmin(np.asarray(self.results["mean_test_score"])))
-            ax.plot(x[skipped], bottom, "x", color="0.5", label="skipped, or not scored")
+            ax.plot(x[skipped], bottom, "x", color="0.5", label="skipped or not scored")
         best = {} if self.best_index is None else self.results["params"][self.best_index]
         if name in best:
-            ax.axvline(float(x[_place(best[name], [v for (v,) in values])]), color="0.6", linestyle=":", label="best")
+            ax.axvline(
+                float(x[_index_of(best[name], [v for (v,) in values])]), color="0.6", linestyle=":", label="best"
+            )
         if not numbers:
             ax.set_xticks(x, [short(_text(value[0]), 24) for value in values])
         elif (x > 0).all():
@@ -97,37 +104,38 @@ class TuningDisplay(Picture):
         scores = np.full((len(rows), len(columns)), np.nan)
         means, unscored = np.asarray(self.results["mean_test_score"]), []
         for (a, b), cell in zip(values, cells, strict=True):
-            row, column = _place(b, rows), _place(a, columns)
+            row, column = _index_of(b, rows), _index_of(a, columns)
             scores[row, column] = means[cell]
             if np.isnan(means[cell]):
                 unscored.append((row, column))
         image = ax.imshow(scores, origin="lower", aspect="auto")
         ax.figure.colorbar(image, ax=ax, label="score on held-out samples")
-        for row, column in unscored:  # what the grid does not have stays empty
+        for row, column in unscored:  # combinations that are not in the grid stay empty
             ax.plot(column, row, "x", color="0.4")
         if self.best_index is not None:
             best = self.results["params"][self.best_index]
-            at = _place(best[across], columns), _place(best[along], rows)
-            ax.plot(*at, "o", mfc="none", mec="red", ms=14, mew=2)
+            point = _index_of(best[across], columns), _index_of(best[along], rows)
+            ax.plot(*point, "o", mfc="none", mec="red", ms=14, mew=2)
         ax.set_xticks(range(len(columns)), [short(_text(value), 24) for value in columns], rotation=45, ha="right")
         ax.set_yticks(range(len(rows)), [short(_text(value), 24) for value in rows])
         ax.set(xlabel=across, ylabel=along, title="○ best, × skipped")
 
     def _best_by(self, names: list[str]) -> tuple[list[tuple[object, ...]], list[int]]:
-        """For each combination of these parameters the cell with the largest score, whatever else varies."""
+        """Return, for each combination of these parameters, the grid point with the largest score over all others."""
         means = np.asarray(self.results["mean_test_score"])
-        found: dict[object, int] = {}
+        best: dict[object, int] = {}
         for cell, params in enumerate(self.results["params"]):
             if all(name in params for name in names):
                 key = tuple(key_of(params[name]) for name in names)
-                if key not in found or (not means[found[key]] >= means[cell] and not np.isnan(means[cell])):
-                    found[key] = cell
-        values = {cell: tuple(self.results["params"][cell][name] for name in names) for cell in found.values()}
+                if key not in best or (not means[best[key]] >= means[cell] and not np.isnan(means[cell])):
+                    best[key] = cell
+        values = {cell: tuple(self.results["params"][cell][name] for name in names) for cell in best.values()}
         ordered = sorted(values, key=lambda cell: [_sort_key(value) for value in values[cell]])
         return [values[cell] for cell in ordered], ordered
 
 
 def _varied(points: list[dict[str, object]]) -> list[str]:
+    """Names of the parameters that vary over the grid; the first one if none does."""
     names = list(dict.fromkeys(name for point in points for name in point))
     return [name for name in names if len({key_of(point.get(name)) for point in points}) > 1] or names[:1]
 
@@ -136,12 +144,12 @@ def _sorted(values: Iterable[object]) -> list[object]:
     return sorted(values, key=_sort_key)
 
 
-def _place(value: object, among: list[object]) -> int:
+def _index_of(value: object, among: list[object]) -> int:
     return [key_of(other) for other in among].index(key_of(value))
 
 
 def _sort_key(value: object) -> tuple[int, float, str]:
-    """Numbers by size, and then the rest by what is written at the axis."""
+    """Sort key that orders numbers by size and other values, after them, by their label."""
     return (0, float(value), "") if isinstance(value, int | float | np.number) else (1, 0.0, _text(value))
 
 

@@ -1,4 +1,4 @@
-"""Types of what displays take and give; matplotlib and pandas are extras, and slow to import."""
+"""Type aliases of displays; matplotlib and pandas are optional and slow to import."""
 
 from __future__ import annotations
 

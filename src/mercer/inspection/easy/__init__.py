@@ -1,1 +1,1 @@
-"""From a table to an answer: how good a model is on rows it has not seen, what matters to it, and what to try next."""
+"""`mercer.easy`: train a model on a table, and report its accuracy, the columns that matter and what to try next."""

@@ -1,4 +1,4 @@
-"""How good answers to rows are that a model has not seen: shares of classes, errors of numbers, and their noise."""
+"""Scores of predictions on held-out rows: accuracy of classes, errors of numbers, and their standard errors."""
 
 from __future__ import annotations
 
@@ -10,80 +10,86 @@ from numpy.typing import NDArray
 
 from mercer.inspection.easy.page import WIDTH
 from mercer.samples.arrays import Floats, Indices
-from mercer.tables.dialect import quantity
+from mercer.tables.dialect import format_quantity
 
-Facts = dict[str, Any]  # by name, for a program
+Facts = dict[str, Any]  # plain values by name, as in a JSON report
 
 
 class ClassFigures:
-    """The rows of each class by what they were answered with; `weighed` if all classes were to count alike."""
+    """Confusion matrix of a classifier and the scores that follow from it.
+
+    Rows of `matrix` are true classes, columns predicted ones. With `weighed`, training gave all classes the same total
+    weight, and the headline is the balanced accuracy.
+    """
 
     def __init__(
         self, truth: NDArray[Any], answers: NDArray[Any], classes: NDArray[Any], weighed: bool = False
     ) -> None:
         self.weighed = weighed
         self.classes = [str(one) for one in classes]
-        place = {one: k for k, one in enumerate(classes.tolist())}
+        index = {label: k for k, label in enumerate(classes.tolist())}
         self.matrix: Indices = np.zeros((len(classes), len(classes)), dtype=np.intp)
-        for (right, given), count in Counter(zip(truth.tolist(), answers.tolist(), strict=True)).items():
-            self.matrix[place[right], place[given]] = count
+        for (true, predicted), count in Counter(zip(truth.tolist(), answers.tolist(), strict=True)).items():
+            self.matrix[index[true], index[predicted]] = count
 
     @property
     def accuracy(self) -> float:
+        """Share of rows that are predicted correctly."""
         return float(self.matrix.trace() / self.matrix.sum())
 
     @property
     def recall(self) -> Floats:
-        """Of each class, the share of its rows that were recognised; NaN for a class without rows."""
+        """Recall of each class: the share of its rows that are predicted correctly; NaN for a class without rows."""
         return _shares(self.matrix.diagonal(), self.matrix.sum(axis=1))
 
     @property
     def precision(self) -> Floats:
-        """Of each class, the share of the answers naming it that were right; NaN for a class that none names."""
+        """Precision of each class: the share of its predictions that are right; NaN if it is never predicted."""
         return _shares(self.matrix.diagonal(), self.matrix.sum(axis=0))
 
     @property
     def balanced_accuracy(self) -> float:
-        """The mean recall: what a majority does not inflate."""
+        """Mean recall of the classes, which a large class does not inflate."""
         return float(np.nanmean(self.recall))
 
     @property
     def standard_errors(self) -> tuple[float, float]:
-        """Of the accuracy and the balanced accuracy: how much another draw of as many rows would change them."""
-        rows, share = self.matrix.sum(axis=1), self.accuracy
-        there = rows > 0
-        recall = self.recall[there]
-        balanced = np.sqrt(np.sum(recall * (1 - recall) / rows[there])) / there.sum()
-        return float(np.sqrt(share * (1 - share) / rows.sum())), float(balanced)
+        """Standard errors of the accuracy and of the balanced accuracy over draws of the same number of rows."""
+        rows, accuracy = self.matrix.sum(axis=1), self.accuracy
+        present = rows > 0
+        recall = self.recall[present]
+        balanced = np.sqrt(np.sum(recall * (1 - recall) / rows[present])) / present.sum()
+        return float(np.sqrt(accuracy * (1 - accuracy) / rows.sum())), float(balanced)
 
     @property
     def constant(self) -> float:
-        """The balanced accuracy of always the same answer."""
+        """Balanced accuracy of always predicting the same class."""
         return 1.0 / int(np.sum(self.matrix.any(axis=1)))
 
     @property
     def is_useless(self) -> bool:
-        """Whether it is hardly better, class by class, than always the same answer, or only by chance."""
+        """Whether the balanced accuracy is hardly or not significantly better than that of a constant prediction."""
         return len(self.classes) > 1 and self.balanced_accuracy < self.constant + max(0.05, 2 * self.standard_errors[1])
 
     @property
     def headline(self) -> str:
-        """In one sentence."""
+        """The main score and its baseline, in one sentence."""
         noise = f"(± {100 * self.standard_errors[self.weighed]:.1f})"
         if self.weighed:
-            told = f"{self.balanced_accuracy:.1%} {noise} balanced accuracy on rows it had not seen; "
-            return f"{told}a constant answer: {self.constant:.1%}"
+            score = f"balanced accuracy {self.balanced_accuracy:.1%} {noise} on rows it had not seen"
+            return f"{score} (always predicting one class: {self.constant:.1%})"
         largest, share = self.majority
-        return f"right for {self.accuracy:.1%} {noise} of rows it had not seen; always {largest!r}: {share:.1%}"
+        score = f"accuracy {self.accuracy:.1%} {noise} on rows it had not seen"
+        return f"{score} (always predicting {largest!r}: {share:.1%})"
 
     @property
     def majority(self) -> tuple[str, float]:
-        """The largest class, and the accuracy of always answering it."""
+        """The largest class, and the accuracy of always predicting it."""
         rows = self.matrix.sum(axis=1)
         return self.classes[int(rows.argmax())], float(rows.max() / rows.sum())
 
     def to_dict(self) -> Facts:
-        """For a program; None stands for a share of nothing."""
+        """Return the scores as plain values; None stands for an undefined precision or recall."""
         each = zip(self.classes, self.matrix.sum(axis=1).tolist(), self.precision, self.recall, strict=True)
         return {
             "balanced_accuracy": self.balanced_accuracy,
@@ -96,16 +102,17 @@ class ClassFigures:
         }
 
     def lines(self, trained: float | None = None) -> list[tuple[str, str]]:
-        """For a person, with the accuracy on the rows trained on."""
+        """Return the lines of the report; `trained` is the accuracy on the training rows."""
         correct, rows = int(self.matrix.trace()), int(self.matrix.sum())
         largest, share = self.majority
+        constant = f"{self.constant:.1%}"
         of_training = "" if trained is None else f"{trained:.1%} of the training rows; "
         names = [_short(name) for name in self.classes]
         fits = (len(names) + 1) * max(8, *(len(name) + 2 for name in names)) + 24 <= WIDTH
         return [
             ("accuracy", f"{self.accuracy:.1%} of the held-out rows ({correct} of {rows})"),
-            ("", f"{of_training}always answering {largest!r}: {share:.1%}"),
-            ("balanced", f"{self.balanced_accuracy:.1%} balanced accuracy (a constant answer: {self.constant:.1%})"),
+            ("", f"{of_training}always predicting {largest!r}: {share:.1%}"),
+            ("balanced", f"{self.balanced_accuracy:.1%} balanced accuracy (always predicting one class: {constant})"),
             *(self._matrix_lines() if len(self.classes) <= 8 and fits else self._class_lines()),
         ]
 
@@ -113,31 +120,31 @@ class ClassFigures:
         names = [_short(name) for name in self.classes]
         first = max(len("precision"), *map(len, names))
         width = max(6, *map(len, names))
-        told = [("answers", f"{'truth':<{first}}  {'  '.join(f'{name:>{width}}' for name in names)}  recall")]
+        lines = [("predicted", f"{'truth':<{first}}  {'  '.join(f'{name:>{width}}' for name in names)}  recall")]
         for name, counts, recall in zip(names, self.matrix.tolist(), self.recall, strict=True):
             cells = "  ".join(f"{count:>{width}}" for count in counts)
-            told.append(("", f"{name:<{first}}  {cells}  {_percent(recall):>6}"))
+            lines.append(("", f"{name:<{first}}  {cells}  {_percent(recall):>6}"))
         cells = "  ".join(f"{_percent(share):>{width}}" for share in self.precision)
-        return [*told, ("", f"{'precision':<{first}}  {cells}")]
+        return [*lines, ("", f"{'precision':<{first}}  {cells}")]
 
     def _class_lines(self) -> list[tuple[str, str]]:
-        """The classes recognised worst, and what each was mostly taken for."""
+        """Return lines for the 20 classes with the lowest recall, each with the class it is mostly confused with."""
         recall, precision = self.recall, self.precision
         order = np.argsort(np.where(np.isnan(recall), 2, recall), kind="stable")[:20]
         names = [_short(name) for name in self.classes]
         first = max(len("class"), *map(len, names))
-        told = [("by class", f"{'class':<{first}}  {'rows':>6}  precision  recall  mostly taken for")]
+        lines = [("by class", f"{'class':<{first}}  {'rows':>6}  precision  recall  mostly confused with")]
         for k in order:
             wrong = np.where(np.arange(len(names)) == k, 0, self.matrix[k])
-            taken = f"{names[int(wrong.argmax())]} ({wrong.max()}×)" if wrong.any() else ""
+            confused = f"{names[int(wrong.argmax())]} ({wrong.max()}×)" if wrong.any() else ""
             shares = f"{_percent(precision[k]):>9}  {_percent(recall[k]):>6}"
-            told.append(("", f"{names[k]:<{first}}  {self.matrix[k].sum():>6}  {shares}  {taken}"))
+            lines.append(("", f"{names[k]:<{first}}  {self.matrix[k].sum():>6}  {shares}  {confused}"))
         hidden = len(names) - len(order)
-        return [*told, ("", f"and {hidden} more, recognised better")] if hidden else told
+        return [*lines, ("", f"and {hidden} more classes, with higher recall")] if hidden else lines
 
 
 class NumberFigures:
-    """Errors of numbers that were predicted, beside those of always the same answer."""
+    """R² and mean absolute error of a regression, compared with always predicting the median `usual`."""
 
     def __init__(self, truth: Any, answers: Any, usual: Any, unit: str = "") -> None:
         self.truth, self.answers = np.asarray(truth, dtype=np.float64), np.asarray(answers, dtype=np.float64)
@@ -145,13 +152,13 @@ class NumberFigures:
 
     @property
     def r2(self) -> float:
-        """1 − (squared errors)/(squared deviations from the mean); NaN where y never changes."""
+        """R² = 1 − Σ(y − f)²/Σ(y − ȳ)²; NaN for a constant y."""
         off = float(((self.truth - self.truth.mean()) ** 2).sum())
         return float(1 - ((self.truth - self.answers) ** 2).sum() / off) if off > 0 else float("nan")
 
     @property
     def standard_error(self) -> float:
-        """Of R², a ratio of two means: that of e² − (1 − R²) d² over the mean of d² (Cochran 1977, 6.4)."""
+        """Standard error of R², a ratio of two means: that of e² − (1 − R²) d² over mean d² (Cochran 1977, 6.4)."""
         e, d = (self.truth - self.answers) ** 2, (self.truth - self.truth.mean()) ** 2
         if not d.sum() > 0 or len(e) < 2:
             return float("nan")
@@ -159,41 +166,39 @@ class NumberFigures:
 
     @property
     def error(self) -> float:
-        """The mean of |y − f(x)|."""
+        """Mean absolute error: the mean of |y − f(x)|."""
         return float(np.abs(self.truth - self.answers).mean())
 
     @property
     def usual_error(self) -> float:
-        """That of always answering the median of the rows trained on."""
+        """Mean absolute error of always predicting the median of the training rows."""
         return float(np.abs(self.truth - self.usual).mean())
 
     @property
     def is_useless(self) -> bool:
-        """Whether it is hardly better than always the same answer, or only by chance."""
+        """Whether R² is hardly or not significantly above 0, that of a constant prediction."""
         return not self.r2 > max(0.05, 2 * self.standard_error)
 
     @property
     def headline(self) -> str:
-        """In one sentence."""
+        """The main scores and their baseline, in one sentence."""
+        error, usual = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
         return (
-            f"R² {self.r2:.3f} (± {self.standard_error:.3f}) on rows it had not seen; off by "
-            f"{quantity(self.error, self.unit)}, always the median by {quantity(self.usual_error, self.unit)}"
+            f"R² {self.r2:.3f} (± {self.standard_error:.3f}) on rows it had not seen; mean absolute error {error} "
+            f"(always predicting the median: {usual})"
         )
 
     def to_dict(self) -> Facts:
-        """For a program."""
+        """Return the errors as plain values."""
         return {"mean_absolute_error": {"test": self.error, "median": self.usual_error}}
 
     def lines(self, trained: float | None = None) -> list[tuple[str, str]]:
-        """For a person, with R² on the rows trained on."""
+        """Return the lines of the report; `trained` is R² on the training rows."""
         of_training = "" if trained is None else f", {trained:.4g} on the training rows"
-        usual = quantity(self.usual_error, self.unit)
+        error, usual = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
         return [
             ("R²", f"{self.r2:.4g} on the held-out rows{of_training}"),
-            (
-                "error",
-                f"{quantity(self.error, self.unit)} in the mean of the held-out rows; always the median: {usual}",
-            ),
+            ("error", f"{error} on average over the held-out rows (always predicting the median: {usual})"),
         ]
 
 

@@ -1,4 +1,4 @@
-"""What matters to a model of a table: the columns by their exact Shapley values."""
+"""Importance of a table's columns to a model, from exact Shapley values."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from mercer.inspection.explain import Explanation, explain
 from mercer.tables.cells import as_numbers, as_seconds
 from mercer.tables.encodings import Dates, Encoding, Numbers
 from mercer.tables.frame import part_of
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
-# Rows, rows that they are compared with, and kernel factors at most: a few seconds of one core.
+# Largest numbers of explained rows, background rows and kernel factors: a few seconds on one core.
 _EXPLAINED, _BACKGROUND, _WORK = 100, 50, 1_000_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """Shapley values of some rows, and the rows that they are compared with."""
+    """Shapley values of a sample of rows, with the background rows that they are compared with."""
 
     explanation: Any
     background: Any
 
     @property
     def shares(self) -> dict[str, float]:
-        """Of each column, its share of the mean |Shapley value|, the largest first."""
+        """Share of each column in the mean |Shapley value|, the largest first."""
         sizes = np.asarray(self.explanation.importance)
         sizes = sizes if sizes.ndim == 1 else sizes.mean(axis=1)
         whole = float(sizes.sum()) or 1.0
@@ -36,10 +36,10 @@ class Importance:
         return {self.explanation.feature_names[j]: float(sizes[j]) / whole for j in order}
 
     def lines(self) -> list[Line]:
-        """The first eight, as bars."""
+        """Return lines with the eight most important columns as bars."""
         shares = {name: share for name, share in self.shares.items() if share > 0}
         if not shares:
-            return [("what matters", "no column does: f is the same for all of these rows")]
+            return [("what matters", "no column: f is constant on these rows")]
         shown = [(name if len(name) <= 40 else f"{name[:39]}…", share) for name, share in list(shares.items())[:8]]
         wide = max(len(name) for name, _ in shown)
         most = shown[0][1] or 1.0
@@ -48,15 +48,15 @@ class Importance:
             for k, (name, share) in enumerate(shown)
         ]
         rest = len(shares) - len(shown)
-        told = f"shares of the mean |Shapley value| of {len(self.explanation)} rows"
-        more = f"; and {rest} more column{'s' * (rest > 1)}" if rest else ""
-        return [*lines, ("", told + more)]
+        unit = f"shares of the mean |Shapley value| of {len(self.explanation)} rows"
+        more = f"; {rest} more column{'s' * (rest > 1)} not shown" if rest else ""
+        return [*lines, ("", unit + more)]
 
 
 def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Explanation:
-    """The explanation with cells as a table's columns read them: numbers, also of texts, and dates in seconds.
+    """Return the explanation with its cells as numbers where the table reads numbers or dates, dates in seconds.
 
-    A swarm is coloured by them; texts would count as categories, which are neither low nor high.
+    A beeswarm plot is coloured by these values; cells that stay texts count as categories, which have no colour scale.
     """
     data = np.array(explanation.data, dtype=object)
     by_name = {one.name: one for one in columns}
@@ -69,18 +69,18 @@ def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Expla
     return replace(explanation, data=data)
 
 
-def importance_of(model: Any, X: Any, seed: int, names: list[str] | None = None) -> Importance | None:
-    """What matters in rows of X that are drawn; None where a kernel has no exact Shapley values.
+def column_importance(model: Any, X: Any, seed: int, names: list[str] | None = None) -> Importance | None:
+    """Compute Shapley values of randomly drawn rows of X; None if the kernel has no exact Shapley values.
 
-    `names` are those of the columns, where the model does not know them.
+    `names` are the column names, for a model that does not know them.
     """
-    machine = ask(model).machine
+    machine = unwrap(model).machine
     order = np.random.default_rng(seed).permutation(X.shape[0])
     background = part_of(X, order[:_BACKGROUND])
     each = len(order[:_BACKGROUND]) * max(1, len(getattr(machine, "support_", (1,)))) * machine.n_features_in_
-    some = order[-max(10, min(_EXPLAINED, _WORK // each)) :]
+    explained = order[-max(10, min(_EXPLAINED, _WORK // each)) :]
     try:
-        found = explain(model, part_of(X, some), background)
-        return Importance(replace(found, feature_names=names or found.feature_names), background)
-    except (TypeError, ValueError, FloatingPointError):  # its message tells which kernels have them
+        explanation = explain(model, part_of(X, explained), background)
+        return Importance(replace(explanation, feature_names=names or explanation.feature_names), background)
+    except (TypeError, ValueError, FloatingPointError):  # the message names the kernels that have them
         return None

@@ -1,4 +1,4 @@
-"""What is to be learnt of a column: classes or numbers."""
+"""Decide whether a target column holds classes or numbers, and check that it has enough rows."""
 
 from __future__ import annotations
 
@@ -10,63 +10,63 @@ import numpy as np
 from mercer.tables.dialect import looks_numeric
 
 _MOST_CLASSES = 20  # different whole numbers that may be classes
-_FEWEST = 10  # rows, of which folds within folds have two each
-_SQUARES = 1e150  # numbers whose squares float64 has
+_FEWEST = 10  # rows; nested folds then have two each
+_SQUARES = 1e150  # below this a square is finite in float64
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Whether numbers are learnt, and why, where that was guessed."""
+class TargetKind:
+    """Kind of a target: classes or numbers, with the reason if it was guessed."""
 
     is_regression: bool
-    told: str = ""
+    reason: str = ""
 
 
-def kind_of(column: Any, machine: str) -> Kind:
-    """What the values of a target ask for: classes, or numbers if they have fractions or many different values."""
+def target_kind(column: Any, machine: str) -> TargetKind:
+    """Return the kind of a target: numbers if it holds fractions or many different numbers, otherwise classes."""
     if machine in ("svc", "svr"):
-        return Kind(machine == "svr")
+        return TargetKind(machine == "svr")
     values = np.asarray(column)
     if values.dtype.kind not in "iuf":
-        return Kind(False)
+        return TargetKind(False)
     distinct = np.unique(values)
     if (distinct % 1 != 0).any():
-        return Kind(True, "a regression, since the target has fractions; machine='svc' makes classes of them")
+        return TargetKind(True, "a regression, since the target has fractions; machine='svc' treats them as classes")
     if len(distinct) <= _MOST_CLASSES:
-        return Kind(False)
-    told = (
-        f"a regression, since the target has {len(distinct):,} different numbers; machine='svc' makes classes of them"
+        return TargetKind(False)
+    reason = (
+        f"a regression, since the target has {len(distinct):,} different numbers; machine='svc' treats them as classes"
     )
-    return Kind(True, told)
+    return TargetKind(True, reason)
 
 
-def expect_enough(y: Any, is_regression: bool, source: str) -> None:
-    """ValueError where a target has too few rows, or too few of a class, to search on some and judge on others."""
+def check_enough_rows(y: Any, is_regression: bool, source: str) -> None:
+    """Raise ValueError if a target has too few rows, overall or in a class, for a search and a test on other rows."""
     values, counts = np.unique(y, return_counts=True)
     if len(values) == 1:
         raise ValueError(
-            f"{source}: the target is {str(values[0])!r} in every row, so there is nothing to learn; name another"
+            f"{source}: the target is {str(values[0])!r} in every row, so there is nothing to learn; choose another"
         )
     if len(y) < _FEWEST:
         raise ValueError(
-            f"{source}: {len(y)} rows are too few to search on some and judge on others, which takes {_FEWEST}; "
+            f"{source}: {len(y)} rows are too few for a search and a test on other rows, which take {_FEWEST}; "
             "mercer.tabular(estimator) and mercer train need no search"
         )
     if is_regression:
         if not np.abs(y).max() < _SQUARES:
             row = int(np.argmax(np.abs(y)))
-            raise ValueError(f"{source}: row {row + 1} of the target is {y[row]:g}, which has no square; correct it")
+            raise ValueError(f"{source}: row {row + 1} of the target is {y[row]:g}, too large to square; correct it")
         return
-    expect_two_of_each(y, source)
+    check_class_sizes(y, source)
     if len(values) == 2 and counts.min() == 2:
         raise ValueError(
-            f"{source}: the class {str(values[np.argmin(counts)])!r} has 2 rows, but to search on some and judge on "
-            "others takes 3; add rows, or train without a search: mercer.tabular(estimator), mercer train"
+            f"{source}: the class {str(values[np.argmin(counts)])!r} has 2 rows, but a search and a test on "
+            "other rows take 3; add rows, or train without a search: mercer.tabular(estimator), mercer train"
         )
 
 
-def expect_two_of_each(y: Any, source: str) -> None:
-    """Raise ValueError where one of several classes has a single row."""
+def check_class_sizes(y: Any, source: str) -> None:
+    """Raise ValueError if one of several classes has a single row."""
     labels, counts = np.unique(y, return_counts=True)
     if len(labels) > 1 and counts.min() < 2:
         lonely = str(labels[np.argmin(counts)])
@@ -74,11 +74,11 @@ def expect_two_of_each(y: Any, source: str) -> None:
         if 0 < len(odd) < len(labels) / 2:
             words = ", ".join(map(repr, odd[:3])) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
             raise ValueError(
-                f"{source}: the target holds {words} beside numbers, and so each number is a class, of which "
-                f"{lonely!r} has a single row; if the target is a quantity, leave out the rows with {words}"
+                f"{source}: the target holds {words} beside numbers, so each number counts as a class, and "
+                f"the class {lonely!r} has a single row; if the target is a quantity, remove the rows with {words}"
             )
-        quantity = "; if the target is a quantity, machine='svr' learns it" if labels.dtype.kind in "iuf" else ""
+        quantity = "; if the target is a quantity, use machine='svr'" if labels.dtype.kind in "iuf" else ""
         raise ValueError(
             f"{source}: the class {lonely!r} has a single row, which cannot be both trained on and held out; "
-            f"leave it out or add rows{quantity}"
+            f"remove it or add rows of that class{quantity}"
         )

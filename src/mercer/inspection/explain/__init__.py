@@ -1,4 +1,4 @@
-"""Why a machine predicts what it does: Shapley values, gradients, partial dependence, and the vectors that decide."""
+"""Explain predictions: Shapley values, gradients, partial dependence, and the support vectors that decide."""
 
 from mercer.inspection.explain.partial_dependence import gradient_importance, partial_dependence
 from mercer.inspection.explain.reasons import reasons

@@ -1,9 +1,9 @@
-"""How f depends on its features: the mean of |∂f/∂x_j| over samples, partial dependence, and the curve of each sample.
+"""Dependence of f on its features: mean |∂f/∂x_j|, partial dependence, and individual (ICE) curves.
 
     pd(g) = Σ_i w_i f(x_i with x_ij = g)
 
-This is plain prediction for every kernel. Where k is one product over the features, the kernel values of all other
-features are made once, and shared by the whole grid.
+For most kernels this is plain prediction at every grid point. If k is one product over the features, the kernel values
+of all other features are computed once for the whole grid.
 """
 
 from __future__ import annotations
@@ -25,57 +25,58 @@ from mercer.samples.arrays import Floats, n_samples, row_blocks
 from mercer.tables.axis import Axis
 from mercer.tables.cells import cells_of
 from mercer.tables.frame import part_of
-from mercer.tables.unwrap import Asked, MixedColumns
+from mercer.tables.unwrap import MixedColumns, Unwrapped
 
 if TYPE_CHECKING:
     from mercer.inspection.displays import PartialDependenceDisplay
 
 
 def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = None) -> Floats:
-    """How much f reacts to small changes of each feature; see the method of the machines."""
+    """Compute the mean of |∂f/∂x_j| over the rows of X for each feature j; see the method of the estimators."""
     machine = outputs_of(model)
     machine.expect_vectors("gradient_importance")
-    if machine.asked.steps:
+    if machine.unwrapped.steps:
         raise ValueError(
-            "a derivative is one along the machine's own features, and categories have none; use explain, or ask the "
-            "machine: ask(model).machine.gradient_importance(ask(model).rows(X))"
+            "a derivative is taken along the features of the machine, and categories have none; use explain, or the "
+            "machine itself: unwrap(model).machine.gradient_importance(unwrap(model).rows(X))"
         )
     rows = machine.rows(X)
     weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])
-    used = np.flatnonzero(weights)  # a kernel need not have a derivative where nobody asks
-    found = functions_of(machine.model)
-    functions: list[Function] = found if isinstance(found, list) else [found]
+    used = np.flatnonzero(weights)  # a kernel may have no derivative at rows of weight 0
+    result = functions_of(machine.model)
+    functions: list[Function] = result if isinstance(result, list) else [result]
     total = np.zeros((rows.shape[1], len(functions)))
     most = max((n_samples(function.vectors) for function in functions), default=0)
-    row_bytes = 8 * (rows.shape[1] + most)  # of the gradient, and of the values between rows and vectors
-    for some in row_blocks(len(used), row_bytes):
-        own = rows[used[some]]
+    row_bytes = 8 * (rows.shape[1] + most)  # gradient, and kernel values between rows and vectors
+    for span in row_blocks(len(used), row_bytes):
+        block = used[span]
         for k, function in enumerate(functions):
-            total[:, k] += weights[used[some]] @ np.abs(function.gradient(own))
+            total[:, k] += weights[block] @ np.abs(function.gradient(rows[block]))
     total *= machine.factor
     return total[:, 0] if total.shape[1] == 1 else total
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialDependence:
-    """The mean of f over a grid.
+    """Partial dependence: the mean of f over samples in which one or two features are set to the values of a grid.
 
     Attributes
     ----------
     features : tuple of int
-        The columns, one or two.
+        Indices of the features, one or two.
     feature_names : tuple of str
-        Their names.
+        Names of the features.
     grid : tuple of arrays
-        The values of each: numbers, or a table's dates or categories, None for a hole that is a category.
+        Grid values of each feature: numbers, or a table's dates or categories; None is the category of missing values.
     average : array of shape (n_grid,) or (n_grid, n_grid_2)
-        The mean of f; of several outputs with one more axis at the end.
+        Mean of f, with one more axis at the end if there are several outputs.
     individual : array or None
-        f of each sample, the samples in the first axis.
+        f of each sample, with the samples on the first axis.
     output_names : tuple of str
-        What each f is.
+        Name of each output.
     function : str
-        The name of f: "latent mean" of `GaussianProcessClassifier`, whose `decision_function` is something else; "f".
+        Name of f: "latent mean" for `GaussianProcessClassifier`, whose `decision_function` is another function,
+        otherwise "f".
     """
 
     features: tuple[int, ...]
@@ -93,7 +94,7 @@ class PartialDependence:
         return f"PartialDependence({', '.join(along)}, {outputs})"
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame: a row per point of the grid, and a column per feature and output."""
+        """Return a pandas DataFrame with a row per grid point and a column per feature and output."""
         pandas = require("pandas", "a frame of partial dependence")
         points = _points(self.grid)
         columns = dict(zip(self.feature_names, points, strict=True))
@@ -101,7 +102,7 @@ class PartialDependence:
         return pandas.DataFrame(columns | dict(zip(self.output_names, table.T, strict=True)))
 
     def plot(self, *axes: Any, **options: Any) -> PartialDependenceDisplay:
-        """The curve, or the map of two features; see `mercer.displays.PartialDependenceDisplay.plot`."""
+        """Plot the curve, or the map of two features; see `mercer.displays.PartialDependenceDisplay.plot`."""
         from mercer.inspection.displays import PartialDependenceDisplay
 
         return PartialDependenceDisplay(self).plot(*axes, **options)
@@ -117,17 +118,17 @@ def partial_dependence(
     sample_weight: ArrayLike | None = None,
     individual: bool = False,
 ) -> PartialDependence:
-    """The mean of f over samples in which one or two features are set; see the method of the machines."""
+    """Compute the mean of f over samples in which one or two features are set; see the method of the estimators."""
     machine = outputs_of(model)
     machine.expect_vectors("partial_dependence")
-    integer("grid_resolution", grid_resolution, 2, "the number of values at which f is asked")
-    names = machine.asked.names
+    integer("grid_resolution", grid_resolution, 2, "the number of values at which f is evaluated")
+    names = machine.unwrapped.names
     rows = machine.rows(X)
     columns = _columns(features, names)
     weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])
     inner: tuple[int, ...] | None = columns
-    if machine.asked.steps:
-        values = _grid_of_table(grid, machine.asked, X, columns, grid_resolution)
+    if machine.unwrapped.steps:
+        values = _grid_of_table(grid, machine.unwrapped, X, columns, grid_resolution)
         inner, points = _encoded_points(machine, X, columns, _points(values))
     else:
         values = _grid(grid, rows, columns, grid_resolution)
@@ -136,18 +137,18 @@ def partial_dependence(
     n, outputs, n_points = rows.shape[0], len(machine.names), math.prod(len(one) for one in values)
     total = np.zeros((n_points, outputs))
     curves = np.empty((n, n_points, outputs)) if individual else None
-    # A block's kernel values, and its curves.
-    for some in row_blocks(n, 8 * (n_points * outputs + machine.vectors.shape[0] + rows.shape[1])):
-        own = as_dense(rows[some])
+    # A block of rows holds its kernel values and its curves in memory.
+    for span in row_blocks(n, 8 * (n_points * outputs + machine.vectors.shape[0] + rows.shape[1])):
+        block = as_dense(rows[span])
         if inner is None:
-            block = _through_steps(machine, part_of(X, np.arange(n)[some]), columns, _points(values))
+            f = _through_steps(machine, part_of(X, np.arange(n)[span]), columns, _points(values))
         else:
-            block = np.full(1, np.nan) if term is None else _shared(machine, term, own, inner, points)
-            if not np.isfinite(block).all():
-                block = _values(machine, own, inner, points)
-        total += np.tensordot(weights[some], block, axes=1)
+            f = np.full(1, np.nan) if term is None else _shared(machine, term, block, inner, points)
+            if not np.isfinite(f).all():
+                f = _values(machine, block, inner, points)
+        total += np.tensordot(weights[span], f, axes=1)
         if curves is not None:
-            curves[some] = block
+            curves[span] = f
     shape = (*(len(v) for v in values), *((outputs,) if outputs > 1 else ()))
     return PartialDependence(
         features=columns,
@@ -161,15 +162,15 @@ def partial_dependence(
 
 
 def _points(grid: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-    """The coordinates of all points of a grid."""
+    """Coordinates of all points of a grid, one array for each feature."""
     return [point.ravel() for point in np.meshgrid(*grid, indexing="ij")]
 
 
 def _grid_of_table(
-    grid: Any, asked: Asked, X: Any, columns: tuple[int, ...], resolution: int
+    grid: Any, unwrapped: Unwrapped, X: Any, columns: tuple[int, ...], resolution: int
 ) -> tuple[np.ndarray, ...]:
-    """Cells of the user's columns."""
-    axes = [asked.axis(X, j) for j in columns]
+    """Grid of cells for columns of a table."""
+    axes = [unwrapped.axis(X, j) for j in columns]
     if grid is None:
         return tuple(axis.at(axis.grid(resolution)) for axis in axes)
     return tuple(cells_of(np.asarray(cells)) for cells in _given_grid(grid, columns))
@@ -178,32 +179,32 @@ def _grid_of_table(
 def _encoded_points(
     machine: Outputs, X: Any, columns: tuple[int, ...], points: list[np.ndarray]
 ) -> tuple[tuple[int, ...] | None, Any]:
-    """The machine's features that belong to these columns, and what they are at the points.
+    """Return the machine's features that come from these columns, and their values at the points.
 
-    None where features are made of several columns, so that they cannot be set without looking at the others.
+    None if a feature is computed from several columns, so that it also depends on the columns that are not set.
     """
-    asked = machine.asked
+    unwrapped = machine.unwrapped
     try:
-        inner = np.flatnonzero(np.isin(asked.origins, columns))
+        inner = np.flatnonzero(np.isin(unwrapped.origins, columns))
     except MixedColumns:
         return None, None
     first = part_of(X, np.zeros(len(points[0]), dtype=np.intp))
-    encoded = machine.rows(asked.with_cells(first, dict(zip(columns, points, strict=True))))
+    encoded = machine.rows(unwrapped.with_cells(first, dict(zip(columns, points, strict=True))))
     return tuple(inner.tolist()), as_dense(encoded[:, inner])
 
 
 def _through_steps(machine: Outputs, X: Any, columns: tuple[int, ...], points: list[np.ndarray]) -> Floats:
-    """What `_values` computes, with everything before the machine asked again at every point."""
-    asked, n = machine.asked, machine.rows(X).shape[0]
+    """Compute `_values` by transforming all rows again, through every step before the machine, at each point."""
+    unwrapped, n = machine.unwrapped, machine.rows(X).shape[0]
     out = np.empty((n, len(points[0]), len(machine.names)))
     for p in range(len(points[0])):
         cells = {j: np.full(n, column[p], dtype=column.dtype) for j, column in zip(columns, points, strict=True)}
-        out[:, p] = machine.f(machine.rows(asked.with_cells(X, cells)))
+        out[:, p] = machine.f(machine.rows(unwrapped.with_cells(X, cells)))
     return out
 
 
 def _values(machine: Outputs, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
-    """f at every row with every point of the grid: rows × points × outputs."""
+    """Evaluate f at every row with every grid point: rows × points × outputs."""
     out = np.empty((len(rows), len(points), len(machine.names)))
     changed = rows.copy()
     for p, point in enumerate(points):
@@ -213,20 +214,20 @@ def _values(machine: Outputs, rows: Floats, columns: tuple[int, ...], points: Fl
 
 
 def _only_term(machine: Outputs) -> Term | None:
-    """The kernel as one product of exponentials, if it is one."""
+    """Return the kernel as one product of exponentials; None if it is not."""
     terms = machine.kernel.terms(machine.vectors.shape[1])
     return terms[0] if terms is not None and len(terms) == 1 and len(terms[0].polynomial) == 1 else None
 
 
 def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
-    """What `_values` computes, by K_rest (β ∘ k_j): a column that is 0 in both arguments has the factor 1.
+    """Compute `_values` as K_rest (β ∘ k_j): a column that is 0 in both arguments of K_rest has the factor 1.
 
-    Not finite where one factor overflows and another is 0, though their product is neither.
+    The result is not finite if one factor overflows and another underflows to 0, even if their product would be finite.
     """
     rates = term.rates(rows.shape[1])[:, columns]
     changed = np.repeat(rows[:1], len(points), axis=0)
     changed[:, columns] = points
-    machine.f(changed)  # refuses what prediction would
+    machine.f(changed)  # raises the errors of prediction
     constant = machine.f(rows[:1]) - machine.factor * (machine.kernel(rows[:1], machine.vectors) @ machine.coefficients)
     out = np.zeros((len(rows), len(points), len(machine.names)))
     emptied = rows.copy()
@@ -245,7 +246,7 @@ def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...]
 
 
 def _factor(rates: Floats, s: Floats, value: Floats) -> Floats:
-    """k_j between a feature of the vectors and a value."""
+    """Kernel factor k_j between a feature of the vectors and a value."""
     difference = value - s
     square = difference * difference
     total = value + s
@@ -258,21 +259,21 @@ def _factor(rates: Floats, s: Floats, value: Floats) -> Floats:
 def _columns(features: Any, names: list[str]) -> tuple[int, ...]:
     given = [features] if isinstance(features, str) or np.ndim(features) == 0 else list(features)
     if len(given) not in (1, 2):
-        raise ValueError(f"features={features!r} must be one feature, or a pair of them")
-    found = []
+        raise ValueError(f"features={features!r} must be one feature or a pair of features")
+    columns = []
     for one in given:
         if isinstance(one, str):
             if one not in names:
-                raise ValueError(f"there is no feature {one!r}; there are {', '.join(names[:20])}")
-            found.append(names.index(one))
+                raise ValueError(f"there is no feature {one!r}; the features are {', '.join(names[:20])}")
+            columns.append(names.index(one))
         else:
             j = integer("features", one, -len(names), f"X has {len(names)} columns")
             if j >= len(names):
                 raise ValueError(f"there is no column {one}; X has {len(names)}, counted from 0")
-            found.append(j % len(names))
-    if len(set(found)) < len(found):
+            columns.append(j % len(names))
+    if len(set(columns)) < len(columns):
         raise ValueError(f"features={features!r} names one column twice")
-    return tuple(found)
+    return tuple(columns)
 
 
 def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tuple[Floats, ...]:
@@ -285,10 +286,10 @@ def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tu
 
 
 def _given_grid(grid: Any, columns: tuple[int, ...]) -> list[Any]:
-    """The values of each column."""
+    """Return the grid values of each column, one-dimensional."""
     given = [grid] if len(columns) == 1 else list(grid)
     if len(given) != len(columns):
-        raise ValueError("two features need a pair of grids, an array of values for each")
+        raise ValueError("two features need two grids: an array of values for each")
     if any(np.ndim(values) != 1 or not len(values) for values in given):
         raise ValueError("the grid of a feature must be a one-dimensional array of finite numbers")
     return given

@@ -7,9 +7,9 @@ The game: v(S) is the mean of f over background rows z in which the features S a
 because Shapley's weights are Beta integrals. The integrand is a polynomial in t, which Gauss–Legendre quadrature
 integrates exactly (src/core/explain/shapley.hpp). Terms and support vectors add up.
 
-The players of the game are the columns that the user knows. One that a table or a Pipeline made into several features
-has the product of their k_l for its factor. This is not the sum of the features' own values: those share with one
-another what only all of them together make.
+The players of the game are the columns of X. If a table or a Pipeline turns a column into several features, its factor
+is the product of their k_l. Its Shapley value then differs from the sum of the values that these features would have
+as separate players, since their interactions count.
 """
 
 from __future__ import annotations
@@ -39,28 +39,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """The Shapley values of some samples; ``base_values + values.sum(axis=1)`` is f at each of them.
+    """Shapley values of samples; ``base_values + values.sum(axis=1)`` is f at each of them.
 
     Attributes
     ----------
     values : array of shape (n_samples, n_features), or (n_samples, n_features, n_outputs)
-        How much each feature adds to f.
+        Shapley value of each feature: how much it adds to f.
     base_values : array of shape (n_samples,), or (n_samples, n_outputs)
-        The mean of f over the background.
+        Mean of f over the background.
     data : array of shape (n_samples, n_features)
-        The samples; objects where a table has other cells than numbers.
+        The samples; an array of objects if a table has cells that are not numbers.
     feature_names : list of str
-        The names of the columns, or x0, x1, …. A column that the model leaves out is worth nothing.
+        Names of the columns, or x0, x1, …. A column that the model drops has the value 0.
     output_names : tuple of str
-        The class that f > 0 speaks for, or a name for each output.
+        The class that f > 0 predicts, or a name for each output.
     error : float
-        The largest difference between base_values + Σ values and f, which was computed in the ordinary way: rounding.
+        Largest difference between base_values + Σ values and f as predicted: rounding error.
     classes : array or None
-        Of a classifier.
+        Class labels of a classifier.
     pairs : list or None
-        The two classes of each output, of a classifier with a function for each pair.
+        The two classes of each output, for a classifier with a function for each pair of classes.
     function : str
-        The name of f: "latent mean" of `GaussianProcessClassifier`, whose `decision_function` is something else; "f".
+        Name of f: "latent mean" for `GaussianProcessClassifier`, whose `decision_function` is another function,
+        otherwise "f".
+
+    See Also
+    --------
+    explain : Compute the Shapley values of a fitted model.
+    mercer.displays.ExplanationDisplay : Plot them.
 
     Examples
     --------
@@ -90,42 +96,43 @@ class Explanation:
 
     @property
     def importance(self) -> Floats:
-        """The mean of |values| over the samples, one number per feature, or a column per output."""
+        """Mean of |values| over the samples: one number per feature, with a column per output if there are several."""
         return np.asarray(np.abs(self.values).mean(axis=0))
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> Self:
-        """The explanation of some of the samples: a slice, indices, or one number."""
-        some = np.atleast_1d(np.arange(len(self))[rows])
-        return replace(self, values=self.values[some], base_values=self.base_values[some], data=self.data[some])
+        """Return the explanation of the samples `rows`: a slice, indices, or one index."""
+        rows = np.atleast_1d(np.arange(len(self))[rows])
+        return replace(self, values=self.values[rows], base_values=self.base_values[rows], data=self.data[rows])
 
     def output(self, which: int | str) -> Self:
-        """The explanation of one of several outputs, by its number or name."""
+        """Return the explanation of one of several outputs, by index or name."""
         if not self.several:
             raise ValueError(f"there is one output only, {self.output_names[0]!r}")
-        k = self._place(which)
-        return self._of(self.values[:, :, k], self.base_values[:, k], self.output_names[k])
+        k = self._output_index(which)
+        return self._for_output(self.values[:, :, k], self.base_values[:, k], self.output_names[k])
 
     def of_class(self, label: Any) -> Self:
-        """What speaks for a class: the values of its function, or the sum of those of its pairs.
+        """Return the explanation of one class: the values of its function, or their signed sum over its pairs.
 
-        One against one decides by votes, which no features share exactly; the sum of a class's decision values is what
-        breaks ties between them.
+        One-vs-one machines decide by votes, which have no exact Shapley values here. The sum of a class's decision
+        values, which is explained instead, breaks ties between votes.
         """
         if self.classes is None:
-            raise ValueError("only classifiers have classes; output(k) gives the explanation of one output")
+            raise ValueError("only classifiers have classes; output(k) returns the explanation of one output")
         labels = self.classes.tolist()
         if label not in labels:
             raise ValueError(f"{label!r} is not one of the classes {labels}")
         signs = class_signs(len(labels), self.pairs)[:, labels.index(label)]
         shape = (*self.values.shape[:2], -1)
         name = str(label) if self.function == "f" else f"{self.function} of {label}"
-        return self._of(self.values.reshape(shape) @ signs, self.base_values.reshape(len(self), -1) @ signs, name)
+        base_values = self.base_values.reshape(len(self), -1) @ signs
+        return self._for_output(self.values.reshape(shape) @ signs, base_values, name)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame: a row per sample and a column per feature, of several outputs under their names."""
+        """Return a pandas DataFrame with a row per sample and a column per feature, grouped by output if several."""
         pandas = require("pandas", "a frame of Shapley values")
         if not self.several:
             return pandas.DataFrame(self.values, columns=self.feature_names)
@@ -133,16 +140,16 @@ class Explanation:
         return pandas.DataFrame(self.values.transpose(0, 2, 1).reshape(len(self), -1), columns=columns)
 
     def plot(self, kind: str = "bar", **options: Any) -> ExplanationDisplay:
-        """The picture: "bar" or "beeswarm"; see `mercer.displays.ExplanationDisplay`."""
+        """Plot the values as "bar" or "beeswarm"; see `mercer.displays.ExplanationDisplay`."""
         from mercer.inspection.displays import ExplanationDisplay
 
         return ExplanationDisplay.from_explanation(self, kind=kind, **options)
 
     def to_shap(self) -> Any:
-        """As a `shap.Explanation`, for the plots of that package."""
-        made = require("shap", "an explanation for its plots").Explanation
+        """Convert to a `shap.Explanation`, for the plots of that package."""
+        explanation_class = require("shap", "an explanation for its plots").Explanation
         names = list(self.output_names) if self.several else None
-        return made(
+        return explanation_class(
             values=self.values,
             base_values=self.base_values,
             data=self.data,
@@ -156,8 +163,9 @@ class Explanation:
     def __str__(self) -> str:
         sizes = self.importance if not self.several else self.importance.mean(axis=1)
         first = np.argsort(-sizes, kind="stable")[:10]
-        of = "" if self.function == "f" else f" of the {self.function}"
-        lines = [f"{len(self)} samples, {len(sizes)} features, {len(self.output_names)} outputs; mean |value|{of}"]
+        function = "" if self.function == "f" else f" of the {self.function}"
+        n_outputs = len(self.output_names)
+        lines = [f"{len(self)} samples, {len(sizes)} features, {n_outputs} outputs; mean |value|{function}"]
         wide = max((len(self.feature_names[j]) for j in first), default=0)
         lines += [f"{self.feature_names[j].ljust(wide)}  {sizes[j]:.4g}" for j in first]
         return "\n".join([*lines, f"and {len(sizes) - 10} more"] if len(sizes) > 10 else lines)
@@ -165,40 +173,42 @@ class Explanation:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
-    def _place(self, which: int | str) -> int:
+    def _output_index(self, which: int | str) -> int:
         if isinstance(which, str):
             if which not in self.output_names:
-                raise ValueError(f"there is no output {which!r}; there are {', '.join(self.output_names)}")
+                raise ValueError(f"there is no output {which!r}; the outputs are {', '.join(self.output_names)}")
             return self.output_names.index(which)
         if not -len(self.output_names) <= which < len(self.output_names):
             raise IndexError(f"there is no output {which}; there are {len(self.output_names)}, counted from 0")
         return int(which) % len(self.output_names)
 
-    def _of(self, values: Floats, base_values: Floats, name: str) -> Self:
+    def _for_output(self, values: Floats, base_values: Floats, name: str) -> Self:
         return replace(self, values=values, base_values=base_values, output_names=(name,), classes=None, pairs=None)
 
 
-# Support vectors of one call, and the values that the core keeps in it: 8 MB, more only for above 65,000 features.
+# Support vectors per call of the core (most, least), and float64 values that it keeps: 8 MB, more only above 65,000
+# features.
 _VECTORS_PER_CALL, _LEAST_VECTORS, _VALUES_PER_CALL = 512, 16, 1 << 20
-# Rows × background rows × support vectors × features between two lines of a verbose run: half a second of one AVX2
-# core. But rows that the core takes together stay together.
+# Rows × background rows × support vectors × features of one call, about half a second on one AVX2 core, so that a
+# verbose run can report in between; at least as many rows as the core processes together.
 _WORK_PER_CALL, _ROWS_AT_ONCE = 250_000_000, 8
 
 
 def explain(
     model: Any, X: Any, background: Any = None, *, background_weight: ArrayLike | None = None, verbose: bool = False
 ) -> Explanation:
-    """Exact Shapley values of a trained machine's f at the rows of X; see the method `explain` of the machines.
+    """Compute exact Shapley values of f at the rows of X; see the method `explain` of the estimators.
 
-    The model may be a Pipeline, a table, a search or a calibration; the values are of the columns of X.
+    The model may be a machine, or a Pipeline, a Tabular, a search or a calibration of one; the players are the columns
+    of X.
     """
     machine = outputs_of(model)
     terms = _terms(machine)
     players = _players(machine)
     if background is None:
         raise TypeError(
-            "background is missing: Shapley values compare a sample with rows that stand for 'feature absent', and "
-            "depend on them. Give some, such as 100 training samples: "
+            "background is missing: Shapley values compare a sample with background rows, whose values replace those "
+            "of an absent feature. Pass rows, such as 100 training samples: "
             "model.explain(X, background=X_train[:: max(1, len(X_train) // 100)])"
         )
     rows = machine.rows(X)
@@ -211,7 +221,7 @@ def explain(
     others, weights = others[used], weights[used]
     f, base = machine.f(rows), weights @ machine.f(others)
     data = as_dense(rows)
-    n_columns = len(machine.asked.names)
+    n_columns = len(machine.unwrapped.names)
     values = np.zeros((len(data), len(machine.names), n_columns))
     with np.errstate(over="ignore", invalid="ignore"):
         for term in terms:
@@ -223,17 +233,17 @@ def explain(
     values *= np.reshape(machine.factor, (-1, 1))
     if not np.isfinite(values).all():
         raise FloatingPointError(
-            f"a feature's factor of {machine.kernel!r} overflows float64 for these rows; scale the features"
+            f"the factor of a feature in {machine.kernel!r} overflows float64 for these rows; scale the features"
         )
-    reached = values.sum(axis=2) + base
+    total = values.sum(axis=2) + base
     several = len(base) > 1
     return Explanation(
         values=np.ascontiguousarray(values.transpose(0, 2, 1) if several else values[:, 0]),
         base_values=np.tile(base, (len(data), 1)) if several else np.repeat(base, len(data)),
-        data=machine.asked.cells(X) if machine.asked.steps else data,
-        feature_names=machine.asked.names,
+        data=machine.unwrapped.cells(X) if machine.unwrapped.steps else data,
+        feature_names=machine.unwrapped.names,
         output_names=machine.names,
-        error=float(np.abs(reached - f).max(initial=0.0)),
+        error=float(np.abs(total - f).max(initial=0.0)),
         classes=getattr(machine.model, "classes_", None),
         pairs=machine.pairs,
         function=machine.function,
@@ -241,44 +251,43 @@ def explain(
 
 
 def _players(machine: Outputs) -> Indices:
-    """The place of the user's column that each feature of the machine belongs to; −1 for one that never changes."""
-    if not machine.asked.steps:
-        return np.arange(len(machine.asked.names))
+    """Index of the column of X that each feature of the machine comes from; −1 for a constant feature."""
+    if not machine.unwrapped.steps:
+        return np.arange(len(machine.unwrapped.names))
     try:
-        return machine.asked.origins
+        return machine.unwrapped.origins
     except MixedColumns as error:
         raise ValueError(
-            f"{error}, so that no value of f belongs to one column of X alone; ask the machine about its own features, "
+            f"{error}, so that no Shapley value belongs to one column of X alone; explain the features of the machine, "
             "model[-1].explain(model[:-1].transform(X), model[:-1].transform(background)), or leave that step out"
         ) from None
 
 
 def _terms(machine: Outputs) -> Terms:
-    """The kernel as products over the features, or an error that says what would do."""
+    """Return the kernel as a sum of products over the features; raise ValueError, with alternatives, if it is none."""
     machine.expect_vectors("explain")
     terms = machine.kernel.terms(machine.vectors.shape[1])
     if terms is None or not all(term.within for term in terms):
         raise ValueError(
             f"{machine.kernel!r} is no sum of products over the features, so that exact Shapley values would take 2^d "
-            "steps. Gaussian (with gamma, sigma or a diagonal M), Laplacian, Chi2, ANOVA, Linear and Polynomial "
-            "kernels and their sums, products, multiples and powers have them. For this kernel there are "
-            "gradient_importance and partial_dependence, and sampling by other packages, such as "
-            "shap.PermutationExplainer"
+            "steps. explain supports Gaussian (with gamma, sigma or a diagonal M), Laplacian, Chi2, ANOVA, Linear and "
+            "Polynomial kernels and their sums, products, multiples and powers. For this kernel use "
+            "gradient_importance or partial_dependence, or a sampling method such as shap.PermutationExplainer"
         )
     return terms
 
 
 def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, data: Floats, mean: Floats) -> None:
-    """The closed form for q·⟨x, z⟩: w_j (x_j − the background's mean), which is a sum over the features of a player."""
+    """Add the closed form for q·⟨x, z⟩: w_j (x_j − mean of the background), summed over the features of a player."""
     w = np.zeros((values.shape[1], data.shape[1]))
     for vectors, coefficients in machine.parts(_ranges(machine.vectors.shape[0], data.shape[1])):
         w += coefficients.T @ vectors
     if term.inside is not None:
         w *= term.inside
-    gained = term.polynomial[1] * w * (data - mean)[:, None, :]
+    added = term.polynomial[1] * w * (data - mean)[:, None, :]
     known = np.flatnonzero(players >= 0)
     sums = sp.csr_array((np.ones(len(known)), (known, players[known])), shape=(len(players), values.shape[2]))
-    values += np.reshape(np.asarray(gained.reshape(-1, len(players)) @ sums), values.shape)
+    values += np.reshape(np.asarray(added.reshape(-1, len(players)) @ sums), values.shape)
 
 
 def _add_curved(
@@ -291,50 +300,51 @@ def _add_curved(
     weights: Floats,
     verbose: bool,
 ) -> None:
-    # A feature that is 0 in all of these is worth nothing, and multiplies k(·, s) by a number: much of sparse data.
+    """Add the Shapley values of the product terms, computed by the core in blocks of samples and vectors."""
+    # A feature that is 0 in all these rows has the value 0 and multiplies k(·, s) by a constant: common in sparse data.
     used = (data != 0).any(axis=0) | (others != 0).any(axis=0)
     chosen = np.flatnonzero(used)
-    chosen = chosen[np.argsort(players[chosen], kind="stable")]  # a player's features side by side
+    chosen = chosen[np.argsort(players[chosen], kind="stable")]  # features of a player are adjacent
     live, starts = np.unique(players[chosen], return_index=True)
     data, others = np.ascontiguousarray(data[:, chosen]), np.ascontiguousarray(others[:, chosen])
     d, n = data.shape[1], machine.vectors.shape[0]
     if d == 0:
         return
-    gained = np.zeros((*values.shape[:2], len(live)))
-    # Where every player has one feature, that need not be told.
-    together = () if len(live) == d else (np.append(starts, d).astype(np.int64),)
+    added = np.zeros((*values.shape[:2], len(live)))
+    # Ranges of features per player; the core needs none if every player has one feature.
+    ranges = () if len(live) == d else (np.append(starts, d).astype(np.int64),)
     n_threads = effective_n_threads(getattr(machine.model, "n_jobs", None))
     step = max(1, _VALUES_PER_CALL // (d * min(n, _vectors_per_call(d))))
     step = min(step, max(_ROWS_AT_ONCE, _WORK_PER_CALL // (d * n * len(others))))
     reporter = Reporter(verbose)
     for start in range(0, len(data), step):
-        some = slice(start, start + step)
-        seen = 0
+        block = slice(start, start + step)
+        n_done = 0
         for vectors, coefficients in machine.parts(_ranges(n, len(used))):
-            own, unseen = np.ascontiguousarray(vectors[:, chosen]), vectors[:, ~used]
+            varying, fixed = np.ascontiguousarray(vectors[:, chosen]), vectors[:, ~used]
             for term in terms:
                 rates = term.rates(len(used))
                 _core.shapley_add(
-                    gained[some],
-                    data[some],
+                    added[block],
+                    data[block],
                     others,
                     weights,
-                    own if term.inside is None else own * term.inside[chosen],  # ⟨x, z⟩ is over these alone
-                    np.ascontiguousarray(coefficients.T) * _with_zeros(rates[:, ~used], unseen),
+                    varying if term.inside is None else varying * term.inside[chosen],  # features of ⟨x, z⟩
+                    np.ascontiguousarray(coefficients.T) * _factors_at_zero(rates[:, ~used], fixed),
                     np.ascontiguousarray(rates[:, chosen]),
                     np.array(term.polynomial),
                     n_threads,
-                    *together,
+                    *ranges,
                 )
-            seen += len(vectors)
+            n_done += len(vectors)
             if reporter.is_due:
-                done = start + min(step, len(data) - start) * seen / n
-                reporter.tell(f"{int(done):,} of {len(data):,} samples explained", done / len(data))
-    values[:, :, live[live >= 0]] += gained[:, :, live >= 0]
+                done = start + min(step, len(data) - start) * n_done / n
+                reporter.report(f"{int(done):,} of {len(data):,} samples explained", done / len(data))
+    values[:, :, live[live >= 0]] += added[:, :, live >= 0]
 
 
-def _with_zeros(rates: Floats, vectors: Floats) -> Floats:
-    """Π_l k_l(0, s_l) of every vector."""
+def _factors_at_zero(rates: Floats, vectors: Floats) -> Floats:
+    """Π_l k_l(0, s_l) for each vector s."""
     square, absolute, chi2, _ = rates
     exponent = vectors**2 @ square + np.abs(vectors) @ absolute + np.maximum(vectors, 0.0) @ chi2
     return np.asarray(np.exp(-exponent))
@@ -345,6 +355,6 @@ def _vectors_per_call(d: int) -> int:
 
 
 def _ranges(n: int, d: int) -> list[slice]:
-    """The vectors of each call."""
+    """Return the ranges of vectors for each call of the core."""
     step = _vectors_per_call(d)
     return [slice(start, start + step) for start in range(0, n, step)]

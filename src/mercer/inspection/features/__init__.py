@@ -1,4 +1,4 @@
-"""Explicit features of kernels: Mercer expansions, monomials, the Gaussian's series, random Fourier, and Nyström."""
+"""Explicit feature maps of kernels: Mercer expansion, monomials, Gaussian series, random Fourier and Nyström."""
 
 from mercer.inspection.features.expansion import (
     Nystrom,

@@ -1,18 +1,18 @@
-"""Mercer's expansion k(u, v) = Σ λ_jφ_j(u)φ_j(v), and Nyström features.
+"""Mercer expansion k(u, v) = Σ λ_jφ_j(u)φ_j(v), and Nyström features.
 
-The λ_j and φ_j are eigenvalues and eigenfunctions of f ↦ ∫ k(·, x) f(x) dp(x). With points x_i and weights w_i in the
-place of p they are those of the matrix √w_i k(x_i, x_j) √w_j, and
+The λ_j and φ_j are eigenvalues and eigenfunctions of f ↦ ∫ k(·, x) f(x) dp(x). If points x_i with weights w_i replace
+the distribution p, they are those of the matrix √w_i k(x_i, x_j) √w_j, and
 
     φ_j(x) = 1/λ_j Σ_i w_i k(x, x_i) φ_j(x_i)        Nyström's extension
 
-gives the functions at any x. On the points themselves the whole sum is k exactly; elsewhere it is an approximation,
-whose error `MercerExpansion.error` measures.
+gives the functions at any x. At the points the whole sum is exactly k; elsewhere it is an approximation, whose error
+`MercerExpansion.error` measures.
 
-Nyström features are the coordinates of φ(x), projected onto the span of the landmarks' φ(z):
+Nyström features are the coordinates of φ(x), projected onto the span of φ(z) for the landmarks z:
 
     K_ZZ = UΛU'    features Λ^(−½) U' (k(z_1, x), …, k(z_m, x))
 
-Their inner products are k exactly where one of the samples is a landmark, and k(x, x) never falls below ‖features‖².
+Their inner products equal k if one of the two samples is a landmark, and ‖features‖² ≤ k(x, x).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from mercer.estimators.fitting.pipeline.state import Array, AttributeSpec, Index
 from mercer.inspection.features.feature_map import FeatureMap
 from mercer.inspection.rkhs import Function
 from mercer.kernels import Kernel
-from mercer.kernels.kernel import OfSamples
-from mercer.kernels.mercer_check import rounding_of_given
+from mercer.kernels.kernel import SampleFunction
+from mercer.kernels.mercer_check import float32_rounding
 from mercer.kernels.names import KernelLike, as_kernel
 from mercer.places.landmarks import draw, leverage_scores
-from mercer.runtime.long_calls import abandonable
+from mercer.runtime.long_calls import call_interruptibly
 from mercer.runtime.parameters import Seed, integer, one_of, positive
 from mercer.samples.arrays import Floats, Samples, freeze, host, n_samples, take
 from mercer.samples.chunks import Chunk
@@ -38,37 +38,40 @@ from mercer.samples.matrices import as_matrix
 
 
 def _eigenpairs_of(K: Floats, kernel: Kernel, where: str) -> tuple[Floats, Floats]:
-    """Eigenvalues in descending order and their vectors, of a kernel's matrix on `where`; none may be negative."""
-    values, vectors = abandonable(np.linalg.eigh, K)
+    """Return eigenvalues, in descending order, and eigenvectors of a kernel matrix; raise if one is negative.
+
+    `where` names the samples of the matrix in the message.
+    """
+    values, vectors = call_interruptibly(np.linalg.eigh, K)
     if values[0] < -1e-8 * max(float(values[-1]), 0.0):
         raise ValueError(
             f"{kernel!r} is not positive definite: its matrix on {where} has the eigenvalue {values[0]:.3g}, so that "
-            "it is no inner product of features, and Mercer's theorem does not hold"
+            "it is not an inner product of features, and Mercer's theorem does not hold"
         )
     return values[::-1], vectors[:, ::-1]
 
 
 def _n_above_rounding(values: Floats) -> int:
-    """How many of descending eigenvalues are more than rounding; the directions of the others would be noise."""
+    """Number of descending eigenvalues above rounding; eigenvectors of the others would be noise."""
     return int(np.sum(values > 1e-13 * values[0]))
 
 
 @dataclass(frozen=True, eq=False)
 class MercerExpansion:
-    """The first terms of an expansion.
+    """First terms of a Mercer expansion.
 
     Attributes
     ----------
     kernel : Kernel
-        With its numbers.
+        Kernel with all parameters as numbers.
     points : samples
-        What stands for the law of the samples.
+        Points that represent the distribution of the samples.
     weights : array
-        Of the points.
+        Weights of the points.
     eigenvalues : array
-        In descending order.
+        Eigenvalues λ_j in descending order.
     rest : float
-        The sum of the eigenvalues that were left out: the mean error on the diagonal.
+        Sum of the eigenvalues of the omitted terms: the mean error on the diagonal.
     """
 
     kernel: Kernel
@@ -79,20 +82,20 @@ class MercerExpansion:
     _coefficients: Floats = field(repr=False)
 
     def functions(self, X: Samples) -> Floats:
-        """φ_j at every sample, a column each; their mean squares over the points are 1."""
+        """Evaluate the eigenfunctions φ_j at samples, a column for each; their mean square over the points is 1."""
         return np.asarray(self.kernel(X, self.points) @ self._coefficients)
 
     def features(self, X: Samples) -> Floats:
-        """√λ_j φ_j: features whose inner products are the expansion."""
+        """Compute the features √λ_j φ_j, whose inner products are the expansion."""
         return np.asarray(self.functions(X) * np.sqrt(self.eigenvalues))
 
     def values(self, X: Samples, Z: Samples = None) -> Floats:
-        """Σ λ_jφ_j(x)φ_j(z)."""
+        """Evaluate the expansion Σ λ_jφ_j(x)φ_j(z)."""
         left = self.features(X)
         return np.asarray(left @ (left if Z is None else self.features(Z)).T)
 
     def error(self, X: Samples, Z: Samples = None) -> float:
-        """The largest difference from k on samples."""
+        """Largest difference between the expansion and k on samples."""
         exact = self.kernel(X) if Z is None else self.kernel(X, Z)
         return float(np.abs(self.values(X, Z) - exact).max(initial=0.0))
 
@@ -100,7 +103,7 @@ class MercerExpansion:
 def mercer_expansion(
     X: Samples, *, kernel: KernelLike, n_terms: int, weights: ArrayLike | None = None
 ) -> MercerExpansion:
-    """Expand a kernel with respect to samples, or to the points and weights of a quadrature rule.
+    """Compute the Mercer expansion of a kernel for samples, or for the points and weights of a quadrature rule.
 
     Parameters
     ----------
@@ -109,17 +112,17 @@ def mercer_expansion(
     kernel : Kernel or str
         The kernel.
     n_terms : int
-        Fewer are given if the others are zero to rounding.
+        Number of terms; fewer are returned if the others are zero to rounding.
     weights : array, optional
-        Of the points, ≥ 0; 1/n by default.
+        Weights of the points, ≥ 0; 1/n by default.
 
     Returns
     -------
     MercerExpansion
-        ``kernel`` with its numbers, ``points`` and their ``weights``; ``eigenvalues`` λ_j in descending order, and
-        ``rest``, the sum of those left out: the mean error on the diagonal. Methods of samples: ``functions(X)``, φ_j
-        at each; ``features(X)``, √λ_j φ_j; ``values(X, Z)``, Σ λ_jφ_j(x)φ_j(z); ``error(X, Z)``, its largest
-        difference from k.
+        Expansion with the attributes ``kernel``, ``points``, ``weights``, ``eigenvalues`` (λ_j in descending order)
+        and ``rest`` (sum of the omitted λ_j: the mean error on the diagonal), and the methods ``functions(X)`` (φ_j),
+        ``features(X)`` (√λ_j φ_j), ``values(X, Z)`` (Σ λ_jφ_j(x)φ_j(z)) and ``error(X, Z)`` (largest difference
+        from k).
 
     Examples
     --------
@@ -138,7 +141,7 @@ def mercer_expansion(
     n = n_samples(points)
     w = np.full(n, 1.0 / max(n, 1)) if weights is None else np.array(weights, dtype=np.float64)
     if n == 0 or w.shape != (n,) or not (np.isfinite(w) & (w >= 0)).all():
-        raise ValueError(f"an expansion needs points, and a finite weight ≥ 0 for each of the {n}, not {w.shape}")
+        raise ValueError(f"an expansion needs points and a finite weight ≥ 0 for each of the {n} points, not {w.shape}")
     root = np.sqrt(w)
     values, vectors = _eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
     kept = min(n_terms, _n_above_rounding(values))
@@ -147,19 +150,24 @@ def mercer_expansion(
     return MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), rest, freeze(coefficients))
 
 
-def mercer_integral(X: Samples, f: OfSamples, *, kernel: KernelLike, weights: ArrayLike) -> float:
-    """∫∫ k(u, v) f(u) f(v) du dv by quadrature: Mercer's condition asks that it is ≥ 0 for every f.
+def mercer_integral(X: Samples, f: SampleFunction, *, kernel: KernelLike, weights: ArrayLike) -> float:
+    """Compute ∫∫ k(u, v) f(u) f(v) du dv by quadrature; Mercer's condition requires that it is ≥ 0 for every f.
 
     Parameters
     ----------
     X : array
-        The points of a quadrature rule.
+        Points of a quadrature rule.
     f : callable
-        Maps the points to one number each.
+        Function that maps the points to one number for each.
     kernel : Kernel or str
         The kernel.
     weights : array
-        Its weights.
+        Weights of the quadrature rule.
+
+    Returns
+    -------
+    float
+        The integral.
 
     Examples
     --------
@@ -180,19 +188,24 @@ def mercer_integral(X: Samples, f: OfSamples, *, kernel: KernelLike, weights: Ar
 
 
 def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> Function | None:
-    """Search for the h that violates Mercer's condition most, ∫∫ k(u, v) h(u) h(v) du dv < 0, of all with ∫ h² = 1.
+    """Find the h with ∫ h² = 1 that violates Mercer's condition most: the smallest ∫∫ k(u, v) h(u) h(v) du dv < 0.
 
-    Both integrals are by quadrature. Where there is such an h, the kernel is not positive definite: the points
-    themselves refute it. None proves nothing, since other points may.
+    Both integrals are computed by quadrature. Such an h proves that the kernel is not positive definite, since its
+    matrix on the points is not. None proves nothing: other points may refute the kernel.
 
     Parameters
     ----------
     X : array
-        The points of a quadrature rule.
+        Points of a quadrature rule.
     kernel : Kernel or str
         The kernel.
     weights : array
-        Its weights, > 0.
+        Weights of the quadrature rule, > 0.
+
+    Returns
+    -------
+    mercer.rkhs.Function or None
+        The function h; None if no violation is found at these points.
 
     Examples
     --------
@@ -212,8 +225,8 @@ def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> F
         raise ValueError(f"a finite weight > 0 is needed for each of the {n_samples(X)} points, not {w.shape}")
     root = np.sqrt(w)
     K = bound(X)
-    values, vectors = abandonable(np.linalg.eigh, root[:, None] * (0.5 * (K + K.T)) * root)
-    if not values[0] < -max(1e-10, rounding_of_given(X, bound)) * np.abs(values).max():  # else it may be rounding
+    values, vectors = call_interruptibly(np.linalg.eigh, root[:, None] * (0.5 * (K + K.T)) * root)
+    if not values[0] < -max(1e-10, float32_rounding(X, bound)) * np.abs(values).max():  # otherwise it may be rounding
         return None
     # Nyström's extension of the eigenfunction; the integral is its eigenvalue.
     return Function(X, root * vectors[:, 0] / values[0], kernel=bound)
@@ -221,33 +234,36 @@ def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> F
 
 @dataclass(eq=False, repr=False)
 class Nystrom(FeatureMap):
-    """Features of any kernel of vectors from landmarks among the samples.
+    """Approximate the feature map of a kernel by Nyström's method, from landmarks among the samples.
 
     Parameters
     ----------
     kernel : Kernel or str, default="rbf"
-        Any kernel of vectors that is positive definite.
+        Positive definite kernel on vectors.
     n_components : int, default=100
-        The number of landmarks, and at most of features; all samples, if there are fewer.
+        Number of landmarks, and largest number of features; all samples if there are fewer.
     landmarks : {"uniform", "leverage"}, default="uniform"
-        How they are drawn: all samples alike, or those more often that others do not represent (ridge leverage scores).
+        Distribution of the landmarks: uniform over the samples, or proportional to ridge leverage scores, which prefer
+        samples that others do not represent.
     lam : float, default=1e-3
-        Of "leverage": the ridge of the least squares whose scores are taken, for each sample.
+        Ridge parameter per sample of the leverage scores; used by landmarks="leverage".
     random_state : int or Generator, default=0
-        What they are drawn by.
+        Seed for drawing the landmarks.
 
     Attributes
     ----------
     kernel_ : Kernel
-        With its numbers.
+        Kernel with all parameters as numbers.
     landmarks_ : array or CSR matrix
         The landmarks.
-    indices_ : array of integers
-        Their rows in the samples.
+    indices_ : array of int
+        Indices of the landmarks among the samples.
     eigenvalues_ : array
-        Of the landmarks' kernel matrix, one for each feature, in descending order.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Eigenvalues of the landmarks' kernel matrix, one for each feature, in descending order.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : array of str
+        Names of the features of X, if it has names.
 
     Examples
     --------
@@ -281,14 +297,14 @@ class Nystrom(FeatureMap):
         m = integer("n_components", self.n_components, 1, "the number of landmarks")
         one_of("landmarks", self.landmarks, ("uniform", "leverage"))
         n, rng = n_samples(X), np.random.default_rng(self.random_state)
-        everything = [Chunk(X, np.zeros((n, 0)), np.ones(n))]
-        found = draw(everything, m, rng)
+        chunks = [Chunk(X, np.zeros((n, 0)), np.ones(n))]
+        landmarks = draw(chunks, m, rng)
         if self.landmarks == "leverage":
-            scores = leverage_scores(self.kernel_, found.X, n * positive("lam", self.lam), float(n))
-            found = draw(everything, m, rng, scores)
-        values, vectors = _eigenpairs_of(self.kernel_(found.X), self.kernel_, "the landmarks")
+            scores = leverage_scores(self.kernel_, landmarks.X, n * positive("lam", self.lam), float(n))
+            landmarks = draw(chunks, m, rng, scores)
+        values, vectors = _eigenpairs_of(self.kernel_(landmarks.X), self.kernel_, "the landmarks")
         kept = max(1, _n_above_rounding(values))
-        self.indices_, self.landmarks_ = found.index, take(X, found.index)
+        self.indices_, self.landmarks_ = landmarks.index, take(X, landmarks.index)
         self.eigenvalues_ = values[:kept].copy()
         with np.errstate(divide="ignore"):
             self._map = vectors[:, :kept] / np.sqrt(self.eigenvalues_) if values[0] > 0 else np.zeros((len(values), 1))

@@ -1,7 +1,7 @@
-"""Kernel feature analysis: a few kernel functions, each made orthogonal to those before, that vary most over the data.
+"""Sparse kernel feature analysis (A. Smola, O. Mangasarian and B. Schölkopf, 1999).
 
-A. Smola, O. Mangasarian and B. Schölkopf ("Sparse kernel feature analysis", 1999): where kernel PCA's directions are
-combinations of all samples, the m-th of these is one of m samples.
+It finds few orthogonal functions that vary most over the data. A direction of kernel PCA combines all samples; the m-th
+function here combines m samples.
 """
 
 from __future__ import annotations
@@ -26,40 +26,41 @@ def kernel_feature_analysis(
     normalise: bool = True,
     random_state: Any = None,
 ) -> list[Function]:
-    """The features as functions, in the order in which they were found.
+    """Find orthogonal functions of large variance over the data by sparse kernel feature analysis.
 
     Every candidate starts as k(x_j, ·). The one whose values at all samples have the largest standard deviation is
-    taken, and its direction in the kernel's space removed from the others.
+    chosen, and the other candidates are made orthogonal to it in feature space (Smola, Mangasarian and Schölkopf 1999).
 
     Parameters
     ----------
     X : array, CSR matrix or sequence of samples
-        The data, and the candidates among them.
+        Samples, which include the candidates.
     n_features : int
-        How many functions.
+        Number of functions.
     kernel : Kernel or str, default="rbf"
-        Parameters that depend on data are read off X.
+        The kernel; parameters that depend on data are computed from X.
     candidates : int, optional
-        How many samples, drawn at random, are looked at; None: all.
+        Number of candidates, drawn at random from the samples; by default all samples.
     normalise : bool, default=True
-        Divide each candidate by the sum of its coefficients' sizes after every step, as kernlab's `kfa` does.
+        Whether to divide each candidate by the sum of |coefficients| after every step, as `kfa` of kernlab does.
     random_state : int, RandomState or None
-        Of the draw.
+        Seed for drawing the candidates.
 
     Returns
     -------
     list of mercer.rkhs.Function
-        `np.column_stack([f(X) for f in features])` are the samples in these features.
+        The functions, in the order in which they were chosen. `np.column_stack([f(X) for f in features])` are the
+        features of the samples.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.inspection.features import kernel_feature_analysis
     >>> X = np.array([[0.0], [0.1], [3.0], [3.1], [9.0]])
-    >>> found = kernel_feature_analysis(X, 2)
-    >>> [len(f.coefficients) for f in found]
-    [1, 2]
-    >>> abs(round(found[0].inner(found[1]), 12))
+    >>> first, second = kernel_feature_analysis(X, 2)
+    >>> len(first), len(second)
+    (1, 2)
+    >>> abs(round(first.inner(second), 12))
     0.0
     """
     k = bound_kernel(kernel, X)
@@ -71,28 +72,30 @@ def kernel_feature_analysis(
                 : integer("candidates", candidates, 1, "there must be a candidate")
             ]
         )
-    m = min(integer("n_features", n_features, 1, "it is the number of functions"), len(rows))
+    m = min(integer("n_features", n_features, 1, "the number of functions"), len(rows))
     centres = take(X, rows)
     K_all, K = k(centres, X), k(centres)
-    # Candidate c is own[c]·k(x_c, ·) + Σ_j alpha[c, j]·k(x_{chosen j}, ·).
-    own, alpha, chosen = np.ones(len(rows)), np.zeros((len(rows), m)), list[int]()
-    found = []
+    # Candidate c is scale[c]·k(x_c, ·) + Σ_j alpha[c, j]·k(x_{chosen j}, ·).
+    scale, alpha, chosen = np.ones(len(rows)), np.zeros((len(rows), m)), list[int]()
+    functions = []
     for i in range(m):
-        values = own[:, None] * K_all + alpha[:, :i] @ K_all[chosen]
+        # 1. The candidate with the largest standard deviation.
+        values = scale[:, None] * K_all + alpha[:, :i] @ K_all[chosen]
         spread = values.std(axis=1)
         spread[chosen] = -1.0
         c = int(np.argmax(spread))
         chosen.append(c)
-        coefficients = np.append(alpha[c, :i], own[c])
-        among = K[np.ix_(chosen, chosen)]
-        square = float(coefficients @ among @ coefficients)
+        coefficients = np.append(alpha[c, :i], scale[c])
+        K_chosen = K[np.ix_(chosen, chosen)]
+        square = float(coefficients @ K_chosen @ coefficients)
         sizes = np.abs(coefficients)
-        if not square > len(rows) * float(np.finfo(float).eps) * float(sizes @ np.abs(among) @ sizes):
-            break  # what is left of every candidate is rounding
-        found.append(Function(take(centres, np.array(chosen)), coefficients, kernel=k))
-        share = (own * (K[:, chosen] @ coefficients) + alpha[:, : i + 1] @ (among @ coefficients)) / square
+        if not square > len(rows) * float(np.finfo(float).eps) * float(sizes @ np.abs(K_chosen) @ sizes):
+            break  # every candidate is 0 to rounding
+        functions.append(Function(take(centres, np.array(chosen)), coefficients, kernel=k))
+        # 2. Its direction removed from the other candidates.
+        share = (scale * (K[:, chosen] @ coefficients) + alpha[:, : i + 1] @ (K_chosen @ coefficients)) / square
         alpha[:, : i + 1] -= np.outer(share, coefficients)
         if normalise:
-            sizes = own + np.abs(alpha).sum(axis=1)
-            own, alpha = own / sizes, alpha / sizes[:, None]
-    return found
+            sizes = scale + np.abs(alpha).sum(axis=1)
+            scale, alpha = scale / sizes, alpha / sizes[:, None]
+    return functions

@@ -1,4 +1,4 @@
-"""What the feature maps share: a kernel bound to the samples, and the error of their inner products."""
+"""Base class of feature maps: scikit-learn transformers whose inner products approximate a kernel."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mercer.runtime.errors import ModelFormatError
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.samples.arrays import Samples, host, is_sparse
 
-# As many columns as 100 rows of 8 bytes fill a gigabyte with.
+# Largest number of dense columns: 100 rows of them take about a gigabyte.
 MOST_COLUMNS = 10**6
 
 
 class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """A transformer whose features have a kernel's values as their inner products, exactly or nearly."""
+    """Transformer whose features have a kernel's values as inner products, exactly or approximately."""
 
     _FITTED = fitted(kernel_=BoundKernel(required=True))
 
@@ -30,14 +30,19 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
     _takes_sparse = True
 
     def fit(self, X: Samples, y: object = None) -> Self:
-        """Bind the kernel to X, and draw or list what the features are made of.
+        """Fit the feature map: compute the kernel's parameters from X and prepare the features.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
             Samples.
         y : ignored
-            Nothing is learnt from targets.
+            Not used; present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        self
+            Fitted feature map.
         """
         fitted = blank_copy(self)
         X = fitted._read(X, reset=True)
@@ -46,37 +51,52 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
         return adopt_fit(self, fitted)
 
     def transform(self, X: Samples) -> Samples:
-        """The features of each sample, a row each.
+        """Compute the features of samples, a row for each.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
             Samples.
+
+        Returns
+        -------
+        array or CSR matrix of shape (n_samples, n_features_out)
+            Features.
         """
         check_is_fitted(self)
         return self._features(self._read(X, reset=False))
 
     def get_feature_names_out(self, input_features: object = None) -> Any:
-        """Names for the features, made of that of the class and a number.
+        """Return names of the features: the lower-case class name and a number.
 
         Parameters
         ----------
         input_features : ignored
-            The names do not depend on those of the samples' features.
+            Not used; present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        array of str
+            Names.
         """
         check_is_fitted(self)
         return np.array([f"{type(self).__name__.lower()}{k}" for k in range(self._width())], dtype=object)
 
     def error(self, X: Samples) -> float:
-        """The largest difference between the features' inner products and k on samples.
+        """Compute the largest difference between the features' inner products and k on samples.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
             Samples.
+
+        Returns
+        -------
+        float
+            Largest absolute difference.
         """
         features = self.transform(X)
-        if is_sparse(features):  # without the columns that are empty, of which there may be any number
+        if is_sparse(features):  # drop empty columns, of which there may be very many
             used, columns = np.unique(features.indices, return_inverse=True)
             features = type(features)((features.data, columns, features.indptr), shape=(features.shape[0], len(used)))
         products = features @ features.T
@@ -86,18 +106,21 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
     def _read(self, X: Samples, reset: bool) -> Samples:
         if (kernel := as_kernel(self.kernel)).accepts != "vectors":
             raise ValueError(
-                f"{kernel!r} is not a kernel of vectors, and has no features of this kind; give it to a machine, such "
-                "as SVC(kernel=…)"
+                f"{kernel!r} is not a kernel of vectors and has no features of this kind; pass it to an estimator, "
+                "such as SVC(kernel=…)"
             )
         sparse = "csr" if self._takes_sparse else False
         return validate_data(self, host(X), dtype=np.float64, reset=reset, accept_sparse=sparse)
 
     def _check_fitted(self) -> None:
         kernel = self.kernel_
-        expect(kernel.accepts == "vectors" and kernel.bound, "kernel_ must be a kernel of vectors, with numbers")
+        expect(
+            kernel.accepts == "vectors" and kernel.bound,
+            "kernel_ must be a kernel of vectors, with numbers as parameters",
+        )
 
     def _check_prepared(self, X: Samples) -> None:
-        """Prepare again what follows from the kernel and the number of features; counts have to agree with a file's."""
+        """Repeat the preparation from the kernel and the number of features; counts must agree with the file's."""
         learnt = dict(vars(self))
         try:
             self._prepare(X)
@@ -107,14 +130,15 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
             expect(not is_count(value) or getattr(self, name) == value, f"{name} must be {getattr(self, name)!r:.40}")
 
     def _prepare(self, X: Samples) -> None:
-        """Draw or list what the features are made of."""
+        """Draw or enumerate what the features are computed from."""
         raise NotImplementedError
 
     def _features(self, X: Samples) -> Samples:
+        """Compute the features of checked samples."""
         raise NotImplementedError
 
     def _width(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
@@ -124,5 +148,5 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
 
 
 def n_columns_made(model: FeatureMap) -> int:
-    """Number of columns of dense features, of a fitted map; 0 of another."""
+    """Number of columns of dense features of a fitted map; 0 for an unfitted one."""
     return min(model._width(), MOST_COLUMNS) if hasattr(model, "kernel_") else 0

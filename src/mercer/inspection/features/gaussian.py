@@ -1,17 +1,17 @@
-"""Features of a Gaussian kernel s·exp(−γ‖x − z‖²): random frequencies, and its power series.
+"""Features of a Gaussian kernel s·exp(−γ‖x − z‖²): random Fourier features, and its power series.
 
-It is the mean of s·cos ω'(x − z) over frequencies ω from N(0, 2γI), so that m of them make the features
+The kernel is the mean of s·cos ω'(x − z) over frequencies ω from N(0, 2γI), so that m frequencies give the features
 
     √(s/m) (cos ω'x, sin ω'x)
 
-An odd number of features has √(2s/m) cos(ω'x + φ) for the last of them, with a random phase φ.
+If the number of features is odd, the last one is √(2s/m) cos(ω'x + φ), with a random phase φ.
 
-It is also s·e^(−γ‖x‖²) e^(−γ‖z‖²) Σ_j (2γ⟨x, z⟩)^j/j!. The series cut off makes the features
+The kernel is also s·e^(−γ‖x‖²) e^(−γ‖z‖²) Σ_j (2γ⟨x, z⟩)^j/j!. The truncated series gives the features
 
     √s e^(−γ‖x‖²) √((2γ)^|a|/a!) x^a  for all exponents |a| below n_terms
 
-With one feature these are the first terms of the series; with more, those of degree j are its monomials (Cotter, Keshet
-and Srebro 2011).
+For one-dimensional samples these are the first terms of the series; in general, term j has all monomials of degree j
+(Cotter, Keshet and Srebro 2011).
 """
 
 from __future__ import annotations
@@ -33,30 +33,32 @@ from mercer.samples.arrays import Floats, Samples
 
 @dataclass(eq=False, repr=False)
 class RandomFourier(FeatureMap):
-    """Random Fourier features of a Gaussian kernel (Rahimi and Recht 2007), orthogonal by default (Yu and others 2016).
+    """Approximate a Gaussian kernel by random Fourier features (Rahimi and Recht 2007).
 
-    The error falls like 1/√n_components; `error(X)` says what it is.
+    Frequencies are orthogonal by default (Yu et al. 2016). The error, `error(X)`, falls like 1/√n_components.
 
     Parameters
     ----------
     kernel : Kernel or str, default="rbf"
-        A Gaussian kernel, also with a matrix M or a factor.
+        Gaussian kernel, also with a matrix M or a factor.
     n_components : int, default=200
-        Features: a cosine and a sine for half as many frequencies. With an odd number the last frequency has a cosine
-        alone, at a random phase.
+        Number of features: a cosine and a sine for each frequency. If it is odd, the last frequency has a cosine with
+        a random phase only.
     orthogonal : bool, default=True
-        Draw frequencies in orthogonal directions, which makes the error smaller.
+        Whether to draw frequencies in orthogonal directions, which makes the error smaller.
     random_state : int or Generator, default=0
-        What the frequencies are drawn by.
+        Seed for drawing the frequencies.
 
     Attributes
     ----------
     kernel_ : Kernel
-        With its numbers.
+        Kernel with all parameters as numbers.
     frequencies_ : array of shape (ceil(n_components / 2), n_features)
-        The frequencies ω.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Frequencies ω.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : array of str
+        Names of the features of X, if it has names.
 
     Examples
     --------
@@ -84,9 +86,9 @@ class RandomFourier(FeatureMap):
         super()._check_fitted()
         expect(is_count(self.n_components), "n_components must be a count")
         n, wanted = len(self.frequencies_), int(self.n_components)
-        expect((wanted + 1) // 2 == n > 0, f"{self.n_components!r:.40} components have no {n} frequencies")
+        expect((wanted + 1) // 2 == n > 0, f"{self.n_components!r:.40} components do not have {n} frequencies")
         has_phase = self._phase is not None
-        expect((wanted % 2 == 1) == has_phase, "an odd number of components has a phase, and no other has")
+        expect((wanted % 2 == 1) == has_phase, "an odd number of components needs a phase, and an even number has none")
 
     def _complete_fitted(self) -> None:
         self._scale = gaussian_of(self.kernel_)[0]
@@ -116,7 +118,7 @@ class RandomFourier(FeatureMap):
 
 
 def _orthogonal(rng: np.random.Generator, frequencies: Floats) -> Floats:
-    """Frequencies of these lengths, orthogonal in groups of as many as there are dimensions."""
+    """Draw frequencies of the same lengths that are orthogonal within blocks of as many as there are dimensions."""
     m, width = frequencies.shape
     lengths = np.linalg.norm(frequencies, axis=1)
     blocks = [linalg.qr(rng.normal(size=(width, width)))[0].T for _ in range(-(-m // width))]
@@ -124,35 +126,37 @@ def _orthogonal(rng: np.random.Generator, frequencies: Floats) -> Floats:
 
 
 def gaussian_of(kernel: Kernel) -> tuple[float, float, Floats | None]:
-    """The scale, γ and the linear factor of a Gaussian kernel."""
+    """Return the scale, γ and the linear factor of a Gaussian kernel; raise ValueError for another kernel."""
     recipe = kernel.recipe()
     if recipe is None or recipe.ending != "gaussian" or recipe.constant:
-        raise ValueError(f"{kernel!r} is no Gaussian kernel, nor a multiple of one")
+        raise ValueError(f"{kernel!r} is neither a Gaussian kernel nor a multiple of one")
     return recipe.scale, recipe.numbers[0], recipe.factor
 
 
 @dataclass(eq=False, repr=False)
 class GaussianSeries(FeatureMap):
-    """The first terms of the power series of a Gaussian kernel; `error(X)` says what the others add up to.
+    """Approximate a Gaussian kernel by the first terms of its power series; `error(X)` measures the error.
 
-    It is for samples near the origin of few features. Elsewhere use RandomFourier or Nystrom.
+    It suits samples with few features, near the origin. For others use RandomFourier or Nystrom.
 
     Parameters
     ----------
     kernel : Kernel or str, default="rbf"
-        A Gaussian kernel, or a multiple of one.
+        Gaussian kernel, or a multiple of one.
     n_terms : int, optional
-        Terms of the series: all monomials of a smaller degree. By default 20 for one feature, and for more as many as
-        make at most 1,000 columns.
+        Number of terms of the series, which have all monomials of a smaller degree. By default 20, or fewer so that
+        there are at most 1,000 columns.
 
     Attributes
     ----------
     kernel_ : Kernel
-        With its numbers.
+        Kernel with all parameters as numbers.
     n_terms_ : int
-        The terms that were made.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Number of terms.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : array of str
+        Names of the features of X, if it has names.
 
     Examples
     --------
@@ -177,7 +181,7 @@ class GaussianSeries(FeatureMap):
     def _prepare(self, X: Samples) -> None:
         self._scale, self._gamma, factor = gaussian_of(self.kernel_)
         if factor is not None:
-            raise ValueError(f"{self.kernel_!r} has a matrix; use RandomFourier or Nystrom")
+            raise ValueError(f"{self.kernel_!r} has a matrix M or a factor; use RandomFourier or Nystrom")
         d = X.shape[1]
         if self.n_terms is None:
             self.n_terms_ = next(n for n in itertools.count(1) if math.comb(d + n, d) > 1000 or n == 20)
@@ -188,24 +192,24 @@ class GaussianSeries(FeatureMap):
             raise ValueError(f"{count} monomials of {d} features are too many; lower n_terms, or use RandomFourier")
 
     def _features(self, X: Floats) -> Floats:
-        """Degree after degree: x^a of degree j is x_i times one of degree j − 1 whose first factor is no later."""
+        """Build the monomials by degree: x^a of degree j is x_i times one of degree j − 1 whose factors are ≥ i."""
         d = X.shape[1]
         Z = math.sqrt(2.0 * self._gamma) * X
-        # Columns of the last degree, with how often their first factor occurs in them, grouped by that factor.
+        # Columns of the last degree with the multiplicity of their first factor, grouped by that factor.
         first = math.sqrt(self._scale) * np.exp(-self._gamma * np.sum(X**2, axis=1))[:, None]
         out = [first]
         last: list[list[tuple[Floats, int]]] = [[(first, 0)] if i == d - 1 else [] for i in range(d)]
         for _ in range(1, self.n_terms_):
-            fresh: list[list[tuple[Floats, int]]] = []
+            following: list[list[tuple[Floats, int]]] = []
             for i in range(d):
-                made = []
+                columns = []
                 for k in range(i, d):
                     for column, times in last[k]:
                         count = times + 1 if k == i and times else 1
-                        made.append((column * Z[:, [i]] / math.sqrt(count), count))
-                fresh.append(made)
-            last = fresh
-            out += [column for made in last for column, _ in made]
+                        columns.append((column * Z[:, [i]] / math.sqrt(count), count))
+                following.append(columns)
+            last = following
+            out += [column for columns in last for column, _ in columns]
         return np.concatenate(out, axis=1)
 
     def _width(self) -> int:

@@ -1,7 +1,7 @@
-"""Incomplete Cholesky factor of a kernel matrix: K ≈ ZZᵀ from a few of its columns, the largest pivots first.
+"""Incomplete Cholesky factorisation K ≈ ZZᵀ of a kernel matrix from few columns, the largest pivots first.
 
-After r steps K − ZZᵀ is positive semi-definite, and its diagonal is what is left: its largest entry bounds all others,
-and its sum is the trace norm of the error (S. Fine and K. Scheinberg, 2001).
+After r steps K − ZZᵀ is positive semi-definite. The largest entry of its diagonal bounds all its entries, and the sum
+of its diagonal is the trace norm of the error (S. Fine and K. Scheinberg, 2001).
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from mercer.kernels.names import bound_kernel
 from mercer.runtime.parameters import not_negative
 from mercer.samples.arrays import Data, Floats, Indices, n_samples, take
 
-# What rounding cannot take from the diagonal below 0, as a share of its largest entry.
+# Share of the largest diagonal entry; a residual below minus this is no rounding error.
 _NOT_ROUNDING = 1e-8
 
 
 class IncompleteCholesky(NamedTuple):
-    """A factor of a kernel matrix.
+    """Incomplete Cholesky factor of a kernel matrix.
 
     Attributes
     ----------
     Z : array of shape (n_samples, rank)
-        The factor.
+        Factor.
     pivots : array of int
-        The samples that its columns came from.
+        Indices of the samples whose columns of K were used.
     residual : array of shape (n_samples,)
-        What is left of the diagonal. If K is positive semi-definite, no entry of K − ZZᵀ exceeds the largest.
+        Diagonal of K − ZZᵀ. If K is positive semi-definite, its largest entry bounds all entries of K − ZZᵀ.
     """
 
     Z: Floats
@@ -39,24 +39,25 @@ class IncompleteCholesky(NamedTuple):
 def incomplete_cholesky(
     X: Data, *, kernel: Any = "rbf", tol: float = 1e-3, max_rank: int | None = None
 ) -> IncompleteCholesky:
-    """Z with K ≈ ZZᵀ: column after column, until no k(x, x) is missed by more than `tol`.
+    """Compute Z with K ≈ ZZᵀ, column by column, until every k(x, x) is matched to within `tol`.
 
     Parameters
     ----------
     X : array, CSR matrix or sequence of samples
-        The rows of K.
+        Samples.
     kernel : Kernel or str, default="rbf"
-        Parameters that depend on data are read off X.
+        The kernel; parameters that depend on data are computed from X.
     tol : float, default=1e-3
-        What may be left of the diagonal.
+        Largest entry of the diagonal of K − ZZᵀ.
     max_rank : int, optional
-        The most columns.
+        Largest number of columns.
 
     Returns
     -------
     IncompleteCholesky
-        ``Z`` of shape (n_samples, rank), the factor; ``pivots``, the samples that its columns came from; ``residual``,
-        what is left of the diagonal: if K is positive semi-definite, no entry of K − ZZᵀ exceeds the largest.
+        Named tuple of ``Z``, the factor of shape (n_samples, rank); ``pivots``, the indices of the samples whose
+        columns were used; and ``residual``, the diagonal of K − ZZᵀ, whose largest entry bounds all entries of
+        K − ZZᵀ if K is positive semi-definite.
 
     Examples
     --------
@@ -64,31 +65,31 @@ def incomplete_cholesky(
     >>> from mercer.inspection.features import incomplete_cholesky
     >>> from mercer.kernels import Gaussian
     >>> X = np.linspace(0, 1, 200)[:, None]
-    >>> found = incomplete_cholesky(X, kernel=Gaussian(gamma=1.0), tol=1e-6)
-    >>> found.Z.shape[1] < 10, bool(np.abs(Gaussian(gamma=1.0)(X) - found.Z @ found.Z.T).max() <= 1e-6)
+    >>> Z, pivots, residual = incomplete_cholesky(X, kernel=Gaussian(gamma=1.0), tol=1e-6)
+    >>> Z.shape[1] < 10, bool(np.abs(Gaussian(gamma=1.0)(X) - Z @ Z.T).max() <= 1e-6)
     (True, True)
     """
-    not_negative("tol", tol, "it is what may be left of k(x, x)")
+    not_negative("tol", tol, "the largest remaining k(x, x)")
     k = bound_kernel(kernel, X)
     n = n_samples(X)
     most = n if max_rank is None else min(n, int(max_rank))
     residual = np.array(k.diag(X), dtype=np.float64)
     Z, pivots = np.zeros((n, 0)), list[int]()
     largest = float(np.abs(residual).max(initial=0.0))
-    floor = n * float(np.finfo(float).eps) * largest  # below it pivots are rounding
+    rounding = n * float(np.finfo(float).eps) * largest  # smaller pivots are rounding errors
     while True:
         if residual.min(initial=0.0) < -_NOT_ROUNDING * largest:
             raise ValueError(
-                f"{k!r} is not positive semi-definite on these samples: {residual.min():.3g} is left of a k(x, x), so "
-                "that no factor has K − ZZᵀ under control; use a positive definite kernel"
+                f"{k!r} is not positive semi-definite on these samples: the diagonal of K − ZZᵀ has the entry "
+                f"{residual.min():.3g}; use a positive definite kernel"
             )
         residual = np.maximum(0.0, residual)
         if len(pivots) == most:
             break
         j = int(np.argmax(residual))
-        if not residual[j] > max(tol, floor):
+        if not residual[j] > max(tol, rounding):
             break
-        if len(pivots) == Z.shape[1]:  # room for twice as many
+        if len(pivots) == Z.shape[1]:  # double the number of columns
             Z = np.concatenate([Z, np.zeros((n, max(16, min(len(pivots), most - len(pivots)))))], axis=1)
         r = len(pivots)
         column = k(X, take(X, np.array([j])))[:, 0] - Z[:, :r] @ Z[j, :r]

@@ -1,10 +1,10 @@
-"""The monomials of a polynomial kernel (γ⟨x, z⟩ + c)^d, which have it as their inner product exactly.
+"""Monomials of a polynomial kernel (γ⟨x, z⟩ + c)^d, whose inner product is exactly the kernel.
 
 √(d!/(a! (d − |a|)!) γ^|a| c^(d−|a|)) x^a  for all exponents |a| ≤ d
 
-A constant c is one more coordinate, √c of every sample. The monomials are numbered as i_1 ≤ … ≤ i_d in lexicographic
-order, of which T(v, r) = C(w − v + r − 1, r) of length r have no entry below v. So the number of a monomial of sparse
-samples follows from its factors, and no list of all is needed.
+The constant c adds one coordinate, √c, to every sample. The monomials are the index tuples i_1 ≤ … ≤ i_d in
+lexicographic order; T(v, r) = C(w − v + r − 1, r) tuples of length r have no entry below v. So the column of a monomial
+follows from its factors, and sparse samples need no list of all monomials.
 """
 
 from __future__ import annotations
@@ -23,31 +23,34 @@ from mercer.inspection.features.feature_map import MOST_COLUMNS, FeatureMap
 from mercer.kernels.names import KernelLike
 from mercer.samples.arrays import Floats, Indices, Samples, is_sparse
 
-# Stored entries of sparse features, 12 bytes each.
+# Largest number of stored entries of sparse features, 12 bytes each.
 _MOST_STORED = 10**8
 _HIGHEST_DEGREE = 1000
 
 
 @dataclass(eq=False, repr=False)
 class Monomials(FeatureMap):
-    """All monomials of a polynomial kernel, with the weights that make their inner product the kernel exactly.
+    """Map samples to the monomials of a polynomial kernel, weighted so that their inner product is exactly the kernel.
 
-    Sparse samples get sparse features: only products of entries that are stored are made, however many columns there
-    are.
+    Sparse samples have sparse features: only products of stored entries are computed, so the number of columns may be
+    very large.
 
     Parameters
     ----------
     kernel : Kernel or str, default="linear"
-        A polynomial kernel, such as Polynomial(degree=2), (Linear() + 1) ** 3 or Linear().
+        Polynomial kernel, such as Polynomial(degree=2), (Linear() + 1) ** 3 or Linear().
     ordered : bool, default=False
-        Every ordered product x_i x_j … on its own, without weights, in the place of each monomial once with √ weights.
+        Whether to return every ordered product x_i x_j … as a column of its own, without weights, instead of each
+        monomial once with the weight √(number of orderings).
 
     Attributes
     ----------
     kernel_ : Kernel
-        With its numbers.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Kernel with all parameters as numbers.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : array of str
+        Names of the features of X, if it has names.
 
     Examples
     --------
@@ -74,10 +77,10 @@ class Monomials(FeatureMap):
             or recipe.ending not in ("identity", "polynomial")
             or recipe.normalise
         ):
-            raise ValueError(f"{self.kernel_!r} is no polynomial of ⟨x, z⟩, and has no monomials")
+            raise ValueError(f"{self.kernel_!r} is no polynomial of ⟨x, z⟩ and has no monomials")
         gamma, coef0, degree = recipe.numbers or (1.0, 0.0, 1.0)
         if coef0 < 0:
-            raise ValueError(f"coef0={coef0:g} is negative: the kernel is not positive definite, and has no features")
+            raise ValueError(f"coef0={coef0:g} is negative: the kernel is not positive definite and has no features")
         if degree > _HIGHEST_DEGREE:
             raise ValueError(f"degree={degree:g} is above {_HIGHEST_DEGREE}: too many monomials; use the kernel itself")
         self._constants = (recipe.scale, gamma, coef0, recipe.constant)
@@ -99,13 +102,12 @@ class Monomials(FeatureMap):
     def _features(self, X: Samples) -> Samples:
         scale, gamma, coef0, constant = self._constants
         if not is_sparse(X) and self._count() > MOST_COLUMNS:
-            raise ValueError(f"{self._count()} monomials of dense samples are too many; give sparse samples, as in fit")
+            raise ValueError(f"{self._count()} monomials of dense samples are too many; pass sparse samples, as in fit")
         Z = math.sqrt(gamma) * X
         stack: Any = sp.hstack if is_sparse(X) else np.hstack
         if coef0 > 0:
             Z = stack([Z, np.full((Z.shape[0], 1), math.sqrt(coef0))])
-        made = self._sparse(sp.csr_array(Z)) if is_sparse(X) else self._dense(Z)
-        out = math.sqrt(scale) * made
+        out = math.sqrt(scale) * (self._sparse(sp.csr_array(Z)) if is_sparse(X) else self._dense(Z))
         if constant:
             out = stack([out, np.full((Z.shape[0], 1), math.sqrt(constant))])
         return sp.csr_array(out) if is_sparse(X) else np.asarray(out)
@@ -115,37 +117,37 @@ class Monomials(FeatureMap):
         return np.asarray(np.prod(Z[:, factors], axis=2) * self._weights(factors))
 
     def _sparse(self, Z: Samples) -> Any:
-        """The products of the entries that are stored, of rows with equally many of them at a time."""
+        """Compute the products of stored entries, for rows with the same number of stored entries at a time."""
         Z.sum_duplicates()
         Z.eliminate_zeros()
         stored = np.diff(Z.indptr)
-        made = [_count_of(int(z), self._degree, self._ordered) for z in stored.tolist()]
-        if sum(made) > _MOST_STORED:
+        counts = [_n_products(int(z), self._degree, self._ordered) for z in stored.tolist()]
+        if sum(counts) > _MOST_STORED:
             raise ValueError(
-                f"the monomials of these samples are {sum(made)} numbers, more than {_MOST_STORED}; use the kernel"
+                f"the monomials of these samples are {sum(counts)} numbers, more than {_MOST_STORED}; use the kernel"
             )
-        starts = np.concatenate([[0], np.cumsum(made, dtype=np.int64)])
+        starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         data, columns = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
         numbering = self._numbering()
         for z in np.unique(stored).tolist():
             rows = np.flatnonzero(stored == z)
             factors = _products(z, self._degree, self._ordered)
-            places = Z.indptr[rows][:, None] + np.arange(z)
+            entries = Z.indptr[rows][:, None] + np.arange(z)
             target = starts[rows][:, None] + np.arange(len(factors))
-            data[target] = np.prod(Z.data[places][:, factors], axis=2) * self._weights(factors)
-            columns[target] = numbering(Z.indices[places].astype(np.int64)[:, factors])
+            data[target] = np.prod(Z.data[entries][:, factors], axis=2) * self._weights(factors)
+            columns[target] = numbering(Z.indices[entries].astype(np.int64)[:, factors])
         return sp.csr_array((data, columns, starts), shape=(Z.shape[0], self._count()))
 
     def _weights(self, factors: Indices) -> Floats | float:
         return 1.0 if self._ordered else np.sqrt([_orderings(row) for row in factors.tolist()])
 
     def _numbering(self) -> Callable[[Indices], Indices]:
-        """From factors i_1, …, i_d in the last axis to the number of the monomial."""
+        """Return a function from factors i_1, …, i_d, in the last axis, to the column of the monomial."""
         w, d = self._size, self._degree
         if self._ordered:
             powers = np.array([w ** (d - 1 - k) for k in range(d)], dtype=np.int64)
             return lambda factors: factors @ powers
-        later = [np.array([_count_of(w - v, r, False) for v in range(w + 1)], dtype=np.int64) for r in range(d + 1)]
+        later = [np.array([_n_products(w - v, r, False) for v in range(w + 1)], dtype=np.int64) for r in range(d + 1)]
 
         def number(factors: Indices) -> Indices:
             out = np.zeros(factors.shape[:-1], dtype=np.int64)
@@ -157,18 +159,19 @@ class Monomials(FeatureMap):
         return number
 
 
-def _count_of(size: int, degree: int, ordered: bool) -> int:
+def _n_products(size: int, degree: int, ordered: bool) -> int:
+    """Number of products of `degree` factors out of `size`."""
     return size**degree if ordered else math.comb(size + degree - 1, degree) if size else int(degree == 0)
 
 
 def _products(size: int, degree: int, ordered: bool) -> Indices:
-    """All products of `degree` factors out of `size`, a row each."""
+    """Return all products of `degree` factors out of `size`, a row of indices for each."""
     every = itertools.product(range(size), repeat=degree)
     chosen = every if ordered else itertools.combinations_with_replacement(range(size), degree)
-    return np.array(list(chosen), dtype=np.intp).reshape(_count_of(size, degree, ordered), degree)
+    return np.array(list(chosen), dtype=np.intp).reshape(_n_products(size, degree, ordered), degree)
 
 
 def _orderings(factors: list[int]) -> int:
-    """In how many orders the factors of a monomial, equal ones side by side, can be written."""
+    """Number of orderings of the factors of a monomial, which are sorted."""
     counts = [len(list(same)) for _, same in itertools.groupby(factors)]
     return math.factorial(len(factors)) // math.prod(map(math.factorial, counts))

@@ -1,10 +1,10 @@
-"""Fits of all folds for lists of C on stored kernel matrices, and the decision values of what each fold left out.
+"""Fits of all folds for lists of C on stored kernel matrices, and the decision values of held-out samples.
 
-    shared = SharedFolds.of(machine, X, y, splits)          samples read and merged once
-    fit_folds(shared, batches, listener, ...)                one FoldFit for each machine and fold goes to the listener
+    shared = SharedFolds.of(machine, X, y, splits)          reads and merges the samples once
+    fit_folds(shared, batches, listener, ...)                passes one FoldFit per machine and fold to the listener
 
-Every fit has its certificates. Folds, or pairs of classes where there are many, are solved side by side, and each goes
-through the machines of its batch as they come, from the smallest C to the largest.
+Every fit has its certificates. Folds, or pairs of classes if there are many, are solved in parallel; within each, the
+machines of a batch are fitted in their order, from the smallest C to the largest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from mercer import _core
 from mercer.certificates.certificate import Certificate
-from mercer.estimators.fitting.pipeline.task import Solved, Task, map_side_by_side
+from mercer.estimators.fitting.pipeline.task import Solved, Task, map_in_threads
 from mercer.estimators.fitting.reports.coefficients import table_expansion
 from mercer.model_selection.held_out.folds import Fold, SharedFolds
 from mercer.places import Gram
@@ -29,21 +29,21 @@ from mercer.places.host.stored_gram import StoredField, StoredGram
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.long_calls import WAKE_SECONDS
 from mercer.samples.arrays import Floats, Indices, take
-from mercer.samples.coefficient_table import Table
-from mercer.samples.engine import PlacedSamples
+from mercer.samples.coefficient_table import CoefficientTable
+from mercer.samples.engine import EngineSamples
 from mercer.solvers.dual.certified import solve_stored
 from mercer.solvers.solution import Stop
 
-# What a variable of a pair takes: five numbers, a row and a group.
+# Memory of one variable of a pair: five numbers, a row and a group.
 _PAIR_VARIABLE_BYTES = 52
 
-# The names of some machines whose kernels are the same, each with the machine.
+# Machines with the same kernel, each with its number.
 Batch = Sequence[tuple[int, Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class TaskFit:
-    """One problem of a fold: coefficients of rows of the shared K, b, and the proof."""
+    """The solution of one problem of a fold: coefficients for rows of the shared K, b, and the certificate."""
 
     rows: Indices
     coefficients: Floats
@@ -51,53 +51,53 @@ class TaskFit:
     certificate: Certificate
     steps: int
     stop_reason: str
-    values: Floats | None = None  # of the held-out samples, where the problem is about all rows
-    errors: Floats | None = None  # how far each can be from the value of these coefficients in exact arithmetic
-    lengths: Floats | None = None  # √k(x, x) of these samples
+    values: Floats | None = None  # decision values of the held-out samples, if the problem is about all rows
+    errors: Floats | None = None  # bounds on the rounding error of each value
+    lengths: Floats | None = None  # √k(x, x) of the held-out samples
     offset: float = 0.0  # the part of the values that is not ⟨w, φ(x)⟩
-    norm: float = 0.0  # ‖w‖, or a little more
+    norm: float = 0.0  # an upper bound on ‖w‖
 
 
 @dataclass(frozen=True, eq=False)
 class FoldFit:
     """A machine fitted to one fold."""
 
-    classes: Any  # the labels that this fold trains on; None where there are none
+    classes: Any  # labels of the training samples; None without classes
     tasks: list[TaskFit]
-    values: Floats  # of the held-out samples, one column per output
+    values: Floats  # decision values of the held-out samples, one column per output
     seconds: float = 0.0
 
     @property
     def certificate(self) -> Certificate:
-        """One for all problems of this fit."""
+        """Certificate of all problems of this fit together."""
         return Certificate.total([task.certificate for task in self.tasks])
 
     @property
     def stop_reason(self) -> str:
-        """Why the first problem that did not converge ended, or "converged"."""
+        """Stop reason of the first problem that did not converge, or "converged"."""
         return next((task.stop_reason for task in self.tasks if task.stop_reason != "converged"), "converged")
 
 
 class Listener(Protocol):
-    """Who asks for fits, by the name of the machine and the number of the fold; several threads may call it."""
+    """Receiver of fits, identified by the number of the machine and of the fold; several threads may call it."""
 
     def wanted(self, name: int, fold: int) -> bool:
-        """Whether this fit is still wanted."""
+        """Return whether this fit is still wanted."""
 
-    def told(self, name: int, fold: int, fit: FoldFit) -> None:
-        """It is there."""
+    def finished(self, name: int, fold: int, fit: FoldFit) -> None:
+        """Receive a fit."""
 
     def failed(self, name: int, fold: int, error: Exception) -> None:
-        """It could not be made."""
+        """Receive the error of a fit."""
 
 
 def affordable(shared: SharedFolds, budget: int, twins: bool) -> bool:
-    """Whether K fits the budget."""
-    return _bytes(shared, twins) <= budget
+    """Return whether K fits the budget."""
+    return _matrix_bytes(shared, twins) <= budget
 
 
 def fit_folds(shared: SharedFolds, batches: Sequence[Batch], listener: Listener, n_threads: int, budget: int) -> None:
-    """Fit every machine to every fold that could be read; what goes wrong is told of the fits that it ends."""
+    """Fit every machine to every fold that could be read; errors go to the listener."""
     memory = _Memory(budget)
     chains: list[tuple[_BatchFit, Fold]] = []
     for batch in batches:
@@ -105,11 +105,11 @@ def fit_folds(shared: SharedFolds, batches: Sequence[Batch], listener: Listener,
         try:
             kernels = shared.kernels(batch[0][1])
             groups = [
-                _BatchFit(shared, memory, kernels[own[0]], batch, [shared.folds[f] for f in own], listener, n_threads)
-                for own in shared.same(kernels)
+                _BatchFit(shared, memory, kernels[same[0]], batch, [shared.folds[f] for f in same], listener, n_threads)
+                for same in shared.group_by_kernel(kernels)
             ]
-        except Exception as error:  # a kernel that raises ends its own batch only
-            _tell(listener, batch, [fold for fold in shared.folds if fold.fit is not None], error)
+        except Exception as error:  # an error of a kernel concerns only its batch
+            _fail_batch(listener, batch, [fold for fold in shared.folds if fold.fit is not None], error)
             continue
         for group in groups:
             if group.pairs is None:
@@ -121,29 +121,29 @@ def fit_folds(shared: SharedFolds, batches: Sequence[Batch], listener: Listener,
             group.run_fold(fold)
     elif chains:
         X = shared.whole.X
-        most = (X.most_solvers if isinstance(X, PlacedSamples) else None) or n_threads
-        map_side_by_side(lambda chain: chain[0].run_fold(chain[1]), chains, min(n_threads, len(chains), most))
+        most = (X.most_solvers if isinstance(X, EngineSamples) else None) or n_threads
+        map_in_threads(lambda chain: chain[0].run_fold(chain[1]), chains, min(n_threads, len(chains), most))
 
 
-def _tell(listener: Listener, batch: Batch, folds: Sequence[Fold], error: Exception) -> None:
+def _fail_batch(listener: Listener, batch: Batch, folds: Sequence[Fold], error: Exception) -> None:
     for name, _ in batch:
         for fold in folds:
             listener.failed(name, fold.number, error)
 
 
-def _bytes(shared: SharedFolds, twins: bool) -> int:
+def _matrix_bytes(shared: SharedFolds, twins: bool) -> int:
     return (3 if twins else 1) * 4 * len(shared.whole.merged.y) ** 2
 
 
 class _Memory:
-    """The bytes that stored matrices may have at a time; one matrix is always let through."""
+    """Memory budget of stored matrices, in bytes; one matrix is always allowed."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self._lock, self._taken = threading.Lock(), 0
 
     def take(self, need: int) -> None:
-        """Wait until there is room; to be given back."""
+        """Wait until this much memory is free, and reserve it."""
         while True:
             with self._lock:
                 if self._taken == 0 or self._taken + need <= self.budget:
@@ -158,7 +158,7 @@ class _Memory:
 
 
 class _BatchFit:
-    """The fits of a batch in folds that have the same kernel."""
+    """The fits of a batch of machines in folds that have the same kernel."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class _BatchFit:
         self._listener, self._n_threads = listener, n_threads
         self._lock, self._left = threading.Lock(), len(folds)
         self._stored: StoredGram | None = None
-        self._taken = 0  # bytes of memory that K has
+        self._taken = 0  # bytes reserved for K
 
     @cached_property
     def _gram(self) -> Gram:
@@ -184,13 +184,13 @@ class _BatchFit:
 
     @cached_property
     def pairs(self) -> list[tuple[Any, Any]] | None:
-        """The pairs of classes of one-against-one machines; None where every problem is about all samples."""
+        """Pairs of classes of one-against-one machines; None if every problem is about all samples."""
         targets = [fold.fit.target for fold in self.folds if fold.fit is not None]
         labels = getattr(targets[0], "labels", None)
         against_rest = getattr(self._batch[0][1], "multiclass", "ovo") != "ovo"
         if labels is None or against_rest or all(len(target.labels) == 2 for target in targets):
             return None
-        return list({pair: None for target in targets for pair in _named(target)})
+        return list({pair: None for target in targets for pair in _label_pairs(target)})
 
     def _tasks(self, machine: Any, fold: Fold) -> Sequence[Task[DualProblem]]:
         assert fold.fit is not None
@@ -200,7 +200,7 @@ class _BatchFit:
         return tasks
 
     def _solve(self, machine: Any, fold: Fold, task: Task[DualProblem], field: StoredField) -> TaskFit:
-        """Solve one problem of a fold on a stored K, from where the field's last problem ended: the only place."""
+        """Solve one problem of a fold on a stored K, starting from the solution of the field's last problem."""
         assert fold.fit is not None
         limits = fold.fit.limits.stop
         stop = replace(limits, tol=task.unit * limits.tol)
@@ -217,15 +217,15 @@ class _BatchFit:
     # --- every problem is about all samples --------------------------------------------------------------------------
 
     def run_fold(self, fold: Fold) -> None:
-        """Fit all machines to one fold, each from the last one's solution on; the last fold lets K go."""
+        """Fit all machines to one fold, each starting from the last solution; the last fold releases K."""
         try:
             if any(self._listener.wanted(name, fold.number) for name, _ in self._batch):
                 try:
                     stored, twins = self._matrix(fold)
-                except Exception as error:  # a kernel that raises ends its own batch only
-                    _tell(self._listener, self._batch, [fold], error)
+                except Exception as error:  # an error of a kernel concerns only its batch
+                    _fail_batch(self._listener, self._batch, [fold], error)
                 else:
-                    self._along(fold, stored, twins)
+                    self._fit_machines(fold, stored, twins)
         finally:
             with self._lock:
                 self._left -= 1
@@ -234,18 +234,18 @@ class _BatchFit:
                     self._memory.give_back(self._taken)
 
     def _matrix(self, fold: Fold) -> tuple[StoredGram, bool]:
-        """K of all samples, which the first fold makes for all, and whether a sample has two variables."""
+        """Return K of all samples, computed once, and whether a sample has two variables."""
         with self._lock:
             twins = bool(self._tasks(self._batch[0][1], fold)[0].problem.twins)
             if not self._taken:
-                need = _bytes(self._shared, twins)
+                need = _matrix_bytes(self._shared, twins)
                 self._memory.take(need)
                 self._taken = need
             if self._stored is None:
                 self._stored = StoredGram.of(self._gram)
             return self._stored, twins
 
-    def _along(self, fold: Fold, stored: StoredGram, twins: bool) -> None:
+    def _fit_machines(self, fold: Fold, stored: StoredGram, twins: bool) -> None:
         assert fold.fit is not None
         fields: dict[int, StoredField] = {}
         for name, machine in self._batch:
@@ -260,112 +260,118 @@ class _BatchFit:
                     fits.append(self._with_values(self._solve(machine, fold, task, fields[k]), fold, fields[k]))
             except Exception as error:
                 self._listener.failed(name, fold.number, error)
-                fields.clear()  # what the last solve left cannot be trusted
+                fields.clear()  # the state of a failed solve is not reliable
                 continue
             values = np.column_stack([fit.values for fit in fits if fit.values is not None])
             classes = getattr(fold.fit.target, "labels", None)
-            self._listener.told(name, fold.number, FoldFit(classes, fits, values, time.perf_counter() - begun))
+            self._listener.finished(name, fold.number, FoldFit(classes, fits, values, time.perf_counter() - begun))
 
     def _with_values(self, fit: TaskFit, fold: Fold, field: StoredField) -> TaskFit:
         """Add the decision values of the held-out samples, which have rows in the field."""
         assert fold.fit is not None
         test = self._shared.rows[fold.test]
-        offset = 0.0 if fold.fit.constant else fit.b  # u has the constant feature's part already
+        offset = 0.0 if fold.fit.constant else fit.b  # u includes the constant feature already
         close = np.unique(test[np.abs(field.u[test] + offset) <= field.e[test]])
-        if len(close):  # a sign that the stored values leave open
+        if len(close):  # the sign is uncertain in the stored precision
             field.sharpen(close)
-        own, u, e = fit.coefficients, field.u, field.e
+        beta, u, e = fit.coefficients, field.u, field.e
         return replace(
             fit,
             values=u[test] + offset,
             errors=e[test],
             lengths=field.stored.sizes[test],
             offset=offset,
-            norm=float(np.sqrt(max(0.0, own @ u[field.rows] + np.abs(own) @ e[field.rows]))),
+            norm=float(np.sqrt(max(0.0, beta @ u[field.rows] + np.abs(beta) @ e[field.rows]))),
         )
 
     # --- pairs of classes --------------------------------------------------------------------------------------------
 
     def run_pairs(self) -> None:
-        """Pair after pair on a matrix of its own, then all held-out samples of a fold at once."""
+        """Fit the pairs of classes, each on its own matrix, then compute the held-out values of each fold."""
         try:
             variables = sum(task.problem.n_variables for task in self._tasks(self._batch[0][1], self.folds[0]))
-            # For how many machines at a time the problems of all pairs and folds take at most a quarter of the budget.
+            # Number of machines whose problems for all pairs and folds take at most a quarter of the budget.
             each = _PAIR_VARIABLE_BYTES * max(1, variables) * len(self.folds)
             step = max(1, int(self._memory.budget / 4 / each))
             for first in range(0, len(self._batch), step):
-                self._run_some_pairs(self._batch[first : first + step])
+                self._run_pairs_of(self._batch[first : first + step])
         except Exception as error:
-            _tell(self._listener, self._batch, self.folds, error)
+            _fail_batch(self._listener, self._batch, self.folds, error)
 
-    def _run_some_pairs(self, batch: Batch) -> None:
+    def _run_pairs_of(self, batch: Batch) -> None:
         tasks = {(name, fold.number): self._tasks(machine, fold) for name, machine in batch for fold in self.folds}
         target = self._shared.whole.target
         labels = np.asarray(target.labels)[self._shared.whole.merged.y]
 
-        def along(pair: tuple[Any, Any]) -> dict[tuple[int, int], TaskFit]:
+        def fit_pair(pair: tuple[Any, Any]) -> dict[tuple[int, int], TaskFit]:
             members = np.flatnonzero((labels == pair[0]) | (labels == pair[1]))
             stored = StoredGram.of(self._gram.view(members))
             at = np.full(len(labels), -1, np.intp)
             at[members] = np.arange(len(members))
-            found = {}
+            fits = {}
             for fold in self.folds:
                 assert fold.fit is not None
-                named = _named(fold.fit.target)
-                if pair not in named:
+                label_pairs = _label_pairs(fold.fit.target)
+                if pair not in label_pairs:
                     continue
                 field: StoredField | None = None
                 for name, machine in batch:
                     if not self._listener.wanted(name, fold.number):
                         continue
-                    task = tasks[name, fold.number][named.index(pair)]
+                    task = tasks[name, fold.number][label_pairs.index(pair)]
                     field = field or StoredField(stored, at[fold.rows[task.rows]])
                     try:
-                        found[name, fold.number] = self._solve(machine, fold, task, field)
+                        fits[name, fold.number] = self._solve(machine, fold, task, field)
                     except Exception as error:
                         self._listener.failed(name, fold.number, error)
-                        field = None  # what the last solve left cannot be trusted
-            return found
+                        field = None  # the state of a failed solve is not reliable
+            return fits
 
         begun, pairs = time.perf_counter(), self.pairs or []
         if self._n_threads == 1:
-            every = [along(pair) for pair in pairs]
+            every = [fit_pair(pair) for pair in pairs]
         else:
-            every = map_side_by_side(along, pairs, self._n_threads)
+            every = map_in_threads(fit_pair, pairs, self._n_threads)
         seconds = (time.perf_counter() - begun) / max(1, len(batch) * len(self.folds))
         by_pair = dict(zip(pairs, every, strict=True))
         for fold in self.folds:
             self._conclude_pairs(fold, batch, by_pair, seconds)
 
     def _conclude_pairs(
-        self, fold: Fold, batch: Batch, every: dict[tuple[Any, Any], dict[tuple[int, int], TaskFit]], share: float
+        self,
+        fold: Fold,
+        batch: Batch,
+        every: dict[tuple[Any, Any], dict[tuple[int, int], TaskFit]],
+        seconds_of_pairs: float,
     ) -> None:
+        """Compute the held-out values of a fold from its pairs, and pass the fits to the listener."""
         assert fold.fit is not None
         target, whole = fold.fit.target, self._shared.whole
         fits: dict[int, list[TaskFit]] = {}
         for name, _ in batch:
-            own = [one for pair in _named(target) if (one := every[pair].get((name, fold.number))) is not None]
-            if len(own) == len(target.pairs):  # where not, a pair has failed, or was not wanted any more
-                fits[name] = own
+            by_pair = [every[pair].get((name, fold.number)) for pair in _label_pairs(target)]
+            solved = [one for one in by_pair if one is not None]
+            if len(solved) == len(target.pairs):  # otherwise a pair has failed, or was skipped
+                fits[name] = solved
         if not fits:
             return
         begun, n_pairs = time.perf_counter(), len(target.pairs)
-        ordered = [one for own in fits.values() for one in own]
+        ordered = [one for solved in fits.values() for one in solved]
         data, rows = (np.concatenate([getattr(one, part) for one in ordered]) for part in ("coefficients", "rows"))
         ends = np.cumsum([0, *(len(one.rows) for one in ordered)])
-        table = Table.of_columns(data, rows, ends, len(whole.merged.y))
+        table = CoefficientTable.of_columns(data, rows, ends, len(whole.merged.y))
         used = np.flatnonzero(table.lengths)
         used = used[np.argsort(whole.merged.y[used], kind="stable")]
         expansion = table_expansion(
             replace(whole, kernel=self._kernel), table, used, np.array([one.b for one in ordered])
         )
         values = expansion(take(whole.X, fold.test), self._n_threads)
-        seconds = share + (time.perf_counter() - begun) / len(fits)
-        for j, (name, own) in enumerate(fits.items()):
+        seconds = seconds_of_pairs + (time.perf_counter() - begun) / len(fits)
+        for j, (name, solved) in enumerate(fits.items()):
             part = np.ascontiguousarray(values[:, j * n_pairs : (j + 1) * n_pairs])
-            self._listener.told(name, fold.number, FoldFit(target.labels, own, part, seconds))
+            self._listener.finished(name, fold.number, FoldFit(target.labels, solved, part, seconds))
 
 
-def _named(target: Any) -> list[tuple[Any, Any]]:
-    """The labels of each pair."""
+def _label_pairs(target: Any) -> list[tuple[Any, Any]]:
+    """Return the labels of each pair of classes."""
     return [(target.labels[first], target.labels[second]) for first, second in target.pairs]

@@ -1,7 +1,7 @@
-"""All samples read once, and the folds as parts of them: what the fits of a cross-validation share.
+"""Samples that are read once for all folds of a cross-validation, and the folds as sets of their rows.
 
-Identical samples are one row of K, whichever folds they are in. A fold's problem is about those rows that it trains on;
-the decision value of a held-out sample is u = Kβ of its row.
+Identical samples are one row of K, whichever folds they are in. A fold's problem is about its training rows; the
+decision value of a held-out sample is the entry of u = Kβ for its row, apart from b.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from mercer.model_selection.parameter_keys import grouped, key_of
 from mercer.samples.arrays import Floats, Indices, pick
 from mercer.tables.frame import part_of
 
-# The rows that a fold trains on, and those that it leaves out.
+# Training and held-out rows of each fold.
 Splits = list[tuple[Indices, Indices]]
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One split: the caller's rows on both sides, the training part as read, and its rows of the shared K."""
+    """One fold: training and held-out rows of the caller, the training part as read, and its rows of the shared K."""
 
     number: int
     train: Indices
     test: Indices
-    fit: Fit | None = None  # without samples; None where it could not be read
-    rows: Any = None  # of K, for each merged sample
+    fit: Fit | None = None  # without samples; None if it could not be read
+    rows: Any = None  # row of K for each merged sample
     error: Exception | None = None
 
 
@@ -45,7 +45,7 @@ class SharedFolds:
     """All samples of a data set, merged, and its folds."""
 
     whole: Fit
-    rows: Indices  # of K, for each of the caller's rows
+    rows: Indices  # row of K for each of the caller's rows
     folds: list[Fold]
 
     @classmethod
@@ -58,8 +58,8 @@ class SharedFolds:
         sample_weight: Any = None,
         first_number: int = 0,
     ) -> SharedFolds:
-        """Read the samples for a machine that `shares`; a fold that cannot be read keeps the reason."""
-        # No kernel is needed to read samples, and linear machines must not be offered a way around K.
+        """Read the samples for a machine whose folds can share K; a fold that cannot be read keeps its error."""
+        # Reading samples needs no kernel, and linear machines must not choose a solver that avoids K.
         reader = clone(machine).set_params(solver="decomposition")
         whole = Fit.of(reader, X, y, None)
         rows = np.empty(whole.n, np.intp)
@@ -67,7 +67,7 @@ class SharedFolds:
         weight = None if sample_weight is None else np.asarray(sample_weight)
         folds = []
         for k, (train, test) in enumerate(splits, first_number):
-            train, test = places_in(train, whole.n), places_in(test, whole.n)
+            train, test = row_indices(train, whole.n), row_indices(test, whole.n)
             try:
                 fit = Fit.of(
                     reader,
@@ -79,13 +79,13 @@ class SharedFolds:
                 folds.append(Fold(k, train, test, error=error))
                 continue
             at = rows[train[fit.merged.first]]
-            # Ten copies of the samples are too many.
+            # The samples are dropped, so that they are not held once per fold.
             fit = replace(fit, X=None, merged=replace(fit.merged, samples=None))
             folds.append(Fold(k, train, test, fit, at))
         return cls(whole, rows, folds)
 
     def kernels(self, machine: Any) -> list[Kernel | None]:
-        """The machine's kernel in each fold; they are the same object unless it depends on the training samples."""
+        """Return the machine's kernel in each fold: one object, unless it depends on the training samples."""
         kernel = machine._kernel()
         if kernel.accepts == "gram" or kernel.bound:
             return [kernel if fold.fit is not None else None for fold in self.folds]
@@ -100,92 +100,91 @@ class SharedFolds:
             )
         return bound
 
-    def same(self, kernels: Sequence[Kernel | None]) -> list[list[int]]:
-        """The folds that have the same kernel, group by group."""
-        places = [k for k, kernel in enumerate(kernels) if kernel is not None]
-        return [[places[k] for k in group] for group in grouped(key_of(kernels[k]) for k in places)]
+    def group_by_kernel(self, kernels: Sequence[Kernel | None]) -> list[list[int]]:
+        """Return groups of folds that have the same kernel."""
+        folds = [k for k, kernel in enumerate(kernels) if kernel is not None]
+        return [[folds[k] for k in group] for group in grouped(key_of(kernels[k]) for k in folds)]
 
 
-def folds_of(cv: Any, y: Any, labelled: bool) -> Any:
-    """scikit-learn's splitter; a number means folds of shuffled rows, always the same ones.
+def make_splitter(cv: Any, y: Any, labelled: bool) -> Any:
+    """Return a scikit-learn splitter; a number means folds of shuffled rows, always the same ones.
 
-    Tables are often ordered, within a class too, and the folds of consecutive rows then differ from what comes later.
+    Tables are often ordered, also within a class, and folds of consecutive rows then differ from new rows.
     """
     splitter = check_cv(cv, y, classifier=labelled)
     counted = cv is None or isinstance(cv, Integral)
     return type(splitter)(splitter.n_splits, shuffle=True, random_state=0) if counted else splitter
 
 
-def shares(machine: Any) -> str | None:
-    """Why the folds of this machine cannot share kernel values, or None if they can."""
+def reason_not_shared(machine: Any) -> str | None:
+    """Return why the folds of this machine cannot share kernel values, or None if they can."""
     if type(machine) not in (SVC, SVR, OneClassSVM):
         return f"{type(machine).__name__} is fitted fold by fold"
     if getattr(machine, "multiclass", "") in JOINT:
-        return f"multiclass={machine.multiclass!r} is one problem over all classes, which is fitted fold by fold"
+        return f"multiclass={machine.multiclass!r} is one problem for all classes, and is fitted fold by fold"
     if not math.isfinite(getattr(machine, "C", 1.0)):
         return "the hard margin is fitted fold by fold"
     if machine.solver not in ("auto", "decomposition"):
-        return f"solver={machine.solver!r} was asked for, which is used fold by fold"
+        return f"solver={machine.solver!r} is used fold by fold"
     if isinstance(machine.kernel, str) and machine.kernel == "linear":
-        return "a linear kernel needs no kernel values on few columns, and is fitted fold by fold"
+        return "a linear kernel is fitted fold by fold, without kernel values"
     return None
 
 
-def places_in(rows: Any, n: int) -> Indices:
-    """Places of a fold's rows, from places, of which −1 is the last, or from a flag for each row."""
+def row_indices(rows: Any, n: int) -> Indices:
+    """Return the rows of a fold as indices from 0 to n − 1, from indices that may be negative, or from a mask."""
     rows = np.asarray(rows)
-    places = np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
-    beyond = places[(places < -n) | (places >= n)]
+    indices = np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
+    beyond = indices[(indices < -n) | (indices >= n)]
     if len(beyond):
         raise ValueError(f"a fold of cv has row {beyond[0]}, but there are {n} samples")
-    return places % n
+    return indices % n
 
 
-def splits_of(splitter: Any, y: Any, cv: Any) -> Splits:
-    """Folds that leave out every sample exactly once; `cv` is what the caller asked for."""
+def calibration_splits(splitter: Any, y: Any, cv: Any) -> Splits:
+    """Return folds that hold out every sample exactly once, or raise ValueError; `cv` is the user's argument."""
     if needs_groups(splitter):
         raise ValueError(
-            f"cv={cv!r} makes folds of groups, but calibration is given no groups; make the folds yourself: "
-            "cv=list(GroupKFold(5).split(X, y, groups)), or StratifiedGroupKFold in its place"
+            f"cv={cv!r} needs groups, which calibration does not take; pass the folds themselves: "
+            "cv=list(GroupKFold(5).split(X, y, groups)), or those of StratifiedGroupKFold"
         )
     n = len(y)
-    found = [(places_in(train, n), places_in(test, n)) for train, test in splitter.split(y, y)]
-    if not found:
-        raise ValueError(f"cv={cv!r} has no folds; calibration needs folds that leave every sample out exactly once")
-    for k, (_, test) in enumerate(found):
+    splits = [(row_indices(train, n), row_indices(test, n)) for train, test in splitter.split(y, y)]
+    if not splits:
+        raise ValueError(f"cv={cv!r} has no folds; calibration needs folds that hold out every sample exactly once")
+    for k, (_, test) in enumerate(splits):
         if not len(test):
             raise ValueError(
-                f"fold {k} of cv leaves no sample out, so that it shows nothing of samples that a machine was not "
-                "trained on; drop it, or use a number of folds, KFold or StratifiedKFold"
+                f"fold {k} of cv holds out no sample; drop it, or use a number of folds, KFold or StratifiedKFold"
             )
-    times = np.bincount(np.concatenate([test for _, test in found]), minlength=n)
+    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
     odd = np.flatnonzero(times != 1)
     if len(odd):
         raise ValueError(
-            f"calibration needs folds that leave every sample out exactly once, but cv={cv!r} leaves out sample "
+            f"calibration needs folds that hold out every sample exactly once, but cv={cv!r} holds out sample "
             f"{odd[0]} {times[odd[0]]} times; use a number of folds, KFold or StratifiedKFold"
         )
-    for train, test in found:
+    for train, test in splits:
         both = np.intersect1d(train, test)
         if len(both):
             raise ValueError(
-                f"calibration needs folds that train on other samples than those they leave out, but a fold of cv "
-                f"trains on sample {both[0]} and leaves it out; use a number of folds, KFold or StratifiedKFold"
+                f"a fold of cv trains on sample {both[0]}, which it also holds out; use a number of folds, KFold or "
+                "StratifiedKFold"
             )
-    return found
+    return splits
 
 
 def needs_groups(splitter: Any) -> bool:
-    """Tell if a splitter of scikit-learn splits by groups."""
-    routing = getattr(splitter, "get_metadata_routing", None)  # of scikit-learn's own splitters alone
+    """Return whether a scikit-learn splitter splits by groups."""
+    routing = getattr(splitter, "get_metadata_routing", None)  # only scikit-learn's own splitters have it
     return routing is not None and routing().split.requests.get("groups") is True
 
 
-def splits_of_classes(cv: Any, codes: Indices, labels: Any, weight: Floats) -> Splits:
-    """Folds that leave out every sample exactly once, and know every class.
+def class_splits(cv: Any, codes: Indices, labels: Any, weight: Floats) -> Splits:
+    """Return folds that hold out every sample exactly once and train on every class, or raise ValueError.
 
-    A class needs as many samples as there are folds, so that each fold shows how it is decided. With fewer, the largest
-    decision values seen would be those of one or two samples, and the curve a guess beyond them.
+    A class needs as many samples as there are folds, so that each fold holds out one of them. With fewer, the
+    calibration curve would rest on one or two decision values of that class.
     """
     n_folds = cv if isinstance(cv, int) else getattr(cv, "n_splits", 0)
     counts = np.bincount(codes[weight > 0], minlength=len(labels)).tolist()
@@ -196,14 +195,13 @@ def splits_of_classes(cv: Any, codes: Indices, labels: Any, weight: Floats) -> S
             f"sample{'s' * (counts[rarest] != 1)}; use fewer folds, or cv='held-out' with samples that the machine was "
             "not trained on"
         )
-    found = splits_of(check_cv(cv, codes, classifier=True), codes, cv)
-    for train, _ in found:
+    splits = calibration_splits(check_cv(cv, codes, classifier=True), codes, cv)
+    for train, _ in splits:
         absent = np.setdiff1d(np.arange(len(labels)), codes[train][weight[train] > 0])
         if len(absent):
             label, count = labels.tolist()[absent[0]], counts[absent[0]]
             raise ValueError(
-                f"a fold trains on no sample of class {label!r}, which has {count}: calibration with cv={cv!r} needs "
-                "every class in every fold; use fewer folds, or cv='held-out' with samples that the machine was not "
-                "trained on"
+                f"a fold of cv={cv!r} trains on no sample of class {label!r}, which has {count}; use fewer folds, or "
+                "cv='held-out' with samples that the machine was not trained on"
             )
-    return found
+    return splits

@@ -1,10 +1,10 @@
-"""Decision values of samples left out, from the solution on all of them.
+"""Decision values of held-out samples, computed from the solution on all samples.
 
-A fold's problem is the whole one with the penalties of its held-out samples at zero. Its start is the whole solution
-without their coefficients, which is nearly right, so that only a few coefficients move. Pairs of classes are many small
-problems: those of all folds are solved in one call. Every solution of every fold is certified from its coefficients
-alone, and the u = Kβ of that certificate is the held-out samples' f but for b. Where a certificate does not prove what
-the machine's `tol` asks for, and no further step helps, all folds are fitted again as any other machine is.
+A fold's problem is the whole problem with C = 0 for its held-out samples. Its solver starts from the whole solution
+without their coefficients, which is nearly optimal, so that few coefficients change. Pairs of classes are many small
+problems: those of all folds are solved in one call. Every solution is certified from its coefficients alone, and u = Kβ
+of that certificate is f − b of the held-out samples. If a certificate does not reach the machine's `tol` and no further
+step helps, all folds are fitted from scratch.
 """
 
 from __future__ import annotations
@@ -20,47 +20,48 @@ from sklearn.base import clone
 
 from mercer.certificates.dual import certify_dual
 from mercer.estimators.fitting.pipeline.fit import Fit
-from mercer.estimators.fitting.pipeline.task import PairTasks, map_side_by_side
-from mercer.model_selection.held_out.folds import Splits, shares
+from mercer.estimators.fitting.pipeline.task import PairTasks, map_in_threads
+from mercer.model_selection.held_out.folds import Splits, reason_not_shared
 from mercer.places import Gram
 from mercer.places.host.stored_gram import StoredField, StoredGram
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, Indices, is_sparse, rounded_sums_by
 from mercer.samples.labels import plane_coefficients
 from mercer.solvers.dual.certified import SOLVED_SHARE, STORED_STEPS, solve_certified
-from mercer.solvers.dual.pairs import fitting_pairs, solve_folds_together
+from mercer.solvers.dual.pairs import solvable_pairs, solve_pair_folds
 from mercer.solvers.solution import Stop
 
-# Up to this many rows a stored K takes less time than the rows and blocks that each fold would compute again.
+# Up to this many rows, storing K takes less time than computing rows and blocks again for each fold.
 _STORED_ROWS = 6000
 
 
 def values_from_solution(
     machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits, done: Callable[[int], None]
 ) -> Floats | None:
-    """A row for each sample, a column for each plane; NaN where it is on neither side of the plane, or has no weight.
+    """Return held-out decision values, a row for each sample and a column for each plane.
 
-    None where the machine's problems are not of this kind, or one of them was not solved. `done` is told of folds.
+    A value is NaN if the sample is on neither side of the plane or has no weight. Return None if the machine's problems
+    are not of this kind, or if one of them was not solved. `done` is called with the number of finished folds.
     """
     reader = clone(machine).set_params(solver="decomposition") if hasattr(machine, "solver") else machine
-    if shares(reader) is not None or reader.slack != "l1":  # a penalty of zero is a ridge without end
+    if reason_not_shared(reader) is not None or reader.slack != "l1":  # with slack="l2", C = 0 is an infinite ridge
         return None
     if machine.kernel_.accepts != "gram":
         reader.set_params(kernel=machine.kernel_)
     whole = Fit.of(reader, X, y, weight)
-    row = np.full(whole.n, -1)  # samples of weight zero are not there
+    row = np.full(whole.n, -1)  # −1 for samples of weight zero
     row[whole.merged.rows] = whole.merged.member
     left = []
     for train, _ in splits:
-        own = whole.weight * np.bincount(train, minlength=whole.n)  # a fold may train on fewer rows, or on some twice
-        kept = rounded_sums_by(whole.merged.member, own[whole.merged.rows], len(whole.merged.y))
+        weight = whole.weight * np.bincount(train, minlength=whole.n)  # a fold may drop rows, or repeat them
+        kept = rounded_sums_by(whole.merged.member, weight[whole.merged.rows], len(whole.merged.y))
         left.append(reader._tasks(replace(whole, merged=replace(whole.merged, weight=kept))))
     tests = [test[row[test] >= 0] for _, test in splits]
     if isinstance(left[0], PairTasks):
-        found = _pairs(machine, left, whole, row, tests)
-        if found is not None:
+        values = _values_of_pairs(machine, left, whole, row, tests)
+        if values is not None:
             done(len(splits))
-            return found
+            return values
     out = np.full((whole.n, len(left[0])), np.nan)
     gram = whole.gram()
     for k, task in enumerate(left[0]):
@@ -82,11 +83,11 @@ def values_from_solution(
 
 
 def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop: Stop) -> Iterable[Floats | None]:
-    """f of all rows for the problem of each fold, from the solution β on all samples.
+    """Return f of all rows for the problem of each fold, starting from the solution β on all samples.
 
-    Rows without a coefficient far from the margin hardly ever get one. So K is stored on the others alone, for all
-    folds, and what that leaves of a problem goes on with all rows. Far is twice the margin and, as samples left out
-    move f more where few coefficients are at their bounds, farther by the share of those that are free.
+    Rows with β = 0 far from the margin hardly ever become support vectors. So K is stored for the other rows only, for
+    all folds, and the remaining steps use all rows. Far means twice the margin, and more if few coefficients are at
+    their bounds, since f then changes more when samples are held out.
     """
     first, u = problems[0], gram.product(beta, dtype=gram.precisions[0])
     used = (beta != 0) & (first.lower < first.upper)
@@ -98,15 +99,15 @@ def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop
         starts: Iterable[Floats] = (_without_held_out(problem, beta) for problem in problems)
     else:
         field = StoredField(StoredGram.plain(gram.view(near)), np.arange(len(near)), proven=False)
-        field.move(first.some(near), beta[near])
-        solve, n_threads = partial(_solved_on_stored, field, near, beta, stop), min(stop.n_threads, len(problems))
-        starts = map_side_by_side(solve, problems, n_threads) if n_threads > 1 else map(solve, problems)
+        field.move(first.take(near), beta[near])
+        solve, n_threads = partial(_solve_on_stored, field, near, beta, stop), min(stop.n_threads, len(problems))
+        starts = map_in_threads(solve, problems, n_threads) if n_threads > 1 else map(solve, problems)
     return (_certified_values(problem, gram, start, stop) for problem, start in zip(problems, starts, strict=True))
 
 
-def _solved_on_stored(whole: StoredField, near: Indices, beta: Floats, stop: Stop, problem: DualProblem) -> Floats:
-    """β of a fold's problem after pair steps on the rows that are stored."""
-    field, part, after = whole.copy(), problem.some(near), _without_held_out(problem, beta)
+def _solve_on_stored(whole: StoredField, near: Indices, beta: Floats, stop: Stop, problem: DualProblem) -> Floats:
+    """Return β of a fold's problem after pair steps on the stored rows."""
+    field, part, after = whole.copy(), problem.take(near), _without_held_out(problem, beta)
     field.move(part, after[near])
     most = min(STORED_STEPS * len(near), stop.max_iter)
     after[near] = field.pair_steps(part, SOLVED_SHARE * stop.tol, most, stop.seconds)[0]
@@ -114,9 +115,9 @@ def _solved_on_stored(whole: StoredField, near: Indices, beta: Floats, stop: Sto
 
 
 def _certified_values(problem: DualProblem, gram: Gram, start: Floats, stop: Stop) -> Floats | None:
-    """f of all rows for a fold's problem, from a β that is near its solution, or is it already.
+    """Return f of all rows for a fold's problem, starting from a β near its solution.
 
-    None where no certificate proves what `stop` asks for, because a limit or rounding ended the solve.
+    Return None if the certificate does not meet `stop`, because a limit or rounding ended the solve.
     """
     certificate, u = certify_dual(problem, gram.proof, start, stop.tol)
     if not stop.met(certificate):
@@ -133,9 +134,10 @@ def _offset(problem: DualProblem, beta: Floats, u: Floats) -> float:
 
 
 def _without_held_out(problem: DualProblem, beta: Floats) -> Floats:
-    """β inside the bounds, with the sum that it must have: as few others as possible are lowered for that.
+    """Return β clipped to the bounds of a fold, with its required totals; as few coefficients as possible are lowered.
 
-    `nearest_feasible` alone would lower all free ones: then u moves by many rows (spam at C = 1: a sixth more time).
+    `nearest_feasible` alone would lower all free ones, and u would change by many rows (spam at C = 1: a sixth more
+    time).
     """
     beta = np.clip(beta, problem.lower, problem.upper)
     for g, total in enumerate(problem.totals):
@@ -150,33 +152,35 @@ def _without_held_out(problem: DualProblem, beta: Floats) -> Floats:
 
 
 def _coefficients(machine: Any, whole: Fit, row: Indices, k: int) -> Floats:
-    """β of the merged samples in plane k, if the machine was trained on these samples; else zeros, which will do."""
+    """Return β of the merged samples in plane k, or zeros if the machine was trained on other samples."""
     out = np.zeros(len(whole.merged.y))
     if machine.shape_fit_[0] == whole.n and len(machine.support_):
-        own = plane_coefficients(machine.dual_coef_, machine.n_support_, whole.target.pairs, k)
-        np.add.at(out, row[machine.support_], own)
+        beta = plane_coefficients(machine.dual_coef_, machine.n_support_, whole.target.pairs, k)
+        np.add.at(out, row[machine.support_], beta)
     return out
 
 
-def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]) -> Floats | None:
-    """The values for all pairs of classes, in one call; None where it leaves one of them unsolved, or unproven."""
+def _values_of_pairs(
+    machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]
+) -> Floats | None:
+    """Return the held-out values of all pairs of classes, by one call; None if a pair is not solved or not proven."""
     layout, gram = left[0].layout, whole.gram()
-    if len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
+    if len(solvable_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
         return None
     bounds = np.stack([t.problem.lower for t in left]), np.stack([t.problem.upper for t in left])
     ends = enumerate(pairwise(layout.offsets.tolist()))
     beta = np.concatenate([_coefficients(machine, whole, row, k)[layout.rows[a:b]] for k, (a, b) in ends])
     limits = whole.limits
-    solved = solve_folds_together(left[0].problem, bounds, layout, gram, beta, limits.stop, limits.n_threads)
+    solved = solve_pair_folds(left[0].problem, bounds, layout, gram, beta, limits.stop, limits.n_threads)
     if solved is None:
         return None
-    # A sample is in as many pairs as any other.
-    own = np.argsort(layout.rows, kind="stable").reshape(len(whole.merged.y), -1)
+    # All samples are in the same number of pairs.
+    variables_of = np.argsort(layout.rows, kind="stable").reshape(len(whole.merged.y), -1)
     which = np.repeat(np.arange(layout.n), np.diff(layout.offsets))
     out = np.full((whole.n, layout.n), np.nan)
     for fold, test in zip(solved, tests, strict=True):
         b = fold.certificates.b
         values = fold.u + np.repeat(b[:, 0], np.diff(layout.offsets)) if b.shape[1] else fold.u
-        variables = own[row[test]]
+        variables = variables_of[row[test]]
         out[test[:, None], which[variables]] = values[variables]
     return out

@@ -1,7 +1,7 @@
-"""Exact leave-one-out: what a machine says of each training sample that it was not trained on.
+"""Exact leave-one-out: the decision value of each training sample by the machine that was trained without it.
 
-A sample with α = 0 changes nothing when it is left out. Any other one is removed from the exact solution by letting its
-bounds shrink to zero, which moves few variables.
+A sample with α = 0 changes nothing when it is left out. Any other sample is removed from the exact solution by a
+homotopy that shrinks its bounds to zero, in which few variables change.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from mercer._core import Homotopy
-from mercer.estimators.fitting.families.kernel_weights import KernelWeights
+from mercer.estimators.fitting.families.kernel_weights import MultipleKernelMachine
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.reports.coefficients import expansion_of
-from mercer.model_selection.paths.exact_solution import ExactSolution, chosen_b, exact_solutions
+from mercer.model_selection.paths.exact_solution import ExactSolution, choose_b, exact_solutions
 from mercer.places.expansion import Expansion
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Flags, Floats, Indices, freeze, megabytes, sums_by
 from mercer.samples.engine import on_host
 from mercer.samples.labels import votes, winner
-from mercer.solvers.homotopy import settled, without
+from mercer.solvers.homotopy import solve_exactly, solve_without
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LeaveOneOutResult:
-    """What was found for every sample, in the caller's order; NaN for those of weight zero.
+    """Leave-one-out values of every sample, in the caller's order; NaN for samples of weight zero.
 
     Attributes
     ----------
     values : array of shape (n_samples,), or (n_samples, n_planes) for several classes
         f(x_i) of the machine trained without sample i.
     predictions : array of shape (n_samples,)
-        The class, or the number, that this machine predicts; the first class stands for a sample of weight zero.
+        Class or number that this machine predicts; for a sample of weight zero it is the first class.
     wrong : array of bool of shape (n_samples,), or None
-        Which samples are misclassified; None for a regressor.
+        Mask of the misclassified samples; None for a regressor.
     residuals : array of shape (n_samples,), or None
         y_i − f(x_i); None for a classifier.
     error : float
-        The share of misclassified samples, or the mean absolute residual; by weight.
+        Weighted share of misclassified samples, or weighted mean absolute residual.
     unique : array of bool of shape (n_samples,)
-        Whether the machine without sample i is the only solution. Where no support vector is free, b may be anywhere in
-        an interval, and is in its middle.
+        Whether the machine without sample i is the only solution. If no support vector is free, b may be anywhere in an
+        interval; its midpoint is used.
     n_removed : int
-        How many samples had to be removed; the others have α = 0.
+        Number of samples that had to be removed; the others have α = 0.
 
     Examples
     --------
@@ -67,25 +67,26 @@ class LeaveOneOutResult:
 
 
 def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> LeaveOneOutResult:
-    """Exact leave-one-out values of a machine with support vectors, at a small part of the cost of n fits.
+    """Compute exact leave-one-out values of a machine with support vectors, at a small part of the cost of n fits.
 
-    They are those of n fits with the same kernel, C and class weights: what is chosen by the data, such as
-    gamma="scale" or class_weight="balanced", is chosen once, from all samples.
+    The values are those of n fits with the same kernel, C and class weights: parameters that depend on the data, such
+    as gamma="scale" or class_weight="balanced", are computed once, from all samples.
 
     Parameters
     ----------
     model : SVC, SVR, QuantileSVR with one quantile or another machine with one b
-        Its parameters say what is solved; if it is fitted, its solution is where the exact one is looked for.
+        Machine whose parameters define the problem; if it is fitted, its solution is the starting point.
     X : array or CSR matrix of shape (n_samples, n_features)
-        The training samples, as given to `fit`.
+        Training samples, as given to `fit`.
     y : array of shape (n_samples,)
-        Their classes, or numbers.
+        Classes or numbers.
     sample_weight : array of shape (n_samples,), optional
-        A sample is left out with all its weight.
+        Weights; a sample is left out with all its weight.
 
     Returns
     -------
     LeaveOneOutResult
+        Values, predictions and the error of the samples left out.
 
     Examples
     --------
@@ -102,12 +103,12 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     values = np.full((fit.n, len(solved)), np.nan)
     removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
     for k, one in enumerate(solved):
-        values[merged.rows, k] = _of_others(fit, one)[merged.member] if len(one.rows) < len(merged.y) else np.nan
-        for found in _removals(fit, one):
-            row, (_, _, own, sole) = found.row, found.solved()
-            values[row, k] = own
-            removed[row] |= found.moved
-            unique[row] &= sole
+        values[merged.rows, k] = _decision_values(fit, one)[merged.member] if len(one.rows) < len(merged.y) else np.nan
+        for removal in _removals(fit, one):
+            row, (_, _, value, only) = removal.row, removal.solution()
+            values[row, k] = value
+            removed[row] |= removal.moved
+            unique[row] &= only
     if classifies:
         labels, several = fit.target.labels, len(fit.target.labels) > 2
         if several and not model._function_per_class:
@@ -136,38 +137,36 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
 
 
 def refuse_one_sample(counted: int) -> None:
-    """Raise an error where nothing is left to train on without a sample."""
+    """Raise ValueError if there are fewer than two samples."""
     if counted < 2:
         raise ValueError(
-            f"leaving one out needs at least 2 samples with positive weight, but n_samples = {counted}: without it "
-            "there is nothing to learn from; give more samples, or those that there are some weight"
+            f"leaving one out needs at least 2 samples with positive weight, but n_samples = {counted}; pass more "
+            "samples, or positive weights"
         )
 
 
 def _refuse(model: Any, y: Any) -> None:
-    """Raise for machines that learn more from targets than one exact removal takes back, and for several outputs."""
+    """Raise for several outputs or quantiles, and for machines that learn kernel weights from the targets."""
     name = type(model).__name__
     if y.ndim > 1 and y.shape[1] > 1:
-        raise ValueError(
-            f"leave_one_out({name}): leaving samples out is for one output; take the columns of y one by one"
-        )
-    if isinstance(model, KernelWeights):
+        raise ValueError(f"leave_one_out({name}) is for one output; pass the columns of y one by one")
+    if isinstance(model, MultipleKernelMachine):
         raise TypeError(
-            f"leave_one_out is not offered for {name}: it learns its kernel weights from all targets, and each sample "
-            "that is left out changes them. Use sklearn.model_selection.cross_val_predict(model, X, y, "
-            "cv=LeaveOneOut()), which learns them n times; of a fitted machine with its weights as they are, "
+            f"leave_one_out does not support {name}, whose kernel weights change with each sample left out. Use "
+            "sklearn.model_selection.cross_val_predict(model, X, y, cv=LeaveOneOut()), which learns them n times; for "
+            "fixed weights of a fitted machine, use "
             f"leave_one_out({'SVC' if is_classifier(model) else 'SVR'}(C=model.C, kernel=model.kernel_), X, y)"
         )
     if np.size(getattr(model, "quantiles", 0)) > 1:
         raise ValueError(
-            f"leave_one_out({name}) is for one quantile, but quantiles={model.quantiles!r}, whose predictions are put "
-            "in order together; take them one by one, quantiles=0.5, or use "
+            f"leave_one_out({name}) is for one quantile, but quantiles={model.quantiles!r}; use one at a time, such as "
+            "quantiles=0.5, or "
             "sklearn.model_selection.cross_val_predict(model, X, y, cv=LeaveOneOut())"
         )
 
 
-def _of_others(fit: Fit, one: ExactSolution) -> Floats:
-    """f of every merged sample, also of those that the problem is not about."""
+def _decision_values(fit: Fit, one: ExactSolution) -> Floats:
+    """Return f of every merged sample, including those that are not part of the problem."""
     gram = fit.gram()
     coefficients = np.zeros(gram.n)
     coefficients[one.rows] = sums_by(one.problem.row, one.beta, len(one.rows))
@@ -179,48 +178,48 @@ class _Removal:
     """The exact solution without one of the caller's rows."""
 
     row: int
-    moved: bool  # whether it differs from that with all rows
+    moved: bool  # whether it differs from the solution with all rows
     problem: DualProblem
     exact: Homotopy
-    variables: list[int]  # those of the row's sample
-    share: float  # of the sample's weight that the row has
+    variables: list[int]  # variables of the row's sample
+    share: float  # the row's share of the sample's weight
 
-    def solved(self) -> tuple[Floats, float, float, bool]:
-        """β, the b that a fit without the row would choose, f of the row itself, and whether both are the only ones."""
+    def solution(self) -> tuple[Floats, float, float, bool]:
+        """Return β, the b that a fit without the row would choose, f of the row, and whether b is unique."""
         t, v = self.exact.t, self.variables[0]
         beta = self.exact.beta(t)
         h = self.exact.gradient(t, beta)
         among = np.ones(len(h), dtype=np.bool_)
         among[self.variables] = self.share < 1
-        b, sole = chosen_b(self.problem, beta, h, among)
-        return beta, b, float(self.problem.p[v] - h[v] - self.problem.d[v] * beta[v]) + b, sole
+        b, only = choose_b(self.problem, beta, h, among)
+        return beta, b, float(self.problem.p[v] - h[v] - self.problem.d[v] * beta[v]) + b, only
 
 
 def _removals(fit: Fit, one: ExactSolution) -> Iterator[_Removal]:
-    """The solutions without each of the caller's rows that the problem is about."""
+    """Yield the solution without each of the caller's rows that are part of the problem."""
     merged, problem = fit.merged, one.problem
-    place = np.full(len(merged.y), -1)
-    place[one.rows] = np.arange(len(one.rows))
+    index = np.full(len(merged.y), -1)
+    index[one.rows] = np.arange(len(one.rows))
     beta, curved = one.beta, bool(problem.d.any())
-    own: list[list[int]] = [[] for _ in one.rows]
+    variables_of: list[list[int]] = [[] for _ in one.rows]
     for v, row in enumerate(problem.row.tolist()):
-        own[row].append(v)
+        variables_of[row].append(v)
     for i, sample, share in zip(merged.rows.tolist(), merged.member.tolist(), merged.share.tolist(), strict=True):
-        if place[sample] < 0:
+        if index[sample] < 0:
             continue
-        variables, less, exact = own[place[sample]], problem, one.homotopy
+        variables, reduced, exact = variables_of[index[sample]], problem, one.homotopy
         moved = bool(beta[variables].any())
         if moved:
-            less = _with_less(problem, variables, share)
+            reduced = _without_share(problem, variables, share)
             if curved and share < 1:
-                exact = settled(less, one.K, beta)
+                exact = solve_exactly(reduced, one.K, beta)
             else:
-                exact = without(problem, one.K, one.homotopy, beta, variables, share)
-        yield _Removal(i, moved, less, exact, variables, share)
+                exact = solve_without(problem, one.K, one.homotopy, beta, variables, share)
+        yield _Removal(i, moved, reduced, exact, variables, share)
 
 
-def _with_less(problem: DualProblem, variables: list[int], share: float) -> DualProblem:
-    """The problem with a share of a sample's weight taken away."""
+def _without_share(problem: DualProblem, variables: list[int], share: float) -> DualProblem:
+    """Return the problem without a share of a sample's weight."""
     lower, upper, d = problem.lower.copy(), problem.upper.copy(), problem.d.copy()
     if share == 1:
         lower[variables] = upper[variables] = 0.0
@@ -231,42 +230,42 @@ def _with_less(problem: DualProblem, variables: list[int], share: float) -> Dual
     return DualProblem(problem.p, lower, upper, d, problem.row, problem.group, problem.totals)
 
 
-def _expect_room(machine: Any, n: int, functions: int) -> None:
-    """Raise MemoryError where the coefficients of so many functions exceed the machine's cache."""
+def _check_memory(machine: Any, n: int, functions: int) -> None:
+    """Raise MemoryError if the coefficients of this many functions exceed the machine's cache_size."""
     need = 8 * n * (functions + 1)
     if need > machine.cache_size * 1e6:
         raise MemoryError(
-            f"leaving out each of {functions} samples that change f takes {megabytes(need)}, but "
-            f"cache_size={machine.cache_size:g} allows less; use a number of folds, or raise cache_size"
+            f"leaving out each of {functions} samples takes {megabytes(need)}, more than "
+            f"cache_size={machine.cache_size:g}; use a number of folds, or raise cache_size"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionsLeftOut:
-    """All n functions that leave one sample out, exactly; one output for each that differs from the others."""
+    """The n exact leave-one-out functions, as an expansion with one output for each distinct function."""
 
     expansion: Expansion
-    output: Indices  # the output without each of the caller's rows
+    output: Indices  # output of the function without each of the caller's rows
     residuals: Floats  # y_i − f₋ᵢ(x_i)
     n_threads: int
 
     @classmethod
     def of(cls, machine: Any, X: Any, y: Floats, sample_weight: Any) -> FunctionsLeftOut:
-        """From a trained machine of one output and its training samples."""
+        """Compute the functions of a fitted machine with one output from its training samples."""
         fit, (one,) = exact_solutions(machine, X, y, sample_weight)
-        n, own = len(one.rows), np.zeros(fit.n)
+        n, values = len(one.rows), np.zeros(fit.n)
         moved = int(np.isin(fit.merged.member, one.problem.row[np.flatnonzero(one.beta)]).sum())
-        _expect_room(machine, n, moved)
+        _check_memory(machine, n, moved)
         if len(fit.merged.rows) < fit.n:
-            raise ValueError("cv='leave-one-out' needs positive weights; leave samples without weight out")
+            raise ValueError("cv='leave-one-out' needs positive weights; remove samples of weight 0")
         output = np.zeros(fit.n, dtype=np.intp)
         coefficients, offsets = [sums_by(one.problem.row, one.beta, n)], [one.b]
-        for found in _removals(fit, one):
-            beta, b, own[found.row], sole = found.solved()
-            # Without a free variable b lies anywhere in an interval, which a sample with α = 0 may bound.
-            if found.moved or (not sole and b != one.b):
-                _expect_room(machine, n, len(offsets))
-                output[found.row] = len(offsets)
+        for removal in _removals(fit, one):
+            beta, b, values[removal.row], only = removal.solution()
+            # Without a free variable, b may be anywhere in an interval, whose end may come from a sample with α = 0.
+            if removal.moved or (not only and b != one.b):
+                _check_memory(machine, n, len(offsets))
+                output[removal.row] = len(offsets)
                 coefficients.append(sums_by(one.problem.row, beta, n))
                 offsets.append(b)
         table = np.column_stack(coefficients)
@@ -274,8 +273,8 @@ class FunctionsLeftOut:
         each_b = np.asarray(table.sum(axis=0) if fit.constant else offsets, dtype=np.float64)
         used = np.flatnonzero(table.any(axis=1))
         expansion = expansion_of(fit, np.ascontiguousarray(table[used]), each_b, used)
-        return cls(expansion, output, y - own, fit.limits.n_threads)
+        return cls(expansion, output, y - values, fit.limits.n_threads)
 
     def __call__(self, X: Any) -> Floats:
-        """A row for each x, a column for each sample left out."""
+        """Return the values of all functions, a row for each x and a column for each sample left out."""
         return np.asarray(self.expansion(X, self.n_threads)[:, self.output])

@@ -1,7 +1,4 @@
-"""Machines without a fold, and what they say of its samples; also those inside of pipelines, tables and the like.
-
-What is around a machine sees the samples first, and the machine what that makes of them.
-"""
+"""Machines fitted without a fold and their values for its samples, also inside pipelines, tables and searches."""
 
 from __future__ import annotations
 
@@ -19,50 +16,50 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _num_samples
 
 from mercer.estimators.fitting.pipeline.fit import read_samples
-from mercer.estimators.fitting.pipeline.state import chosen_of
+from mercer.estimators.fitting.pipeline.state import best_estimator_of
 from mercer.model_selection.held_out.folds import Splits
 from mercer.model_selection.held_out.from_solution import values_from_solution
 from mercer.runtime.progress import Reporter
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Floats, Indices
 from mercer.samples.engine import on_host
 from mercer.tables.frame import Frame, part_of
-from mercer.tables.unwrap import ask
+from mercer.tables.unwrap import unwrap
 
 
 def machine_of(model: Any) -> Any:
-    """The machine that decides; the model itself where nothing is around it."""
-    return ask(model).machine
+    """Return the machine inside a model; the model itself if nothing is around it."""
+    return unwrap(model).machine
 
 
 def decision_values(model: Any, X: Any) -> Floats:
-    """The machine's decision values, a column for each plane, on what the steps before it make of X."""
-    asked = ask(model)
-    values: Floats = asked.machine._decision(asked.rows(X))
+    """Return the machine's decision values for X, a column for each plane, after the steps before the machine."""
+    unwrapped = unwrap(model)
+    values: Floats = unwrapped.machine._decision(unwrapped.rows(X))
     return values
 
 
 def without_names(owner: Any, X: Any) -> tuple[Any, Any]:
-    """The fitted model inside of `owner`, and X, both without names of features: those are the owner's to compare.
+    """Return the fitted model inside `owner` and X, both without feature names, which the owner has compared.
 
-    So one warning, about the owner, says that names are missing, and none if they were taken from it (as shap does).
+    So there is at most one warning about missing names, and none if the names of the owner were removed (as shap does).
     """
-    asked = ask(owner.estimator_)
-    model = owner.estimator_ if asked.steps else asked.machine
-    if asked.steps or not hasattr(model, "feature_names_in_"):
+    unwrapped = unwrap(owner.estimator_)
+    model = owner.estimator_ if unwrapped.steps else unwrapped.machine
+    if unwrapped.steps or not hasattr(model, "feature_names_in_"):
         return model, X
-    X, model = samples.vectors(owner, X, reset=False), copy(model)
+    X, model = checks.vectors(owner, X, reset=False), copy(model)
     del model.feature_names_in_
     return model, X
 
 
 def weight_option(model: Any, weight: Any) -> dict[str, Any]:
-    """The keyword of `fit` that gives the weights to the last step."""
+    """Return the keyword argument of `fit` that passes the weights to the last step."""
     if weight is None:
         return {}
     path = ["sample_weight"]
     while isinstance(model, Pipeline | BaseSearchCV):
-        if isinstance(model, BaseSearchCV):  # which hands the keyword on to what it searches for
+        if isinstance(model, BaseSearchCV):  # it passes the keyword on to its estimator
             model = model.estimator
             continue
         name, model = model.steps[-1]
@@ -71,13 +68,13 @@ def weight_option(model: Any, weight: Any) -> dict[str, Any]:
 
 
 def fit_counted(model: Any, X: Any, y: Any, weight: Any) -> None:
-    """Fit a model to the samples that have weight.
+    """Fit a model to the samples with positive weight.
 
-    scikit-learn's Pipelines and searches give weights to the last step alone: their other steps are not shown samples
-    of weight 0. The columns of a kernel matrix stay as they are.
+    scikit-learn's Pipelines and searches pass weights to the last step only, so samples of weight 0 are removed before
+    their other steps see them. Rows of a kernel matrix are not removed.
     """
     if weight is not None and isinstance(model, Pipeline | BaseSearchCV) and not get_tags(model).input_tags.pairwise:
-        weight = samples.weights(on_host(weight), _num_samples(y))
+        weight = checks.weights(on_host(weight), _num_samples(y))
         rows = np.flatnonzero(weight)
         X, y, weight = _safe_indexing(X, rows), _safe_indexing(y, rows), weight[rows]
     model.fit(X, y, **weight_option(model, weight))
@@ -94,22 +91,22 @@ def as_fitted(model: Any) -> Any:
 
 
 def searches_in(model: Any) -> list[str]:
-    """The names of the searches in a fitted model, from the outside."""
-    return [type(layer).__name__ for layer in ask(model).layers if chosen_of(layer) is not layer]
+    """Return the class names of the searches in a fitted model, from the outside in."""
+    return [type(layer).__name__ for layer in unwrap(model).layers if best_estimator_of(layer) is not layer]
 
 
-class FoldLines:
-    """Told of every fold; prints only if it is asked to."""
+class FoldProgress:
+    """Progress of a calibration over its folds, printed if `verbose`."""
 
     def __init__(self, verbose: bool, n_folds: int) -> None:
         self._reporter, self._n, self._done = Reporter(verbose), n_folds, 0
 
     def done(self, n_folds: int = 1) -> None:
-        """`n_folds` more folds are done."""
+        """Count `n_folds` more finished folds."""
         self._done += n_folds
         words = f"{self._done} of {self._n} folds of the calibration"
         if self._done < self._n:
-            self._reporter.tell(words, self._done / self._n)
+            self._reporter.report(words, self._done / self._n)
         else:
             self._reporter.close(words)
 
@@ -117,18 +114,18 @@ class FoldLines:
 def out_of_fold(
     machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits, done: Callable[[int], None] = lambda n: None
 ) -> Floats:
-    """Decision values, a row for each sample and a column for each plane, by a machine that did not train on it.
+    """Return held-out decision values, a row for each sample and a column for each plane.
 
-    The machine is a fitted one. What it learnt from y is learnt again in every fold; a kernel that was bound to all X
-    may be shared. A sample has NaN where it is on neither side of a plane, or in no fold. `done` is told how many more
-    folds are done.
+    The machine is fitted. Whatever it learnt from y is learnt again in every fold; a kernel bound to all of X may be
+    shared. A value is NaN if the sample is on neither side of a plane, or in no fold. `done` is called with the number
+    of finished folds.
     """
-    asked = ask(machine)
-    # Classes that are balanced have weights from all labels: each fold's are its own.
-    if asked.machine is machine and not isinstance(getattr(machine, "class_weight", None), str):
-        found = values_from_solution(machine, X, y, weight, splits, done)
-        if found is not None:
-            return found
+    unwrapped = unwrap(machine)
+    # Weights of balanced classes come from the labels of each fold.
+    if unwrapped.machine is machine and not isinstance(getattr(machine, "class_weight", None), str):
+        held_out = values_from_solution(machine, X, y, weight, splits, done)
+        if held_out is not None:
+            return held_out
     out: Any = None
     for part, test, rest in fold_machines(machine, X, np.asarray(y), weight, splits):
         values = decision_values(part, rest)
@@ -145,21 +142,21 @@ def _rows(model: Any, X: Any, rows: Indices, train: Indices | None) -> Any:
 def fold_machines(
     model: Any, X: Any, y: Any, weight: Floats | None, splits: Splits
 ) -> Iterator[tuple[Any, Indices, Any]]:
-    """The model fitted without each fold, with the places and samples that the fold leaves out; y may be None.
+    """Yield the model fitted without each fold, with the indices and samples of the held-out rows; y may be None.
 
-    Every fold fits a clone of the whole model to its own rows, so that whatever a fit learns from targets is learnt
-    again there: kernel weights, the parameters of a Gaussian process, what a search chose, λ.
+    Every fold fits a clone of the whole model to its training rows, so that whatever a fit learns from targets is
+    learnt again: kernel weights, parameters of a Gaussian process, the choice of a search, λ.
     """
     while isinstance(model, FrozenEstimator):
         model = model.estimator
-    asked = ask(model)
-    kernel = getattr(asked.machine, "kernel_", None)
-    X = X if asked.steps else read_samples(asked.machine, X, kernel, reset=False)
+    unwrapped = unwrap(model)
+    kernel = getattr(unwrapped.machine, "kernel_", None)
+    X = X if unwrapped.steps else read_samples(unwrapped.machine, X, kernel, reset=False)
     precomputed = kernel is not None and kernel.accepts == "gram"
     for train, test in splits:
         part = clone(model)
         options = weight_option(part, None if weight is None else weight[train])
-        if asked.steps:
+        if unwrapped.steps:
             seen, rest = _rows(part, X, train, None), _rows(part, X, test, train)
         else:
             columns = train if precomputed else None

@@ -1,4 +1,4 @@
-"""Every solution between the smallest C and the largest: `svm_path`, and what it returns."""
+"""`svm_path`, which computes the solutions for every C of a range, and its result `CPath`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.estimators.fitting.pipeline.fit import Fit, deadline_of, read_samples
-from mercer.estimators.fitting.pipeline.machine import trained_on
+from mercer.estimators.fitting.pipeline.machine import fit_copy_on
 from mercer.estimators.fitting.pipeline.reporting import Progress
 from mercer.estimators.fitting.reports.coefficients import expansion_of
 from mercer.estimators.svc import SVC
@@ -28,40 +28,41 @@ if TYPE_CHECKING:
 
 
 class CPath:
-    """The machines of `svm_path` for every C of a range; `svm_path` makes it.
+    """Machines for every C of a range, made by `svm_path`.
 
     Parameters
     ----------
     machine : SVC
-        The machine whose path it is, not fitted.
+        Unfitted machine whose path this is.
     fit : Fit
-        What was read.
+        Training samples as read.
     found : Trace or Nodes
-        The solutions: exact ones with their breakpoints, or fits with a gap between them.
+        Solutions: exact ones with their breakpoints, or fits with bounds on the gap between them.
 
     Attributes
     ----------
     C_ : array of shape (n_breakpoints,)
-        Where α stops being linear in C; for an ε-path the C that were solved.
+        Breakpoints, between which α is linear in C; for an ε-path, the values of C that were solved.
     C_range_ : tuple of float
-        The C that the path answers for.
+        Smallest and largest C of the path.
     n_free_, n_bounded_, n_support_ : arrays of shape (n_breakpoints,)
-        How many merged samples are on the margin, inside it, and either. At a breakpoint, those of the segment that
+        Number of merged samples on the margin, inside it, and both. At a breakpoint they are those of the segment that
         ends there.
     margin_ : array of shape (n_breakpoints,)
-        1/‖w‖.
+        Margin 1/‖w‖.
     intercept_ : array of shape (n_breakpoints,)
-        b; in the middle of its interval where no sample is on the margin.
+        Bias b; the middle of its interval if no sample is on the margin.
     gap_ : array of shape (n_breakpoints - 1,)
-        Of an ε-path, the largest relative duality gap between each fit and the next.
+        Largest relative duality gap between each fit and the next; ε-paths only.
     exact_ : bool
         Whether α is exact for every C, or certified to a relative gap of `epsilon_`.
     stop_reason_ : str
-        "converged", or what ended the path before C_max: "rounding floor", "max_time", "max_iter" or "stalled".
+        "converged", or the reason why the path ended before C_max: "rounding floor", "max_time", "max_iter" or
+        "stalled".
     n_checks_, largest_violation_, n_refactorisations_, n_restarts_
-        How often optimality was checked from scratch on the way and at the end, and the worst of these (NaN: none);
-        how often the factor was computed afresh; and how often the path went on from an ordinary solution, where
-        rounding had decided the order of events.
+        Number of checks of optimality from scratch, and the largest violation among them (NaN without checks); number
+        of new factorisations; and number of restarts from an ordinary solution, where rounding would have decided the
+        order of events.
 
     Examples
     --------
@@ -97,7 +98,7 @@ class CPath:
         return self.n_free_ + self.n_bounded_
 
     def alpha(self, C: float) -> Floats:
-        """α of every training row at C; copies of a sample share its α by their weights."""
+        """Return α of every training row at C; copies of a sample share its α in proportion to their weights."""
         beta, _ = self._solution(self._inside(C))
         merged = self._fit.merged
         alpha = np.zeros(self._fit.n)
@@ -105,20 +106,20 @@ class CPath:
         return alpha
 
     def at(self, C: float) -> SVC:
-        """The fitted machine at C, concluded by the estimator itself and with its certificate."""
+        """Return the fitted machine at C, with its certificate."""
         C = self._inside(C)
         if C == 0 or math.isinf(C):
-            raise ValueError(f"C={C:g} is an end of the path that is not reached; a machine needs a C between them")
+            raise ValueError(f"the path has no machine at its end C={C:g}; choose a C in between")
         machine = clone(self._machine).set_params(C=C)
         copy_columns(self._machine, machine)
         start = problem_at(self._found.problem, C).nearest_feasible(self._found.at(C)[0])
         limits = self._fit.limits
         limits = replace(limits, stop=replace(limits.stop, deadline=deadline_of(machine.max_time)))
-        model: SVC = trained_on(machine, replace(self._fit, limits=limits), [start])
+        model: SVC = fit_copy_on(machine, replace(self._fit, limits=limits), [start])
         return model
 
     def _solution(self, C: float) -> tuple[Floats, float]:
-        """β of every merged sample and b; solved for where the path's own β is not optimal to tol."""
+        """Return β of every merged sample and b; fit the machine if β of the path is not optimal to tol."""
         beta, b, optimal = self._found.at(C)
         if optimal:
             return beta, b
@@ -126,11 +127,11 @@ class CPath:
         return merged_duals(model, self._fit), float(model.intercept_[0])
 
     def decision_function(self, X: Any, Cs: Any) -> Floats:
-        """f of every sample (row) at every C (column), with one pass over the kernel values."""
+        """Return f of every sample (row) at every C (column), with one pass over the kernel values."""
         values = [self._inside(C) for C in np.atleast_1d(np.asarray(Cs, dtype=np.float64)).tolist()]
-        found = [self._solution(C) for C in values]
-        beta = np.column_stack([beta for beta, _ in found]) if found else np.empty((len(self._fit.merged.y), 0))
-        b = np.array([b for _, b in found])
+        solutions = [self._solution(C) for C in values]
+        beta = np.column_stack([beta for beta, _ in solutions]) if solutions else np.empty((len(self._fit.merged.y), 0))
+        b = np.array([b for _, b in solutions])
         if self._machine.bias in REGULARIZED:
             b = beta.sum(axis=0)
         used = np.flatnonzero(beta.any(axis=1))
@@ -139,12 +140,12 @@ class CPath:
         return expansion(X, self._fit.limits.n_threads)
 
     def predict(self, X: Any, Cs: Any) -> np.ndarray:
-        """The class of every sample (row) at every C (column)."""
+        """Predict the class of every sample (row) at every C (column)."""
         labels: np.ndarray = self._fit.target.labels
         return np.asarray(labels[(self.decision_function(X, Cs) >= 0).astype(np.intp)])
 
     def error(self, X: Any, y: Any, Cs: Any) -> Floats:
-        """The share of these samples that are misclassified at every C."""
+        """Return the share of misclassified samples at every C."""
         wrong = self.predict(X, Cs) != np.asarray(y).reshape(-1, 1)
         return np.asarray(wrong.mean(axis=0))
 
@@ -154,22 +155,22 @@ class CPath:
         if not low <= C <= high:
             ended = "" if self.stop_reason_ == "converged" else f", where it ended ({self.stop_reason_})"
             raise ValueError(
-                f"C={C:g} is outside of this path, which goes from {low:g} to {high:g}{ended}; call svm_path with "
+                f"C={C:g} is outside this path, which goes from {low:g} to {high:g}{ended}; call svm_path with "
                 "C_min and C_max around it, or fit SVC there"
             )
         return C
 
     def plot(self, *axes: Any, **options: Any) -> PathDisplay:
-        """α, margin, support vectors and errors over C; see `mercer.displays.PathDisplay.from_svm_path`."""
+        """Plot α, margin, support vectors and errors over C; see `mercer.displays.PathDisplay.from_svm_path`."""
         from mercer.inspection.displays import PathDisplay
 
         return PathDisplay.from_svm_path(self, *axes, **options)
 
 
-# The most samples whose path is exact by default: it takes some three events for each of them, and an event
-# a product with up to that many rows of K.
+# Maximal number of samples for an exact path by default: it takes about three events for each sample, and each event a
+# product with up to that many rows of K.
 _MOST_EXACT = 5000
-# ε and the range of C of an ε-path, by default.
+# Default ε and default range of C of an ε-path.
 _EPSILON, _RANGE = 1e-3, (0.01, 100.0)
 
 
@@ -183,31 +184,32 @@ def svm_path(
     sample_weight: Any = None,
     **options: Any,
 ) -> CPath:
-    """SVC of two classes for every C: α is piecewise linear in C, and every breakpoint is found.
+    """Fit SVC with two classes for every C: α is piecewise linear in C, and all breakpoints are computed.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+        Samples; a list of strings for a string kernel, or the square kernel matrix for a precomputed one.
     y : array of shape (n_samples,)
-        Two classes.
+        Labels of two classes.
     C_min : float, optional
-        Where the range of C begins: by default at 0, that of an ε-path at 0.01.
+        Smallest C: by default 0, and 0.01 for an ε-path.
     C_max : float, optional
-        Where it ends: by default where nothing changes any more, or where float64 cannot tell `tol` from its rounding;
-        that of an ε-path at 100.
+        Largest C: by default the C from which on nothing changes, or at which rounding exceeds `tol`; 100 for an
+        ε-path.
     epsilon : float, optional
-        Ask for an ε-path: ordinary fits so near to one another that the machine interpolated between two of them has a
-        relative duality gap of at most ε, which is proven. By default the path is exact up to 5,000 distinct samples,
-        and an ε-path with ε = 0.001 beyond.
+        ε of an ε-path: ordinary fits so close together that the machine interpolated between two of them has a proven
+        relative duality gap of at most ε. By default the path is exact up to 5,000 distinct samples, and an ε-path with
+        ε = 0.001 beyond.
     sample_weight : array of shape (n_samples,), optional
         Weights of the samples, by which C is multiplied.
     **options : parameters of SVC
-        Those besides C: `kernel`, `gamma`, `bias`, `class_weight`, ... `tol` is 1e-8 unless given.
+        Parameters other than C: `kernel`, `gamma`, `bias`, `class_weight`, ... `tol` is 1e-8 unless given.
 
     Returns
     -------
     CPath
+        Machines for every C of the range.
 
     Examples
     --------
@@ -225,7 +227,7 @@ def svm_path(
     begin = None if C_min is None else positive("C_min", C_min)
     end = math.inf if C_max is None else positive("C_max", C_max)
     if begin is not None and not begin < end:
-        raise ValueError(f"C_min={C_min!r} is not below C_max={C_max!r}; give a range")
+        raise ValueError(f"C_min={C_min!r} must be below C_max={C_max!r}")
     _check_machine(machine)
     fit = Fit.of(machine, X, y, sample_weight)
     if len(fit.target.labels) != 2:
@@ -236,8 +238,7 @@ def svm_path(
     gram = fit.gram()
     if gram.positive_definite == "no":
         raise ValueError(
-            f"{fit.kernel!r} is not positive definite on these samples, and only then is α a function of C; use "
-            "another kernel"
+            f"{fit.kernel!r} is not positive definite on these samples, so α is no function of C; use another kernel"
         )
     problem = problem_of(machine, fit)
     progress = Progress(None, bool(machine.verbose), 1, fit.X, y)
@@ -255,7 +256,7 @@ def svm_path(
 
 
 def problem_of(machine: Any, fit: Fit) -> DualProblem:
-    """The problem of a two-class machine at C = 1."""
+    """Return the dual problem of a two-class machine at C = 1."""
     (pair,) = fit.target.pairs
     rows, sides = fit.target.sides(pair, fit.merged.y)
     assert np.array_equal(rows, np.arange(len(fit.merged.y)))
@@ -266,7 +267,7 @@ def problem_of(machine: Any, fit: Fit) -> DualProblem:
 
 def _check_machine(machine: SVC) -> None:
     if machine.C != 1.0 or machine.theta is not None:
-        raise ValueError("the path is that of all C: leave C, theta and lam out, and give C_min and C_max")
+        raise ValueError("a path covers all C: leave C, theta and lam out, and pass C_min and C_max")
     if machine.slack != "l1":
         raise ValueError(
             f"slack={machine.slack!r} has no exact path: C_i ξ_i² makes α a curve in C; use slack='l1', or fit SVC for "

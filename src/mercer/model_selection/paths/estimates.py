@@ -3,7 +3,7 @@
 With k_ii = k(x_i, x_i), slacks ξ_i and, for a machine with a free bias, R² = max k_ii − min k_ij:
 
     ξα              a sample is suspect if 2α_iR² + ξ_i ≥ 1 (Joachims, 2000), or with different C if the others of its
-                    class have no room for α_i below theirs; without bias, if α_ik_ii + ξ_i ≥ 1
+                    class cannot take over α_i within their C; without bias, if α_ik_ii + ξ_i ≥ 1
                     (Jaakkola and Haussler, 1999)
     span            if α_iS_i² ≥ y_if(x_i), S_i the distance of φ(x_i) from the affine hull of the other free vectors;
                     a bounded vector always, and a free one also if α_iS_i·max(D, 1/√C) ≥ 1, where S_i keeps to those
@@ -29,10 +29,10 @@ from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.homotopy import FREE
 from mercer.solvers.solution import Stop
 
-# Slack that is rounding, in units of f.
+# Slack up to which it counts as rounding, in units of f.
 _NO_SLACK = 1e-7
 _FREE_VECTORS = "a free support vector in each of the machines with one sample left out, so that their b is unique"
-# What a combination's coefficients may be at most where the box says nothing: their sum must not overflow.
+# Bound on the coefficients of a combination without a box: their sum must not overflow.
 _ANYWHERE = 1e300
 _SOLVED = Stop(tol=1e-6, max_iter=10_000_000)
 
@@ -44,17 +44,17 @@ class Estimate:
     Attributes
     ----------
     error : float
-        The share of samples, by weight, that may be misclassified when left out.
+        Weighted share of samples that may be misclassified when left out.
     proven : bool
-        Whether this solution alone proves that it is an upper bound on the leave-one-out error.
+        Whether this solution alone proves that `error` is an upper bound on the leave-one-out error.
     assumes : str
-        What it needs to be one.
+        Assumption under which `error` is an upper bound.
     suspects : array of bool of shape (n_samples,), or None
-        Which samples may be misclassified; None where only their number is bounded.
+        Mask of the samples that may be misclassified; None if only their number is bounded.
     recall : float
-        The share of the second class that is found, as ξα estimates it; NaN for the others.
+        Recall of the second class by ξα; NaN for the other estimates.
     precision : float
-        The share of what is found that is of the second class, as ξα estimates it; NaN for the others.
+        Precision of the second class by ξα; NaN for the other estimates.
     """
 
     error: float
@@ -67,7 +67,7 @@ class Estimate:
 
 @shared_docs
 def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
-    """Joachims' ξα estimates of error, recall and precision.
+    """Compute Joachims' ξα estimates of error, recall and precision.
 
     %(leave-one-out estimate)s
 
@@ -88,25 +88,27 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
         assumes = _FREE_VECTORS
     else:
         size, assumes = solved.one.K.diagonal, "no free bias, as here"
-    # One of several copies is left out alone.
+    # Copies of a sample are left out one at a time.
     handed = alpha[merged.member] * merged.share
     suspect = (handed * size[merged.member] + solved.slack[merged.member] >= 1) & (handed > 0)
     if solved.biased:
-        room = _room_of_others(solved)
-        suspect |= handed > room
-        if np.isfinite(room).any():
+        capacity = _capacity_of_others(solved)
+        suspect |= handed > capacity
+        if np.isfinite(capacity).any():
             assumes = f"{assumes}, and the same C for all samples, which is not so here"
     weight, second = merged.own_weight, solved.signs[merged.member] > 0
-    missed, found = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
+    missed, false_alarms = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
     kept = float(weight @ second) - missed
-    precision = kept / (kept + found) if kept + found else np.nan
+    precision = kept / (kept + false_alarms) if kept + false_alarms else np.nan
     estimate = solved.estimate(suspect, assumes, proven=not solved.biased)
     return replace(estimate, recall=kept / float(weight @ second), precision=precision)
 
 
 @shared_docs
 def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
-    """Vapnik's and Chapelle's rule, exact if no support vector becomes free or bounded when another one is left out.
+    """Compute the span estimate of Vapnik and Chapelle.
+
+    It is exact if no support vector becomes free or bounded when another one is left out.
 
     %(leave-one-out estimate)s
     """
@@ -118,7 +120,7 @@ def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
 
 @shared_docs
 def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
-    """Vapnik's and Chapelle's bound.
+    """Compute the span bound of Vapnik and Chapelle.
 
     %(leave-one-out estimate)s
     """
@@ -127,51 +129,52 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
         raise ValueError(f"the span bound is for bias=True, not {model.bias!r}; use xi_alpha, which bounds both")
     one, alpha = solved.one, solved.alpha
     bounds = np.maximum(one.problem.upper, -one.problem.lower)
-    reach = max(2 * np.sqrt(ball_square(one.K.gram)), 1 / np.sqrt(float(bounds.min())))
+    diameter = max(2 * np.sqrt(ball_square(one.K.gram)), 1 / np.sqrt(float(bounds.min())))
     suspect = alpha > 0
     near = _span_squares(one)
     for v in np.flatnonzero(suspect & (one.homotopy.side == FREE)).tolist():  # a free vector may have α = 0
-        inside = alpha[v] * np.sqrt(near[v]) * reach < 1
-        suspect[v] = not inside or alpha[v] * np.sqrt(_handed_over_square(one, v)) * reach >= 1
+        inside = alpha[v] * np.sqrt(near[v]) * diameter < 1
+        suspect[v] = not inside or alpha[v] * np.sqrt(_constrained_span_square(one, v)) * diameter >= 1
     return solved.estimate(suspect[solved.fit.merged.member], _FREE_VECTORS)
 
 
 def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None, *, slack: bool = False) -> Estimate:
-    """4R²/ρ² with a free bias, R₀²/ρ² without, as a share of the samples.
+    """Compute the radius–margin bound as a share of the samples: 4R²/ρ² with a free bias, R₀²/ρ² without.
 
-    With ``slack=True`` the form for machines with slack, a criterion for C and the kernel: 4(R² + 1/C)(‖w‖² + 2C Σξ)
-    (Chung, Kao, Sun, Wang and Lin, 2003); without bias (R₀² + 1/C)(‖w‖² + 2C Σξ). As C grows it becomes the other one.
-    It may exceed 1.
+    ``slack=True`` gives the form for machines with slack, a criterion for C and the kernel: 4(R² + 1/C)(‖w‖² + 2C Σξ)
+    (Chung, Kao, Sun, Wang and Lin, 2003); without bias (R₀² + 1/C)(‖w‖² + 2C Σξ). As C grows it tends to the form
+    without slack. It may exceed 1.
 
     A machine with ``slack="l2"`` is the hard margin of K + I/C, in which a sample that is left out has the same f as in
     K. Its 4R²/ρ² = 4R² Σα, R the radius of the smallest ball under K + I/C, bounds the leave-one-out errors; without
-    bias max(k_ii + 1/C_i) Σα. It may exceed 1, and is the same for both values of `slack`.
+    bias the bound is max(k_ii + 1/C_i) Σα. It may exceed 1, and is the same for both values of `slack`.
 
     Parameters
     ----------
     model : SVC
-        Two classes. Its parameters say what is solved; if it is fitted, its solution is where the exact one is looked
-        for.
+        Machine for two classes, whose parameters define the problem; if it is fitted, its solution is the starting
+        point.
     X : array or CSR matrix of shape (n_samples, n_features)
-        The training samples, as given to `fit`.
+        Training samples, as given to `fit`.
     y : array of shape (n_samples,)
-        Their classes.
+        Class labels.
     sample_weight : array of shape (n_samples,), optional
-        A sample is left out with all its weight.
+        Weights; a sample is left out with all its weight.
     slack : bool, default=False
-        Count the slacks of a machine with slack="l1", instead of assuming that there are none.
+        Whether to include the slacks of a machine with slack="l1", instead of assuming that there are none.
 
     Returns
     -------
     Estimate
-        ``error``, the share of samples, by weight, that may be misclassified when left out; ``proven``, True if this
-        solution alone proves that it is an upper bound on the leave-one-out error; ``assumes``, what it needs to be
-        one; ``suspects``, which samples may be misclassified, or None where only their number is bounded; ``recall``
-        and ``precision`` of the second class, as ξα estimates them, NaN for the others.
+        Estimate with the attributes ``error``, the weighted share of samples that may be misclassified when left out;
+        ``proven``, True if this solution alone proves that it is an upper bound on the leave-one-out error;
+        ``assumes``, the assumption under which it is one; ``suspects``, a mask of the samples that may be
+        misclassified, or None if only their number is bounded; ``recall`` and ``precision`` of the second class, which
+        only ξα has.
     """
     solved = _solved(model, X, y, sample_weight, ("l1", "l2"))
     if model.slack == "l2":
-        return _of_hard_margin(solved)
+        return _hard_margin_estimate(solved)
     gram, largest = solved.one.K.gram, float(solved.slack.max())
     spread = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
     if slack:
@@ -186,8 +189,8 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None, *, slac
     )
 
 
-def _of_hard_margin(solved: _Solved) -> Estimate:
-    """The bound on the errors of the hard margin of K + I/C: every copy of a sample has a coordinate of its own."""
+def _hard_margin_estimate(solved: _SolvedMachine) -> Estimate:
+    """Bound the errors of the hard margin of K + I/C, where every copy of a sample has its own coordinate."""
     gram, merged = solved.one.K.gram, solved.fit.merged
     ridge = solved.one.problem.d[merged.member] / merged.share
     if solved.biased:
@@ -203,9 +206,9 @@ def _of_hard_margin(solved: _Solved) -> Estimate:
 
 
 def ball_square(gram: Gram, rows: Any = None, ridge: Any = 0.0) -> float:
-    """R² of the smallest ball around the samples in feature space, from above.
+    """Upper bound on R² of the smallest ball around the samples in feature space.
 
-    With `rows` of the Gram matrix and a `ridge`, that of K + ridge·I on these rows, of which some may be the same.
+    With `rows` of the Gram matrix and a `ridge`, the ball is that of K + ridge·I on these rows, which may repeat.
     """
     rows = np.arange(gram.n) if rows is None else rows
     n, squares = len(rows), gram.diagonal[rows] + ridge
@@ -215,7 +218,7 @@ def ball_square(gram: Gram, rows: Any = None, ridge: Any = 0.0) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved:
+class _SolvedMachine:
     """The exact solution of a two-class machine, by merged sample."""
 
     fit: Fit
@@ -243,41 +246,41 @@ class _Solved:
 
     @property
     def largest_share(self) -> float:
-        """The share of the samples, by weight, that one error can be."""
+        """Largest share of the total weight that one sample has."""
         weight = self.fit.merged.own_weight
         return float(weight.max() / weight.sum())
 
     def estimate(self, suspect: Flags, assumes: str, proven: bool = False) -> Estimate:
-        """From the rows, of those that were merged, that may be misclassified."""
+        """Make an estimate from a mask of the weighted rows that may be misclassified."""
         merged, rows = self.fit.merged, np.zeros(self.fit.n, dtype=np.bool_)
         rows[merged.rows] = suspect
         error = float(merged.own_weight @ suspect / merged.own_weight.sum())
         return Estimate(error, proven, assumes, freeze(rows))
 
 
-def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _Solved:
+def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _SolvedMachine:
     if getattr(model, "slack", None) not in slacks:
         wanted = " or ".join(map(repr, slacks))
         instead = "leave_one_out takes any machine"
         if hasattr(model, "best_estimator_"):
-            instead = "give the machine that the search chose, its best_estimator_"
+            instead = "pass the machine that the search chose, its best_estimator_"
         elif getattr(model, "slack", None) == "l2":
             instead = "radius_margin and leave_one_out take slack='l2'"
         raise ValueError(f"this estimate is for SVC with slack={wanted}, not {model!r}; {instead}")
-    fit, found = exact_solutions(model, X, y, sample_weight)
-    if len(found) != 1:
+    fit, solutions = exact_solutions(model, X, y, sample_weight)
+    if len(solutions) != 1:
         raise ValueError(
             f"the estimates are for two classes, but y has {len(fit.target.labels)}; leave_one_out takes several"
         )
-    problem = found[0].problem
-    return _Solved(fit, found[0], len(problem.totals) == 1, np.sign(problem.p))
+    problem = solutions[0].problem
+    return _SolvedMachine(fit, solutions[0], len(problem.totals) == 1, np.sign(problem.p))
 
 
-def _room_of_others(solved: _Solved) -> Floats:
-    """Return how much α the others of its class can take over, for each row that was merged.
+def _capacity_of_others(solved: _SolvedMachine) -> Floats:
+    """Return, for each weighted row, how much α the other samples of its class can take over.
 
-    Infinite where C is the same for all samples, as Joachims' theorem has it. With different C, leaving a heavy sample
-    out may turn the majority, and b with it. Rounding counts as room.
+    It is infinite if C is the same for all samples, as Joachims' theorem assumes. With different C, leaving a heavy
+    sample out may change the majority, and b with it. The capacity includes a tolerance for rounding.
     """
     merged, alpha = solved.fit.merged, solved.alpha
     bounds = np.maximum(solved.one.problem.upper, -solved.one.problem.lower)
@@ -285,12 +288,12 @@ def _room_of_others(solved: _Solved) -> Floats:
         return np.full(len(merged.member), np.inf)
     second = solved.signs > 0
     total = np.where(second, float((bounds - alpha) @ second), float((bounds - alpha) @ ~second))
-    own = (bounds - alpha)[merged.member] * merged.share
-    return np.asarray(total[merged.member] - own + 1e-9 * bounds.max())
+    own_capacity = (bounds - alpha)[merged.member] * merged.share
+    return np.asarray(total[merged.member] - own_capacity + 1e-9 * bounds.max())
 
 
 def _range_of_values(gram: Gram) -> float:
-    """max k(x, x) − min k(x, z)."""
+    """Return max k(x, x) − min k(x, z)."""
     everything, least = np.arange(gram.n), np.inf
     for rows in row_blocks(gram.n, 8 * gram.n):
         least = min(least, float(gram.block(everything[rows], everything).min()))
@@ -298,7 +301,7 @@ def _range_of_values(gram: Gram) -> float:
 
 
 def _span_squares(one: ExactSolution) -> Floats:
-    """S² of every support vector: the squared distance from the affine hull of the other free ones; else zero."""
+    """Return S² of every support vector, its squared distance from the affine hull of the other free ones; else 0."""
     homotopy, squares = one.homotopy, np.zeros(one.problem.n_variables)
     squares[homotopy.order] = homotopy.distances()
     bounded = np.flatnonzero((homotopy.side != FREE) & (one.beta != 0))
@@ -307,9 +310,11 @@ def _span_squares(one: ExactSolution) -> Floats:
     return squares
 
 
-def _handed_over_square(one: ExactSolution, v: int) -> float:
-    """S² of a free vector, with the hull's points that keep every α in its bounds when α_v is handed over; infinite
-    where there is none."""
+def _constrained_span_square(one: ExactSolution, v: int) -> float:
+    """Return S² of a free vector, restricted to points of the hull to which α_v can be moved within all bounds.
+
+    It is infinite if there are none.
+    """
     problem, beta, free = one.problem, one.beta, one.homotopy.order
     others = free[free != v]
     if len(others) == 0:
@@ -325,5 +330,5 @@ def _handed_over_square(one: ExactSolution, v: int) -> float:
     p = one.K.rows(np.array([v]))[0][others]
     m = len(others)
     hull = DualProblem(p, lower, upper, np.zeros(m), np.arange(m), np.zeros(m, dtype=np.int32), np.ones(1))
-    own = float(one.K.diagonal[v])
-    return max(0.0, own - 2 * solve_certified(hull, gram, replace(_SOLVED, tol=1e-6 * own))[1].dual)
+    square = float(one.K.diagonal[v])
+    return max(0.0, square - 2 * solve_certified(hull, gram, replace(_SOLVED, tol=1e-6 * square))[1].dual)

@@ -1,7 +1,7 @@
-"""The exact path in C: where every sample is between one breakpoint and the next.
+"""The exact path in C: the sets of free and bounded variables between its breakpoints.
 
-β(C) is linear while the sets of bounded and free variables stay the same. Only the changes of these sets are kept;
-β, b and everything else at some C follow from the sets by one solve with the kernel values themselves.
+β(C) is linear while the sets of bounded and free variables stay the same. Only the changes of these sets are stored;
+β, b and everything else at any C follow from the sets by one solve with the kernel values themselves.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from mercer.places.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats
 from mercer.solvers.dual.certified import solve_certified
-from mercer.solvers.homotopy import LOWER, UPPER, KernelRows, follow, in_bounds, path_at, settled
+from mercer.solvers.homotopy import LOWER, UPPER, KernelRows, follow_path, path_at, scaled_bounds, solve_exactly
 from mercer.solvers.solution import Stop, StopReason
 
-# Events between two checks of optimality from scratch: one product with K for that many with a part of it.
+# Number of events between two checks of optimality from scratch, each of which takes a product with the whole of K.
 _EVENTS_PER_CHECK = 128
 _FIRST_CHECKS = (1, 2, 4, 8, 16, 32, 64)
-# Where rounding decides the order of events, the path goes on this much later, as a share of C; the next time ten
-# times as much, up to 1.
+# If rounding decides the order of events, the path restarts at C increased by this share; if that fails, by ten times
+# as much, up to 1.
 _LEAPS = tuple(10.0**-k for k in range(9, -1, -1))
-# The share of tol that a certificate may have at the end: an ordinary fit there is not quite as near to its equations.
+# Share of tol that the violation at the end may have: an ordinary fit there is slightly less accurate.
 _SHARE_AT_END = 0.5
 _EPS = float(np.finfo(float).eps)
 
 
 @dataclass(eq=False)
 class Trace:
-    """The breakpoints of a path, and the values at each."""
+    """The exact path in C: its breakpoints, the values at each, and the changes of the sets."""
 
     problem: DualProblem  # at C = 1
     gram: Gram
-    first: NDArray[np.int8]  # where each variable is at the beginning
+    first: NDArray[np.int8]  # side of each variable at the beginning
     start: float
     stop: Stop
     end: float = math.nan
     stop_reason: StopReason = "converged"
-    log: list[tuple[float, int, int]] = field(default_factory=list)
-    seen: list[tuple[float, ...]] = field(default_factory=list)  # C, free, bounded, ‖w‖², b
+    log: list[tuple[float, int, int]] = field(default_factory=list)  # C, variable, its new side
+    seen: list[tuple[float, ...]] = field(default_factory=list)  # C, n free, n bounded, ‖w‖², b
     n_checks: int = 0
     n_refactorisations: int = 0
     n_restarts: int = 0
-    largest_violation: float = math.nan  # of those that were checked
+    largest_violation: float = math.nan  # over all checks
     constant: bool = False  # whether b is the weight of a constant feature, and K has 1 added to it
 
     def columns(self) -> dict[str, Any]:
-        """Values at the breakpoints, by the names of CPath's attributes."""
+        """Return the values at the breakpoints, by the names of CPath's attributes."""
         table = np.array(self.seen).reshape(-1, 5)
         with np.errstate(divide="ignore"):
             margin = 1 / np.sqrt(np.maximum(table[:, 3], 0.0))
@@ -67,27 +67,27 @@ class Trace:
         }
 
     def at(self, C: float, K: KernelRows | None = None) -> tuple[Floats, float, bool]:
-        """β, b, and whether β is optimal to tol: kernel values may be such that the sets do not say enough."""
+        """Return β, b, and whether β is optimal to tol: with nearly singular K the sets may not determine it."""
         here, K = problem_at(self.problem, C), K or KernelRows(self.gram, keep=False)
         path = path_at(self.problem, K, self.sides(C), C)
         beta = here.nearest_feasible(path.beta(C))
         h, free = path.gradient(C, beta), path.order
         violation, offsets = here.violation_and_offsets(beta, h)
-        # At a breakpoint the free ones may all be at a bound; b is what their equations say all the same.
+        # At a breakpoint all free variables may be at a bound; their equations still determine b.
         b = float(h[free].mean()) if len(free) else float(offsets.sum())
         return beta, b if len(offsets) else 0.0, violation <= self.stop.tol
 
     def note(self, violation: float) -> None:
-        """One more check of optimality."""
+        """Record the violation of one more check of optimality."""
         self.n_checks += 1
         self.largest_violation = float(np.fmax(self.largest_violation, violation))
 
     def sides(self, C: float) -> NDArray[np.int8]:
-        """Where each variable is."""
+        """Return the side of each variable at C: lower bound, free or upper bound."""
         times, variables, sides = zip(*self.log, strict=True) if self.log else ((), (), ())
         k = int(np.searchsorted(times, C, side="right"))
         side = self.first.copy()
-        side[np.array(variables[:k], dtype=np.intp)] = sides[:k]  # the last of several changes counts
+        side[np.array(variables[:k], dtype=np.intp)] = sides[:k]  # the last of several changes holds
         return side
 
 
@@ -96,18 +96,18 @@ def trace(
 ) -> Trace:
     """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
     K, quiet = KernelRows(gram), replace(stop, report=None)
-    path = _first(problem, K, quiet) if begin is None else _settled_at(problem, K, begin, quiet, None)
+    path = _start_path(problem, K, quiet) if begin is None else _restart_path(problem, K, begin, quiet, None)
     found = Trace(problem, gram, path.side, path.t, quiet, constant=constant)
-    watch = _Watch(found, K, stop)
+    observer = _PathObserver(found, K, stop)
     while True:
         try:
-            follow(path, end, watch)
+            follow_path(path, end, observer)
             stalled = False
         except Stalled:
             stalled = True
         found.log += path.log
         found.n_refactorisations += path.refactorisations
-        after = _beyond(found, path, K, quiet) if stalled else None
+        after = _skip_stall(found, path, K, quiet) if stalled else None
         if after is None:
             break
         path = after
@@ -115,14 +115,16 @@ def trace(
     if stalled:
         found.stop_reason = "stalled"
     elif found.stop_reason == "converged":
-        watch.close(path)
-    _end_where_it_is_proven(found, K)
+        observer.close(path)
+    _certify_end(found, K)
     return found
 
 
-def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
-    """Certify the solution at the end or, if there is none, beyond the last breakpoint; where rounding leaves more than
-    half of tol there, bring the end back."""
+def _certify_end(found: Trace, K: KernelRows) -> None:
+    """Certify the solution at the end of the path, or beyond the last breakpoint if the path is unbounded.
+
+    If the violation exceeds half of tol because of rounding, the end is moved back.
+    """
     C, tol = found.end, _SHARE_AT_END * found.stop.tol
     if math.isinf(C):
         C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
@@ -131,7 +133,7 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
         if violation <= tol or found.start >= C:
             found.note(violation)
             break
-        # It grows with Σα, and that with C.
+        # The violation grows with Σα, which grows with C.
         C = max(found.start, C * min(0.8, max(0.01, tol / violation)))
         found.end, found.stop_reason = C, "rounding floor"
     found.seen = [row for row in found.seen if row[0] <= found.end]
@@ -139,16 +141,16 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
 
 
 def problem_at(problem: DualProblem, C: float) -> DualProblem:
-    """The problem of another C than 1."""
+    """Return the problem at C, from the one at C = 1."""
     return replace(problem, lower=C * problem.lower, upper=C * problem.upper, totals=C * problem.totals)
 
 
-def _first(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
-    """The sets just above C = 0.
+def _start_path(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
+    """Return the path with the sets just above C = 0.
 
-    There f is b, and every sample is inside its margin: all are bounded. With a free bias and classes of unequal weight
-    f is the larger class's label, the smaller class is bounded, and of the larger one those coefficients that make ‖w‖
-    smallest balance it: one more problem, without targets.
+    There f is nearly b, and every sample is inside its margin: all variables are bounded. With a free bias and classes
+    of unequal weight, f is the label of the larger class, and the smaller class is bounded. The coefficients of the
+    larger class balance it such that ‖w‖ is smallest, which is one more problem, without targets.
     """
     upwards = problem.p > 0
     side = np.where(upwards, UPPER, LOWER).astype(np.int8)
@@ -165,24 +167,24 @@ def _first(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
     )
     size = float(np.abs(K.product(balance.feasible_start())).max()) or 1.0
     rough = solve_certified(balance, K.gram, replace(stop, tol=1e-4 * size))[0]
-    side = settled(balance, K, rough.beta).side
+    side = solve_exactly(balance, K, rough.beta).side
     return path_at(problem, K, np.where(smaller, np.where(upwards, UPPER, LOWER), side).astype(np.int8), 0.0)
 
 
-def _settled_at(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
-    """The sets at C, from an ordinary solution."""
+def _restart_path(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
+    """Return the path with the sets at C, from an ordinary solution."""
     here = problem_at(problem, C)
     rough = solve_certified(here, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
-    return settled(here, K, rough.beta).with_family(in_bounds(problem), C)
+    return solve_exactly(here, K, rough.beta).with_family(scaled_bounds(problem), C)
 
 
-def _beyond(found: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy | None:
-    """The sets a little after the C at which rounding decides the order of events; None if that is everywhere."""
+def _skip_stall(found: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy | None:
+    """Restart the path a little after the C at which it stalled; return None if it stalls everywhere."""
     for leap in _LEAPS:
         C = max(path.t * (1 + leap), np.nextafter(path.t, math.inf))
         try:
             beta = path.beta(path.t) * (C / path.t) if path.t > 0 else None
-            after = _settled_at(found.problem, K, C, stop, beta)
+            after = _restart_path(found.problem, K, C, stop, beta)
         except Stalled:
             continue
         side = after.side
@@ -192,8 +194,8 @@ def _beyond(found: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy
     return None
 
 
-class _Watch:
-    """An observer of every event: it notes values, checks optimality now and then, and keeps limits."""
+class _PathObserver:
+    """Observer of every event of a path: records values, checks optimality from time to time, and enforces limits."""
 
     def __init__(self, found: Trace, K: KernelRows, stop: Stop) -> None:
         self.found, self.K, self.stop = found, K, stop
@@ -207,7 +209,7 @@ class _Watch:
         if not found.seen or t > found.seen[-1][0] * (1 + 1e-12):
             beta, free = path.beta(t), path.order
             if float(np.abs(beta).sum()) > self._largest_sum:
-                path.t, found.stop_reason = min(t, self._resolved(path)), "rounding floor"
+                path.t, found.stop_reason = min(t, self._largest_resolved(path)), "rounding floor"
                 return True
             bounded = int(np.count_nonzero(beta)) - int(np.count_nonzero(beta[free]))
             energy, b = path.energy(t), path.bias(t)
@@ -218,7 +220,7 @@ class _Watch:
         if self.events % _EVENTS_PER_CHECK == 0 or self.events in _FIRST_CHECKS:
             self._check(path)
         if self.events % _EVENTS_PER_CHECK == 0:
-            self.stop.tell(lambda: f"C={t:.3g}, {self.events:,} events, {len(path.order):,} free")
+            self.stop.report_progress(lambda: f"C={t:.3g}, {self.events:,} events, {len(path.order):,} free")
             limit = self.stop.limit(self.events)
             if limit is not None:
                 found.stop_reason = limit
@@ -226,26 +228,26 @@ class _Watch:
         return False
 
     def close(self, path: Homotopy) -> None:
-        """There are no more events; the end of the last segment may be beyond what float64 resolves."""
+        """End the path after its last event, no later than float64 resolves `tol`."""
         end, path.t = path.t, self.last
-        path.restart()  # so that slopes which should be zero are
-        resolved = self._resolved(path)
+        path.restart()  # removes rounding from slopes that should be zero
+        resolved = self._largest_resolved(path)
         if resolved < end:
             self.found.end, self.found.stop_reason = resolved, "rounding floor"
 
-    def _resolved(self, path: Homotopy) -> float:
-        """The largest C of a segment at which float64 can tell tol from its own rounding: Σα is linear there."""
+    def _largest_resolved(self, path: Homotopy) -> float:
+        """Largest C of a segment at which rounding is below tol; Σα is linear there."""
         begin, now, slope = path.sum_of(np.sign(self.found.problem.p))
         return math.inf if slope <= 0 else begin + max(0.0, self._largest_sum - now) / slope
 
     @cached_property
     def _largest_sum(self) -> float:
-        """Σα from which on the rounding of f is more than tol."""
+        """Largest Σα for which the rounding error of f is at most tol."""
         largest = float(self.K.diagonal.max())
         return self.stop.tol / (8 * _EPS * largest) if largest > 0 else math.inf
 
     def _check(self, path: Homotopy) -> None:
-        """The violation at this C from scratch; what has drifted is computed afresh."""
+        """Compute the violation at this C from scratch, and remove accumulated rounding."""
         found, C = self.found, path.t
         problem = found.problem
         beta = path.beta(C)

@@ -1,4 +1,4 @@
-"""The path in C by ordinary fits, with a proof of what lies between them.
+"""The ε-path in C: ordinary fits with a proven bound on the gap between them.
 
 Between two fits at C₀ and C₁ take β = (1 − λ)β₀ + λβ₁ at C = (1 − λ)C₀ + λC₁, and w and b likewise. β is feasible,
 and the slacks of f are at most the mean of the two. So the gap there is at most
@@ -23,17 +23,17 @@ from mercer.samples.arrays import Floats, inner
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.solution import Stop, StopReason
 
-# The part of ε that a fit's own gap may take.
+# Share of ε that the gap of a fit may have.
 _SHARE_OF_FIT = 0.1
-# The violation that a fit is asked for beside its gap, which usually decides.
+# Tolerance on the violation of a fit; usually the gap decides.
 _TOL = 0.1
-# Intervals are not halved below this ratio of their ends: rounding is then larger than what could be gained.
+# Smallest ratio of the ends of an interval that is still halved: below it, rounding exceeds the gain.
 _NARROWEST = 1 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One fit: β, b, u = Kβ, ‖w‖², p'β, the sum of slacks at C = 1, the gap and the dual value."""
+    """One fit of an ε-path: β, b, u = Kβ, the sum of slacks at C = 1, the gap and the dual value."""
 
     C: float
     beta: Floats
@@ -56,7 +56,7 @@ class Nodes:
     epsilon: float
     constant: bool
     nodes: list[Node] = field(default_factory=list)
-    gaps: list[float] = field(default_factory=list)  # relative, the most between a fit and the next
+    gaps: list[float] = field(default_factory=list)  # largest relative gap between a fit and the next
     stop_reason: StopReason = "converged"
 
     @property
@@ -68,7 +68,7 @@ class Nodes:
         return self.nodes[-1].C
 
     def columns(self) -> dict[str, Any]:
-        """Values at the fits, by the names of CPath's attributes."""
+        """Return the values at the fits, by the names of CPath's attributes."""
         free, bounded, norms, intercepts = [], [], [], []
         for node in self.nodes:
             here = problem_at(self.problem, node.C)
@@ -91,7 +91,7 @@ class Nodes:
         }
 
     def at(self, C: float) -> tuple[Floats, float, bool]:
-        """β, b, and whether they are what is promised: here the gap between two fits is."""
+        """Return β and b, interpolated between two fits, and True: the gap between fits is proven."""
         all_C = [node.C for node in self.nodes]
         k = min(int(np.searchsorted(all_C, C)), len(all_C) - 1)
         right, left = self.nodes[k], self.nodes[max(k - 1, 0)]
@@ -102,13 +102,13 @@ class Nodes:
 def nodes_of(
     problem: DualProblem, gram: Gram, stop: Stop, begin: float, end: float, epsilon: float, *, constant: bool = False
 ) -> Nodes:
-    """Fits from C = `begin` to `end` such that the relative gap is at most ε everywhere between."""
-    asked = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon)
+    """Fit from C = `begin` to `end` so densely that the relative gap is at most ε everywhere between."""
+    fit_stop = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon)
     found = Nodes(problem, epsilon, constant)
 
     def fit(C: float, start: Floats | None) -> Node:
         here = problem_at(problem, C)
-        solution, certificate = solve_certified(here, gram, asked, start)
+        solution, certificate = solve_certified(here, gram, fit_stop, start)
         if solution.stop_reason != "converged":
             found.stop_reason = solution.stop_reason
         b = certificate.b[0] if certificate.b else 0.0
@@ -122,7 +122,7 @@ def nodes_of(
     waiting, found.nodes = [last], [first]
     while waiting:
         left, right = found.nodes[-1], waiting[-1]
-        gap = between(problem, left, right)
+        gap = largest_gap_between(problem, left, right)
         if gap <= epsilon or right.C <= left.C * _NARROWEST or found.stop_reason != "converged":
             found.nodes.append(waiting.pop())
             found.gaps.append(gap)
@@ -134,14 +134,14 @@ def nodes_of(
     return found
 
 
-def between(problem: DualProblem, left: Node, right: Node) -> float:
-    """The largest relative gap between two fits."""
+def largest_gap_between(problem: DualProblem, left: Node, right: Node) -> float:
+    """Largest relative gap between two fits."""
     mixed = 2 * inner(left.beta, right.u) + left.C * right.slack + right.C * left.slack
     h = mixed - inner(problem.p, left.beta + right.beta)
-    # G is (1 − λ)²g₀ + λ(1 − λ)h + λ²g₁; its ends, and its top where that lies between them.
+    # The maximum of G(λ) = (1 − λ)²g₀ + λ(1 − λ)h + λ²g₁ is at an end, or at its stationary point if that is inside.
     bend = left.gap - h + right.gap
     top = (left.gap - 0.5 * h) / bend if bend < 0 else 0.0
     at = [0.0, 1.0] + ([top] if 0 < top < 1 else [])
     most = max((1 - s) ** 2 * left.gap + s * (1 - s) * h + s**2 * right.gap for s in at)
-    # The dual value is concave between the fits, and so at least the smaller one's.
+    # The dual value is concave between the fits, and so at least the smaller of their values.
     return most / max(min(left.dual, right.dual), float(np.finfo(float).tiny))

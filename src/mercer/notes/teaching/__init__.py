@@ -1,4 +1,4 @@
-"""Textbook algorithms as printed, with a record of every step, and the quadratic programs that they solve."""
+"""Textbook algorithms that record every step, and the quadratic programs that they solve."""
 
 from mercer.notes.teaching.algorithms import steps
 from mercer.problems.quadratic_programs import soft_margin_dual, soft_margin_primal

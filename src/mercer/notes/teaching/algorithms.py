@@ -1,17 +1,19 @@
-"""Textbook algorithms on a small two-class problem, step by step, and `steps`, which runs them.
+"""Textbook algorithms for the soft margin dual of a small two-class problem, and `steps`, which runs them.
 
-Pair steps, with Igel's three rules for the pair, and Li's form of the same step:
+Sequential minimal optimisation moves a pair of variables, chosen by one of Igel's three rules; Li's form is the same
+step written with errors:
 
     λ = min{b_i − y_iα_i, y_jα_j − a_j, (y_ig_i − y_jg_j)/(K_ii + K_jj − 2K_ij)}       α ← α + λu_ij
 
-Decomposition with any working set, the active set method and gradient projection move many variables at once. Two look
-at one sample at a time, without a bias:
+Decomposition with any working set, the active set method and gradient projection move many variables at once. Two
+algorithms take one sample at a time and have no bias:
 
     perceptron    if y_i f(x_i) ≤ 0:  α_i ← α_i + 1
-    Pegasos       if y_i f_t(x_i) < 1:  θ ← θ + y_iφ(x_i), with w_t = θ/(λt) and λ = 1/(Cn); the mean of w_t comes out
+    Pegasos       if y_i f_t(x_i) < 1:  θ ← θ + y_iφ(x_i), with w_t = θ/(λt) and λ = 1/(Cn); the result is mean w_t
 
-Neither α is feasible for the dual: the perceptron's has no scale, and Pegasos' may exceed C. The recorded dual value is
-that of the best multiple of the one, and of the other cut at C, and so a bound from below on the machine's optimum.
+Their α is not feasible for the dual: the perceptron's has an arbitrary scale, and that of Pegasos may exceed C. The
+recorded dual value is that of the best multiple of the perceptron's α, and of the α of Pegasos clipped at C: a lower
+bound on the optimum in both cases.
 """
 
 from __future__ import annotations
@@ -30,15 +32,15 @@ from mercer.runtime.parameters import integer, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices
 from mercer.samples.labels import read_signs
-from mercer.solvers.pegasos.iterates import draw
+from mercer.solvers.pegasos.iterates import draw_with_replacement
 
 RULES = ("most violating", "maximum gain", "second order")
-# A direction of less curvature than this share of the two diagonal entries is taken to have none.
+# Curvature along a direction, relative to the two diagonal entries, that counts as zero.
 _NO_CURVATURE = 1e-14
 
 
-def chosen_pair(problem: SmallProblem, alpha: Floats, g: Floats, rule: str) -> tuple[int, int]:
-    """i in I_up and j in I_down with y_ig_i > y_jg_j."""
+def choose_pair(problem: SmallProblem, alpha: Floats, g: Floats, rule: str) -> tuple[int, int]:
+    """Choose i in I_up and j in I_down with y_ig_i > y_jg_j by one of Igel's rules."""
     up, down = problem.ends(alpha)
     h, K = problem.y * g, problem.K
     first = int(np.argmax(np.where(up, h, -np.inf)))
@@ -47,8 +49,8 @@ def chosen_pair(problem: SmallProblem, alpha: Floats, g: Floats, rule: str) -> t
     diagonal = K.diagonal()
     curvature = diagonal[:, None] + diagonal - 2 * K
     curvature = np.maximum(curvature, _NO_CURVATURE * (diagonal[:, None] + diagonal) + 1e-300)
-    ahead = np.where(up[:, None] & down, h[:, None] - h, 0.0)
-    gains = np.maximum(ahead, 0.0) ** 2 / (2 * curvature)
+    violation = np.where(up[:, None] & down, h[:, None] - h, 0.0)
+    gains = np.maximum(violation, 0.0) ** 2 / (2 * curvature)
     if rule == "second order":
         return first, int(np.argmax(gains[first]))
     i, j = np.unravel_index(int(np.argmax(gains)), gains.shape)
@@ -56,35 +58,35 @@ def chosen_pair(problem: SmallProblem, alpha: Floats, g: Floats, rule: str) -> t
 
 
 def run_smo(run: Steps, tol: float, max_iter: int) -> None:
-    """Sequential minimal optimisation (Igel, algorithm 4.2); line numbers are the notes'."""
+    """Run sequential minimal optimisation (Igel, algorithm 4.2); the numbers are the lines of that algorithm."""
     problem = run.problem
     K, y = problem.K, problem.y
     alpha, g = np.zeros(problem.n), np.ones(problem.n)  # 1
     while len(run) < max_iter and problem.violation_and_b(alpha, g)[0] > tol:  # 2, 8
-        i, j = chosen_pair(problem, alpha, g, run.rule)  # 3
-        room_i = problem.C - alpha[i] if y[i] > 0 else alpha[i]
-        room_j = alpha[j] if y[j] > 0 else problem.C - alpha[j]
+        i, j = choose_pair(problem, alpha, g, run.rule)  # 3
+        slack_i = problem.C - alpha[i] if y[i] > 0 else alpha[i]
+        slack_j = alpha[j] if y[j] > 0 else problem.C - alpha[j]
         curvature = K[i, i] + K[j, j] - 2 * K[i, j]
         flat = curvature <= _NO_CURVATURE * (K[i, i] + K[j, j])
         newton = math.inf if flat else (y[i] * g[i] - y[j] * g[j]) / curvature
-        size = min(room_i, room_j, newton)  # 4
-        if size == math.inf:  # C = inf, and nothing bends: the dual is unbounded, and there is no hard margin
+        size = min(slack_i, slack_j, newton)  # 4
+        if size == math.inf:  # C = inf without curvature: the dual is unbounded, and there is no hard margin
             break
         g = g - size * y * K[i] + size * y * K[j]  # 5
         alpha = alpha.copy()
-        alpha[i] = _onto(alpha[i] + y[i] * size, room_i == size, y[i] > 0, problem.C)  # 6
-        alpha[j] = _onto(alpha[j] - y[j] * size, room_j == size, y[j] < 0, problem.C)  # 7
+        alpha[i] = _onto_bound(alpha[i] + y[i] * size, slack_i == size, y[i] > 0, problem.C)  # 6
+        alpha[j] = _onto_bound(alpha[j] - y[j] * size, slack_j == size, y[j] < 0, problem.C)  # 7
         run.record(alpha, (i, j), float(size), bool(size < newton))
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
 
 
-def _onto(value: float, at_end: bool, upwards: bool, C: float) -> float:
-    """A step that uses all of its room ends on the bound exactly."""
-    return value if not at_end else C if upwards else 0.0
+def _onto_bound(value: float, at_bound: bool, upwards: bool, C: float) -> float:
+    """Return the bound itself if a step reaches it, so that rounding does not leave α beside it."""
+    return value if not at_bound else C if upwards else 0.0
 
 
 def run_li(run: Steps, tol: float, max_iter: int) -> None:
-    """The pair step by errors E_i = f(x_i) − y_i, clipped to [L, H], with b from the pair (Li, section 6)."""
+    """Run Li's form of SMO: errors E_i = f(x_i) − y_i, α_2 clipped to [L, H], and b from the pair (Li, section 6)."""
     problem = run.problem
     K, y, C = problem.K, problem.y, problem.C
     alpha, b = np.zeros(problem.n), 0.0
@@ -93,7 +95,7 @@ def run_li(run: Steps, tol: float, max_iter: int) -> None:
         g = 1.0 - y * (E + y - b)
         if problem.violation_and_b(alpha, g)[0] <= tol:
             break
-        two, one = chosen_pair(problem, alpha, g, run.rule)  # α_2 grows along y_2, α_1 pays for it
+        two, one = choose_pair(problem, alpha, g, run.rule)  # y_2α_2 grows, and y_1α_1 shrinks by as much
         S = y[one] * y[two]
         if S < 0:
             L, H = max(0.0, alpha[two] - alpha[one]), min(C, C + alpha[two] - alpha[one])
@@ -101,38 +103,38 @@ def run_li(run: Steps, tol: float, max_iter: int) -> None:
             L, H = max(0.0, alpha[one] + alpha[two] - C), min(C, alpha[one] + alpha[two])
         curvature = K[one, one] - 2 * K[one, two] + K[two, two]
         flat = curvature <= _NO_CURVATURE * (K[one, one] + K[two, two])
-        wish = y[two] * math.inf if flat else alpha[two] + y[two] * (E[one] - E[two]) / curvature
-        second = min(max(wish, L), H)
-        if abs(second) == math.inf:  # C = inf, and nothing bends: the dual is unbounded, and there is no hard margin
+        unclipped = y[two] * math.inf if flat else alpha[two] + y[two] * (E[one] - E[two]) / curvature
+        second = min(max(unclipped, L), H)
+        if abs(second) == math.inf:  # C = inf without curvature: the dual is unbounded, and there is no hard margin
             break
         first = alpha[one] + S * (alpha[two] - second)
-        first = _near_ends(first, C, max(alpha[one], alpha[two], second))
-        by_one, by_two = y[one] * (first - alpha[one]), y[two] * (second - alpha[two])
-        b_one = -E[one] - by_one * K[one, one] - by_two * K[two, one] + b
-        b_two = -E[two] - by_one * K[one, two] - by_two * K[two, two] + b
+        first = _snap_to_bounds(first, C, max(alpha[one], alpha[two], second))
+        change_one, change_two = y[one] * (first - alpha[one]), y[two] * (second - alpha[two])
+        b_one = -E[one] - change_one * K[one, one] - change_two * K[two, one] + b
+        b_two = -E[two] - change_one * K[one, two] - change_two * K[two, two] + b
         new_b = b_one if 0 < first < C else b_two if 0 < second < C else 0.5 * (b_one + b_two)
-        E = E + by_one * K[one] + by_two * K[two] + (new_b - b)
+        E = E + change_one * K[one] + change_two * K[two] + (new_b - b)
         b, alpha = new_b, alpha.copy()
         size = abs(second - alpha[two])
         alpha[one], alpha[two] = first, second
-        run.record(alpha, (two, one), float(size), bool(wish != second), float(b))
+        run.record(alpha, (two, one), float(size), bool(unclipped != second), float(b))
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
 
 
-def _near_ends(value: float, C: float, moved: float) -> float:
-    """α_1 follows from α_2 by a difference, whose rounding would leave it beside its bound."""
-    scale = C if math.isfinite(C) else moved
+def _snap_to_bounds(value: float, C: float, size: float) -> float:
+    """Return 0 or C if α_1, computed as a difference, misses it by rounding only; `size` is the scale if C = inf."""
+    scale = C if math.isfinite(C) else size
     if abs(value) <= 4e-16 * scale:
         return 0.0
     return C if abs(value - C) <= 4e-16 * scale else value
 
 
-# Chooses the samples of a step from α, the gradient and the number of the step.
+# Function that chooses the samples of a step from α, the gradient and the number of the step.
 WorkingSet = Callable[[Floats, Floats, int], ArrayLike]
 
 
 def run_decomposition(run: Steps, tol: float, max_iter: int, size: int, choose: WorkingSet | None = None) -> None:
-    """Igel's algorithm 4.1: the subproblem on a working set, or on the worst violators of each side, solved exactly."""
+    """Run decomposition (Igel, algorithm 4.1) on given working sets, by default those of the worst violators."""
     problem = run.problem
     alpha = np.zeros(problem.n)
     while len(run) < max_iter:
@@ -140,17 +142,17 @@ def run_decomposition(run: Steps, tol: float, max_iter: int, size: int, choose: 
         violation, _ = problem.violation_and_b(alpha, g)
         if violation <= tol:
             break
-        B = _worst(problem, alpha, g, size) if choose is None else _chosen(choose, alpha, g, len(run))
-        # On B the problem is one of the same kind with the gradient that the others leave: K_BB and g_B + Q_BBα_B.
-        new, clipped = _restricted(problem, alpha, B, 0.1 * tol)
+        B = _worst_violators(problem, alpha, g, size) if choose is None else _checked_set(choose, alpha, g, len(run))
+        new, clipped = _solve_subproblem(problem, alpha, B, 0.1 * tol)
         if np.array_equal(new, alpha) and choose is None:
             break
-        alpha = new  # which a set of one's own may leave as it is: the next one may not
+        alpha = new  # a given working set may leave α as it is; the next one may change it
         run.record(alpha, B.tolist(), 1.0, clipped)
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
 
 
-def _chosen(choose: WorkingSet, alpha: Floats, g: Floats, step: int) -> Indices:
+def _checked_set(choose: WorkingSet, alpha: Floats, g: Floats, step: int) -> Indices:
+    """Return the working set of a user's function; raise ValueError if it is none."""
     B = np.asarray(choose(alpha.copy(), g.copy(), step))
     n = len(alpha)
     if (
@@ -162,12 +164,14 @@ def _chosen(choose: WorkingSet, alpha: Floats, g: Floats, step: int) -> Indices:
         or len(np.unique(B)) < len(B)
     ):
         raise ValueError(
-            f"working_set must give different rows between 0 and {n - 1}, at least one; for step {step} it gave {B!r}"
+            f"working_set must return different rows between 0 and {n - 1}, at least one; in step {step} it returned "
+            f"{B!r}"
         )
     return B.astype(np.intp)
 
 
-def _worst(problem: SmallProblem, alpha: Floats, g: Floats, size: int) -> Indices:
+def _worst_violators(problem: SmallProblem, alpha: Floats, g: Floats, size: int) -> Indices:
+    """Indices of the samples in I_up with the largest y_ig_i and in I_down with the smallest, half of `size` each."""
     up, down = problem.ends(alpha)
     h, half = problem.y * g, max(1, size // 2)
     top = np.argsort(-np.where(up, h, -np.inf), kind="stable")[: min(half, int(up.sum()))]
@@ -175,20 +179,20 @@ def _worst(problem: SmallProblem, alpha: Floats, g: Floats, size: int) -> Indice
     return np.unique(np.concatenate([top, bottom]))
 
 
-def _restricted(problem: SmallProblem, alpha: Floats, B: Indices, tol: float) -> tuple[Floats, bool]:
-    """The best α_B with the others held, by pair steps inside of B."""
+def _solve_subproblem(problem: SmallProblem, alpha: Floats, B: Indices, tol: float) -> tuple[Floats, bool]:
+    """Maximise the dual over α_B with the others fixed, by pair steps; return α and whether one is at a bound."""
     y, K = problem.y[B], problem.K[np.ix_(B, B)]
     h = y * problem.gradient(alpha)[B]
-    # β = yα lies between these.
+    # β = yα, with its bounds.
     beta, low, high = y * alpha[B], np.where(y > 0, 0.0, -problem.C), np.where(y > 0, problem.C, 0.0)
     for _ in range(100 * len(B) ** 2 + 1000):
         i = int(np.where(beta < high, h, -np.inf).argmax())
         j = int(np.where(beta > low, h, np.inf).argmin())
-        room = min(high[i] - beta[i], beta[j] - low[j])
-        if room <= 0 or h[i] - h[j] <= tol:
+        slack = min(high[i] - beta[i], beta[j] - low[j])
+        if slack <= 0 or h[i] - h[j] <= tol:
             break
         curvature = K[i, i] + K[j, j] - 2 * K[i, j]
-        step = min(room, (h[i] - h[j]) / curvature if curvature > 0 else math.inf)
+        step = min(slack, (h[i] - h[j]) / curvature if curvature > 0 else math.inf)
         if step == math.inf:  # C = inf: the dual is unbounded
             break
         beta[i] = min(beta[i] + step, high[i])
@@ -200,7 +204,10 @@ def _restricted(problem: SmallProblem, alpha: Floats, B: Indices, tol: float) ->
 
 
 def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
-    """Newton steps on the free variables up to the first bound; the worst violator is freed when they are solved."""
+    """Run the active set method: Newton steps on the free variables up to the first bound.
+
+    When the free variables are optimal, the most violating pair is freed.
+    """
     problem = run.problem
     y, C = problem.y, problem.C
     alpha, free = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
@@ -210,17 +217,17 @@ def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
         if violation <= tol:
             break
         F = np.flatnonzero(free)
-        direction, slope = _newton(problem, g, F)
+        direction, slope = _newton_direction(problem, g, F)
         if slope <= 1e-12 * max(1.0, abs(problem.dual(alpha))) * tol:
             up, down = problem.ends(alpha)
             h = y * g
             free[int(np.argmax(np.where(up, h, -np.inf)))] = free[int(np.argmin(np.where(down, h, np.inf)))] = True
             F = np.flatnonzero(free)
-            direction, slope = _newton(problem, g, F)
-        size, blocking = _reach(alpha[F], direction, C)
+            direction, slope = _newton_direction(problem, g, F)
+        size, blocking = _step_limit(alpha[F], direction, C)
         curvature = _curvature(problem, F, direction)
-        whole = slope / curvature if curvature > 1e-14 * slope else math.inf
-        step = min(size, whole)
+        newton = slope / curvature if curvature > 1e-14 * slope else math.inf
+        step = min(size, newton)
         if not math.isfinite(step):
             break
         alpha = alpha.copy()
@@ -228,12 +235,15 @@ def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
         if step == size:
             alpha[F[blocking]] = np.where(direction[blocking] > 0, C, 0.0)
             free[F[blocking]] = False
-        run.record(alpha, F.tolist(), float(step), bool(step < whole))
+        run.record(alpha, F.tolist(), float(step), bool(step < newton))
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
 
 
-def _newton(problem: SmallProblem, g: Floats, F: Indices) -> tuple[Floats, float]:
-    """The direction to the maximum over the free variables with Σyα held, or up a ridge of no curvature; its slope."""
+def _newton_direction(problem: SmallProblem, g: Floats, F: Indices) -> tuple[Floats, float]:
+    """Return the Newton direction of the free variables with Σyα fixed, or an ascent direction without curvature.
+
+    The second value is the slope along it.
+    """
     if len(F) < 2:
         return np.zeros(len(F)), 0.0
     y = problem.y[F]
@@ -241,112 +251,116 @@ def _newton(problem: SmallProblem, g: Floats, F: Indices) -> tuple[Floats, float
     Q = Z.T @ (np.outer(y, y) * problem.K[np.ix_(F, F)]) @ Z
     right = Z.T @ g[F]
     values, vectors = np.linalg.eigh(Q)
-    along = vectors.T @ right
+    coordinates = vectors.T @ right
     flat = values <= 1e-12 * max(float(values[-1]), 1e-300)
-    if np.abs(along[flat]).max(initial=0.0) > 1e-9 * max(1.0, float(np.abs(along).max())):
-        along = np.where(flat, along, 0.0)
+    if np.abs(coordinates[flat]).max(initial=0.0) > 1e-9 * max(1.0, float(np.abs(coordinates).max())):
+        coordinates = np.where(flat, coordinates, 0.0)
     else:
-        along = np.divide(along, values, out=np.zeros_like(along), where=~flat)
-    direction = Z @ (vectors @ along)
+        coordinates = np.divide(coordinates, values, out=np.zeros_like(coordinates), where=~flat)
+    direction = Z @ (vectors @ coordinates)
     return direction, float(direction @ g[F])
 
 
 def _curvature(problem: SmallProblem, F: Indices, direction: Floats) -> float:
+    """Curvature of the dual along a direction of the variables F."""
     beta = problem.y[F] * direction
     return float(beta @ (problem.K[np.ix_(F, F)] @ beta))
 
 
-def _reach(alpha: Floats, direction: Floats, C: float) -> tuple[float, Indices]:
-    """How far the box lets α go, and which variables stop it."""
-    room = np.full(len(alpha), np.inf)
+def _step_limit(alpha: Floats, direction: Floats, C: float) -> tuple[float, Indices]:
+    """Largest step that stays in the box, and the variables that then reach a bound."""
+    limits = np.full(len(alpha), np.inf)
     up, down = direction > 0, direction < 0
-    room[up], room[down] = (C - alpha[up]) / direction[up], -alpha[down] / direction[down]
-    least = float(room.min(initial=math.inf))
-    return least, np.flatnonzero(room == least) if math.isfinite(least) else np.empty(0, dtype=np.intp)
+    limits[up], limits[down] = (C - alpha[up]) / direction[up], -alpha[down] / direction[down]
+    least = float(limits.min(initial=math.inf))
+    return least, np.flatnonzero(limits == least) if math.isfinite(least) else np.empty(0, dtype=np.intp)
 
 
 def run_gradient_projection(run: Steps, tol: float, max_iter: int) -> None:
-    """Along the projected gradient to a face of the box, then a Newton step on that face (Nocedal and Wright, 16.7)."""
+    """Run gradient projection: a gradient step to a face of the box, then a Newton step (Nocedal and Wright, 16.7)."""
     problem = run.problem
     alpha = np.zeros(problem.n)
     g, s = problem.gradient(alpha), 1.0
     while len(run) < max_iter and problem.violation_and_b(alpha, g)[0] > tol:
+        # 1. Projected gradient step.
         start = alpha
-        direction = projected(problem, alpha + s * g) - alpha
+        direction = project_feasible(problem, alpha + s * g) - alpha
         slope, curvature = float(direction @ g), _curvature(problem, np.arange(problem.n), direction)
         if slope <= 0:
             break
         size = 1.0 if slope >= curvature else slope / curvature
-        alpha = _snapped(alpha + size * direction, problem.C)
+        alpha = _clip_to_box(alpha + size * direction, problem.C)
+        # 2. Newton step on the free variables.
         F = np.flatnonzero((alpha > 0) & (alpha < problem.C))
-        towards, rise = _newton(problem, problem.gradient(alpha), F)
-        reach, _ = _reach(alpha[F], towards, problem.C)
-        bend = _curvature(problem, F, towards)
-        whole = rise / bend if bend > 1e-14 * rise else math.inf
-        if rise > 0 and math.isfinite(min(reach, whole)):
-            alpha[F] = _snapped(alpha[F] + min(reach, whole) * towards, problem.C)
+        newton_direction, slope = _newton_direction(problem, problem.gradient(alpha), F)
+        limit, _ = _step_limit(alpha[F], newton_direction, problem.C)
+        curvature = _curvature(problem, F, newton_direction)
+        newton = slope / curvature if curvature > 1e-14 * slope else math.inf
+        if slope > 0 and math.isfinite(min(limit, newton)):
+            alpha[F] = _clip_to_box(alpha[F] + min(limit, newton) * newton_direction, problem.C)
+        # 3. Length of the next gradient step, from the curvature along this one.
         new_g = problem.gradient(alpha)
-        moved, turned = alpha - start, g - new_g
-        length = float(moved @ moved)
-        s = max(length / max(float(moved @ turned), 1e-10 * length, 1e-300), 1e-10)
+        change, gradient_change = alpha - start, g - new_g
+        length = float(change @ change)
+        s = max(length / max(float(change @ gradient_change), 1e-10 * length, 1e-300), 1e-10)
         g = new_g
-        run.record(alpha, np.flatnonzero(moved).tolist(), float(size), bool(reach < whole))
+        run.record(alpha, np.flatnonzero(change).tolist(), float(size), bool(limit < newton))
     run.converged = problem.violation_and_b(alpha, g)[0] <= tol
 
 
-def _snapped(alpha: Floats, C: float) -> Floats:
-    """α inside of the box, and on its end where only rounding keeps it away."""
+def _clip_to_box(alpha: Floats, C: float) -> Floats:
+    """Clip α to the box, and move it onto a bound that it misses by rounding only."""
     alpha = np.clip(alpha, 0.0, C)
     near = 1e-15 * (C if math.isfinite(C) else float(alpha.max(initial=0.0)))
     return np.where(alpha <= near, 0.0, np.where(alpha >= C - near, C, alpha))
 
 
-def projected(problem: SmallProblem, wish: Floats) -> Floats:
-    """The nearest feasible α: clip(wish − νy) with the ν that makes Σyα = 0, found by halving."""
-    # From max |wish| on, one class is 0, and the sum has its last sign.
-    reach = float(np.abs(wish).max())
-    low, high = -reach, reach
+def project_feasible(problem: SmallProblem, point: Floats) -> Floats:
+    """Project a point onto the feasible set: clip(point − νy) with the ν for which Σyα = 0, found by bisection."""
+    # For |ν| ≥ max |point| one class is 0, and the sign of the sum no longer changes.
+    limit = float(np.abs(point).max())
+    low, high = -limit, limit
     while low < (middle := 0.5 * (low + high)) < high:
-        total = float(problem.y @ np.clip(wish - middle * problem.y, 0.0, problem.C))
+        total = float(problem.y @ np.clip(point - middle * problem.y, 0.0, problem.C))
         low, high = (middle, high) if total > 0 else (low, middle)
-    return np.asarray(np.clip(wish - 0.5 * (low + high) * problem.y, 0.0, problem.C))
+    return np.asarray(np.clip(point - 0.5 * (low + high) * problem.y, 0.0, problem.C))
 
 
 def run_perceptron(run: Steps, tol: float, max_iter: int) -> None:
-    """Samples in turn until a whole pass makes no mistake; a step is a mistake."""
+    """Run the perceptron (Igel, section 4.1.1) until a whole pass makes no mistake; every mistake is a step."""
     problem = run.problem
     alpha, f = np.zeros(problem.n), np.zeros(problem.n)
-    quiet, i = 0, 0
-    while quiet < problem.n and len(run) < max_iter:
+    n_correct, i = 0, 0
+    while n_correct < problem.n and len(run) < max_iter:
         if problem.y[i] * f[i] <= 0:
             alpha = alpha.copy()
             alpha[i] += 1
             f = f + problem.y[i] * problem.K[i]
             square = float((problem.y * alpha) @ f)
-            # The best s for sΣα − ½s²‖w‖²; a w of length 0 allows any, and separates nothing.
+            # The s that maximises sΣα − ½s²‖w‖²; 0 if w = 0.
             best = alpha.sum() / square if square > 0 else 0.0
             run.record(alpha, (i,), 1.0, False, feasible=best * alpha)
-            quiet = 0
+            n_correct = 0
         else:
-            quiet += 1
+            n_correct += 1
         i = (i + 1) % problem.n
-    run.converged = quiet >= problem.n
+    run.converged = n_correct >= problem.n
 
 
 def run_pegasos(run: Steps, tol: float, max_iter: int, seed: int) -> None:
-    """Steps on samples that are drawn with replacement, as the notes print them; `alpha` is that of the mean of w_t."""
+    """Run Pegasos (Shalev-Shwartz) on samples drawn with replacement; `alpha` is that of the mean of w_t."""
     problem = run.problem
     n, lam = problem.n, 1.0 / (problem.C * problem.n)
-    theta, total, f = np.zeros(n), np.zeros(n), np.zeros(n)  # θ and Σ θ/t by their α, and θ at the samples
-    for t, i in enumerate(draw(seed, np.arange(1.0, n + 1), 0, max_iter).tolist(), 1):
+    theta, total, f = np.zeros(n), np.zeros(n), np.zeros(n)  # α of θ and of Σ θ/t, and the values of θ at the samples
+    for t, i in enumerate(draw_with_replacement(seed, np.arange(1.0, n + 1), 0, max_iter).tolist(), 1):
         total = total + theta / t
-        hit = problem.y[i] * f[i] < lam * t
-        if hit:
+        violates = problem.y[i] * f[i] < lam * t
+        if violates:
             theta = theta.copy()
             theta[i] += 1
             f = f + problem.y[i] * problem.K[i]
         alpha: Floats = total / (lam * t)
-        run.record(alpha, (i,), 1.0 / (lam * t) if hit else 0.0, False, feasible=np.minimum(alpha, problem.C))
+        run.record(alpha, (i,), 1.0 / (lam * t) if violates else 0.0, False, feasible=np.minimum(alpha, problem.C))
         if run.steps[-1].violation <= tol:
             break
     run.converged = bool(run.steps) and run.steps[-1].violation <= tol
@@ -354,7 +368,7 @@ def run_pegasos(run: Steps, tol: float, max_iter: int, seed: int) -> None:
 
 METHODS = ("smo", "li", "decomposition", "active set", "gradient projection", "perceptron", "pegasos")
 _BY_PAIRS, _BY_SAMPLES = ("smo", "li"), ("perceptron", "pegasos")
-# Every step is kept with its α, and costs a product with K.
+# Every step stores α and needs a product with K.
 _MOST_SAMPLES = 1000
 
 
@@ -376,47 +390,48 @@ def steps(
     max_iter: int | None = None,
     random_state: int = 0,
 ) -> Steps:
-    """Solve the soft margin as a textbook does, and record every step.
+    """Solve the soft margin problem by a textbook algorithm, and record every step.
 
     Parameters
     ----------
     X : array, CSR matrix or list
-        At most 1,000 samples; the matrix of kernel values for kernel="precomputed".
+        Samples, at most 1,000; the kernel matrix for kernel="precomputed".
     y : array
-        Their labels, of two classes; the larger one is the positive one, as in `SVC`.
+        Labels of two classes; the larger one is the positive class, as in `SVC`.
     %(kernel)s
     C : float, default=1.0
-        The price of slack; inf is the hard margin, which "pegasos" cannot do. The perceptron has none. Samples that
-        cannot be separated have no hard margin: the dual value then grows until `max_iter`.
+        Penalty of slack. inf is the hard margin, which "pegasos" cannot solve; the perceptron does not use C. If the
+        samples are not separable, the hard margin does not exist, and the dual value grows until `max_iter`.
     method : {"smo", "li", "decomposition", "active set", "gradient projection", "perceptron", "pegasos"}, default="smo"
-        Igel's algorithm 4.2; Li's form of it, by errors E_i, clipped to [L, H] and with b from the pair; Igel's
-        algorithm 4.1 for working sets of any size; two general methods for quadratic programs (Li, section 2); and two
-        that take one sample at a time and have no bias: the perceptron (Igel, section 4.1.1), and stochastic gradients
-        (Shalev-Shwartz), which approach the optimum like 1/steps.
+        Algorithm. "smo" is Igel's algorithm 4.2; "li" is Li's form of it, with errors E_i, α clipped to [L, H] and b
+        from the pair; "decomposition" is Igel's algorithm 4.1 for working sets of any size; "active set" and "gradient
+        projection" are general methods for quadratic programs (Li, section 2). Two take one sample at a time and have
+        no bias: the "perceptron" (Igel, section 4.1.1), and "pegasos", stochastic gradient descent (Shalev-Shwartz),
+        which approaches the optimum like 1/steps.
     rule : {"second order", "most violating", "maximum gain"}, default="second order"
-        How "smo" and "li" choose the pair.
+        Rule by which "smo" and "li" choose the pair.
     working_set_size : int, default=10
-        Of "decomposition".
+        Size of the working set of "decomposition".
     working_set : callable, optional
-        Of "decomposition": (α, gradient, number of the step) → the rows of the working set, in place of the worst
-        violators. The run ends at `tol` or `max_iter`, since a poor choice may gain nothing for ever.
+        Function for "decomposition" from (α, gradient, number of the step) to the rows of the working set, instead of
+        the worst violators. The run ends at `tol` or `max_iter`, since a poor choice may never gain anything.
     tol : float, default=1e-6
-        It ends when max y_ig_i over I_up exceeds min y_jg_j over I_down by no more. The perceptron ends when it makes
-        no more mistakes.
+        Tolerance: the run ends when max y_ig_i over I_up exceeds min y_jg_j over I_down by at most this. The perceptron
+        ends when it makes no more mistakes.
     max_iter : int, optional
-        By default 100,000, and for "pegasos" 30 for each sample.
+        Largest number of steps; by default 100,000, and 30 per sample for "pegasos".
     random_state : int, default=0
-        What "pegasos" draws by.
+        Seed of the samples that "pegasos" draws.
 
     Returns
     -------
     Steps
-        The steps in order. Print it for a table; `to_frame()` is one too, `plot()` shows the dual value and the
-        violation after each step, and `film()` is an animation. `len(found)` and `for step in found` work. Attributes:
-        ``method``, ``rule``, ``problem`` (with K, y and C), ``steps`` (the list), where it ended (``alpha``, ``b``,
-        ``dual``), and ``converged``, True if the violation fell to tol. Each step has ``chosen`` (the working set),
-        ``size`` (the step length λ), ``clipped`` (True if the box cut it short), ``gain`` (growth of the dual value),
-        and afterwards ``dual``, ``violation``, ``b`` and ``alpha``.
+        Record of the run. `print` shows a table, `to_frame()` returns it, `plot()` shows the dual value and the
+        violation after each step, and `film()` is an animation; `len` and iteration work. Attributes: ``method``,
+        ``rule``, ``problem`` (with K, y and C), ``steps`` (the list), the final ``alpha``, ``b`` and ``dual``, and
+        ``converged``, True if the violation fell to tol. Each step has ``chosen`` (the working set), ``size`` (the step
+        length λ), ``clipped`` (True if the box constraints shortened it), ``gain`` (increase of the dual value), and
+        ``dual``, ``violation``, ``b`` and ``alpha`` after the step.
 
     Examples
     --------
@@ -429,14 +444,14 @@ def steps(
     """
     one_of("method", method, METHODS)
     one_of("rule", rule, RULES)
-    integer("working_set_size", working_set_size, 2, "an equality leaves no room for fewer variables")
+    integer("working_set_size", working_set_size, 2, "a single variable cannot move under the equality constraint")
     if max_iter is not None:
         integer("max_iter", max_iter, 1, "the number of steps")
-    integer("random_state", random_state, 0, "it chooses what is drawn")
+    integer("random_state", random_state, 0, "the seed")
     positive("tol", tol)
     if working_set is not None and (method != "decomposition" or not callable(working_set)):
         raise ValueError(
-            f"working_set={working_set!r} must be a function (alpha, gradient, step) -> rows, and goes with "
+            f"working_set={working_set!r} must be a function (alpha, gradient, step) -> rows, for "
             f"method='decomposition', not {method!r}"
         )
     signs = read_signs(y)
@@ -444,14 +459,14 @@ def steps(
     K = np.asarray(bound(X), dtype=np.float64)
     if len(K) > _MOST_SAMPLES or K.shape != (len(signs), len(signs)):
         raise ValueError(
-            f"steps is for at most {_MOST_SAMPLES} samples with a label each, but K has the shape {K.shape} and y "
+            f"steps takes at most {_MOST_SAMPLES} samples with a label each, but K has the shape {K.shape} and y "
             f"{len(signs)} labels; mercer.SVC solves larger problems"
         )
-    price = np.inf if method == "perceptron" or np.inf == C else positive("C", C)
-    if method == "pegasos" and price == np.inf:
-        raise ValueError("C=inf is the hard margin, but the steps of pegasos are C·n/t long: give it a finite C")
-    problem = SmallProblem(K, signs, price, bias=method not in _BY_SAMPLES)
-    found = Steps(method, rule if method in _BY_PAIRS else "", problem)
+    bound_C = np.inf if method == "perceptron" or np.inf == C else positive("C", C)
+    if method == "pegasos" and bound_C == np.inf:
+        raise ValueError("C=inf is the hard margin, but the steps of pegasos have length C·n/t: use a finite C")
+    problem = SmallProblem(K, signs, bound_C, bias=method not in _BY_SAMPLES)
+    run = Steps(method, rule if method in _BY_PAIRS else "", problem)
     most = max_iter or (30 * problem.n if method == "pegasos" else 100_000)
     algorithms: dict[str, Callable[[Steps, float, int], None]] = {
         "smo": run_smo,
@@ -462,5 +477,5 @@ def steps(
         "perceptron": run_perceptron,
         "pegasos": partial(run_pegasos, seed=random_state),
     }
-    algorithms[method](found, tol, most)
-    return found
+    algorithms[method](run, tol, most)
+    return run

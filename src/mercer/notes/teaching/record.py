@@ -1,4 +1,4 @@
-"""What a textbook algorithm did: every step, and where it ended."""
+"""Record of a textbook algorithm: the problem, every step, and the result."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step.
+    """One step of an algorithm.
 
     Attributes
     ----------
     chosen : tuple of int
-        The working set: the samples whose α were moved.
+        Working set: the indices of the samples whose α changed.
     size : float
-        The step length λ along the direction; 1 for the whole way to the solution of a subproblem.
+        Step length λ along the direction; 1 for a step to the solution of a subproblem.
     clipped : bool
-        Whether the box cut it short.
+        Whether the box constraints shortened the step.
     gain : float
-        By how much the dual value grew.
+        Increase of the dual value.
     dual : float
-        Afterwards.
+        Dual value after the step.
     violation : float
-        Afterwards: the largest y_ig_i that may grow minus the smallest that may shrink.
+        KKT violation after the step: the largest y_ig_i over I_up minus the smallest over I_down.
     b : float
-        Afterwards.
+        Bias after the step.
     alpha : array
-        Afterwards.
+        Dual variables after the step.
     """
 
     chosen: tuple[int, ...]
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class SmallProblem:
-    """maximise Σα − ½ΣΣ α_iα_jy_iy_jK_ij  subject to  0 ≤ α ≤ C,  and Σα_iy_i = 0 where there is a bias."""
+    """Soft margin dual: maximise Σα − ½ΣΣ α_iα_jy_iy_jK_ij subject to 0 ≤ α ≤ C and, with a bias, Σα_iy_i = 0."""
 
     K: Floats
     y: Floats
@@ -62,29 +62,33 @@ class SmallProblem:
 
     @property
     def n(self) -> int:
+        """Number of samples."""
         return len(self.y)
 
     def gradient(self, alpha: Floats) -> Floats:
-        """g_i = 1 − y_i Σ_j y_jα_jK_ij."""
+        """Gradient of the dual, g_i = 1 − y_i Σ_j y_jα_jK_ij."""
         return np.asarray(1.0 - self.y * (self.K @ (self.y * alpha)))
 
     def dual(self, alpha: Floats) -> float:
+        """Dual value at α."""
         beta = self.y * alpha
         return float(alpha.sum() - 0.5 * beta @ (self.K @ beta))
 
     def ends(self, alpha: Floats) -> tuple[Flags, Flags]:
-        """I_up and I_down: which y_iα_i may grow, and which may shrink."""
+        """Index sets I_up and I_down: which y_iα_i may increase, and which may decrease."""
         below, above = alpha < self.C, alpha > 0
         return np.where(self.y > 0, below, above), np.where(self.y > 0, above, below)
 
     def violation_and_b(self, alpha: Floats, g: Floats) -> tuple[float, float]:
-        """max over I_up of y_ig_i minus min over I_down, and b: the mean over free α, or midway between the two.
+        """Return the KKT violation and b.
 
-        Without a bias, the largest |g_i| of an α that may still follow it; b is 0.
+        The violation is the maximum of y_ig_i over I_up minus the minimum over I_down; b is the mean of y_ig_i over
+        free α, or midway between these two. Without a bias, the violation is the largest |g_i| of an α that can still
+        move along its gradient, and b is 0.
         """
         if not self.bias:
-            grow, shrink = g[alpha < self.C], g[alpha > 0]
-            return max(0.0, float(grow.max(initial=0.0)), float(-shrink.min(initial=0.0))), 0.0
+            increasable, decreasable = g[alpha < self.C], g[alpha > 0]
+            return max(0.0, float(increasable.max(initial=0.0)), float(-decreasable.min(initial=0.0))), 0.0
         up, down = self.ends(alpha)
         h = self.y * g
         top, bottom = float(h[up].max(initial=-math.inf)), float(h[down].min(initial=math.inf))
@@ -94,18 +98,18 @@ class SmallProblem:
 
 @dataclass(eq=False, repr=False)
 class Steps:
-    """The record of a run.
+    """Record of a run of a textbook algorithm.
 
     Attributes
     ----------
     method, rule : str
-        The algorithm, and how it chose working sets.
+        Algorithm, and its rule for choosing working sets.
     problem : SmallProblem
-        What was solved: K, y and C.
+        Problem that was solved: K, y and C.
     steps : list of Step
-        Every step, in order.
+        All steps, in order.
     alpha, b, dual
-        Where it ended.
+        Final dual variables, bias and dual value.
     converged : bool
         Whether the violation fell to tol.
     """
@@ -125,31 +129,34 @@ class Steps:
         b: float | None = None,
         feasible: Floats | None = None,
     ) -> Step:
-        """Add the step that led to α; b is the algorithm's own, where it has one.
+        """Add the step that led to α; `b` is the bias that the algorithm computes itself, if it does.
 
-        Of an α that is not feasible, the dual value and the violation are those of the `feasible` one given beside it.
+        If α is not feasible, the dual value and the violation are those of `feasible`.
         """
         point = alpha if feasible is None else feasible
         dual, g = self.problem.dual(point), self.problem.gradient(point)
-        violation, own = self.problem.violation_and_b(point, g)
+        violation, best_b = self.problem.violation_and_b(point, g)
         gain = dual - (self.steps[-1].dual if self.steps else 0.0)
-        places = tuple(int(i) for i in chosen)
-        step = Step(places, size, clipped, gain, dual, violation, own if b is None else b, freeze(alpha.copy()))
+        rows = tuple(int(i) for i in chosen)
+        step = Step(rows, size, clipped, gain, dual, violation, best_b if b is None else b, freeze(alpha.copy()))
         self.steps.append(step)
         return step
 
     @property
     def alpha(self) -> Floats:
+        """Final dual variables."""
         return self.steps[-1].alpha if self.steps else np.zeros(self.problem.n)
 
     @property
     def b(self) -> float:
+        """Final bias."""
         if self.steps:
             return self.steps[-1].b
         return self.problem.violation_and_b(self.alpha, self.problem.gradient(self.alpha))[1]
 
     @property
     def dual(self) -> float:
+        """Final dual value."""
         return self.steps[-1].dual if self.steps else 0.0
 
     def __len__(self) -> int:
@@ -163,7 +170,7 @@ class Steps:
         return iter(self.steps)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with one line per step."""
+        """Return a pandas DataFrame with a row per step."""
         pandas = require("pandas", "Steps.to_frame")
         names = ("chosen", "size", "clipped", "gain", "dual", "violation", "b")
         return pandas.DataFrame({name: [getattr(step, name) for step in self.steps] for name in names})
@@ -179,18 +186,23 @@ class Steps:
         return "\n".join([*lines, f"{self.method}, {self.rule or 'all variables'}: {end} after {len(self)} steps"])
 
     def plot(self, *axes: Any, **options: Any) -> PathDisplay:
-        """The dual value and the violation after each step; see `mercer.displays.PathDisplay.from_steps`."""
+        """Plot the dual value and the violation after each step; see `mercer.displays.PathDisplay.from_steps`."""
         from mercer.inspection.displays import PathDisplay
 
         return PathDisplay.from_steps(self, *axes, **options)
 
     @shared_docs
     def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
-        """The α and the dual value, a frame per step: a matplotlib animation, for a notebook or `film.save(path)`.
+        """Animate α and the dual value with matplotlib, for a notebook or `film().save(path)`.
 
         Parameters
         ----------
         %(film)s
+
+        Returns
+        -------
+        matplotlib.animation.FuncAnimation
+            Animation with a frame per step.
         """
         from mercer.inspection.displays.convergence import film_steps
 

@@ -1,4 +1,4 @@
-"""Learning theory as numbers: risks, complexities and bounds, each with what it rests on and whether that holds."""
+"""Learning theory as numbers: risks, complexities and bounds, with their assumptions and whether these hold."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from mercer.notes.theory.complexity import (
 )
 from mercer.notes.theory.early_stopping import iteration_path, stopping_step
 from mercer.notes.theory.few_errors import fewest_errors, least_slack_power
-from mercer.notes.theory.insight import insight
+from mercer.notes.theory.insights import insight
 from mercer.notes.theory.margin_bounds import (
     enclosing_ball,
     hard_margin_bound,
@@ -42,7 +42,7 @@ from mercer.notes.theory.sample_bounds import (
     soft_margin_samples,
     test_set_bound,
 )
-from mercer.runtime.missing_names import missing_name
+from mercer.runtime.missing_names import missing_name_error
 
 __all__ = [
     "Bound",
@@ -81,7 +81,7 @@ __all__ = [
     "true_complexity_bound",
 ]
 
-if not TYPE_CHECKING:  # a checker would take every name for one that may be there
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> object:
-        raise missing_name(__name__, name, __all__)
+        raise missing_name_error(__name__, name, __all__)

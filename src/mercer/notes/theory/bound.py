@@ -1,4 +1,4 @@
-"""A bound: a number, what it is made of, and what has to be true for it to hold."""
+"""Bounds of learning theory: a number, its terms, and the assumptions under which it holds."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import ArrayLike
 from mercer.runtime.parameters import integer, share
 from mercer.samples.arrays import Floats
 
-_MARKS = {True: "holds", False: "does not hold", None: "your word"}
+_MARKS = {True: "holds", False: "does not hold", None: "assumed"}
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """Something a bound rests on.
+    """Assumption of a bound.
 
     Attributes
     ----------
     text : str
-        What has to be true.
+        Statement of the assumption.
     holds : bool or None
-        Whether it holds here. None if no computation can tell, as with samples being drawn independently: then it
-        is the user's word.
+        Whether it holds here. None if no computation can check it, such as that samples are drawn independently: then
+        it is assumed.
     """
 
     text: str
@@ -42,26 +42,26 @@ UNSEEN = Assumption("the rule was fixed before these samples were seen")
 
 @dataclass(frozen=True, repr=False)
 class Bound:
-    """A number that bounds a quantity, if its assumptions hold.
+    """Bound on a quantity, valid if its assumptions hold.
 
     Attributes
     ----------
     quantity : str
-        What is bounded.
+        Name of the bounded quantity.
     value : float
-        The bound.
+        Value of the bound.
     terms : dict
-        The value's parts by name, which add up to it.
+        Terms by name; their sum is the value.
     assumptions : tuple
-        What it rests on, each with its `text` and `holds`: True, False, or None where no computation can tell.
+        Assumptions, each with its `text` and `holds`: True, False, or None if no computation can check it.
     delta : float or None
-        The probability with which the bound may fail; None for a statement that is certain, or about an expectation.
+        Probability with which the bound may fail; None for a statement that is certain, or about an expectation.
     says_nothing_from : float or None
-        A value that holds anyway, such as 1 for a probability; from there on the bound is vacuous.
-    side : "upper" or "lower"
-        From where the value bounds.
+        Trivial bound, such as 1 for a probability; a value beyond it is vacuous.
+    side : {"upper", "lower"}
+        Whether the value is an upper or a lower bound.
     source : str
-        Where it is stated and proven.
+        Publication of the bound.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Bound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the number says no more than what is known without it."""
+        """Whether the bound says no more than the trivial one."""
         if self.says_nothing_from is None:
             return not abs(self.value) < float("inf")
         if self.side == "upper":
@@ -91,7 +91,7 @@ class Bound:
 
     @property
     def applies(self) -> bool | None:
-        """False if an assumption does not hold here, True if all do; None if that is the user's word."""
+        """False if an assumption does not hold here, True if all do; None if one cannot be checked."""
         answers = {assumption.holds for assumption in self.assumptions}
         return False if False in answers else None if None in answers else True
 
@@ -100,8 +100,8 @@ class Bound:
 
     def _statement(self, gap: str = " ") -> str:
         sign = "≤" if self.side == "upper" else "≥"
-        how_sure = "" if self.delta is None else f"{gap}with probability {1 - self.delta:g}"
-        return f"{self.quantity} {sign} {self.value:.6g}{how_sure}{f'{gap}(vacuous)' if self.vacuous else ''}"
+        probability = "" if self.delta is None else f"{gap}with probability {1 - self.delta:g}"
+        return f"{self.quantity} {sign} {self.value:.6g}{probability}{f'{gap}(vacuous)' if self.vacuous else ''}"
 
     def __repr__(self) -> str:
         return f"Bound({self._statement()})"
@@ -118,18 +118,18 @@ class Bound:
 
 
 def log_inverse(delta: float, factor: float = 1.0) -> float:
-    """ln(factor/δ) for a probability δ, however small: 1/δ may be beyond float64."""
+    """Compute ln(factor/δ) for a probability δ so small that 1/δ may overflow."""
     return math.log(factor) - math.log(share("delta", delta))
 
 
 def deviation(n: int, delta: float, sides: float) -> float:
-    """√(ln(sides/δ)/2n)."""
+    """Hoeffding's deviation √(ln(sides/δ)/2n)."""
     integer("n", n, 1, "the number of samples")
     return math.sqrt(log_inverse(delta, sides) / (2 * n))
 
 
 def numbers(values: ArrayLike, wanted: str, least: float = -math.inf) -> Floats:
-    """A list of finite numbers of at least `least`, not empty; the error begins with what is `wanted`."""
+    """Read a non-empty list of finite numbers ≥ `least`; `wanted` begins the message of the error."""
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 1 or len(given) == 0 or not (np.isfinite(given) & (given >= least)).all():
         raise ValueError(f"{wanted}; the array given has the shape {given.shape}")
@@ -137,7 +137,7 @@ def numbers(values: ArrayLike, wanted: str, least: float = -math.inf) -> Floats:
 
 
 def length(values: Floats) -> float:
-    """√Σv², without overflow or underflow of the squares."""
+    """Euclidean norm √Σv², without overflow or underflow of the squares."""
     largest = float(np.abs(values).max(initial=0.0))
     if not 0 < largest < math.inf:
         return largest
@@ -152,6 +152,6 @@ def summed(
     says_nothing_from: float | None,
     source: str,
 ) -> Bound:
-    """An upper bound that is the sum of its terms."""
+    """Return an upper bound that is the sum of its terms."""
     parts = {name: float(value) for name, value in terms.items()}
     return Bound(quantity, sum(parts.values()), parts, assumptions, delta, says_nothing_from, source=source)

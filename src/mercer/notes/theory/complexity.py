@@ -1,4 +1,4 @@
-"""Rademacher complexity: how well the functions of a class fit random signs.
+"""Rademacher complexity: how well a class of functions can fit random signs.
 
     R̂(F) = E_σ sup over f in F of |2/n Σ σ_i f(x_i)|        R(F) = E of R̂(F) over samples
 
@@ -6,8 +6,8 @@ The supremum has a closed form for the ball of an RKHS, {⟨w, φ(x)⟩ : ‖w�
 inequality R̂ ≤ 2B/n √(tr K) (Igel, theorem 4.5). For finitely many functions it is a maximum. Signs are drawn by Monte
 Carlo, or all of them are enumerated if there are few samples.
 
-The seven rules (Igel, theorem 2.1) lead from bounds on R̂(F) to one on R̂ of a class made of F, over the same samples:
-they are methods of `ComplexityBound`.
+The seven rules of Igel's theorem 2.1 derive, from bounds on R̂(F), a bound on R̂ of a class built from F, on the same
+samples. They are methods of `ComplexityBound`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _RULES = "Igel, theorem 2.1"
 
 @dataclass(frozen=True, repr=False)
 class ComplexityBound(Bound):
-    """An upper bound on R̂ of a class F, with the rules that lead from it to classes made of F (Igel, theorem 2.1).
+    """Upper bound on R̂ of a class F, with rules for classes built from F (Igel, theorem 2.1).
 
-    It is a `Bound`. Two of the seven rules change no number: it bounds R̂ of every part of F, and of the convex hull of
-    F, whose R̂ is that of F.
+    It is a `Bound`. Two of the seven rules do not change the value: it also bounds R̂ of every subclass of F and of its
+    convex hull, whose R̂ equals that of F.
 
     Examples
     --------
@@ -45,65 +45,90 @@ class ComplexityBound(Bound):
     """
 
     def multiple(self, factor: float) -> ComplexityBound:
-        """R̂(cF) = |c| R̂(F).
+        """Bound R̂ of a multiple: R̂(cF) = |c| R̂(F).
 
         Parameters
         ----------
         factor : float
-            c.
+            Factor c.
+
+        Returns
+        -------
+        ComplexityBound
+            Upper bound on R̂ of the derived class.
         """
-        return self._made("R̂ of the multiple", {"|c| R̂(F)": abs(finite("factor", factor)) * self.value})
+        return self._derived("R̂ of the multiple", {"|c| R̂(F)": abs(finite("factor", factor)) * self.value})
 
     def contraction(self, lipschitz: float, *, zero_at_zero: bool | None = None) -> ComplexityBound:
-        """R̂(A∘F) ≤ 2L R̂(F) for A with Lipschitz constant L and A(0) = 0.
+        """Bound R̂ of a composition: R̂(A∘F) ≤ 2L R̂(F) for A with Lipschitz constant L and A(0) = 0.
 
         Parameters
         ----------
         lipschitz : float
-            L: how much faster than its argument the function outside can change.
+            Lipschitz constant L of A.
         zero_at_zero : bool, optional
-            Whether the function outside is 0 at 0; None leaves it to your word.
+            Whether A(0) = 0; None if that is assumed.
+
+        Returns
+        -------
+        ComplexityBound
+            Upper bound on R̂ of the derived class.
         """
-        through = Assumption("the function outside is 0 at 0", zero_at_zero)
+        through = Assumption("the outer function A has A(0) = 0", zero_at_zero)
         value = 2.0 * not_negative("lipschitz", lipschitz) * self.value
-        return self._made("R̂ of the composition", {"2L R̂(F)": value}, through)
+        return self._derived("R̂ of the composition", {"2L R̂(F)": value}, through)
 
     def shift(self, values: ArrayLike) -> ComplexityBound:
-        """R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n), with h given by its values on the samples.
+        """Bound R̂ of a shifted class: R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n).
 
         Parameters
         ----------
         values : array
-            The values of h on the samples.
+            Values of h on the samples.
+
+        Returns
+        -------
+        ComplexityBound
+            Upper bound on R̂ of the derived class.
         """
-        return self._made("R̂ of the shifted class", {"R̂(F)": self.value, "2√(Ê h²/n)": _shift_term(values)})
+        return self._derived("R̂ of the shifted class", {"R̂(F)": self.value, "2√(Ê h²/n)": _shift_term(values)})
 
     def power(self, target: ArrayLike, q: float) -> ComplexityBound:
-        """R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) where |f − h| ≤ 1, with h given by its values on the samples.
+        """Bound R̂ of powers: R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) if |f − h| ≤ 1.
 
-        The mean of h² is that over the samples. The notes write the true expectation here, but the empirical one in the
-        rule before, from which this one follows.
+        Ê h² is the mean over the samples. The notes write the true expectation here, but the empirical one in the rule
+        for shifted classes, from which this rule follows.
 
         Parameters
         ----------
         target : array
-            The values of h on the samples.
+            Values of h on the samples.
         q : float
-            The power, at least 1.
+            Power, at least 1.
+
+        Returns
+        -------
+        ComplexityBound
+            Upper bound on R̂ of the derived class.
         """
         if not q >= 1:
             raise ValueError(f"q={q!r} must be a number of at least 1: |t|^q is not Lipschitz at 0 otherwise")
         near = Assumption("no f differs from h by more than 1")
         value = 2.0 * finite("q", q) * (self.value + _shift_term(target))
-        return self._made("R̂ of the powers", {"2q (R̂(F) + 2√(Ê h²/n))": value}, near)
+        return self._derived("R̂ of the powers", {"2q (R̂(F) + 2√(Ê h²/n))": value}, near)
 
     def union(self, *others: ComplexityBound) -> ComplexityBound:
-        """R̂(∪F_i) ≤ Σ R̂(F_i), F_1 being this class.
+        """Bound R̂ of a union: R̂(∪F_i) ≤ Σ R̂(F_i), where F_1 is this class.
 
         Parameters
         ----------
         *others : ComplexityBound
-            An upper bound on R̂ of each of the other classes, over the same samples.
+            Upper bounds on R̂ of the other classes, on the same samples.
+
+        Returns
+        -------
+        ComplexityBound
+            Upper bound on R̂ of the derived class.
         """
         bounds = (self, *others)
         parts = {f"R̂(F_{i})": bound.value for i, bound in enumerate(bounds, 1)}
@@ -112,26 +137,26 @@ class ComplexityBound(Bound):
         delta = sum(deltas) if deltas else None
         return ComplexityBound("R̂ of the union", sum(parts.values()), parts, assumptions, delta, source=_RULES)
 
-    def _made(self, quantity: str, parts: Mapping[str, float], *further: Assumption) -> ComplexityBound:
+    def _derived(self, quantity: str, parts: Mapping[str, float], *further: Assumption) -> ComplexityBound:
         assumptions = (*self.assumptions, *further)
         return ComplexityBound(quantity, sum(parts.values()), parts, assumptions, self.delta, source=_RULES)
 
 
 @dataclass(frozen=True)
 class Complexity:
-    """An empirical Rademacher complexity, by Monte Carlo or exactly.
+    """Empirical Rademacher complexity, exact or estimated by Monte Carlo.
 
     Attributes
     ----------
     value : float
-        R̂, or the mean over the draws.
+        R̂, or its mean over the draws.
     standard_error : float
-        Of the mean over the draws; 0 if all sign vectors were enumerated.
+        Standard error of the mean over the draws; 0 if all sign vectors were enumerated.
     n_draws : int
-        The number of sign vectors.
+        Number of sign vectors.
     bound : ComplexityBound or None
-        An upper bound on R̂: 2B/n √(tr K) of a ball, Massart's lemma for finitely many functions; None for a ball with a
-        bias. Its methods `multiple`, `contraction`, `shift`, `power` and `union` bound R̂ of classes made of this one.
+        Upper bound on R̂: 2B/n √(tr K) for a ball, Massart's lemma for finitely many functions; None for a ball with a
+        bias. Its methods `multiple`, `contraction`, `shift`, `power` and `union` bound R̂ of derived classes.
     """
 
     value: float
@@ -155,23 +180,23 @@ class Complexity:
 def ball_complexity(
     K: ArrayLike, *, norm: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Seed = 0
 ) -> Complexity:
-    """Rademacher complexity R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ norm, |b| ≤ bias} on samples with the kernel matrix K.
+    """Compute the Rademacher complexity R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ norm, |b| ≤ bias} on samples.
 
     Parameters
     ----------
     K : array of shape (n, n)
-        Positive semi-definite.
+        Kernel matrix of the samples, positive semi-definite.
     norm : float, default=1.0
-        B: the largest ‖w‖.
+        Radius B of the ball: the largest ‖w‖.
     bias : float, default=0.0
-        The largest |b|.
+        Largest |b|.
     %(vectors of signs)s
 
     Returns
     -------
     Complexity
-        Its `value`, `standard_error`, the number of sign vectors `n_draws`, and `bound`: an upper bound on R̂ whose
-        methods are the rules for classes made of this one.
+        R̂ as `value`, with its `standard_error`, the number of sign vectors `n_draws`, and `bound`: an upper bound on
+        R̂ whose methods are the rules for derived classes.
 
     Examples
     --------
@@ -198,19 +223,19 @@ def ball_complexity(
 
 @shared_docs
 def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: Seed = 0) -> Complexity:
-    """Rademacher complexity R̂ of finitely many functions, by their values: a row per function, a column per sample.
+    """Compute the Rademacher complexity R̂ of finitely many functions from their values on samples.
 
     Parameters
     ----------
     values : array of shape (n_functions, n)
-        The values of every function on the samples.
+        Values of each function (row) on each sample (column).
     %(vectors of signs)s
 
     Returns
     -------
     Complexity
-        Its `value`, `standard_error`, the number of sign vectors `n_draws`, and `bound`: an upper bound on R̂ whose
-        methods are the rules for classes made of this one.
+        R̂ as `value`, with its `standard_error`, the number of sign vectors `n_draws`, and `bound`: an upper bound on
+        R̂ whose methods are the rules for derived classes.
 
     Examples
     --------
@@ -221,30 +246,30 @@ def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: S
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
         raise ValueError(
-            f"values must be finite, a row per function and a column per sample, not of shape {table.shape}"
+            f"values must be finite, with a row per function and a column per sample, not of shape {table.shape}"
         )
     n = table.shape[1]
-    found = _mean_over_signs(lambda s: 2.0 / n * np.abs(s @ table.T).max(axis=1), n, n_draws, random_state)
+    mean = _mean_over_signs(lambda s: 2.0 / n * np.abs(s @ table.T).max(axis=1), n, n_draws, random_state)
     largest = max(length(row) for row in table) / math.sqrt(n)
     bound = finite_complexity_bound(len(table), n, largest=largest)
-    return Complexity(*found, replace(bound, assumptions=()))  # which was read off the values
+    return Complexity(*mean, replace(bound, assumptions=()))  # the values show that its assumption holds
 
 
 @shared_docs
 def trace_bound(trace: float, n: int, *, norm: float = 1.0) -> ComplexityBound:
-    """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5).
+    """Bound the Rademacher complexity of the ball ‖w‖ ≤ B by R̂ ≤ 2B/n √(tr K) (Igel, theorem 4.5).
 
     Parameters
     ----------
     %(trace and n)s
     norm : float, default=1.0
-        B: the largest ‖w‖.
+        Radius B of the ball: the largest ‖w‖.
 
     Returns
     -------
     ComplexityBound
-        A `Bound` with the rules for classes made of this one: `multiple(c)`, `contraction(L)`, `shift(h)`,
-        `power(h, q)` and `union(others)`. Parts of the class and its convex hull have the bound itself.
+        Upper bound on R̂, with the rules for derived classes as methods: `multiple(c)`, `contraction(L)`, `shift(h)`,
+        `power(h, q)` and `union(others)`. The bound also holds for subclasses and for the convex hull.
     """
     integer("n", n, 1, "the number of samples")
     terms = {"2B/n √tr K": 2.0 * not_negative("norm", norm) / n * math.sqrt(not_negative("trace", trace))}
@@ -253,25 +278,26 @@ def trace_bound(trace: float, n: int, *, norm: float = 1.0) -> ComplexityBound:
 
 
 def finite_complexity_bound(n_functions: int, n: int, *, largest: float = 1.0) -> ComplexityBound:
-    """R̂ ≤ 2·max √(2 ln(2N)/n) for N functions with root mean square at most `largest` on the samples (Massart's lemma).
+    """Bound the Rademacher complexity of N functions by R̂ ≤ 2·max √(2 ln(2N)/n) (Massart's lemma).
 
-    With N = Φ(d, n), the number of dichotomies, it is of the order √(d ln(n/d)/n): the link to the dimension of Vapnik
-    and Chervonenkis. The 2 inside of the logarithm stands for the absolute value in R̂.
+    Here max is the largest root mean square of a function on the samples. With N = Φ(d, n), the number of dichotomies,
+    the bound is of the order √(d ln(n/d)/n), which links it to the VC dimension. The 2 in the logarithm comes from the
+    absolute value in R̂.
 
     Parameters
     ----------
     n_functions : int
-        N: how many functions the class has.
+        Number N of functions.
     n : int
-        The number of samples.
+        Number of samples.
     largest : float, default=1.0
-        The largest root mean square of a function on the samples.
+        Largest root mean square of a function on the samples.
 
     Returns
     -------
     ComplexityBound
-        A `Bound` with the rules for classes made of this one: `multiple(c)`, `contraction(L)`, `shift(h)`,
-        `power(h, q)` and `union(others)`. Parts of the class and its convex hull have the bound itself.
+        Upper bound on R̂, with the rules for derived classes as methods: `multiple(c)`, `contraction(L)`, `shift(h)`,
+        `power(h, q)` and `union(others)`. The bound also holds for subclasses and for the convex hull.
     """
     integer("n_functions", n_functions, 1, "the number of functions")
     integer("n", n, 1, "the number of samples")
@@ -283,13 +309,18 @@ def finite_complexity_bound(n_functions: int, n: int, *, largest: float = 1.0) -
 
 @shared_docs
 def true_complexity_bound(empirical: float, n: int, *, delta: float = 0.05) -> Bound:
-    """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1).
+    """Bound the true complexity by R ≤ R̂ + 2√(ln(1/δ)/2n), for functions into [0, 1] (Igel, lemma 2.1).
 
     Parameters
     ----------
     empirical : float
         R̂ on the samples, or an upper bound on it.
     %(n and delta)s
+
+    Returns
+    -------
+    Bound
+        Upper bound on R.
     """
     terms = {"R̂": not_negative("empirical", empirical), "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
     into = Assumption("the functions map into [0, 1]")
@@ -298,17 +329,24 @@ def true_complexity_bound(empirical: float, n: int, *, delta: float = 0.05) -> B
 
 @shared_docs
 def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 0.05, empirical: bool = True) -> Bound:
-    """E f ≤ Ê f + R̂ + 3√(ln(2/δ)/2n), or Ê f + R + √(ln(2/δ)/2n), for all f of a class at once (Igel, theorem 2.2).
+    """Bound E f by Ê f + R̂ + 3√(ln(2/δ)/2n), uniformly over a class of functions f (Igel, theorem 2.2).
+
+    With the true complexity R, the bound is Ê f + R + √(ln(2/δ)/2n).
 
     Parameters
     ----------
     mean : float
-        Ê f, the mean of f over the samples.
+        Mean Ê f of f over the samples.
     complexity : float
         R̂ on these samples, or an upper bound on it; R itself with ``empirical=False``.
     %(n and delta)s
     empirical : bool, default=True
         Whether `complexity` is R̂ on these samples.
+
+    Returns
+    -------
+    Bound
+        Upper bound on E f.
 
     Examples
     --------
@@ -318,9 +356,9 @@ def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 
                0.1  Ê f
               0.05  R̂
           0.040743  3√(ln(2/δ)/2n)
-      if the samples are drawn independently from one distribution: your word
-      if the functions map into [0, 1]: your word
-      if the class was fixed before these samples were seen: your word
+      if the samples are drawn independently from one distribution: assumed
+      if the functions map into [0, 1]: assumed
+      if the class was fixed before these samples were seen: assumed
     """
     times, letter = (3, "R̂") if empirical else (1, "R")
     sign = "3√(ln(2/δ)/2n)" if empirical else "√(ln(2/δ)/2n)"
@@ -337,18 +375,18 @@ def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 
 def _mean_over_signs(
     supremum: Callable[[Floats], Floats], n: int, n_draws: int, random_state: Seed
 ) -> tuple[float, float, int]:
-    """The mean of a function of sign vectors, its standard error, and their number."""
-    integer("n_draws", n_draws, 2, "a standard error needs two")
+    """Return the mean of a function over sign vectors, its standard error, and the number of vectors."""
+    integer("n_draws", n_draws, 2, "a standard error needs two draws")
     if 2**n <= n_draws:
         every = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
         return float(supremum(every).mean()), 0.0, len(every)
     rng = np.random.default_rng(random_state)
-    blocks = row_blocks(n_draws, 24 * n)  # the signs, as drawn and as numbers, and their product with K
+    blocks = row_blocks(n_draws, 24 * n)  # the signs, as drawn and as floats, and their product with K
     values = np.concatenate([supremum(rng.choice((-1.0, 1.0), size=(b.stop - b.start, n))) for b in blocks])
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n_draws)), n_draws
 
 
 def _shift_term(values: ArrayLike) -> float:
-    """2√(Ê h²/n) of the values of h on the n samples."""
-    h = numbers(values, "h must be given by one finite value per sample")
+    """Term 2√(Ê h²/n) from the values of h on the n samples."""
+    h = numbers(values, "h must have one finite value per sample")
     return 2.0 * length(h) / len(h)

@@ -1,13 +1,13 @@
-"""Early stopping as regularisation: least squares by gradient steps in the kernel's space, ended after t of them.
+"""Early stopping as regularisation: least squares by t gradient steps in feature space.
 
-Both methods lower ½ Σ w_i (y_i − f(x_i) − b)² from f = 0, where b is the best constant for each f, or 0:
+Both methods minimise ½ Σ w_i (y_i − f(x_i) − b)² from f = 0, where b is the best constant for each f, or 0:
 
     landweber            f ← f + η Σ w_i r_i k(x_i, ·),  r = y − f − b            steepest descent, η ≤ 1/Λ_max
-    conjugate gradients  the best f of span{Ks, K²s, …, Kᵗs}, s = W(y − ȳ)        one dimension more in each step
+    conjugate gradients  the best f in span{Ks, K²s, …, Kᵗs}, s = W(y − ȳ)        one more dimension in each step
 
-With W^½KW^½ = QΛQ' (centred, where there is a bias), t steps of the first multiply component j of the solution by
-1 − (1 − ηΛ_j)ᵗ, where a ridge λ multiplies it by Λ_j/(Λ_j + λ): 1/(ηt) plays the part of λ (Yao, Rosasco and
-Caponnetto 2007; for conjugate gradients Blanchard and Krämer 2010). No further iteration is needed for another t.
+Let W^½KW^½ = QΛQ', centred if there is a bias. Then t steps of Landweber multiply component j of the solution by
+1 − (1 − ηΛ_j)ᵗ, where a ridge λ multiplies it by Λ_j/(Λ_j + λ): 1/(ηt) plays the role of λ (Yao, Rosasco and
+Caponnetto 2007; for conjugate gradients Blanchard and Krämer 2010). One decomposition gives the solution for every t.
 """
 
 from __future__ import annotations
@@ -23,45 +23,45 @@ from mercer.inspection.rkhs import Function
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike, as_kernel
 from mercer.notes.theory.bound import numbers
-from mercer.runtime.long_calls import abandonable
+from mercer.runtime.long_calls import call_interruptibly
 from mercer.runtime.parameters import integer, not_negative, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, freeze, gamma, host, n_samples
-from mercer.samples.engine import on_host, placed
+from mercer.samples.engine import on_host, to_engine
 from mercer.samples.matrices import as_matrix
 from mercer.solvers.early_stopping import SmoothedRule
 
-# K, its eigenvectors and the work of LAPACK: 24 bytes for each of n² entries, 600 MB.
+# Memory for K, its eigenvectors and LAPACK's work space: 24 bytes for each of n² entries, 600 MB.
 _MOST_SAMPLES = 5000
-# Roundings of an element of S, beside those of a sum of n products with it: of the kernel's value and of centring.
+# Roundings of an entry of S, from the kernel value and from centring.
 _VALUE_ROUNDINGS = 32
 
 
 @dataclass(frozen=True, eq=False)
 class IterationPath:
-    """Least squares after every number of steps.
+    """Solutions of least squares after every number of gradient steps.
 
     Attributes
     ----------
     method : str
         "landweber" or "cg".
     kernel : Kernel
-        With all its parameters as numbers.
+        Kernel with all parameters as numbers.
     step_size : float
-        η of "landweber"; nan for "cg", which finds its own.
-    steps : array of integers
-        The numbers of steps t for which the other arrays hold something; `at` takes any t up to the last.
+        Step size η of "landweber"; NaN for "cg", which chooses its own.
+    steps : array of int
+        Numbers of steps t to which the other arrays belong; `at` takes any t up to the last.
     errors : array of shape (n_steps, n_outputs)
-        The mean squared error on the training samples, by weight.
+        Weighted mean squared error on the training samples.
     norms : array of shape (n_steps, n_outputs)
-        ‖f‖ in the kernel's space.
+        Norm ‖f‖ in feature space.
     dof : array of shape (n_steps,)
-        Effective degrees of freedom: the trace of the matrix that maps y to f + b. Conjugate gradients have no such
-        matrix; theirs is the dimension, t and one for the bias.
+        Effective degrees of freedom: the trace of the matrix that maps y to f + b. Conjugate gradients are not linear
+        in y; theirs is the dimension, t plus 1 for the bias.
     validation_errors : array
-        The mean squared error on the samples given as `validation`; empty without any.
+        Mean squared error on the samples in `validation`; empty if there are none.
     kept : int or None
-        The step with the least of these.
+        Number of steps with the smallest validation error.
     """
 
     method: str
@@ -78,44 +78,51 @@ class IterationPath:
     _one_output: bool = field(repr=False)
 
     def coefficients(self, t: int) -> Floats:
-        """c of f = Σ c_j k(x_j, ·) + b after t steps, a column per output if there are several.
+        """Return the coefficients c of f = Σ c_j k(x_j, ·) + b after t steps, a column per output if several.
 
         Parameters
         ----------
         t : int
-            The number of steps.
+            Number of steps.
         """
         C = self._engine.coefficients(self._checked(t))
         return np.asarray(C[:, 0] if self._one_output else C)
 
     def at(self, t: int) -> Function | list[Function]:
-        """The function after t steps, with its coefficients and b; a list where there are several outputs.
+        """Return the function after t steps; a list if there are several outputs.
 
         Parameters
         ----------
         t : int
-            The number of steps.
+            Number of steps.
+
+        Returns
+        -------
+        mercer.rkhs.Function or list of Function
+            The function f + b.
         """
         C = self._engine.coefficients(self._checked(t))
         b = self._engine.data.biases_of(self._engine.data.K @ C)
-        found = [Function(self._vectors, column, kernel=self.kernel, b=float(b[k])) for k, column in enumerate(C.T)]
-        return found[0] if self._one_output else found
+        functions = [Function(self._vectors, c, kernel=self.kernel, b=float(b[k])) for k, c in enumerate(C.T)]
+        return functions[0] if self._one_output else functions
 
     def ridge(self, t: int) -> float:
-        """λ = 1/(ηt), the ridge that damps small components as much as t steps of Landweber do."""
+        """Ridge λ = 1/(ηt), which damps small components as much as t steps of Landweber do."""
         if self.method != "landweber":
-            raise ValueError("conjugate gradients damp no component by itself, so that no ridge corresponds to t steps")
+            raise ValueError(
+                "conjugate gradients do not damp components separately, so that no ridge corresponds to t steps"
+            )
         return math.inf if self._checked(t) == 0 else 1.0 / (self.step_size * t)
 
     @shared_docs
     def errors_on(self, X: Any, y: ArrayLike) -> Floats:
-        """The mean squared error on other samples for each of `steps`, over all outputs.
+        """Compute the mean squared error over all outputs on other samples, for each of `steps`.
 
         Parameters
         ----------
         %(new samples with targets)s
         """
-        K, Y = _other(self.kernel, self._vectors, X, y, self.errors.shape[1])
+        K, Y = _other_samples(self.kernel, self._vectors, X, y, self.errors.shape[1])
         out = np.empty(len(self.steps))
         for k, t in enumerate(self.steps.tolist()):
             C = self._engine.coefficients(t)
@@ -125,7 +132,7 @@ class IterationPath:
 
     @shared_docs
     def best(self, X: Any, y: ArrayLike) -> int:
-        """The number of steps with the least error on other samples; of equally good ones the smallest.
+        """Return the number of steps with the smallest error on other samples; the smallest number if there is a tie.
 
         Parameters
         ----------
@@ -137,7 +144,7 @@ class IterationPath:
         integer("t", t, 0, "the number of steps")
         if t > self.steps[-1]:
             raise ValueError(
-                f"t={t} is beyond the path, which ends after {self.steps[-1]} steps; give a larger max_iter"
+                f"t={t} is beyond the path, which ends after {self.steps[-1]} steps; use a larger max_iter"
             )
         return int(t)
 
@@ -160,38 +167,45 @@ def iteration_path(
     window: int = 5,
     rise: float = 0.05,
 ) -> IterationPath:
-    """Least squares by early stopping: every number of steps at once.
+    """Compute least squares with early stopping, for every number of gradient steps at once.
+
+    Stopping gradient descent early regularises like a ridge (Yao, Rosasco and Caponnetto 2007).
 
     Parameters
     ----------
     X : array, CSR matrix or list
-        At most 5,000 samples; the matrix of kernel values for kernel="precomputed".
+        Samples, at most 5,000; the kernel matrix for kernel="precomputed".
     y : array of shape (n_samples,) or (n_samples, n_outputs)
-        Their targets.
+        Targets.
     %(kernel)s
     method : {"landweber", "cg"}, default="landweber"
-        Gradient descent, or conjugate gradients, which take far fewer steps.
+        Gradient descent (Landweber iteration), or conjugate gradients, which take far fewer steps.
     max_iter : int, default=100
-        The longest run. Conjugate gradients end before where nothing is left to gain.
+        Largest number of steps. Conjugate gradients end earlier if they reach rounding.
     step_size : float, optional
-        η of "landweber", below 2/Λ_max; by default 1/Λ_max.
+        Step size η of "landweber", below 2/Λ_max; by default 1/Λ_max.
     bias : bool, default=True
         Whether f has a constant b, which is not penalised.
     %(given twice)s
     validation : (X, y), optional
-        Other samples: the path ends at the step where their mean squared error, averaged over `window` steps, exceeds
-        its least by the share `rise` (see `stopping_step`), or after `max_iter`.
+        Validation samples. The path ends when their mean squared error, averaged over `window` steps, exceeds its
+        minimum by the share `rise` (see `stopping_step`), or after `max_iter` steps.
     window : int, default=5
-        How many steps are averaged.
+        Number of steps to average over.
     rise : float, default=0.05
-        The share above the least average at which the path ends.
+        Relative rise above the smallest average at which the path ends.
 
     Returns
     -------
     IterationPath
-        `at(t)` is the function after t steps and `coefficients(t)` its coefficients, `kept` the step with the least
-        validation error; `steps`, and for each of them training `errors`, `norms`, `dof` and `validation_errors`;
-        `errors_on(X, y)` and `best(X, y)` of other samples; `ridge(t)`, the λ that damps as t steps do.
+        Path of solutions. `at(t)` returns the function after t steps, `coefficients(t)` its coefficients, and
+        `ridge(t)` the corresponding λ. `steps` has the numbers of steps; `errors`, `norms`, `dof` and
+        `validation_errors` belong to them, and `kept` is the step with the smallest validation error. `errors_on(X, y)`
+        and `best(X, y)` use other samples.
+
+    See Also
+    --------
+    stopping_step : Choose a number of steps from validation errors.
 
     Examples
     --------
@@ -209,17 +223,17 @@ def iteration_path(
     """
     one_of("method", method, ("landweber", "cg"))
     integer("max_iter", max_iter, 1, "the number of steps")
-    integer("window", window, 1, "how many steps are averaged")
+    integer("window", window, 1, "the number of steps to average over")
     not_negative("rise", rise)
     bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
-    vectors = as_matrix(X) if bound.accepts == "vectors" else placed(X)
+    vectors = as_matrix(X) if bound.accepts == "vectors" else to_engine(X)
     n = n_samples(vectors)
     Y = np.array(on_host(y), dtype=np.float64)
     w = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
     if n > _MOST_SAMPLES or n == 0 or Y.shape[:1] != (n,) or Y.ndim > 2 or not np.isfinite(Y).all():
         raise ValueError(
-            f"a path needs a finite target for each of at most {_MOST_SAMPLES} samples, at least one; X has {n} "
-            f"samples and y the shape {Y.shape}"
+            f"a path needs a finite target for each of 1 to {_MOST_SAMPLES} samples; X has {n} samples and y has the "
+            f"shape {Y.shape}"
         )
     if w.shape != (n,) or not (np.isfinite(w) & (w >= 0)).all() or not w.any():
         raise ValueError(f"sample_weight must be a finite number ≥ 0 for each of the {n} samples, not all 0")
@@ -229,11 +243,11 @@ def iteration_path(
     table = Y.reshape(n, -1)
     data = _Data(K, table, w, bool(bias))
     engine = _Landweber(data, step_size, max_iter) if method == "landweber" else _ConjugateGradients(data, max_iter)
-    held = np.empty((n, 0)) if bound.accepts == "gram" else vectors
-    other = None if validation is None else _other(bound, held, *validation, table.shape[1])
+    kept_vectors = np.empty((n, 0)) if bound.accepts == "gram" else vectors
+    other = None if validation is None else _other_samples(bound, kept_vectors, *validation, table.shape[1])
     rule, kept = SmoothedRule(window, rise), None
     errors, norms, dof = [], [], []
-    for t in range(engine.most + 1):  # one after the other: all of them would need memory for steps × samples
+    for t in range(engine.most + 1):  # one after another, since all would need memory for steps × samples
         C = engine.coefficients(t)
         u = K @ C
         b = data.biases_of(u)
@@ -256,22 +270,22 @@ def iteration_path(
         freeze(np.array(rule.errors)),
         kept,
         engine,
-        held,
+        kept_vectors,
         Y.ndim == 1,
     )
 
 
-def _other(kernel: Kernel, vectors: Any, X: Any, y: ArrayLike, n_outputs: int) -> tuple[Floats, Floats]:
-    """Kernel values between other samples and those of the path, and their targets."""
-    X = placed(X)
+def _other_samples(kernel: Kernel, vectors: Any, X: Any, y: ArrayLike, n_outputs: int) -> tuple[Floats, Floats]:
+    """Return kernel values between other samples and those of the path, and the targets of the other samples."""
+    X = to_engine(X)
     Y = np.asarray(on_host(y), dtype=np.float64).reshape(n_samples(X), -1)
     if Y.shape[1] != n_outputs:
-        raise ValueError(f"y has {Y.shape[1]} outputs, but the path {n_outputs}")
+        raise ValueError(f"y has {Y.shape[1]} outputs, but the path has {n_outputs}")
     return np.asarray(host(X) if kernel.accepts == "gram" else kernel(X, vectors), dtype=np.float64), Y
 
 
 class _Data:
-    """Samples by their kernel values, centred where there is a bias: S = PW^½KW^½P and PW^½Y."""
+    """Training data as S = PW^½KW^½P and PW^½Y, where P centres if there is a bias."""
 
     def __init__(self, K: Floats, Y: Floats, weight: Floats, bias: bool) -> None:
         self.K, self.Y, self.weight, self.bias = K, Y, weight, bias
@@ -285,18 +299,18 @@ class _Data:
         self.S, self.target = 0.5 * (S + S.T), target
 
     def biases_of(self, U: Floats) -> Floats:
-        """The best b for each output where f has the values U."""
+        """Best b for each output if f has the values U."""
         if not self.bias:
             return np.zeros(self.Y.shape[1])
         return np.asarray(self.weight @ (self.Y - U) / self.weight.sum())
 
 
 class _Landweber:
-    """Every t from one decomposition: z = Q diag((1 − (1 − ηΛ)ᵗ)/Λ) Q' PW^½Y."""
+    """Landweber iteration, every t from one decomposition: z = Q diag((1 − (1 − ηΛ)ᵗ)/Λ) Q' PW^½Y."""
 
     def __init__(self, data: _Data, step_size: float | None, n_steps: int) -> None:
         self.data, self.most = data, n_steps
-        values, self.basis = abandonable(np.linalg.eigh, data.S)
+        values, self.basis = call_interruptibly(np.linalg.eigh, data.S)
         self.values = np.maximum(values, 0.0)
         largest = float(self.values[-1])
         if values[0] < -1e-8 * max(largest, np.finfo(float).tiny):
@@ -306,79 +320,83 @@ class _Landweber:
             raise ValueError(
                 f"step_size={self.step_size:g} makes the steps diverge: it must be below 2/Λ_max = {2 / largest:.6g}"
             )
-        self.inside = self.basis.T @ data.target
+        self.components = self.basis.T @ data.target
 
-    def _reached(self, t: int) -> Floats:
-        """1 − (1 − ηΛ)ᵗ, without cancellation where ηΛ is small."""
+    def _filter(self, t: int) -> Floats:
+        """Filter factors 1 − (1 − ηΛ)ᵗ, without cancellation for small ηΛ."""
         step = self.step_size * self.values
         small = step < 0.5
-        gentle = -np.expm1(t * np.log1p(-np.where(small, step, 0.0)))
-        return np.asarray(np.where(small, gentle, 1.0 - (1.0 - step) ** t))
+        for_small = -np.expm1(t * np.log1p(-np.where(small, step, 0.0)))
+        return np.asarray(np.where(small, for_small, 1.0 - (1.0 - step) ** t))
 
     def coefficients(self, t: int) -> Floats:
+        """Coefficients of f after t steps."""
         tiny = self.values <= np.finfo(float).tiny
-        filtered = np.where(tiny, self.step_size * t, self._reached(t) / np.where(tiny, 1.0, self.values))
-        return np.asarray(self.data.root[:, None] * (self.basis @ (filtered[:, None] * self.inside)))
+        filtered = np.where(tiny, self.step_size * t, self._filter(t) / np.where(tiny, 1.0, self.values))
+        return np.asarray(self.data.root[:, None] * (self.basis @ (filtered[:, None] * self.components)))
 
     def dof(self, t: int) -> float:
-        return float(self._reached(t).sum()) + self.data.bias
+        """Effective degrees of freedom after t steps."""
+        return float(self._filter(t).sum()) + self.data.bias
 
 
 class _ConjugateGradients:
-    """CGLS: z_t is the best combination of s, Ss, …, S^(t−1)s, s = PW^½Y, each output on its own."""
+    """Conjugate gradients (CGLS): z_t is the best combination of s, Ss, …, S^(t−1)s, s = PW^½Y, for each output."""
 
     step_size = math.nan
 
     def __init__(self, data: _Data, n_steps: int) -> None:
         self.data = data
         z, r = np.zeros_like(data.target), data.target.copy()
-        gradient = data.S @ r  # of f, as values; r are its coefficients
+        gradient = data.S @ r  # values of the gradient, whose coefficients are r
         p, q = r.copy(), gradient.copy()
         square = np.sum(r * gradient, axis=0)
-        live, sizes = np.ones(z.shape[1], dtype=bool), np.abs(data.S)
+        active, sizes = np.ones(z.shape[1], dtype=bool), np.abs(data.S)
         self.iterates = [z]
         for _ in range(n_steps):
-            # Where rounding can explain the gradient, further directions would be noise.
+            # If rounding can explain the gradient, further directions would be noise.
             noise = gamma(len(r) + _VALUE_ROUNDINGS) * (sizes @ np.abs(r))
-            live = live & (square > 0) & (np.sum(gradient**2, axis=0) > np.sum(noise**2, axis=0))
-            if not live.any():
+            active = active & (square > 0) & (np.sum(gradient**2, axis=0) > np.sum(noise**2, axis=0))
+            if not active.any():
                 break
-            size = np.divide(square, np.sum(q * q, axis=0), out=np.zeros_like(square), where=live)
+            size = np.divide(square, np.sum(q * q, axis=0), out=np.zeros_like(square), where=active)
             z, r = z + size * p, r - size * q
             gradient = data.S @ r
-            fresh = np.sum(r * gradient, axis=0)
-            share = np.divide(fresh, square, out=np.zeros_like(square), where=live)
-            p, q, square = r + share * p, gradient + share * q, fresh
+            new_square = np.sum(r * gradient, axis=0)
+            share = np.divide(new_square, square, out=np.zeros_like(square), where=active)
+            p, q, square = r + share * p, gradient + share * q, new_square
             self.iterates.append(z)
         self.most = len(self.iterates) - 1
 
     def coefficients(self, t: int) -> Floats:
+        """Coefficients of f after t steps."""
         return np.asarray(self.data.root[:, None] * self.iterates[t])
 
     def dof(self, t: int) -> float:
+        """Dimension after t steps, 1 more with a bias."""
         return float(t + self.data.bias)
 
 
 def stopping_step(errors: ArrayLike, *, window: int = 5, rise: float = 0.05) -> tuple[int, int]:
-    """When training stops: at the step where the smoothed validation error has risen considerably above its least.
+    """Choose when training stops: when the smoothed validation error has risen clearly above its minimum.
 
-    Single rises are noise; so the error is averaged over a window first, and must exceed its least value by a share
+    Single rises are noise, so the error is averaged over a window, and the average must exceed its minimum by a share
     (Igel, section 2.2).
 
     Parameters
     ----------
     errors : array
-        The validation error after each step.
+        Validation error after each step.
     window : int, default=5
-        How many steps are averaged.
+        Number of steps to average over.
     rise : float, default=0.05
-        The share above the least average at which training stops.
+        Relative rise above the smallest average at which training stops.
 
     Returns
     -------
     (int, int)
-        The step with the least error so far, whose function is to be kept, and the step at which training stops; the
-        last one, if the error never rises that much.
+        The step with the smallest error so far, whose function is kept, and the step at which training stops: the last
+        one if the error never rises enough.
 
     Examples
     --------
@@ -387,7 +405,7 @@ def stopping_step(errors: ArrayLike, *, window: int = 5, rise: float = 0.05) -> 
     (4, 6)
     """
     values = numbers(errors, "errors must be one finite number per step, at least one")
-    integer("window", window, 1, "how many steps are averaged")
+    integer("window", window, 1, "the number of steps to average over")
     not_negative("rise", rise)
     rule, best = SmoothedRule(window, rise), 0
     for t, error in enumerate(values.tolist()):

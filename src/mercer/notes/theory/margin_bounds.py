@@ -1,20 +1,20 @@
-"""What margins and radii bound: errors, leave-one-out errors, mistakes of the perceptron, support vectors.
+"""Bounds from margins and radii: errors, leave-one-out errors, mistakes of the perceptron, support vectors.
 
-A function with ‖w‖ ≤ 1/ρ, from its slacks and the trace of K (Igel, theorems 4.2 and 4.4):
+The error of a function with ‖w‖ ≤ 1/ρ is bounded by its slacks and the trace of K (Igel, theorems 4.2 and 4.4):
 
     P(y ≠ sgn f(x)) ≤ 1/n Σ min(1, ξ_i) + 4/(nρ) √(tr K) + 3√(ln(2/δ)/2n)
 
-for f without a bias and ρ fixed before the data are seen. A ρ that the data chose is no such ρ. A grid repairs
-that: the bound holds for all ρ_j = ρ₀ 2^{−j} at once if δ is shared out, δ_j = δ/((j + 1)(j + 2)), and the largest ρ_j
-up to 1/‖w‖ may then be taken after the fact. A regularised bias is the weight of a feature with the value 1, and so
-belongs to w: ‖w‖² + b² and tr K + n take the places of ‖w‖² and tr K.
+for f without a bias and ρ fixed before the data are seen. A ρ chosen from the data is not allowed, but a grid repairs
+that: the bound holds for all ρ_j = ρ₀ 2^{−j} at once if δ is divided among them, δ_j = δ/((j + 1)(j + 2)), and the
+largest ρ_j ≤ 1/‖w‖ may be chosen afterwards. A regularised bias is the weight of a feature with the value 1, and so
+belongs to w: ‖w‖² + b² and tr K + n replace ‖w‖² and tr K.
 
-The perceptron (`mercer.steps`) takes the samples in turn, and adds y_iφ(x_i) to w for each that is on the wrong side:
-at most (R/ρ)² times (Novikoff 1962; Igel, section 4.1.1), with ρ the margin of any plane through the origin that
+The perceptron (`mercer.steps`) takes the samples in turn and adds y_iφ(x_i) to w for each misclassified one: at most
+(R/ρ)² times (Novikoff 1962; Igel, section 4.1.1), where ρ is the margin of any hyperplane through the origin that
 separates the samples, and R the largest ‖φ(x)‖.
 
 A 1-norm soft margin has at least n(2ϑ‖f‖² + hinge risk) support vectors, with ϑ = 1/(2Cn): at the optimum
-Σα = ‖w‖² + CΣξ, and every α is at most C; so at least Σα/C of them are not 0.
+Σα = ‖w‖² + CΣξ, and every α is at most C, so that at least Σα/C of them are positive.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mercer.notes.theory.bound import IID, Assumption, Bound, deviation, numbers
 from mercer.runtime.parameters import integer, not_negative, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, n_samples
-from mercer.samples.engine import placed
+from mercer.samples.engine import to_engine
 
 _ERROR = "the probability of error"
 FIXED_KERNEL = Assumption("the kernel, its parameters and the target margin were fixed before the data were seen")
@@ -53,29 +53,34 @@ def soft_margin_bound(
     clipped: bool = True,
     grid_from: float = 1.0,
 ) -> Bound:
-    """The soft-margin bound (Igel, theorem 4.4); with slacks that are all 0, the hard-margin one (theorem 4.2).
+    """Bound the error of a soft-margin machine (Igel, theorem 4.4); with slacks 0, of a hard margin (theorem 4.2).
 
     Parameters
     ----------
-    slacks : array of n numbers
-        max(0, γ − y_i f(x_i)) for the target margin γ.
+    slacks : array of shape (n,)
+        Slacks max(0, γ − y_i f(x_i)) for the target margin γ.
     trace : float
-        Σ k(x_i, x_i).
+        Trace Σ k(x_i, x_i) of the kernel matrix.
     norm : float
-        ‖w‖.
+        Norm ‖w‖.
     delta : float, default=0.05
-        The probability with which the bound may fail.
+        Probability with which the bound may fail.
     margin : float, optional
-        ρ: a number chosen before the data were seen; 1/‖w‖ must be no smaller. By default the best one of the grid that
-        starts with `grid_from`, at the price of a share of delta.
-    bias : bool
-        Whether f has a bias that is not part of ‖w‖: then the bound does not hold.
-    target_margin : float
-        γ, fixed in advance.
-    clipped : bool
-        Count a slack for γ at most. The notes do not; the proof gives it.
-    grid_from : float
-        ρ₀, fixed in advance.
+        Margin ρ ≤ 1/‖w‖, chosen before the data were seen. By default the best one of a grid that starts at
+        `grid_from`, which uses a part of delta.
+    bias : bool, default=False
+        Whether f has a bias that is not part of ‖w‖; then the bound does not hold.
+    target_margin : float, default=1.0
+        Target margin γ, fixed in advance.
+    clipped : bool, default=True
+        Whether to clip slacks at γ. The notes do not, but the proof allows it.
+    grid_from : float, default=1.0
+        First margin ρ₀ of the grid, fixed in advance.
+
+    Returns
+    -------
+    Bound
+        Upper bound on the probability of error.
 
     Examples
     --------
@@ -85,20 +90,20 @@ def soft_margin_bound(
     >>> round(bound.value, 4), bound.vacuous
     (0.066, False)
     """
-    xi = numbers(slacks, "slacks must be one finite number ≥ 0 per sample, at least one", 0.0)
+    xi = numbers(slacks, "slacks must have one finite number ≥ 0 per sample, at least one", 0.0)
     n, gamma = len(xi), positive("target_margin", target_margin)
     not_negative("trace", trace)
     not_negative("norm", norm)
-    used, shares, fixed = _rho_and_share(margin, norm, positive("grid_from", grid_from))
+    rho, divisor, fixed = _rho_and_divisor(margin, norm, positive("grid_from", grid_from))
     terms = {
         "mean slack": float(np.mean(np.minimum(xi / gamma, 1.0) if clipped else xi / gamma)),
-        "4/(nργ) √tr K": 4.0 * math.sqrt(trace) / n / used / gamma,
-        "3√(ln(2/δ)/2n)": 3.0 * deviation(n, delta, 2.0 * shares),
+        "4/(nργ) √tr K": 4.0 * math.sqrt(trace) / n / rho / gamma,
+        "3√(ln(2/δ)/2n)": 3.0 * deviation(n, delta, 2.0 * divisor),
     }
     assumptions = (
         IID,
         Assumption("f has no bias outside of its norm", not bias),
-        Assumption(f"‖w‖ ≤ 1/ρ with ρ = {used:.6g}", norm * used <= 1.0 + 1e-12),
+        Assumption(f"‖w‖ ≤ 1/ρ with ρ = {rho:.6g}", norm * rho <= 1.0 + 1e-12),
         fixed,
         FIXED_KERNEL,
     )
@@ -116,53 +121,65 @@ def hard_margin_bound(
     bias: bool = False,
     grid_from: float = 1.0,
 ) -> Bound:
-    """4/(nρ) √(tr K) + 3√(ln(2/δ)/2n) for a machine that separates its samples with ‖w‖ ≤ 1/ρ (Igel, theorem 4.2).
+    """Bound the error of a hard-margin machine by 4/(nρ) √(tr K) + 3√(ln(2/δ)/2n), with ‖w‖ ≤ 1/ρ (Igel, theorem 4.2).
 
     Parameters
     ----------
     %(trace and n)s
-    norm, delta, margin, bias, grid_from : as in `soft_margin_bound`
-        ‖w‖ in the kernel's space, how sure the bound is, ρ or a grid of it, and whether f has a bias outside of ‖w‖.
+    norm : float
+        Norm ‖w‖.
+    delta, margin, bias, grid_from
+        Parameters of `soft_margin_bound`.
+
+    Returns
+    -------
+    Bound
+        Upper bound on the probability of error.
     """
     slacks = np.zeros(integer("n", n, 1, "the number of samples"))
     return soft_margin_bound(slacks, trace, norm, delta=delta, margin=margin, bias=bias, grid_from=grid_from)
 
 
-def _rho_and_share(rho: float | None, norm: float, first: float) -> tuple[float, float, Assumption]:
-    """The ρ to use, the number that δ is divided by for it, and what that rests on."""
+def _rho_and_divisor(rho: float | None, norm: float, first: float) -> tuple[float, float, Assumption]:
+    """Return the ρ to use, the number by which δ is divided for it, and the assumption behind it."""
     if rho is not None:
         return positive("margin", rho), 1.0, Assumption("ρ was fixed before the data were seen")
     if norm * first > 2.0**1000:
-        raise ValueError(f"norm={norm:g} is too large for any ρ to be of use; scale the samples")
+        raise ValueError(f"norm={norm:g} is too large for any useful ρ; scale the samples")
     j = max(0, math.ceil(math.log2(norm * first))) if norm > 0 else 0
     while norm * first * 2.0**-j > 1.0:  # rounding of the logarithm
         j += 1
-    text = f"ρ is the member {j} of the grid {first:g}·2^−j, which was fixed before the data were seen"
+    text = f"ρ is member {j} of the grid {first:g}·2^−j, which was fixed before the data were seen"
     return first * 2.0**-j, float((j + 1) * (j + 2)), Assumption(text, True)
 
 
 def squared_ratio(radius: float, margin: float) -> float:
-    """R²/ρ²."""
+    """Squared ratio R²/ρ² of radius and margin."""
     ratio = not_negative("radius", radius) / positive("margin", margin)
     return ratio * ratio
 
 
 def leave_one_out_bound(radius: float, margin: float, n: int, *, bias: bool, separable: bool | None = None) -> Bound:
-    """The share of leave-one-out errors of a hard-margin machine: R₀²/(nρ²) without bias, 4R²/(nρ²) with (Vapnik 1998).
+    """Bound the leave-one-out error of a hard-margin machine by R₀²/(nρ²), or 4R²/(nρ²) with a bias (Vapnik 1998).
 
     Parameters
     ----------
     radius : float
-        That of the smallest ball around the samples (`enclosing_ball`); without bias R₀ = max √k(x, x), that of the
+        Radius R of the smallest ball around the samples (`enclosing_ball`); without bias R₀ = max √k(x, x), that of the
         ball around the origin (``centre="origin"``).
     margin : float
-        ρ: the margin.
+        Margin ρ.
     n : int
-        The number of samples.
+        Number of samples.
     bias : bool
         Whether the machine has a free bias.
     separable : bool, optional
-        Whether the machine is a hard margin, without slack.
+        Whether the machine separates the samples without slack; None if that is assumed.
+
+    Returns
+    -------
+    Bound
+        Upper bound on the share of leave-one-out errors.
     """
     integer("n", n, 1, "the number of samples")
     value = (4.0 if bias else 1.0) * squared_ratio(radius, margin) / n
@@ -174,7 +191,7 @@ def leave_one_out_bound(radius: float, margin: float, n: int, *, bias: bool, sep
 def norm_with_bias(
     norm: float, trace: float, n: int, b: float, kind: Literal["none", "regularized", "free"], feature: float = 1.0
 ) -> tuple[float, float]:
-    """‖w‖ and tr K for the bounds: with a bias that is the weight of a `feature`, those of the kernel k + feature²."""
+    """Return ‖w‖ and tr K for the bounds; for a regularised bias those of the kernel k + feature²."""
     if kind != "regularized":
         return norm, trace
     return math.hypot(norm, b / feature), trace + n * feature * feature
@@ -182,17 +199,17 @@ def norm_with_bias(
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """A ball that holds all samples.
+    """Ball in feature space that contains all samples.
 
     Attributes
     ----------
     radius : float
-        As computed, between the two bounds.
+        Computed radius, between the two bounds.
     radius_bounds : (float, float)
-        The true radius for these kernel values lies between these: √(2·dual) and √(2·primal) of the certified problem,
-        or the neighbours of the root for a ball around the origin.
+        Bounds on the exact radius for these kernel values: √(2·dual) and √(2·primal) of the certified problem, or the
+        neighbouring float64 numbers for a ball around the origin.
     rows, coefficients : array
-        The centre is Σ coefficients_j φ(x_rows_j), a convex combination; none for the origin.
+        Centre Σ coefficients_j φ(x_rows_j), a convex combination; empty for the origin.
     """
 
     radius: float
@@ -212,25 +229,25 @@ def enclosing_ball(
     centre: Literal["best", "origin"] = "best",
     tol: float = 1e-10,
 ) -> Ball:
-    """The smallest ball in feature space around the samples, wherever its centre is, or around the origin.
+    """Compute the smallest ball in feature space that contains the samples, with the best centre or at the origin.
 
-    The first minimises R² subject to ‖φ(x_i) − a‖² ≤ R²: the machine `SVDD` without slack. The second has
+    With the best centre a, the ball minimises R² subject to ‖φ(x_i) − a‖² ≤ R²: `SVDD` without slack. Around the origin
     R₀ = max √k(x, x), which the bounds of the notes use.
 
     Parameters
     ----------
     X : array, CSR matrix or list
-        The samples.
+        Samples.
     %(kernel)s
     centre : {"best", "origin"}, default="best"
-        Where the centre may be: anywhere, or at 0.
+        Centre of the ball: the best one, or the origin.
     tol : float, default=1e-10
-        The tolerance of the machine that finds the best one; `radius_bounds` say what was proven.
+        Tolerance of the solver for the best centre; `radius_bounds` show the accuracy that is proven.
 
     Returns
     -------
     Ball
-        Its `radius`, between the two `radius_bounds`, and its centre as a combination of samples: `rows` and
+        `radius`, which lies between the two `radius_bounds`, and the centre as a combination of samples, `rows` and
         `coefficients`.
 
     Examples
@@ -244,16 +261,16 @@ def enclosing_ball(
     5.0
     """
     one_of("centre", centre, ("best", "origin"))
-    X = placed(X)
+    X = to_engine(X)
     n = n_samples(X)
     if n == 0:
-        raise ValueError("a ball around no samples has no radius")
+        raise ValueError("a ball needs at least one sample")
     if centre == "origin":
         R = _origin_radius(as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X), X)
         low, high = (0.0, 0.0) if R == 0 else (math.nextafter(R, 0.0), math.nextafter(R, math.inf))
         return Ball(R, (low, high), np.empty(0, dtype=np.intp), np.empty(0))
     with warnings.catch_warnings():
-        # A ball of radius 0 has no digits to be right in; how precise a radius is, its bounds say.
+        # A radius of 0 cannot reach a relative tolerance; radius_bounds state the accuracy.
         warnings.simplefilter("ignore", ConvergenceWarning)
         size, kernel, X = _in_units(as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0), X)
         model = SVDD(kernel=kernel, nu=0.5 / n, tol=tol).fit(X)
@@ -263,7 +280,7 @@ def enclosing_ball(
 
 
 def _origin_radius(bound: Kernel, X: Any) -> float:
-    """R₀ = max √k(x, x)."""
+    """Radius R₀ = max √k(x, x) around the origin."""
     size = math.sqrt(max(0.0, float(np.max(bound.diag(X)))))
     if not math.isfinite(size):
         raise FloatingPointError(f"k(x, x) overflows with {bound!r}; scale the features")
@@ -271,7 +288,7 @@ def _origin_radius(bound: Kernel, X: Any) -> float:
 
 
 def _in_units(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
-    """R₀, and a matrix whose R₀ is 1, where kernel values would be too small or too large for a proof."""
+    """Scale the kernel matrix to R₀ = 1 if its values are too small or too large for a proof; return the scale too."""
     bound = kernel.bind(X)
     size = _origin_radius(bound, X)
     if size == 0 or 1e-30 < size < 1e30:
@@ -281,14 +298,19 @@ def _in_units(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
 
 
 def mistake_bound(radius: float, margin: float) -> int:
-    """⌊(R/ρ)²⌋ (Novikoff): no more mistakes than this, however often and in whatever order the samples come.
+    """Bound the mistakes of the perceptron by ⌊(R/ρ)²⌋ (Novikoff), in whatever order and however often samples come.
 
     Parameters
     ----------
     radius : float
-        R: the largest ‖φ(x)‖.
+        Radius R: the largest ‖φ(x)‖.
     margin : float
-        ρ: the margin of a plane through the origin that separates the samples.
+        Margin ρ of a hyperplane through the origin that separates the samples.
+
+    Returns
+    -------
+    int
+        Largest number of mistakes.
     """
     ratio = positive("radius", radius) / positive("margin", margin)
     mistakes = ratio * ratio * (1 + 1e-12)
@@ -300,20 +322,25 @@ def mistake_bound(radius: float, margin: float) -> int:
 def support_vectors_bound(
     norm: float, hinge_risk: float, C: float, n: int, *, gap: float = 0.0, plain: bool | None = None
 ) -> Bound:
-    """A lower bound on the number of support vectors of a 1-norm soft margin machine.
+    """Bound the number of support vectors of a 1-norm soft-margin machine from below (Igel, section 4.3.3).
 
     Parameters
     ----------
     norm, hinge_risk : float
-        ‖w‖ and the mean slack of the training samples.
+        Norm ‖w‖ and mean slack of the training samples.
     C : float
-        The price of slack, the same for all samples.
+        Penalty of slack, the same for all samples.
     n : int
-        The number of samples.
-    gap : float
-        The machine's duality gap: away from the optimum, Σα = ‖w‖² + CΣξ − gap.
+        Number of samples.
+    gap : float, default=0.0
+        Duality gap of the machine: away from the optimum, Σα = ‖w‖² + CΣξ − gap.
     plain : bool, optional
-        Whether it is that machine: trained without weights of samples or classes.
+        Whether the machine was trained without sample or class weights; None if that is assumed.
+
+    Returns
+    -------
+    Bound
+        Lower bound on the number of support vectors.
 
     Examples
     --------
@@ -322,12 +349,12 @@ def support_vectors_bound(
     14.0
     """
     integer("n", n, 1, "the number of samples")
-    price = positive("C", C)
-    theta = 1.0 / (2.0 * price * n)
+    penalty = positive("C", C)
+    theta = 1.0 / (2.0 * penalty * n)
     terms = {
         "2nϑ‖f‖²": 2.0 * n * theta * not_negative("norm", norm) * norm,
         "n·hinge risk": n * not_negative("hinge_risk", hinge_risk),
-        "−gap/C": -not_negative("gap", gap) / price,
+        "−gap/C": -not_negative("gap", gap) / penalty,
     }
     value = math.fsum(terms.values())
     soft = Assumption("the machine is the 1-norm soft margin with one C for all samples", plain)

@@ -1,20 +1,20 @@
-"""Risks, the likelihoods behind them, and no free lunch by enumeration.
+"""Empirical risks, Gaussian likelihood and posterior, and the no-free-lunch theorem by enumeration.
 
 With the margin m = y f(x), where y is +1 for the larger of two labels and −1 for the other, and a target margin γ > 0:
 
     zero_one   1 where f(x) and y differ in sign, f(x) = 0 counting as positive
     hinge      max(0, γ − m)/γ          at γ = 1 the slack ξ
-    ramp       min(1, max(0, γ − m)/γ)  the hinge, cut at 1
+    ramp       min(1, max(0, γ − m)/γ)  the hinge, clipped at 1
 
-zero_one ≤ ramp ≤ hinge for every γ, but for ties at f(x) = 0, all of which the ramp counts as errors.
+zero_one ≤ ramp ≤ hinge for every γ, except for ties at f(x) = 0, all of which the ramp counts as errors.
 
-The squared loss is a likelihood, the penalty ‖f‖² a prior. With targets y_i normal around f(x_i) with variance σ², and
-a prior density of f proportional to exp(−‖f‖²/2s),
+The squared loss corresponds to a likelihood, the penalty ‖f‖² to a prior. If the targets y_i are normally distributed
+around f(x_i) with variance σ², and the prior density of f is proportional to exp(−‖f‖²/2s), then
 
     log likelihood   −1/(2σ²) Σ (y_i − f(x_i))² − n/2 log 2πσ²
-    log posterior    log likelihood − ‖f‖²/(2s) + a number that does not depend on f
+    log posterior    log likelihood − ‖f‖²/(2s) + a constant that does not depend on f
 
-so that the most likely function is the minimiser of Σ (y_i − f(x_i))² + λ‖f‖² with λ = σ²/s (Igel, sections 2.1, 2.2).
+so that the most probable function minimises Σ (y_i − f(x_i))² + λ‖f‖² with λ = σ²/s (Igel, sections 2.1 and 2.2).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mercer.runtime.parameters import integer, not_negative, one_of, positive, w
 from mercer.samples.arrays import Floats, Indices
 from mercer.samples.labels import read_signs
 
-# Every labelling of so many points trains the learner.
+# Largest number of points: the learner is trained on every labelling of them.
 _MOST_POINTS = 16
 
 LossName = Literal["zero_one", "hinge", "ramp", "squared", "squared_hinge", "logistic", "huber"]
@@ -47,7 +47,7 @@ _OTHERS: dict[str, Loss] = {
 
 
 def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_margin: float = 1.0) -> Floats:
-    """The loss of each sample with target y (a label, or a number for regression) and value f(x)."""
+    """Compute the loss of each sample from its target y (a label, or a number for regression) and f(x)."""
     gamma = positive("target_margin", target_margin)
     if isinstance(loss, str):
         one_of("loss", loss, (*_WITH_MARGIN, *_OTHERS))
@@ -64,29 +64,32 @@ def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_m
     targets = read_signs(y) if labelled else np.asarray(y, dtype=np.float64)
     if targets.shape != values.shape or targets.ndim != 1 or len(targets) == 0:
         raise ValueError(
-            f"y and f must be one number per sample, at least one, but their shapes are {targets.shape}, {values.shape}"
+            f"y and f must have one number per sample, at least one, but their shapes are {targets.shape} and "
+            f"{values.shape}"
         )
     if not np.isfinite(values).all() or not np.isfinite(targets).all():
-        raise ValueError("y and f must be finite: a value that is no number has no loss")
+        raise ValueError("y and f must be finite")
     if rule is not None:
-        return _values_of(rule, targets, values)
+        return _loss_values(rule, targets, values)
     if loss == "zero_one":
         return np.asarray((values >= 0) != (targets > 0), dtype=np.float64)
     hinge = np.maximum(0.0, gamma - targets * values) / gamma
     return np.minimum(1.0, hinge) if loss == "ramp" else hinge
 
 
-def _values_of(rule: Any, y: Floats, f: Floats) -> Floats:
-    """ℓ(y, f) of each sample; of a loss of combinations, such as `Pairwise`, that of each of them."""
+def _loss_values(rule: Any, y: Floats, f: Floats) -> Floats:
+    """Evaluate ℓ(y, f) for each sample, or for each combination of a loss such as `Pairwise`."""
     if hasattr(rule, "combine"):
         A, y = rule.combine(y)
         f = np.asarray(A @ f, dtype=np.float64)
         if len(f) == 0:
-            raise ValueError(f"loss={rule!r} combines no values of these targets: it has no mean; give others")
-    found = np.asarray(rule.value(y, f), dtype=np.float64)
-    if found.shape != f.shape:
-        raise ValueError(f"loss={rule!r} must give a number for each of {len(f)} values, not the shape {found.shape}")
-    return found
+            raise ValueError(f"loss={rule!r} has no combinations for these targets, and so no mean; use other targets")
+    losses = np.asarray(rule.value(y, f), dtype=np.float64)
+    if losses.shape != f.shape:
+        raise ValueError(
+            f"loss={rule!r} must return a number for each of {len(f)} values, not the shape {losses.shape}"
+        )
+    return losses
 
 
 def risk(
@@ -100,30 +103,35 @@ def risk(
     theta: float | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """The empirical risk: the mean loss; with `norm` and `theta` the regularised risk, mean loss + ϑ‖f‖².
+    """Compute the empirical risk, the mean loss, or the regularised risk: mean loss + ϑ‖f‖².
 
-    A soft-margin machine with C minimises the regularised hinge risk at ϑ = 1/(2Cn). The loss of one sample is its risk
-    alone.
+    A soft-margin machine with C minimises the regularised hinge risk with ϑ = 1/(2Cn). The risk of a single sample is
+    its loss.
 
     Parameters
     ----------
     y : array
-        Labels of two classes, of which the larger is the positive one as in `SVC`, or numbers for a loss of regression.
+        Labels of two classes, the larger of which is positive as in `SVC`, or numbers for a regression loss.
     f : array
-        f(x) of each sample.
+        Values f(x) of the samples.
     loss : {"zero_one", "hinge", "ramp", "squared", "squared_hinge", "logistic", "huber"} or object
-        A name, or any loss of `mercer.losses`, or an object of your own with value(y, f) and `kind`.
+        Name of a loss, a loss of `mercer.losses`, or your own object with value(y, f) and `kind`.
     target_margin : float, default=1.0
-        γ: the margin that counts as enough for "hinge" and "ramp".
+        Target margin γ of "hinge" and "ramp".
     power : float, default=1.0
-        σ > 0: each loss is raised to it, with 0^σ = 0. The hinge gives the mean of ξ^σ, which tends to the share of
-        samples with slack as σ falls to 0.
+        Power σ > 0 of each loss, with 0^σ = 0. The hinge then gives the mean of ξ^σ, which tends to the share of
+        samples with slack as σ → 0.
     norm : float, optional
-        ‖f‖ in the kernel's space.
+        Norm ‖f‖ in feature space, for the regularised risk.
     theta : float, optional
-        ϑ: the factor of ‖f‖².
+        Factor ϑ of ‖f‖², for the regularised risk.
     sample_weight : array, optional
-        The weight of each sample in the mean.
+        Weights of the samples in the mean.
+
+    Returns
+    -------
+    float
+        The risk.
 
     Examples
     --------
@@ -145,7 +153,7 @@ def risk(
     if sample_weight is None:
         mean = float(each.mean())
     elif hasattr(loss, "combine"):
-        raise ValueError(f"loss={loss!r} is not a sum over samples, so that samples have no weight in it")
+        raise ValueError(f"loss={loss!r} is not a sum over samples, so that samples cannot have weights")
     else:
         mean = float(weights("sample_weight", sample_weight, len(each)) @ each)
     if norm is None or theta is None:
@@ -154,15 +162,20 @@ def risk(
 
 
 def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
-    """The log density of targets y that are normal around the values f, with this variance each.
+    """Compute the log likelihood of targets y that are normally distributed around f (Igel, section 2.1).
 
     Parameters
     ----------
-    y, f : arrays of n numbers, or of n rows of numbers
-        Targets, and the function at their samples; several outputs are independent.
-    variance : float > 0, or one for each output
-        σ² of the noise. The targets are most likely with the mean of the squared residuals,
+    y, f : arrays of shape (n,) or (n, n_outputs)
+        Targets, and values of the function; several outputs are independent.
+    variance : float or array of shape (n_outputs,)
+        Variance σ² > 0 of the noise. The likelihood is largest at the mean of the squared residuals,
         ``risk(y, f, loss="squared")``.
+
+    Returns
+    -------
+    float
+        Log likelihood.
 
     Examples
     --------
@@ -174,8 +187,8 @@ def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
         targets, values = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
         if targets.shape != values.shape or (np.ndim(variance) and np.shape(variance) != targets.shape[1:]):
             raise ValueError(
-                f"y and f must have one shape, and variance one number or one for each column, but they have "
-                f"{targets.shape}, {values.shape} and {np.shape(variance)}"
+                f"y and f must have the same shape, and variance must be one number or one for each column, but their "
+                f"shapes are {targets.shape}, {values.shape} and {np.shape(variance)}"
             )
         each = np.broadcast_to(np.asarray(variance, dtype=np.float64), targets.shape[1:])
         columns = zip(targets.T, values.T, each.tolist(), strict=True)
@@ -186,18 +199,24 @@ def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
 
 
 def log_posterior(y: ArrayLike, f: ArrayLike, *, norm: float, variance: float, scale: float = 1.0) -> float:
-    """The log of likelihood times prior, exp(−‖f‖²/2s), without the part that is the same for every f.
+    """Compute the log posterior with the prior exp(−‖f‖²/2s), up to a constant (Igel, section 2.2).
 
     Parameters
     ----------
-    y, f : arrays of n numbers
-        Targets, and the function at their samples.
+    y, f : arrays of shape (n,)
+        Targets, and values of the function.
     norm : float
-        ‖f‖ in the kernel's space.
-    variance : float > 0
-        σ² of the noise.
-    scale : float > 0
-        s: a priori f has the covariance s·k. The maximum is the fit of least squares with λ = σ²/s.
+        Norm ‖f‖ in feature space.
+    variance : float
+        Variance σ² > 0 of the noise.
+    scale : float, default=1.0
+        Scale s > 0 of the prior, under which f has the covariance s·k. The maximum is the least-squares fit with
+        λ = σ²/s.
+
+    Returns
+    -------
+    float
+        Log likelihood − ‖f‖²/2s.
 
     Examples
     --------
@@ -212,16 +231,21 @@ def log_posterior(y: ArrayLike, f: ArrayLike, *, norm: float, variance: float, s
 def off_training_error(
     learner: Callable[[Indices, Indices, Indices], ArrayLike], n_points: int, n_train: int
 ) -> Fraction:
-    """The mean error off the training points over all 2^n labellings of n points, the first n_train of which are seen.
+    """Compute the mean error of a learner on unseen points over all 2^n labellings of n points (no free lunch).
 
     Parameters
     ----------
     learner : callable
-        (x_train, y_train, x_test) -> labels ±1 of the test points; points are the numbers 0, 1, …
+        Function (x_train, y_train, x_test) -> labels ±1 of the test points; points are the numbers 0, 1, …
     n_points : int
-        The size of the space, at most 16.
+        Number of points, at most 16.
     n_train : int
-        How many points are seen.
+        Number of training points, which come first.
+
+    Returns
+    -------
+    Fraction
+        Mean error, exactly; 1/2 for every learner.
 
     Examples
     --------
@@ -231,12 +255,12 @@ def off_training_error(
     >>> off_training_error(majority, 6, 4)
     Fraction(1, 2)
     """
-    integer("n_points", n_points, 2, "the size of the space")
-    integer("n_train", n_train, 0, "how many points are seen")
+    integer("n_points", n_points, 2, "the number of points")
+    integer("n_train", n_train, 0, "the number of training points")
     if n_points > _MOST_POINTS or n_train >= n_points:
         raise ValueError(
-            f"n_points={n_points} and n_train={n_train}: there may be {_MOST_POINTS} points at most, since all "
-            "labellings are tried, and one at least must not be seen"
+            f"n_points={n_points} and n_train={n_train}: there may be at most {_MOST_POINTS} points, since all "
+            "labellings are tried, and at least one must be unseen"
         )
     points = np.arange(n_points)
     wrong = 0
@@ -244,6 +268,6 @@ def off_training_error(
         y = np.array(labels)
         given = np.asarray(learner(points[:n_train], y[:n_train], points[n_train:]))
         if given.shape != (n_points - n_train,) or not np.isin(given, (-1, 1)).all():
-            raise ValueError("the learner must give a label of -1 or +1 for every point that it has not seen")
+            raise ValueError("the learner must return a label of -1 or +1 for every unseen point")
         wrong += int(np.sum(given != y[n_train:]))
     return Fraction(wrong, 2**n_points * (n_points - n_train))

@@ -1,15 +1,15 @@
-"""Bounds that the number of samples gives: concentration of means, finite classes of rules, and how many are enough.
+"""Bounds from the number of samples: concentration of means, finite classes of rules, and sample complexity.
 
 Vapnik and Chervonenkis:
 
     L ≤ L_emp + √((ln N − ln η)/2n)          for N rules fixed in advance
-    Φ(d, n) = 2 Σ_{l<d} C(n − 1, l)          dichotomies of n points in general position by planes through the origin
-    L ≤ L_emp + √(8 ln(4Φ(d, 2n)/η)/n)       for all planes through the origin in d dimensions
+    Φ(d, n) = 2 Σ_{l<d} C(n − 1, l)          dichotomies of n points in general position by homogeneous hyperplanes
+    L ≤ L_emp + √(8 ln(4Φ(d, 2n)/η)/n)       for all hyperplanes through the origin in d dimensions
 
-The notes put N = Φ(d, n) into the first line. That is a heuristic, because the class then depends on the sample. The
-last line is the theorem. Planes with a bias are planes through the origin in d + 1 dimensions.
+The notes insert N = Φ(d, n) into the first line. That is a heuristic, because the class then depends on the sample. The
+last line is the theorem. Hyperplanes with a bias are hyperplanes through the origin in d + 1 dimensions.
 
-How many samples are enough, and what regularisation costs in expectation (Shalev-Shwartz):
+Sample complexity, and the cost of regularisation in expectation (Shalev-Shwartz):
 
     hard margin   n ≥ 8/ε² (2(R/γ)² + ln(2/δ))              error at most ε with probability 1 − δ
     soft margin   E L(A(S)) ≤ L(u) + ϑ‖u‖² + 2R²/(ϑn)       for every u; A minimises ϑ‖w‖² + hinge risk
@@ -35,90 +35,113 @@ _ERROR = "the probability of error"
 
 
 def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: ArrayLike = 1.0, sides: int = 1) -> Bound:
-    """E ≤ mean + √(Σ width_i² ln(sides/δ)/2)/n for the mean of n independent numbers, each in an interval of its width.
+    """Bound the expectation of the mean of n independent bounded numbers by Hoeffding's inequality (Igel, theorem A.2).
 
-    With one width for all that is mean + width·√(ln(sides/δ)/2n).
-
-    With ``sides=2`` the expectation is within the second term of the mean on both sides, with probability 1 − δ.
+    The bound is mean + √(Σ width_i² ln(sides/δ)/2)/n, or mean + width·√(ln(sides/δ)/2n) if all widths are equal. With
+    ``sides=2``, the expectation differs from the mean by at most the second term with probability 1 − δ.
 
     Parameters
     ----------
     mean : float
-        The mean of the numbers.
+        Mean of the numbers.
     n : int
-        How many numbers there are.
+        Number of numbers.
     delta : float, default=0.05
-        The probability with which the bound may fail.
-    width : float or array of n numbers, default=1.0
-        The width b_i − a_i of an interval that holds each number (Igel, theorem A.2), or one that holds them all.
+        Probability with which the bound may fail.
+    width : float or array of shape (n,), default=1.0
+        Width b_i − a_i of an interval that contains each number, or one width for all.
     sides : {1, 2}, default=1
-        Bound the expectation from above, or on both sides.
+        Whether to bound the expectation from above, or on both sides.
+
+    Returns
+    -------
+    Bound
+        Upper bound on the expectation.
     """
     if sides not in (1, 2):
         raise ValueError(f"sides={sides!r} must be 1 or 2")
-    common, reach = np.ndim(width) == 0, deviation(n, delta, sides)
+    common, distance = np.ndim(width) == 0, deviation(n, delta, sides)
     if common:
-        one = positive("width", width)
-        reach *= one
-        inside = Assumption(f"every number lies in an interval of width {one:g}")
+        number = positive("width", width)
+        distance *= number
+        inside = Assumption(f"every number lies in an interval of width {number:g}")
     else:
-        each = numbers(width, "width must be one number, or a finite one ≥ 0 for each of the n numbers", 0.0)
+        each = numbers(width, "width must be one number, or a finite number ≥ 0 for each of the n numbers", 0.0)
         if len(each) != n:
-            raise ValueError(f"width has {len(each)} numbers for n={n} of them; give one for each, or one for all")
-        reach *= length(each) / math.sqrt(n)
+            raise ValueError(f"width has {len(each)} entries, but n={n}; pass one for each number, or one for all")
+        distance *= length(each) / math.sqrt(n)
         inside = Assumption("every number lies in an interval of its width")
     independent = Assumption("the numbers are independent")
-    terms = {"mean": finite("mean", mean), "deviation": reach}
-    # Only a mean of probabilities cannot be above 1: an interval of width 1 may lie anywhere.
+    terms = {"mean": finite("mean", mean), "deviation": distance}
+    # 1 is a trivial bound for probabilities only; another interval of width 1 may lie anywhere.
     limit = 1.0 if common and width == 1 and 0 <= mean <= 1 else None
     return summed("the expectation", terms, (independent, inside), delta, limit, "Hoeffding 1963")
 
 
 def mcdiarmid(value: float, differences: ArrayLike, *, delta: float = 0.05) -> Bound:
-    """E g ≤ g + √(Σc_i² ln(1/δ)/2) for g, a function of independent samples, which changes by c_i at most with one.
+    """Bound E g by g + √(Σc_i² ln(1/δ)/2) for a function g with bounded differences (McDiarmid; Igel, theorem A.1).
 
     Parameters
     ----------
     value : float
-        g of the samples.
+        Value of g for the samples.
     differences : array
-        c_i: how much g changes at most if sample i alone is changed.
+        Bounded differences c_i: the largest change of g if only sample i changes.
     delta : float, default=0.05
-        The probability with which the bound may fail.
+        Probability with which the bound may fail.
+
+    Returns
+    -------
+    Bound
+        Upper bound on E g.
     """
-    wanted = "differences must be one finite number ≥ 0 per sample: how much g changes with it at most"
+    wanted = "differences must have one finite number ≥ 0 per sample: the largest change of g with it"
     c = numbers(differences, wanted, 0.0)
-    reach = length(c) * math.sqrt(log_inverse(delta) / 2)
+    distance = length(c) * math.sqrt(log_inverse(delta) / 2)
     independent = Assumption("the samples are independent")
     bounded = Assumption("g changes by at most c_i if sample i alone is changed")
-    terms = {"value": finite("value", value), "deviation": reach}
+    terms = {"value": finite("value", value), "deviation": distance}
     return summed("the expectation", terms, (independent, bounded), delta, None, "McDiarmid 1989; Igel, theorem A.1")
 
 
 @shared_docs
 def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
-    """The largest p with n·kl(errors/n, p) ≤ ln(1/δ), kl the relative entropy of two coins: Chernoff's bound.
+    """Bound the error probability of a fixed rule by Chernoff's inequality.
 
-    It is never above Hoeffding's, and far below it where errors are few: none in n gives about ln(1/δ)/n.
+    The bound is the largest p with n·kl(errors/n, p) ≤ ln(1/δ), where kl is the relative entropy of two Bernoulli
+    distributions. It is never above Hoeffding's bound, and far below it if errors are few: without errors it is about
+    ln(1/δ)/n.
 
     Parameters
     ----------
     %(errors of a rule)s
+
+    Returns
+    -------
+    Bound
+        Upper bound on the probability of error.
     """
     _check_counts(errors, n, delta)
     rate, limit = errors / n, log_inverse(delta) / n
-    value = _largest(lambda p: _relative_entropy(rate, p) <= limit, rate)
+    value = _largest_probability(lambda p: _relative_entropy(rate, p) <= limit, rate)
     terms = {"share of errors": rate, "deviation": value - rate}
     return summed(_ERROR, terms, (IID, UNSEEN), delta, 1.0, "Chernoff 1952")
 
 
 @shared_docs
 def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noqa: PT028 - a bound, not a test
-    """The largest p at which n samples have these errors or fewer with probability δ or more: exact for a fixed rule.
+    """Bound the error probability of a fixed rule exactly, from its errors on a test set (Clopper and Pearson 1934).
+
+    The bound is the largest p for which n samples have at most these errors with probability at least δ.
 
     Parameters
     ----------
     %(errors of a rule)s
+
+    Returns
+    -------
+    Bound
+        Upper bound on the probability of error.
 
     Examples
     --------
@@ -127,7 +150,7 @@ def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noq
     >>> [round(bound.value, 4) for bound in bounds]
     [0.0105, 0.0126, 0.0437]
     """
-    from scipy.stats import beta  # 0.3 s that other bounds need not wait for
+    from scipy.stats import beta  # the import takes 0.3 s, which other bounds do not need
 
     _check_counts(errors, n, delta)
     value = 1.0 if errors == n else float(beta.isf(delta, errors + 1, n - errors))
@@ -135,22 +158,28 @@ def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noq
     return summed(_ERROR, terms, (IID, UNSEEN), delta, 1.0, "Clopper and Pearson 1934")
 
 
-test_set_bound.__test__ = False  # type: ignore[attr-defined]  # pytest takes the name for that of a test
+test_set_bound.__test__ = False  # type: ignore[attr-defined]  # the name looks like a test to pytest
 
 
 @shared_docs
 def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
-    """sup |F_n − F| ≤ √(ln(2/δ)/2n): how far an empirical distribution function is from the true one.
+    """Bound the distance of an empirical distribution function from the true one: sup |F_n − F| ≤ √(ln(2/δ)/2n).
 
-    It goes to 0, as Glivenko and Cantelli proved; this is its rate, with Massart's constant.
+    The distance tends to 0 by the theorem of Glivenko and Cantelli; this is the inequality of Dvoretzky, Kiefer and
+    Wolfowitz, with Massart's constant.
 
     Parameters
     ----------
     %(n and delta)s
 
+    Returns
+    -------
+    Bound
+        Upper bound on sup |F_n − F|.
+
     Examples
     --------
-    >>> from scipy.stats import ks_1samp  # whose statistic is sup |F_n − F|, here of a uniform law
+    >>> from scipy.stats import ks_1samp  # its statistic is sup |F_n − F|, here for a uniform distribution
     >>> from mercer.notes.theory import glivenko_cantelli
     >>> sample = [0.25, 0.5, 0.75]
     >>> bool(ks_1samp(sample, lambda t: t).statistic <= glivenko_cantelli(len(sample)).value)
@@ -162,6 +191,7 @@ def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
 
 
 def _check_counts(errors: int, n: int, delta: float) -> None:
+    """Check the parameters of a bound on the error probability."""
     integer("n", n, 1, "the number of samples")
     integer("errors", errors, 0, "the number of errors among the samples")
     if errors > n:
@@ -170,15 +200,15 @@ def _check_counts(errors: int, n: int, delta: float) -> None:
 
 
 def _relative_entropy(a: float, p: float) -> float:
-    """a ln(a/p) + (1 − a) ln((1 − a)/(1 − p))."""
+    """Relative entropy a ln(a/p) + (1 − a) ln((1 − a)/(1 − p)) of two Bernoulli distributions."""
     first = a * math.log(a / p) if a > 0 else 0.0
     if a == 1:
         return first
     return first + (1 - a) * math.log((1 - a) / (1 - p)) if p < 1 else math.inf
 
 
-def _largest(holds: Callable[[float], bool], lowest: float) -> float:
-    """The end of an interval [lowest, …] on which something holds, from above, by bisection to the last bit."""
+def _largest_probability(holds: Callable[[float], bool], lowest: float) -> float:
+    """Return the end of the interval [lowest, …] on which `holds` is true, rounded up, by bisection to the last bit."""
     low, high = lowest, 1.0
     if lowest == 1 or holds(1.0):
         return 1.0
@@ -188,18 +218,24 @@ def _largest(holds: Callable[[float], bool], lowest: float) -> float:
 
 
 def dichotomies(d: int, n: int, *, bound: Literal["factorial", "power"] | None = None) -> int | float:
-    """The growth function Φ(d, n): in how many ways planes through the origin can label n points in general position.
+    """Count the dichotomies Φ(d, n) of n points in general position by hyperplanes through the origin (Vapnik).
 
-    It is 2^n for d ≥ n. For n ≥ 3 and d ≤ n there is a chain of bounds, Φ(d, n) ≤ 3 n^(d−1)/(d−1)! ≤ n^d.
+    Φ is the growth function of linear rules, and 2^n for d ≥ n. For n ≥ 3 and d ≤ n, Φ(d, n) ≤ 3 n^(d−1)/(d−1)! ≤ n^d.
 
     Parameters
     ----------
     d : int
-        The number of dimensions.
+        Number of dimensions.
     n : int
-        The number of points.
+        Number of points.
     bound : {"factorial", "power"}, optional
-        Give 3 n^(d−1)/(d−1)!, or n^d, instead of Φ. Needs n ≥ 3 and d ≤ n: beyond, Φ = 2^n may be larger.
+        Upper bound to return instead of Φ: 3 n^(d−1)/(d−1)! or n^d. It requires n ≥ 3 and d ≤ n, since Φ = 2^n may be
+        larger otherwise.
+
+    Returns
+    -------
+    int or float
+        Number of dichotomies, or an upper bound on it.
 
     Examples
     --------
@@ -222,21 +258,26 @@ def dichotomies(d: int, n: int, *, bound: Literal["factorial", "power"] | None =
         return float(3 * n ** (d - 1) / math.factorial(d - 1))
     except OverflowError:
         raise ValueError(
-            f"3 n^(d−1)/(d−1)! is beyond float64 for d={d}, n={n}; Φ itself is an integer of any size: leave bound out"
+            f"3 n^(d−1)/(d−1)! overflows float64 for d={d}, n={n}; Φ itself is an integer of any size: omit bound"
         ) from None
 
 
 @shared_docs
 def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float = 0.05) -> Bound:
-    """L ≤ L_emp + √((ln N − ln η)/2n) for every one of N rules that were fixed before the samples were seen.
+    """Bound the error of each of N rules that were fixed in advance by L ≤ L_emp + √((ln N − ln η)/2n) (Vapnik).
 
     Parameters
     ----------
     empirical : float
-        The share of errors of the rule.
+        Share of errors of the rule on the samples.
     n_rules : int
-        N: how many rules there are to choose from.
+        Number N of rules to choose from.
     %(n and delta)s
+
+    Returns
+    -------
+    Bound
+        Upper bound on the probability of error.
     """
     _check(empirical)
     term = deviation(n, delta, integer("n_rules", n_rules, 1, "the number of rules"))
@@ -249,19 +290,24 @@ def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float =
 def linear_rules_bound(
     empirical: float, d: int, n: int, *, delta: float = 0.05, bias: bool = False, heuristic: bool = False
 ) -> Bound:
-    """The VC bound for all linear rules in d dimensions; with ``heuristic=True`` as printed in the notes.
+    """Bound the error of a linear rule in d dimensions by the VC inequality (Vapnik and Chervonenkis 1971).
 
     Parameters
     ----------
     empirical : float
-        The share of errors of the rule.
+        Share of errors of the rule on the samples.
     d : int
-        The number of features.
+        Number of features.
     %(n and delta)s
     bias : bool, default=False
-        Whether planes may miss the origin: one dimension more.
+        Whether hyperplanes may miss the origin, which adds one dimension.
     heuristic : bool, default=False
-        The form that the notes print, which is no theorem.
+        Whether to use the form in the notes, which is not a theorem.
+
+    Returns
+    -------
+    Bound
+        Upper bound on the probability of error.
 
     Examples
     --------
@@ -287,6 +333,7 @@ def linear_rules_bound(
 
 
 def _check(empirical: float) -> None:
+    """Raise ValueError if `empirical` is not a share of errors."""
     if not 0 <= empirical <= 1:
         raise ValueError(f"empirical={empirical!r} must be a share of errors, between 0 and 1")
 
@@ -302,17 +349,24 @@ _SOFT_MARGIN = (
 
 @shared_docs
 def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: float = 0.05) -> int:
-    """How many samples bring the error of a hard-margin machine to ε with probability 1 − δ.
+    """Compute the number of samples for which a hard-margin machine has an error ≤ ε with probability 1 − δ.
+
+    It is 8/ε² (2(R/γ)² + ln(2/δ)) (Shalev-Shwartz, lecture 8).
 
     Parameters
     ----------
     epsilon : float
-        The error to be reached, between 0 and 1.
+        Largest error ε, between 0 and 1.
     delta : float, default=0.05
-        The probability with which the error may be larger.
+        Probability with which the error may be larger.
     %(radius)s
     margin : float
-        γ: the margin with which the samples can be separated.
+        Margin γ with which the samples can be separated.
+
+    Returns
+    -------
+    int
+        Sufficient number of samples.
 
     Examples
     --------
@@ -322,29 +376,34 @@ def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: 
     """
     ratio = positive("radius", radius) / positive("margin", margin)
     small = share("epsilon", epsilon)
-    return _counted(8.0 / small / small * (2.0 * ratio * ratio + log_inverse(delta, 2.0)))
+    return _whole_number(8.0 / small / small * (2.0 * ratio * ratio + log_inverse(delta, 2.0)))
 
 
 def soft_margin_expectation(risk: float, norm: float, radius: float, n: int, *, theta: float | None = None) -> Bound:
-    """The expected hinge risk of the machine trained on n samples, from the true hinge risk of any u and its norm.
+    """Bound the expected hinge risk of a soft-margin machine by L(u) + ϑ‖u‖² + 2R²/(ϑn) (Shalev-Shwartz, lecture 8).
 
-    E L ≤ L(u) + ϑ‖u‖² + 2R²/(ϑn). At the best ϑ the last two terms are equal, and the machine errs in expectation by at
-    most √(8R²‖u‖²/n) more than the hinge risk of u. The proof needs that w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most
-    ‖φ(x)‖ ≤ R times as much as w.
+    The bound holds for every u. At the best ϑ the last two terms are equal, and the expected hinge risk exceeds that of
+    u by at most √(8R²‖u‖²/n). The proof uses that w ↦ max(0, 1 − y⟨w, φ(x)⟩) is Lipschitz with the constant
+    ‖φ(x)‖ ≤ R.
 
     Parameters
     ----------
     risk : float
-        L(u): the true hinge risk of any u.
+        True hinge risk L(u) of any u.
     norm : float
-        ‖u‖.
+        Norm ‖u‖.
     radius : float
-        R: the largest ‖φ(x)‖.
+        Radius R: the largest ‖φ(x)‖.
     n : int
-        The number of samples.
+        Number of samples.
     theta : float, optional
-        ϑ of the machine, which minimises (1/n) Σ hinge + ϑ‖w‖²: `SVC(theta=…, bias=False)`. By default
-        ``best_theta(radius, norm, n)``. The lecture writes λ, which is not `lam`, the factor beside a sum of losses.
+        Regularisation parameter ϑ of the machine, which minimises (1/n) Σ hinge + ϑ‖w‖²: `SVC(theta=…, bias=False)`. By
+        default ``best_theta(radius, norm, n)``. The lecture calls it λ; it is not `lam`, the factor in a sum of losses.
+
+    Returns
+    -------
+    Bound
+        Upper bound on the expected hinge risk.
 
     Examples
     --------
@@ -364,18 +423,23 @@ def soft_margin_expectation(risk: float, norm: float, radius: float, n: int, *, 
 
 
 def best_theta(radius: float, norm: float, n: int) -> float:
-    """ϑ = √(2R²/(B²n)), which makes the last two terms of `soft_margin_expectation` equal for ‖u‖ = B.
+    """Compute the ϑ = √(2R²/(B²n)) that minimises `soft_margin_expectation` for ‖u‖ = B (Shalev-Shwartz, lecture 8).
 
-    The machine is `SVC(theta=best_theta(…), bias=False)`.
+    The corresponding estimator is `SVC(theta=best_theta(…), bias=False)`.
 
     Parameters
     ----------
     radius : float
-        R: the largest ‖φ(x)‖.
+        Radius R: the largest ‖φ(x)‖.
     norm : float
-        B: the largest ‖w‖.
+        Largest norm B of w.
     n : int
-        The number of samples.
+        Number of samples.
+
+    Returns
+    -------
+    float
+        The best ϑ.
     """
     integer("n", n, 1, "the number of samples")
     return math.sqrt(2.0 / n) * positive("radius", radius) / positive("norm", norm)
@@ -383,21 +447,27 @@ def best_theta(radius: float, norm: float, n: int) -> float:
 
 @shared_docs
 def soft_margin_samples(epsilon: float, radius: float, norm: float) -> int:
-    """Number of samples that brings the excess √(8R²B²/n) of `soft_margin_expectation` to ε: 8R²B²/ε².
+    """Compute the number of samples, 8R²B²/ε², for which the excess √(8R²B²/n) of `soft_margin_expectation` is ε.
 
     Parameters
     ----------
     epsilon : float
-        The excess to be reached, between 0 and 1.
+        Largest excess ε, between 0 and 1.
     %(radius)s
     norm : float
-        B: the largest ‖w‖.
+        Largest norm B of w.
+
+    Returns
+    -------
+    int
+        Sufficient number of samples.
     """
     ratio = positive("radius", radius) * positive("norm", norm) / share("epsilon", epsilon)
-    return _counted(8.0 * ratio * ratio)
+    return _whole_number(8.0 * ratio * ratio)
 
 
-def _counted(enough: float) -> int:
-    if not math.isfinite(enough):
-        raise ValueError("the number of samples that would be enough is beyond float64: the margin is too small")
-    return math.ceil(enough)
+def _whole_number(count: float) -> int:
+    """Round a number of samples up; raise ValueError if it overflows."""
+    if not math.isfinite(count):
+        raise ValueError("the sufficient number of samples overflows float64: the margin is too small")
+    return math.ceil(count)

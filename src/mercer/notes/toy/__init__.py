@@ -1,7 +1,7 @@
-"""The page: an SVM under your hand, in the browser, solved by the library's own core and certified while you drag.
+"""Interactive page: an SVM in the browser that is solved and certified by mercer's core while you drag its points.
 
-`page()` is one HTML file with everything in it: it makes no request, and works from a disk. Its parts are in ``web``;
-``core.wasm`` there is the C++ core, which page/build.py compiles.
+`page()` returns one self-contained HTML file that makes no requests and works from disk. Its sources are in ``web``;
+``core.wasm`` is the C++ core, which page/build.py compiles.
 """
 
 from __future__ import annotations
@@ -13,19 +13,26 @@ from collections.abc import Iterable
 from pathlib import Path
 
 WEB = Path(__file__).parent / "web"
-# In the order in which they need each other.
+# In the order in which they depend on one another.
 _SCRIPTS = ("core.js", "draw.js", "formats.js", "sets.js", "app.js")
 
 
 def link(task: str, points: Iterable[tuple[float, float, int]], **numbers: float) -> str:
-    """The end of an address that shows these points: x, y and class of each, 0 to 3; for regression y is the target.
+    """Return the fragment of an address with which the page shows these points.
 
     Parameters
     ----------
-    task : "classify", "regress" or "novelty"
+    task : {"classify", "regress", "novelty"}
+        Kind of problem.
     points : iterable of (float, float, int)
+        x, y and class (0 to 3) of each point; for a regression y is the target.
     **numbers
-        Of the sliders: C, gamma, degree, coef0, epsilon, nu.
+        Values of the sliders: C, gamma, degree, coef0, epsilon, nu.
+
+    Returns
+    -------
+    str
+        Fragment that begins with "#".
 
     Examples
     --------
@@ -38,12 +45,17 @@ def link(task: str, points: Iterable[tuple[float, float, int]], **numbers: float
 
 
 def page(start: str = "") -> str:
-    """The page as the text of one HTML file.
+    """Return the page as the text of one HTML file.
 
     Parameters
     ----------
     start : str, default=""
-        What it shows if its own address says nothing: a `link`.
+        Fragment from `link` that the page shows if its address has none.
+
+    Returns
+    -------
+    str
+        HTML text.
 
     Examples
     --------
@@ -57,11 +69,11 @@ def page(start: str = "") -> str:
         "script": "\n".join(map(_as_one_script, _SCRIPTS)),
         "start": html.escape(start, quote=True),
     }
-    return re.sub(r"/\*\{(\w+)\}\*/", lambda found: parts[found[1]], _read("index.html"))
+    return re.sub(r"/\*\{(\w+)\}\*/", lambda match: parts[match[1]], _read("index.html"))
 
 
 def _as_one_script(name: str) -> str:
-    """A module without its imports and exports: names are unique in all of them, so that they can share one scope."""
+    """Return a module without its imports and exports; names are unique in all modules, which share one scope."""
     text = re.sub(r"^import\s[^;]*;\n", "", _read(name), flags=re.MULTILINE)
     return re.sub(r"^export ", "", text, flags=re.MULTILINE)
 

@@ -1,1 +1,1 @@
-"""Rows in chunks, each computed on where it is: what rows in files and a Dask cluster share."""
+"""Rows in chunks, each processed where it is stored: the common part of the engines for files and for Dask clusters."""

@@ -1,6 +1,6 @@
-"""A chunk as float32 or float64 rows, whatever it comes as: an array, a CSR matrix, a frame of pandas, polars or Arrow.
+"""Conversion of chunks to float32 or float64 rows: arrays, sparse matrices, and frames of pandas, polars or Arrow.
 
-Nothing is rounded, cut off or guessed: what float64 cannot hold is refused.
+Nothing is rounded, truncated or guessed: values that float64 cannot represent are refused.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ import scipy.sparse as sp
 from mercer.runtime.optional import require
 from mercer.samples.arrays import is_sparse
 
-_LARGEST_INTEGER: Final = 2**53  # up to which float64 holds every integer
+_LARGEST_INTEGER: Final = 2**53  # float64 represents every integer up to this one
 
 
 def as_float64(block: Any) -> Any:
+    """Return a chunk as float64 rows."""
     return as_rows(block).astype(np.float64)
 
 
 def as_rows(block: Any, source: str = "X") -> Any:
-    """Rows of float32 or float64, or a CSR matrix; an error for what holds other things than numbers.
+    """Return a chunk as float32 or float64 rows, or a CSR matrix; raise ValueError if it holds other values.
 
-    A chunk that is such rows already is returned itself.
+    A chunk that already has this form is returned itself.
     """
     library = type(block).__module__.partition(".")[0]
     if library in ("polars", "pyarrow"):
@@ -39,11 +40,11 @@ def as_rows(block: Any, source: str = "X") -> Any:
             return block
         rows = sp.csr_array(block)
         if not rows.has_canonical_format:
-            rows = rows.copy()  # it may share its arrays with the block
+            rows = rows.copy()  # its arrays may be shared with the block
             rows.sum_duplicates()
         return rows.astype(_native(rows.dtype), copy=False)
     if isinstance(block, np.ma.MaskedArray):
-        raise ValueError(f"{source} holds masked arrays; fill or drop what is masked, so that nothing is guessed")
+        raise ValueError(f"{source} holds masked arrays; fill or drop the masked values first")
     block = np.asarray(block)
     if block.ndim != 2:
         raise ValueError(f"{source} must be a matrix with a row per sample, but it has {block.ndim} dimensions")
@@ -56,7 +57,7 @@ def _kept(dtype: Any) -> bool:
 
 
 def _native(dtype: Any) -> Any:
-    """float32 where it is that, in the host's order of bytes; else float64."""
+    """Return float32 for float32 of any byte order, and float64 otherwise."""
     return np.float32 if dtype.char == "f" else np.float64
 
 
@@ -80,7 +81,7 @@ def _pandas_rows(block: Any, source: str) -> Any:
         kind = getattr(dtype, "kind", "O")
         if kind not in "fiub" or (kind == "f" and dtype.itemsize not in (4, 8)):
             raise ValueError(
-                f"column {name!r} of {source} holds {dtype}, which is no number that is computed with; encode it, for "
+                f"column {name!r} of {source} holds {dtype}, not numbers of a supported type; encode it, for "
                 "instance by get_dummies, convert it to float64, or leave it out"
             )
         column: Any = block.iloc[:, k].dropna() if kind in "iu" else ()
@@ -91,7 +92,7 @@ def _pandas_rows(block: Any, source: str) -> Any:
 
 
 def _polars_rows(block: Any, source: str) -> Any:
-    """Rows of a polars or Arrow frame; a missing value is NaN."""
+    """Return the rows of a polars or Arrow frame; missing values become NaN."""
     polars = require("polars", "reading frames of polars or Arrow")
     frame = block if isinstance(block, polars.DataFrame) else polars.from_arrow(block)
     columns = []
@@ -99,7 +100,7 @@ def _polars_rows(block: Any, source: str) -> Any:
         column = frame[name]
         if not (dtype.is_float() or dtype.is_integer() or dtype == polars.Boolean) or str(dtype) == "Float16":
             raise ValueError(
-                f"column {name!r} of {source} holds no numbers that are computed with, but {dtype}; encode it, cast it "
+                f"column {name!r} of {source} holds {dtype}, not numbers of a supported type; encode it, cast it "
                 "to Float64, or leave it out"
             )
         if dtype.is_integer() and column.drop_nulls().len():

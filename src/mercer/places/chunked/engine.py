@@ -1,4 +1,4 @@
-"""What engines of chunks make of their samples; each adds which arrays are its own and how to reach a worker."""
+"""Grams, rows, cross matrices and evaluations of samples in chunks, for all engines that store rows in chunks."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from mercer.places.chunked.gram import ChunkedGram
 from mercer.places.chunked.linear import ChunkedRows
 from mercer.places.chunked.samples import ChunkedSamples
 from mercer.places.host.cross import HostCross
-from mercer.places.protocols import Doubt, Totals
+from mercer.places.protocols import ErrorTotals, Totals
 from mercer.samples.arrays import Floats, Indices, host
 from mercer.samples.chunks import Chunk
-from mercer.samples.engine import Engine, PlacedSamples
+from mercer.samples.engine import Engine, EngineSamples
 
 
 class ChunkedEngine(Engine):
-    """Makes the places of rows in chunks."""
+    """Base of engines for rows in chunks; a subclass adds the arrays that it accepts and its `Chunks`."""
 
     def given(self, values: Any, like: Any) -> Any:
         return values
 
-    def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
-        if kernel.accepts == "gram":  # n² numbers that were given: they fit this machine, or nothing does
+    def gram(self, kernel: Kernel, X: EngineSamples, budget: int, n_threads: int, constant: float) -> Gram:
+        if kernel.accepts == "gram":  # a given matrix of n² numbers is computed on the host
             return gram_for(kernel, X.host(), budget, n_threads, constant=constant)
         assert isinstance(X, ChunkedSamples)
         return ChunkedGram(kernel + constant if constant else kernel, X, budget, n_threads)
 
-    def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+    def rows(self, X: EngineSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
         assert isinstance(X, ChunkedSamples)
         return ChunkedRows(X if which is None else X.take(which), n_threads, centre)
 
@@ -48,24 +48,24 @@ class ChunkedEngine(Engine):
         return ChunkedCross(kernel, host(landmarks), chunks, n_threads, K_MM)
 
     def evaluation(
-        self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
+        self, kernel: Kernel, vectors: EngineSamples | None, coefficients: Any, columns: Indices | None
     ) -> Evaluation:
         return ChunkedEvaluation(kernel, None if vectors is None else vectors.host(), coefficients, columns)
 
 
 class ChunkedEvaluation:
-    """f of new rows where they are."""
+    """An `Evaluation` at rows in chunks, computed by the workers that have them."""
 
     def __init__(self, kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None) -> None:
         self._common = kernel, vectors, coefficients, columns
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
         if len(out):
-            out += X.chunks.per_row(verbs.evaluate, X.places, (*self._common, X.chunks.threads(n_threads)))
+            out += X.chunks.per_row(verbs.evaluate, X.positions, (*self._common, X.chunks.threads(n_threads)))
 
 
 class ChunkedCross:
-    """`Cross` whose passes go over chunks: each returns its sums, which are added in one order."""
+    """`Cross` of rows in chunks: each chunk returns its sums, which are added in a fixed order."""
 
     def __init__(
         self,
@@ -75,48 +75,48 @@ class ChunkedCross:
         n_threads: int,
         K_MM: Floats | None,
     ) -> None:
-        self._here = HostCross(kernel, landmarks, list, 0, n_threads, K_MM)  # for what is about landmarks alone
-        self.kernel, self.m = kernel, self._here.m
+        self._on_host = HostCross(kernel, landmarks, list, 0, n_threads, K_MM)  # for results on landmarks alone
+        self.kernel, self.m = kernel, self._on_host.m
         self._chunks, self._landmarks, self._n_threads = chunks, landmarks, n_threads
         self._held: list[tuple[Any, Any]] | None = None
 
     @property
     def K_MM(self) -> Floats:
-        return self._here.K_MM
+        return self._on_host.K_MM
 
     @property
     def value_error(self) -> float:
-        return self._here.value_error
+        return self._on_host.value_error
 
     @property
     def recomputes_cheaply(self) -> bool:
-        return self._here.recomputes_cheaply
+        return self._on_host.recomputes_cheaply
 
     def normal(self, C: Floats) -> Floats:
         return np.asarray(self._sum("normal", _add, C))
 
     def residual(self, C: Floats, b: Floats) -> Totals:
-        found: Totals = self._sum("residual", verbs.add_totals, C, b)
-        return found
+        totals: Totals = self._sum("residual", verbs.add_totals, C, b)
+        return totals
 
-    def proof(self, C: Floats, b: Floats) -> tuple[Totals, Doubt]:
-        found: tuple[Totals, Doubt] = self._sum("proof", verbs.add_doubts, C, b)
-        return found
+    def proof(self, C: Floats, b: Floats) -> tuple[Totals, ErrorTotals]:
+        totals: tuple[Totals, ErrorTotals] = self._sum("proof", verbs.add_error_totals, C, b)
+        return totals
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
         held = None if sample is None else [_by_chunks(sample)]
-        found: tuple[Floats, Totals] = self._sum("gather", _add_gathered, held=held)
-        return found
+        sums: tuple[Floats, Totals] = self._sum("gather", _add_gathered, held=held)
+        return sums
 
     def _sum(self, name: str, combine: Any, *options: Any, held: Any = None) -> Any:
-        """The sum over all samples of what a worker's `Cross` says about its own."""
+        """Return the sum over all chunks of the results of each worker's `Cross`."""
         if held is None:
             self._held = self._held or [_by_chunks(chunk) for chunk in self._chunks()]
             held = self._held
-        K_MM = self._here.K_MM if self.kernel.accepts == "gram" else None
-        common, asked = (self.kernel, self._landmarks, K_MM), (name, *options)
+        K_MM = self._on_host.K_MM if self.kernel.accepts == "gram" else None
+        common, call = (self.kernel, self._landmarks, K_MM), (name, *options)
         parts = [
-            chunks.sum(verbs.cross, each, (*common, chunks.threads(self._n_threads), *asked), combine)
+            chunks.sum(verbs.cross, each, (*common, chunks.threads(self._n_threads), *call), combine)
             for chunks, each in held
         ]
         total = parts[0]
@@ -126,10 +126,10 @@ class ChunkedCross:
 
 
 def _by_chunks(chunk: Chunk) -> tuple[Any, list[tuple[Any, ...] | None]]:
-    """Samples with their targets and weights, which the workers keep between passes."""
-    chunks, places = chunk.X.chunks, chunk.X.places
-    members = [(k, *own) for k, own in enumerate(chunks.members(places)) if own is not None]
-    parts = [(here, chunk.Y[some], chunk.weight[some]) for _, some, here in members]
+    """Return the chunks, and for each its selection, targets and weights, which workers keep between passes."""
+    chunks, positions = chunk.X.chunks, chunk.X.positions
+    members = [(k, *own) for k, own in enumerate(chunks.members(positions)) if own is not None]
+    parts = [(here, chunk.Y[which], chunk.weight[which]) for _, which, here in members]
     each: list[tuple[Any, ...] | None] = [None] * len(chunks.sizes)
     for (k, *_), held in zip(members, chunks.hold(parts), strict=True):
         each[k] = held

@@ -1,8 +1,8 @@
-"""K of rows in chunks: products and their bounds are the workers', working sets are solved on this machine.
+"""K of rows in chunks: workers compute products and their bounds, and working sets are solved on the host.
 
-β and u = Kβ are kept here. A round brings the rows of a working set here, solves the problem on it, and sends the rows
-that moved to all workers, which return what they add to u: eight bytes for each row that can still be chosen. A worker
-keeps nothing but its rows, so that one that is lost is replaced by any other that has them.
+The host keeps β and u = Kβ. A round fetches the rows of a working set, solves the problem on it, and sends the rows
+whose coefficients changed to all workers, which return the change of u: eight bytes for each active row. A worker keeps
+nothing but its rows, so that any other worker that has them can replace it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mercer.places.chunked import verbs
 from mercer.places.chunked.linear import ChunkedLinearGram
 from mercer.places.chunked.samples import ChunkedSamples
 from mercer.places.factor import has_negative_direction
-from mercer.places.gram import Eigensystem, Factor, Field, Kept, Provable, Rounded
+from mercer.places.gram import BoundedProducts, Eigensystem, Factor, Field, Float32Matrix, Float64Matrix
 from mercer.places.host.field import HostField
 from mercer.places.host.joint_field import HostJointField
 from mercer.places.host.kernel_matrix import KernelMatrix
@@ -31,20 +31,20 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Floats, Indices, Precision
 
-# Variables of a working set; a problem that is no larger is solved on this machine as a whole.
+# Number of variables of a working set; a problem that is no larger is solved on the host as a whole.
 OUTER_ROWS = 32_768
-# Up to this many rows no difference in time between float32 and float64 can be measured.
+# Up to this number of rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
-# Rows that are sent to all workers at a time, in bytes.
+# Bytes of rows that are sent to all workers at a time.
 _SENT_BYTES = 64 << 20
-# Bytes of the budget for each byte of a part that is solved here, as for a matrix of this machine.
+# Bytes of the budget for each byte of a part that is solved on the host, as in places/host/kernel_matrix.py.
 _BUDGET_PER_BYTE = 10
-# Rows that tell how a kernel is computed, and about what.
+# Number of rows that determine how a kernel is computed, and the centre.
 _FEW_ROWS = 1024
 
 
 class ChunkedGram:
-    """The kernel matrix of rows in chunks, or of some of them."""
+    """The kernel matrix of rows in chunks, or of a subset of them."""
 
     recomputes_cheaply, concurrent = True, False
 
@@ -64,8 +64,9 @@ class ChunkedGram:
             if not np.isfinite(diagonal).all():
                 raise FloatingPointError(f"k(x, x) overflows with {kernel!r}; scale the features")
         self.diagonal = diagonal
-        # What views share: whether K was refuted, the largest reach that was seen of a doubtful K, and the centre.
-        self._known: dict[str, Any] = {"refuted": False, "reached": 0.0} if known is None else known
+        # Data that views share: whether K was refuted, the largest entry bound of a K that may be indefinite, and the
+        # centre.
+        self._known: dict[str, Any] = {"refuted": False, "largest_bound": 0.0} if known is None else known
 
     @property
     def _verb_threads(self) -> int:
@@ -73,9 +74,9 @@ class ChunkedGram:
 
     @property
     def centre(self) -> Floats:
-        """What all workers, and this machine, take rows about, so that their values agree: the mean of some rows.
+        """Centre that all workers and the host subtract from rows, so that their values agree: the mean of a few rows.
 
-        Any point among them would do, and this one is the same to the last bit in every layout of chunks.
+        Any point among the rows would serve; this one is the same to the last bit in every layout of chunks.
         """
         if "centre" not in self._known:
             with np.errstate(over="ignore"):
@@ -85,7 +86,7 @@ class ChunkedGram:
 
     @cached_property
     def _few(self) -> Any:
-        """Rows that tell how a kernel is computed."""
+        """Rows that determine how a kernel is computed, and the centre."""
         return self.X.host(np.linspace(0, self.n - 1, min(self.n, _FEW_ROWS)).astype(np.intp))
 
     # --- facts -------------------------------------------------------------------------------------------------------
@@ -104,12 +105,12 @@ class ChunkedGram:
         self._known["refuted"] = True
 
     @property
-    def proof(self) -> Provable:
+    def proof(self) -> BoundedProducts:
         return self
 
     @cached_property
     def _fused(self) -> tuple[bool, bool]:
-        """Whether the core computes values, and whether there are some that do not cancel."""
+        """Whether the core computes kernel values, and whether it can compute them without cancellation."""
         prepared = PreparedSamples.of(self.kernel, self._few, 1, self.centre)
         exact = prepared is not None and (prepared.has_exact or linear_terms(self.kernel) is not None)
         return prepared is not None, exact
@@ -138,13 +139,12 @@ class ChunkedGram:
     # --- proofs ------------------------------------------------------------------------------------------------------
 
     @property
-    def reach(self) -> Floats:
-        found = self.X.chunks.per_row(
-            verbs.reach, self.X.places, (self.kernel, self.centre, bool(self._known["refuted"]), self._verb_threads)
-        )
+    def entry_bounds(self) -> Floats:
+        common = self.kernel, self.centre, bool(self._known["refuted"]), self._verb_threads
+        bounds = self.X.chunks.per_row(verbs.entry_bounds, self.X.positions, common)
         if self.positive_definite == "yes" or self._fused[0]:
-            return np.asarray(found)
-        return np.full(self.n, max(float(found.max(initial=0.0)), self._known["reached"]))  # what was seen anywhere
+            return np.asarray(bounds)
+        return np.full(self.n, max(float(bounds.max(initial=0.0)), self._known["largest_bound"]))
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         value, error = self._product(coefficients, rows, level, proven=True)
@@ -173,21 +173,22 @@ class ChunkedGram:
         total = Ball(np.zeros((n, *C.shape[1:])), np.zeros((n, *C.shape[1:])))
         step = max(1, _SENT_BYTES // self.X.chunks.bytes_per_row)
         for start in range(0, len(J) if n else 0, step):
-            some = J[start : start + step]
-            found = self._some_products(self.X.host(some), C[some], rows, level, proven)
-            total = found if start == 0 else total + found
+            sources = J[start : start + step]
+            part = self._part_of_product(self.X.host(sources), C[sources], rows, level, proven)
+            total = part if start == 0 else total + part
         self.evaluations += n * len(J)
         return total.value, total.error if proven else None
 
-    def _some_products(self, Z: Any, C: Floats, rows: Indices | None, level: Precision, proven: bool) -> Ball:
-        chunks, places = self.X.chunks, self.X.at(rows)
-        each = chunks.masked(places)
+    def _part_of_product(self, Z: Any, C: Floats, rows: Indices | None, level: Precision, proven: bool) -> Ball:
+        """Return K[rows] between the samples and Z, times C."""
+        chunks, positions = self.X.chunks, self.X.at(rows)
+        each = chunks.selections(positions)
         refuted, C = bool(self._known["refuted"]), np.ascontiguousarray(C)
         common = self.kernel, self.centre, refuted, Z, C, level, proven, self._verb_threads
-        found = chunks.map(verbs.products, each, common)
-        self._known["reached"] = max([self._known["reached"], *(reached for _, (*_, reached) in found)])
-        value = chunks.gathered(each, [(k, part[0]) for k, part in found], places)
-        error = chunks.gathered(each, [(k, part[1]) for k, part in found], places) if proven else np.zeros(())
+        results = chunks.map(verbs.products, each, common)
+        self._known["largest_bound"] = max([self._known["largest_bound"], *(bound for _, (*_, bound) in results)])
+        value = chunks.gather(each, [(k, part[0]) for k, part in results], positions)
+        error = chunks.gather(each, [(k, part[1]) for k, part in results], positions) if proven else np.zeros(())
         return Ball(value, error)
 
     def block(self, I: Indices, J: Indices) -> Floats:
@@ -198,38 +199,38 @@ class ChunkedGram:
         return self.local(both).block(np.searchsorted(both, I), np.searchsorted(both, J))
 
     def local(self, rows: Indices | None, budget: int | None = None) -> KernelMatrix:
-        """The same matrix, or a part of it, on this machine."""
+        """Return this matrix, or a part of it, on the host."""
         X, budget = self.X.host(rows), self.budget if budget is None else budget
-        made = KernelMatrix.of(self.kernel, X, budget, self.n_threads, centre=self.centre)
+        gram = KernelMatrix.of(self.kernel, X, budget, self.n_threads, centre=self.centre)
         if self._known["refuted"]:
-            made.refute()
-        return made
+            gram.refute()
+        return gram
 
     @cached_property
-    def _here(self) -> KernelMatrix:
+    def _on_host(self) -> KernelMatrix:
         return self.local(None)
 
-    # All of K is made, and decomposed, on this machine: whoever asks for that has memory for n² values.
+    # All of K is computed and decomposed on the host: callers of these methods have memory for n² values.
 
     def full(self, dtype: Precision = np.float64) -> Any:
-        return self._here.full(dtype)
+        return self._on_host.full(dtype)
 
-    def rounded(self) -> Rounded:
-        return self._here.rounded()
+    def float32_matrix(self) -> Float32Matrix:
+        return self._on_host.float32_matrix()
 
     def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:
-        return self._here.factor(d, dtype, n_threads)
+        return self._on_host.factor(d, dtype, n_threads)
 
-    def kept(self, n_threads: int = 1) -> Kept:
-        return self._here.kept(n_threads)
+    def float64_matrix(self, n_threads: int = 1) -> Float64Matrix:
+        return self._on_host.float64_matrix(n_threads)
 
     def eigh(self, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigensystem:
-        return self._here.eigh(scale, centred, deadline)
+        return self._on_host.eigh(scale, centred, deadline)
 
     # --- parts, and the state of a solve -----------------------------------------------------------------------------
 
     def view(self, rows: Indices) -> ChunkedGram:
-        _ = self.centre  # that of all rows, before a part has one of its own
+        _ = self.centre  # computed from all rows before a view could compute it from its own
         return ChunkedGram(
             self.kernel, self.X.take(rows), self.budget, self.n_threads, self.diagonal[rows], self._known
         )
@@ -248,7 +249,7 @@ class ChunkedGram:
     ) -> Field:
         beta = problem.feasible_start() if beta is None else beta
         if self.n <= self.outer_rows:
-            return self._here.field(problem, beta, u, dtype)
+            return self._on_host.field(problem, beta, u, dtype)
         if u is None:
             u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
         return ChunkedField(self, problem, beta, u, dtype)
@@ -257,7 +258,7 @@ class ChunkedGram:
         self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64
     ) -> HostJointField:
         if self.n <= self.outer_rows:
-            return self._here.joint_field(problem, beta, u, dtype)
+            return self._on_host.joint_field(problem, beta, u, dtype)
         return HostJointField(self, problem, beta, u, dtype)
 
     def pairs(self, layout: Layout, n_threads: int) -> None:
@@ -265,13 +266,13 @@ class ChunkedGram:
 
 
 class ChunkedField(HostField):
-    """A `Field` whose u the workers bring up to date, and whose working sets are problems of this machine."""
+    """A `Field` whose u the workers update, and whose working sets are solved on the host."""
 
     def __init__(self, gram: ChunkedGram, problem: DualProblem, beta: Floats, u: Floats, dtype: Precision) -> None:
         super().__init__(gram, problem, beta, u, gram.n_threads)
         self._chunked, self._dtype = gram, dtype
 
-    def inside(self, J: Indices) -> Field:
+    def inner_field(self, J: Indices) -> Field:
         rows, part = self._inner_problem(J)
         return self._chunked.local(rows).field(part, self.beta[J], np.zeros(len(rows)), self._dtype)
 

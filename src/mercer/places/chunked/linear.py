@@ -1,4 +1,4 @@
-"""Rows in chunks for linear machines: products per row, and sums over rows in one order, with the bounds of both."""
+"""Rows in chunks for linear machines: products per row, and sums over rows in a fixed order, with bounds for both."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from mercer.samples.matrices import dense
 
 
 class ChunkedRows:
-    """`Rows` in chunks, less a centre that their workers take off."""
+    """`Rows` in chunks, minus a centre that the workers subtract."""
 
     descent = None
 
     def __init__(self, X: ChunkedSamples, n_threads: int, centre: Floats | None = None) -> None:
         self._X, self._n_threads, self._centre = X, n_threads, centre
-        self._place = partial(rows_for, n_threads=X.chunks.threads(n_threads), centre=centre)
+        self._make_rows = partial(rows_for, n_threads=X.chunks.threads(n_threads), centre=centre)
         self.n, self.d = X.shape
         self.stored = X.n_entries
         self.origin = 0.0 if centre is None else norm(centre)
 
     def first(self, m: int) -> ChunkedRows:
-        return self.some(np.arange(m))
+        return self.take(np.arange(m))
 
-    def some(self, which: Indices) -> ChunkedRows:
+    def take(self, which: Indices) -> ChunkedRows:
         return ChunkedRows(self._X.take(which), self._n_threads, self._centre)
 
     def _per_row(self, name: str, *options: Any) -> Any:
-        return self._X.chunks.per_row(verbs.row_products, self._X.places, (self._place, name, *options))
+        return self._X.chunks.per_row(verbs.row_products, self._X.positions, (self._make_rows, name, *options))
 
     @cached_property
     def lengths(self) -> Floats:
@@ -56,12 +56,14 @@ class ChunkedRows:
 
     def _sum(self, name: str, c: Floats, combine: Any, *options: Any) -> Any:
         chunks = self._X.chunks
-        return chunks.sum(verbs.weighted_sum, chunks.weights(self._X.places, c), (self._place, name, *options), combine)
+        return chunks.sum(
+            verbs.weighted_sum, chunks.weights(self._X.positions, c), (self._make_rows, name, *options), combine
+        )
 
     def gram(self, which: Indices, others: Indices) -> Floats:
         both = np.union1d(which, others)
-        here = rows_for(self._X.host(both), self._n_threads, None, self._centre)
-        return here.gram(np.searchsorted(both, which), np.searchsorted(both, others))
+        rows = rows_for(self._X.host(both), self._n_threads, None, self._centre)
+        return rows.gram(np.searchsorted(both, which), np.searchsorted(both, others))
 
     def outer(self, which: Indices, c: Floats) -> Floats:
         weight = np.zeros(self.n)
@@ -82,7 +84,7 @@ class ChunkedRows:
 
     def gram_product(self, c: Floats) -> Ball:
         hi, lo, off = self.combination(c)
-        found = self._X.chunks.per_row(verbs.gram_products, self._X.places, (self._place, hi, lo, off))
+        found = self._X.chunks.per_row(verbs.gram_products, self._X.positions, (self._make_rows, hi, lo, off))
         return _ball(found).finite()
 
 
@@ -91,9 +93,9 @@ def _ball(columns: Floats) -> Ball:
 
 
 def _add_doubled(a: tuple[Floats, Floats, float], b: tuple[Floats, Floats, float]) -> tuple[Floats, Floats, float]:
-    """The sum of two sums of two vectors each: what is rounded off the large parts is kept with the small ones.
+    """Add two sums of two vectors each: the rounding error of the large parts is added to the small ones.
 
-    hi + rest is exact (Knuth's TwoSum), so that only three sums of small parts round.
+    hi + rest is exact (Knuth's TwoSum), so that only the sums of small parts are rounded.
     """
     hi = a[0] + b[0]
     back = hi - a[0]
@@ -112,9 +114,11 @@ class ChunkedLinearGram:
         self.n, self.d = X.shape
 
     @property
-    def reach(self) -> float:
+    def norm_bound(self) -> float:
         chunks = self._X.chunks
-        found = chunks.sum(verbs.row_products, chunks.masked(self._X.places), (HostLinearGram, "reach"), max)
+        found = chunks.sum(
+            verbs.row_products, chunks.selections(self._X.positions), (HostLinearGram, "norm_bound"), max
+        )
         return math.sqrt(self.scale) * (0.0 if found is None else found) * (1 + 2.0**-50) + LEAST
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
@@ -123,19 +127,19 @@ class ChunkedLinearGram:
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
         return Ball(*np.split(self._per_row("times_bound", W, centre), 2, axis=1))
 
-    def _per_row(self, *asked: Any) -> Any:
-        return self._X.chunks.per_row(verbs.row_products, self._X.places, (HostLinearGram, *asked))
+    def _per_row(self, *call: Any) -> Any:
+        return self._X.chunks.per_row(verbs.row_products, self._X.positions, (HostLinearGram, *call))
 
     def _sum(
         self, name: str, parts: tuple[Floats, ...], centre: Floats | None, combine: Any, ball: bool = False
     ) -> Any:
-        """A sum over samples that have these numbers; rows that were taken twice have them twice."""
+        """Return a sum over samples, each with its numbers in `parts`; a row that was taken twice counts twice."""
 
-        def part(which: Indices, here: verbs.Some) -> tuple[Any, ...]:
+        def part(which: Indices, here: verbs.RowSelection) -> tuple[Any, ...]:
             numbers = tuple(numbers[which] for numbers in parts)
             return here, (Ball(*numbers[:2]), *numbers[2:]) if ball else numbers
 
-        each = [None if own is None else part(*own) for own in self._X.chunks.members(self._X.places)]
+        each = [None if own is None else part(*own) for own in self._X.chunks.members(self._X.positions)]
         return self._X.chunks.sum(verbs.row_sums, each, (HostLinearGram, name, centre), combine)
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
@@ -149,7 +153,7 @@ class ChunkedLinearGram:
         return np.asarray(self._sum("transposed_squares", (weight,), centre, add))
 
     def sums(self, problem: LeastSquares) -> Sums:
-        chunks, members = self._X.chunks, self._X.chunks.members(self._X.places)
+        chunks, members = self._X.chunks, self._X.chunks.members(self._X.positions)
         owner, local = np.empty(self.n, dtype=np.intp), np.empty(self.n, dtype=np.intp)
         for k, own in enumerate(members):
             if own is not None:
@@ -164,7 +168,7 @@ class ChunkedLinearGram:
         found: Sums = chunks.sum(verbs.least_squares, each, (), Sums.plus)  # type: ignore[assignment]  # there is a chunk
         return found
 
-    def pieces(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+    def dense_blocks(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
         for rows in row_blocks(self.n, 8 * self.d):
             part = dense(self._X.host(np.arange(rows.start, rows.stop))).astype(np.float64, copy=False)
             yield rows, part if centre is None else part - centre

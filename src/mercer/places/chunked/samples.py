@@ -1,4 +1,4 @@
-"""Samples that are rows in chunks, or some of these in any order: only their places are kept here."""
+"""Samples that are rows in chunks, or a selection of them in any order: the host keeps only their positions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from mercer.places.chunked import verbs
 from mercer.places.chunked.chunks import Chunks
 from mercer.samples.arrays import Flags, Floats, Indices, megabytes, physical_memory, row_blocks
-from mercer.samples.engine import PlacedSamples
+from mercer.samples.engine import EngineSamples
 
 if TYPE_CHECKING:
     from mercer.kernels import Kernel
     from mercer.places.chunked.engine import ChunkedEngine
 
 
-class ChunkedSamples(PlacedSamples):
-    """The rows of chunks at some places, or all of them."""
+class ChunkedSamples(EngineSamples):
+    """Samples that are the rows of chunks at the given positions, or all of them."""
 
     engine: ChunkedEngine
 
@@ -27,11 +27,11 @@ class ChunkedSamples(PlacedSamples):
         self,
         engine: ChunkedEngine,
         chunks: Chunks,
-        places: Indices | None = None,
+        positions: Indices | None = None,
         names: tuple[str, ...] | None = None,
     ) -> None:
-        self.engine, self.chunks, self.places, self.names = engine, chunks, places, names
-        self.shape = (chunks.n if places is None else len(places), chunks.d)
+        self.engine, self.chunks, self.positions, self.names = engine, chunks, positions, names
+        self.shape = (chunks.n if positions is None else len(positions), chunks.d)
         self.dtype, self.sparse = chunks.dtype, chunks.sparse
 
     @property
@@ -44,18 +44,18 @@ class ChunkedSamples(PlacedSamples):
 
     @property
     def report(self) -> dict[str, dict[str, float]]:
-        return self.chunks.account.report()
+        return self.chunks.statistics.report()
 
     def at(self, rows: Indices | None) -> Indices | None:
-        """Where some of these samples are in the chunks."""
+        """Return the positions of the given samples in the chunks."""
         if rows is None:
-            return self.places
-        return rows if self.places is None else self.places[rows]
+            return self.positions
+        return rows if self.positions is None else self.positions[rows]
 
     def take(self, rows: Indices) -> ChunkedSamples:
         return ChunkedSamples(self.engine, self.chunks, self.at(np.asarray(rows)), self.names)
 
-    def joined(self, others: PlacedSamples) -> ChunkedSamples:
+    def joined(self, others: EngineSamples) -> ChunkedSamples:
         assert isinstance(others, ChunkedSamples)
         if others.chunks is self.chunks:
             return ChunkedSamples(self.engine, self.chunks, np.concatenate([self._all, others._all]), self.names)
@@ -64,45 +64,45 @@ class ChunkedSamples(PlacedSamples):
 
     @property
     def _all(self) -> Indices:
-        return np.arange(self.shape[0]) if self.places is None else self.places
+        return np.arange(self.shape[0]) if self.positions is None else self.positions
 
     def host(self, rows: Indices | None = None) -> Any:
         size = (self.shape[0] if rows is None else len(rows)) * self.chunks.bytes_per_row
         if size > physical_memory() / 2:
             raise MemoryError(
-                f"{megabytes(size)} of samples would be copied to this machine, more than half of its memory; use a "
-                "kernel and a machine that are computed where the samples are, or fewer samples"
+                f"{megabytes(size)} of samples would be copied to the host, more than half of its memory; use a kernel "
+                "and a machine that are computed where the samples are, or fewer samples"
             )
         return self.chunks.rows(self._all if rows is None else self._all[rows])
 
     def first_not_finite(self) -> tuple[int, int, float, int] | None:
-        asked = self.chunks.map(verbs.first_not_finite, self.chunks.masked(self.places))
-        found = [(k, bad) for k, bad in asked if bad is not None]
-        if not found:
+        results = self.chunks.map(verbs.first_not_finite, self.chunks.selections(self.positions))
+        bad = [(k, first) for k, first in results if first is not None]
+        if not bad:
             return None
-        if self.places is not None:  # the order of rows is known here alone
+        if self.positions is not None:  # only the host knows the order of the rows
             return verbs.first_not_finite(self.host(), None)
-        k, (row, column, value, _) = found[0]
-        return int(self.chunks.ends[k]) + row, column, value, sum(bad[3] for _, bad in found)
+        k, (row, column, value, _) = bad[0]
+        return int(self.chunks.ends[k]) + row, column, value, sum(first[3] for _, first in bad)
 
     def _per_row(self, verb: Callable[..., Any], *common: Any) -> Any:
-        return self.chunks.per_row(verb, self.places, common)
+        return self.chunks.per_row(verb, self.positions, common)
 
     def hash(self) -> NDArray[np.uint64]:
         return np.asarray(self._per_row(verbs.hashes))
 
     def equal(self, left: Indices, right: Indices) -> Flags:
         out = np.empty(len(left), dtype=bool)
-        for some in row_blocks(len(left), 2 * self.chunks.bytes_per_row):
-            one, other = self.host(left[some]), self.host(right[some])
+        for block in row_blocks(len(left), 2 * self.chunks.bytes_per_row):
+            one, other = self.host(left[block]), self.host(right[block])
             if self.sparse:
-                out[some] = np.asarray((one != other).sum(axis=1)).ravel() == 0
+                out[block] = np.asarray((one != other).sum(axis=1)).ravel() == 0
             else:
-                out[some] = (one == other).all(axis=1)
+                out[block] = (one == other).all(axis=1)
         return out
 
     def _column_sums(self, weight: Floats, centre: Floats) -> tuple[Floats, Floats]:
-        each = self.chunks.weights(self.places, weight)
+        each = self.chunks.weights(self.positions, weight)
         found = self.chunks.sum(verbs.column_sums, each, (centre,), _add_pairs)
         return found if found is not None else (np.zeros(self.chunks.d), np.zeros(self.chunks.d))
 
@@ -116,13 +116,13 @@ class ChunkedSamples(PlacedSamples):
         return float(first.sum()), float(second.sum())
 
     def extremes(self) -> tuple[float, float]:
-        found = [part for _, part in self.chunks.map(verbs.extremes, self.chunks.masked(self.places))]
+        found = [part for _, part in self.chunks.map(verbs.extremes, self.chunks.selections(self.positions))]
         return min(low for low, _ in found), max(high for _, high in found)
 
     def squared_lengths(self) -> Floats:
         return np.asarray(self._per_row(verbs.lengths))
 
-    def values(self, kernel: Kernel, others: PlacedSamples | None = None) -> Floats:
+    def values(self, kernel: Kernel, others: EngineSamples | None = None) -> Floats:
         if others is None:
             return kernel(self.host())
         return np.asarray(self._per_row(verbs.values, kernel, others.host()))
@@ -132,12 +132,12 @@ class ChunkedSamples(PlacedSamples):
             return np.ones(self.shape[0])
         return np.asarray(self._per_row(verbs.diagonal, kernel))
 
-    # A kernel matrix is brought to this machine: it has as many columns as there are samples.
+    # A kernel matrix, which has as many columns as there are samples, is copied to the host.
 
     def entries(self, rows: Indices, columns: Indices) -> Floats:
         return np.asarray(self.host()[rows, columns], dtype=np.float64)
 
-    def columns(self, which: Indices) -> PlacedSamples:
+    def columns(self, which: Indices) -> EngineSamples:
         return self.engine.samples(np.ascontiguousarray(self.host()[:, which]))
 
     def asymmetry(self) -> float:

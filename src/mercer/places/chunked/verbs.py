@@ -1,7 +1,7 @@
-"""Verbs on a chunk of rows: pure functions of the chunk and of what is sent along.
+"""Verbs: pure functions that run on one chunk of rows, where it is stored.
 
-`some` says which of the chunk's rows are meant, in ascending order. Kernel values, and the bounds on their errors, are
-those of `KernelMatrix` on these rows and the ones they are multiplied with, about one centre for all chunks.
+`selection` gives the rows of the chunk that a verb uses, in ascending order. Kernel values and their error bounds are
+those of a `KernelMatrix` of these rows and the rows that they are compared with, with one centre for all chunks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mercer.places.host.cross import HostCross
 from mercer.places.host.evaluation import BlockEvaluation
 from mercer.places.host.kernel_matrix import KernelMatrix
 from mercer.places.host.prepared import EXACT, PreparedSamples
-from mercer.places.protocols import Doubt, Totals
+from mercer.places.protocols import ErrorTotals, Totals
 from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares
 from mercer.samples.arrays import Flags, Floats, Indices, Precision, is_sparse, stack, take
@@ -30,45 +30,46 @@ from mercer.samples.matrices import dense, squared_lengths
 from mercer.samples.merging import hash_samples
 
 T = TypeVar("T")
-# Rows that are copied beside the others of a product at a time; a verb needs memory for a few such copies.
+# Number of rows that are copied at a time for a product; a verb needs memory for a few such copies.
 _STRIP_ROWS = 65_536
-# Bytes that a chunk's Gram may plan with: it streams, and keeps no row of K.
+# Budget in bytes of a chunk's Gram, which streams and stores no row of K.
 _BUDGET = 1 << 30
-# Which rows of a chunk: all, a few by their numbers, or many by a bit for each.
-Some = NDArray[np.int32] | NDArray[np.uint8] | None
+# Selection of rows of a chunk: None for all, a few by their indices, or many by a bit for each.
+RowSelection = NDArray[np.int32] | NDArray[np.uint8] | None
 
 
-def packed(mask: Flags) -> Some:
-    """Flags of a chunk's rows in few bytes."""
+def packed(mask: Flags) -> RowSelection:
+    """Pack a mask of a chunk's rows into few bytes."""
     count = int(np.count_nonzero(mask))
     if count == len(mask):
         return None
     return np.flatnonzero(mask).astype(np.int32) if 32 * count < len(mask) else np.packbits(mask)
 
 
-def unpacked(some: Some, n: int) -> Indices:
-    if some is None:
+def unpacked(selection: RowSelection, n: int) -> Indices:
+    """Return the indices of the selected rows of a chunk of n rows."""
+    if selection is None:
         return np.arange(n)
-    if some.dtype == np.uint8:
-        return np.flatnonzero(np.unpackbits(some.view(np.uint8), count=n))
-    return some.astype(np.intp)
+    if selection.dtype == np.uint8:
+        return np.flatnonzero(np.unpackbits(selection.view(np.uint8), count=n))
+    return selection.astype(np.intp)
 
 
-def rows(X: Any, some: Some) -> Any:
-    """Copies of the rows."""
-    return take(X, unpacked(some, X.shape[0])) if some is not None else X
+def rows(X: Any, selection: RowSelection) -> Any:
+    """Return copies of the selected rows, or the chunk itself if all are selected."""
+    return take(X, unpacked(selection, X.shape[0])) if selection is not None else X
 
 
 @cache
 def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()  # which takes long to find them
+    return ThreadpoolController()  # finding the libraries takes long, so that it is done once
 
 
 class _OneThread:
-    """A context without the threads of BLAS and of the core, in this process as a whole.
+    """A context that limits BLAS to one thread in the whole process.
 
-    Tasks in several threads overlap: the first one sets the limit, and the last one restores what was before. Both are
-    done in threads that end at once, since threadpoolctl lets no thread change what another one that lives has set.
+    Tasks in several threads overlap: the first one sets the limit, and the last one restores the previous one. Both are
+    done in threads that end at once, since threadpoolctl lets no thread change a limit that another live one has set.
     """
 
     def __init__(self) -> None:
@@ -100,73 +101,74 @@ def _in_a_thread(call: Callable[[], object]) -> None:
 _one_thread = _OneThread()
 
 
-def on_one_thread(verb: Callable[..., T], *given: Any) -> T:
-    """verb(*given), without the threads of BLAS: a worker has one core for each of its tasks."""
+def on_one_thread(verb: Callable[..., T], *arguments: Any) -> T:
+    """Return verb(*arguments), computed without BLAS threads: a worker has one core for each of its tasks."""
     with _one_thread:
-        return verb(*given)
+        return verb(*arguments)
 
 
 # --- facts ------------------------------------------------------------------------------------------------------------
 
 
 def facts(X: Any) -> tuple[tuple[int, ...], str, bool, int]:
-    """Shape, type, whether zeros are not stored, and how many numbers are."""
+    """Return shape, dtype, whether the chunk is sparse, and the number of stored entries."""
     return X.shape, np.dtype(X.dtype).str, is_sparse(X), int(X.nnz if is_sparse(X) else X.size)
 
 
-def first_not_finite(X: Any, some: Some) -> tuple[int, int, float, int] | None:
-    X = rows(X, some)
+def first_not_finite(X: Any, selection: RowSelection) -> tuple[int, int, float, int] | None:
+    """Return row, column and value of the first entry that is not finite, and the number of such entries; else None."""
+    X = rows(X, selection)
     values = X.data if is_sparse(X) else X
     if np.isfinite(values.sum(dtype=np.float64)) and np.isfinite(values).all():
         return None
     if is_sparse(X):
         at = np.flatnonzero(~np.isfinite(X.data))
         row = int(np.searchsorted(X.indptr, at[0], side="right")) - 1
-        own = at[at < X.indptr[row + 1]]
-        first = own[np.argmin(X.indices[own])]
+        in_row = at[at < X.indptr[row + 1]]
+        first = in_row[np.argmin(X.indices[in_row])]
         return row, int(X.indices[first]), float(X.data[first]), len(at)
     bad = np.argwhere(~np.isfinite(X))
     return int(bad[0, 0]), int(bad[0, 1]), float(X[tuple(bad[0])]), len(bad)
 
 
-def hashes(X: Any, some: Some) -> NDArray[np.uint64]:
-    return hash_samples(rows(X, some), 1)
+def hashes(X: Any, selection: RowSelection) -> NDArray[np.uint64]:
+    return hash_samples(rows(X, selection), 1)
 
 
 def column_sums(X: Any, weight: Floats, centre: Floats) -> tuple[Floats, Floats]:
-    """Σ w (x − centre) of every column, and the sum of the squares."""
+    """Return Σ w (x − centre) and Σ w (x − centre)² of every column."""
     first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for part, at in _strips(X, None):
-        less = dense(part).astype(np.float64, copy=False) - centre
-        first += weight[at] @ less
+        centred = dense(part).astype(np.float64, copy=False) - centre
+        first += weight[at] @ centred
         with np.errstate(over="ignore"):
-            second += weight[at] @ less**2
+            second += weight[at] @ centred**2
     return first, second
 
 
-def extremes(X: Any, some: Some) -> tuple[float, float]:
-    part = rows(X, some)
+def extremes(X: Any, selection: RowSelection) -> tuple[float, float]:
+    part = rows(X, selection)
     return float(part.min()), float(part.max())
 
 
-def lengths(X: Any, some: Some) -> Floats:
-    return squared_lengths(rows(X, some))
+def lengths(X: Any, selection: RowSelection) -> Floats:
+    return squared_lengths(rows(X, selection))
 
 
-def diagonal(X: Any, some: Some, kernel: Kernel) -> Floats:
-    return np.asarray(kernel.diag(rows(X, some)))
+def diagonal(X: Any, selection: RowSelection, kernel: Kernel) -> Floats:
+    return np.asarray(kernel.diag(rows(X, selection)))
 
 
-def values(X: Any, some: Some, kernel: Kernel, others: Any) -> Floats:
-    return kernel(rows(X, some), others)
+def values(X: Any, selection: RowSelection, kernel: Kernel, others: Any) -> Floats:
+    return kernel(rows(X, selection), others)
 
 
-def _strips(X: Any, some: Some) -> Any:
-    """Some rows at a time, as samples of their own, and where they are among those that were asked for."""
-    which = unpacked(some, X.shape[0])
+def _strips(X: Any, selection: RowSelection) -> Any:
+    """Yield strips of the selected rows, and their positions in the selection."""
+    which = unpacked(selection, X.shape[0])
     for start in range(0, len(which), _STRIP_ROWS):
         at = slice(start, min(len(which), start + _STRIP_ROWS))
-        part = X[at] if some is None else take(X, which[at])
+        part = X[at] if selection is None else take(X, which[at])
         yield part, at
 
 
@@ -175,7 +177,7 @@ def _strips(X: Any, some: Some) -> Any:
 
 def products(
     X: Any,
-    some: Some,
+    selection: RowSelection,
     kernel: Kernel,
     centre: Floats,
     refuted: bool,
@@ -185,31 +187,31 @@ def products(
     proven: bool,
     n_threads: int,
 ) -> tuple[Floats, Floats | None, float]:
-    """K(rows, Z) @ C, with bounds where it is to be `proven`, and the largest reach seen of a K that is in doubt."""
-    n, m = len(unpacked(some, X.shape[0])), len(C)
+    """Return K(rows, Z) @ C, error bounds if `proven`, and the largest entry bound of a K that may be indefinite."""
+    n, m = len(unpacked(selection, X.shape[0])), len(C)
     value, error = np.zeros((n, *C.shape[1:])), np.zeros((n, *C.shape[1:])) if proven else None
-    reached = 0.0
-    for part, at in _strips(X, some):
+    largest_bound = 0.0
+    for part, at in _strips(X, selection):
         gram = KernelMatrix.of(kernel, stack(part, Z), _BUDGET, n_threads, centre=centre).streamed()
         if refuted:
             gram.refute()
         here = at.stop - at.start
-        own, c = np.arange(here), np.concatenate([np.zeros((here, *C.shape[1:])), C])
+        strip, c = np.arange(here), np.concatenate([np.zeros((here, *C.shape[1:])), C])
         if error is not None:
-            value[at], error[at] = gram.product_bound(c, own, level)
+            value[at], error[at] = gram.product_bound(c, strip, level)
         else:
-            value[at] = (gram.product if c.ndim == 1 else gram.products)(c, own, level)
+            value[at] = (gram.product if c.ndim == 1 else gram.products)(c, strip, level)
         if gram.positive_definite != "yes" and m:
-            reached = max(reached, float(gram.reach.max()))
-    return value, error, reached
+            largest_bound = max(largest_bound, float(gram.entry_bounds.max()))
+    return value, error, largest_bound
 
 
 def errors(
-    X: Any, some: Some, kernel: Kernel, centre: Floats, Z: Any, c: Floats, level: Precision, n_threads: int
+    X: Any, selection: RowSelection, kernel: Kernel, centre: Floats, Z: Any, c: Floats, level: Precision, n_threads: int
 ) -> Floats:
-    """Bounds that hold for values of every matrix about this centre, whichever way it computes them."""
-    out = np.empty(len(unpacked(some, X.shape[0])))
-    for part, at in _strips(X, some):
+    """Error bounds that hold for every matrix with this centre, however it computes its values."""
+    out = np.empty(len(unpacked(selection, X.shape[0])))
+    for part, at in _strips(X, selection):
         both, here = stack(part, Z), at.stop - at.start
         prepared = PreparedSamples.of(kernel, both, n_threads, centre)
         if prepared is None or level == EXACT:
@@ -221,58 +223,68 @@ def errors(
     return out
 
 
-def reach(X: Any, some: Some, kernel: Kernel, centre: Floats, refuted: bool, n_threads: int) -> Floats:
+def entry_bounds(
+    X: Any, selection: RowSelection, kernel: Kernel, centre: Floats, refuted: bool, n_threads: int
+) -> Floats:
     parts = []
-    for part, _ in _strips(X, some):
+    for part, _ in _strips(X, selection):
         gram = KernelMatrix.of(kernel, part, _BUDGET, n_threads, centre=centre)
         if refuted:
             gram.refute()
-        parts.append(gram.reach)
+        parts.append(gram.entry_bounds)
     return np.concatenate([np.empty(0), *parts])
 
 
 def evaluate(
-    X: Any, some: Some, kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None, n_threads: int
+    X: Any,
+    selection: RowSelection,
+    kernel: Kernel,
+    vectors: Any,
+    coefficients: Any,
+    columns: Indices | None,
+    n_threads: int,
 ) -> Floats:
-    """f of the rows, a column for each output."""
-    part = rows(X, some)
+    """Return f at the rows, with a column for each output."""
+    part = rows(X, selection)
     out = np.zeros((part.shape[0], coefficients.shape[1]))
     BlockEvaluation(kernel, vectors, coefficients, columns).add(out, part, n_threads)
     return out
 
 
-# --- places of this machine on the rows of a linear machine -----------------------------------------------------------
+# --- rows of a linear machine, through `Rows` or `LinearGram` of the host ---------------------------------------------
 
 
-def row_products(X: Any, some: Some, place: Callable[[Any], Any], name: str, *options: Any) -> Any:
-    """What a place of this machine's says of the rows; of balls the values and then the errors, as columns."""
-    found = getattr(place(rows(X, some)), name)
-    found = found(*options) if callable(found) else found
-    return np.column_stack([found.value, found.error]) if isinstance(found, Ball) else found
+def row_products(X: Any, selection: RowSelection, make: Callable[[Any], Any], name: str, *options: Any) -> Any:
+    """Return the attribute or method result `name` of make(rows); a Ball becomes columns of values and of errors."""
+    result = getattr(make(rows(X, selection)), name)
+    result = result(*options) if callable(result) else result
+    return np.column_stack([result.value, result.error]) if isinstance(result, Ball) else result
 
 
-def row_sums(X: Any, some: Some, C: Any, place: Callable[[Any], Any], name: str, *options: Any) -> Any:
-    """A sum over the rows, of which C are numbers per row."""
-    return getattr(place(rows(X, some)), name)(*C, *options)
+def row_sums(X: Any, selection: RowSelection, C: Any, make: Callable[[Any], Any], name: str, *options: Any) -> Any:
+    """Return the sum over the rows that the method `name` of make(rows) computes from the numbers C of each row."""
+    return getattr(make(rows(X, selection)), name)(*C, *options)
 
 
-def gram_products(X: Any, some: Some, place: Callable[[Any], Any], hi: Floats, lo: Floats, off: float) -> Floats:
-    """X(hi + lo), where that sum is off by a vector of the length `off`."""
-    own = place(rows(X, some))
-    ball = own.doubled_product(hi, lo)
-    long = np.sqrt(own.lengths) * (1 + 2e-16 * (own.d + 4)) + 1e-150
+def gram_products(
+    X: Any, selection: RowSelection, make: Callable[[Any], Any], hi: Floats, lo: Floats, off: float
+) -> Floats:
+    """Return X(hi + lo) with bounds, where hi + lo has an error of length `off` at most."""
+    made = make(rows(X, selection))
+    ball = made.doubled_product(hi, lo)
+    long = np.sqrt(made.lengths) * (1 + 2e-16 * (made.d + 4)) + 1e-150
     return np.column_stack([ball.value, ball.error + 1.0001 * off * long])
 
 
-def weighted_sum(X: Any, c: Floats, place: Callable[[Any], Any], name: str, *options: Any) -> Any:
-    """A sum over the rows that c does not leave out."""
+def weighted_sum(X: Any, c: Floats, make: Callable[[Any], Any], name: str, *options: Any) -> Any:
+    """Return the sum over the rows with c ≠ 0 that the method `name` of make(rows) computes from c."""
     which = np.flatnonzero(c)
-    own = place(X if len(which) == len(c) else take(X, which))
-    return own.outer(np.arange(len(which)), c[which]) if name == "outer" else getattr(own, name)(c[which], *options)
+    made = make(X if len(which) == len(c) else take(X, which))
+    return made.outer(np.arange(len(which)), c[which]) if name == "outer" else getattr(made, name)(c[which], *options)
 
 
-def least_squares(X: Any, some: Some, problem: LeastSquares) -> Sums:
-    return Sums.of(rows(X, some), problem)
+def least_squares(X: Any, selection: RowSelection, problem: LeastSquares) -> Sums:
+    return Sums.of(rows(X, selection), problem)
 
 
 # --- K between samples and landmarks ----------------------------------------------------------------------------------
@@ -280,7 +292,7 @@ def least_squares(X: Any, some: Some, problem: LeastSquares) -> Sums:
 
 def cross(
     X: Any,
-    some: Some,
+    selection: RowSelection,
     Y: Floats,
     weight: Floats,
     kernel: Kernel,
@@ -290,27 +302,27 @@ def cross(
     name: str,
     *options: Any,
 ) -> Any:
-    """A verb of `Cross` on these samples alone."""
-    chunk = Chunk(rows(X, some), Y, weight)
+    """Return the result of the method `name` of a `Cross` of these samples alone."""
+    chunk = Chunk(rows(X, selection), Y, weight)
     return getattr(HostCross(kernel, landmarks, lambda: [chunk], 0, n_threads, K_MM), name)(*options)
 
 
 def add_totals(a: Totals, b: Totals) -> Totals:
-    """The totals of both sets of samples."""
+    """Return the totals of both sets of samples."""
     return Totals(
         a.residual + b.residual, a.pull + b.pull, a.weight + b.weight, a.mean + b.mean, a.squares + b.squares, a.n + b.n
     )
 
 
-def add_doubts(a: tuple[Totals, Doubt], b: tuple[Totals, Doubt]) -> tuple[Totals, Doubt]:
-    """Totals of both sets, and what bounds their rounding, that of adding them included."""
+def add_error_totals(a: tuple[Totals, ErrorTotals], b: tuple[Totals, ErrorTotals]) -> tuple[Totals, ErrorTotals]:
+    """Return the totals of both sets, and bounds on their errors, including the rounding of this addition."""
     (left, one), (right, other) = a, b
     both = add_totals(left, right)
     rounded = 2.0**-52 * (np.abs(left.residual) + np.abs(right.residual))
-    doubt = Doubt(
+    errors = ErrorTotals(
         (one.residual + other.residual) * (1 + 2.0**-50) + rounded,
         (one.squares + other.squares) * (1 + 2.0**-50),
         (one.trace + other.trace) * (1 + 2.0**-50),
         max(one.terms, other.terms) + 1,
     )
-    return both, doubt
+    return both, errors

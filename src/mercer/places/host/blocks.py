@@ -1,8 +1,8 @@
-"""Sizes of blocks, and rounds that a device takes between two looks at it: the numbers of every loop over blocks.
+"""Block sizes and tolerances of every loop over blocks, and the loop that runs rounds on a device.
 
-`decompose` (solvers/dual/decomposition.py) decides how large a block is and how precisely it is solved, on a block's K
-in the host's memory or by rounds on a device that holds K, u and β. Searches on a stored K take rounds of the same
-sizes without `decompose`.
+`decompose` (solvers/dual/decomposition.py) decides how large a block is and how precisely it is solved: on the host,
+with K of the block in memory, or by rounds on a device that holds K, u and β. Searches on a stored K run rounds of the
+same sizes without `decompose`.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import NamedTuple, Protocol
 
 # Variables (samples, for the joint machines) of a block, if the problem has more than one block.
 BLOCK = 1024
-# The share of a block that may come from the last one. Rounds on a device keep half of it too (rounds.py).
+# Fraction of a block that may come from the previous one. Rounds on a device keep half of it too (rounds.py).
 KEPT_SHARE = 0.5
-# A block is solved to this share of the current violation, in at most this many steps per variable.
+# A block is solved to this fraction of the current violation, in at most this many steps per variable.
 INNER_SHARE = 0.3
 INNER_STEPS = 20
-# A block with more than this share of free variables leaves no place for new ones. Its size is doubled, up to the
-# largest, and it is solved to a smaller share of the violation, because most of its variables change little (letter at
-# C=100: 89 outer steps with 1,024 variables, 15 with more).
+# A block with more than this fraction of free variables has no capacity for new ones. Its size is doubled, up to the
+# largest, and it is solved to a smaller fraction of the violation, because most of its variables change little (letter
+# at C=100: 89 outer steps with 1,024 variables, 15 with more).
 _CROWDED_SHARE = 0.6
 _CROWDED_INNER_SHARE = 0.1
 _LARGEST_BLOCK = 3072
-# Rounds on a device between two looks, after a few of them.
+# Largest number of rounds on a device before the host reads their result; the number grows from 1 by doubling.
 _UNSEEN_ROUNDS = 8
 
 
 @dataclass(eq=False)
 class BlockSize:
-    """Number of variables of a block, the largest that memory allows, and the share of the violation to solve it to."""
+    """Number of variables of a block, the most that memory allows, and the relative tolerance of its solve."""
 
     size: int
     largest: int
@@ -43,44 +43,45 @@ class BlockSize:
             self.size, self.share = min(2 * self.size, _LARGEST_BLOCK, self.largest), _CROWDED_INNER_SHARE
 
 
-class Rounds(NamedTuple):
-    """Result of some rounds on a device."""
+class RoundsResult(NamedTuple):
+    """Result of rounds on a device."""
 
-    steps: int  # pair steps in all of them
-    violation: float  # before the last one
+    steps: int  # pair steps in all rounds
+    violation: float  # violation before the last round
     free: int  # free variables of the last block
-    enough: bool  # whether so many were taken that variables should be dropped before the next
+    enough: bool  # True if variables should be dropped before the next round
 
 
-class TakesRounds(Protocol):
-    """A solve that may take rounds on a device: a block is chosen, solved, and u brought up to date, all there."""
+class DeviceSolve(Protocol):
+    """A solve that may run rounds on a device: each one chooses a block, solves it and brings u up to date there."""
 
-    def rounds(self, count: int, size: int, share: float, least: float, most: int) -> Rounds | None:
-        """Take `count` rounds without a wait between them; None where this solve takes none, or none any more.
+    def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
+        """Run `count` rounds without waiting between them; return None if this solve runs no rounds, or no more.
 
-        Each solves a block of about `size` variables to this share of the violation, or to `least`, in at most `most`
-        steps per variable. β and u stay on the device until `settle`.
+        Each solves a block of about `size` variables to the fraction `share` of the violation, or to `least`, in at
+        most `most` steps per variable. β and u stay on the device until `copy_to_host`.
         """
 
-    def settle(self) -> None:
-        """Bring β and u back, if they are on the device."""
+    def copy_to_host(self) -> None:
+        """Copy β and u back to the host if they are on the device."""
 
 
-def take_rounds(
-    place: TakesRounds, block: BlockSize, tol: float, most: int, deadline: float = math.inf
+def run_device_rounds(
+    solve: DeviceSolve, block: BlockSize, tol: float, most: int, deadline: float = math.inf
 ) -> tuple[int, float]:
-    """Let a device take rounds while they pay, and return the pair steps and the violation before the last round.
+    """Run rounds on a device while they pay, and return the pair steps and the violation before the last round.
 
-    They end at a violation, a number of steps, a deadline on time.monotonic's clock, or where it is time to drop
-    variables. Without a deadline no clock is read: the same start ends in the same bits, however fast the device is.
+    They end at a violation of `tol`, after `most` steps, at a deadline on time.monotonic's clock, or when variables
+    should be dropped. Without a deadline no clock is read: the same start ends in the same bits, however fast the
+    device is.
     """
     taken, violation, count = 0, math.inf, 1
-    while (found := place.rounds(count, block.size, block.share, 0.5 * tol, INNER_STEPS)) is not None:
-        taken, violation, count = taken + found.steps, found.violation, min(2 * count, _UNSEEN_ROUNDS)
-        block.double_if_crowded(found.free)
-        if violation <= tol or taken >= most or found.enough:
+    while (result := solve.run_rounds(count, block.size, block.share, 0.5 * tol, INNER_STEPS)) is not None:
+        taken, violation, count = taken + result.steps, result.violation, min(2 * count, _UNSEEN_ROUNDS)
+        block.double_if_crowded(result.free)
+        if violation <= tol or taken >= most or result.enough:
             break
         if deadline < math.inf and time.monotonic() >= deadline:
             break
-    place.settle()
+    solve.copy_to_host()
     return taken, violation

@@ -1,4 +1,4 @@
-"""K_nM in this machine's memory: kernel values between samples in chunks and landmarks, never stored as a whole."""
+"""K_nM on the host: kernel values between samples in chunks and landmarks, never stored as a whole."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy as np
 from mercer.kernels import Kernel
 from mercer.places.host.prepared import CHUNK_ROWS, EXACT, PreparedSamples
 from mercer.places.host.source import finite_values, value_error
-from mercer.places.protocols import Doubt, Totals
+from mercer.places.protocols import ErrorTotals, Totals
 from mercer.samples.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.samples.chunks import Chunk
 
 # Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
 _FEW_OUTPUTS = 6
-# Rows of one partial sum of a proof: its rounding is bounded by their number plus that of partial sums.
+# Rows of one partial sum of a proof: the number of rows plus the number of partial sums bounds the rounding.
 _PROOF_ROWS = 256
-# Roundings of one term beside those of sums.
+# Roundings of one term, in addition to those of the sums.
 _FEW_ROUNDINGS = 12
 # Landmarks up to this size stay in the second-level cache.
 _CACHE_BYTES = 1 << 20
 
 
 class HostCross:
-    """`Cross` of samples and landmarks in the host's memory; `places.choose.cross_for` says what it is given.
+    """`Cross` of samples and landmarks on the host; `places.choose.cross_for` documents the parameters.
 
-    It takes memory for one chunk, for what is kept of the chunks between passes, and for M numbers per output; only
+    It takes memory for one chunk, for prepared rows that are kept between passes, and for M numbers per output; only
     `gather`, which computes K_nMᵀ W K_nM itself, needs M².
     """
 
@@ -44,7 +44,7 @@ class HostCross:
         self.kernel, self._points, self._chunks = kernel, landmarks, chunks
         self._K_MM = K_MM
         self.m = n_samples(landmarks)
-        self._room = budget
+        self._cache_bytes_left = budget
         self._prepared = PreparedSamples.of(kernel, landmarks, n_threads)
         self._landmarks: tuple[Any, Indices, Any] | None = None
         self._both_ways = False
@@ -53,7 +53,7 @@ class HostCross:
             if samples is not None:
                 everything = np.arange(self.m)
                 self._landmarks = (samples, everything, samples.columns(everything))
-            # K_nM c and K_nMᵀ(…) in one pass over the landmarks: faster if these stay in the cache.
+            # K_nM c and K_nMᵀ(…) in one pass over the landmarks is faster if the landmarks fit the cache.
             plain = not lowering.sparse and lowering.recipe.constant == 0
             self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
 
@@ -70,7 +70,7 @@ class HostCross:
 
     @cached_property
     def _among_landmarks(self) -> tuple[Any, Any]:
-        """What computes K_MM, and at which level: it is inverted, and M² values from differences cost little."""
+        """Samples that compute K_MM, and their level: exact if available, since K_MM is inverted and has few values."""
         prepared, plain = self._prepared, self._landmarks
         assert prepared is not None
         assert plain is not None
@@ -99,12 +99,12 @@ class HostCross:
             out.add(weight, E, weighted)
         return out
 
-    def proof(self, C: Floats, b: Floats) -> tuple[Totals, Doubt]:
-        """The totals of `residual` again, from kernel values in short sums, and what rounding can have done to them.
+    def proof(self, C: Floats, b: Floats) -> tuple[Totals, ErrorTotals]:
+        """Return the totals of `residual`, from kernel values in short sums, and bounds on their rounding errors.
 
-        A sum of k products is off by at most γ_k times the sum of their absolute values (Higham, 3.1).
+        A sum of k products has an error of at most γ_k times the sum of their absolute values (Higham, 3.1).
         """
-        out, doubt = Totals(np.zeros(C.shape), np.zeros(self.m)), Doubt(np.zeros(C.shape), np.zeros(C.shape[1]))
+        out, errors = Totals(np.zeros(C.shape), np.zeros(self.m)), ErrorTotals(np.zeros(C.shape), np.zeros(C.shape[1]))
         sums = np.zeros(C.shape)
         features = int(self._points.shape[-1]) if hasattr(self._points, "shape") else 1
         share, size = gamma(self.m + features + _FEW_ROUNDINGS), np.abs(C)
@@ -115,25 +115,25 @@ class HostCross:
                 forth, back = self._value_errors(chunk.X[part])
                 off, weighted = forth(C), np.empty_like(Y)
                 for begin in range(0, len(weight), _PROOF_ROWS):
-                    some = slice(begin, begin + _PROOF_ROWS)
-                    K, w = rows.values(some), weight[some]
-                    E = Y[some] - K @ C - b
-                    weighted[some] = w[:, None] * E
-                    out.residual += K.T @ weighted[some]
-                    out.add(w, E, weighted[some])
+                    block = slice(begin, begin + _PROOF_ROWS)
+                    K, w = rows.values(block), weight[block]
+                    E = Y[block] - K @ C - b
+                    weighted[block] = w[:, None] * E
+                    out.residual += K.T @ weighted[block]
+                    out.add(w, E, weighted[block])
                     K = np.abs(K)
-                    off[some] += share * (K @ size + np.abs(Y[some]) + np.abs(b))
-                    sums += K.T @ np.abs(weighted[some])
-                    doubt.terms += 1
-                doubt.residual += back(weighted)
-                doubt.squares += np.sum(weight[:, None] * off * off, axis=0)
-                doubt.trace += float(weight @ self._diagonal(chunk.X[part]))
-        doubt.terms += _PROOF_ROWS
-        doubt.residual += gamma(doubt.terms + features + _FEW_ROUNDINGS) * sums
-        return out, doubt
+                    off[block] += share * (K @ size + np.abs(Y[block]) + np.abs(b))
+                    sums += K.T @ np.abs(weighted[block])
+                    errors.terms += 1
+                errors.residual += back(weighted)
+                errors.squares += np.sum(weight[:, None] * off * off, axis=0)
+                errors.trace += float(weight @ self._diagonal(chunk.X[part]))
+        errors.terms += _PROOF_ROWS
+        errors.residual += gamma(errors.terms + features + _FEW_ROUNDINGS) * sums
+        return out, errors
 
     def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """What errors of kernel values do to products of K(X, landmarks) with some columns, and of its transpose."""
+        """Return two functions that bound what errors of kernel values change in products of K(X, landmarks) and Kᵀ."""
         prepared = self._prepared
         if prepared is not None and self._landmarks is not None:
             level = EXACT if prepared.cancels else np.float64
@@ -161,7 +161,7 @@ class HostCross:
         return 0.0 if self.kernel.accepts == "gram" else value_error(self.kernel, self._points)
 
     def _diagonal(self, X: Any) -> Floats:
-        """k(x, x) of some samples; those of a precomputed matrix are not at hand, and taken for the landmarks'."""
+        """|k(x, x)| of samples; for a precomputed kernel, where it is unknown, the largest of the landmarks'."""
         if self.kernel.accepts == "gram":
             return np.full(n_samples(X), float(np.abs(self.K_MM.diagonal()).max()))
         return np.abs(self.kernel.diag(X))
@@ -198,38 +198,38 @@ class HostCross:
         landmarks, prepared = self._landmarks, self._prepared
         samples = None if landmarks is None or prepared is None else prepared.prepare(X, np.float64)
         if landmarks is None or samples is None:
-            rows = _Evaluated(self.kernel, X, self._points)
+            rows = _StoredRows(self.kernel, X, self._points)
             size = 8 * n_samples(X) * self.m
         else:
-            rows = _Prepared(samples, X.shape[0], landmarks, self._both_ways)
+            rows = _ComputedRows(samples, X.shape[0], landmarks, self._both_ways)
             size = 8 * (X.nnz if hasattr(X, "nnz") else 2 * X.shape[0] * X.shape[1])
-        if chunk.kept is not None and size <= self._room:
-            self._room -= size
+        if chunk.kept is not None and size <= self._cache_bytes_left:
+            self._cache_bytes_left -= size
             chunk.kept[key] = rows
         return rows
 
 
 class _Rows:
-    """Some rows K of K_nM, and what a pass does with them."""
+    """A block of rows K of K_nM, and its products in a pass."""
 
-    def values(self, some: slice = slice(None)) -> Floats:
-        """The rows themselves, or some of them, in float64."""
+    def values(self, block: slice = slice(None)) -> Floats:
+        """Return these rows, or a part of them, in float64."""
         raise NotImplementedError
 
     def forward(self, C: Floats) -> Floats:
-        """K C."""
+        """Return K C."""
         return self.values() @ C
 
     def backward(self, U: Floats, out: Floats) -> None:
-        """out += Kᵀ U."""
+        """Add Kᵀ U to `out`."""
         out += self.values().T @ U
 
     def normal(self, C: Floats, weight: Floats, out: Floats) -> None:
-        """out += Kᵀ W K C."""
+        """Add Kᵀ W K C to `out`."""
         self.backward(weight[:, None] * self.forward(C), out)
 
 
-class _Prepared(_Rows):
+class _ComputedRows(_Rows):
     """Rows whose kernel values the core computes each time they are needed."""
 
     def __init__(self, samples: Any, n: int, landmarks: tuple[Any, Indices, Any], both_ways: bool) -> None:
@@ -237,8 +237,8 @@ class _Prepared(_Rows):
         self._samples, self._rows, self._landmarks = samples, np.arange(n), landmarks
         self._columns = samples.columns(self._rows)
 
-    def values(self, some: slice = slice(None)) -> Floats:
-        return np.asarray(self._samples.block(self._rows[some], self._landmarks[2]), dtype=np.float64)
+    def values(self, block: slice = slice(None)) -> Floats:
+        return np.asarray(self._samples.block(self._rows[block], self._landmarks[2]), dtype=np.float64)
 
     def forward(self, C: Floats) -> Floats:
         if C.shape[1] > _FEW_OUTPUTS:
@@ -269,18 +269,18 @@ class _Prepared(_Rows):
             out[:, k] += total
 
 
-class _Evaluated(_Rows):
-    """Rows of a kernel that the core does not compute: evaluated once, and kept as long as this object exists."""
+class _StoredRows(_Rows):
+    """Rows of a kernel that the core does not compute: evaluated once, and stored as long as this object exists."""
 
     def __init__(self, kernel: Kernel, X: Any, landmarks: Any) -> None:
         self._kernel, self._X, self._landmarks = kernel, X, landmarks
         self._values: Floats | None = None
 
-    def values(self, some: slice = slice(None)) -> Floats:
+    def values(self, block: slice = slice(None)) -> Floats:
         if self._values is None:
             if self._kernel.accepts == "gram":
                 self._values = np.asarray(self._X[:, self._landmarks], dtype=np.float64)
             else:
                 self._values = self._kernel(self._X, self._landmarks)
             finite_values(self._values, self._kernel)
-        return self._values[some]
+        return self._values[block]

@@ -1,6 +1,6 @@
-"""Prediction: K(X, vectors) @ coefficients for new samples X, a block of them at a time.
+"""Prediction: K(X, vectors) @ coefficients for new samples X, a block at a time.
 
-Several outputs share the vectors: one block of kernel values serves them all.
+Several outputs share the vectors, so that one block of kernel values serves them all.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from mercer.places.host.rows import weight_vectors
 from mercer.places.rounding import SINGLE, Rounding
 from mercer.samples.arrays import Flags, Floats, Indices, Precision, host, is_sparse, row_blocks, rows_between, take
 
-# Samples for which float32 kernel values would move f by more than this, or this share of f's usual size if that is
-# below 1, are predicted in float64: a tenth of the default tol.
+# A sample is predicted in float64 if float32 kernel values would change f by more than this, or by more than this
+# fraction of f's typical size if that is below 1. It is a tenth of the default tol.
 _FLOAT32_ERROR = 1e-4
-# How many of the vectors tell whether all point in one direction.
+# Number of vectors that are used to estimate whether all point in one direction.
 _FEW_VECTORS = 48
 
 
-class InFloat32:
-    """Which samples may be predicted from float32 kernel values: an engine asks it too."""
+class Float32Check:
+    """Choice of the samples that may be predicted from float32 kernel values, on the host and on engines."""
 
     def __init__(self, vectors: Any, coefficients: Any) -> None:
         self._vectors, self._n_vectors = vectors, coefficients.shape[0]
         self._squares = coefficients.power(2) if is_sparse(coefficients) else coefficients**2
 
     def too_coarse(self, sizes: Floats, sources: Floats, rounding: Rounding) -> tuple[Flags, Floats]:
-        """The samples whose float32 kernel values would be too far off, and the largest f for which the others are not.
+        """Return a mask of the samples that need float64, and the largest |f| for which float32 suffices for others.
 
         `sizes` and `sources` are N of the samples and of the vectors. Roundings of single values are taken to be
-        independent. What all values of a sample share grows with f.
+        independent. The error that all values of a sample have in common grows with f.
         """
-        likely = rounding.likely(sizes, sources, self._squares, lambda: self._aligned)
-        # Of targets in a large unit f is small, and so is what f may be off by.
-        unit = min(1.0, rounding.usual(sources, float(np.sqrt(np.max(self._squares.sum(axis=0), initial=0.0)))))
-        shared = np.maximum(rounding.in_common(sizes) - 2 * SINGLE, np.finfo(float).tiny)
-        return np.asarray(~(likely <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / shared
+        estimated = rounding.estimated_errors(sizes, sources, self._squares, lambda: self._aligned)
+        # If targets are in a large unit, f is small, and so is its acceptable error.
+        unit = min(1.0, rounding.typical_value(sources, float(np.sqrt(np.max(self._squares.sum(axis=0), initial=0.0)))))
+        shared = np.maximum(rounding.common_error(sizes) - 2 * SINGLE, np.finfo(float).tiny)
+        return np.asarray(~(estimated <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / shared
 
     @cached_property
     def _aligned(self) -> float:
-        """The largest mean of cos² between some of the vectors and any other one: 1 where all point the same way."""
-        some = host(self._vectors, np.linspace(0, self._n_vectors - 1, _FEW_VECTORS).astype(np.intp))
-        some = some.astype(np.float64) / (float(abs(some).max()) or 1.0)  # else squares overflow
-        products = some @ some.T
+        """Largest mean of cos² between a sample of the vectors and any direction: 1 if all point the same way."""
+        sample = host(self._vectors, np.linspace(0, self._n_vectors - 1, _FEW_VECTORS).astype(np.intp))
+        sample = sample.astype(np.float64) / (float(abs(sample).max()) or 1.0)  # so that squares do not overflow
+        products = sample @ sample.T
         products = products.toarray() if is_sparse(products) else products
         lengths = np.sqrt(np.diagonal(products))
         lengths = np.where(lengths > 0, lengths, 1.0)
@@ -59,7 +59,7 @@ class InFloat32:
 
 
 class BlockEvaluation:
-    """An `Evaluation` on this machine, through the fused core where the kernel has a recipe."""
+    """An `Evaluation` on the host, through the fused core if the kernel has a recipe."""
 
     def __init__(self, kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None) -> None:
         self._kernel, self._vectors, self._coefficients, self._columns = kernel, vectors, coefficients, columns
@@ -70,31 +70,31 @@ class BlockEvaluation:
         if n_vectors == 0:
             return
         if self._weights is not None:
-            for some in row_blocks(len(out), 8 * X.shape[1]):
-                out[some] += X[some] @ self._weights
+            for block in row_blocks(len(out), 8 * X.shape[1]):
+                out[block] += X[block] @ self._weights
             return
         if n_threads not in self._prepared:
             self._prepared[n_threads] = PreparedSamples.of(self._kernel, self._vectors, n_threads)
         prepared = self._prepared[n_threads]
-        kept = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
-        row_bytes = 8 * n_vectors if kept else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
-        for some in row_blocks(len(out), row_bytes):
-            part = rows_between(X, some)
+        stored = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
+        row_bytes = 8 * n_vectors if stored else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
+        for block in row_blocks(len(out), row_bytes):
+            part = rows_between(X, block)
             if prepared is None or X.dtype != np.float32:
-                self._add(out[some], part, prepared, np.float64, n_threads)
+                self._add(out[block], part, prepared, np.float64, n_threads)
                 continue
             sizes = np.asarray(prepared.lowering.prepare(part, np.float32, 1)[1], dtype=np.float64)
-            fine, limit = self._in_float32.too_coarse(sizes, prepared.sizes, prepared.rounding)
-            rows = np.flatnonzero(~fine)
+            needs_float64, limit = self._in_float32.too_coarse(sizes, prepared.sizes, prepared.rounding)
+            rows = np.flatnonzero(~needs_float64)
             values = self._values(part, rows, prepared, np.float32, n_threads)
             close = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
-            out[some.start + rows[close]] += values[close]
-            fine[rows[~close]] = True
-            rows = np.flatnonzero(fine)
-            out[some.start + rows] += self._values(part, rows, prepared, np.float64, n_threads)
+            out[block.start + rows[close]] += values[close]
+            needs_float64[rows[~close]] = True
+            rows = np.flatnonzero(needs_float64)
+            out[block.start + rows] += self._values(part, rows, prepared, np.float64, n_threads)
 
     def _values(self, X: Any, rows: Indices, prepared: PreparedSamples, precision: Precision, n_threads: int) -> Floats:
-        """f of some rows, one column per output."""
+        """Return f at the given rows of X, one column per output."""
         out = np.zeros((len(rows), self._coefficients.shape[1]))
         if len(rows):
             self._add(out, X if len(rows) == X.shape[0] else take(X, rows), prepared, precision, n_threads)
@@ -113,7 +113,7 @@ class BlockEvaluation:
                 out[:, 0] += total
                 return
             values = vectors.block(rows, columns)
-            if vectors.dense:  # BLAS would start its threads once per class, and on a busy machine wait for them
+            if vectors.dense:  # BLAS would start its threads once per class, and wait for them on a busy host
                 self._combinations.add(out, values, n_threads)
                 return
             K = values.T
@@ -123,20 +123,20 @@ class BlockEvaluation:
             out[:, outputs] += np.asarray(K[:, part], dtype=np.float64) @ coefficients
 
     @cached_property
-    def _in_float32(self) -> InFloat32:
-        return InFloat32(self._vectors, self._coefficients)
+    def _in_float32(self) -> Float32Check:
+        return Float32Check(self._vectors, self._coefficients)
 
     @cached_property
     def _weights(self) -> Floats | None:
-        """w of a linear kernel, a column for each output, summed in twice the precision; None for other kernels."""
+        """Weights w of a linear kernel, a column per output, summed in twice the precision; None for other kernels."""
         scale = linear_scale(self._kernel)
         if is_sparse(self._vectors) and self._vectors.shape[1] > self._vectors.nnz:
-            return None  # w would take more memory than they do
+            return None  # w would take more memory than the vectors
         return None if scale is None else scale * weight_vectors(self._vectors, self._coefficients)
 
     @cached_property
     def _segments(self) -> list[tuple[slice, Indices, Floats]]:
-        """Runs of vectors that have coefficients in the same few outputs, with these coefficients as dense arrays.
+        """Runs of vectors with coefficients in the same few outputs, and these coefficients as dense arrays.
 
         With several classes, a vector is used only by the pairs that its class is in, and vectors are sorted by class:
         one dense product per class is several times faster than a sparse one.
@@ -162,7 +162,7 @@ class BlockEvaluation:
 
     @cached_property
     def _combinations(self) -> _core.Combinations:
-        """`_segments` for the core."""
+        """The `_segments` in the core's form."""
         packed = _core.Combinations()
         for part, outputs, coefficients in self._segments:
             packed.append((part.start, part.stop), outputs, np.ascontiguousarray(coefficients))

@@ -1,7 +1,7 @@
-"""The state of a solve in this machine's memory, on whatever Gram: β, u = Kβ, the active set, and the working set.
+"""The state of a solve on the host, for any Gram: β, u = Kβ, the active set, and the working set.
 
-`ActiveSet` is what the states of all solves share. `HostField` is the plain `Field`, whose docstrings say what is asked
-of both: an engine that computes blocks and products has a fast chooser of working sets with it.
+`ActiveSet` is the common base of the states of all solves. `HostField` is the plain `Field`, whose docstrings describe
+the methods of both: it gives an engine that computes blocks and products the core's fast working-set selection.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from mercer.samples.arrays import Flags, Floats, Indices, Values, sums_by
 
 if TYPE_CHECKING:
     from mercer.places.gram import Field, Gram
-    from mercer.places.host.blocks import Rounds
+    from mercer.places.host.blocks import RoundsResult
     from mercer.problems.dual_problem import DualProblem
 
-# A shrink must remove at least this share of the active variables to be worth the copying.
+# A shrink must remove at least this fraction of the active variables to be worth the copying.
 _SHRINK_SHARE = 0.2
-# A variable is dropped if its gradient is outside the ends of its group by this share of the violation. With no margin
-# some must come back, which costs another pass of the certificate (w8a); with 0.3, mnist keeps 8 % more rows in vain.
+# A variable is dropped if its gradient is outside the ends of its group by this fraction of the violation. Without a
+# margin some variables must become active again, which costs another pass of the certificate (w8a); with 0.3, mnist
+# keeps 8 % more rows in vain.
 _SHRINK_MARGIN_SHARE = 0.1
 
 
 class ActiveSet:
-    """β and u over everything, of which the active part is current; `n` variables or samples can be active.
+    """β and u of all variables or samples, of which some are active; `n` is their number.
 
-    Only the rows of u that belong to them are up to date; `unshrink` brings the others up to date.
+    Only the rows of u that belong to active ones are up to date; `unshrink` brings the others up to date.
     """
 
-    _free: Callable[[Indices], Flags]  # which of some can move in both directions
-    _worst: Callable[[Indices, int], Indices]  # as many of the worst that are active and not kept
-    _rows_of: Callable[[Indices], Indices]  # their rows of the Gram
+    _free: Callable[[Indices], Flags]  # mask of those that can move in both directions
+    _worst: Callable[[Indices, int], Indices]  # the given number of worst violators, active and not kept
+    _rows_of: Callable[[Indices], Indices]  # rows of the Gram that belong to them
     _square_of: Callable[[Indices], Values]  # K[rows, rows]
     _catch_up: Callable[[Indices, Floats], None]  # u[rows] += K[rows] times a change of β
 
@@ -61,7 +62,7 @@ class ActiveSet:
         return self._previous
 
     def _activate(self, which: Indices) -> None:
-        """Only these are active from now on."""
+        """Make only these active."""
         self.active = which
         self._previous = self._previous[np.isin(self._previous, which)]
 
@@ -73,7 +74,7 @@ class ActiveSet:
         return self._block
 
     def unshrink(self) -> None:
-        """Make everything active again: each dropped row is updated by what β changed since."""
+        """Make everything active again: each dropped row is updated by the change of β since it was dropped."""
         for rows, then in self._dropped:
             self._catch_up(rows, self.beta - then)
         self._dropped = []
@@ -81,7 +82,7 @@ class ActiveSet:
 
 
 class HostField(ActiveSet):
-    """A `Field` in this machine's memory on any Gram: β over all variables and u over all rows.
+    """A `Field` on the host for any Gram: β of all variables and u of all rows.
 
     The core chooses working sets; products and blocks come from the Gram, and rows of a slow kernel are cached.
     """
@@ -94,15 +95,15 @@ class HostField(ActiveSet):
         self.problem = problem
         self.rows: Indices = np.arange(gram.n)
         self._cache: dict[int, Floats] = {}  # rows of a slow kernel over the active columns
-        self._chooser = problem.chooser(self.beta, self.u, n_threads)
-        self._chooser.choose(self.active)
-        self._ends: tuple[float, Floats, Floats] | None = None  # at the current β
+        self._selector = problem.working_set_selector(self.beta, self.u, n_threads)
+        self._selector.choose(self.active)
+        self._ends: tuple[float, Floats, Floats] | None = None  # result of `violation` at the current β
 
-    def rounds(self, count: int, size: int, share: float, least: float, most: int) -> Rounds | None:
+    def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
         return None
 
-    def settle(self) -> None:
-        """Do nothing: β and u are always here."""
+    def copy_to_host(self) -> None:
+        """Do nothing: β and u are always on the host."""
 
     def gradient(self, J: Indices) -> Floats:
         problem = self.problem
@@ -110,7 +111,7 @@ class HostField(ActiveSet):
 
     def violation(self) -> tuple[float, Floats, Floats]:
         if self._ends is None:
-            self._ends = self._chooser.ends()
+            self._ends = self._selector.ends()
         return self._ends
 
     def move(self, J: Indices, beta: Floats) -> None:
@@ -127,12 +128,12 @@ class HostField(ActiveSet):
             sources, which = np.unique(rows[changed], return_inverse=True)
             self._spread(sources, sums_by(which, delta[changed], len(sources)), outside)
 
-    def inside(self, J: Indices) -> Field:
+    def inner_field(self, J: Indices) -> Field:
         rows, part = self._inner_problem(J)
         return self.gram.view(rows).field(part, self.beta[J], np.zeros(len(rows)))
 
     def _inner_problem(self, J: Indices) -> tuple[Indices, DualProblem]:
-        """The rows of J, and the problem on J: p takes over what u is now, so that the inner u starts at zero."""
+        """Return the rows of J, and the problem on J, whose p contains the present u: the inner u starts at 0."""
         rows = self.problem.row[J]
         rows = rows if (np.diff(rows) > 0).all() else np.unique(rows)
         return rows, self.problem.restricted(J, rows, self.beta, self.u[rows])
@@ -147,20 +148,20 @@ class HostField(ActiveSet):
         self._dropped.append((np.delete(self.rows, positions), self.beta.copy()))
         self._cache = {r: column[positions] for r, column in self._cache.items()}
         self.rows = rows
-        self._chooser.choose(self.active)
+        self._selector.choose(self.active)
         return True
 
     def _survivors(self) -> Indices:
-        """The active variables that are free or could still be chosen."""
+        """Return the active variables that are free or could still be chosen."""
         violation, tops, bottoms = self.violation()
         margin = _SHRINK_MARGIN_SHARE * violation
-        return self._chooser.survivors(tops + margin, bottoms - margin)
+        return self._selector.survivors(tops + margin, bottoms - margin)
 
     def unshrink(self) -> None:
         super().unshrink()
         self._cache = {}
         self.rows, self._ends = np.arange(self.gram.n), None
-        self._chooser.choose(self.active)
+        self._selector.choose(self.active)
 
     def _free(self, J: Indices) -> Flags:
         beta = self.beta[J]
@@ -179,10 +180,10 @@ class HostField(ActiveSet):
         self.u[rows] += self.gram.product(self.problem.row_coefficients(change, self.gram.n), rows)
 
     def _worst(self, kept: Indices, size: int) -> Indices:
-        return self._chooser.working_set(*self.violation()[1:], kept, size)
+        return self._selector.working_set(*self.violation()[1:], kept, size)
 
     def _spread(self, sources: Indices, coefficients: Floats, targets: Indices) -> None:
-        """u[targets] += K[targets, sources] @ coefficients, through the cache if its budget holds the rows."""
+        """Add K[targets, sources] @ coefficients to u[targets], through the cache if its budget holds the rows."""
         if self.gram.recomputes_cheaply or 16 * len(self.rows) * len(sources) > self.gram.budget:
             full = np.zeros(self.gram.n)
             full[sources] = coefficients
@@ -190,7 +191,7 @@ class HostField(ActiveSet):
             return
         needed = sources.tolist()
         missing = np.array([r for r in needed if r not in self._cache], dtype=np.intp)
-        if 16 * len(self.rows) * (len(self._cache) + len(missing)) > self.gram.budget:  # only these fit for sure
+        if 16 * len(self.rows) * (len(self._cache) + len(missing)) > self.gram.budget:  # keep only the needed rows
             self._cache = {r: self._cache[r] for r in needed if r in self._cache}
         self._cache.update(zip(missing.tolist(), self.gram.block(missing, self.rows), strict=True))
         total = np.zeros(len(self.rows))

@@ -1,6 +1,6 @@
 """The state of a joint multi-class solve: β and u = Kβ with one column per class, and the active samples.
 
-A block of kernel values is computed, by the core if the kernel has a recipe, and multiplied by the changes of all
+A block of kernel values is computed, by the core if the kernel has a recipe, and multiplied by the changes of β in all
 columns at once.
 """
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from mercer.places.host.kernel_matrix import KernelMatrix
     from mercer.problems.multiclass import JointProblem
 
-# Active samples that are laid out as columns together.
+# Number of active samples that are laid out as columns at a time.
 _BLOCK_ROWS = 2048
 
-# A shrink must remove at least this share of the active samples to be worth the copying.
+# A shrink must remove at least this fraction of the active samples to be worth the copying.
 _SHRINK_SHARE = 0.1
 
 
 class HostJointField(ActiveSet):
-    """A `JointField` in this machine's memory on any Gram."""
+    """A `JointField` on the host for any Gram."""
 
     problem: JointProblem
 
@@ -46,7 +46,7 @@ class HostJointField(ActiveSet):
         return self.problem.excess(self.u[rows], self.b, rows)
 
     def violations(self) -> Floats:
-        """Of the active samples."""
+        """KKT violation of each active sample."""
         if self._violations is None:
             active = self.active
             self._violations = self.problem.violations(self.beta[active], self.excess(active), active)
@@ -71,16 +71,17 @@ class HostJointField(ActiveSet):
         problem, rows = self.problem, self.active
         beta, e = self.beta[rows], self.excess(rows)
         down, up = problem.movable(beta, rows)
-        own = e[np.arange(len(rows)), problem.y[rows], None]
+        e_label = e[np.arange(len(rows)), problem.y[rows], None]
         if problem.shared:
-            # In a corner only one β may rise. It stays if its excess is below the others' by more than any violation.
+            # In a corner only one β may rise. The sample is settled if that β's excess is above all others' by more
+            # than the violation.
             corner = up.sum(axis=1) == 1
             holder = np.where(up, e, np.inf).min(axis=1)
             others = np.where(up, -np.inf, e).max(axis=1)
             settled = corner & (holder - others > violation)
         else:
             corner = ~(down & up).any(axis=1)
-            away = np.where(down, own - e, np.where(up, e - own, np.inf))
+            away = np.where(down, e_label - e, np.where(up, e - e_label, np.inf))
             settled = corner & (away.min(axis=1) > violation)
         if settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or settled.all():
             return
@@ -113,14 +114,14 @@ class HostJointField(ActiveSet):
             self._add(rows, sources, change[sources])
 
     def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
-        """u[rows] += K[rows, sources] @ change."""
+        """Add K[rows, sources] @ change to u[rows]."""
         full = np.zeros_like(self.beta)
         full[sources] = change
         self.u[rows] += self.gram.products(full, rows, self.dtype)
 
 
 class TiledJointField(HostJointField):
-    """A joint field on prepared samples; `origin` holds the places of this problem's rows in them."""
+    """A joint field on prepared samples; `origin` holds the positions of this problem's rows in them."""
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class TiledJointField(HostJointField):
         super().__init__(gram, problem, beta, u, samples.dtype)
         self._matrix, self._samples, self._origin = gram, samples, origin
         self._square = BlockBuffer(samples)
-        self._columns: dict[int, _core.Columns] = {}  # of the active samples, by where each block of them begins
+        self._columns: dict[int, _core.Columns] = {}  # columns of the active samples, by the start of each block
 
     def _activate(self, which: Indices) -> None:
         super()._activate(which)
@@ -152,8 +153,8 @@ class TiledJointField(HostJointField):
         samples, which, factor = self._samples, self._origin[sources], change.astype(self.dtype)
         columns = self._columns if rows is self.active else {}
         for top in range(0, len(rows), _BLOCK_ROWS):
-            some = rows[top : top + _BLOCK_ROWS]
+            block = rows[top : top + _BLOCK_ROWS]
             if top not in columns:
-                columns[top] = samples.columns(self._origin[some])
-            self.u[some] += samples.block(which, columns[top]).T @ factor
+                columns[top] = samples.columns(self._origin[block])
+            self.u[block] += samples.block(which, columns[top]).T @ factor
         self._matrix.evaluations += len(rows) * len(sources)

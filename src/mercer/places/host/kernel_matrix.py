@@ -1,6 +1,6 @@
-"""K in this machine's memory: blocks computed by the kernel itself, or by the fused core if the kernel has a recipe.
+"""K on the host: blocks computed by the kernel itself, or by the fused core if the kernel has a recipe.
 
-The whole matrix is stored only if it was given, is asked for, or is small and shared by views.
+The whole matrix is stored only if it was given or requested, or if it is small and shared by views.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from mercer.places.host.linear_gram import HostLinearGram, linear_scale, linear_
 from mercer.places.host.pair_place import Layout, PairPlace
 from mercer.places.host.prepared import CHUNK_ROWS, EXACT
 from mercer.places.host.rows import HostRows
-from mercer.places.host.source import Source, finite_values, kernel_diagonal, partial_sums
+from mercer.places.host.source import SharedSamples, finite_values, kernel_diagonal, partial_sums
 from mercer.places.host.tiled_field import BlockBuffer, TiledField
-from mercer.places.rounding import DOUBLE, SumBeside
+from mercer.places.rounding import DOUBLE, WeightedSumBound
 from mercer.samples.arrays import (
     BLOCK_BYTES,
     Floats,
     Indices,
     Precision,
     Values,
+    copy_short_rows,
     gamma,
-    in_order,
     is_sparse,
     row_blocks,
     take,
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 
 # Rows of a block in a product by a generic kernel; BLOCK_BYTES then gives its number of columns.
 _BLOCK_ROWS = 2048
-# Up to this many rows (128 MB), views that overlap share one stored matrix; beyond, they compute their own values.
+# Up to this number of rows (128 MB), overlapping views share one stored matrix; larger ones compute their own values.
 _SHARED_MATRIX_ROWS = 4000
-# Columns of K that are multiplied by several columns of coefficients at a time: with _BLOCK_ROWS rows, 8 MB.
+# Columns of K in a block that is multiplied by several columns of coefficients: with _BLOCK_ROWS rows, 8 MB.
 _PRODUCT_COLUMNS = 512
 # Rows of a square block whose values serve both its rows and its columns: 2 MB.
 _SQUARE_ROWS = 512
-# Up to this many rows no difference in time between float32 and float64 can be measured.
+# Up to this number of rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
-# From this many rows on, choosing variables and laying out rows cost so much beside values that are not kept that sets
-# of so many variables are nested. CPU seconds by those of single blocks, two threads (benchmarks/nested_sets.py): 0.94
-# to 1.05 at 50,000 rows, 0.9 at 100,000, 0.85 at 200,000 and 400,000; sets of 8,192 to 32,768 differ by 0.07. Other
-# machines at 200,000: 0.88 (SVR) to 1.09 (one-class). Threads have no say: no model may depend on them.
+# Number of rows from which on working sets are nested, and number of variables of an outer set: selecting variables and
+# laying out rows then cost much beside kernel values. CPU seconds relative to single blocks, two threads
+# (benchmarks/nested_sets.py): 0.94 to 1.05 at 50,000 rows, 0.9 at 100,000, 0.85 at 200,000 and 400,000; sets of 8,192
+# to 32,768 differ by 0.07. SVR at 200,000: 0.88, one-class: 1.09. No model may depend on the number of threads.
 _NESTED_ROWS, _OUTER_ROWS = 150_000, 16_384
 # Bytes of the budget for each byte of a part's samples: they are copied, prepared in both precisions and arranged as
 # columns, and half of the budget is for rows of K.
@@ -62,13 +62,13 @@ _BUDGET_PER_BYTE = 10
 
 
 class KernelMatrix(HostAlgebra):
-    """The Gram of a bound kernel on samples in this machine's memory; made by `gram_for`.
+    """The Gram of a bound kernel on samples of the host, built by `gram_for`.
 
-    The Gram of all samples and its views of some `rows` share one `source`.
+    The Gram of all samples and its views of subsets of `rows` share one `source`.
     """
 
     def __init__(
-        self, source: Source, rows: Indices | None, diagonal: Floats, budget: int, *, streamed: bool = False
+        self, source: SharedSamples, rows: Indices | None, diagonal: Floats, budget: int, *, streamed: bool = False
     ) -> None:
         self._source, self._rows, self._streamed = source, rows, streamed
         self.kernel, self.n_threads = source.kernel, source.n_threads
@@ -78,16 +78,16 @@ class KernelMatrix(HostAlgebra):
     def of(
         cls, kernel: Kernel, X: Any, budget: int, n_threads: int, constant: float = 0.0, centre: Floats | None = None
     ) -> KernelMatrix:
-        """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`).
+        """Build the Gram of all samples of X for a kernel whose data-dependent parameters are resolved (`Kernel.bind`).
 
-        A `constant` is added to the values of a matrix that was given. `centre` stands for the mean of the samples.
+        A `constant` is added to the values of a given matrix. `centre` is used in place of the samples' mean.
         """
-        # The diagonal comes first: it raises an error for numbers that the source could not handle.
+        # The diagonal comes first: it raises an error for numbers that the samples' preparation could not handle.
         if kernel.accepts == "gram":
             diagonal = X.diagonal().astype(np.float64) + constant
         else:
             diagonal = finite_values(kernel_diagonal(kernel, X), kernel)
-        return cls(Source(kernel, X, n_threads, constant, centre), None, diagonal, budget)
+        return cls(SharedSamples(kernel, X, n_threads, constant, centre), None, diagonal, budget)
 
     @property
     def n(self) -> int:
@@ -108,7 +108,7 @@ class KernelMatrix(HostAlgebra):
 
     @property
     def _fused(self) -> bool:
-        """Whether the core computes the kernel values."""
+        """True if the core computes the kernel values."""
         return self._source.prepared is not None and not self._stored
 
     @property
@@ -148,27 +148,27 @@ class KernelMatrix(HostAlgebra):
     @cached_property
     def linear(self) -> HostLinearGram | None:
         scale = linear_scale(self.kernel)
-        return None if scale is None else HostLinearGram(in_order(self._own_samples), scale)
+        return None if scale is None else HostLinearGram(copy_short_rows(self._own_samples), scale)
 
     @property
     def _own_samples(self) -> Any:
         return self._source.X if self._rows is None else take(self._source.X, self._rows)
 
     @property
-    def reach(self) -> Floats:
+    def entry_bounds(self) -> Floats:
         if self.positive_definite == "yes":
             return self._roots
         prepared = self._source.prepared
         if prepared is not None and not self._stored:
-            return prepared.rounding.reach(prepared.sizes if self._rows is None else prepared.sizes[self._rows])
-        # Of any other K the diagonal says nothing.
+            return prepared.rounding.entry_bounds(prepared.sizes if self._rows is None else prepared.sizes[self._rows])
+        # For any other K the diagonal bounds nothing.
         least = np.full(self.n, max(self._roots.max(initial=0.0), self._source.root_of_largest))
         majorants = self._source.majorants
         return least if majorants is None else np.maximum(least, majorants[self._global(np.arange(self.n))])
 
     @cached_property
     def _roots(self) -> Floats:
-        """√k_ii, or a little more for its rounding."""
+        """Upper bounds on √k_ii that cover its rounding."""
         return np.sqrt(np.abs(self.diagonal)) * (1 + self._source.value_error + 4 * DOUBLE)
 
     @property
@@ -176,7 +176,7 @@ class KernelMatrix(HostAlgebra):
         single = self.n > _FLOAT64_ROWS and self._fused and (self._streamed or self._whole(np.float32) is not None)
         return (np.float32, np.float64) if single else (np.float64,)
 
-    # --- the same matrix, or a part of it, for another use ------------------------------------------------------
+    # --- views and copies ---------------------------------------------------------------------------------------
 
     def view(self, rows: Indices) -> KernelMatrix:
         part = self._global(rows)
@@ -194,7 +194,7 @@ class KernelMatrix(HostAlgebra):
 
     def share(self) -> None:
         source = self._source
-        if self._rows is not None:  # a view: only the Gram of all samples prepares what is shared
+        if self._rows is not None:  # a view: only the Gram of all samples prepares shared data
             return
         if self._fused:
             # The samples in float64 may take an eighth of the budget.
@@ -209,8 +209,8 @@ class KernelMatrix(HostAlgebra):
     def block(self, I: Indices, J: Indices) -> Floats:
         out = np.empty((len(I), len(J)))
         columns = self._columns(J, np.float64)
-        for some in row_blocks(len(I), 8 * len(J)):
-            out[some] = self._values(I[some], J, columns, np.float64)
+        for block in row_blocks(len(I), 8 * len(J)):
+            out[block] = self._values(I[block], J, columns, np.float64)
         return out
 
     def full(self, dtype: Precision = np.float64) -> Any:
@@ -220,9 +220,9 @@ class KernelMatrix(HostAlgebra):
             self.evaluations += self.n**2
             return BlockBuffer(samples)(self._global(everything), self.diagonal)
         K = np.empty((self.n, self.n), dtype)
-        for some in row_blocks(self.n, 8 * self.n):
+        for block in row_blocks(self.n, 8 * self.n):
             with np.errstate(over="ignore"):
-                K[some] = self._evaluate(everything[some], everything)
+                K[block] = self._evaluate(everything[block], everything)
         return K
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
@@ -244,8 +244,8 @@ class KernelMatrix(HostAlgebra):
         wide = max(1, BLOCK_BYTES // (8 * min(len(rows), _BLOCK_ROWS)))
         for left in range(0, len(J), wide):
             columns = J[left : left + wide]
-            for some in row_blocks(len(rows), 8 * len(columns)):
-                out[some] += self._evaluate(rows[some], columns) @ coefficients[columns]
+            for block in row_blocks(len(rows), 8 * len(columns)):
+                out[block] += self._evaluate(rows[block], columns) @ coefficients[columns]
         return out
 
     @property
@@ -263,7 +263,7 @@ class KernelMatrix(HostAlgebra):
             return self._several_bounds(coefficients, rows, level)
         if level == EXACT and self._stored:
             rows = np.arange(self.n) if rows is None else rows
-            return partial_sums(self._evaluate, coefficients, rows, self._source.value_error, self.reach)
+            return partial_sums(self._evaluate, coefficients, rows, self._source.value_error, self.entry_bounds)
         if level == EXACT and self._linear_rows is not None:
             return self._doubled_product(coefficients, rows)
         if rows is None and self.n <= 2 * _SQUARE_ROWS and level != np.float32:
@@ -287,19 +287,19 @@ class KernelMatrix(HostAlgebra):
         return Ball(self.product(coefficients, rows, level), self.errors(coefficients, rows, level))
 
     def _several_bounds(self, C: Floats, rows: Indices | None, level: Precision) -> Ball:
-        """`product_bound` for several columns, whose kernel values are computed once if no level needs its own sums."""
+        """Return `product_bound` for several columns; kernel values are computed once unless the level sums each."""
         by_column = C.shape[1] == 1 or (level == EXACT and (self._stored or self._linear_rows is not None))
         if by_column:
             each = [self.product_bound(column, rows, level) for column in C.T]
             return Ball(*map(np.column_stack, zip(*each, strict=True)))
         errors = np.column_stack([self.errors(column, rows, level) for column in C.T])
-        reach, size = self.reach, np.abs(C)
-        # One matrix product sums all columns, in whatever order.
-        summed = gamma(int(np.count_nonzero(size.any(axis=1)))) * (reach @ size)
-        return Ball(self.products(C, rows, level), errors + np.outer(reach if rows is None else reach[rows], summed))
+        bounds, size = self.entry_bounds, np.abs(C)
+        # One matrix product sums all columns, in any order.
+        summed = gamma(int(np.count_nonzero(size.any(axis=1)))) * (bounds @ size)
+        return Ball(self.products(C, rows, level), errors + np.outer(bounds if rows is None else bounds[rows], summed))
 
     def _square_pays(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
-        """Whether many of these rows are columns as well, and reading a value twice is cheaper than computing it."""
+        """Return whether many of these rows are columns too, and reading a value twice is cheaper than computing it."""
         if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
         samples = self._source.prepared.whole(np.float32) if self._source.prepared is not None else None
@@ -307,39 +307,39 @@ class KernelMatrix(HostAlgebra):
         return samples is not None and samples.expensive and inside > len(rows) // 2
 
     def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
-        """`product_bound` in float32 for a Gaussian, with the sums beside u that tell what its rounding can do."""
+        """Return `product_bound` in float32 for a Gaussian kernel, bounded by weighted sums computed along with u."""
         prepared, J = self._source.prepared, np.flatnonzero(coefficients)
         assert prepared is not None
         recipe = prepared.lowering.recipe
         if recipe.ending != "gaussian" or recipe.factor is not None or len(J) == 0:
             return None
-        beta, sizes, some = coefficients[J], prepared.sizes, self._global(rows)
-        beside = SumBeside(prepared.rounding, sizes[self._global(J)], beta)
-        sums = self._fused_sums(np.stack([beta, beside.coefficients]), J, rows, np.float32)
+        beta, sizes, at = coefficients[J], prepared.sizes, self._global(rows)
+        bound = WeightedSumBound(prepared.rounding, sizes[self._global(J)], beta)
+        sums = self._fused_sums(np.stack([beta, bound.coefficients]), J, rows, np.float32)
         if sums is None:
             return None
         terms = prepared.row_terms
-        return Ball(sums[0], beside.errors(sizes[some], sums[1], terms if np.ndim(terms) == 0 else terms[some]))
+        return Ball(sums[0], bound.errors(sizes[at], sums[1], terms if np.ndim(terms) == 0 else terms[at]))
 
     def errors(
         self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64, *, in_sequence: int = 0
     ) -> Floats:
-        """`in_sequence=k`: valid for sums in any order too, with at most k additions one after another."""
+        """Bounds as in `Gram.errors`; with `in_sequence=k` also for sums in any order with k successive additions."""
         J, prepared = coefficients.nonzero()[0], self._source.prepared
         if prepared is not None and not self._stored:
             which = self._rows if rows is None else self._global(rows)
             return prepared.errors(which, self._global(J), coefficients[J], level, in_sequence)
-        reach = self.reach
-        mass = float(np.abs(coefficients[J]) @ reach[J])
-        return (self._source.value_error + (len(J) + 4) * DOUBLE) * mass * (reach if rows is None else reach[rows])
+        bounds = self.entry_bounds
+        mass = float(np.abs(coefficients[J]) @ bounds[J])
+        return (self._source.value_error + (len(J) + 4) * DOUBLE) * mass * (bounds if rows is None else bounds[rows])
 
     @cached_property
     def _linear_rows(self) -> HostRows | None:
-        """The samples for sums in twice the precision, if the kernel is linear up to a constant."""
+        """Samples for sums in twice the precision; None unless the kernel is linear up to a constant."""
         return None if linear_terms(self.kernel) is None else HostRows(self._own_samples, self.n_threads)
 
     def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> Ball:
-        """Kβ = sX(X'β) + c Σβ, both parts in twice the precision; they may cancel."""
+        """Return Kβ = sX(X'β) + c Σβ with both parts in twice the precision, since they may cancel."""
         linear, terms = self._linear_rows, linear_terms(self.kernel)
         assert linear is not None
         assert terms is not None
@@ -351,15 +351,15 @@ class KernelMatrix(HostAlgebra):
         return Ball(u, e) if rows is None else Ball(u[rows], e[rows])
 
     def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
-        """K[rows, J] times one row of coefficients, or two if k is Gaussian, by the core, chunk by chunk.
+        """Return K[rows, J] times one row of coefficients, or two if k is Gaussian, computed by the core in chunks.
 
-        None if numbers are too large for it.
+        The result is None if numbers are too large for the core.
         """
         prepared = self._source.prepared
         assert prepared is not None
         parts = []
         chunk = CHUNK_ROWS
-        if self._streamed:  # two chunks are in memory at a time, each as a copy, prepared, and as columns
+        if self._streamed:  # two chunks are in memory at a time, each as a copy, as prepared rows and as columns
             chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self._bytes_per_row))))
         for top in range(0, len(rows), chunk):
             others, these = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
@@ -379,22 +379,22 @@ class KernelMatrix(HostAlgebra):
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def _square_product(self, coefficients: Floats, rows: Indices) -> Floats | None:
-        """K[rows, rows] @ coefficients in float64, each value computed once; None if numbers are too large."""
+        """Return K[rows, rows] @ coefficients in float64, each value computed once; None if numbers are too large."""
         prepared = self._source.prepared
         assert prepared is not None
-        samples, places = prepared.prepare_rows(self._global(rows), np.float64)
+        samples, positions = prepared.prepare_rows(self._global(rows), np.float64)
         if samples is None:
             return None
         u, size = np.zeros(len(rows)), _SQUARE_ROWS
         for left in range(0, len(rows), size):
-            some = slice(left, left + size)
-            columns = samples.columns(places[some])
+            block = slice(left, left + size)
+            columns = samples.columns(positions[block])
             for top in range(0, left + size, size):
                 others = slice(top, top + size)
-                values = samples.block(places[others], columns)
-                u[others] += values @ coefficients[some]
+                values = samples.block(positions[others], columns)
+                u[others] += values @ coefficients[block]
                 if top < left:
-                    u[some] += coefficients[others] @ values
+                    u[block] += coefficients[others] @ values
                 self.evaluations += values.size
         return u
 
@@ -407,9 +407,9 @@ class KernelMatrix(HostAlgebra):
             sources = J[left : left + _PRODUCT_COLUMNS]
             columns = self._columns(sources, dtype)
             for top in range(0, len(rows), _BLOCK_ROWS):
-                some = slice(top, top + _BLOCK_ROWS)
-                K = self._values(rows[some], sources, columns, dtype)
-                out[some] += np.asarray(K, dtype=np.float64) @ C[sources]
+                block = slice(top, top + _BLOCK_ROWS)
+                K = self._values(rows[block], sources, columns, dtype)
+                out[block] += np.asarray(K, dtype=np.float64) @ C[sources]
         return out
 
     # --- the state of a solve -----------------------------------------------------------------------------------
@@ -441,7 +441,7 @@ class KernelMatrix(HostAlgebra):
         if 8 * self.n * self._bytes_per_row + 2 * size * layout.values_kept(n_threads) > self.budget:
             return None
         prepared, exact = self._source.prepared, self._whole(np.float64)
-        if prepared is None or not isinstance(exact, _core.Samples):  # too large numbers, or a constant is added
+        if prepared is None or not isinstance(exact, _core.Samples):  # numbers are too large, or a constant is added
             return None
         steps = self._whole(self.precisions[0]) if exact.dense else exact
         if not isinstance(steps, _core.Samples) or steps.dense != exact.dense:
@@ -452,32 +452,32 @@ class KernelMatrix(HostAlgebra):
             recipe = self.kernel.recipe()
             if self.positive_definite != "yes" or recipe is None or recipe.ending == "laplacian" or exact.doubled:
                 return None
-            # Those within a class are added one after another.
-            unit = unit + layout.largest * 2 * DOUBLE * float(self.reach.max()) ** 2
+            # Values within a class are added one after another.
+            unit = unit + layout.largest * 2 * DOUBLE * float(self.entry_bounds.max()) ** 2
         return PairPlace(self, steps, exact, unit, n_threads)
 
     # --- the core's samples ---------------------------------------------------------------------------------------
 
     def _columns(self, J: Indices, dtype: Precision) -> _core.Columns | None:
-        """The rows J laid out as columns for the core; None if it does not compute their values."""
+        """Lay out the rows J as columns for the core; None if the core does not compute their values."""
         prepared = self._source.prepared
         if prepared is None or self._stored:
             return None
-        samples, places = prepared.prepare_rows(self._global(J), dtype)
-        return None if samples is None else samples.columns(places)
+        samples, positions = prepared.prepare_rows(self._global(J), dtype)
+        return None if samples is None else samples.columns(positions)
 
     def _values(self, I: Indices, J: Indices, columns: _core.Columns | None, dtype: Precision) -> Values:
-        """K[I, J], by the core if J are its columns."""
+        """Return K[I, J], computed by the core if it has the `columns` J."""
         prepared = self._source.prepared
         if prepared is not None and columns is not None:
-            samples, places = prepared.prepare_rows(self._global(I), dtype)
+            samples, positions = prepared.prepare_rows(self._global(I), dtype)
             if samples is not None:
                 self.evaluations += len(I) * len(J)
-                return samples.block(places, columns)
+                return samples.block(positions, columns)
         return self._evaluate(I, J)
 
     def _whole(self, dtype: Precision) -> _core.Samples | None:
-        """All samples in the core's form; None if the kernel has no recipe or the numbers are too large."""
+        """Return all samples in the core's form; None if the kernel has no recipe or the numbers are too large."""
         prepared = self._source.prepared
         return None if prepared is None else prepared.whole(dtype)
 
@@ -495,5 +495,5 @@ class KernelMatrix(HostAlgebra):
         self.evaluations += len(I) * len(J)
         values = finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
         if self.positive_definite != "yes":
-            self._source.saw(values)
+            self._source.record_largest(values)
         return values

@@ -1,8 +1,8 @@
-"""K = scale · XXᵀ through samples X in this machine's memory; and which kernels are of this form.
+"""K = scale · XXᵀ through samples X on the host, and a test whether a kernel has this form.
 
 Products with bounds follow Higham ("Accuracy and stability of numerical algorithms", 3.1): a sum of k products, in any
-order, is off by at most γ_k times the sum of their absolute values, and every product may lose LEAST more. Dense
-samples may be taken about a centre of floats, where a difference has the relative error u whatever the centre is.
+order, has an error of at most γ_k times the sum of their absolute values, and every product may lose LEAST more. A
+centre of floats may be subtracted from dense samples: each difference has the relative error u for any centre.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.samples.arrays import BLOCK_BYTES, Floats, Indices, gamma, is_sparse, row_blocks
 from mercer.samples.matrices import dense, without_empty_columns
 
-# Rows of one partial sum over the samples: what bounds its rounding is their number plus that of partial sums.
+# Rows of one partial sum over the samples: the number of rows plus the number of partial sums bounds the rounding.
 _SUM_ROWS = 2048
 
 
@@ -32,7 +32,7 @@ class HostLinearGram:
         self.d: int = X.shape[1]
 
     @property
-    def reach(self) -> float:
+    def norm_bound(self) -> float:
         if self.sparse:
             sides = [abs(side.toarray().ravel()) for side in (self._X.max(axis=0), self._X.min(axis=0))]
         else:
@@ -65,9 +65,9 @@ class HostLinearGram:
         parts = 2 * -(-self.n // rows)
         spread = gamma((self.n if self.sparse else rows) + parts + 3) * size + 2 * C.error + LEAST
         values, errors = np.zeros((self.d, C.value.shape[1])), np.zeros((self.d, C.value.shape[1]))
-        for some, part in self._parts(centre):
-            values += part.T @ C.value[some]
-            errors += abs(part).T @ spread[some]
+        for here, part in self._parts(centre):
+            values += part.T @ C.value[here]
+            errors += abs(part).T @ spread[here]
         return Ball(values, errors + 2 * self.n * LEAST).finite()
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
@@ -80,7 +80,7 @@ class HostLinearGram:
     def sums(self, problem: LeastSquares) -> Sums:
         return Sums.of(self._X, problem)
 
-    def pieces(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+    def dense_blocks(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
         for rows in row_blocks(self.n, 8 * self.d):
             part = dense(self._X[rows]).astype(np.float64, copy=False)
             yield rows, part if centre is None else part - centre
@@ -101,17 +101,17 @@ class HostLinearGram:
 
 
 def linear_scale(kernel: Kernel) -> float | None:
-    """The factor s of a kernel k = s⟨x, z⟩ on vectors; None for any other kernel."""
+    """Factor s of a kernel k = s⟨x, z⟩ on vectors; None for any other kernel."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     return recipe.scale if recipe is not None and recipe.linear else None
 
 
 def linear_terms(kernel: Kernel) -> tuple[float, float] | None:
-    """s and c of a kernel k = s⟨x, z⟩ + c on vectors, each with a few roundings; None for any other kernel."""
+    """Numbers s and c of a kernel k = s⟨x, z⟩ + c on vectors, each with a few roundings; None for any other kernel."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     if recipe is None or (recipe.inner, recipe.normalise, recipe.factor) != ("dot", False, None):
         return None
-    if recipe.ending == "polynomial" and recipe.numbers[2] == 1:  # what a constant makes of a linear kernel
+    if recipe.ending == "polynomial" and recipe.numbers[2] == 1:  # the form of a linear kernel plus a constant
         gamma, coef0, _ = recipe.numbers
         return recipe.scale * gamma, recipe.scale * coef0 + recipe.constant
     return (recipe.scale, recipe.constant) if recipe.ending == "identity" else None

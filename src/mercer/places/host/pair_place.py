@@ -1,8 +1,9 @@
-"""Where many small problems, each on two blocks of rows, are solved in one call of the core: a machine's class pairs.
+"""Solution of many small problems, each on two blocks of rows, in one call of the core: the class pairs of a machine.
 
 The core computes the kernel values within a block once for all pairs, and between blocks only the rows that steps need
-(src/core/solve/pairs.hpp). Products for certificates rest on float64 values that are computed only for them. Sparse
-samples give all float64 values between two blocks at once, which serve for both (src/core/solve/sparse_pairs.cpp).
+(src/core/solve/pairs.hpp). Products for certificates use float64 values that are computed only for them. For sparse
+samples all float64 values between two blocks are computed at once, for steps and certificates alike
+(src/core/solve/sparse_pairs.cpp).
 """
 
 from __future__ import annotations
@@ -23,38 +24,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The blocks one after another, the two blocks of each pair, and where the variables of each pair begin."""
+    """Layout of pair problems: the rows of all blocks, the two blocks of each pair, and where its variables begin."""
 
-    members: Indices
-    starts: Indices
-    pairs: Indices
-    offsets: Indices
+    members: Indices  # rows of all blocks, one block after another
+    starts: Indices  # where each block begins in `members`
+    pairs: Indices  # the two blocks of each pair
+    offsets: Indices  # where the variables of each pair begin
 
     @classmethod
     def of(cls, blocks: Sequence[Indices], pairs: Indices) -> Layout:
-        """From blocks and, in each row of `pairs`, the places of a pair's two."""
+        """Build the layout from blocks of rows; each row of `pairs` holds the numbers of two blocks."""
         starts = np.cumsum([0, *map(len, blocks)])
         return cls(np.concatenate(blocks), starts, pairs.ravel(), _offsets(starts, pairs))
 
     def of_pairs(self, which: Indices) -> Layout:
-        """The layout of some of the pairs."""
+        """Return the layout of the given pairs."""
         if len(which) == self.n:
             return self
         pairs = self.pairs.reshape(-1, 2)[which]
         return Layout(self.members, self.starts, pairs.ravel(), _offsets(self.starts, pairs))
 
     def variables(self, which: Indices) -> slice | Indices:
-        """Where the variables of these pairs are among those of all."""
+        """Positions of the variables of the given pairs among all variables."""
         if len(which) == self.n:
             return slice(None)
         lengths = np.diff(self.offsets)[which]
         before = self.offsets[which] - np.cumsum(lengths) + lengths
-        places: Indices = np.arange(lengths.sum()) + np.repeat(before, lengths)
-        return places
+        positions: Indices = np.arange(lengths.sum()) + np.repeat(before, lengths)
+        return positions
 
     @cached_property
     def rows(self) -> Indices:
-        """The sample of each variable."""
+        """Row of each variable."""
         sizes, starts = np.diff(self.starts)[self.pairs], self.starts[self.pairs]
         rows: Indices = self.members[np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)]
         return rows
@@ -72,7 +73,7 @@ class Layout:
         return int(np.diff(self.offsets).max())
 
     def values_kept(self, n_threads: int) -> float:
-        """How many values the core keeps: K within each block, and rows of K for the pair of each thread."""
+        """Number of kernel values that the core stores: K within each block, and rows of K for each thread's pair."""
         edge = 64.0  # rows that padding to whole tiles may add
         return float(((np.diff(self.starts) + edge) ** 2).sum()) + n_threads * (self.largest + edge) ** 2
 
@@ -82,7 +83,7 @@ def _offsets(starts: Indices, pairs: Indices) -> Indices:
 
 
 class Box(NamedTuple):
-    """Bounds and ridge of all variables."""
+    """Bounds and ridge d of all variables."""
 
     lower: Floats
     upper: Floats
@@ -91,24 +92,26 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PairPlace:
-    """A Gram's samples for the steps of all pairs and for their certificates; made by `Gram.pairs`."""
+    """Solver of pair problems on a Gram's samples, which also computes products for certificates (`Gram.pairs`)."""
 
     gram: KernelMatrix
-    steps: _core.Samples
-    exact: _core.Samples  # the same object if they are sparse: then it takes the steps as well
-    unit: Floats  # how far each row of a product can be from the true one for ‖β‖₁ = 1
+    steps: _core.Samples  # samples for pair steps
+    exact: _core.Samples  # samples for float64 products; the same object if sparse, which then takes the steps too
+    unit: Floats  # error bound of each row of a product for ‖β‖₁ = 1
     n_threads: int
 
     @property
     def single(self) -> bool:
+        """True if pair steps use float32 kernel values."""
         return bool(self.gram.precisions[0] == np.float32)
 
     def solve(
         self, part: Layout, h: Floats, beta: Floats, box: Box, paired: bool, tol: float, most: int, seconds: float
     ) -> tuple[Sequence[int], Sequence[str], Floats]:
-        """Move β, whose gradient is h, by pair steps; how many each pair took, why they ended, and u = Kβ afterwards.
+        """Move β, whose gradient is h, by pair steps; return the steps of each pair, why they ended, and u = Kβ.
 
-        At most `most` steps each, to half of a tolerance; `paired` says that each pair has the equality Σβ = 0.
+        Each pair takes at most `most` steps, to half of the tolerance; `paired` is True if each pair has the equality
+        Σβ = 0.
         """
         given = (*part.arrays, self.gram.diagonal, h, beta, *box)
         limits = (paired, tol, most, seconds, self.n_threads)
@@ -122,16 +125,16 @@ class PairPlace:
         return taken, reasons, u
 
     def errors(self, part: Layout, beta: Floats) -> Floats:
-        """How far each u = Kβ can be from the true one."""
+        """Bound on the error of each u = Kβ."""
         l1 = np.add.reduceat(np.abs(beta), part.offsets[:-1])
         return np.asarray(self.unit[part.rows] * np.repeat(l1, np.diff(part.offsets)))
 
     def products(self, part: Layout, beta: Floats) -> Floats:
-        """u = Kβ of each pair, from float64 values."""
+        """Return u = Kβ of each pair, from float64 values."""
         u = np.zeros(len(beta))
         if self.exact.dense:
             self.exact.add_pairs(*part.arrays, beta, u, self.n_threads)
-        else:  # no steps from where it is
+        else:  # the solver with a limit of 0 steps returns u alone
             none = np.zeros(len(beta))
             given = (*part.arrays, self.gram.diagonal, none, beta.copy(), beta, beta, none)
             self.exact.solve_sparse_pairs(*given, u, False, False, 1.0, 0, np.inf, self.n_threads)
@@ -141,9 +144,9 @@ class PairPlace:
     def solve_folds(
         self, layout: Layout, p: Floats, beta: Floats, bounds: Box, paired: bool, tol: float, most: int, seconds: float
     ) -> Floats | None:
-        """β of problems that differ in their bounds, a row for each; None if one is open.
+        """Return β of problems that differ in their bounds, a row for each; None if one of them did not converge.
 
-        They start from what their bounds, a row for each problem, leave of β.
+        `bounds` has a row for each problem, which starts from β clipped to its bounds.
         """
         solutions = np.empty_like(bounds.lower)
         reasons, computed = (self.steps if self.exact.dense else self.exact).solve_folds(

@@ -1,4 +1,4 @@
-"""Samples in the form that the fused core needs for a recipe, dense or sparse, prepared once per precision.
+"""Samples in the core's form for a recipe, dense or sparse, prepared once per precision.
 
 The data are centred if the kernel depends only on differences, and scaled so that the recipe's ending is cheap
 (src/core/simd/endings.hpp). A Gram, an expansion and a cross matrix all use such samples.
@@ -19,39 +19,39 @@ from mercer.kernels import Kernel
 from mercer.kernels.recipe import Recipe
 from mercer.places.rounding import DOUBLE, Rounding
 from mercer.samples.arrays import Floats, Indices, PickedRows, Precision, is_sparse, row_blocks, sums_by, take
-from mercer.samples.matrices import places_among, unit_rows, used_columns, width
+from mercer.samples.matrices import positions_among, unit_rows, used_columns, width
 
-# Samples that are prepared at a time, if not all at once: their copies stay small compared with all samples.
+# Number of samples prepared at a time, if not all at once: their copies stay small compared with all samples.
 CHUNK_ROWS = 8192
 
 _LOG2E = math.log2(math.e)
 _ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
-_OF_DIFFERENCES = {"gaussian": 5, "laplacian": 6}
-# The precision of float64 values that do not cancel.
+_DIFFERENCE_ENDINGS = {"gaussian": 5, "laplacian": 6}
+# Name of the precision of float64 values that are computed without cancellation.
 EXACT = "exact"
-# Norms of samples that are not prepared as a whole are computed in this many times smaller blocks than usual, because
+# Norms of samples that are not prepared as a whole are computed in blocks smaller than usual by this factor, because
 # memory is scarce then.
 _NORM_BLOCKS = 16
-# A larger possible error of an exponent in float64 is worth the 1.7 times longer way through differences.
+# Error of an exponent in float64 above which values are computed from differences, which takes 1.7 times as long.
 CANCELLED_EXPONENT = 1e-11
-# CSR samples up to this size are laid out as dense rows where only differences are exact enough.
+# CSR samples up to this size are laid out as dense rows if only differences are exact enough.
 _LARGEST_DENSE_BYTES = 64 << 20
-# Dense data with at most this share of nonzero entries are faster as CSR, where an entry costs about twice as much. The
-# share is estimated from about this many rows, if there are at least this many features.
+# Dense data with at most this fraction of nonzero entries are faster as CSR, where an entry costs about twice as much.
+# The fraction is estimated from about _SPARSE_ROWS rows, if there are at least _SPARSE_FEATURES features.
 SPARSE_SHARE = 0.3
 _SPARSE_ROWS = 1000
 _SPARSE_FEATURES = 16
 # Squared lengths must stay far below the largest number of their precision (the tests are written so that NaN fails).
 _LARGEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e280}
-# Below these lengths of all samples their squares in float32 are too coarse for bounds.
+# If all samples are shorter than this, their squared lengths in float32 are too coarse for bounds.
 _SMALLEST_LENGTH = 1e-20
 
 
 class PreparedSamples:
-    """The samples X for a recipe; None in a precision for which their numbers are too large.
+    """Samples X prepared for a recipe in each precision; None for a precision in which their numbers are too large.
 
-    A precision is float32, float64, or EXACT: float64 values that do not cancel, whatever the data. Float64 itself is
-    computed like that where the norms of X say that it would cancel.
+    A precision is float32, float64, or EXACT: float64 values computed without cancellation for any data. Float64 values
+    are computed in that way too if the norms of X show that they would lose digits.
     """
 
     def __init__(self, recipe: Recipe, X: Any, n_threads: int, centre: Floats | None = None) -> None:
@@ -63,40 +63,43 @@ class PreparedSamples:
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, n_threads: int, centre: Floats | None = None) -> PreparedSamples | None:
-        """None if the core does not compute this kernel; samples are taken about their mean, or this centre."""
+        """Prepare samples about their mean, or about `centre`; None if the core does not compute this kernel."""
         recipe = kernel.recipe() if kernel.accepts == "vectors" else None
         if recipe is None:
             return None
-        made = cls(recipe, X, n_threads, centre)
-        return None if made._mapped_cancels else made
+        prepared = cls(recipe, X, n_threads, centre)
+        return None if prepared._mapped_cancels else prepared
 
     def whole(self, precision: Precision) -> _core.Samples | None:
-        """All samples, prepared at the first call; two threads that call it at once prepare the same numbers."""
+        """Return all samples, prepared at the first call; two threads that call it at once prepare the same numbers."""
         precision = _key(precision)
         if precision not in self._whole:
             self._whole[precision] = self._prepare_whole(precision)
         return self._whole[precision]
 
     def prepare_rows(self, rows: Indices, precision: Precision) -> tuple[_core.Samples | None, Indices]:
-        """Prepared samples that include these rows, and the rows' places: all samples if prepared, or only these."""
+        """Return prepared samples that include these rows, and the rows' positions in them.
+
+        These are all samples if they are already prepared, and only the given rows otherwise.
+        """
         precision = _key(precision)
         if precision in self._whole:
             return self._whole[precision], rows
         if precision in self._kept:
             kept, samples = self._kept[precision]
-            places = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
-            if np.array_equal(kept[places], rows):
-                return samples, places
+            positions = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
+            if np.array_equal(kept[positions], rows):
+                return samples, positions
         return self.prepare(self._rows(rows), precision), np.arange(len(rows))
 
     def keep_rows(self, rows: Indices, precision: Precision) -> None:
-        """Prepare these rows, in ascending order, once for all calls that ask for some of them."""
+        """Prepare these rows, in ascending order, once for all later calls of `prepare_rows` with a subset of them."""
         precision = _key(precision)
         if precision not in self._whole and len(rows):
             self._kept[precision] = rows, self.prepare(self._rows(rows), precision)
 
     def _rows(self, rows: Indices) -> Any:
-        """Some of the samples; those of arrays are copied only as they are prepared."""
+        """Return the given samples; rows of an array are copied only when they are prepared."""
         X = self._X
         if isinstance(X, PickedRows):
             return PickedRows(X.X, X.which[rows], X.n_threads)
@@ -104,7 +107,7 @@ class PreparedSamples:
         return PickedRows(X, rows, self._n_threads) if plain else take(X, rows)
 
     def prepare(self, X: Any, precision: Precision) -> _core.Samples | None:
-        """Other samples, in the form in which the core can compare them with these."""
+        """Prepare other samples so that the core can compare them with these."""
         precision = _key(precision)
         exact = self._exact if precision == EXACT or (precision == np.float64 and self.cancels) else None
         dtype = np.dtype(np.float64) if precision == EXACT else precision
@@ -121,7 +124,7 @@ class PreparedSamples:
 
     @property
     def norms(self) -> Floats:
-        """What the core adds to inner products: half the squared length of each sample about the centre, or |x|₁."""
+        """Terms that the core combines with inner products: half the squared length of each centred sample, or |x|₁."""
         if self._norms is None:
             self._norms = self._float64_norms()
         return self._norms
@@ -129,24 +132,24 @@ class PreparedSamples:
     def _float64_norms(self) -> Floats:
         return np.concatenate(
             [
-                self.lowering.prepare(self._X[some], np.dtype(np.float64), self._n_threads)[1]
-                for some in row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
+                self.lowering.prepare(self._X[block], np.dtype(np.float64), self._n_threads)[1]
+                for block in row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
             ]
         )
 
     @cached_property
     def sizes(self) -> Floats:
-        """`norms` for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
+        """Norms for error bounds; if a factor is applied, they are computed from the absolute values of the terms."""
         if self.lowering.recipe.factor is None:
             norms = self.norms
             if norms.dtype == np.float32 and np.max(norms, initial=0.0) < _SMALLEST_LENGTH:
                 norms = self._float64_norms()
             return norms.astype(np.float64) + float(np.finfo(norms.dtype).smallest_subnormal)
         parts = row_blocks(self._X.shape[0], 8 * self._X.shape[1])
-        return np.concatenate([self.sizes_of(self._X[some]) for some in parts])
+        return np.concatenate([self.sizes_of(self._X[block]) for block in parts])
 
     def sizes_of(self, X: Any) -> Floats:
-        """`sizes` of other samples."""
+        """Return the `sizes` of other samples."""
         factor = self.lowering.recipe.factor
         if factor is None:
             norms = self.lowering.prepare(X, np.dtype(np.float64), self._n_threads)[1]
@@ -157,17 +160,17 @@ class PreparedSamples:
 
     @cached_property
     def cancels(self) -> bool:
-        """Whether values of k in float64, computed from norms, would lose digits that matter."""
+        """True if float64 values of k, computed from norms, would lose significant digits."""
         if not self.has_exact:
             return False
         if self.lowering.recipe.ending == "laplacian" and not self.lowering.sparse:
             return True  # differences of unscaled rows cost no more
         largest = float(self.norms.max(initial=0.0))
-        return not DOUBLE * (self.rounding.terms + 10) * largest <= CANCELLED_EXPONENT  # true for NaN
+        return not DOUBLE * (self.rounding.terms + 10) * largest <= CANCELLED_EXPONENT  # also true for NaN
 
     @property
     def _mapped_cancels(self) -> bool:
-        """`cancels` behind a factor, where only differences taken before it help: the kernel computes these itself."""
+        """True if values lose digits after a factor is applied; then the kernel itself takes differences before it."""
         factor = self.lowering.recipe.factor
         if factor is None or self.lowering.recipe.inner == "dot":
             return False
@@ -176,17 +179,17 @@ class PreparedSamples:
 
     @property
     def has_exact(self) -> bool:
-        """Whether there are values that do not cancel."""
+        """True if values can be computed without cancellation."""
         return self.lowering.of_differences
 
     @cached_property
     def exact_sizes(self) -> Floats:
-        """The norms of sparse samples as they are, scaled as exponents are; what differences need no norms for is 0."""
+        """Norms of uncentred sparse samples, scaled like exponents; 0 if values are computed from differences."""
         if self._exact is None or not self._exact.doubled:
             return np.zeros(self._X.shape[0])
         factor = (1.0 if self.lowering.recipe.inner == "l1" else 2.0) * self.lowering.recipe.numbers[0] * _LOG2E
         blocks = row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
-        norms = [self._exact.prepare(self._X[some], np.float64, self._n_threads)[1] for some in blocks]
+        norms = [self._exact.prepare(self._X[block], np.float64, self._n_threads)[1] for block in blocks]
         return np.asarray(factor * np.concatenate(norms))
 
     @cached_property
@@ -195,13 +198,13 @@ class PreparedSamples:
         if exact is None or not is_sparse(self._X):
             return exact
         longest, largest = (float(np.max(sizes, initial=0.0)) for sizes in (self.row_terms, self.norms))
-        trace = 3 * (2 * DOUBLE * (longest + 4)) ** 2 * largest  # what twice the precision leaves
+        trace = 3 * (2 * DOUBLE * (longest + 4)) ** 2 * largest  # error that remains in twice the precision
         small = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
         return exact if small and not trace <= CANCELLED_EXPONENT else replace(self.lowering, doubled=True)
 
     @cached_property
     def row_terms(self) -> Any:
-        """How many terms that are not 0 each row's inner products have at most."""
+        """Largest number of non-zero terms in the inner products of each row."""
         X = self._X
         if not self.lowering.sparse:
             return X.shape[1]
@@ -209,38 +212,38 @@ class PreparedSamples:
             stored = np.diff(X.indptr)
         else:
             blocks = row_blocks(X.shape[0], 8 * X.shape[1])
-            stored = np.concatenate([np.count_nonzero(X[some], axis=1) for some in blocks])
+            stored = np.concatenate([np.count_nonzero(X[block], axis=1) for block in blocks])
         return np.minimum(X.shape[1], stored + int(np.count_nonzero(self.lowering.centre)))
 
     def errors(
         self, rows: Indices | None, columns: Indices, coefficients: Floats, level: Precision, in_sequence: int = 0
     ) -> Floats:
-        """How far products of these rows, or all, with these columns can be from the true ones (`Rounding.errors`)."""
+        """Error bounds of products of these rows, or of all, with these columns (`Rounding.errors`)."""
         level = self._level(level)
         sizes = self.exact_sizes if level == EXACT else self.sizes
-        some = sizes if rows is None else sizes[rows]
-        return self.rounding.errors(some, sizes[columns], coefficients, level, in_sequence=in_sequence)
+        row_sizes = sizes if rows is None else sizes[rows]
+        return self.rounding.errors(row_sizes, sizes[columns], coefficients, level, in_sequence=in_sequence)
 
     def unit_errors(self, columns: int) -> Floats:
-        """`errors` of float64 products with any coefficients of ‖β‖₁ = 1 on this many columns."""
+        """Error bounds of float64 products with any coefficients of ‖β‖₁ = 1 on this number of columns."""
         level = self._level(np.float64)
         sizes = self.exact_sizes if level == EXACT else self.sizes
         return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, columns)
 
     def _level(self, level: Precision) -> Precision:
-        """The level at which values are computed that are asked for at this one."""
+        """Return the level at which values are really computed if this one is requested."""
         if not self.has_exact:
             return np.float64 if level == EXACT else level
         return EXACT if level == np.float64 and self.cancels else level
 
     @cached_property
     def rounding(self) -> Rounding:
-        """The bounds on what rounding does to products with these samples."""
+        """Error bounds for products with these samples."""
         lowering, X = self.lowering, self._X
         factor, terms = lowering.recipe.factor, X.shape[1]
         if factor is not None:
             terms = factor.shape[1]
-        elif lowering.sparse:  # a difference has the entries of both
+        elif lowering.sparse:  # a difference of two rows has the entries of both
             longest = int(np.max(self.row_terms, initial=0))
             differences = self._exact is not None and not self._exact.doubled
             terms = min(X.shape[1], (2 if differences else 1) * longest)
@@ -249,23 +252,23 @@ class PreparedSamples:
 
 @dataclass(frozen=True, eq=False)
 class Lowering:
-    """How samples are prepared for a recipe: shift, scale, and the ending's numbers."""
+    """Preparation of samples for a recipe: shift, scale, and the ending's numbers."""
 
     recipe: Recipe
-    centre: Floats  # of every column, or of the `full` ones of sparse samples
+    centre: Floats  # centre of every column, or of the `full` columns of sparse samples
     scale: float
     ending: int
     numbers: Floats
     sparse: bool
-    full: Any = None  # the columns of sparse samples that have no zero: the others stay as they are, to stay sparse
-    used: Any = None  # the columns in which CSR samples have an entry: only these are laid out
-    doubled: bool = False  # sparse samples as they are, whose sums are in twice the precision of float64
+    full: Any = None  # columns of sparse samples without a zero: only these are centred, so that samples stay sparse
+    used: Any = None  # columns in which CSR samples have an entry: only these are laid out
+    doubled: bool = False  # True for uncentred sparse samples that are summed in twice the precision of float64
 
     @classmethod
     def of(cls, recipe: Recipe, X: Any, about: Floats | None = None) -> Lowering:
-        """Centred at the mean of X if the kernel depends only on differences, and sparse if that is faster.
+        """Build the preparation: centred if the kernel depends only on differences, and sparse if that is faster.
 
-        Where the centre is given that X is taken `about`, sparse samples have none.
+        The centre is the mean of X, or `about` if it is given; then sparse samples are not centred.
         """
         gamma, coef0, degree = (*recipe.numbers, 0.0, 0.0, 0.0)[:3]
         scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E), "laplacian": gamma * _LOG2E}.get(recipe.ending, 1.0)
@@ -282,29 +285,29 @@ class Lowering:
                 centre = _column_sums(X) / X.shape[0]
             if sparse:
                 blocks = row_blocks(X.shape[0], 8 * X.shape[1])
-                full = np.flatnonzero(sum(np.count_nonzero(X[some], axis=0) for some in blocks) == X.shape[0])
+                full = np.flatnonzero(sum(np.count_nonzero(X[block], axis=0) for block in blocks) == X.shape[0])
                 centre = centre[full]
         numbers = np.array([recipe.scale, gamma, coef0, degree])
         return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse, full, used)
 
     @property
     def of_differences(self) -> bool:
-        """Whether k is a function of the differences of features."""
-        return self.recipe.ending in _OF_DIFFERENCES and self.recipe.factor is None
+        """True if k is a function of the differences of features."""
+        return self.recipe.ending in _DIFFERENCE_ENDINGS and self.recipe.factor is None
 
     def by_differences(self) -> Lowering | None:
-        """This recipe from differences of dense rows as they are; None for a recipe of inner products."""
+        """Return the preparation for differences of uncentred dense rows; None for a recipe of inner products."""
         recipe = self.recipe
         if not self.of_differences:
             return None
         numbers = np.array([recipe.scale, recipe.numbers[0] * _LOG2E, 0.0, 0.0])
-        return Lowering(recipe, np.zeros(0), 1.0, _OF_DIFFERENCES[recipe.ending], numbers, sparse=False)
+        return Lowering(recipe, np.zeros(0), 1.0, _DIFFERENCE_ENDINGS[recipe.ending], numbers, sparse=False)
 
     def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
-        """The samples of X for the core, None if numbers are out of range for this precision; and their norms."""
+        """Return the samples of X in the core's form, None if numbers are out of range, and their norms."""
         if self.doubled:
             return self._doubled(X, n_threads)
-        if self.ending in _OF_DIFFERENCES.values():
+        if self.ending in _DIFFERENCE_ENDINGS.values():
             X = X[:] if isinstance(X, PickedRows) else X.toarray() if is_sparse(X) else X
             rows = np.ascontiguousarray(X, dtype=np.float64)
             norms = np.zeros(len(rows))
@@ -317,7 +320,7 @@ class Lowering:
 
     @property
     def _fits_float32(self) -> bool:
-        """Whether the numbers that the ending multiplies by and adds are far from the ends of float32's range."""
+        """True if the numbers that the ending multiplies by and adds are far inside float32's range."""
         used = (self.recipe.scale, *(self.recipe.numbers[:2] if self.recipe.inner == "dot" else ()))
         largest = _LARGEST[np.dtype(np.float32)]
         return all(number == 0 or 1 / largest <= abs(number) <= largest for number in used)
@@ -363,16 +366,16 @@ class Lowering:
             sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
             rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
             norms = sums_by(rows, sizes, X.shape[0]).astype(dtype)
-        return self._from_entries(stored, *self._placed(X), norms, n_threads)
+        return self._from_entries(stored, *self._core_indices(X), norms, n_threads)
 
     def _doubled(self, X: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
-        """The samples of X as they are, for values that do not cancel (src/core/simd/sparse_sums.hpp), and their norms.
+        """Return uncentred samples for values without cancellation (src/core/simd/sparse_sums.hpp), and their norms.
 
-        They can be compared with each other alone.
+        They can only be compared with each other.
         """
         X = sp.csr_array(X[:] if isinstance(X, PickedRows) else X)
         values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
-        indices, starts, d = self._placed(X)
+        indices, starts, d = self._core_indices(X)
         norms, lows = _core.exact_norms(values, starts, self.recipe.inner == "l1", n_threads)
         if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
             return None, norms
@@ -381,13 +384,13 @@ class Lowering:
         )
         return self._plus_constant(samples), norms
 
-    def _placed(self, X: Any) -> tuple[Any, Any, int]:
-        """The indices and starts of CSR samples, and the number of columns that the core is told."""
+    def _core_indices(self, X: Any) -> tuple[Any, Any, int]:
+        """Return column indices and row starts of CSR samples, and the number of columns, in the core's numbering."""
         d, starts = X.shape[1], X.indptr.astype(np.int64)
         if self.used is None:
             return X.indices.astype(np.int32), starts, d
-        # All other columns are one more, in which the samples that X is compared with have no entry.
-        return places_among(self.used, X.indices, d), starts, len(self.used) + 1
+        # All unused columns become one more column, in which the samples that X is compared with have no entry.
+        return positions_among(self.used, X.indices, d), starts, len(self.used) + 1
 
     def _from_entries(
         self, values: Any, indices: Any, starts: Any, d: int, norms: Any, n_threads: int
@@ -404,30 +407,30 @@ def _key(precision: Precision) -> Precision:
 def _column_sums(X: Any) -> Floats:
     if isinstance(X, PickedRows):
         return X.column_moments(np.zeros(X.shape[1]))[0]
-    # np.mean checks so many things that it takes three times as long on a small array.
+    # np.mean takes three times as long on a small array, because of its checks.
     total = X.sum(axis=0, dtype=np.float64) if is_sparse(X) else np.add.reduce(X, axis=0, dtype=np.float64)
     return np.asarray(total).ravel()
 
 
 def _full_columns(X: Any, used: Indices) -> tuple[Indices, Floats]:
-    """The columns of a CSR matrix that have an entry in every row, and their means."""
-    places = places_among(used, X.indices, X.shape[1])
-    full = np.bincount(places, minlength=len(used)) == X.shape[0]
+    """Return the columns of a CSR matrix that have an entry in every row, and their means."""
+    positions = positions_among(used, X.indices, X.shape[1])
+    full = np.bincount(positions, minlength=len(used)) == X.shape[0]
     with np.errstate(over="ignore"):
-        sums = sums_by(places, X.data.astype(np.float64), len(used))
+        sums = sums_by(positions, X.data.astype(np.float64), len(used))
     return used[full], sums[full] / X.shape[0]
 
 
 def _is_mostly_zero(X: Any) -> bool:
-    """Whether a dense array has few enough nonzero entries, estimated from rows spread over it."""
+    """Return whether a dense array has few enough nonzero entries, estimated from rows spread over it."""
     if X.shape[1] < _SPARSE_FEATURES:
         return False
-    some = X[:: max(1, len(X) // _SPARSE_ROWS)]
-    return bool(np.count_nonzero(some) <= SPARSE_SHARE * some.size)
+    sample = X[:: max(1, len(X) // _SPARSE_ROWS)]
+    return bool(np.count_nonzero(sample) <= SPARSE_SHARE * sample.size)
 
 
 def _in_columns(values: Floats, columns: Indices, d: int) -> Any:
-    """A CSR matrix of d columns that holds `values` in some of them."""
+    """Build a CSR matrix of d columns that holds `values` in the given ones."""
     n, m = values.shape
     return sp.csr_array((values.ravel(), np.tile(columns, n), np.arange(0, n * m + 1, m)), shape=(n, d))
 
@@ -454,8 +457,8 @@ class _ShiftedSamples:
         values += self._constant
         return values
 
-    def table(self, rows: Indices, which: Indices, room: int = 0) -> Any:
-        values = self._samples.table(rows, which, room)
+    def table(self, rows: Indices, which: Indices, extra_rows: int = 0) -> Any:
+        values = self._samples.table(rows, which, extra_rows)
         values[: len(rows)] += self._constant
         return values
 

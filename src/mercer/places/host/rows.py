@@ -1,9 +1,9 @@
-"""The rows of a linear machine's data in this machine's memory: products and sums by the core.
+"""Rows of a linear machine's data on the host: products and sums by the core.
 
-Bounds: a sum of k products, in any order, is off by at most γ_k times the sum of their absolute values (Higham,
-"Accuracy and stability of numerical algorithms", 3.1), in twice the precision by γ_k² of it (Ogita, Rump and Oishi,
-"Accurate sum and dot product"). That sum is at most the product of two lengths (Cauchy–Schwarz). Every product may lose
-LEAST more, below the normal numbers.
+Bounds: a sum of k products, in any order, has an error of at most γ_k times the sum of their absolute values (Higham,
+"Accuracy and stability of numerical algorithms", 3.1), and in twice the precision of γ_k² times that sum (Ogita, Rump
+and Oishi, "Accurate sum and dot product"). The sum is at most the product of two lengths (Cauchy–Schwarz). Every
+product may lose LEAST more by underflow.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from mercer.places.ball import LEAST, Ball
 from mercer.samples.arrays import Floats, Indices, PickedRows, add_gram, gamma, inner, is_sparse
 
 
-def _narrow(X: Any) -> Any:
-    """The CSR matrix X with columns that are numbered by int32, as the core wants them."""
+def _with_int32_columns(X: Any) -> Any:
+    """Return the CSR matrix X with int32 column indices, which the core requires."""
     if X.shape[1] > np.iinfo(np.int32).max:
-        raise ValueError(f"X has {X.shape[1]} columns: linear machines have a weight for each, of at most 2³¹ − 1")
+        raise ValueError(f"X has {X.shape[1]} columns, but linear machines take at most 2³¹ − 1")
     if X.indices.dtype == np.int32:
         return X
     narrow = type(X)(X.shape, dtype=X.dtype)
@@ -31,10 +31,10 @@ def _narrow(X: Any) -> Any:
 
 
 class HostRows:
-    """`Rows` of an array or a CSR matrix; of that only columns numbered by int64 are copied, once.
+    """`Rows` of an array or a CSR matrix, which is not copied except for int64 column indices.
 
-    `which` selects rows, in any order. `origin` is the length of a vector that was taken off all rows
-    before; where there was one, no sum is better than the rounding of that.
+    `which` selects rows, in any order. `origin` is the length of a centre that was subtracted from all rows before; if
+    there was one, its rounding limits the accuracy of all sums.
     """
 
     def __init__(self, X: Any, n_threads: int, which: Indices | None = None, origin: float = 0.0) -> None:
@@ -45,7 +45,7 @@ class HostRows:
         self._sparse = is_sparse(X)
         self._core: _core.LinearRows
         if self._sparse:
-            X = _narrow(X)
+            X = _with_int32_columns(X)
             indptr = X.indptr.astype(np.int64, copy=False)
             starts, ends = (indptr[:-1], indptr[1:]) if which is None else (indptr[which], indptr[which + 1])
             self._core = _core.csr_rows(np.ascontiguousarray(X.data), X.indices, starts, ends, self.d, n_threads)
@@ -61,17 +61,17 @@ class HostRows:
 
     @cached_property
     def lengths(self) -> Floats:
-        found = np.empty(self.n)
-        self._core.lengths(found)
-        return found
+        out = np.empty(self.n)
+        self._core.lengths(out)
+        return out
 
     def first(self, m: int) -> HostRows:
         if self._which is not None:
             return HostRows(self._X, self._n_threads, self._which[:m], self.origin)
         return HostRows(self._X[:m], self._n_threads, origin=self.origin)
 
-    def some(self, which: Indices) -> HostRows:
-        """The rows `which`, sharing memory; those of an array that is in order are copied."""
+    def take(self, which: Indices) -> HostRows:
+        """Return the rows `which`; they share memory, except that rows of an array without a selection are copied."""
         if self._sparse or self._which is not None:
             which = which if self._which is None else self._which[which]
             return HostRows(self._X, self._n_threads, which, self.origin)
@@ -88,8 +88,8 @@ class HostRows:
         return out
 
     def gram(self, which: Indices, others: Indices) -> Floats:
-        chosen = (some if self._which is None else self._which[some] for some in (which, others))
-        X, Z = (self._X[some].astype(np.float64, copy=False) for some in chosen)
+        chosen = (rows if self._which is None else self._which[rows] for rows in (which, others))
+        X, Z = (self._X[rows].astype(np.float64, copy=False) for rows in chosen)
         return np.asarray((X @ Z.T).toarray() if self._sparse else X @ Z.T)
 
     def outer(self, which: Indices, c: Floats) -> Floats:
@@ -103,8 +103,8 @@ class HostRows:
         step = max(1, (1 << 21) // (self.d + 1))
         for k in range(0, len(which), step):
             Z = np.ones((len(which[k : k + step]), self.d + 1))
-            some = which[k : k + step]
-            Z[:, : self.d] = self._X[some if self._which is None else self._which[some]]
+            block = which[k : k + step]
+            Z[:, : self.d] = self._X[block if self._which is None else self._which[block]]
             Z *= np.sqrt(c[k : k + step, None])
             add_gram(out, Z)
         return out
@@ -116,64 +116,64 @@ class HostRows:
         return Ball(self.product(w, shift), error).finite()
 
     def precise_product(self, w: Floats) -> Ball:
-        """Xw, rounded once unless 10³² cancel."""
+        """Return Xw, rounded once unless terms cancel by a factor of 10³²."""
         return self.doubled_product(w, np.zeros(self.d))
 
     def doubled_product(self, hi: Floats, lo: Floats) -> Ball:
-        """X(hi + lo), rounded once unless 10³² cancel."""
+        """Return X(hi + lo), rounded once unless terms cancel by a factor of 10³²."""
         f = np.empty(self.n)
         self._core.doubled_product(hi, lo, f)
         return self._rounded_once(f, self._lengths * (_length(hi) + _length(lo)), 0.0)
 
     def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
-        """X'c in twice the precision of float64, if float64 alone is not enough."""
+        """Return X'c, in twice the precision of float64 if float64 alone is not accurate enough."""
         size, lost = self._mass(c), 4 * self.n * self.d * LEAST
         error = gamma(self.n + 8) * size + lost
         if error <= enough:
             return self.transposed(c), np.zeros(self.d), error
-        return *self.doubled_transposed(c), (gamma(self.n + 8) ** 2 + self._taken_off) * size + lost
+        return *self.doubled_transposed(c), (gamma(self.n + 8) ** 2 + self._centring_error) * size + lost
 
     def gram_product(self, c: Floats) -> Ball:
-        """XX'c in twice the precision of float64, rounded once unless 10³² cancel."""
+        """Return XX'c in twice the precision of float64, rounded once unless terms cancel by a factor of 10³²."""
         u = np.empty(self.n)
         self._core.doubled_product(*self.doubled_transposed(c), u)
         return self._rounded_once(u, self._mass(c) * self._lengths, 4 * self.n * LEAST)
 
     def doubled_transposed(self, c: Floats) -> tuple[Floats, Floats]:
-        """X'c in twice the precision of float64, as a sum of two vectors."""
+        """Return X'c in twice the precision of float64, as a sum of two vectors."""
         hi, lo = np.empty(self.d), np.empty(self.d)
         self._core.doubled_transposed(c, hi, lo)
         return hi, lo
 
     def _rounded_once(self, f: Floats, size: Floats, lost: float) -> Ball:
-        """Sums in twice the precision, whose terms add up to `size`, of factors that are off by `lost` each."""
-        share = 2 * gamma(self.n + self.d + 8) ** 2 + 2 * self._taken_off
+        """Bound sums f in twice the precision; `size` is the sum of |terms|, `lost` the error of their factors."""
+        share = 2 * gamma(self.n + self.d + 8) ** 2 + 2 * self._centring_error
         error = gamma(4) * np.abs(f) + share * size + self.d * (self._lengths * lost + 8 * LEAST)
         return Ball(f, error).finite()
 
     @property
-    def _taken_off(self) -> float:
-        """The rounding of each number where a vector was taken off the rows."""
+    def _centring_error(self) -> float:
+        """Relative rounding error of each number if a centre was subtracted from the rows."""
         return gamma(2) if self.origin else 0.0
 
     @cached_property
     def _lengths(self) -> Floats:
-        """The lengths of the rows, none of which is 0: squares below the smallest number are none."""
+        """Length of each row, kept positive where squares underflow."""
         return np.asarray(np.sqrt(self.lengths + self.d * LEAST))
 
     def _mass(self, c: Floats) -> float:
-        """Σ|c_i|‖x_i‖, infinite where that is not known."""
+        """Σ|c_i|‖x_i‖, infinite if it overflows or is NaN."""
         mass = float(np.abs(c) @ self._lengths)
         return mass if math.isfinite(mass) else math.inf
 
 
 def _length(w: Floats) -> float:
-    """The length of w, above 0 as `_lengths` are."""
+    """Length of w, kept positive where squares underflow."""
     return math.sqrt(inner(w, w) + len(w) * LEAST)
 
 
 def weight_vectors(vectors: Any, coefficients: Any) -> Floats:
-    """Σ_j c_j x_j for every column of coefficients, each sum rounded once; one column per output."""
+    """Return Σ_j c_j x_j for every column of coefficients, each sum rounded once; one column per output."""
     rows = HostRows(vectors if is_sparse(vectors) else np.ascontiguousarray(vectors), 1)
     table = coefficients.tocsc() if is_sparse(coefficients) else coefficients
     out = np.empty((rows.d, coefficients.shape[1]))

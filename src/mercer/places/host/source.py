@@ -1,4 +1,4 @@
-"""The samples that a kernel matrix and its views share, in the forms that they were brought into."""
+"""Samples that a kernel matrix and its views share, as given, prepared or stored as a matrix; and errors of values."""
 
 from __future__ import annotations
 
@@ -15,65 +15,65 @@ from mercer.places.host.prepared import PreparedSamples
 from mercer.places.rounding import DOUBLE, conditioning, generic_error
 from mercer.samples.arrays import Floats, Indices, PickedRows, gamma, row_blocks
 
-# Of numbers beyond float64's range, up to the square of this: infinity times 0 is no bound.
+# Bounds √M(x, x) are clipped to this number, because infinity times 0 would be no bound.
 _LARGEST_ROOT = 1e300
 
 
-class Source:
-    """What a matrix and its views share: samples, their prepared or stored form, and whether K was refuted."""
+class SharedSamples:
+    """Data that a matrix and its views share: samples, their prepared or stored form, and whether K was refuted."""
 
     def __init__(
         self, kernel: Kernel, X: Any, n_threads: int, constant: float = 0.0, centre: Floats | None = None
     ) -> None:
         self.kernel, self.X, self.n_threads = kernel, X, n_threads
-        self.constant = constant  # of a matrix that was given: added to its values in float64, whatever its own type
+        self.constant = constant  # added in float64 to the values of a given matrix of any type
         self.matrix = X if kernel.accepts == "gram" else None
         self.prepared = PreparedSamples.of(kernel, X, n_threads, centre)
         self.refuted = False
-        self.largest = 0.0  # of the values of a kernel that is not positive definite, so far
+        self.largest = 0.0  # largest |value| computed so far, for a kernel that is not positive definite
         if self.matrix is not None and kernel.positive_definite != "yes":
-            largest = max((_largest(X[some]) for some in row_blocks(len(X), 8 * len(X))), default=0.0)
+            largest = max((_largest(X[block]) for block in row_blocks(len(X), 8 * len(X))), default=0.0)
             self.largest = largest + constant
 
     @cached_property
     def value_error(self) -> float:
-        """The error of a value that the kernel computes itself, in units of √(k_ii k_jj); none where it was given.
+        """Error of a value that the kernel computes itself, in units of √(k_ii k_jj); 0 for a given matrix.
 
-        A matrix that is stored was given only if the kernel says so: `KernelMatrix.share` stores computed values.
+        A stored matrix counts as given only if the kernel is precomputed: `KernelMatrix.share` stores computed values.
         """
         return 0.0 if self.kernel.accepts == "gram" else value_error(self.kernel, self.X)
 
     @property
     def root_of_largest(self) -> float:
-        """r with r² at least the largest value so far, as it is or should be."""
+        """Number r with r² at least the largest value so far, both computed and true."""
         return math.sqrt(self.largest) * (1 + self.value_error + 4 * DOUBLE)
 
     @cached_property
     def majorants(self) -> Floats | None:
-        """√M(x, x) of every sample, where M is the kernel's `majorant`; None where a user gave values or a function."""
+        """√M(x, x) of every sample, where M is the kernel's `majorant`; None if a user gave values or a function."""
         if self.kernel.accepts == "gram" or self.kernel.given:
             return None
         with np.errstate(over="ignore"):
             roots = np.sqrt(np.abs(self.kernel.majorant().diag(self.X))) * (1 + self.value_error + 4 * DOUBLE)
         return np.asarray(np.minimum(roots, _LARGEST_ROOT))
 
-    def saw(self, values: Floats) -> None:
-        """Remember the largest value of a kernel that is not positive definite."""
+    def record_largest(self, values: Floats) -> None:
+        """Record the largest value of a kernel that is not positive definite."""
         self.largest = max(self.largest, _largest(values))
 
 
 def kernel_diagonal(kernel: Kernel, X: Any) -> Floats:
-    """k(x, x) of every sample."""
+    """Return k(x, x) of every sample."""
     if not isinstance(X, PickedRows) or kernel.unit_diagonal == "yes":
         return np.asarray(kernel.diag(X))
-    return np.concatenate([kernel.diag(X[some]) for some in row_blocks(len(X), 8 * X.shape[1])])
+    return np.concatenate([kernel.diag(X[block]) for block in row_blocks(len(X), 8 * X.shape[1])])
 
 
 def value_error(kernel: Kernel, *samples: Any) -> float:
-    """The error of a value that the kernel computes between any of these samples, in units of √(k_ii k_jj).
+    """Bound on the error of a value that the kernel computes between any of these samples, in units of √(k_ii k_jj).
 
-    Of a kernel that is not positive definite, in those of its `majorant`. What a function of the user's returns is k.
-    Of sequences, values are sums of counts, or of numbers with at most a few quotients.
+    For a kernel that is not positive definite the units are those of its `majorant`. The values of a user's function
+    count as exact. Values on sequences are sums of counts, or of numbers with at most a few quotients.
     """
     if kernel.given:
         return 0.0
@@ -98,13 +98,13 @@ def _largest(values: Floats) -> float:
 
 
 def finite_values(values: Floats, kernel: Kernel) -> Floats:
-    """These values of the kernel, or an error if one of them overflowed."""
+    """Return these kernel values; raise FloatingPointError if one of them is not finite."""
     if not np.isfinite(values).all():
         raise FloatingPointError(
             f"{kernel!r} produced a non-finite value; its largest finite one here is "
             f"{np.abs(values[np.isfinite(values)]).max(initial=0.0):.3g}. "
             + (
-                "Lower its decay, or bound the length of what it counts"
+                "Lower its decay, or bound the length of the subsequences that it counts"
                 if kernel.accepts == "sequences"
                 else "Scale the features, or lower the degree, gamma or coef0"
             )
@@ -113,20 +113,20 @@ def finite_values(values: Floats, kernel: Kernel) -> Floats:
 
 
 def partial_sums(
-    values: Callable[[Indices, Indices], Floats], coefficients: Floats, rows: Indices, value_error: float, reach: Floats
+    values: Callable[[Indices, Indices], Floats], coefficients: Floats, rows: Indices, value_error: float, r: Floats
 ) -> Ball:
-    """K[rows] @ coefficients of values that are stored, in partial sums of about √n of them.
+    """Return K[rows] @ coefficients for stored values, in partial sums of about √n terms, with bounds.
 
-    The values themselves are off by `value_error`, in units of r_i r_j with these r: 0 where they were given.
+    `value_error` bounds the error of each value in units of r_i r_j; it is 0 for a given matrix.
     """
     J, few = coefficients.nonzero()[0], math.isqrt(len(coefficients)) + 1
     c, u, size = coefficients[J], np.zeros(len(rows)), np.zeros(len(rows))
-    for some in row_blocks(len(rows), 8 * len(J)):
-        K = values(rows[some], J)
+    for block in row_blocks(len(rows), 8 * len(J)):
+        K = values(rows[block], J)
         for left in range(0, len(J), few):
-            u[some] += K[:, left : left + few] @ c[left : left + few]
-        size[some] = np.abs(K, out=K) @ np.abs(c)
+            u[block] += K[:, left : left + few] @ c[left : left + few]
+        size[block] = np.abs(K, out=K) @ np.abs(c)
     error = gamma(2 * few + 8) * size
     if value_error:
-        error += 1.01 * value_error * float(np.abs(c) @ reach[J]) * reach[rows]
+        error += 1.01 * value_error * float(np.abs(c) @ r[J]) * r[rows]
     return Ball(u, error)

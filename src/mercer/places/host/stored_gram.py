@@ -1,11 +1,11 @@
-"""K of all samples, stored once for many problems with a bound on what each value is off by, and solves on it.
+"""K of all samples, stored once for many problems with bounds on the errors of its values, and solves on it.
 
-A `StoredField` solves one problem after another, each from where the last one ended. From a price C to rC the solution
+A `StoredField` solves one problem after another, each started from the last solution. If C changes to rC, the solution
 is scaled by r: sums stay zero, bounded coefficients stay bounded, and u = Kβ is scaled with it, so that the start costs
-no kernel values. It is kept as it is where that has the larger dual value, as it has once C bounds nothing any more.
+no kernel values. It is not scaled if that gives a larger dual value, as it does once no coefficient is bounded.
 
-u is known to within e: what the stored values are off by, and the sums. Where that is not enough for the certificate,
-rows of u are recomputed in float64, as in every other fit, and the solver goes on from there.
+The error of u is at most e, which covers the stored values and the sums. If that is too large for the certificate, rows
+of u are recomputed in float64, as in every other fit, and the solver continues from there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.places.ball import Ball
-from mercer.places.gram import Gram, Rounded, Variables
+from mercer.places.gram import BoxVariables, Float32Matrix, Gram
 from mercer.places.rounding import DOUBLE, SINGLE
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, Indices, Precision, Values, row_blocks
@@ -27,42 +27,45 @@ from mercer.samples.arrays import Floats, Indices, Precision, Values, row_blocks
 _BLOCK_ROWS = 512
 # Larger values could overflow in float32 together with their coefficients.
 _LARGEST_VALUE = 1e30
-# A coefficient this close to its bound, as a share of the largest one, was there before it was scaled.
+# A scaled coefficient this close to a bound, relative to the largest bound, was on the bound before it was scaled.
 _SNAP_SHARE = 1e-15
-# What that may change in all, in the same unit: u is not computed anew for it, but its errors grow.
+# Largest total change by moving coefficients onto bounds, in the same unit, for which u is not recomputed; its error
+# bounds grow instead.
 _SNAPPED_SHARE = 1e-10
-# A change of at most this share of all coefficients goes into u by its rows; a pass over all of K costs as much.
+# If at most this fraction of the coefficients changed, u is updated by their rows; otherwise it is recomputed from K.
 _FEW_SHARE = 0.2
-# The name of the level of precision that the stored values have.
+# Name of the precision level of the stored values.
 _STORED = "float32 values that are stored, with float64 sums"
-# Float32 has steps of this size below its normal numbers, where its rounding is no share of the value any more.
+# Spacing of float32 numbers below its normal range, where rounding errors are absolute.
 _UNDERFLOW = float(np.finfo(np.float32).smallest_subnormal)
 _EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class HostRounded:
-    """`Rounded` in this machine's memory; float64 values will do as well."""
+class HostFloat32Matrix:
+    """A `Float32Matrix` on the host; its values may also be float64."""
 
     values: Values
 
     @property
     def largest(self) -> float:
         n = len(self.values)
-        found = [np.abs(self.values[some]).max(initial=0.0) for some in row_blocks(n, 4 * n)]
-        return float(np.max(found, initial=0.0))  # NaN if there is one
+        maxima = [np.abs(self.values[block]).max(initial=0.0) for block in row_blocks(n, 4 * n)]
+        return float(np.max(maxima, initial=0.0))  # NaN if one of the values is
 
     def product(self, coefficients: Floats) -> Floats:
         n, out, used = len(self.values), np.zeros(len(self.values)), np.flatnonzero(coefficients)
         if len(used) > _FEW_SHARE * n:
             _core.add_table(out, self.values, np.ascontiguousarray(coefficients), 1)
             return out
-        for some in row_blocks(len(used), 8 * n):
-            rows = self.values[used[some]].astype(np.float64)
-            out += np.einsum("i,ij->j", coefficients[used[some]], rows)  # without the threads that BLAS starts
+        for block in row_blocks(len(used), 8 * n):
+            rows = self.values[used[block]].astype(np.float64)
+            out += np.einsum("i,ij->j", coefficients[used[block]], rows)  # without the threads that BLAS starts
         return out
 
-    def steps(self, box: Variables, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
+    def steps(
+        self, box: BoxVariables, beta: Floats, u: Floats, tol: float, most: int, seconds: float
+    ) -> tuple[int, str]:
         n, q = len(u), len(beta)
         table, both = (self.values, u) if q == n else (self._doubled, np.tile(u, 2))
         which, limits = np.arange(q) % n, (tol, most, seconds)
@@ -72,42 +75,42 @@ class HostRounded:
 
     @cached_property
     def _doubled(self) -> Values:
-        """K beside itself: a column for each of the two variables of a sample."""
+        """[K, K]: a column for each of the two variables of a sample."""
         return np.concatenate([self.values, self.values], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class StoredGram:
-    """K in float32 or float64, and the Gram that knows its values better."""
+    """All of K in float32 or float64, and the Gram that can compute more accurate values."""
 
-    table: Rounded
+    table: Float32Matrix
     gram: Gram
-    level: Precision  # the precision in which the Gram computed the values
-    unit: float  # by how much rounding changed them since: |δk_ij| ≤ unit · size_i · size_j
-    sizes: Floats  # `reach` of the Gram that proves
+    level: Precision  # precision in which the Gram computed the values
+    unit: float  # bound on the rounding since then: |δk_ij| ≤ unit · size_i · size_j
+    sizes: Floats  # `entry_bounds` of the Gram's `proof`
 
     @classmethod
     def plain(cls, gram: Gram) -> StoredGram:
-        """K as the Gram computes it fastest."""
+        """Store K in the Gram's fastest precision."""
         level = gram.precisions[0]
-        return cls(HostRounded(gram.full(level)), gram, level, 0.0, gram.proof.reach)
+        return cls(HostFloat32Matrix(gram.full(level)), gram, level, 0.0, gram.proof.entry_bounds)
 
     @classmethod
     def of(cls, gram: Gram) -> StoredGram:
-        """K of a Gram in float64, rounded to float32."""
-        table = gram.rounded()
+        """Store K computed in float64 and rounded to float32."""
+        table = gram.float32_matrix()
         if not table.largest < _LARGEST_VALUE:
-            raise FloatingPointError(f"float32 does not hold the values of {gram.kernel!r}; scale the features")
-        return cls(table, gram, np.float64, 1.01 * SINGLE, gram.proof.reach)
+            raise FloatingPointError(f"the values of {gram.kernel!r} are too large for float32; scale the features")
+        return cls(table, gram, np.float64, 1.01 * SINGLE, gram.proof.entry_bounds)
 
     @property
     def n(self) -> int:
         return len(self.sizes)
 
     def errors(self, coefficients: Floats) -> Floats:
-        """How far each row's product with these coefficients can be from the true one, if it is summed in float64.
+        """Bound on the error of each row's product with these coefficients, summed in float64.
 
-        Of values whose Gram leaves proofs to another one nothing is known.
+        The bounds are infinite if the Gram's `proof` is another matrix.
         """
         used = np.flatnonzero(coefficients)
         if self.gram.proof is not self.gram:
@@ -118,26 +121,26 @@ class StoredGram:
         return stored + self.gram.errors(coefficients, level=self.level)
 
 
-def rounded_of(gram: Gram) -> HostRounded:
-    """`Gram.rounded` on this machine, block by block above the diagonal."""
+def float32_matrix_of(gram: Gram) -> HostFloat32Matrix:
+    """Compute `Gram.float32_matrix` on the host, block by block above the diagonal."""
     n, everything, values = gram.n, np.arange(gram.n), np.empty((gram.n, gram.n), np.float32)
     with np.errstate(over="ignore"):
         for left in range(0, n, _BLOCK_ROWS):
-            own = slice(left, min(n, left + _BLOCK_ROWS))
+            columns = slice(left, min(n, left + _BLOCK_ROWS))
             for top in range(0, left + 1, _BLOCK_ROWS):
-                other = slice(top, min(n, top + _BLOCK_ROWS))
+                rows = slice(top, min(n, top + _BLOCK_ROWS))
                 _core.check_stop()
-                values[other, own] = gram.block(everything[other], everything[own])
-                values[own, other] = values[other, own].T
+                values[rows, columns] = gram.block(everything[rows], everything[columns])
+                values[columns, rows] = values[rows, columns].T
         values[everything, everything] = gram.diagonal
-    return HostRounded(values)
+    return HostFloat32Matrix(values)
 
 
 class StoredField:
-    """β on some rows of a stored K; u = Kβ and a bound e on its errors on all rows, also those that are left out.
+    """State of solves on a subset of the rows of a stored K: β, and u = Kβ with error bounds e on all rows.
 
-    A certificate takes it for the Gram of its rows. It is answered from u and e, and in float64 where they do not
-    decide. Without `proven` nobody asks for e, which is then infinite.
+    It implements `BoundedProducts` for its rows: a certificate gets u and e, and float64 products if these are too
+    coarse. With `proven=False` the bounds e are not computed, and are infinite.
     """
 
     def __init__(self, stored: StoredGram, rows: Indices, *, twins: bool = False, proven: bool = True) -> None:
@@ -145,15 +148,15 @@ class StoredField:
         self.gram = stored.gram.view(rows)
         self._beta = np.zeros(2 * stored.n if twins else stored.n)
         self.u, self.e = np.zeros(stored.n), np.full(stored.n, 0.0 if proven else np.inf)
-        self._largest: float | None = None  # the upper bound of the last problem
+        self._largest: float | None = None  # largest upper bound of the last problem
 
     def copy(self) -> StoredField:
-        """Another solve that begins here."""
+        """Return an independent state that starts from this one."""
         other = copy(self)
         other._beta, other.u, other.e = self._beta.copy(), self.u.copy(), self.e.copy()
         return other
 
-    # --- what a certificate asks of K --------------------------------------------------------------------------------
+    # --- BoundedProducts, for certificates ---------------------------------------------------------------------------
 
     @property
     def n(self) -> int:
@@ -168,8 +171,8 @@ class StoredField:
         return self.gram.diagonal
 
     @property
-    def reach(self) -> Floats:
-        return self.gram.proof.reach
+    def entry_bounds(self) -> Floats:
+        return self.gram.proof.entry_bounds
 
     def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
         return self.gram.proof.errors(coefficients, rows, level)
@@ -179,31 +182,31 @@ class StoredField:
         return (_STORED, *(level for level in self.gram.proof.levels if level != np.float32))
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
-        """u and e of the field's own β, which these must be the coefficients of; a better level is remembered."""
+        """Return u and e; `coefficients` must be those of the field's β. Better levels update u and e."""
         rows = np.arange(self.n) if rows is None else rows
         at = self.rows[rows]
         if level != _STORED:
             self.u[at], self.e[at] = self.gram.proof.product_bound(coefficients, rows, level)
         return Ball(self.u[at], self.e[at])
 
-    # --- where a solve starts ----------------------------------------------------------------------------------------
+    # --- start of a solve --------------------------------------------------------------------------------------------
 
     def start(self, problem: DualProblem) -> Floats:
-        """A feasible β near the last one, with its u."""
+        """Return a feasible β near the last one, and set β and u to it."""
         variables = self._variables(problem)
         beta, largest = self._beta[variables], float(problem.upper.max(initial=0.0))
         before, self._largest = self._largest, largest
         if problem.totals.any() or before is None or not np.isfinite(largest):
-            wish = problem.nearest_feasible(beta) if beta.any() else problem.feasible_start()
-            if not np.array_equal(wish, beta):
-                self.move(problem, wish)
-            return wish
+            start = problem.nearest_feasible(beta) if beta.any() else problem.feasible_start()
+            if not np.array_equal(start, beta):
+                self.move(problem, start)
+            return start
         rows, sizes = self.rows[problem.row], self.stored.sizes
         energy, linear = float(beta @ (self.u[rows] + problem.d * beta)), float(problem.p @ beta)
         ratio = largest / before
         scale = ratio if ratio <= 1 or ratio * linear - 0.5 * ratio**2 * energy > linear - 0.5 * energy else 1.0
         scaled = np.clip(scale * beta, problem.lower, problem.upper)
-        for bound in (problem.lower, problem.upper):  # exactly on a bound that rounding has moved it away from
+        for bound in (problem.lower, problem.upper):  # back onto a bound that rounding has moved β away from
             scaled = np.where(np.abs(scaled - bound) <= _SNAP_SHARE * largest, bound, scaled)
         scaled = problem.nearest_feasible(scaled)
         snapped = float(np.abs(scaled - scale * beta) @ sizes[rows])
@@ -216,7 +219,7 @@ class StoredField:
         return scaled
 
     def move(self, problem: DualProblem, beta: Floats) -> None:
-        """Set β, and u: by the rows of the coefficients that changed, or from scratch where they are many."""
+        """Set β, and update u by the rows of changed coefficients, or recompute it if many have changed."""
         before = self._coefficients
         self._beta[:] = 0.0
         self._beta[self._variables(problem)] = beta
@@ -233,20 +236,20 @@ class StoredField:
             self.e = self.stored.errors(after) if self._proven else self.e
 
     def sharpen(self, rows: Indices) -> None:
-        """Recompute u on some rows of the stored K in float64."""
+        """Recompute u on the given rows of the stored K in float64."""
         self.u[rows], self.e[rows] = self.stored.gram.proof.product_bound(self._coefficients, rows, np.float64)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def pair_steps(self, problem: DualProblem, tol: float, most: int, seconds: float) -> tuple[Floats, int, str]:
-        """β after at most `most` steps from here, how many there were, and why they ended; u and e go with it.
+        """Take at most `most` pair steps and return β, their number, and why they ended; u and e are updated.
 
-        Where a number is no longer finite, everything stays as it was.
+        If a number becomes infinite or NaN, nothing changes.
         """
         variables, q, n = self._variables(problem), len(self._beta), self.stored.n
         p, lower, upper, d = np.zeros((4, q))
-        box = Variables(p, lower, upper, d, np.full(q, problem.group[0], np.int32))
-        for part in Variables._fields:
+        box = BoxVariables(p, lower, upper, d, np.full(q, problem.group[0], np.int32))
+        for part in BoxVariables._fields:
             getattr(box, part)[variables] = getattr(problem, part)
         beta, u = self._beta.copy(), self.u.copy()
         steps, reason = self.stored.table.steps(box, beta, u, tol, most, seconds)
@@ -254,7 +257,7 @@ class StoredField:
             before, ends = self._coefficients, np.abs(self._beta) + np.abs(beta)
             self._beta, self.u = beta, u
             if self._proven:
-                # K's change is added to u in one sum of q terms at most, each with a difference that is rounded.
+                # K times the change of β is one sum of at most q terms, each with a rounded difference.
                 sizes = self.stored.sizes
                 summed = _EPS * q * float(ends @ np.tile(sizes, q // n)) * sizes
                 self.e += self.stored.errors(self._coefficients - before) + summed + 2 * _EPS * np.abs(self.u)
@@ -268,6 +271,6 @@ class StoredField:
         return self._beta.copy() if len(self._beta) == n else self._beta[:n] + self._beta[n:]
 
     def _variables(self, problem: DualProblem) -> Indices:
-        """Which columns of the table the variables are: the second ones of their rows are in its second half."""
+        """Position of each variable in `_beta`: second variables of a row are in its second half."""
         second = np.arange(problem.n_variables) >= len(self.rows)
         return np.asarray(self.rows[problem.row] + second * self.stored.n)

@@ -1,7 +1,7 @@
 """The state of a solve whose kernel values the fused core computes: rows of K are added to u as they are computed.
 
-Rows are kept only if computing them again would cost more than reading them. K on a working set is computed into memory
-that is reused: fresh memory would cost as much time as the values.
+Rows are cached only if computing them again would cost more than reading them. K on a working set is computed into a
+buffer that is reused: allocating new memory would take as much time as computing the values.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from mercer.places.host.kernel_matrix import KernelMatrix
     from mercer.problems.dual_problem import DualProblem
 
-# Where the block has at least this share of the active rows, what they change by is summed from it: that saves more
-# than it costs to lay out the other rows anew.
+# If the block has at least this fraction of the active rows, their changes are summed from it: that saves more time
+# than laying out the other rows again costs.
 _BLOCK_SHARE = 1 / 8
 
 # The size is rounded up to a multiple of every instruction set's tile.
 _TILE_MULTIPLE = 192
 # Extra entries per row: rows that are a power of two bytes apart would compete for the same few cache sets.
 _PADDING_ENTRIES = 16
-# Reading a kept value takes about this share of the time that computing it takes (measured on mnist and usps).
+# Time of reading a cached value relative to computing it (measured on mnist and usps).
 _READ_SHARE = 1 / 16
 
 
 class TiledField(HostField):
-    """A Field on prepared samples; `origin` holds the places of this problem's rows in them."""
+    """A `Field` on prepared samples; `origin` holds the positions of this problem's rows in them."""
 
     def __init__(
         self, gram: KernelMatrix, problem: DualProblem, beta: Floats, u: Floats, samples: _core.Samples, origin: Indices
@@ -40,24 +40,24 @@ class TiledField(HostField):
         super().__init__(gram, problem, beta, u, gram.n_threads)
         self._matrix, self.samples, self.origin = gram, samples, origin
         self._columns: _core.Columns | None = None
-        self._kept = KeptRows(gram.n, gram.budget // 2, gram.n_threads) if samples.expensive else None
+        self._kept = RowCache(gram.n, gram.budget // 2, gram.n_threads) if samples.expensive else None
         self._square = BlockBuffer(samples)
 
     def violators(self, q: int, keep: float) -> Indices:
         J = super().violators(q, keep)
         if self._kept is None or len(J) == self.problem.n_variables:
             return J
-        return J[np.argsort(self._kept.holds(self.problem.row[J]), kind="stable")]  # what is kept comes last
+        return J[np.argsort(self._kept.holds(self.problem.row[J]), kind="stable")]  # cached rows come last
 
-    def inside(self, J: Indices) -> TiledField:
+    def inner_field(self, J: Indices) -> TiledField:
         rows, part = self._inner_problem(J)
         view, origin = self._matrix.view(rows), self.origin[rows]
-        made = TiledField(view, part, self.beta[J], np.zeros(len(rows)), self.samples, origin)
-        made._matrix = self._matrix  # who counts the values
-        return made
+        field = TiledField(view, part, self.beta[J], np.zeros(len(rows)), self.samples, origin)
+        field._matrix = self._matrix  # the Gram that counts kernel evaluations
+        return field
 
     def _square_of(self, rows: Indices) -> Values:
-        """K[rows, rows]: kept values are copied, the rest is computed."""
+        """Return K[rows, rows]: cached values are copied, the others are computed."""
         kept, diagonal = self._kept, self.gram.diagonal[rows]
         new = len(rows) if kept is None else int((~kept.holds(rows)).sum())
         self._matrix.evaluations += new**2
@@ -86,7 +86,7 @@ class TiledField(HostField):
             self.u[self.rows] = total
 
     def _add(self, total: Floats, sources: Indices, change: Floats, at: Indices | None) -> None:
-        """total += K[active, sources] @ change; `at` says where the sources are in the last block, if they are."""
+        """Add K[active, sources] @ change to `total`; `at` holds the sources' positions in the last block, if in it."""
         kept = self._kept
         if kept is not None:
             left = kept.add(total, sources, change)
@@ -94,7 +94,7 @@ class TiledField(HostField):
         if len(sources) == 0:
             return
         keeps = kept is not None and kept.fits(len(self.rows), len(sources), self.samples.dtype.itemsize)
-        known: Indices = np.empty(0, dtype=np.intp)  # the active rows that the block has
+        known: Indices = np.empty(0, dtype=np.intp)  # positions of the block's rows among the active rows
         if at is not None and (keeps or len(self._block_rows) >= _BLOCK_SHARE * len(self.rows)):
             known = np.searchsorted(self.rows, self._block_rows)
         others = np.delete(np.arange(len(self.rows)), known)
@@ -110,7 +110,7 @@ class TiledField(HostField):
 
     def _add_and_keep(
         self,
-        kept: KeptRows,
+        kept: RowCache,
         total: Floats,
         sources: Indices,
         change: Floats,
@@ -118,21 +118,21 @@ class TiledField(HostField):
         known: Indices,
         others: Indices,
     ) -> None:
-        """total += K[rows, sources] @ change with a table that is kept; its last rows are copied from the block."""
+        """Add K[rows, sources] @ change to `total` and cache the values, copied from the block if it has them."""
         table = self.samples.table(self.origin[self.rows[others]], self.origin[sources], len(known))
-        place = None
+        position = None
         if at is not None and len(known):
             rows, columns = np.arange(len(known)), np.arange(len(sources))
             _core.copy_entries(self._block, rows, at, table[len(others) :], columns, self._matrix.n_threads)
-            place = np.empty(len(self.rows), dtype=np.intp)  # of each active row in the table
-            place[others], place[known] = np.arange(len(others)), len(others) + rows
-        _core.add_table(total, table, change, self._matrix.n_threads, place)
-        kept.put(sources, table, place)
+            position = np.empty(len(self.rows), dtype=np.intp)  # row of the table for each active row
+            position[others], position[known] = np.arange(len(others)), len(others) + rows
+        _core.add_table(total, table, change, self._matrix.n_threads, position)
+        kept.put(sources, table, position)
 
     def _add_with_block(
         self, total: Floats, sources: Indices, change: Floats, at: Indices, known: Indices, others: Indices
     ) -> None:
-        """total += K[rows, sources] @ change where the block serves the rows it has, and others are laid out once."""
+        """Add K[rows, sources] @ change to `total`, with the block for its rows and computed values for the others."""
         step, sums = np.zeros(len(known)), np.zeros(len(known))
         step[at] = change
         _core.add_table(sums, self._block, step, self._matrix.n_threads)
@@ -165,7 +165,7 @@ class TiledField(HostField):
 
 
 class BlockBuffer:
-    """A buffer for K[J, J], which the next one overwrites."""
+    """A reusable buffer for K[J, J]; the next call overwrites the result."""
 
     def __init__(self, samples: _core.Samples) -> None:
         self._samples = samples
@@ -174,9 +174,9 @@ class BlockBuffer:
     def __call__(
         self, which: Indices, diagonal: Floats, known: Callable[[Values], None] | None = None, n_threads: int = 1
     ) -> Values:
-        """K between some of the samples, in their precision; the diagonal is given.
+        """Return K between the given samples, in their precision and with the given diagonal.
 
-        If the diagonal is longer than `which`, `known` fills in the remaining columns: it gets their memory.
+        If the diagonal is longer than `which`, `known` is called with the remaining columns to fill them.
         """
         n, new = len(diagonal), len(which)
         size = -(-n // _TILE_MULTIPLE) * _TILE_MULTIPLE
@@ -193,33 +193,33 @@ class BlockBuffer:
         return K
 
 
-class KeptRows:
-    """Rows of K over the active samples, kept in batches of at most `budget` bytes; the least recently used is dropped.
+class RowCache:
+    """Cache of rows of K over the active samples, in batches; the least recently used is dropped beyond `budget` bytes.
 
     A batch is a table with one row per active sample and one column per source. Reading a table is one pass over its
-    memory, however many of its sources a step has moved. After a shrink the rows that are still active are read where
-    they are; they are copied when that frees half of a table and memory is short.
+    memory, however many of its sources a step has moved. After a shrink, the rows that are still active are read in
+    place; they are copied if that frees half of a table and memory is short.
     """
 
     def __init__(self, n: int, budget: int, n_threads: int) -> None:
         self._budget = budget
         self._n_threads = n_threads
-        self._tables: dict[int, Values] = {}  # by batch, the least recently used first
-        self._rows: dict[int, Indices | None] = {}  # of each table, where the active samples are if not everywhere
-        self._batch = np.full(n, -1, dtype=np.intp)  # of each source
-        self._slot = np.zeros(n, dtype=np.intp)
+        self._tables: dict[int, Values] = {}  # table of each batch, the least recently used first
+        self._rows: dict[int, Indices | None] = {}  # rows of the active samples in each table; None if all, in order
+        self._batch = np.full(n, -1, dtype=np.intp)  # batch of each source, −1 if it is not cached
+        self._slot = np.zeros(n, dtype=np.intp)  # column of each source in its table
         self._next = 0
 
     @property
     def nbytes(self) -> int:
-        """The memory of all batches."""
+        """Memory of all batches in bytes."""
         return sum(table.nbytes for table in self._tables.values())
 
     def fits(self, rows: int, sources: int, itemsize: int) -> bool:
         return rows * sources * itemsize <= self._budget // 2
 
     def add(self, total: Floats, sources: Indices, coefficients: Floats) -> Flags:
-        """total += K[active, sources] @ coefficients for the sources worth reading; returns which ones remain."""
+        """Add K[active, sources] @ coefficients to `total` for sources worth reading; return a mask of the others."""
         batch = self._batch[sources]
         left = np.ones(len(sources), dtype=bool)
         for key in np.unique(batch[batch >= 0]).tolist():
@@ -238,7 +238,7 @@ class KeptRows:
         return np.asarray(self._batch[sources] >= 0)
 
     def copy(self, positions: Indices, sources: Indices, out: Values) -> None:
-        """out = K[some of the active samples, sources]; all sources must be held."""
+        """Copy K[positions, sources] to `out` for positions among the active samples; all sources must be cached."""
         batch = self._batch[sources]
         for key in np.unique(batch).tolist():
             columns = np.flatnonzero(batch == key)
@@ -247,15 +247,15 @@ class KeptRows:
             _core.copy_entries(self._tables[key], at, slots, out, columns, self._n_threads)
 
     def put(self, sources: Indices, table: Values, rows: Indices | None = None) -> None:
-        """Keep K[active, sources], whose rows are those of the table, in its order or where `rows` says."""
+        """Cache K[active, sources]; `rows` gives each active sample's row of the table if they are not in order."""
         while self._tables and self.nbytes + table.nbytes > self._budget:
-            self._double_if_crowded()
+            self._evict()
         self._tables[self._next], self._rows[self._next] = table, rows
         self._batch[sources], self._slot[sources] = self._next, np.arange(len(sources))
         self._next += 1
 
-    def _double_if_crowded(self) -> None:
-        """Forget the inactive rows of a table where they are half of it, else the least recently used batch."""
+    def _evict(self) -> None:
+        """Drop the inactive rows of a table if they are half of it, otherwise the least recently used batch."""
         for key, rows in self._rows.items():
             if rows is not None and 2 * len(rows) <= len(self._tables[key]):
                 self._tables[key], self._rows[key] = self._tables[key][rows], None
@@ -265,7 +265,7 @@ class KeptRows:
         self._batch[self._batch == oldest] = -1
 
     def keep(self, positions: Indices) -> None:
-        """Follow a shrink: only these active samples remain."""
+        """Adapt to a shrink, after which only these active samples remain."""
         for key, rows in self._rows.items():
             self._rows[key] = positions if rows is None else rows[positions]
 

@@ -1,4 +1,4 @@
-"""torch's devices: samples, kernel values, solves and proofs stay on the device; a few numbers per sample come back."""
+"""The engine for torch devices: samples, kernel values, solves and proofs stay on the device."""
 
 from __future__ import annotations
 

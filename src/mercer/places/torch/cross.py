@@ -1,6 +1,6 @@
 """K between samples in chunks and landmarks on a device, in float64: a strip of K at a time, never K as a whole.
 
-Proofs are those of places/host/cross.py. Kernels that are made of several recipes are proven by this machine.
+Error bounds are those of places/host/cross.py. For kernels of several recipes the host computes the bounds.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from mercer.kernels import Kernel
 from mercer.places.host.cross import HostCross
 from mercer.places.host.prepared import EXACT
 from mercer.places.host.source import finite_values
-from mercer.places.protocols import Doubt, Totals
+from mercer.places.protocols import ErrorTotals, Totals
 from mercer.places.rounding import Rounding
 from mercer.places.torch.formula import Formula
 from mercer.places.torch.memory import in_strips
-from mercer.places.torch.numbers import floats, places, to_device, torch
+from mercer.places.torch.numbers import floats, index_tensor, to_device, torch
 from mercer.places.torch.samples import TorchSamples
 from mercer.places.torch.sparse import SparseRows
 from mercer.samples.arrays import Floats, Indices, gamma, mirror
 from mercer.samples.chunks import Chunk
 
-# Rows of one partial sum of a proof: its rounding is bounded by their number plus that of partial sums.
+# Rows of one partial sum of a proof: the number of rows plus the number of partial sums bounds the rounding.
 _PROOF_ROWS = 1024
-# Roundings of one term beside those of sums.
+# Roundings of one term, in addition to those of the sums.
 _FEW_ROUNDINGS = 12
 
 
@@ -64,7 +64,7 @@ class TorchCross:
         if self._given_K_MM is not None:
             return self._given_K_MM
         if self._formula.rounding is None:
-            return self._here.K_MM
+            return self._on_host.K_MM
         among, rows = self._among_landmarks, self._points.rows
         K = np.array(floats(among.block(*2 * [among.rows(rows, torch.float64)], proven=True)))
         finite_values(K, self.kernel)
@@ -73,7 +73,7 @@ class TorchCross:
 
     @cached_property
     def _among_landmarks(self) -> Formula:
-        """K_MM is inverted, and M² values from differences cost little."""
+        """Formula of K_MM, from differences: K_MM is inverted, and its M² values cost little."""
         return Formula.of(self.kernel, self._points.rows, of_differences=True)
 
     @cached_property
@@ -82,7 +82,7 @@ class TorchCross:
             return 0.0
         rounding = self._formula.rounding
         if rounding is None:
-            return self._here.value_error
+            return self._on_host.value_error
         root, sizes = np.sqrt(np.abs(self.K_MM.diagonal())), self._among_landmarks.sizes(self._points.rows)
         level = EXACT if self._among_landmarks.differences else np.float64
         longest = int(np.argmax(sizes))
@@ -117,7 +117,7 @@ class TorchCross:
         return G, out or Totals(np.zeros((self.m, 0)), np.zeros(self.m))
 
     def _add(self, out: Totals, chunk: Chunk, C: Floats, b: Floats, *, pull: bool) -> None:
-        """Count a chunk."""
+        """Add a chunk to the totals."""
         E, X = chunk.Y - b, chunk.X.rows
         if C.any():
             E = E - self._forward(chunk, C)
@@ -125,24 +125,24 @@ class TorchCross:
         both = to_device(np.column_stack([weighted, chunk.weight]) if pull else weighted, X)
         back = torch.zeros((self.m, both.shape[1]), dtype=torch.float64, device=X.device)
 
-        def work(some: slice) -> None:
-            back.add_(self._values(X, some).T @ both[some])
+        def work(block: slice) -> None:
+            back.add_(self._values(X, block).T @ both[block])
 
         in_strips(len(X), self._row_bytes, work, device=X.device)
-        found = floats(back)
-        out.residual += found[:, : C.shape[1]]
+        sums = floats(back)
+        out.residual += sums[:, : C.shape[1]]
         if pull:
-            out.pull += found[:, -1]
+            out.pull += sums[:, -1]
         out.add(chunk.weight, E, weighted)
 
     def _forward(self, chunk: Chunk, C: Floats) -> Floats:
-        """K_nM C of a chunk."""
+        """Return K_nM C of a chunk."""
         X = chunk.X.rows
         coefficients = to_device(C, X)
         out = torch.empty((len(X), C.shape[1]), dtype=torch.float64, device=X.device)
 
-        def work(some: slice) -> None:
-            out[some] = self._values(X, some) @ coefficients
+        def work(block: slice) -> None:
+            out[block] = self._values(X, block) @ coefficients
 
         in_strips(len(X), self._row_bytes, work, device=X.device)
         return floats(out)
@@ -154,7 +154,7 @@ class TorchCross:
         C: Floats | None,
         chunks: Iterable[Chunk] | None = None,
     ) -> Floats:
-        """A sum over all samples of what `one` makes of K, C, Y and w of some of them."""
+        """Return the sum of `one(K, C, Y, w)` over all blocks of samples."""
         total = np.zeros(shape)
         for chunk in self._chunks() if chunks is None else chunks:
             X = chunk.X.rows
@@ -163,9 +163,9 @@ class TorchCross:
             coefficients = None if C is None else to_device(C, X)
 
             def work(
-                some: slice, X: Any = X, Y: Any = Y, w: Any = w, coefficients: Any = coefficients, out: Any = out
+                block: slice, X: Any = X, Y: Any = Y, w: Any = w, coefficients: Any = coefficients, out: Any = out
             ) -> None:
-                out.add_(one(self._values(X, some), coefficients, Y[some], w[some]))
+                out.add_(one(self._values(X, block), coefficients, Y[block], w[block]))
 
             in_strips(len(X), 2 * self._row_bytes, work, device=X.device)
             total += floats(out)
@@ -176,29 +176,29 @@ class TorchCross:
         features = 0 if self._columns is not None else self._points.shape[1]
         return 8 * (2 * self.m + 2 * features)
 
-    def _values(self, X: Any, some: slice, *, proven: bool = False) -> Any:
-        """Some rows of K_nM."""
+    def _values(self, X: Any, block: slice, *, proven: bool = False) -> Any:
+        """Return a block of rows of K_nM."""
         if self._columns is not None:
-            return X[some][:, places(self._columns, X)].double()
-        own = self._on(X.device)
-        return self._formula.block(self._formula.rows(X[some], torch.float64), own, proven=proven)
+            return X[block][:, index_tensor(self._columns, X)].double()
+        landmarks = self._on(X.device)
+        return self._formula.block(self._formula.rows(X[block], torch.float64), landmarks, proven=proven)
 
     def _on(self, device: Any) -> Any:
         return self._landmarks if self._landmarks.device == device else self._landmarks.to(device)
 
     # --- proof ---------------------------------------------------------------------------------------------------
 
-    def proof(self, C: Floats, b: Floats) -> tuple[Totals, Doubt]:
+    def proof(self, C: Floats, b: Floats) -> tuple[Totals, ErrorTotals]:
         if self._columns is None and self._formula.rounding is None:
-            return self._here.proof(C, b)
-        out, doubt = Totals(np.zeros(C.shape), np.zeros(self.m)), Doubt(np.zeros(C.shape), np.zeros(C.shape[1]))
+            return self._on_host.proof(C, b)
+        out, errors = Totals(np.zeros(C.shape), np.zeros(self.m)), ErrorTotals(np.zeros(C.shape), np.zeros(C.shape[1]))
         sums, size = np.zeros(C.shape), np.abs(C)
         features = 1 if self._columns is not None else self._points.shape[1]
         share = gamma(self.m + features + _FEW_ROUNDINGS)
-        for chunk, some, X in self._proof_strips():
-            Y, weight = chunk.Y[some], chunk.weight[some]
-            K = self._values(X, some, proven=True)
-            forth, back = self._value_errors(X[some])
+        for chunk, block, X in self._proof_strips():
+            Y, weight = chunk.Y[block], chunk.weight[block]
+            K = self._values(X, block, proven=True)
+            forth, back = self._value_errors(X[block])
             E = Y - floats(K @ to_device(C, X)) - b
             weighted = weight[:, None] * E
             out.residual += floats(K.T @ to_device(weighted, X))
@@ -206,13 +206,13 @@ class TorchCross:
             K = K.abs_()
             off = forth(C) + share * (floats(K @ to_device(size, X)) + np.abs(Y) + np.abs(b))
             sums += floats(K.T @ to_device(np.abs(weighted), X))
-            doubt.terms += 1
-            doubt.residual += back(weighted)
-            doubt.squares += np.sum(weight[:, None] * off * off, axis=0)
-            doubt.trace += float(weight @ self._diagonal(X[some]))
-        doubt.terms += _PROOF_ROWS
-        doubt.residual += gamma(doubt.terms + features + _FEW_ROUNDINGS) * sums
-        return out, doubt
+            errors.terms += 1
+            errors.residual += back(weighted)
+            errors.squares += np.sum(weight[:, None] * off * off, axis=0)
+            errors.trace += float(weight @ self._diagonal(X[block]))
+        errors.terms += _PROOF_ROWS
+        errors.residual += gamma(errors.terms + features + _FEW_ROUNDINGS) * sums
+        return out, errors
 
     def _proof_strips(self) -> Iterator[tuple[Chunk, slice, Any]]:
         for chunk in self._chunks():
@@ -220,13 +220,13 @@ class TorchCross:
                 yield chunk, slice(start, min(chunk.n, start + _PROOF_ROWS)), chunk.X.rows
 
     def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """What errors of kernel values do to products of K(X, landmarks) with some columns, and of its transpose."""
+        """Return two functions that bound what errors of kernel values change in products of K(X, landmarks) and Kᵀ."""
         if self._columns is not None:
             n = len(X)
             return lambda C: np.zeros((n, C.shape[1])), lambda C: np.zeros((self.m, C.shape[1]))
         formula, rounding = self._formula, self._formula.rounding
         assert rounding is not None
-        if isinstance(X, SparseRows):  # whose rows may be longer than any landmark
+        if isinstance(X, SparseRows):  # rows may have more entries than any landmark
             rounding = replace(rounding, terms=max(rounding.terms, min(X.shape[1], 2 * X.longest)))
         level = EXACT if formula.differences else np.float64
         here, there = formula.sizes(X), self._sizes
@@ -242,14 +242,14 @@ class TorchCross:
         return np.abs(floats(self._formula.diagonal(X)))
 
     @cached_property
-    def _here(self) -> HostCross:
-        """The same on this machine, from copies of the chunks."""
+    def _on_host(self) -> HostCross:
+        """This matrix on the host, from copies of the chunks."""
 
-        def here() -> Iterator[Chunk]:
+        def host_chunks() -> Iterator[Chunk]:
             return (replace(chunk, X=chunk.X.host(), kept=None) for chunk in self._chunks())
 
         points: Any = self._points.host() if self._columns is None else self._columns
-        return HostCross(self.kernel, points, here, self._budget, self._n_threads, self._given_K_MM)
+        return HostCross(self.kernel, points, host_chunks, self._budget, self._n_threads, self._given_K_MM)
 
 
 def _product_errors(rounding: Rounding, rows: Floats, columns: Floats, level: Any) -> Callable[[Floats], Floats]:

@@ -1,9 +1,10 @@
-"""Rounds of the decomposition on a device: choosing, blocks, pair steps and sums, in a few kernels each (rounds.py).
+"""Rounds of the decomposition on a device: selection, blocks, pair steps and sums, in a few kernels each (rounds.py).
 
-A round of the loop on the host waits for the device several times, and a device is idle while the core takes pair
-steps. Here rounds follow each other without a wait, as many as the loop asks for, and one read of five numbers says how
-far they are. Half of a block is kept, free variables first. The rest are violators of both sides, the worst of each of
-some parts of all variables: both ends are among them, and nothing has to be sorted. It needs one equality, and Triton.
+A round of the loop on the host waits for the device several times, and the device is idle while the core takes pair
+steps. Here rounds follow each other without waiting, as many as the loop requests, and the host reads five numbers to
+see the progress. Half of a block is kept, free variables first. The rest are violators on both sides, the worst of each
+of several groups of variables: the two variables that define the violation are among them, and nothing has to be
+sorted. Rounds require exactly one equality constraint, and Triton.
 """
 
 from __future__ import annotations
@@ -14,53 +15,53 @@ from typing import Any, Protocol
 import numpy as np
 
 from mercer import _core
-from mercer.places.host.blocks import Rounds
+from mercer.places.host.blocks import RoundsResult
 from mercer.places.torch import fused
-from mercer.places.torch.formula import Rows
-from mercer.places.torch.numbers import floats, places, to_device, torch
-from mercer.places.torch.rounds import Chooser, add_rows
+from mercer.places.torch.formula import PreparedRows
+from mercer.places.torch.numbers import floats, index_tensor, to_device, torch
+from mercer.places.torch.rounds import BlockSelector, add_rows
 from mercer.samples.arrays import Floats, Indices
 
-# Variables of the largest block, whose steps one program takes, and of the smallest.
+# Numbers of variables of the largest block, whose steps one program takes, and of the smallest.
 _LARGEST, _SMALLEST = 2048, 16
-# Rounds go on while they gain this share of what they have gained.
+# Rounds continue while their gain is at least this fraction of the total gain so far.
 _LEAST_GAIN = 1e-9
 
 
-class Source(Protocol):
-    """Where rounds have K from."""
+class BlockSource(Protocol):
+    """Source of blocks of K, and of products with K, for rounds on a device."""
 
     def block(self, rows: Any) -> Any:
-        """K between these rows, in float32."""
+        """Return K between these rows, in float32."""
         ...
 
     def add(self, u: Any, rows: Any, change: Any, moved: Any) -> None:
-        """u += K[:, rows] @ change, of the rows that were asked for last; only those that have `moved` changed."""
+        """Add K[:, rows] @ change to u for the rows of the last block; only the rows in `moved` have a change."""
         ...
 
 
-class OfSamples:
-    """K that is computed anew from prepared samples."""
+class ComputedBlocks:
+    """Blocks of K that are computed from prepared samples each time."""
 
     def __init__(self, gram: Any, samples: Any) -> None:
         self._gram, self._samples = gram, samples
 
     def block(self, rows: Any) -> Any:
-        self._own = self._samples[rows]
-        return self._gram.device_block(self._own, self._own, torch.float32)
+        self._block_samples = self._samples[rows]
+        return self._gram.device_block(self._block_samples, self._block_samples, torch.float32)
 
     def add(self, u: Any, rows: Any, change: Any, moved: Any) -> None:
         gram, samples = self._gram, self._samples
-        if gram.fuses and isinstance(samples, Rows):
-            gram.evaluations += len(u) * len(rows)  # at most: how many have moved is known there
-            (x, x_norms), (z, z_norms) = samples.parts[0], self._own.parts[0]
+        if gram.fuses and isinstance(samples, PreparedRows):
+            gram.evaluations += len(u) * len(rows)  # an upper bound: only the device knows how many rows moved
+            (x, x_norms), (z, z_norms) = samples.parts[0], self._block_samples.parts[0]
             u.add_(fused.sums(x, x_norms, z, z_norms, change.float(), moved), alpha=gram.scale)
         else:
-            u += gram.device_sums(samples, self._own, change, torch.float32)
+            u += gram.device_sums(samples, self._block_samples, change, torch.float32)
 
 
-class OfStored:
-    """K that is stored on the device."""
+class StoredBlocks:
+    """Blocks of a K that is stored on the device."""
 
     def __init__(self, K: Any) -> None:
         self._K = K
@@ -73,58 +74,59 @@ class OfStored:
 
 
 class DeviceRounds:
-    """A problem on a device; one more variable, which never moves, fills gaps of blocks."""
+    """A problem on a device, solved by rounds; one more variable, which never moves, fills gaps in blocks."""
 
     def __init__(
-        self, source: Source, fixed: tuple[Floats, ...], row: Indices | None, like: Any, *, keeps_crowded: bool
+        self, source: BlockSource, fixed: tuple[Floats, ...], row: Indices | None, like: Any, *, keeps_crowded: bool
     ) -> None:
-        """`fixed` are p, both bounds and d; `row` is None where each variable has a row of its own, in their order.
+        """Copy a problem to the device.
 
-        `keeps_crowded` says to go on with the largest block where the loop wants a larger one.
+        `fixed` are p, both bounds and d; `row` is None if variable i belongs to row i. With `keeps_crowded`, rounds
+        continue with their largest block if the loop requests a larger one.
         """
         n = len(fixed[0])
         self._source, self._keeps_crowded = source, keeps_crowded
-        there = None if row is None else places(np.append(row, 0), like)
+        device_row = None if row is None else index_tensor(np.append(row, 0), like)
         p, lower, upper, d = (to_device(np.append(values, 0.0), like) for values in fixed)
-        self._chooser = Chooser(p, lower, upper, d, there)
-        self._largest = min(_LARGEST, max(_SMALLEST, _power_of_two(n)))  # all of them, if they are few
+        self._selector = BlockSelector(p, lower, upper, d, device_row)
+        self._largest = min(_LARGEST, max(_SMALLEST, _power_of_two(n)))  # all variables if they are few
         self._steps = self._gained = 0.0
-        self._home: tuple[Floats, Floats] | None = None  # the arrays that `settle` writes to
-        self.over = False  # whether the loop had better go on
+        self._host_arrays: tuple[Floats, Floats] | None = None  # β and u that `copy_to_host` overwrites
+        self.over = False  # True if the loop on the host should continue alone
 
     def start(self, beta: Floats, u: Floats) -> None:
-        """Bring β and u to the device; `settle` overwrites these arrays."""
-        like, self._home = self._chooser.told, (beta, u)
+        """Copy β and u to the device; `copy_to_host` overwrites these arrays."""
+        like, self._host_arrays = self._selector.status, (beta, u)
         self._beta, self._u = to_device(np.append(beta, 0.0), like).clone(), to_device(u, like).clone()
 
-    def rounds(self, count: int, size: int, share: float, least: float, most: int) -> Rounds | None:
-        """Take rounds from where `start` began; None where they gain nothing, or a larger block is wanted."""
+    def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
+        """Run rounds from the β of `start`; return None if they gain nothing, or if a larger block is requested."""
         self.over |= size > _LARGEST and not self._keeps_crowded
         if self.over:
             return None
-        chooser, beta, u = self._chooser, self._beta, self._u
+        selector, beta, u = self._selector, self._beta, self._u
         size = min(_power_of_two(size), self._largest)
-        if size != chooser.size:
-            chooser.resize(size)
+        if size != selector.size:
+            selector.resize(size)
         for _ in range(count):
-            rows = chooser.choose(beta, u)
-            change = chooser.step(self._source.block(rows), beta, u, share, least, most)
-            self._source.add(u, rows, change, chooser.moved)
+            rows = selector.choose(beta, u)
+            change = selector.step(self._source.block(rows), beta, u, share, least, most)
+            self._source.add(u, rows, change, selector.moved)
         _core.check_stop()
-        top, bottom, steps, gained, free = floats(chooser.told).tolist()
+        top, bottom, steps, gained, free = floats(selector.status).tolist()
         violation, taken, gain = top + bottom, steps - self._steps, gained - self._gained
         self._steps, self._gained = steps, gained
         gains = taken > 0 and violation < math.inf and gain > _LEAST_GAIN * gained
         self.over = not gains and violation > 2 * least
-        return Rounds(int(taken), violation, int(free), enough=False)
+        return RoundsResult(int(taken), violation, int(free), enough=False)
 
-    def settle(self) -> None:
-        if self._home is not None:
-            beta, u = self._home
+    def copy_to_host(self) -> None:
+        if self._host_arrays is not None:
+            beta, u = self._host_arrays
             beta[:], u[:] = floats(self._beta)[:-1], floats(self._u)
-            self._home = None
+            self._host_arrays = None
 
 
 def _power_of_two(n: int) -> int:
-    """The smallest power of two that is not below n."""
+    """Smallest power of two that is at least n."""
     return 1 << (n - 1).bit_length()

@@ -1,4 +1,4 @@
-"""The engine of torch's devices: which arrays are its own, and what is made of them."""
+"""The engine for torch devices: the arrays that it accepts, and the Grams, rows and evaluations it builds from them."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from mercer.places.torch.gram import TorchGram
 from mercer.places.torch.memory import is_out_of_memory
 from mercer.places.torch.numbers import refuse_emulation, to_host, torch
 from mercer.places.torch.rows import TorchRows
-from mercer.places.torch.samples import TorchSamples, placed_samples
+from mercer.places.torch.samples import TorchSamples, samples_on_device
 from mercer.runtime.config import get_config
 from mercer.samples.arrays import Floats, Indices
 from mercer.samples.chunks import Chunk
-from mercer.samples.engine import PlacedSamples, is_on_a_device
+from mercer.samples.engine import EngineSamples, is_on_a_device
 
-# The name under which torch's own CPU device is asked for; "cpu" is this machine's core.
+# Device name that selects torch's own CPU device; "cpu" selects the core on the host.
 ON_CPU = "torch-cpu"
 _NO_FLOAT64 = "mercer proves its results in float64, which torch's device 'mps' does not have; use 'cpu'"
 
 
 class TorchEngine:
-    """Tensors on a device, and data of this machine that are sent to one by `config_context`."""
+    """The engine for tensors on a device, and for host data that `config_context` sends to one."""
 
     devices = ("cuda", "xpu", "mps", ON_CPU)
 
     def accepts(self, X: Any) -> bool:
-        """An array on a device; one in this machine's memory only where torch's CPU was asked for."""
+        """Return whether X is an array on a device; host arrays count only if torch's CPU device is selected."""
         if type(X).__module__ == "numpy" or not hasattr(type(X), "__dlpack_device__"):
             return False
         if isinstance(X, torch.Tensor):
             return X.device.type != "cpu" or get_config()["device"] == ON_CPU
         return is_on_a_device(X) or get_config()["device"] == ON_CPU
 
-    def samples(self, X: Any) -> PlacedSamples:
+    def samples(self, X: Any) -> EngineSamples:
         if isinstance(X, TorchSamples):
             return X
         X = _as_tensor(X) if self.accepts(X) else X
-        asked = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
-        if asked.type == "mps":
+        device = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
+        if device.type == "mps":
             raise ValueError(_NO_FLOAT64)
-        refuse_emulation(asked)
-        return placed_samples(self, X.host() if isinstance(X, PlacedSamples) else X, all_visible(asked))
+        refuse_emulation(device)
+        return samples_on_device(self, X.host() if isinstance(X, EngineSamples) else X, all_visible(device))
 
     def _configured(self) -> Any:
         name = get_config()["device"]
@@ -58,28 +58,28 @@ class TorchEngine:
         device = torch.device("cpu" if name == ON_CPU else name)
         try:
             torch.empty(0, device=device)
-        except (RuntimeError, AssertionError) as error:  # not compiled in, no driver, no such number
+        except (RuntimeError, AssertionError) as error:  # not compiled in, no driver, or no device with this number
             if is_out_of_memory(error):
                 raise
-            raise ValueError(f"device={name!r}: torch finds no such device here ({error})") from error
+            raise ValueError(f"device={name!r}: torch finds no such device ({error})") from error
         return device
 
     def vector(self, values: Any) -> Any:
         return to_host(_as_tensor(values))
 
     def given(self, values: Any, like: Any) -> Any:
-        made = torch.as_tensor(np.require(values, requirements="W"), device=_as_tensor(like).device)
+        tensor = torch.as_tensor(np.require(values, requirements="W"), device=_as_tensor(like).device)
         if isinstance(like, torch.Tensor):
-            return made
+            return tensor
         library: Any = sys.modules.get(type(like).__module__.partition(".")[0])
         library = like.__array_namespace__() if hasattr(like, "__array_namespace__") else library
-        return library.from_dlpack(made) if hasattr(library, "from_dlpack") else made
+        return library.from_dlpack(tensor) if hasattr(library, "from_dlpack") else tensor
 
-    def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
+    def gram(self, kernel: Kernel, X: EngineSamples, budget: int, n_threads: int, constant: float) -> Gram:
         assert isinstance(X, TorchSamples)
         return TorchGram.of(kernel, X, budget, n_threads, constant)
 
-    def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+    def rows(self, X: EngineSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
         assert isinstance(X, TorchSamples)
         return TorchRows(X if which is None else X.take(which), n_threads, centre)
 
@@ -95,14 +95,14 @@ class TorchEngine:
         return TorchCross(kernel, landmarks, chunks, budget, n_threads, K_MM)
 
     def evaluation(
-        self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
+        self, kernel: Kernel, vectors: EngineSamples | None, coefficients: Any, columns: Indices | None
     ) -> Evaluation:
         assert vectors is None or isinstance(vectors, TorchSamples)
         return TorchEvaluation(kernel, vectors, coefficients, columns)
 
 
 def all_visible(device: Any) -> tuple[Any, ...]:
-    """All GPUs where one was asked for without a number; else that device."""
+    """Return all visible GPUs for a CUDA device without a number, and otherwise the device itself."""
     if device.type != "cuda" or device.index is not None or torch.cuda.device_count() < 2:
         return (device,)
     first = torch.cuda.current_device()
@@ -111,5 +111,5 @@ def all_visible(device: Any) -> tuple[Any, ...]:
 
 
 def _as_tensor(X: Any) -> Any:
-    """An array that speaks DLPack as a tensor in the same memory."""
+    """Return an array that supports DLPack as a tensor that shares its memory."""
     return X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)

@@ -1,7 +1,7 @@
-"""Prediction on a device: K(X, vectors) @ coefficients, by kernels of our own, else a tile at a time.
+"""Prediction on a device: K(X, vectors) @ coefficients, by fused Triton kernels, or a tile at a time.
 
-Float32 samples are predicted from float32 kernel values where these are good enough, as on this machine. Sums are
-float64, since large ones may cancel.
+Float32 samples are predicted from float32 kernel values if these are accurate enough, as on the host. Sums are float64,
+since large ones may cancel.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.kernels import Kernel
-from mercer.places.host.evaluation import InFloat32
+from mercer.places.host.evaluation import Float32Check
 from mercer.places.torch import fused
-from mercer.places.torch.formula import Formula, Rows
+from mercer.places.torch.formula import Formula, PreparedRows
 from mercer.places.torch.memory import in_strips
-from mercer.places.torch.numbers import TILE_BYTES, Copy, floats, places, to_device, torch
+from mercer.places.torch.numbers import TILE_BYTES, HostCopy, floats, index_tensor, to_device, torch
 from mercer.places.torch.samples import TorchSamples
 from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.samples.matrices import dense
 
-# Vectors whose values are computed at a time.
+# Number of vectors whose kernel values are computed at a time.
 _SUMMED_VECTORS = 2048
-# Samples that a kernel of our own takes at once: the next ones are begun before their sums are looked at here.
+# Number of samples per call of a fused kernel: the next call starts before the host reads the sums of the last one.
 _ROWS_AT_ONCE = 131_072
-# Tensor cores cut off digits where float32 arithmetic rounds: with them values err as those of longer rows would.
+# Factor on N in error estimates for tensor cores, which truncate digits that float32 arithmetic would round.
 _CUT_DIGITS = 4.0
 
 
-class _Begun(NamedTuple):
-    """What a device has been told to compute of some samples."""
+class _PendingSums(NamedTuple):
+    """Sums of a block of samples that a device is computing."""
 
-    part: Any
-    sums: Copy
-    sizes: Any  # N of the samples if values are float32's, and the largest one
-    longest: Copy | None
+    part: Any  # the samples
+    sums: HostCopy
+    sizes: Any  # N of the samples if kernel values are float32
+    longest: HostCopy | None  # the largest N
 
 
 class TorchEvaluation:
-    """An `Evaluation` of samples on a torch device; vectors and coefficients are sent there once."""
+    """An `Evaluation` at samples on a torch device; vectors and coefficients are copied there once."""
 
     def __init__(
         self, kernel: Kernel, vectors: TorchSamples | None, coefficients: Any, columns: Indices | None
@@ -48,26 +48,26 @@ class TorchEvaluation:
         self._kernel, self._vectors, self._columns = kernel, vectors, columns
         self._coefficients = np.asarray(dense(coefficients), dtype=np.float64)
         self._formula = None if vectors is None else Formula.of(kernel, vectors.rows, fuses=True)
-        self._prepared: dict[Any, tuple[Rows, Any]] = {}
+        self._prepared: dict[Any, tuple[PreparedRows, Any]] = {}
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
         rows = X.rows
         if len(self._coefficients) == 0 or len(rows) == 0:
             return
 
-        begun: list[tuple[slice, list[_Begun]]] = []  # the strip before, which devices compute, or have computed
+        pending: list[tuple[slice, list[_PendingSums]]] = []  # the previous strip, one entry per device
 
-        def work(some: slice) -> None:
-            ends = np.linspace(some.start, some.stop, 1 + len(X.devices)).astype(int).tolist()
+        def work(block: slice) -> None:
+            ends = np.linspace(block.start, block.stop, 1 + len(X.devices)).astype(int).tolist()
             shares = [slice(*pair) for pair in pairwise(ends)]
-            strip = [self._begun(rows[one].to(device)) for one, device in zip(shares, X.devices, strict=True)]
+            strip = [self._start_sums(rows[one].to(device)) for one, device in zip(shares, X.devices, strict=True)]
             finish()
-            begun.append((some, strip))
+            pending.append((block, strip))
 
         def finish() -> None:
-            for some, strip in begun:
-                out[some] += np.concatenate([self._finished(one) for one in strip])
-            begun.clear()
+            for block, strip in pending:
+                out[block] += np.concatenate([self._finish_sums(one) for one in strip])
+            pending.clear()
 
         in_strips(len(rows), max(1, self._row_bytes(rows, X.sparse) // len(X.devices)), work)
         finish()
@@ -80,63 +80,63 @@ class TorchEvaluation:
         return 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
 
     def _precision(self, part: Any) -> Any:
-        """Float32 for such samples, which its values may turn out to be too coarse for."""
+        """Precision of the first attempt: float32 for float32 samples, unless values would lose too many digits."""
         assert self._formula is not None
         single = part.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels
         return torch.float32 if single else torch.float64
 
-    def _begun(self, part: Any) -> _Begun:
+    def _start_sums(self, part: Any) -> _PendingSums:
         if self._formula is None:
             assert self._columns is not None
-            sums = part[:, places(self._columns, part)].double() @ to_device(self._coefficients, part)
-            return _Begun(part, Copy(sums), None, None)
+            sums = part[:, index_tensor(self._columns, part)].double() @ to_device(self._coefficients, part)
+            return _PendingSums(part, HostCopy(sums), None, None)
         dtype = self._precision(part)
         rows = self._formula.rows(part, dtype)
-        sums = Copy(self._sums(rows, self._own(part, dtype)))
+        sums = HostCopy(self._sums(rows, self._own(part, dtype)))
         if dtype == torch.float64 or len(part) == 0:
-            return _Begun(part, sums, None, None)
+            return _PendingSums(part, sums, None, None)
         sizes = rows.parts[0][1]
-        return _Begun(part, sums, sizes, Copy(sizes.max()))
+        return _PendingSums(part, sums, sizes, HostCopy(sizes.max()))
 
-    def _finished(self, begun: _Begun) -> Floats:
-        part, values = begun.part, np.asarray(begun.sums.array())
-        if begun.longest is not None:
-            which = np.flatnonzero(self._too_coarse(begun, values))
+    def _finish_sums(self, pending: _PendingSums) -> Floats:
+        part, values = pending.part, np.asarray(pending.sums.array())
+        if pending.longest is not None:
+            which = np.flatnonzero(self._too_coarse(pending, values))
 
-            def work(some: slice) -> None:
+            def work(block: slice) -> None:
                 assert self._formula is not None
-                own = self._formula.rows(part[places(which[some], part)], torch.float64)
-                values[which[some]] = floats(self._sums(own, self._own(part, torch.float64)))
+                rows = self._formula.rows(part[index_tensor(which[block], part)], torch.float64)
+                values[which[block]] = floats(self._sums(rows, self._own(part, torch.float64)))
 
             in_strips(len(which), 8 * (_SUMMED_VECTORS + 4 * part.shape[1]), work)
         return values
 
-    def _too_coarse(self, begun: _Begun, values: Floats) -> Flags:
-        """The samples for which float32 kernel values are too coarse."""
+    def _too_coarse(self, pending: _PendingSums, values: Floats) -> Flags:
+        """Return a mask of the samples for which float32 kernel values are too coarse."""
         assert self._formula is not None
         rounding, cut = self._formula.rounding, _CUT_DIGITS if self._formula.fuses else 1.0
         assert rounding is not None
         sources = cut * self._sources
-        assert begun.longest is not None
-        longest = np.array([begun.longest.array()], dtype=np.float64)
-        fine, limit = self._choice.too_coarse(cut * longest, sources, rounding)
-        if not fine[0] and np.abs(values).max() <= limit[0]:  # then all pass: errors grow with N
+        assert pending.longest is not None
+        longest = np.array([pending.longest.array()], dtype=np.float64)
+        coarse, limit = self._choice.too_coarse(cut * longest, sources, rounding)
+        if not coarse[0] and np.abs(values).max() <= limit[0]:  # errors grow with N, so that all samples pass
             return np.zeros(len(values), dtype=bool)
-        fine, limit = self._choice.too_coarse(cut * floats(begun.sizes), sources, rounding)
-        return np.asarray(fine | ~(np.abs(values).max(axis=1, initial=0.0) <= limit))
+        coarse, limit = self._choice.too_coarse(cut * floats(pending.sizes), sources, rounding)
+        return np.asarray(coarse | ~(np.abs(values).max(axis=1, initial=0.0) <= limit))
 
     @cached_property
-    def _choice(self) -> InFloat32:
-        return InFloat32(self._vectors, self._coefficients)
+    def _choice(self) -> Float32Check:
+        return Float32Check(self._vectors, self._coefficients)
 
     @cached_property
     def _sources(self) -> Floats:
-        """N of the vectors."""
+        """N of each vector."""
         assert self._vectors is not None
         return floats(self._own(self._vectors.rows, torch.float32)[0].parts[0][1])
 
-    def _own(self, like: Any, dtype: Any) -> tuple[Rows, Any]:
-        """The vectors and their coefficients, prepared once for each device and precision."""
+    def _own(self, like: Any, dtype: Any) -> tuple[PreparedRows, Any]:
+        """Return the vectors and their coefficients, prepared once for each device and precision."""
         assert self._formula is not None
         assert self._vectors is not None
         key = (dtype, like.device)
@@ -145,23 +145,23 @@ class TorchEvaluation:
             self._prepared[key] = rows, to_device(self._coefficients, like)
         return self._prepared[key]
 
-    def _whole(self, own: tuple[Rows, Any]) -> bool:
-        """Whether one kernel adds up the values of all vectors."""
+    def _whole(self, own: tuple[PreparedRows, Any]) -> bool:
+        """Return whether one kernel call sums over all vectors."""
         assert self._formula is not None
         (x, _), outputs = own[0].parts[0], own[1].shape[1]
         return self._formula.fuses and (fused.adds_all(x) if outputs == 1 else fused.adds_several(x, outputs))
 
-    def _sums(self, rows: Rows, own: tuple[Rows, Any]) -> Any:
+    def _sums(self, rows: PreparedRows, own: tuple[PreparedRows, Any]) -> Any:
         formula, (vectors, C), whole = self._formula, own, self._whole(own)
         assert formula is not None
         single_output = formula.fuses and C.shape[1] == 1
         total = torch.zeros((rows.n, C.shape[1]), dtype=torch.float64, device=C.device)
         step = vectors.n if whole else _SUMMED_VECTORS
-        for some in (slice(left, left + step) for left in range(0, vectors.n, step)):
+        for block in (slice(left, left + step) for left in range(0, vectors.n, step)):
             if single_output:
-                total[:, 0] += formula.scale * fused.sums(*rows.parts[0], *vectors[some].parts[0], C[some, 0])
+                total[:, 0] += formula.scale * fused.sums(*rows.parts[0], *vectors[block].parts[0], C[block, 0])
             elif whole:
-                total += formula.scale * fused.sums(*rows.parts[0], *vectors[some].parts[0], C[some])
+                total += formula.scale * fused.sums(*rows.parts[0], *vectors[block].parts[0], C[block])
             else:
-                total += formula.block(rows, vectors[some]).double() @ C[some]
+                total += formula.block(rows, vectors[block]).double() @ C[block]
         return total

@@ -1,4 +1,4 @@
-"""K + diag(d) factored, K kept, and the eigenvectors of K, on a device."""
+"""Linear algebra on a device: Cholesky factors of K + diag(d), all of K, and its eigenvectors."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer.places.eigenpairs import with_signs
-from mercer.places.torch.memory import room_for_matrix
-from mercer.places.torch.numbers import floats, places, to_device, torch
+from mercer.places.eigenpairs import fix_signs
+from mercer.places.torch.memory import explain_matrix_shortage
+from mercer.places.torch.numbers import floats, index_tensor, to_device, torch
 from mercer.samples.arrays import Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)
 class TorchFactor:
-    """L with LLᵀ = D⁻¹AD⁻¹ on the device, where D² is A's diagonal."""
+    """Cholesky factor L with LLᵀ = D⁻¹AD⁻¹ on the device, where D² is A's diagonal."""
 
     L: Any
     diagonal: Floats
@@ -34,21 +34,21 @@ class TorchFactor:
 
 
 def factor_of(A: Any, diagonal: Floats) -> TorchFactor | None:
-    """The factor of A with this diagonal in place of its own; it overwrites A. None if A is not definite."""
+    """Factor A in place, with this diagonal instead of its own; None if A is not positive definite."""
     if not diagonal.min(initial=np.inf) > 0 or not np.isfinite(diagonal).all():
         return None
     unit = to_device(1.0 / np.sqrt(diagonal), A, A.dtype)
     A *= unit[:, None]
     A *= unit
     A.fill_diagonal_(1.0)
-    with room_for_matrix(len(A), A.dtype, A.device):
+    with explain_matrix_shortage(len(A), A.dtype, A.device):
         L, failed = torch.linalg.cholesky_ex(A)
     return None if int(failed) or not bool(torch.isfinite(torch.diagonal(L)).all()) else TorchFactor(L, diagonal)
 
 
 @dataclass(frozen=True, eq=False)
-class TorchKept:
-    """All values on the device."""
+class TorchFloat64Matrix:
+    """A `Float64Matrix` on the device."""
 
     K: Any
     diagonal: Floats
@@ -58,28 +58,27 @@ class TorchKept:
         return float(self.K.min()), float(self.K.max())
 
     def column(self, j: int, rows: Indices | None = None) -> Floats:
-        column = self.K[j] if rows is None else self.K[j, places(rows, self.K)]  # K is symmetric
-        return np.array(floats(column))  # torch's CPU device shares its memory
+        column = self.K[j] if rows is None else self.K[j, index_tensor(rows, self.K)]  # K is symmetric
+        return np.array(floats(column))  # a copy, since torch's CPU device shares its memory with NumPy
 
     def products(self, C: Floats, columns: Indices | None = None) -> Floats:
-        K = self.K if columns is None else self.K[places(columns, self.K)].T
+        K = self.K if columns is None else self.K[index_tensor(columns, self.K)].T
         return floats(K @ to_device(C, self.K))
 
     def factor(self, d: Floats, rows: Indices | None = None) -> TorchFactor | None:
-        with self._room:
+        with self._explain_shortage():
             if rows is None:
                 return factor_of(self.K.clone(), self.diagonal + d)
-            which = places(rows, self.K)
+            which = index_tensor(rows, self.K)
             return factor_of(self.K[which][:, which], self.diagonal[rows] + d)
 
-    @property
-    def _room(self) -> Any:
-        return room_for_matrix(len(self.K), self.K.dtype, self.K.device)
+    def _explain_shortage(self) -> Any:
+        return explain_matrix_shortage(len(self.K), self.K.dtype, self.K.device)
 
     def leading(
         self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        with self._room:
+        with self._explain_shortage():
             return self._leading(self.K.clone(), to_device(scale, self.K), k, centre, less)
 
     @staticmethod
@@ -95,12 +94,12 @@ class TorchKept:
         S *= s[:, None]
         values, Q = torch.linalg.eigh(0.5 * (S + S.T))
         k = len(s) if k is None else min(k, len(s))
-        return floats(values.flip(0)[:k]), with_signs(floats(Q.flip(1)[:, :k]))
+        return floats(values.flip(0)[:k]), fix_signs(floats(Q.flip(1)[:, :k]))
 
 
 @dataclass(frozen=True, eq=False)
 class TorchEigensystem:
-    """Eigenvalues, in increasing order, and eigenvectors that stay on the device."""
+    """An `Eigensystem` whose eigenvectors stay on the device; eigenvalues are in increasing order."""
 
     values: Floats
     Q: Any
@@ -116,13 +115,13 @@ class TorchEigensystem:
 
 
 def eigensystem_of(S: Any, scale: Floats, centred: bool) -> TorchEigensystem:
-    """Of SKS, or of it centred, as `Gram.eigh` says; S is overwritten."""
+    """Decompose SKS, or SKS centred, as `Gram.eigh` describes; the argument S is K and is overwritten."""
     s = to_device(scale, S)
     S *= s[:, None]
     S *= s
     if not bool(torch.isfinite(S.sum())):
         raise FloatingPointError(
-            "kernel values are beyond float64's range; scale the features, or lower its parameters"
+            "kernel values are beyond float64's range; scale the features, or lower the kernel's parameters"
         )
     if centred:
         u = s / torch.linalg.vector_norm(s)
@@ -130,10 +129,10 @@ def eigensystem_of(S: Any, scale: Floats, centred: bool) -> TorchEigensystem:
         m -= 0.5 * (u @ m) * u
         S -= torch.outer(u, m)
         S -= torch.outer(m, u)
-        # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
+        # The eigenvector u is moved above every other eigenvalue and then dropped: the others are orthogonal to it.
         above = float(S.abs().sum(dim=1).max())
         S += 2.0 * max(above, 1e-300) * torch.outer(u, u)
-    with room_for_matrix(len(S), S.dtype, S.device):
+    with explain_matrix_shortage(len(S), S.dtype, S.device):
         values, Q = torch.linalg.eigh(S)
     if centred:
         return TorchEigensystem(floats(values[:-1]), Q[:, :-1])

@@ -1,9 +1,10 @@
-"""The state of a solve whose kernel values are a device's.
+"""The state of a solve whose kernel values a device computes.
 
-The values and their sums are computed there. With Triton, one equality and many variables the device takes whole rounds
-by itself, with β and u (device_rounds.py). Else β, u = Kβ and the choice of working sets are the host's, and pair steps
-the core's: a number per row crosses the bus in a round, in less time than a device takes to start the dozens of torch's
-kernels that choose there (16 to 30 µs each; NVIDIA H200: 0.5 ms a round instead of 2.5 ms).
+Kernel values and their sums are computed on the device. With Triton, one equality constraint and many variables, the
+device runs whole rounds with its own β and u (device_rounds.py). Otherwise the host keeps β and u = Kβ, selects working
+sets, and takes pair steps in the core: one number per row crosses the bus in a round, which takes less time than
+starting the dozens of torch kernels that selection on the device would need (16 to 30 µs each; NVIDIA H200: 0.5 ms a
+round instead of 2.5 ms).
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.places.host.blocks import Rounds
+from mercer.places.host.blocks import RoundsResult
 from mercer.places.host.field import HostField
 from mercer.places.torch import fused
-from mercer.places.torch.device_rounds import DeviceRounds, OfSamples
-from mercer.places.torch.numbers import dtype_of, places, to_device, to_host, torch
+from mercer.places.torch.device_rounds import ComputedBlocks, DeviceRounds
+from mercer.places.torch.numbers import dtype_of, index_tensor, to_device, to_host, torch
 from mercer.samples.arrays import Floats, Indices, Precision, Values
 
 if TYPE_CHECKING:
@@ -24,19 +25,20 @@ if TYPE_CHECKING:
     from mercer.places.torch.gram import TorchGram
     from mercer.problems.dual_problem import DualProblem
 
-# Rows times features below which a pass over all rows takes less time than to find out which could be dropped.
+# Rows times features below which nothing is dropped: a pass over all rows takes less time than deciding what to drop.
 _FEWEST_NUMBERS = 3_000_000
-# Variables from which on the device takes rounds by itself; and from which on it goes on with its largest blocks where
-# free variables crowd them, since larger ones of the host take longer (mixture of a million: 25 ms instead of 8).
+# Number of variables from which on the device runs rounds; and from which on it continues with its largest blocks even
+# if most of their variables are free, since larger blocks on the host take longer (mixture of a million: 25 ms instead
+# of 8).
 _FEWEST_VARIABLES, _MANY_VARIABLES = 30_000, 150_000
-# Rounds that the device takes before the loop drops variables and looks at its limits: so many that all together choose
-# among this many variables, within these ends (NVIDIA H200: about 0.2 s). They are counted, not timed, so that the same
+# Number of rounds on the device before the loop drops variables and checks its limits: the first number divided by the
+# active variables, between the other two (NVIDIA H200: about 0.2 s). Rounds are counted, not timed, so that the same
 # fit has the same bits on a busy host too.
 _VARIABLES_ALONE, _FEWEST_ROUNDS, _MOST_ROUNDS = 25_000_000, 15, 200
 
 
 class TorchField(HostField):
-    """A `Field` on a torch device, which holds the samples of the active rows."""
+    """A `Field` whose kernel values a torch device computes; the device holds the samples of the active rows."""
 
     gram: TorchGram
 
@@ -44,42 +46,42 @@ class TorchField(HostField):
         super().__init__(gram, problem, beta, u, gram.n_threads)
         self._precision, self._dtype = dtype, dtype_of(dtype)
         self._samples = gram.prepared_rows(None, self._dtype)
-        self._place_of = self.rows.copy()  # where the samples have an active row
+        self._position = self.rows.copy()  # position of each active row among the samples on the device
         self._pinned: dict[str, Any] = {}
-        self._there: DeviceRounds | None = None
-        self._away = 0  # rounds since β and u were brought to the device; 0 where they are here
+        self._device: DeviceRounds | None = None
+        self._rounds_away = 0  # rounds since β and u were copied to the device; 0 if they are on the host
         single = fused.available(gram.like) and self._dtype == torch.float32
         if single and len(problem.totals) == 1 and problem.n_variables >= _FEWEST_VARIABLES:
-            self._there = self._on_active()
+            self._device = self._device_rounds()
 
-    def _on_active(self) -> DeviceRounds:
-        """Rounds on the active variables."""
+    def _device_rounds(self) -> DeviceRounds:
+        """Return rounds on the active variables."""
         problem, active = self.problem, self.active if self.shrunk else slice(None)
         p, lower, upper, d = (values[active] for values in (problem.p, problem.lower, problem.upper, problem.d))
-        row = self._place_of[problem.row[active]] if problem.twins else None
-        source, many = OfSamples(self.gram, self._samples), problem.n_variables >= _MANY_VARIABLES
+        row = self._position[problem.row[active]] if problem.twins else None
+        source, many = ComputedBlocks(self.gram, self._samples), problem.n_variables >= _MANY_VARIABLES
         return DeviceRounds(source, (p, lower, upper, d), row, self.gram.like, keeps_crowded=many)
 
-    def rounds(self, count: int, size: int, share: float, least: float, most: int) -> Rounds | None:
-        if self._there is None or self._there.over:
+    def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
+        if self._device is None or self._device.over:
             return None
-        if not self._away:
-            self._own = (self.beta[self.active], self.u[self.rows]) if self.shrunk else (self.beta, self.u)
-            self._there.start(*self._own)
-        found = self._there.rounds(count, size, share, least, most)
-        if found is None:
+        if not self._rounds_away:
+            self._active_state = (self.beta[self.active], self.u[self.rows]) if self.shrunk else (self.beta, self.u)
+            self._device.start(*self._active_state)
+        result = self._device.run_rounds(count, size, share, least, most)
+        if result is None:
             return None
-        self._away += count
+        self._rounds_away += count
         alone = min(max(_VARIABLES_ALONE // max(1, len(self.active)), _FEWEST_ROUNDS), _MOST_ROUNDS)
-        return found._replace(enough=self._away >= alone)
+        return result._replace(enough=self._rounds_away >= alone)
 
-    def settle(self) -> None:
-        if self._there is None or not self._away:
+    def copy_to_host(self) -> None:
+        if self._device is None or not self._rounds_away:
             return
-        self._there.settle()
+        self._device.copy_to_host()
         if self.shrunk:
-            self.beta[self.active], self.u[self.rows] = self._own
-        self._away, self._ends = 0, None
+            self.beta[self.active], self.u[self.rows] = self._active_state
+        self._rounds_away, self._ends = 0, None
 
     def move(self, J: Indices, beta: Floats) -> None:
         delta = beta - self.beta[J]
@@ -87,15 +89,15 @@ class TorchField(HostField):
         if len(changed) == 0:
             return
         self.beta[J], self._ends = beta, None
-        sources = self._at(self.problem.row[J[changed]])
+        sources = self._active_samples(self.problem.row[J[changed]])
         sums = self.gram.device_sums(self._samples, sources, to_device(delta[changed], self.gram.like), self._dtype)
-        here = self._here(sums, "sums")
+        host_sums = self._to_pinned(sums, "sums")
         if self.shrunk:
-            self.u[self.rows] += here
+            self.u[self.rows] += host_sums
         else:
-            self.u += here
+            self.u += host_sums
 
-    def inside(self, J: Indices) -> Field:
+    def inner_field(self, J: Indices) -> Field:
         rows, part = self._inner_problem(J)
         return self.gram.view(rows).field(part, self.beta[J], np.zeros(len(rows)), self._precision)
 
@@ -104,41 +106,41 @@ class TorchField(HostField):
             return False
         dropped = super().shrink()
         if dropped:
-            self._samples = self._samples[places(self._place_of[self.rows], self.gram.like)]
-            self._place_of[self.rows] = np.arange(len(self.rows))
-            self._follow()
+            self._samples = self._samples[index_tensor(self._position[self.rows], self.gram.like)]
+            self._position[self.rows] = np.arange(len(self.rows))
+            self._renew_rounds()
         return dropped
 
     def unshrink(self) -> None:
         super().unshrink()
         self._samples = self.gram.prepared_rows(None, self._dtype)
-        self._place_of[:] = self.rows
-        self._follow()
+        self._position[:] = self.rows
+        self._renew_rounds()
 
-    def _follow(self) -> None:
-        """Rounds go on with the variables that are active now."""
-        if self._there is not None and not self._there.over:
-            self._there = self._on_active()
+    def _renew_rounds(self) -> None:
+        """Restart the device rounds with the variables that are active now."""
+        if self._device is not None and not self._device.over:
+            self._device = self._device_rounds()
 
-    def _at(self, rows: Indices) -> Any:
-        """The samples of some active rows."""
-        return self._samples[places(self._place_of[rows], self.gram.like)]
+    def _active_samples(self, rows: Indices) -> Any:
+        """Return the samples of the given active rows."""
+        return self._samples[index_tensor(self._position[rows], self.gram.like)]
 
     def _square_of(self, rows: Indices) -> Values:
-        own = self._at(rows)
-        return np.asarray(self._here(self.gram.device_block(own, own, self._dtype), "block"))
+        samples = self._active_samples(rows)
+        return np.asarray(self._to_pinned(self.gram.device_block(samples, samples, self._dtype), "block"))
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
         moved = np.flatnonzero(change)
         if len(moved) and len(rows):
             like = self.gram.like
-            own = self.gram.prepared_rows(places(rows, like), self._dtype)
-            sources = self.gram.prepared_rows(places(self.problem.row[moved], like), self._dtype)
-            sums = self.gram.device_sums(own, sources, to_device(change[moved], like), self._dtype)
-            self.u[rows] += self._here(sums, "sums")
+            targets = self.gram.prepared_rows(index_tensor(rows, like), self._dtype)
+            sources = self.gram.prepared_rows(index_tensor(self.problem.row[moved], like), self._dtype)
+            sums = self.gram.device_sums(targets, sources, to_device(change[moved], like), self._dtype)
+            self.u[rows] += self._to_pinned(sums, "sums")
 
-    def _here(self, values: Any, name: str) -> Any:
-        """Values of the device in this machine's memory, which the next ones of this name overwrite."""
+    def _to_pinned(self, values: Any, name: str) -> Any:
+        """Copy device values to a pinned host buffer, which the next call with this name overwrites."""
         if values.device.type == "cpu":
             return to_host(values)
         held = self._pinned.get(name)

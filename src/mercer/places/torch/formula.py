@@ -1,9 +1,9 @@
-"""Kernel values on a device, from a kernel's recipe or those of its parts.
+"""Kernel values on a device, from a kernel's recipe or from those of its parts.
 
-Rows are prepared once per precision, as for the core: centred if only differences count, scaled so that a Gaussian is
-2^−(N_i + N_j − ⟨x_i, x_j⟩) with N half the squared length. places/rounding.py bounds what comes of that. Where N is so
-large that digits would be lost which matter, float64 values are made of differences instead. Sparse rows stay where
-they are: a centre would fill them.
+Rows are prepared once per precision, as for the core: centred if the kernel depends only on differences, and scaled so
+that a Gaussian is 2^−(N_i + N_j − ⟨x_i, x_j⟩) with N half the squared length. places/rounding.py bounds the errors. If
+N is so large that significant digits would be lost, float64 values are computed from differences instead. Sparse rows
+are not centred, so that they stay sparse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mercer.kernels.recipe import Recipe, integer_power
 from mercer.places.host.prepared import CANCELLED_EXPONENT
 from mercer.places.rounding import DOUBLE, Rounding
 from mercer.places.torch import fused
-from mercer.places.torch.numbers import floats, hyperbolic_tangent, places, power_of_two, to_device, torch
+from mercer.places.torch.numbers import floats, hyperbolic_tangent, index_tensor, power_of_two, to_device, torch
 from mercer.places.torch.sparse import SparseRows, distances, largest_entries, products, squared_lengths, times
 from mercer.samples.arrays import Floats, Indices, row_blocks
 
@@ -30,8 +30,8 @@ _RADIAL = ("gaussian", "laplacian")
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Prepared rows: of each recipe in a formula its own, with their norms."""
+class PreparedRows:
+    """Prepared rows: for each recipe of a formula its rows and their norms."""
 
     parts: list[tuple[Any, Any]]
 
@@ -43,18 +43,18 @@ class Rows:
     def device(self) -> Any:
         return self.parts[0][0].device
 
-    def to(self, device: Any) -> Rows:
-        return Rows([(x.to(device), norms.to(device)) for x, norms in self.parts])
+    def to(self, device: Any) -> PreparedRows:
+        return PreparedRows([(x.to(device), norms.to(device)) for x, norms in self.parts])
 
-    def __getitem__(self, which: Any) -> Rows:
-        return Rows([(x[which], norms[which]) for x, norms in self.parts])
+    def __getitem__(self, which: Any) -> PreparedRows:
+        return PreparedRows([(x[which], norms[which]) for x, norms in self.parts])
 
-    def made(self) -> Rows:
+    def prepare(self) -> PreparedRows:
         return self
 
 
-class Unprepared:
-    """Samples that are prepared when some of them are needed, since all of them would take too much memory."""
+class UnpreparedRows:
+    """Samples that are prepared only when they are needed, since preparing all would take too much memory."""
 
     def __init__(self, formula: Formula, X: Any, dtype: Any, which: Any = None) -> None:
         self._formula, self._X, self._dtype, self._which = formula, X, dtype, which
@@ -63,19 +63,19 @@ class Unprepared:
     def n(self) -> int:
         return len(self._X) if self._which is None else len(self._which)
 
-    def __getitem__(self, which: Any) -> Unprepared:
+    def __getitem__(self, which: Any) -> UnpreparedRows:
         if self._which is not None:
             which = self._which[which]
         elif isinstance(which, slice):
             which = torch.arange(self.n, device=self._X.device)[which]
-        return Unprepared(self._formula, self._X, self._dtype, which)
+        return UnpreparedRows(self._formula, self._X, self._dtype, which)
 
-    def made(self) -> Rows:
+    def prepare(self) -> PreparedRows:
         return self._formula.rows(self._X if self._which is None else self._X[self._which], self._dtype)
 
 
 class Formula:
-    """A kernel whose values a device can compute; `recipe` is None for one that is made of several."""
+    """A kernel whose values a device can compute; `recipe` is None for a kernel of several recipes."""
 
     def __init__(self, kernel: Kernel, leaves: list[Leaf], terms: int) -> None:
         self._kernel, self._leaves, self._terms = kernel, leaves, terms
@@ -84,24 +84,24 @@ class Formula:
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, *, of_differences: bool = False, fuses: bool = False) -> Formula:
-        """For samples like these, about whose mean rows are taken; or from differences, wherever there are such.
+        """Build the formula for samples like X, whose mean is the centre; `of_differences` prefers differences.
 
-        If it `fuses`, rows are prepared for kernels of our own where there are such: those of a Gaussian.
+        With `fuses`, rows are prepared for the fused Triton kernels if these exist, which is the case for a Gaussian.
         """
         leaves: list[Leaf] = []
         _collect(kernel, X, leaves)
         for leaf in leaves if of_differences else ():
             leaf.cancels = leaf.recipe.ending == "gaussian"
         sparse = isinstance(X, SparseRows)
-        made = cls(kernel, leaves, min(X.shape[1], 2 * X.longest) if sparse else X.shape[1])
-        if fuses and made.recipe is not None and fused.available(X):
-            plain = made.recipe.ending == "gaussian" and not made.recipe.constant
-            made.fuses = plain and not made.cancels and not sparse
-        return made
+        formula = cls(kernel, leaves, min(X.shape[1], 2 * X.longest) if sparse else X.shape[1])
+        if fuses and formula.recipe is not None and fused.available(X):
+            plain = formula.recipe.ending == "gaussian" and not formula.recipe.constant
+            formula.fuses = plain and not formula.cancels and not sparse
+        return formula
 
     @property
     def rounding(self) -> Rounding | None:
-        """The bounds of a single recipe; a kernel of several has none here."""
+        """Error bounds of a single recipe; None for a kernel of several recipes."""
         if self.recipe is None:
             return None
         factor = self.recipe.factor
@@ -110,33 +110,33 @@ class Formula:
 
     @property
     def cancels(self) -> bool:
-        """Whether values are made of differences: float32 would have few of their digits."""
+        """True if float64 values are computed from differences: float32 would keep few of their digits."""
         return any(leaf.cancels for leaf in self._leaves)
 
     @property
     def differences(self) -> bool:
-        """Whether a single recipe's float64 values are made of differences between the rows as they were given."""
+        """True if a single recipe's float64 values are computed from differences between the original rows."""
         return self.recipe is not None and self._leaves[0].differences
 
     @property
     def scale(self) -> float:
-        """What a single recipe's values are multiplied by."""
+        """Factor of a single recipe's values."""
         assert self.recipe is not None
         return float(self.recipe.scale)
 
     def sizes(self, X: Any) -> Floats:
-        """N of every row under a single recipe, for bounds; behind a factor, of the lengths of what is summed."""
+        """N of every row under a single recipe, for error bounds; with a factor, from the terms' absolute values."""
         return self._leaves[0].sizes(X)
 
-    def rows(self, X: Any, dtype: Any) -> Rows:
-        """Samples prepared in a precision."""
+    def rows(self, X: Any, dtype: Any) -> PreparedRows:
+        """Prepare samples in a precision."""
         parts = [leaf.prepared(leaf.part(X), dtype) for leaf in self._leaves]
         if self.fuses:
             parts = [(fused.padded(x, dtype), norms) for x, norms in parts]
-        return Rows(parts)
+        return PreparedRows(parts)
 
-    def block(self, left: Rows, right: Rows, *, proven: bool = False) -> Any:
-        """k(x_i, z_j), in the precision of the rows; `proven` ones use no function whose error is unknown."""
+    def block(self, left: PreparedRows, right: PreparedRows, *, proven: bool = False) -> Any:
+        """Return k(x_i, z_j) in the rows' precision; `proven` values use only functions with known error bounds."""
         each = list(zip(self._leaves, left.parts, right.parts, strict=True))
         if self.recipe is not None:
             return each[0][0].block(*each[0][1], *each[0][2], proven)
@@ -147,13 +147,13 @@ class Formula:
         return _combined(self._kernel, triples)[0]
 
     def diagonal(self, X: Any) -> Any:
-        """k(x, x) in float64."""
+        """Return k(x, x) in float64."""
         leaves = (3 * [leaf.diagonal(leaf.part(X))] for leaf in self._leaves)
         return _combined(self._kernel, ([values.clone() for values in one] for one in leaves))[1]
 
 
 class Leaf:
-    """One recipe; of some columns of the samples, of which its methods take that `part`."""
+    """One recipe of a formula, applied to all columns of the samples or to a subset, which `part` selects."""
 
     def __init__(self, recipe: Recipe, X: Any, columns: Indices | None) -> None:
         self.recipe, self._columns = recipe, columns
@@ -167,13 +167,13 @@ class Leaf:
             self.centre = None if sparse else X.mean(dim=0, dtype=torch.float64)
             terms = (X.longest if sparse else X.shape[1]) if recipe.factor is None else sum(recipe.factor.shape)
             largest = max((float(part.max()) for part in self._lengths(X)), default=0.0)
-            self.cancels = not DOUBLE * (terms + 10) * largest <= CANCELLED_EXPONENT  # true for NaN
+            self.cancels = not DOUBLE * (terms + 10) * largest <= CANCELLED_EXPONENT  # also true for NaN
 
     def part(self, X: Any) -> Any:
-        """The columns that it compares."""
+        """Return the columns that the recipe compares."""
         if self._columns is None:
             return X
-        which = places(self._columns, X)
+        which = index_tensor(self._columns, X)
         return X.only(which) if isinstance(X, SparseRows) else X[:, which]
 
     @property
@@ -181,14 +181,14 @@ class Leaf:
         return self.recipe.ending == "laplacian" or (self.cancels and self.factor is None)
 
     def _lengths(self, X: Any) -> Iterator[Any]:
-        """N of some rows at a time; behind a factor, of the lengths of what is summed."""
-        for some in row_blocks(len(X), 8 * X.shape[1]):
-            rows = self._centred(X[some]).abs()
+        """Yield N of a block of rows at a time; with a factor, from the absolute values of the terms."""
+        for block in row_blocks(len(X), 8 * X.shape[1]):
+            rows = self._centred(X[block]).abs()
             rows = rows if self.factor is None else times(rows, self.factor.abs())
             yield 0.5 * self.scale**2 * squared_lengths(rows)
 
     def sizes(self, X: Any) -> Floats:
-        if self.differences:  # whose error is relative
+        if self.differences:  # their errors are relative, and need no N
             return np.zeros(len(X))
         if self.factor is None:
             return np.asarray(floats(self.prepared(X, torch.float64)[1]) + 2.0**-1074)
@@ -196,7 +196,7 @@ class Leaf:
         return np.asarray(found * (1 + 8 * (X.shape[1] + 4) * DOUBLE))
 
     def prepared(self, X: Any, dtype: Any) -> tuple[Any, Any]:
-        """Rows and norms: half of the squared length of what is stored, summed in float64."""
+        """Return prepared rows and their norms: half of the squared length of the stored rows, summed in float64."""
         if self.cancels and dtype == torch.float64:
             rows = X.double().contiguous()
             return rows, torch.zeros(len(X), dtype=torch.float64, device=X.device)
@@ -231,14 +231,14 @@ class Leaf:
         return values
 
     def _distances(self, x: Any, z: Any) -> Any:
-        """Of rows as they were given, from differences that are taken before a factor is applied."""
+        """Return distances of the original rows, from differences that are taken before a factor is applied."""
         if self.factor is None:
             return distances(x, z, 2.0)
         out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
         z = z.dense() if isinstance(z, SparseRows) else z
-        for some in row_blocks(len(x), 16 * max(1, len(z)) * self.factor.shape[0]):
-            part = x[some].dense() if isinstance(x, SparseRows) else x[some]
-            out[some] = torch.linalg.vector_norm((part[:, None, :] - z) @ self.factor, dim=2)
+        for block in row_blocks(len(x), 16 * max(1, len(z)) * self.factor.shape[0]):
+            part = x[block].dense() if isinstance(x, SparseRows) else x[block]
+            out[block] = torch.linalg.vector_norm((part[:, None, :] - z) @ self.factor, dim=2)
         return out
 
     def _ended(self, t: Any, x_norms: Any, z_norms: Any, proven: bool) -> Any:
@@ -260,7 +260,7 @@ class Leaf:
         return self.diagonal_of(*self.prepared(X, torch.float64))
 
     def diagonal_of(self, x: Any, norms: Any) -> Any:
-        """k(x, x) of prepared rows."""
+        """Return k(x, x) of prepared rows."""
         recipe, radial = self.recipe, self.recipe.ending in _RADIAL
         values = (
             torch.ones_like(norms) if radial else self._ended(2.0 * norms, None, None, norms.dtype == torch.float64)
@@ -280,13 +280,13 @@ def _collect(kernel: Kernel, X: Any, leaves: list[Leaf], columns: Indices | None
             _collect(part, X, leaves, columns)
     else:
         raise TypeError(
-            f"{kernel!r} has no formula that a device could compute; use a kernel such as Gaussian, or compute on this "
-            "machine: mercer.config_context(device='cpu')"
+            f"{kernel!r} has no formula that a device can compute; use a kernel such as Gaussian, or compute on the "
+            "host: mercer.config_context(device='cpu')"
         )
 
 
 def _combined(kernel: Kernel, leaves: Iterator[list[Any]]) -> list[Any]:
-    """k(x, z), k(x, x) and k(z, z) of a kernel from those of its recipes, in order."""
+    """Return k(x, z), k(x, x) and k(z, z) of a kernel from those of its recipes, in order."""
     if kernel.recipe() is not None:
         return next(leaves)
     assert isinstance(kernel, Composite)

@@ -1,10 +1,11 @@
-"""Gaussian values on a GPU, and their sums without a matrix in memory, in Triton where torch brings it.
+"""Gaussian values on a GPU, and their sums without a matrix in memory, in Triton if torch includes it.
 
-float32, for solvers and predictions: products, powers of two and sums in one kernel; sums run over a block of columns
-in the precision of the weights and over blocks in float64. Products are made of three with TF32's digits each, whose
-sum has nearly float32's. float64, for proofs: the polynomial of `numbers.py`, in additions and multiplications alone.
+float32, for solvers and predictions: products, powers of two and sums in one kernel; sums over a block of columns have
+the precision of the weights, and sums over blocks are float64. Each product is a sum of three TF32 products, which has
+nearly the digits of float32. float64, for proofs: the polynomial of `numbers.py`, in additions and multiplications
+alone.
 
-Rows are padded with zeros to a number of features that the kernels know when they are compiled (`padded`).
+Rows are padded with zeros to a number of features that is known when the kernels are compiled (`padded`).
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ try:
 except ImportError:  # torch without Triton, as its CPU build
     triton = tl = None
 
-# Features up to which rows stay in registers; wider ones are read in steps of so many.
+# Number of features up to which rows stay in registers, and number of features per step for wider rows.
 _NARROW, _STEP = 64, 32
 # Rows and columns of a tile of wide rows.
 _WIDE_TILE = 128, 64
-# Columns that one call adds up, in float64 and of wide rows: Ctrl-C waits for it.
+# Columns that one call sums over, in float64 and for wide rows: Ctrl-C waits until the call ends.
 _COLUMNS_AT_ONCE, _WIDE_COLUMNS = 32_768, 8_192
-# Sums with more columns of weights than this are left to torch: values of a tile serve all of them there.
+# With more columns of weights than this, torch computes the sums, from a tile of values that serves all of them.
 _MOST_OUTPUTS = 64
-# Triton's interpreter runs the kernels on this machine, for tests.
+# True if Triton's interpreter runs the kernels on the host, for tests.
 _INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 
 
 def available(rows: Any) -> bool:
-    """Say if there is Triton for the device of these rows.
+    """Return whether Triton supports the device of these rows.
 
-    torch calls an AMD card "cuda" too. Triton refuses the products in TF32's digits there, and nobody has tried the
-    others, so that such a card computes by torch's own functions.
+    torch calls an AMD card "cuda" too. Triton refuses TF32 products there, and the other kernels are untested, so that
+    such a card uses torch's own functions.
     """
     if triton is None or torch.version.hip is not None:
         return False
@@ -49,22 +50,22 @@ def available(rows: Any) -> bool:
 
 
 def on(x: Any) -> AbstractContextManager[Any]:
-    """Triton starts kernels on the current device."""
+    """Return a context that makes x's device current, because Triton starts kernels on the current device."""
     return torch.cuda.device(x.device) if x.device.type == "cuda" else nullcontext()
 
 
 def narrow(x: Any) -> bool:
-    """Whether rows are so short that a kernel holds them."""
+    """Return whether rows are short enough for a kernel to hold them in registers."""
     return bool(x.shape[1] <= _NARROW)
 
 
 def multiplies64() -> bool:
-    """Whether Triton multiplies float64 matrices."""
+    """Return whether Triton multiplies float64 matrices."""
     return tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 6)
 
 
 def padded(x: Any, dtype: Any) -> Any:
-    """Rows with zeros behind them, as the kernels take them; wide ones in float64 are multiplied by torch."""
+    """Pad rows with zeros to the width that the kernels take; torch multiplies wide float64 rows without padding."""
     if dtype == torch.float64 and not narrow(x):
         return x
     d = x.shape[1]
@@ -79,7 +80,7 @@ if triton is not None:
         X, NX, Z, NZ, C, MOVED, COUNT, OUT, n, m,
         SOME: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     ):  # fmt: skip
-        """Of all m columns, or of SOME: places and their number."""
+        """Sums over all m columns, or with SOME over the COUNT columns in MOVED."""
         if SOME:
             m = tl.load(COUNT)
         r = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -102,7 +103,7 @@ if triton is not None:
 
     @triton.jit(do_not_specialize=["n", "m"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _several32(X, NX, Z, NZ, C, OUT, n, m, D: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        """P columns of weights in float64."""
+        """Sums for P columns of float64 weights."""
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         k, p = tl.arange(0, D), tl.arange(0, P)
         x = tl.load(X + r[:, None].to(tl.int64) * D + k[None, :], mask=r[:, None] < n, other=0.0)
@@ -137,7 +138,7 @@ if triton is not None:
         for start in range(0, width, BK):
             x = tl.load(X + r[:, None].to(tl.int64) * d + (start + k)[None, :], mask=r[:, None] < n, other=0.0)
             z = tl.load(Z + c[None, :].to(tl.int64) * d + (start + k)[:, None], mask=inside[None, :], other=0.0)
-            if APART:  # Triton would undo a plain sum, and tensor cores cut digits of what they add to
+            if APART:  # Triton would merge a plain sum into the dot, whose accumulator tensor cores truncate
                 t = tl.fma(tl.dot(x, z, input_precision="tf32x3"), one, t)
             else:
                 t = tl.dot(x, z, t, input_precision="tf32x3")
@@ -163,7 +164,7 @@ if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _power(e, P, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        """2^e for e ≤ 0, as `power_of_two` in numbers.py."""
+        """2^e for e ≤ 0, computed as in `power_of_two` of numbers.py."""
         e = tl.maximum(e, -1100.0)
         whole = tl.floor(e + 0.5)
         rest = e - whole
@@ -210,10 +211,10 @@ if triton is not None:
 
 
 def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any = None) -> Any:
-    """Σ_j w_j 2^−(N_i + N_j − ⟨x_i, z_j⟩) of padded rows, summed in float64; wide float64 rows are a tile at a time.
+    """Return Σ_j w_j 2^−(N_i + N_j − ⟨x_i, z_j⟩) for padded rows, summed in float64; wide float64 rows use a tile.
 
-    Float32 values are added up in the weights' precision over a block of columns. Of those, with one output, all j
-    count, or the places and number that have `moved`.
+    Float32 values are summed in the weights' precision over a block of columns. For float32 rows and one output,
+    `moved` may restrict the sum: it holds the indices j and their number.
     """
     if x.dtype == torch.float32:
         if weights.ndim > 1:
@@ -225,12 +226,12 @@ def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any = 
 
 
 def adds_all(x: Any) -> bool:
-    """Whether one call adds up any number of columns of these padded rows."""
+    """Return whether one call sums over any number of columns of these padded rows."""
     return x.dtype == torch.float32 or (narrow(x) and multiplies64())
 
 
 def adds_several(x: Any, outputs: int) -> bool:
-    """Whether it does so for several columns of weights at once."""
+    """Return whether one call sums over any number of columns for several columns of weights at once."""
     return outputs <= _MOST_OUTPUTS and x.dtype == torch.float32 and narrow(x) and multiplies64()
 
 
@@ -248,33 +249,34 @@ def _several(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
 
 def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any) -> Any:
     n, m, d = len(x), len(z), x.shape[1]
-    some, (places, count) = moved is not None, moved or (weights, weights)
+    restricted, (indices, count) = moved is not None, moved or (weights, weights)
     careful = weights.dtype == torch.float64  # for predictions, whose sums may cancel
     with on(x):
         if narrow(x):
             out = torch.empty(n, dtype=torch.float64, device=x.device)
             rows, columns = 64 if careful else 128, 64
             _sums32[(triton.cdiv(n, rows),)](
-                x, x_norms, z, z_norms, weights, places, count, out, n, m,
-                SOME=some, D=d, BM=rows, BN=columns, num_warps=4,
+                x, x_norms, z, z_norms, weights, indices, count, out, n, m,
+                SOME=restricted, D=d, BM=rows, BN=columns, num_warps=4,
             )  # fmt: skip
             return out
         rows, columns = _WIDE_TILE
         out = torch.zeros(n, dtype=torch.float64, device=x.device)
-        for start in range(0, m, _WIDE_COLUMNS):  # blocks of which some have moved are smaller
-            own = slice(start, start + _WIDE_COLUMNS)
-            width = len(z[own])
+        for start in range(0, m, _WIDE_COLUMNS):  # with `moved` there is only one such block
+            columns_here = slice(start, start + _WIDE_COLUMNS)
+            width = len(z[columns_here])
             parts = torch.empty((triton.cdiv(width, columns), n), dtype=weights.dtype, device=x.device)
             _wide32[(triton.cdiv(n, rows), len(parts))](
-                x, x_norms, z[own], z_norms[own], weights[own], places, count, parts, n, width, d, 1.0,
-                SOME=some, APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=8, num_stages=3,
+                x, x_norms, z[columns_here], z_norms[columns_here], weights[columns_here], indices, count, parts,
+                n, width, d, 1.0,
+                SOME=restricted, APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=8, num_stages=3,
             )  # fmt: skip
             out += parts.sum(dim=0, dtype=torch.float64)
         return out
 
 
 def tile32(x: Any, x_norms: Any, z: Any, z_norms: Any) -> Any:
-    """2^−(N_i + N_j − ⟨x_i, z_j⟩) of narrow padded rows."""
+    """Return 2^−(N_i + N_j − ⟨x_i, z_j⟩) for narrow padded rows."""
     n, m = len(x), len(z)
     out = torch.empty((n, m), dtype=torch.float32, device=x.device)
     with on(x):
@@ -285,7 +287,7 @@ def tile32(x: Any, x_norms: Any, z: Any, z_norms: Any) -> Any:
 
 
 def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
-    """Those sums in float64, from a tile of inner products."""
+    """Return the sums of `sums` in float64, from a tile of inner products."""
     n, m = t.shape
     out = torch.empty(n, dtype=torch.float64, device=t.device)
     powers = torch.tensor(POWERS, dtype=torch.float64, device=t.device)
@@ -295,16 +297,16 @@ def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
 
 
 def narrow64(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
-    """Those sums in float64 from narrow padded rows; what one call adds up is summed in turns of 64 columns."""
+    """Return the sums of `sums` in float64 for narrow padded rows, 64 columns after another within a call."""
     n, d = x.shape
     out = torch.zeros(n, dtype=torch.float64, device=x.device)
     part, powers = torch.empty_like(out), torch.tensor(POWERS, dtype=torch.float64, device=x.device)
     with on(x):
         for start in range(0, len(z), _COLUMNS_AT_ONCE):
-            some = slice(start, start + _COLUMNS_AT_ONCE)
+            block = slice(start, start + _COLUMNS_AT_ONCE)
             _core.check_stop()
             _narrow64[(triton.cdiv(n, 64),)](
-                x, x_norms, z[some], z_norms[some], weights[some], powers, part, n, len(z[some]),
+                x, x_norms, z[block], z_norms[block], weights[block], powers, part, n, len(z[block]),
                 D=d, COUNT=len(POWERS), BM=64, num_warps=4,
             )  # fmt: skip
             out += part

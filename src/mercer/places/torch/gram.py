@@ -12,7 +12,7 @@ from mercer.kernels import Kernel
 from mercer.places.ball import Ball
 from mercer.places.choose import gram_for
 from mercer.places.factor import has_negative_direction
-from mercer.places.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
+from mercer.places.gram import BoundedProducts, Eigensystem, Factor, Field, Float64Matrix, Gram
 from mercer.places.host.joint_field import HostJointField
 from mercer.places.host.linear_gram import linear_scale, linear_terms
 from mercer.places.host.pair_place import Layout, PairPlace
@@ -20,32 +20,32 @@ from mercer.places.host.prepared import EXACT
 from mercer.places.protocols import LinearGram
 from mercer.places.rounding import DOUBLE, Rounding
 from mercer.places.torch import fused
-from mercer.places.torch.factor import TorchKept, eigensystem_of, factor_of
+from mercer.places.torch.factor import TorchFloat64Matrix, eigensystem_of, factor_of
 from mercer.places.torch.field import TorchField
-from mercer.places.torch.formula import Formula, Rows, Unprepared
-from mercer.places.torch.memory import in_strips, room_for, room_for_matrix, tile_bytes
-from mercer.places.torch.numbers import dtype_of, floats, matmul, places, to_device, to_host, torch
+from mercer.places.torch.formula import Formula, PreparedRows, UnpreparedRows
+from mercer.places.torch.memory import explain_matrix_shortage, explain_shortage, in_strips, tile_bytes
+from mercer.places.torch.numbers import dtype_of, floats, index_tensor, matmul, to_device, to_host, torch
 from mercer.places.torch.rows import TorchLinearGram
 from mercer.places.torch.samples import TorchSamples
-from mercer.places.torch.stored import TorchRounded
+from mercer.places.torch.stored import TorchFloat32Matrix
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Floats, Indices, Precision
 
-# Columns whose products are summed before they are added to others: what bounds a sum's rounding is their number.
+# Columns of one partial sum, whose number bounds the rounding.
 _SUMMED_COLUMNS = 2048
-# Values of K that are computed before Ctrl-C is heard again: 0.1 s where a device is slow. Where a kernel of ours
-# adds up all columns, rows at least: fewer would not fill a large device.
+# Number of values of K between two checks for Ctrl-C: 0.1 s on a slow device. If a fused kernel sums over all columns,
+# a strip has at least _STRIP_ROWS rows: fewer would not fill a large device.
 _STRIP_VALUES, _STRIP_ROWS = 1 << 29, 1 << 16
-# From this many rows on working sets are nested, with an eighth of the variables or this many: a round's own cost grows
-# with the rows (benchmarks/compare_gpu.py).
+# Number of rows from which on working sets are nested, with an eighth of the variables or at most _OUTER_ROWS: the
+# fixed cost of a round grows with the rows (benchmarks/compare_gpu.py).
 _NESTED_ROWS, _OUTER_ROWS = 100_000, 65_536
-# Up to this many rows no difference in time between float32 and float64 can be measured.
+# Up to this number of rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 
 
-class Source:
-    """What a Gram and its views share: samples, what was prepared of them, and whether K was refuted."""
+class TorchSharedSamples:
+    """Data that a Gram and its views share: samples, their prepared rows, and whether K was refuted."""
 
     def __init__(
         self,
@@ -62,40 +62,44 @@ class Source:
         self.formula = None if self.given else Formula.of(kernel, X.rows, of_differences=of_differences, fuses=True)
         self.refuted = False
         self._budget = budget
-        self._prepared: dict[Any, Rows] = {}  # by precision
+        self._prepared: dict[Any, PreparedRows] = {}  # by precision
 
-    def prepared(self, dtype: Any) -> Rows | Unprepared:
-        """All rows in a precision, made once if half of the budget has room for them."""
+    def prepared(self, dtype: Any) -> PreparedRows | UnpreparedRows:
+        """Return all rows in a precision, prepared once if they fit half of the budget."""
         assert self.formula is not None
         if dtype not in self._prepared:
             needed = self.X.n_entries * dtype.itemsize
             if 2 * needed > self._budget:
-                return Unprepared(self.formula, self.X.rows, dtype)
-            with room_for("a copy of the samples", needed, self.X.rows.device, "lower cache_size to do without"):
+                return UnpreparedRows(self.formula, self.X.rows, dtype)
+            with explain_shortage(
+                "a copy of the samples", needed, self.X.rows.device, "lower cache_size to do without"
+            ):
                 self._prepared[dtype] = self.formula.rows(self.X.rows, dtype)
         return self._prepared[dtype]
 
     @cached_property
     def others(self) -> list[TorchGram]:
-        """The whole matrix on every other device that may be used."""
+        """Grams of the whole matrix on all other devices that may be used."""
         sources = [self._like(self.X.on(device), of_differences=self._of_differences) for device in self.X.devices[1:]]
         return [TorchGram(source, None, np.empty(self.X.shape[0]), self._budget) for source in sources]
 
     @cached_property
-    def exact(self) -> Source | None:
-        """The same matrix from differences; None where only this machine has a better one."""
+    def exact(self) -> TorchSharedSamples | None:
+        """This matrix computed from differences; None if only the host can compute more exact values."""
         recipe = None if self.formula is None else self.formula.recipe
         if recipe is None or recipe.inner == "dot" or recipe.factor is not None:
             return None
         assert self.formula is not None
         return self if self.formula.differences else self._like(self.X, of_differences=True)
 
-    def _like(self, X: TorchSamples, *, of_differences: bool) -> Source:
-        return Source(self.kernel, X, self._budget, self.n_threads, self.constant, of_differences=of_differences)
+    def _like(self, X: TorchSamples, *, of_differences: bool) -> TorchSharedSamples:
+        return TorchSharedSamples(
+            self.kernel, X, self._budget, self.n_threads, self.constant, of_differences=of_differences
+        )
 
     @cached_property
-    def here(self) -> Gram:
-        """The same matrix on this machine, which proves what the device cannot."""
+    def on_host(self) -> Gram:
+        """This matrix on the host, for bounds that the device cannot compute."""
         return gram_for(self.kernel, self.X.host(), self._budget, self.n_threads, constant=self.constant)
 
     @cached_property
@@ -104,23 +108,23 @@ class Source:
 
     @cached_property
     def sizes(self) -> Floats:
-        """N of every row, for bounds."""
+        """N of every row, for error bounds."""
         assert self.formula is not None
         return self.formula.sizes(self.X.rows)
 
 
 class TorchGram:
-    """The kernel matrix of samples on a torch device, or a view of some of its rows."""
+    """The kernel matrix of samples on a torch device, or a view of a subset of its rows."""
 
     recomputes_cheaply, concurrent = True, False
 
-    def __init__(self, source: Source, rows: Indices | None, diagonal: Floats, budget: int) -> None:
+    def __init__(self, source: TorchSharedSamples, rows: Indices | None, diagonal: Floats, budget: int) -> None:
         self._source, self._rows, self.diagonal, self.budget = source, rows, diagonal, budget
         self.kernel, self.evaluations, self.n = source.kernel, 0, len(diagonal)
 
     @classmethod
     def of(cls, kernel: Kernel, X: TorchSamples, budget: int, n_threads: int, constant: float) -> TorchGram:
-        """All samples under a bound kernel; of a given matrix a constant is added to its values."""
+        """Build the Gram of all samples under a bound kernel; a constant is added to the values of a given matrix."""
         if constant and kernel.accepts != "gram":
             kernel, constant = kernel + constant, 0.0
         if kernel.accepts == "gram":
@@ -129,7 +133,7 @@ class TorchGram:
             diagonal = X.diagonal(kernel)
             if not np.isfinite(diagonal).all():
                 raise FloatingPointError(f"k(x, x) overflows with {kernel!r}; scale the features")
-        return cls(Source(kernel, X, budget, n_threads, constant), None, diagonal, budget)
+        return cls(TorchSharedSamples(kernel, X, budget, n_threads, constant), None, diagonal, budget)
 
     # --- facts ------------------------------------------------------------------------------------------------------
 
@@ -176,31 +180,31 @@ class TorchGram:
         return recipe is not None and recipe.linear
 
     @property
-    def _here(self) -> Gram:
-        whole = self._source.here
+    def _on_host(self) -> Gram:
+        whole = self._source.on_host
         return whole if self._rows is None else whole.view(self._rows)
 
     @property
-    def proof(self) -> Provable:
-        return self if self._source.rounding is not None else self._here
+    def proof(self) -> BoundedProducts:
+        return self if self._source.rounding is not None else self._on_host
 
     # --- proofs -----------------------------------------------------------------------------------------------------
 
     @property
-    def reach(self) -> Floats:
+    def entry_bounds(self) -> Floats:
         rounding = self._source.rounding
         if rounding is None:
-            return self._here.reach
+            return self._on_host.entry_bounds
         sizes = self._source.sizes
         if rounding.recipe.ending in ("gaussian", "laplacian"):
             return np.sqrt(self.diagonal) * (1 + 8 * DOUBLE)
-        return rounding.reach(sizes if self._rows is None else sizes[self._rows])
+        return rounding.entry_bounds(sizes if self._rows is None else sizes[self._rows])
 
     @property
     def levels(self) -> tuple[Precision, ...]:
         rounding = self._source.rounding
         if rounding is None:
-            return self._here.levels
+            return self._on_host.levels
         radial = rounding.recipe.ending in ("gaussian", "laplacian") and rounding.recipe.factor is None
         return (np.float64, EXACT) if radial or linear_terms(self.kernel) is not None else (np.float64,)
 
@@ -226,10 +230,10 @@ class TorchGram:
         return rounding.errors(sizes[which], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
 
     @property
-    def _exact(self) -> Provable:
-        """Who proves what this one cannot in float64: the device from differences, or this machine."""
+    def _exact(self) -> BoundedProducts:
+        """A matrix with tighter bounds than float64 values here: the device from differences, or the host."""
         source = self._source.exact
-        return self._here if source is None else TorchGram(source, self._rows, self.diagonal, self.budget)
+        return self._on_host if source is None else TorchGram(source, self._rows, self.diagonal, self.budget)
 
     def _exact_level(self, level: Precision) -> Precision:
         return level if self._source.exact is None else np.float64
@@ -243,36 +247,36 @@ class TorchGram:
         out = np.empty((self.n, self.n), dtype=np.dtype(dtype))
         everything = np.arange(self.n)
 
-        def work(some: slice) -> None:
-            out[some] = to_host(self._block(everything[some], everything, dtype_of(dtype)))
+        def work(block: slice) -> None:
+            out[block] = to_host(self._block(everything[block], everything, dtype_of(dtype)))
 
         in_strips(self.n, 8 * self.n, work, self._tile)
         return out
 
-    def rounded(self) -> TorchRounded:
-        with room_for_matrix(self.n, torch.float32, self.like.device):
+    def float32_matrix(self) -> TorchFloat32Matrix:
+        with explain_matrix_shortage(self.n, torch.float32, self.like.device):
             K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.like.device)
         everything = np.arange(self.n)
 
-        def work(some: slice) -> None:
-            rest = self._block(everything[some], everything[some.start :], torch.float64)
-            own = rest[:, : len(rest)]
-            rest[:, : len(rest)] = own.triu() + own.triu(1).T
-            K[some, some.start :] = rest
-            K[some.start :, some] = rest.T
+        def work(block: slice) -> None:
+            strip = self._block(everything[block], everything[block.start :], torch.float64)
+            square = strip[:, : len(strip)]
+            strip[:, : len(strip)] = square.triu() + square.triu(1).T
+            K[block, block.start :] = strip
+            K[block.start :, block] = strip.T
 
         in_strips(self.n, 8 * self.n, work, self._tile)
         K.diagonal().copy_(to_device(self.diagonal, K))
-        return TorchRounded(K)
+        return TorchFloat32Matrix(K)
 
     def device_full(self, dtype: Any) -> Any:
-        """All of K on the device."""
-        with room_for_matrix(self.n, dtype, self.like.device):
+        """Return all of K on the device."""
+        with explain_matrix_shortage(self.n, dtype, self.like.device):
             out = torch.empty((self.n, self.n), dtype=dtype, device=self.like.device)
         everything = np.arange(self.n)
 
-        def work(some: slice) -> None:
-            out[some] = self._block(everything[some], everything, dtype)
+        def work(block: slice) -> None:
+            out[block] = self._block(everything[block], everything, dtype)
 
         in_strips(self.n, 8 * self.n, work, self._tile)
         return out
@@ -288,7 +292,7 @@ class TorchGram:
         return self._product(C, rows, dtype_of(dtype))
 
     def _product(self, C: Floats, rows: Indices | None, dtype: Any, *, proven: bool = False) -> Floats:
-        """K C, the rows shared among the devices that the samples may use; each has a copy of the samples."""
+        """Return K C, with the rows split among the samples' devices, each of which has a copy of the samples."""
         J, others = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1)), self._source.others
         if not others:
             return floats(self.device_product(C, J, rows, dtype, proven))
@@ -302,94 +306,97 @@ class TorchGram:
         C_all = np.zeros((self._source.X.shape[0], *C.shape[1:]))
         C_all[self._global(J)] = C[J]
         J = np.sort(self._global(J))
-        begun = [
-            gram.device_product(C_all, J, some, dtype, proven)
-            for gram, some in zip([whole, *others], shares, strict=True)
+        pending = [
+            gram.device_product(C_all, J, share, dtype, proven)
+            for gram, share in zip([whole, *others], shares, strict=True)
         ]
-        return np.concatenate([floats(part) for part in begun])
+        return np.concatenate([floats(part) for part in pending])
 
     def device_product(self, C: Floats, J: Indices, rows: Indices | None, dtype: Any, proven: bool) -> Any:
-        """K C on this device, where only rows J of C are not 0."""
-        left = self.prepared_rows(None if rows is None else places(rows, self.like), dtype)
-        right = self.prepared_rows(places(J, self.like), dtype)
+        """Return K C on this device; only the rows J of C are not 0."""
+        left = self.prepared_rows(None if rows is None else index_tensor(rows, self.like), dtype)
+        right = self.prepared_rows(index_tensor(J, self.like), dtype)
         return self.device_sums(left, right, to_device(C[J], self.like), dtype, proven=proven)
 
     def _block(self, I: Indices, J: Indices, dtype: Any) -> Any:
-        left, right = (self.prepared_rows(places(rows, self.like), dtype) for rows in (I, J))
+        left, right = (self.prepared_rows(index_tensor(rows, self.like), dtype) for rows in (I, J))
         return self.device_block(left, right, dtype)
 
-    # --- the same on the device ---------------------------------------------------------------------------------------
+    # --- blocks and sums on the device --------------------------------------------------------------------------------
 
     @property
     def n_threads(self) -> int:
-        """Of this machine, for what a solve does here."""
+        """Number of host threads."""
         return self._source.n_threads
 
     @property
     def features(self) -> int:
+        """Number of features of the samples."""
         return self._source.X.shape[1]
 
     @property
     def like(self) -> Any:
-        """A tensor on the device."""
+        """The samples' tensor, whose device other tensors are created on."""
         return self._source.X.rows
 
     @cached_property
-    def _places(self) -> Any:
-        """The rows of a view in the whole matrix, on the device."""
-        return None if self._rows is None else places(self._rows, self.like)
+    def _view_rows(self) -> Any:
+        """Rows of a view in the whole matrix, as a tensor on the device; None for the whole matrix."""
+        return None if self._rows is None else index_tensor(self._rows, self.like)
 
     def prepared_rows(self, which: Any, dtype: Any) -> Any:
-        """Some samples of this Gram, or all of them, as `device_block` and `device_sums` take them."""
-        if self._places is not None:
-            which = self._places if which is None else self._places[which]
+        """Return the given samples of this Gram, or all, in the form that `device_block` and `device_sums` take."""
+        if self._view_rows is not None:
+            which = self._view_rows if which is None else self._view_rows[which]
         if self._source.given:
             return torch.arange(self._source.X.shape[0], device=self.like.device) if which is None else which
         rows = self._source.prepared(dtype)
         return rows if which is None else rows[which]
 
     def device_block(self, left: Any, right: Any, dtype: Any, proven: bool = False) -> Any:
-        """K between prepared rows."""
+        """Return K between prepared rows."""
         source = self._source
         if source.given:
             values = self.like[left][:, right].double()
             return (values + source.constant if source.constant else values).to(dtype)
         assert source.formula is not None
         self.evaluations += left.n * right.n
-        left, right = left.made(), right.made()
+        left, right = left.prepare(), right.prepare()
         if dtype == torch.float32 and source.formula.fuses and fused.narrow(left.parts[0][0]):
             values = fused.tile32(*left.parts[0], *right.parts[0])
             return values if self.scale == 1.0 else values.mul_(self.scale)
         return source.formula.block(left, right, proven=proven)
 
     def device_sums(self, left: Any, right: Any, weights: Any, dtype: Any, *, proven: bool = False) -> Any:
-        """K between prepared rows times weights: partial sums of some columns, added up in float64."""
+        """Return K between prepared rows times weights: partial sums over columns, added up in float64."""
         n, m = (len(left), len(right)) if self._source.given else (left.n, right.n)
         weights = weights.to(dtype)
         out = torch.empty((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
 
-        def work(some: slice) -> None:
-            own = left[some] if self._source.given else left[some].made()
-            out[some] = self._sums_of(own, right, weights, dtype, proven, plain)
+        def work(block: slice) -> None:
+            rows = left[block] if self._source.given else left[block].prepare()
+            out[block] = self._sums_of(rows, right, weights, dtype, proven, plain)
 
         plain = self.fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
-        if plain and isinstance(left, Rows) and fused.adds_all(left.parts[0][0]):  # no tile is held
+        if plain and isinstance(left, PreparedRows) and fused.adds_all(left.parts[0][0]):  # no tile is held
             row_bytes = 1 if dtype == torch.float32 else min(row_bytes, max(1, self._tile // _STRIP_ROWS))
         in_strips(n, row_bytes, work, self._tile, out.device)
         return out
 
     def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool, plain: bool) -> Any:
-        """Some rows of `device_sums`, `plain` ones by kernels of our own."""
+        """Return one strip of rows of `device_sums`, computed by fused kernels if `plain`."""
         m = len(weights)
-        at_once = m if plain and isinstance(right, Rows) and fused.adds_all(left.parts[0][0]) else _SUMMED_COLUMNS
+        at_once = (
+            m if plain and isinstance(right, PreparedRows) and fused.adds_all(left.parts[0][0]) else _SUMMED_COLUMNS
+        )
         n = len(left) if self._source.given else left.n
         total = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
         for start in range(0, m, max(1, at_once)):
             part = slice(start, min(m, start + at_once))
             if plain:
-                (x, x_norms), (z, z_norms) = left.parts[0], right[part].made().parts[0]
+                (x, x_norms), (z, z_norms) = left.parts[0], right[part].prepare().parts[0]
                 self.evaluations += n * len(z)
                 total += self.scale * fused.sums(x, x_norms, z, z_norms, weights[part])
             else:
@@ -398,28 +405,28 @@ class TorchGram:
 
     @property
     def fuses(self) -> bool:
-        """Whether kernels of our own compute its values."""
+        """True if fused Triton kernels compute the values."""
         return self._source.formula is not None and self._source.formula.fuses
 
     @property
     def scale(self) -> float:
-        """What those of our own kernels are multiplied by."""
+        """Factor of the values that fused kernels compute."""
         assert self._source.formula is not None
         return self._source.formula.scale
 
     def _global(self, rows: Indices | None) -> Indices:
-        own = self._rows
+        view = self._rows
         if rows is None:
-            return np.arange(self.n) if own is None else own
-        return rows if own is None else own[rows]
+            return np.arange(self.n) if view is None else view
+        return rows if view is None else view[rows]
 
     # --- the whole matrix, decomposed on the device -------------------------------------------------------------------
 
     def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:
         return factor_of(self.device_full(dtype_of(dtype)), self.diagonal + d)
 
-    def kept(self, n_threads: int = 1) -> Kept:
-        return TorchKept(self.device_full(torch.float64), self.diagonal)
+    def float64_matrix(self, n_threads: int = 1) -> Float64Matrix:
+        return TorchFloat64Matrix(self.device_full(torch.float64), self.diagonal)
 
     def eigh(self, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigensystem:
         return eigensystem_of(self.device_full(torch.float64), scale, centred)
@@ -437,9 +444,9 @@ class TorchGram:
         X = source.X.take(part)
         if source.given:
             X = X.columns(part)
-        made = TorchGram.of(self.kernel, X, budget, source.n_threads, source.constant if source.given else 0.0)
-        made._source.refuted = source.refuted
-        return made
+        gram = TorchGram.of(self.kernel, X, budget, source.n_threads, source.constant if source.given else 0.0)
+        gram._source.refuted = source.refuted
+        return gram
 
     def share(self) -> None:
         pass

@@ -1,6 +1,7 @@
-"""Work on many rows, a tile at a time; where a device has no room for a tile, smaller ones, then an error with numbers.
+"""Work on many rows, a tile at a time, with smaller tiles if a device runs out of memory, and errors with the numbers.
 
-torch frees what a failed attempt held when its exception is gone, so that attempts are made outside of `except`.
+torch frees the memory of a failed attempt only when its exception is gone, so that the next attempt is made outside of
+`except`.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from typing import Any
 from mercer import _core
 from mercer.places.torch.numbers import TILE_BYTES, torch
 
-_NO_ROOM = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+_OUT_OF_MEMORY = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
 _LEAST_TILE = 1 << 20
-# What torch's CPU device, cuBLAS and cuSOLVER say where they could not allocate.
+# Parts of the messages of torch's CPU device, cuBLAS and cuSOLVER when an allocation fails.
 _WORDS = ("can't allocate memory", "not enough memory", "_ALLOC_FAILED")
 
 
 def tile_bytes(budget: int) -> int:
-    """Bytes of a tile of kernel values within a budget: a quarter of it, of which little else is needed at a time."""
+    """Bytes of a tile of kernel values within a budget: a quarter of it, between a minimum and TILE_BYTES."""
     return max(_LEAST_TILE, min(TILE_BYTES, budget // 4))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a device had no room."""
-    return isinstance(error, _NO_ROOM | MemoryError) or (
+    """Return whether an error means that a device ran out of memory."""
+    return isinstance(error, _OUT_OF_MEMORY | MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _WORDS)
     )
 
@@ -33,30 +34,31 @@ def is_out_of_memory(error: BaseException) -> bool:
 def in_strips(
     n: int, row_bytes: int, work: Callable[[slice], None], tile: int = TILE_BYTES, device: Any = None
 ) -> None:
-    """`work` on all rows, which may be called again for rows of which it failed.
+    """Call `work` on all rows, a strip at a time, and again with smaller strips if it runs out of memory.
 
-    A device computes while this machine gives it more to do. Where one is named, it is never more than two strips
-    behind: a call that waits for it cannot be interrupted.
+    A device computes while the host submits more work. If a `device` is given, it is never more than two strips behind,
+    because a call that waits for it cannot be interrupted.
     """
-    step, start, begun = max(1, tile // max(1, row_bytes)), 0, []
+    step, start, submitted = max(1, tile // max(1, row_bytes)), 0, []
     while start < n:
         _core.check_stop()
-        some = slice(start, min(n, start + step))
-        if not _done(work, some, step):
+        block = slice(start, min(n, start + step))
+        if not _try_work(work, block, step):
             step = max(1, min(step, n - start) // 4)
             release()
             continue
-        start = some.stop
+        start = block.stop
         if device is not None and device.type == "cuda":
-            begun.append(torch.cuda.Event())
-            begun[-1].record(torch.cuda.current_stream(device))
-            if len(begun) > 2:
-                begun.pop(0).synchronize()
+            submitted.append(torch.cuda.Event())
+            submitted[-1].record(torch.cuda.current_stream(device))
+            if len(submitted) > 2:
+                submitted.pop(0).synchronize()
 
 
-def _done(work: Callable[[slice], None], some: slice, step: int) -> bool:
+def _try_work(work: Callable[[slice], None], block: slice, step: int) -> bool:
+    """Call `work` and return True; return False if it ran out of memory and a smaller strip is possible."""
     try:
-        work(some)
+        work(block)
     except Exception as error:
         if not is_out_of_memory(error) or step == 1:
             raise
@@ -65,14 +67,14 @@ def _done(work: Callable[[slice], None], some: slice, step: int) -> bool:
 
 
 def release() -> None:
-    """Give memory that torch holds for later back to the device."""
+    """Return memory that torch caches to the device."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 @contextmanager
-def room_for(what: str, needed: int, device: Any, remedy: str) -> Iterator[None]:
-    """MemoryError with the numbers where the device has no room for what is made here."""
+def explain_shortage(what: str, needed: int, device: Any, remedy: str) -> Iterator[None]:
+    """Turn an out-of-memory error inside the context into a MemoryError that states the sizes and a remedy."""
     try:
         yield
     except Exception as error:
@@ -81,13 +83,13 @@ def room_for(what: str, needed: int, device: Any, remedy: str) -> Iterator[None]
         free = ""
         if device.type == "cuda":
             left, present = torch.cuda.mem_get_info(device)
-            free = f", of whose {present / 1e9:.1f} GB {left / 1e9:.1f} GB are free"
+            free = f", where {left / 1e9:.1f} of {present / 1e9:.1f} GB are free"
         raise MemoryError(f"{what} needs {needed / 1e9:.2g} GB on {device}{free}; {remedy}") from error
 
 
 @contextmanager
-def room_for_matrix(n: int, dtype: Any, device: Any) -> Iterator[None]:
-    """`room_for` all of K, and as much again for what is made of it."""
-    remedy = "give fewer samples, or NystromRLS, whose memory does not grow with their square"
-    with room_for(f"K of {n:,} samples and its factor", 2 * dtype.itemsize * n * n, device, remedy):
+def explain_matrix_shortage(n: int, dtype: Any, device: Any) -> Iterator[None]:
+    """Return `explain_shortage` for all of K, and as much memory again for its factor or copy."""
+    remedy = "use fewer samples, or NystromRLS, whose memory does not grow with their square"
+    with explain_shortage(f"K of {n:,} samples and its factor", 2 * dtype.itemsize * n * n, device, remedy):
         yield

@@ -1,7 +1,8 @@
-"""The kernels of a round of the decomposition, in Triton: whom to choose, pair steps, and sums with a stored K.
+"""Triton kernels of a round of the decomposition: selection of a block, pair steps, and sums with a stored K.
 
-Every kernel writes where no other program of it does, so that the same bits come twice. What is told to this machine
-lies in one array, `TOLD`: both ends, and of all rounds so far the steps, the gain, and of the last block the free ones.
+No two programs of a kernel write to the same address, so that results are reproducible bit by bit. The host reads one
+array, `STATUS`: the two ends of the violation, the steps and the gain of all rounds so far, and the number of free
+variables of the last block.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Any
 from mercer.places.torch.fused import on, tl, triton
 from mercer.places.torch.numbers import torch
 
-# Variables that one program of the first kernel looks at together.
+# Number of variables that one program of the first kernel examines at a time.
 _LOOKED_AT = 1024
-# Warps that take pair steps (benchmarks/compare_gpu.py --kernels).
+# Number of warps of the pair-step kernel (benchmarks/compare_gpu.py --kernels).
 WARPS = 8
 # Columns and rows of a tile of a stored K.
 _TILE = 64, 32
@@ -30,7 +31,7 @@ if triton is not None:
         P, LOWER, UPPER, D, B, U, ROW, KEPT, ENDS, VALUES, PLACES, n, width, G,
         TWINS: tl.constexpr, W: tl.constexpr,
     ):  # fmt: skip
-        """Of some variables the ends, and on both sides the worst one that is not kept; n if there is none."""
+        """Ends of a group of variables, and on both sides the worst violator that is not kept; n if there is none."""
         g = tl.program_id(0)
         lane = tl.arange(0, W)
         top = tl.full([W], -float("inf"), tl.float64)
@@ -49,7 +50,7 @@ if triton is not None:
             kept = tl.load(KEPT + i, mask=here, other=1) != 0
             up = here & (b < tl.load(UPPER + i, mask=here, other=0.0))
             down = here & (b > tl.load(LOWER + i, mask=here, other=0.0))
-            lost = h != h  # NaN: an infinite violation ends these rounds
+            lost = h != h  # NaN counts as an infinite violation, which ends the rounds
             grows = tl.where(up, tl.where(lost, float("inf"), h), -float("inf"))
             falls = tl.where(down, tl.where(lost, float("inf"), -h), -float("inf"))
             top, low = tl.maximum(top, grows), tl.maximum(low, falls)
@@ -66,15 +67,15 @@ if triton is not None:
         tl.store(PLACES + G + g, place)
 
     @triton.jit(do_not_specialize=["n"])  # type: ignore[untyped-decorator]  # triton is untyped
-    def _choose(ENDS, VALUES, PLACES, OLD, ROW, J, ROWS, TOLD, n, TWINS: tl.constexpr, G: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        """The block: those of both sides that a step could choose, and then the kept ones; n fills gaps."""
+    def _choose(ENDS, VALUES, PLACES, OLD, ROW, J, ROWS, STATUS, n, TWINS: tl.constexpr, G: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        """The block: variables on both sides that a step could choose, then the kept ones; n fills gaps."""
         g = tl.arange(0, G)
         top, low = tl.max(tl.load(ENDS + g), 0), tl.max(tl.load(ENDS + G + g), 0)
-        tl.store(TOLD, top)
-        tl.store(TOLD + 1, low)
+        tl.store(STATUS, top)
+        tl.store(STATUS + 1, low)
         up = tl.where(tl.load(VALUES + g) > -low, tl.load(PLACES + g), n)
         down = tl.load(PLACES + G + g)
-        down = tl.where((tl.load(VALUES + G + g) > -top) & (down != up), down, n)  # a free one is on both sides
+        down = tl.where((tl.load(VALUES + G + g) > -top) & (down != up), down, n)  # a free variable is on both sides
         tl.store(J + g, up)
         tl.store(J + G + g, down)
         k = tl.arange(0, 2 * G)
@@ -92,12 +93,12 @@ if triton is not None:
 
     @triton.jit
     def _ordered(bits):  # type: ignore[no-untyped-def]  # Triton reads it
-        """The bits of a float32 as an integer that is larger where it is, and back."""
+        """The bits of a float32 as an integer with the same order, and back."""
         return tl.where(bits >= 0, bits, bits ^ 0x7FFFFFFF)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _packed(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        """Values with their places as integers, of which the largest has the largest value, the first of several."""
+        """Values and positions packed into integers; the largest has the largest value, the first of several."""
         return (_ordered(values.to(tl.int32, bitcast=True)).to(tl.int64) << 32) | (Q - 1 - k).to(tl.int64)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
@@ -111,20 +112,20 @@ if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _pair_steps(  # type: ignore[no-untyped-def]  # Triton reads it
-        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, MOVED, COUNT, WORK, TOLD, share, least, most,
+        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, MOVED, COUNT, WORK, STATUS, share, least, most,
         Q: tl.constexpr,
     ):  # fmt: skip
-        """β of a pair is read from and written to WORK, whose parts are β, the bounds, K + diag d's diagonal, and d.
+        """Pair steps on a block; WORK holds β, both bounds, the diagonal of K + diag d, and d.
 
-        All threads wait for each other between that.
+        β of a pair is read from WORK and written to it, with a barrier between the two.
         """
         k = tl.arange(0, Q)
         j_k = tl.load(J + k)
-        top, bottom = tl.load(TOLD), -tl.load(TOLD + 1)
+        top, bottom = tl.load(STATUS), -tl.load(STATUS + 1)
         goal = tl.maximum(share * (top - bottom), least).to(tl.float32)
         before, d = tl.load(B + j_k), tl.load(D + j_k)
         lower, upper = tl.load(LOWER + j_k), tl.load(UPPER + j_k)
-        # Gradients about the middle of the ends, as in the core: float32 resolves small differences there.
+        # Gradients relative to the middle of the ends, as in the core, so that float32 resolves small differences.
         h = tl.load(P + j_k) - tl.load(U + tl.load(ROWS + k)) - d * before
         h = (h - (0.5 * top + 0.5 * bottom)).to(tl.float32)
         h_before = h
@@ -160,11 +161,9 @@ if triton is not None:
                 upper_j, d_j = tl.load(WORK + 2 * Q + j), tl.load(WORK + 4 * Q + j).to(tl.float32)
                 both_j = diagonal_i + tl.load(WORK + 3 * Q + j).to(tl.float32)
                 c_j = tl.maximum(both_j - 2.0 * tl.load(K + i * Q + j), 1e-7 * both_j)
-                step = tl.sqrt(best * c_j).to(tl.float64) / c_j.to(
-                    tl.float64
-                )  # its root is by how much h_i is above h_j
+                step = tl.sqrt(best * c_j).to(tl.float64) / c_j.to(tl.float64)  # √(best · c_j) is h_i − h_j
                 step = tl.minimum(tl.minimum(step, upper_i - b_i), b_j - lower_j)
-                # A variable that rounding leaves beside its bound is on it.
+                # A variable within rounding of its bound is set to the bound.
                 beside = upper_i - b_i - step <= 8.9e-16 * tl.maximum(tl.abs(b_i), step)
                 b_i = tl.where(beside, upper_i, b_i + step)
                 beside = b_j - lower_j - step <= 8.9e-16 * tl.maximum(tl.abs(b_j), step)
@@ -172,7 +171,7 @@ if triton is not None:
                 tl.debug_barrier()
                 tl.store(WORK + i, b_i)
                 tl.store(WORK + j, b_j)
-                tl.debug_barrier()  # of a small block a reduction has none
+                tl.debug_barrier()  # a reduction over a small block contains no barrier
                 at_i, at_j = k == i, k == j
                 grows = tl.where(
                     at_i, (b_i < upper_i).to(tl.int32), tl.where(at_j, (b_j < upper_j).to(tl.int32), grows)
@@ -190,8 +189,8 @@ if triton is not None:
         went = (moved != 0).to(tl.int32)
         tl.store(MOVED + tl.cumsum(went, 0) - 1, k, mask=went > 0)
         tl.store(COUNT, tl.sum(went, 0))
-        tl.store(B + j_k, b)  # what fills gaps stays zero
-        # Half of them is kept, free ones first and newest first.
+        tl.store(B + j_k, b)  # variable n, which fills gaps, stays zero
+        # Half of the block is kept, free variables first and the newest first.
         free = ((b < upper) & (b > lower)).to(tl.int32)
         count = tl.sum(free, 0)
         rank = tl.where(free > 0, tl.cumsum(free, 0) - 1, count + tl.cumsum(1 - free, 0) - 1)
@@ -200,9 +199,9 @@ if triton is not None:
         tl.store(KEPT + j_k, kept.to(tl.int8))
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         gained = tl.sum(moved * (0.5 * (h_before + h)).to(tl.float64), 0)
-        tl.store(TOLD + 2, tl.load(TOLD + 2) + steps)
-        tl.store(TOLD + 3, tl.load(TOLD + 3) + gained)
-        tl.store(TOLD + 4, count.to(tl.float64))
+        tl.store(STATUS + 2, tl.load(STATUS + 2) + steps)
+        tl.store(STATUS + 3, tl.load(STATUS + 3) + gained)
+        tl.store(STATUS + 4, count.to(tl.float64))
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _add_rows(  # type: ignore[no-untyped-def]  # Triton reads it
@@ -224,18 +223,18 @@ if triton is not None:
         tl.store(OUT + c, total, mask=c < n)
 
 
-class Chooser:
-    """A problem's variables on a device, of which blocks of a size are chosen and moved; variable n fills gaps."""
+class BlockSelector:
+    """Selection of blocks among a problem's variables on a device, and pair steps on them; variable n fills gaps."""
 
     def __init__(self, p: Any, lower: Any, upper: Any, d: Any, row: Any) -> None:
         self._fixed, self._row, self._n = (p, lower, upper, d), row, len(p) - 1
         self._kept = torch.zeros(len(p), dtype=torch.int8, device=p.device)
-        self.told = torch.zeros(5, dtype=torch.float64, device=p.device)
+        self.status = torch.zeros(5, dtype=torch.float64, device=p.device)
         self.size, self._block = 0, torch.empty(0, dtype=torch.int32, device=p.device)
 
     def resize(self, size: int) -> None:
-        """Blocks have this size from now on, a power of two of at least 16; of twice the size, all of the last one."""
-        device, groups = self.told.device, size // 4
+        """Set the block size, a power of two of at least 16; if it doubles, the next block contains the last one."""
+        device, groups = self.status.device, size // 4
         if 2 * self.size == size:
             self._old = self._block
             self._kept.index_fill_(0, self._old.long(), 1)
@@ -255,7 +254,7 @@ class Chooser:
         self._work = torch.empty(5 * size, dtype=torch.float64, device=device)
 
     def choose(self, beta: Any, u: Any) -> Any:
-        """The rows of the next block."""
+        """Select the next block and return its rows."""
         n, groups, row = self._n, self._groups, self.rows if self._row is None else self._row
         width = triton.cdiv(n, groups)
         looked_at = min(_LOOKED_AT, triton.next_power_of_2(width))
@@ -265,30 +264,31 @@ class Chooser:
                 TWINS=self._row is not None, W=looked_at, num_warps=max(1, min(4, looked_at // 128)),
             )  # fmt: skip
             _choose[(1,)](
-                self._ends, self._values, self._places, self._old, row, self._block, self.rows, self.told, n,
+                self._ends, self._values, self._places, self._old, row, self._block, self.rows, self.status, n,
                 TWINS=self._row is not None, G=groups, num_warps=4,
             )  # fmt: skip
         return self.rows
 
     def step(self, K: Any, beta: Any, u: Any, share: float, least: float, most: int) -> Any:
-        """Pair steps on the block, whose K is given; what they change, of the places and number in `moved`.
+        """Take pair steps on the block, whose K is given, and return the change of β; `moved` holds what changed.
 
-        They end where a share of the distance of the ends is left, or `least`, or after `most` for each variable.
+        They end when the violation in the block is at most `share` times the violation of all variables, or `least`, or
+        after `most` steps per variable. `moved` is the indices of changed variables, and their number.
         """
         with on(K):
             _pair_steps[(1,)](
                 K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, *self.moved,
-                self._work, self.told, share, least, most * self.size, Q=self.size, num_warps=WARPS,
+                self._work, self.status, share, least, most * self.size, Q=self.size, num_warps=WARPS,
             )  # fmt: skip
         return self.change
 
 
 def add_rows(out: Any, K: Any, rows: Any, weights: Any, moved: Any = None) -> None:
-    """out += Σ_j w_j K[rows_j], summed in float64; of all j, or of the places and number that have `moved`."""
+    """Add Σ_j w_j K[rows_j] to `out`, summed in float64; `moved` may hold the indices j and their number."""
     n, m = K.shape[1], len(rows)
-    columns, some = _TILE
-    places, count = (rows, rows) if moved is None else moved
+    columns, tile_rows = _TILE
+    indices, count = (rows, rows) if moved is None else moved
     with on(K):
         _add_rows[(triton.cdiv(n, columns),)](
-            K, rows, weights, places, count, out, n, m, SOME=moved is not None, BN=columns, BJ=some, num_warps=4
+            K, rows, weights, indices, count, out, n, m, SOME=moved is not None, BN=columns, BJ=tile_rows, num_warps=4
         )

@@ -1,7 +1,7 @@
-"""The rows of a linear machine on a device, and K = scale·XXᵀ through them.
+"""Rows of a linear machine on a device, and K = scale·XXᵀ through them.
 
 Sums run over a strip of rows and then over strips, in any order: bounds are those of places/host/rows.py and
-places/host/linear_gram.py. What needs more than float64 is computed by this machine, from a copy.
+places/host/linear_gram.py. Results that need more than float64 are computed on the host, from a copy.
 """
 
 from __future__ import annotations
@@ -18,50 +18,51 @@ from mercer.places.choose import rows_for
 from mercer.places.protocols import LinearGram, Rows
 from mercer.places.sums import Sums
 from mercer.places.torch.memory import in_strips
-from mercer.places.torch.numbers import floats, places, to_device, to_host, torch
+from mercer.places.torch.numbers import floats, index_tensor, to_device, to_host, torch
 from mercer.places.torch.samples import TorchSamples
 from mercer.places.torch.sparse import SparseRows, largest_entries, products, squared_lengths, times
 from mercer.problems.least_squares import LeastSquares
 from mercer.samples.arrays import Floats, Indices, gamma, inner, mirror, norm
 
-# Rows of one partial sum over the samples: what bounds its rounding is their number plus that of partial sums.
+# Rows of one partial sum over the samples: the number of rows plus the number of partial sums bounds the rounding.
 _SUM_ROWS = 2048
 
 
 class Strips:
-    """X − 1c' in float64, some rows at a time."""
+    """X − 1c' in float64, a strip of rows at a time."""
 
     def __init__(self, X: Any, centre: Floats | None) -> None:
         self.X, self.centre = X, None if centre is None else to_device(centre, X)
-        self.sums = 0  # how many partial sums the last one over all rows had
+        self.sums = 0  # number of partial sums in the last sum over all rows
 
-    def part(self, some: Any) -> Any:
-        rows = self.X[some].double()
+    def part(self, block: Any) -> Any:
+        """Return a block of rows."""
+        rows = self.X[block].double()
         return rows if self.centre is None else rows - self.centre
 
     def times(self, W: Any) -> Any:
-        """(X − 1c')W."""
+        """Return (X − 1c')W."""
         out = torch.empty((len(self.X), W.shape[1]), dtype=torch.float64, device=self.X.device)
 
-        def work(some: slice) -> None:
-            out[some] = times(self.part(some), W)
+        def work(block: slice) -> None:
+            out[block] = times(self.part(block), W)
 
         in_strips(len(self.X), 8 * (self._width + W.shape[1]), work)
         return out
 
     def transposed(self, C: Any, *, absolute: bool = False) -> Any:
-        """(X − 1c')ᵀC, or of the absolute values; sums of `_SUM_ROWS` rows are added up."""
+        """Return (X − 1c')ᵀC, or |X − 1c'|ᵀC; partial sums over `_SUM_ROWS` rows are added up."""
         if isinstance(self.X, SparseRows):
             rows = self.X.transposed.double()
             return (rows.abs() if absolute else rows).times(C)
         out = torch.zeros((self.X.shape[1], C.shape[1]), dtype=torch.float64, device=self.X.device)
 
-        def work(some: slice) -> None:
-            part, total = self.part(some), torch.zeros_like(out)
+        def work(block: slice) -> None:
+            part, total = self.part(block), torch.zeros_like(out)
             part = part.abs() if absolute else part
             for start in range(0, len(part), _SUM_ROWS):
-                own = slice(start, start + _SUM_ROWS)
-                total += part[own].T @ C[some][own]
+                rows = slice(start, start + _SUM_ROWS)
+                total += part[rows].T @ C[block][rows]
             out.add_(total)
             self.sums += 1 + len(part) // _SUM_ROWS
 
@@ -70,13 +71,13 @@ class Strips:
         return out
 
     def squares(self, weight: Any) -> Any:
-        """Σ w (x − c)(x − c)', w ≥ 0."""
+        """Return Σ w (x − c)(x − c)' for w ≥ 0."""
         d = self.X.shape[1]
         out = torch.zeros((d, d), dtype=torch.float64, device=self.X.device)
 
-        def work(some: slice) -> None:
-            part = self.part(some)
-            part = (part.dense() if isinstance(part, SparseRows) else part) * weight[some, None].sqrt()
+        def work(block: slice) -> None:
+            part = self.part(block)
+            part = (part.dense() if isinstance(part, SparseRows) else part) * weight[block, None].sqrt()
             out.add_(part.T @ part)
 
         in_strips(len(self.X), 16 * d, work)
@@ -88,7 +89,7 @@ class Strips:
 
 
 class TorchRows:
-    """`Rows` on a torch device. Steps on one row after another would cost too much."""
+    """`Rows` on a torch device, without coordinate descent: steps on single rows would cost too much."""
 
     descent = None
 
@@ -102,8 +103,8 @@ class TorchRows:
     def lengths(self) -> Floats:
         out = torch.empty(self.n, dtype=torch.float64, device=self._samples.rows.device)
 
-        def work(some: slice) -> None:
-            out[some] = squared_lengths(self._strips.part(some))
+        def work(block: slice) -> None:
+            out[block] = squared_lengths(self._strips.part(block))
 
         in_strips(self.n, 16 * self.d, work)
         return np.array(floats(out))
@@ -113,32 +114,32 @@ class TorchRows:
             type(self._samples)(self._samples.engine, self._samples.rows[:m]), self._n_threads, self._centre
         )
 
-    def some(self, which: Indices) -> Rows:
+    def take(self, which: Indices) -> Rows:
         return TorchRows(self._samples.take(which), self._n_threads, self._centre)
 
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
-        return floats(self._strips.times(self._there(w)))[:, 0] + shift
+        return floats(self._strips.times(self._to_device(w)))[:, 0] + shift
 
     def transposed(self, c: Floats) -> Floats:
         used = np.flatnonzero(c)
         if 2 * len(used) > self.n:
-            return np.array(floats(self._strips.transposed(self._there(c)))[:, 0])
-        part = Strips(self._samples.rows[places(used, self._samples.rows)], self._centre)
-        return np.array(floats(part.transposed(self._there(c[used])))[:, 0])
+            return np.array(floats(self._strips.transposed(self._to_device(c)))[:, 0])
+        part = Strips(self._samples.rows[index_tensor(used, self._samples.rows)], self._centre)
+        return np.array(floats(part.transposed(self._to_device(c[used])))[:, 0])
 
     def gram(self, which: Indices, others: Indices) -> Floats:
-        left, right = (self._strips.part(places(rows, self._samples.rows)) for rows in (which, others))
+        left, right = (self._strips.part(index_tensor(rows, self._samples.rows)) for rows in (which, others))
         return np.array(floats(products(left, right)))
 
     def outer(self, which: Indices, c: Floats) -> Floats:
-        part = Strips(self._samples.rows[places(which, self._samples.rows)], self._centre)
-        out, weight = np.empty((self.d + 1, self.d + 1)), self._there(c)
+        part = Strips(self._samples.rows[index_tensor(which, self._samples.rows)], self._centre)
+        out, weight = np.empty((self.d + 1, self.d + 1)), self._to_device(c)
         out[: self.d, : self.d] = floats(part.squares(weight[:, 0]))
         out[self.d, : self.d] = floats(part.transposed(weight))[:, 0]
         out[self.d, self.d] = c.sum()
         return out
 
-    def _there(self, vector: Floats) -> Any:
+    def _to_device(self, vector: Floats) -> Any:
         return to_device(np.ascontiguousarray(vector), self._samples.rows)[:, None]
 
     # --- proofs -------------------------------------------------------------------------------------------------
@@ -153,16 +154,16 @@ class TorchRows:
         error = gamma(self.n + 8) * mass + 4 * self.n * self.d * LEAST
         if error <= enough:  # false for NaN
             return self.transposed(c), np.zeros(self.d), error
-        return self._here.combination(c, enough)
+        return self._on_host.combination(c, enough)
 
     def precise_product(self, w: Floats) -> Ball:
-        return self._here.precise_product(w)
+        return self._on_host.precise_product(w)
 
     def gram_product(self, c: Floats) -> Ball:
-        return self._here.gram_product(c)
+        return self._on_host.gram_product(c)
 
     @cached_property
-    def _here(self) -> Rows:
+    def _on_host(self) -> Rows:
         return rows_for(self._samples.host(), self._n_threads, None, self._centre)
 
     @property
@@ -178,13 +179,13 @@ class TorchLinearGram:
         self.n, self.d = samples.shape
 
     @property
-    def reach(self) -> float:
-        """By the largest length, scaled so that no square overflows."""
+    def norm_bound(self) -> float:
+        """Upper bound on √k(x, x), from the largest length, scaled so that no square overflows."""
         longest = 0.0
 
-        def work(some: slice) -> None:
+        def work(block: slice) -> None:
             nonlocal longest
-            rows = self._samples.rows[some].double()
+            rows = self._samples.rows[block].double()
             size = largest_entries(rows)
             unit = torch.where(size > 0, size, 1.0)
             longest = max(longest, float((size[:, 0] * squared_lengths(rows / unit).sqrt()).max()))
@@ -193,46 +194,46 @@ class TorchLinearGram:
         return math.sqrt(self.scale) * (longest + self.d * LEAST) * (1 + gamma(self.d + 12)) + LEAST
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
-        out = floats(self._strips(centre).times(self._there(W)))
+        out = floats(self._strips(centre).times(self._to_device(W)))
         return np.array(out[:, 0] if W.ndim == 1 else out)
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
-        out = floats(self._strips(centre).transposed(self._there(C)))
+        out = floats(self._strips(centre).transposed(self._to_device(C)))
         return np.array(out[:, 0] if C.ndim == 1 else out)
 
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
         spread = gamma(self.d + 2) * np.abs(W.value) + 2 * W.error + LEAST
-        strips, both = self._strips(centre), [self._there(part) for part in (W.value, spread)]
+        strips, both = self._strips(centre), [self._to_device(part) for part in (W.value, spread)]
         out = [torch.empty((self.n, W.value.shape[1]), dtype=torch.float64, device=part.device) for part in both]
 
-        def work(some: slice) -> None:
-            part = strips.part(some)
-            for kept, own, factor in zip(out, (part, part.abs()), both, strict=True):
-                kept[some] = times(own, factor)
+        def work(block: slice) -> None:
+            part = strips.part(block)
+            for result, rows, factor in zip(out, (part, part.abs()), both, strict=True):
+                result[block] = times(rows, factor)
 
         in_strips(self.n, 24 * self.d, work)
         return Ball(np.array(floats(out[0])), np.array(floats(out[1])) + 2 * self.d * LEAST).finite()
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
         strips = self._strips(centre)
-        values = strips.transposed(self._there(C.value))
-        # Of sparse rows one sum after another, of dense ones partial sums.
+        values = strips.transposed(self._to_device(C.value))
+        # Sparse rows are summed one after another, dense rows in partial sums.
         terms = self.n if self.sparse else min(self.n, _SUM_ROWS) + 2 * strips.sums
         spread = gamma(terms + 3) * size + 2 * C.error + LEAST
-        errors = strips.transposed(self._there(spread), absolute=True)
+        errors = strips.transposed(self._to_device(spread), absolute=True)
         return Ball(np.array(floats(values)), np.array(floats(errors)) + 2 * self.n * LEAST).finite()
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
-        strips, w = self._strips(centre), self._there(weight)
+        strips, w = self._strips(centre), self._to_device(weight)
         out = torch.zeros(self.d, dtype=torch.float64, device=w.device)
 
-        def work(some: slice) -> None:
-            part = strips.part(some)
+        def work(block: slice) -> None:
+            part = strips.part(block)
             if isinstance(part, SparseRows):
-                entries = part.values.square() * torch.repeat_interleave(w[some, 0], part.counts)
+                entries = part.values.square() * torch.repeat_interleave(w[block, 0], part.counts)
                 out.add_(part.over_columns(entries))
             else:
-                out.add_((part.square() * w[some]).sum(dim=0))
+                out.add_((part.square() * w[block]).sum(dim=0))
 
         in_strips(self.n, 24 * self.d, work)
         return np.array(floats(out))
@@ -240,18 +241,18 @@ class TorchLinearGram:
     def sums(self, problem: LeastSquares) -> Sums:
         def products_about(x: Floats, Y: Floats) -> tuple[Floats, Floats, Floats]:
             strips = self._strips(None if self.sparse else x)
-            both = strips.transposed(self._there(np.column_stack([Y, problem.total])))
-            xx, both = floats(strips.squares(self._there(problem.total)[:, 0])), np.array(floats(both))
+            both = strips.transposed(self._to_device(np.column_stack([Y, problem.total])))
+            xx, both = floats(strips.squares(self._to_device(problem.total)[:, 0])), np.array(floats(both))
             xx = np.array(xx)
             mirror(xx)
             return xx, both[:, :-1], both[:, -1]
 
         return Sums.gathered(problem, self.d, self.sparse, self.transposed, products_about)
 
-    def pieces(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+    def dense_blocks(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
         for rows, part in self._samples.parts():
-            own = np.array(floats(part.dense() if isinstance(part, SparseRows) else part))
-            yield rows, own if centre is None else own - centre
+            dense = np.array(floats(part.dense() if isinstance(part, SparseRows) else part))
+            yield rows, dense if centre is None else dense - centre
 
     def without_empty_columns(self) -> tuple[LinearGram, Indices | None]:
         if not self.sparse or self.d <= self._samples.n_entries:
@@ -264,6 +265,6 @@ class TorchLinearGram:
     def _strips(self, centre: Floats | None) -> Strips:
         return Strips(self._samples.rows, centre)
 
-    def _there(self, values: Floats) -> Any:
-        found = to_device(np.ascontiguousarray(values), self._samples.rows)
-        return found[:, None] if values.ndim == 1 else found
+    def _to_device(self, values: Floats) -> Any:
+        tensor = to_device(np.ascontiguousarray(values), self._samples.rows)
+        return tensor[:, None] if values.ndim == 1 else tensor

@@ -10,34 +10,34 @@ from numpy.typing import NDArray
 
 from mercer.places.torch import fused
 from mercer.places.torch.formula import Formula
-from mercer.places.torch.memory import in_strips, room_for
-from mercer.places.torch.numbers import TILE_BYTES, floats, places, to_device, to_host, torch
+from mercer.places.torch.memory import explain_shortage, in_strips
+from mercer.places.torch.numbers import TILE_BYTES, floats, index_tensor, to_device, to_host, torch
 from mercer.places.torch.sparse import SparseRows, squared_lengths
 from mercer.samples.arrays import Flags, Floats, Indices, is_sparse, row_blocks
-from mercer.samples.engine import PlacedSamples
+from mercer.samples.engine import EngineSamples
 
 if TYPE_CHECKING:
     from mercer.kernels import Kernel
     from mercer.places.torch.engine import TorchEngine
 
-# Odd numbers that mix the bits of an entry (Steele, Lea and Flood's SplitMix64), as signed 64-bit integers.
+# Odd multipliers that mix the bits of an entry (Steele, Lea and Flood's SplitMix64), as signed 64-bit integers.
 _STEP, _FIRST, _SECOND = (
     int(np.array(number, dtype=np.uint64).view(np.int64))
     for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
-# More threads that start a device's kernels wait for Python's lock longer than for the device: a search of 50 prices in
-# 10 folds, 20,000 rows, takes 6.1 s with 4 threads and 9.4 s with 10 (NVIDIA H200).
+# Most host threads that solve on one device at a time: more would wait for Python's lock longer than for the device. A
+# search of 50 values of C in 10 folds, 20,000 rows, takes 6.1 s with 4 threads and 9.4 s with 10 (NVIDIA H200).
 _MOST_SOLVERS = 4
 
 
-class TorchSamples(PlacedSamples):
-    """The rows of a tensor, which nobody changes."""
+class TorchSamples(EngineSamples):
+    """Samples that are the rows of a tensor, which is never changed."""
 
     engine: TorchEngine
 
     def __init__(self, engine: TorchEngine, rows: Any, devices: tuple[Any, ...] | None = None) -> None:
         self.engine, self.rows = engine, rows
-        self.devices = devices or (rows.device,)  # which share products and predictions; rows live on one of them
+        self.devices = devices or (rows.device,)  # devices that share products and predictions; one has the rows
         self.shape = tuple(rows.shape)
         self.dtype = np.dtype(np.float32 if rows.dtype == torch.float32 else np.float64)
 
@@ -46,9 +46,9 @@ class TorchSamples(PlacedSamples):
         return _MOST_SOLVERS if fused.available(self.rows) else None
 
     def take(self, rows: Indices) -> TorchSamples:
-        return type(self)(self.engine, self.rows[places(rows, self.rows)], self.devices)
+        return type(self)(self.engine, self.rows[index_tensor(rows, self.rows)], self.devices)
 
-    def joined(self, others: PlacedSamples) -> TorchSamples:
+    def joined(self, others: EngineSamples) -> TorchSamples:
         assert isinstance(others, TorchSamples)
         if others.sparse:
             return SparseSamples(self.engine, SparseRows.of_dense(self.rows)).joined(others)
@@ -58,45 +58,45 @@ class TorchSamples(PlacedSamples):
 
     def host(self, rows: Indices | None = None) -> Any:
         if rows is not None:
-            return to_host(self.rows[places(rows, self.rows)])
+            return to_host(self.rows[index_tensor(rows, self.rows)])
         return to_host(self.rows.clone() if self.rows.device.type == "cpu" else self.rows)
 
     def on(self, device: Any) -> TorchSamples:
-        """The same samples there, for that device alone."""
+        """Return these samples on another device, for that device alone."""
         return type(self)(self.engine, self.rows.to(device))
 
     def parts(self, factor: int = 1) -> Iterator[tuple[slice, Any]]:
-        """Some rows at a time, so that `factor` float64 copies of them take no more than a tile."""
+        """Yield blocks of rows of which `factor` float64 copies take no more memory than a tile."""
         step = max(1, TILE_BYTES // (8 * factor * max(1, self.shape[1])))
         for start in range(0, self.shape[0], step):
-            some = slice(start, min(self.shape[0], start + step))
-            yield some, self.rows[some]
+            block = slice(start, min(self.shape[0], start + step))
+            yield block, self.rows[block]
 
     def first_not_finite(self) -> tuple[int, int, float, int] | None:
         if all(bool(torch.isfinite(part.sum(dtype=torch.float64))) for _, part in self.parts()):
             return None
-        found, count = None, 0
-        for some, part in self.parts():
+        first, count = None, 0
+        for block, part in self.parts():
             bad = torch.nonzero(~torch.isfinite(part))
-            if len(bad) and found is None:
-                row, column = (int(place) for place in bad[0])
-                found = (some.start + row, column, float(part[row, column]))
+            if len(bad) and first is None:
+                row, column = (int(index) for index in bad[0])
+                first = (block.start + row, column, float(part[row, column]))
             count += len(bad)
-        return None if found is None else (*found, count)
+        return None if first is None else (*first, count)
 
     def hash(self) -> NDArray[np.uint64]:
         out = torch.empty(self.shape[0], dtype=torch.int64, device=self.rows.device)
         keys = _keys(torch.arange(self.shape[1], device=self.rows.device))
-        for some, part in self.parts(4):
-            bits = (part.double() + 0.0).view(torch.int64)  # −0.0 is 0.0
-            out[some] = _hashes(bits, keys).masked_fill_(bits == 0, 0).sum(dim=1)
+        for block, part in self.parts(4):
+            bits = (part.double() + 0.0).view(torch.int64)  # −0.0 becomes 0.0
+            out[block] = _hashes(bits, keys).masked_fill_(bits == 0, 0).sum(dim=1)
         return np.asarray(to_host(_mixed(out))).view(np.uint64)
 
     def equal(self, left: Indices, right: Indices) -> Flags:
         out = np.empty(len(left), dtype=bool)
-        for some in row_blocks(len(left), 16 * self.shape[1]):
-            one, other = (self.rows[places(rows[some], self.rows)] for rows in (left, right))
-            out[some] = to_host((one == other).all(dim=1))
+        for block in row_blocks(len(left), 16 * self.shape[1]):
+            one, other = (self.rows[index_tensor(rows[block], self.rows)] for rows in (left, right))
+            out[block] = to_host((one == other).all(dim=1))
         return out
 
     def moments(self) -> tuple[Floats, Floats]:
@@ -107,10 +107,10 @@ class TorchSamples(PlacedSamples):
 
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
         w, first, second = to_device(weight, self.rows), 0.0, 0.0
-        for some, part in self.parts(2):
+        for block, part in self.parts(2):
             less = part.double() - centre
-            first += float(w[some] @ less.sum(dim=1))
-            second += float(w[some] @ (less * less).sum(dim=1))
+            first += float(w[block] @ less.sum(dim=1))
+            second += float(w[block] @ (less * less).sum(dim=1))
         return first, second
 
     def extremes(self) -> tuple[float, float]:
@@ -120,15 +120,15 @@ class TorchSamples(PlacedSamples):
     def squared_lengths(self) -> Floats:
         return np.concatenate([np.empty(0), *(floats(squared_lengths(part)) for _, part in self.parts(2))])
 
-    def values(self, kernel: Kernel, others: PlacedSamples | None = None) -> Floats:
+    def values(self, kernel: Kernel, others: EngineSamples | None = None) -> Floats:
         assert others is None or isinstance(others, TorchSamples)
         formula = Formula.of(kernel, others.rows if others is not None and others.sparse else self.rows)
         left = formula.rows(self.rows, torch.float64)
         right = left if others is None else formula.rows(others.rows.to(self.rows.device), torch.float64)
         out = np.empty((left.n, right.n))
 
-        def work(some: slice) -> None:
-            out[some] = to_host(formula.block(left[some], right))
+        def work(block: slice) -> None:
+            out[block] = to_host(formula.block(left[block], right))
 
         in_strips(left.n, 8 * right.n, work)
         if others is None:
@@ -140,17 +140,17 @@ class TorchSamples(PlacedSamples):
         return floats(Formula.of(kernel, self.rows).diagonal(self.rows))
 
     def entries(self, rows: Indices, columns: Indices) -> Floats:
-        return floats(self.rows[places(rows, self.rows), places(columns, self.rows)])
+        return floats(self.rows[index_tensor(rows, self.rows), index_tensor(columns, self.rows)])
 
     def columns(self, which: Indices) -> TorchSamples:
-        return TorchSamples(self.engine, self.rows[:, places(which, self.rows)].contiguous(), self.devices)
+        return TorchSamples(self.engine, self.rows[:, index_tensor(which, self.rows)].contiguous(), self.devices)
 
     def asymmetry(self) -> float:
-        return max(float((part - self.rows[:, some].T).abs().max()) for some, part in self.parts(3))
+        return max(float((part - self.rows[:, block].T).abs().max()) for block, part in self.parts(3))
 
 
 class SparseSamples(TorchSamples):
-    """CSR rows."""
+    """Samples that are CSR rows."""
 
     sparse = True
 
@@ -162,26 +162,26 @@ class SparseSamples(TorchSamples):
     def nbytes(self) -> int:
         return int((self.dtype.itemsize + 8) * self.n_entries + 8 * self.shape[0])
 
-    def joined(self, others: PlacedSamples) -> TorchSamples:
+    def joined(self, others: EngineSamples) -> TorchSamples:
         assert isinstance(others, TorchSamples)
-        own, more = self.rows, others.rows if others.sparse else SparseRows.of_dense(others.rows)
-        both = torch.promote_types(own.dtype, more.dtype)
-        more = more.to(own.device)
-        values = torch.cat([part.values.to(both) for part in (own, more)])
-        starts = torch.cat([own.starts, more.starts[1:] + own.starts[-1]])
-        rows = SparseRows(values, torch.cat([own.columns, more.columns]), starts, self.shape[1])
+        one, other = self.rows, others.rows if others.sparse else SparseRows.of_dense(others.rows)
+        both = torch.promote_types(one.dtype, other.dtype)
+        other = other.to(one.device)
+        values = torch.cat([part.values.to(both) for part in (one, other)])
+        starts = torch.cat([one.starts, other.starts[1:] + one.starts[-1]])
+        rows = SparseRows(values, torch.cat([one.columns, other.columns]), starts, self.shape[1])
         return SparseSamples(self.engine, rows, self.devices)
 
     def host(self, rows: Indices | None = None) -> Any:
-        return (self.rows if rows is None else self.rows[places(rows, self.rows)]).host()
+        return (self.rows if rows is None else self.rows[index_tensor(rows, self.rows)]).host()
 
     def first_not_finite(self) -> tuple[int, int, float, int] | None:
         bad = torch.nonzero(~torch.isfinite(self.rows.values)).ravel()
         if not len(bad):
             return None
         first = bad[0]
-        place = (int(self.rows.row_of_entry[first]), int(self.rows.columns[first]))
-        return (*place, float(self.rows.values[first]), len(bad))
+        position = (int(self.rows.row_of_entry[first]), int(self.rows.columns[first]))
+        return (*position, float(self.rows.values[first]), len(bad))
 
     def hash(self) -> NDArray[np.uint64]:
         bits = self.rows.values.double().view(torch.int64)
@@ -189,14 +189,14 @@ class SparseSamples(TorchSamples):
         return np.asarray(to_host(_mixed(sums[self.rows.starts].diff()))).view(np.uint64)
 
     def equal(self, left: Indices, right: Indices) -> Flags:
-        one, other = (places(rows, self.rows) for rows in (left, right))
+        one, other = (index_tensor(rows, self.rows) for rows in (left, right))
         counts = self.rows.counts
         out = counts[one] == counts[other]
-        some = torch.nonzero(out).ravel()
-        one, other = self.rows[one[some]], self.rows[other[some]]
+        same_count = torch.nonzero(out).ravel()
+        one, other = self.rows[one[same_count]], self.rows[other[same_count]]
         apart = (one.columns != other.columns) | (one.values != other.values)
         sums = torch.nn.functional.pad(torch.cumsum(apart, 0), (1, 0))
-        out[some] = sums[one.starts].diff() == 0
+        out[same_count] = sums[one.starts].diff() == 0
         return np.asarray(to_host(out))
 
     def moments(self) -> tuple[Floats, Floats]:
@@ -237,12 +237,12 @@ def _keys(columns: Any) -> Any:
 
 
 def _hashes(bits: Any, keys: Any) -> Any:
-    """Of entries; those that are 0 do not count, so that dense and CSR rows have the same."""
+    """Hash of each entry, from its bits and its column's key; zeros are left out, so that dense and CSR rows agree."""
     return _mixed(_mixed(bits ^ keys) + keys)
 
 
 def _mixed(bits: Any) -> Any:
-    """Integers whose every bit depends on every bit of these."""
+    """Mix integers so that every bit of the result depends on every bit of the input."""
     bits = (bits ^ ((bits >> 30) & 0x3FFFFFFFF)) * _FIRST
     bits = (bits ^ ((bits >> 27) & 0x1FFFFFFFFF)) * _SECOND
     return bits ^ ((bits >> 31) & 0x1FFFFFFFF)
@@ -251,12 +251,12 @@ def _mixed(bits: Any) -> Any:
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc)
 
 
-def placed_samples(engine: TorchEngine, X: Any, devices: tuple[Any, ...]) -> TorchSamples:
-    """Samples of this machine or a tensor as rows of float32 or float64 on the first of these devices."""
+def samples_on_device(engine: TorchEngine, X: Any, devices: tuple[Any, ...]) -> TorchSamples:
+    """Return host samples or a tensor as float32 or float64 rows on the first of these devices."""
     device = devices[0]
     if isinstance(X, list):
         raise TypeError(
-            f"strings cannot be compared on {device}; do it on this machine: mercer.config_context(device='cpu')"
+            f"strings cannot be compared on {device}; compute on the host: mercer.config_context(device='cpu')"
         )
     tensor = isinstance(X, torch.Tensor)
     if tensor:
@@ -265,19 +265,19 @@ def placed_samples(engine: TorchEngine, X: Any, devices: tuple[Any, ...]) -> Tor
         if len(X.shape) != 2:
             raise ValueError(f"sparse samples have two dimensions, but these have the shape {tuple(X.shape)}")
         rows = SparseRows.of(X, device)
-        return SparseSamples(engine, rows if rows.dtype in _KEPT else rows.double(), devices)
+        return SparseSamples(engine, rows if rows.dtype in _FLOAT_TYPES else rows.double(), devices)
     if tensor and X.layout is not torch.strided:
-        raise TypeError(f"X has the layout {X.layout}, which is not computed with; give X.to_sparse_csr()")
-    # torch warns of memory that may not be written, such as that of a pandas frame.
+        raise TypeError(f"X has the layout {X.layout}, which is not supported; give X.to_sparse_csr()")
+    # torch warns of read-only memory, such as that of a pandas frame.
     rows = X.detach() if tensor else torch.from_numpy(np.require(X, requirements=["C", "W"]))
-    with room_for("the samples", 8 * rows.numel(), device, "give fewer, or float32"):
-        rows = rows if rows.dtype in _KEPT else rows.to(torch.float64)
+    with explain_shortage("the sample array", 8 * rows.numel(), device, "give fewer samples, or float32"):
+        rows = rows if rows.dtype in _FLOAT_TYPES else rows.to(torch.float64)
         return TorchSamples(engine, rows.to(device).contiguous(), devices)
 
 
-_KEPT = (torch.float32, torch.float64)
+_FLOAT_TYPES = (torch.float32, torch.float64)
 
 
 def _check_type(dtype: Any) -> None:
-    if dtype.is_complex or (dtype.is_floating_point and dtype not in _KEPT):
-        raise TypeError(f"X has the dtype {dtype}; give float32 or float64, so that nothing is guessed")
+    if dtype.is_complex or (dtype.is_floating_point and dtype not in _FLOAT_TYPES):
+        raise TypeError(f"X has the dtype {dtype}; give float32 or float64")

@@ -1,7 +1,7 @@
-"""CSR rows on a device: of a product only a tile of one side is ever laid out as dense rows.
+"""CSR rows on a device: at most a tile of one operand of a product is laid out as dense rows.
 
-Products are sums of embeddings, torch's name for them: one number after another is added to a row, which gives the same
-bits every time. cuSPARSE does not promise that.
+Products use torch's embedding_bag, which adds one number after another to a row and so gives the same bits every time.
+cuSPARSE does not guarantee that.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import scipy.sparse as sp
 
 from mercer.places.torch.numbers import TILE_BYTES, matmul, to_host, torch
 
-# From this many columns on a tile is laid out over those that it uses, which are fewer.
+# Number of columns from which on a tile is laid out over the columns that it uses, which are fewer.
 _MANY_COLUMNS = 2048
 
 
 class SparseRows:
-    """Rows with their entries that are not 0, in the order of their columns; what is asked of a tensor, it answers."""
+    """CSR rows with their non-zero entries in the order of columns, and the methods of a tensor that callers need."""
 
     def __init__(self, values: Any, columns: Any, starts: Any, width: int) -> None:
         self.values, self.columns, self.starts = values, columns, starts
@@ -29,30 +29,30 @@ class SparseRows:
 
     @classmethod
     def of(cls, given: Any, device: Any) -> SparseRows:
-        """Of a CSR matrix of SciPy or a sparse tensor of two dimensions."""
+        """Build rows from a SciPy sparse matrix or a sparse tensor of two dimensions."""
         if isinstance(given, torch.Tensor):
-            made = given.detach().to(device)
-            if made.layout is torch.sparse_csr:
-                starts, columns, values = made.crow_indices(), made.col_indices(), made.values()
+            matrix = given.detach().to(device)
+            if matrix.layout is torch.sparse_csr:
+                starts, columns, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
                 rows = torch.repeat_interleave(torch.arange(len(starts) - 1, device=device), starts.diff())
-                places = torch.stack([rows, columns.long()])
-                made = torch.sparse_coo_tensor(places, values, made.shape, check_invariants=False)
-            made = (made if made.layout is torch.sparse_coo else made.to_sparse_coo()).coalesce()
-            (rows, columns), values = made.indices(), made.values()
+                indices = torch.stack([rows, columns.long()])
+                matrix = torch.sparse_coo_tensor(indices, values, matrix.shape, check_invariants=False)
+            matrix = (matrix if matrix.layout is torch.sparse_coo else matrix.to_sparse_coo()).coalesce()
+            (rows, columns), values = matrix.indices(), matrix.values()
         else:
-            made = given.tocsr()
-            if not made.has_canonical_format:
-                made = made.copy()
-                made.sum_duplicates()
-            made = made.tocoo()
-            rows, columns = (torch.as_tensor(at.astype(np.int64), device=device) for at in (made.row, made.col))
-            values = torch.as_tensor(made.data.copy(), device=device)
-        return cls.of_entries(rows, columns, values, tuple(made.shape))
+            matrix = given.tocsr()
+            if not matrix.has_canonical_format:
+                matrix = matrix.copy()
+                matrix.sum_duplicates()
+            matrix = matrix.tocoo()
+            rows, columns = (torch.as_tensor(at.astype(np.int64), device=device) for at in (matrix.row, matrix.col))
+            values = torch.as_tensor(matrix.data.copy(), device=device)
+        return cls.of_entries(rows, columns, values, tuple(matrix.shape))
 
     @classmethod
     def of_entries(cls, rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> SparseRows:
-        """Of entries in the order of rows and columns, without those that are 0."""
-        kept = values != 0  # NaN stays
+        """Build rows from entries in the order of rows and columns, of which zeros are dropped."""
+        kept = values != 0  # true for NaN
         rows, columns, values = rows[kept], columns[kept], values[kept]
         counts = torch.bincount(rows, minlength=shape[0])
         return cls(values, columns, _starts(counts), shape[1])
@@ -62,7 +62,7 @@ class SparseRows:
         rows, columns = torch.nonzero(X, as_tuple=True)
         return cls.of_entries(rows, columns, X[rows, columns], tuple(X.shape))
 
-    # --- as a tensor would ---------------------------------------------------------------------------------------
+    # --- methods of a tensor -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -83,7 +83,7 @@ class SparseRows:
         return SparseRows(values, columns, starts, self.shape[1])
 
     def to(self, *where: Any) -> SparseRows:
-        """In another precision, or on another device."""
+        """Return the rows in another precision, or on another device."""
         values = self.values.to(*where)
         return self._like(values, self.columns.to(values.device), self.starts.to(values.device))
 
@@ -100,15 +100,15 @@ class SparseRows:
         return self._like(self.values * factor, self.columns, self.starts)
 
     def __truediv__(self, divisors: Any) -> SparseRows:
-        """By a column with a number for each row."""
+        """Divide each row by its number in a column of divisors."""
         each = torch.repeat_interleave(divisors.ravel(), self.counts)
         return self._like(self.values / each, self.columns, self.starts)
 
     def only(self, which: Any) -> SparseRows:
-        """Some columns, in this order."""
-        place = torch.full((self.shape[1],), -1, dtype=torch.int64, device=self.device)
-        place[which] = torch.arange(len(which), device=self.device)
-        at, rows = place[self.columns], self.row_of_entry
+        """Return the given columns, in this order."""
+        position = torch.full((self.shape[1],), -1, dtype=torch.int64, device=self.device)
+        position[which] = torch.arange(len(which), device=self.device)
+        at, rows = position[self.columns], self.row_of_entry
         kept = torch.nonzero(at >= 0).ravel()
         kept = kept[torch.argsort(rows[kept] * len(which) + at[kept])]
         return SparseRows.of_entries(rows[kept], at[kept], self.values[kept], (len(self), len(which)))
@@ -117,7 +117,7 @@ class SparseRows:
 
     @property
     def counts(self) -> Any:
-        """How many entries each row has."""
+        """Number of entries of each row."""
         return self.starts.diff()
 
     @property
@@ -129,7 +129,7 @@ class SparseRows:
         return torch.repeat_interleave(torch.arange(len(self), device=self.device), self.counts)
 
     def over_rows(self, values: Any, how: str = "sum") -> Any:
-        """Sums, or another reduction, of one number for each entry, 0 where there is none."""
+        """Sum, or reduce otherwise, one number per entry over each row; 0 for a row without entries."""
         if not len(values):
             return torch.zeros(len(self), dtype=values.dtype, device=self.device)
         return torch.segment_reduce(values, how, lengths=self.counts, unsafe=True, initial=0)
@@ -138,18 +138,18 @@ class SparseRows:
         return self.over_rows(self.values)
 
     def over_columns(self, values: Any) -> Any:
-        """Sums over each column, one entry after another."""
+        """Sum one number per entry over each column, one entry after another."""
         return self._like(values, self.columns, self.starts).transposed.row_sums()
 
     @cached_property
     def transposed(self) -> SparseRows:
-        """Columns as rows, made once."""
+        """The transposed matrix as CSR rows."""
         order = torch.argsort(self.columns, stable=True)
         counts = torch.bincount(self.columns, minlength=self.shape[1])
         return SparseRows(self.values[order], self.row_of_entry[order], _starts(counts), len(self))
 
     def dense(self, used: Any = None) -> Any:
-        """As dense rows, of all columns or of those that are `used`, in rising order."""
+        """Return dense rows with all columns, or with the `used` ones, which are in ascending order."""
         width = self.shape[1] if used is None else len(used)
         out = torch.zeros((len(self), width), dtype=self.dtype, device=self.device)
         rows, columns, values = self.row_of_entry, self.columns, self.values
@@ -160,7 +160,7 @@ class SparseRows:
         return out
 
     def times(self, B: Any, used: Any = None) -> Any:
-        """The product with a dense matrix of as many rows as there are columns, or as are `used`."""
+        """Return the product with a dense matrix B that has a row for each column, or for each `used` column."""
         columns, values = self.columns, self.values
         if used is not None:
             columns, known = _among(used, columns)
@@ -172,11 +172,11 @@ class SparseRows:
         )
 
     def host(self) -> Any:
-        """A CSR matrix of this machine."""
+        """Return the rows as a SciPy CSR matrix on the host."""
         parts = (np.array(to_host(part)) for part in (self.values, self.columns, self.starts))
-        made = sp.csr_array(tuple(parts), shape=self.shape)
-        made.has_canonical_format = True
-        return made
+        matrix = sp.csr_array(tuple(parts), shape=self.shape)
+        matrix.has_canonical_format = True
+        return matrix
 
 
 def _starts(counts: Any) -> Any:
@@ -184,49 +184,49 @@ def _starts(counts: Any) -> Any:
 
 
 def _among(used: Any, columns: Any) -> tuple[Any, Any]:
-    """Where columns stand among those that are used, and which do; others get some place."""
+    """Return the position of each column among the used ones, and whether it is used; others get any position."""
     if not len(used):
         return torch.zeros_like(columns), torch.zeros_like(columns, dtype=torch.bool)
-    place = torch.searchsorted(used, columns).clamp_(max=len(used) - 1)
-    return place, used[place] == columns
+    position = torch.searchsorted(used, columns).clamp_(max=len(used) - 1)
+    return position, used[position] == columns
 
 
-# --- rows of either kind --------------------------------------------------------------------------------------------
+# --- dense or sparse rows -------------------------------------------------------------------------------------------
 
 
 def squared_lengths(rows: Any) -> Any:
-    """‖x_i‖² in float64."""
+    """Return ‖x_i‖² in float64."""
     if isinstance(rows, SparseRows):
         return rows.over_rows(rows.values.double().square())
     return rows.double().square().sum(dim=1)
 
 
 def largest_entries(rows: Any) -> Any:
-    """The largest |entry| of each row, as a column."""
+    """Return the largest |entry| of each row, as a column."""
     if isinstance(rows, SparseRows):
         return rows.over_rows(rows.values.abs(), "max")[:, None]
     return rows.abs().amax(dim=1, keepdim=True)
 
 
 def times(rows: Any, B: Any) -> Any:
-    """Rows times a dense matrix, in the precision of both."""
+    """Return rows times a dense matrix, in the precision of both."""
     return rows.times(B) if isinstance(rows, SparseRows) else matmul(rows, B)
 
 
 def products(x: Any, z: Any) -> Any:
-    """⟨x_i, z_j⟩, in the precision of both."""
+    """Return ⟨x_i, z_j⟩, in the precision of both."""
     if not isinstance(z, SparseRows):
         return times(x, z.T)
     if not isinstance(x, SparseRows):
         return z.times(x.T).T.contiguous()
     out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
-    for some, part, used in _tiles(z):
-        out[:, some] = x.times(part.dense(used).T, used)
+    for block, part, used in _tiles(z):
+        out[:, block] = x.times(part.dense(used).T, used)
     return out
 
 
 def distances(x: Any, z: Any, p: float) -> Any:
-    """‖x_i − z_j‖_p from differences, in the precision of both."""
+    """Return ‖x_i − z_j‖_p from differences, in the precision of both."""
     if not isinstance(x, SparseRows) and not isinstance(z, SparseRows):
         return torch.cdist(x, z, p=p, compute_mode="donot_use_mm_for_euclid_dist")
     out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
@@ -241,13 +241,13 @@ def distances(x: Any, z: Any, p: float) -> Any:
 
 
 def _tiles(z: Any) -> Iterator[tuple[slice, Any, Any]]:
-    """Some rows at a time whose dense form is no more than a tile, and the columns they use where these are fewer."""
+    """Yield blocks of rows whose dense form fits a tile, and the columns that they use, or None for all columns."""
     width = max(1, z.shape[1])
     step = max(1, TILE_BYTES // (8 * width))
     narrow = isinstance(z, SparseRows) and (width > _MANY_COLUMNS or step < len(z))
     if narrow:  # a tile of k rows uses no more than k times the longest row's columns
         step = max(step, math.isqrt(TILE_BYTES // (8 * max(1, z.longest))))
     for start in range(0, len(z), step):
-        some = slice(start, min(len(z), start + step))
-        part = z[some]
-        yield some, part, torch.unique(part.columns) if narrow else None
+        block = slice(start, min(len(z), start + step))
+        part = z[block]
+        yield block, part, torch.unique(part.columns) if narrow else None

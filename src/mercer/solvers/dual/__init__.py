@@ -1,1 +1,1 @@
-"""Solvers of the dual problem with one or two variables per sample."""
+"""Solvers for dual problems with one or two variables per sample."""

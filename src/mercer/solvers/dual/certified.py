@@ -1,4 +1,4 @@
-"""Block decomposition with a proof: solve and certify, and continue from the certificate's numbers until it is good."""
+"""Block decomposition with a certificate: solve, certify, and continue from the certified u until `stop` is met."""
 
 from __future__ import annotations
 
@@ -14,39 +14,40 @@ import numpy as np
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify_dual, coarse_pass
 from mercer.places.ball import Ball
-from mercer.places.gram import Gram, Provable
+from mercer.places.gram import BoundedProducts, Gram
 from mercer.places.host.stored_gram import StoredField
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, Precision, Values, gamma, inner
-from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, in_time
+from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, enforce_deadline
 from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
-from mercer.solvers.refine import Refinement, holding
+from mercer.solvers.refine import Refinement, sufficient_precisions
 from mercer.solvers.solution import Solution, Stop, StopReason
 from mercer.solvers.solver import Solver
 
-_NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise max_time, or use fewer samples"
+_NO_PASS = "one pass over the kernel values of the starting point takes longer. Raise max_time, or use fewer samples"
 
-# The share of tol that steps on a stored K leave: the rest covers the rounding errors that the certificate adds.
+# Steps on a stored K aim at this share of tol; the rest covers the rounding errors that the certificate adds.
 SOLVED_SHARE = 0.85
-# Pair steps per variable on a stored K before another solver takes over, whose blocks would be computed anew: spam with
-# C up to 10,000 needs at most 20.
+# Pair steps per variable on a stored K before another solver takes over, which has to compute its blocks again: spam
+# with C up to 10,000 needs at most 20.
 STORED_STEPS = 100
-# A gap above the first share of the dual value, more than the second of which is rounding of stored values in β'Kβ, is
-# worth rows with a coefficient in float64: the losses of these rows have as much again.
+# If the gap exceeds _WIDE_SHARE of the dual value, and rounding of stored values in β'Kβ exceeds _ROUNDING_SHARE of the
+# gap, the rows with a nonzero coefficient are computed again in float64; the losses of these rows contain the same
+# rounding error once more.
 _WIDE_SHARE, _ROUNDING_SHARE = 1e-3, 0.25
 
-# The number of pilot samples, and the number of rows from which on they save time (one-class on usps: half of it).
+# Number of pilot samples, and the number of rows above which they save time (one-class on usps: half of it).
 _PILOT_ROWS = 256
 _ROWS_FOR_PILOTS = 3000
 
-# From β, u = Kβ if it is known, the precision of kernel values, a stop, and whether variables may be dropped.
-Inner = Callable[[Floats, Floats | None, Precision, Stop, bool], Solution]
+# Takes β, u = Kβ if known, the precision of kernel values, a stopping rule, and whether shrinking is allowed.
+InnerSolver = Callable[[Floats, Floats | None, Precision, Stop, bool], Solution]
 
 
 def solve_certified(
     problem: DualProblem, gram: Gram, stop: Stop, start: Floats | None = None, *, shrinking: bool = True
 ) -> tuple[Solution, Certificate]:
-    """A solution whose certificate says that `stop` is met, or why it is not."""
+    """Solve a dual problem by block decomposition and certify the solution."""
     one_block, steps = is_one_block(problem, gram), 0
     known = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
     if one_block and known and gram.proof is gram and stop.deadline == math.inf:
@@ -54,19 +55,19 @@ def solve_certified(
         solution, certificate = _at_once(problem, gram, stop, start)
         if certificate is not None:
             return solution, certificate
-        # What pair steps alone did not settle, or not to the last digit.
+        # Pair steps alone did not reach the goal: decomposition continues from their β.
         start, steps, one_block = solution.beta, solution.steps, False
     inner = partial(_decomposed, problem, gram, one_block)
-    solution, certificate = refined(problem, gram, stop.after(steps), start, inner, shrinking)
+    solution, certificate = solve_and_refine(problem, gram, stop.after(steps), start, inner, shrinking)
     return replace(solution, steps=steps + solution.steps), certificate
 
 
 def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tuple[Solution, Certificate | None]:
-    """A small problem's solution and, where it meets `stop`, its certificate; without one it is a better start.
+    """Solve a small problem as one block; return the solution and, if it meets `stop`, its certificate.
 
-    A fit of a hundred samples takes less time in the core than in the Python around it, so there is little of that: K
-    in float64 serves for the steps and for the certificate. It depends on the samples alone, and steps only read it.
-    What they know of u is thrown away: u = Kβ is summed anew, and its bounds count the roundings of every value.
+    Without a certificate the solution is a start for another solver. For a hundred samples the Python code takes longer
+    than the core, so this function is short: one float64 matrix K serves for the steps and for the certificate. The
+    steps only read K, and their u is not used: u = Kβ is summed again, with error bounds that count every rounding.
     """
     K = gram.full(np.float64)
     u = _times(K, problem.row_coefficients(start, gram.n)) if start.any() else None
@@ -74,11 +75,11 @@ def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tup
     if solution.stop_reason != "converged":
         return solution, None
     coefficients = problem.row_coefficients(solution.beta, gram.n)
-    u, reach = _times(K, coefficients), gram.reach
-    # In which order NumPy adds is its own affair; sums with zero are exact.
+    u, reach = _times(K, coefficients), gram.entry_bounds
+    # A bound for any order of summation in NumPy; adding zeros is exact.
     summed = gamma(int(np.count_nonzero(coefficients))) * inner(reach, np.abs(coefficients))
     error = gram.errors(coefficients) + summed * reach
-    if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows have to be computed in another way
+    if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows need a sharper computation
         certificate, u = certify_dual(problem, gram, solution.beta, stop.tol)
     else:
         certificate = certificate_of(problem, solution.beta, Ball(u, error), reach, PROOF["yes"], "float64")
@@ -86,17 +87,17 @@ def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tup
 
 
 def _times(K: Values, coefficients: Floats) -> Floats:
-    """Kβ without a second matrix, and without the threads that BLAS starts."""
+    """Return Kβ without a copy of K and without BLAS threads."""
     return np.asarray(np.einsum("ij,j->i", K, coefficients))
 
 
 def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: Solver) -> tuple[Solution, Certificate]:
-    """A solution on a stored K and its proof, from where the field's last problem ended.
+    """Solve on a stored K from where the field's last problem ended, and certify the solution.
 
-    `finish` takes over where pair steps make too little progress, or end with a certificate that is not good enough.
+    `finish` takes over if pair steps make too little progress, or end with a certificate that does not meet `stop`.
     """
     start, inner = field.start(problem), partial(_stored_steps, problem, field)
-    solution, certificate = refined(problem, field.gram, stop, start, inner, False, field)
+    solution, certificate = solve_and_refine(problem, field.gram, stop, start, inner, False, field)
     if not stop.met(certificate) and stop.limit(solution.steps) is None:
         steps = solution.steps
         solution, certificate = finish(problem, field.gram, stop.after(steps), solution.beta)
@@ -122,26 +123,29 @@ def _stored_steps(
     stop: Stop,
     shrinking: bool,
 ) -> Solution:
-    """Pair steps from where the field is. Those that settled nothing end as a limit would: another solver goes on."""
+    """Take pair steps from the field's β (an `InnerSolver`).
+
+    Too many steps count as "max_iter", after which another solver continues.
+    """
     most = min(STORED_STEPS * problem.n_variables, stop.max_iter)
     beta, steps, reason = field.pair_steps(problem, SOLVED_SHARE * stop.tol, most, stop.seconds)
     ends: dict[str, StopReason] = {"converged": "converged", "stalled": "stalled", "max_seconds": "max_time"}
     return Solution(beta, steps, ends.get(reason, "max_iter"))
 
 
-def refined(
+def solve_and_refine(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
     start: Floats | None,
-    inner: Inner,
+    inner: InnerSolver,
     shrinking: bool,
-    proof: Provable | None = None,
+    proof: BoundedProducts | None = None,
 ) -> tuple[Solution, Certificate]:
-    """A solution by a solver without proof, `inner`, called until its certificate is good.
+    """Call the solver `inner`, which proves nothing, until the certificate of its solution is good (`Refinement`).
 
-    A `proof` that has u = Kβ at hand may stand in for that of the Gram, from which the sums of one certificate are kept
-    for the next.
+    `proof` computes u = Kβ with error bounds. By default it is that of the Gram matrix, and the sums of one certificate
+    are kept for the next.
     """
     beta: Floats = _starting_point(problem, gram) if start is None else start
     u: Floats | None = None
@@ -150,35 +154,37 @@ def refined(
     proof, seconds = gram.proof if proof is None else proof, ProofTime(gram, stop)
     stop = replace(stop, proof_seconds=seconds)
     if len(precisions) > 1:
-        precisions = holding(precisions, _size_of_sums(problem, gram))
-    ask = Refinement(stop, precisions, shrinking, partial(rounding_floor, proof, problem))
+        precisions = sufficient_precisions(precisions, _size_of_sums(problem, gram))
+    refinement = Refinement(stop, precisions, shrinking, partial(rounding_floor, proof, problem))
     while True:
         limit: AbstractContextManager[None] = nullcontext()
         if u is None and beta.any() and seconds(beta) > stop.before_proof(beta).seconds:
-            # The solver would begin with a pass for u that is as long as the certificate's.
+            # 1. No time for the solver, whose first pass for u takes as long as the certificate: certify β as it is.
             solution = Solution(beta, 0, "max_time", whole=False)
-            if start is None and stop.alone:
-                limit = in_time(stop, _NO_PASS, GRACE_SECONDS)
+            if start is None and stop.only_problem:
+                limit = enforce_deadline(stop, _NO_PASS, GRACE_SECONDS)
         else:
-            solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
-        # What is certified, and kept, is feasible; a field that has u at hand has seen to that.
+            # 2. Solve from β and the certified u.
+            solution = inner(beta, u, refinement.precision, refinement.next_stop, refinement.shrinking)
+        # 3. Make β feasible; a given `proof` comes with a field that keeps β feasible itself.
         if last is not None and not problem.keeps_sums(solution.beta):
             solution = replace(solution, beta=problem.nearest_feasible(solution.beta))
         beta, begun = solution.beta, time.monotonic()
+        # 4. Certify, and decide whether to return to the solver.
         with limit:
-            certificate, u = certify_dual(problem, proof, beta, ask.asked.tol, last)
-        seconds.took(time.monotonic() - begun, beta)
-        reason = ask.judge(solution, certificate)
+            certificate, u = certify_dual(problem, proof, beta, refinement.next_stop.tol, last)
+        seconds.record(time.monotonic() - begun, beta)
+        reason = refinement.judge(solution, certificate)
         if reason is not None:
-            return replace(solution, steps=ask.steps, stop_reason=reason, u=u), certificate
+            return replace(solution, steps=refinement.steps, stop_reason=reason, u=u), certificate
 
 
 def _starting_point(problem: DualProblem, gram: Gram) -> Floats:
-    """A feasible β: zero, or with the totals on the variables that should be large.
+    """Return a feasible β: zero, or with the totals on the variables that should be large.
 
-    A machine whose equalities have totals (one-class, SVDD, ν-machines) cannot start from zero, and an arbitrary start
-    has most of its coefficients on the wrong variables. So the totals are first spread over a few pilot samples. The
-    gradient there tells which variables should grow, and these get the totals.
+    A machine with nonzero totals in its equalities (one-class, SVDD, ν-machines) cannot start from zero, and an
+    arbitrary start has most of its coefficients on the wrong variables. So the totals are first spread over a few pilot
+    samples. The gradient there shows which variables should grow, and these get the totals.
     """
     if not problem.totals.any() or gram.n <= _ROWS_FOR_PILOTS:
         return problem.feasible_start()
@@ -194,7 +200,7 @@ def _starting_point(problem: DualProblem, gram: Gram) -> Floats:
 
 
 def _size_of_sums(problem: DualProblem, gram: Gram) -> float:
-    """About the most that the targets, the bounds, and sums of kernel values with coefficients at their bounds are."""
+    """Rough upper bound on the targets, the bounds, and the sums u = Kβ with coefficients at their bounds."""
     with np.errstate(over="ignore"):
         bounds = np.abs(np.concatenate([problem.lower, problem.upper]))
         bound = float(bounds[np.isfinite(bounds)].max(initial=0.0))
@@ -212,7 +218,10 @@ def _decomposed(
     stop: Stop,
     shrinking: bool,
 ) -> Solution:
-    """Block decomposition, continued on all variables if the certificate that follows will be expensive."""
+    """Solve by block decomposition (an `InnerSolver`).
+
+    If the certificate is expensive, decomposition continues on all variables after shrinking.
+    """
     begun = 0
     if one_block:
         block = solve_one_block(problem, gram, None, beta, u, precision, stop)
@@ -226,7 +235,7 @@ def _decomposed(
     over = first.stop_reason in ("max_iter", "max_time")
     if first.whole or over or coarse_pass(gram.proof):
         return first
-    # In the solver's precision it is cheaper to find out whether the certificate can be good.
+    # Checking the dropped variables in the solver's precision is cheaper than a certificate that fails.
     field.unshrink()
     rest = decompose(field, stop.after(first.steps - begun), shrinking)
     return replace(rest, steps=first.steps + rest.steps)

@@ -1,11 +1,13 @@
-"""Chunking: the same answer from as many samples at a time as the memory budget holds (Vapnik; Igel, sec. 4.3).
+"""Chunking: solve on as many samples at a time as the memory budget holds (Vapnik; Igel, sec. 4.3).
 
-    repeat: take the support vectors and the worst violators of the rest, as many as fit;
-            maximise the dual over them with all others held fixed; update u = Kβ in a pass over the data
+    repeat
+    1. take the support vectors and the worst violators among the other samples, as many as fit;
+    2. maximise the dual over them, with all other variables fixed;
+    3. update u = Kβ in a pass over the data
 
-The chunk's problem is again a DualProblem: p includes what the fixed variables add to the gradient, and the totals what
-they add to the sums. If a chunk cannot hold all support vectors, this is decomposition with very large blocks, and
-still ends at the optimum. Samples are prepared for the core a chunk at a time.
+The chunk's problem is again a DualProblem: its p and its totals include the contributions of the fixed variables. If a
+chunk cannot hold all support vectors, this is decomposition with very large blocks, and still converges to the optimum.
+Samples are prepared for the core one chunk at a time.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from mercer.places.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, Indices, Precision, inner
 from mercer.solvers.block_steps import StallWatch
-from mercer.solvers.dual.certified import refined, solve_certified
+from mercer.solvers.dual.certified import solve_and_refine, solve_certified
 from mercer.solvers.solution import Solution, Stop, StopReason
 
-# A chunk is solved to this share of the current violation: its last steps are cheaper than a pass over the data.
+# A chunk is solved to this share of the current violation: steps on it are cheaper than a pass over the data.
 _INNER_SHARE = 0.1
 # Chunks in a row without a measurable gain of the dual value before the loop gives up.
 _PATIENCE = 3
@@ -38,13 +40,13 @@ def solve_by_chunks(
     shrinking: bool = True,
     size: int | None = None,
 ) -> tuple[Solution, Certificate]:
-    """A certified solution from chunks of at most `size` rows; by default as many as the Gram's budget holds."""
+    """Solve by chunks of at most `size` rows, by default as many as the Gram matrix's budget holds, and certify."""
     size = gram.chunk_rows if size is None else size
-    size = max(size, 4 * len(problem.totals) + 2)  # room for the worst pair of every group
+    size = max(size, 4 * len(problem.totals) + 2)  # the worst pair of every group must fit
     if size >= gram.n:
         return solve_certified(problem, gram, stop, start, shrinking=shrinking)
     gram = gram.streamed()
-    return refined(problem, gram, stop, start, partial(_chunk_by_chunk, problem, gram, size), shrinking)
+    return solve_and_refine(problem, gram, stop, start, partial(_chunk_by_chunk, problem, gram, size), shrinking)
 
 
 def _chunk_by_chunk(
@@ -57,28 +59,31 @@ def _chunk_by_chunk(
     stop: Stop,
     shrinking: bool,
 ) -> Solution:
-    """Chunks until the running violation is at most `stop.tol`, or a limit is reached."""
+    """Solve chunks until the running violation is at most `stop.tol`, or a limit is reached (an `InnerSolver`)."""
     beta = beta.copy()
     u = gram.product(problem.row_coefficients(beta, gram.n), dtype=dtype) if u is None else u.copy()
     steps, watch = 0, StallWatch()
     while True:
-        h, chooser = problem.gradient(beta, u), problem.chooser(beta, u)
-        chooser.choose(np.arange(problem.n_variables))
-        violation, tops, bottoms = chooser.ends()
+        # 1. Measure the violation on all variables, and stop if it is small enough.
+        h, selector = problem.gradient(beta, u), problem.working_set_selector(beta, u)
+        selector.choose(np.arange(problem.n_variables))
+        violation, tops, bottoms = selector.ends()
         left = stop.before_proof(beta)
         reached: StopReason | None = "converged" if violation <= stop.tol else None
         reason = reached or left.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
         if reason is not None:
             return Solution(beta, steps, reason)
-        worst = chooser.working_set(tops, bottoms, np.arange(0), min(size, problem.n_variables))
+        # 2. Choose the chunk, and make its problem with the other variables fixed.
+        worst = selector.working_set(tops, bottoms, np.arange(0), min(size, problem.n_variables))
         rows = _choose(problem, beta, worst, size)
-        asked = replace(left.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
+        inner_stop = replace(left.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
         chunk = np.flatnonzero(np.isin(problem.row, rows))
         part = gram.copied(rows, gram.budget // 2)
         old = problem.row_coefficients(beta.copy(), gram.n)
         fixed = u[rows] - part.product(old[rows])
         restricted = problem.restricted(chunk, rows, beta, fixed)
-        solution, _ = solve_certified(restricted, part, asked, beta[chunk], shrinking=shrinking)
+        # 3. Solve it, and update u = Kβ on all rows.
+        solution, _ = solve_certified(restricted, part, inner_stop, beta[chunk], shrinking=shrinking)
         change = solution.beta - beta[chunk]
         beta[chunk] = solution.beta
         assert solution.u is not None
@@ -86,16 +91,16 @@ def _chunk_by_chunk(
         outside = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
         u[outside] += gram.product(problem.row_coefficients(beta, gram.n) - old, outside, dtype)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
-        watch.gained(inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk]))
+        watch.record_gain(inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk]))
         steps += max(1, solution.steps)
 
 
 def _choose(problem: DualProblem, beta: Floats, worst: Indices, size: int) -> Indices:
-    """The rows of the next chunk: support vectors, free ones first, and at least a quarter of worst violators."""
+    """Return the rows of the next chunk: support vectors, free ones first, and worst violators (at least a quarter)."""
     up, low = problem.movable(beta)
     support = np.flatnonzero(beta)
     support = support[np.argsort(~(up & low)[support], kind="stable")]
-    room = max(2 * len(problem.totals), 1, size // 4, size - len(support))
-    wanted = problem.row[np.concatenate([worst[:room], support, worst[room:]])]
+    n_worst = max(2 * len(problem.totals), 1, size // 4, size - len(support))
+    wanted = problem.row[np.concatenate([worst[:n_worst], support, worst[n_worst:]])]
     _, first = np.unique(wanted, return_index=True)
     return np.sort(wanted[np.sort(first)][:size])

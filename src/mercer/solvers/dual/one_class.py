@@ -1,13 +1,13 @@
-"""Machines of one class, solved until the violation is small beside the values of f.
+"""One-class machines, solved until the violation is small relative to the values of f.
 
 The coefficients of such a machine add up to a mass that ν and the weights fix, and f = Kβ + b grows with it: with
 ν = 10⁻⁶ no f is as large as tol. So tol is measured in
 
     min(1, spread, length),   spread = Σβ_i k(x_i, x_i) − β'Kβ/mass,   length = β'Kβ/mass
 
-`spread` is the mass times the mean squared distance of the support vectors from their mean, and says how much f can
-vary. `length` is the mean of ⟨w, φ(x)⟩ over the support vectors. It counts where p = 0: then the gap is at most mass
-times the violation, and the dual value ½ mass·length. Both depend on the solution alone, not on the samples' order.
+`spread` is the mass times the mean squared distance of the support vectors from their mean, and measures how much f can
+vary. `length` is the mean of ⟨w, φ(x)⟩ over the support vectors. It is used only if p = 0: then the gap is at most mass
+times the violation, and the dual value is ½ mass·length. Both depend on the solution alone, not on the samples' order.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.solution import Solution, Stop
 from mercer.solvers.solver import Solver
 
-# The least spread and length, as shares of mass times the largest k(x, x): less is rounding, and the length of samples
-# around the origin, where w = 0 is the solution.
+# Smallest spread and length, as shares of mass times the largest k(x, x). A smaller spread is rounding; a smaller
+# length belongs to samples around the origin, for which w = 0 is the solution.
 _LEAST_SPREAD, _LEAST_LENGTH = 1e-9, 1e-4
-# The smallest factor from one tolerance to the next, and how often a gap alone asks for a smaller one.
+# Smallest factor from one tolerance to the next; the factor if only the gap is too large, and how often it is applied.
 _TOL_FACTOR = 1e-2
-_FOR_GAP, _TIMES_FOR_GAP = 0.1, 3
+_GAP_FACTOR, _MOST_FOR_GAP = 0.1, 3
 
 
 def solve_one_class(
@@ -47,22 +47,25 @@ def solve_one_class(
     top = mass * float(np.abs(gram.diagonal).max())
     tol, steps, for_gap = stop.tol * min(1.0, top) or stop.tol, 0, 0
     while True:
-        asked = dataclasses.replace(stop.after(steps), tol=tol)
-        solution, certificate = inner_solver(problem, gram, asked, start, shrinking=shrinking)
+        # 1. Solve to the present tolerance, and compute the unit of the solution.
+        inner_stop = dataclasses.replace(stop.after(steps), tol=tol)
+        solution, certificate = inner_solver(problem, gram, inner_stop, start, shrinking=shrinking)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
         unit = _unit(problem, gram, solution, mass, top)
         wanted, reason = stop.tol * unit, solution.stop_reason
+        # 2. Lower the tolerance if the violation is too large in this unit.
         if certificate.violation > wanted:
             if reason != "converged" or not tol > wanted:  # no smaller tolerance can be met
                 return solution, certificate
             tol = max(wanted, _TOL_FACTOR * tol)
             continue
+        # 3. Lower it, a few times, if the gap is too large for the best bias.
         allowed = stop.tol * max(2 * abs(certificate.dual), mass * unit)
         if certificate.gap > allowed:
             certificate = with_best_bias(problem, gram.proof, solution.beta, certificate)
-        if certificate.gap > allowed and reason == "converged" and for_gap < _TIMES_FOR_GAP:
-            tol, for_gap = _FOR_GAP * min(tol, wanted), for_gap + 1
+        if certificate.gap > allowed and reason == "converged" and for_gap < _MOST_FOR_GAP:
+            tol, for_gap = _GAP_FACTOR * min(tol, wanted), for_gap + 1
             continue
         if reason in ("rounding floor", "stalled") and stop.met(certificate):
             solution = dataclasses.replace(solution, stop_reason="converged")
@@ -70,7 +73,7 @@ def solve_one_class(
 
 
 def _unit(problem: DualProblem, gram: Gram, solution: Solution, mass: float, top: float) -> float:
-    """The unit of tol, from 0 to 1."""
+    """Unit of tol, between 0 and 1 (see the module docstring)."""
     beta, u = solution.beta, solution.u
     if not top > 0 or u is None:
         return 1.0

@@ -1,1 +1,1 @@
-"""Solvers of the joint multi-class problem."""
+"""Solvers for the joint multi-class problem."""

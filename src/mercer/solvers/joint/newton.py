@@ -1,12 +1,12 @@
-"""Newton's method on the free multipliers of a joint machine's block, used if steps on single samples are slow.
+"""Newton's method on the free multipliers of a joint machine's block, for blocks on which single steps are slow.
 
 With unit vectors 1_k, a free multiplier α_ik moves its sample's β along D = 1_{y_i} − 1_k. If a Crammer–Singer sample
-is at its bound, it moves against the sample's largest multiplier m, D = 1_m − 1_k. With t the lengths of the moves and
-e the excess, the optimum of the face solves
+is at its bound, it moves against the class m of the sample's largest multiplier, D = 1_m − 1_k. With t the lengths of
+the moves and e the excess, the optimum of the face solves
 
     [(K_ij + shift) ⟨D_v, D_w⟩] t = −⟨D_v, e_i⟩      for moves v of sample i and w of sample j
 
-and is approached as in `climb_face`: a step that would leave the face stops at the first bound.
+and is approached as in `newton_on_face`: a step ends at the first bound that it meets.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mercer.solvers.dual.newton import MAX_FREE, MAX_MULTIPLICATIONS, ridges
 from mercer.solvers.ridge_factor import ridge_factor
 
 
-def climb_joint_face(
+def newton_on_joint_face(
     problem: JointProblem, J: Indices, K: Values, e: Floats, beta: Floats, n_threads: int = 1, most: int = MAX_FREE
 ) -> Floats:
-    """β on the block J moved to the optimum of its face, or as near as the bounds allow; K and e are the block's.
+    """Return β on the block J, moved towards the optimum of its face; K and e are those of the block.
 
-    A face with more than `most` free multipliers is left as it is: matrices of its size are made.
+    β is unchanged if there are more than `most` free multipliers, because the matrices have their size.
     """
     y, C = problem.y[J], problem.C[J]
     beta, e = beta.copy(), e.copy()
@@ -33,6 +33,7 @@ def climb_joint_face(
         sample, moves = _moves(problem.shared, y, C, beta)
         if not 0 < len(sample) <= min(most, MAX_FREE):
             break
+        # 1. Factor the system of the moves, and solve for their lengths.
         work += len(sample) ** 3 / 3 + len(J) * len(sample) * 2
         values = np.asarray(K[np.ix_(sample, sample)], dtype=np.float64) + problem.shift
         slopes = -(moves * e[sample]).sum(axis=1)
@@ -43,20 +44,22 @@ def climb_joint_face(
         lengths = factor.solve(slopes[:, None])[:, 0]
         if not np.isfinite(lengths).all():
             break
+        # 2. Go to the optimum along the step, at most to the first bound.
         delta = np.zeros_like(beta)
         np.add.at(delta, sample, lengths[:, None] * moves)
         touched = np.unique(sample)
         change = np.asarray(K[:, touched], dtype=np.float64) @ delta[touched] + problem.shift * delta.sum(axis=0)
         slope, curvature = float(slopes @ lengths), float((delta * change).sum())
-        room = _room(problem.shared, y[touched], C[touched], beta[touched], delta[touched])
-        limit = float(room.min())
+        to_bound = _steps_to_bound(problem.shared, y[touched], C[touched], beta[touched], delta[touched])
+        limit = float(to_bound.min())
         step = slope / curvature if curvature > 0 else np.inf
         if not slope > 0 or not np.isfinite(min(step, limit)):
             break
+        # 3. Put multipliers that reached a bound exactly onto it, and repeat on the others.
         moved = beta[touched] + min(step, limit) * delta[touched]
-        hit = room <= limit * (1 + 1e-14) if limit <= step else np.zeros(room.shape, dtype=bool)
+        hit = to_bound <= limit * (1 + 1e-14) if limit <= step else np.zeros(to_bound.shape, dtype=bool)
         moved = _onto_bounds(problem, J[touched], moved, hit)
-        if np.array_equal(moved, beta[touched]):  # by less than its rounding
+        if np.array_equal(moved, beta[touched]):  # the step is below the rounding of β
             break
         beta[touched] = moved
         e += min(step, limit) * change
@@ -66,15 +69,15 @@ def climb_joint_face(
 
 
 def _moves(shared: bool, y: Indices, C: Floats, beta: Floats) -> tuple[Indices, Floats]:
-    """The sample of each move and its direction among the classes."""
+    """Return the sample of each move, and its direction D among the classes."""
     inside = beta < 0
-    own = np.arange(len(y)), y
-    inside[own] = False
+    true_class = np.arange(len(y)), y
+    inside[true_class] = False
     if not shared:
         inside &= beta > -C[:, None]
     against = y.copy()
     if shared:
-        spent = beta[own] >= C
+        spent = beta[true_class] >= C
         against[spent] = np.argmin(beta[spent], axis=1)
         inside[np.flatnonzero(spent), against[spent]] = False
     sample, k = np.nonzero(inside)
@@ -84,19 +87,19 @@ def _moves(shared: bool, y: Indices, C: Floats, beta: Floats) -> tuple[Indices, 
     return sample, moves
 
 
-def _room(shared: bool, y: Indices, C: Floats, beta: Floats, delta: Floats) -> Floats:
-    """How many times delta fits before each β reaches its bound."""
-    own = np.arange(len(y)), y
+def _steps_to_bound(shared: bool, y: Indices, C: Floats, beta: Floats, delta: Floats) -> Floats:
+    """Return the step length along delta at which each β reaches its bound."""
+    true_class = np.arange(len(y)), y
     upper = np.zeros_like(beta)
-    upper[own] = C if shared else np.inf
+    upper[true_class] = C if shared else np.inf
     lower = np.full_like(beta, -np.inf) if shared else np.repeat(-C[:, None], beta.shape[1], axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(delta > 0, upper - beta, beta - lower) / np.abs(delta)
-    room[delta == 0] = np.inf
-    return np.maximum(room, 0.0)
+        to_bound = np.where(delta > 0, upper - beta, beta - lower) / np.abs(delta)
+    to_bound[delta == 0] = np.inf
+    return np.maximum(to_bound, 0.0)
 
 
 def _onto_bounds(problem: JointProblem, rows: Indices, beta: Floats, hit: Flags) -> Floats:
-    """β of these samples with multipliers that reached a bound exactly on it, and feasible again."""
+    """Return β of these samples, feasible and with the multipliers that `hit` a bound exactly on it."""
     bound = 0.0 if problem.shared else np.where(beta > -0.5 * problem.C[rows, None], 0.0, -problem.C[rows, None])
     return problem.within_bounds(np.where(hit, bound, beta), rows)

@@ -1,1 +1,1 @@
-"""Solvers of regularized least squares."""
+"""Solvers for regularised least squares."""

@@ -1,9 +1,11 @@
-"""(K + diag d)C + 1b' = Y, 1'C = 0: one Cholesky factor for all outputs, corrected by true residuals.
+"""Solve (K + diag d)C + 1b' = Y, 1'C = 0 by one Cholesky factor for all outputs, with iterative refinement.
 
-The factor is float32 first: a correction needs nothing but the residual, and that comes from fresh float64 kernel
-values, so the answer is the float64 one as soon as the residual is (iterative refinement). Corrections end where the
-bound on a residual's rounding exceeds the residual. Where it stops shrinking before, the float64 factor takes over.
-Without bias the last column and the condition on sums are left out; with bias b is eliminated exactly.
+1. Factor K + diag d, in float32 first.
+2. Correct C by the true residual, computed from fresh float64 kernel values; the limit is the float64 solution.
+3. Stop when the residual is below the bound on its rounding error. If it stops shrinking before that, repeat with a
+   float64 factor.
+
+Without a bias, 1b' and the condition 1'C = 0 are left out; with one, b is eliminated exactly.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ import numpy as np
 
 from mercer.certificates.least_squares import certify_solution, is_exact
 from mercer.places.ball import Ball
-from mercer.places.gram import Factor, Gram, Kept
+from mercer.places.gram import Factor, Float64Matrix, Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.samples.arrays import Floats, Precision, gamma
-from mercer.solvers.deadline import in_time
+from mercer.solvers.deadline import enforce_deadline
 from mercer.solvers.least_squares.solution import (
     LeastSquaresSolution,
     Proven,
@@ -34,7 +36,7 @@ _FLOAT64_ROWS = 500
 
 
 def solve_cholesky(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
-    """The solution to rounding, whatever `stop` asks for; through eigenvalues where the matrix is singular."""
+    """Solve to rounding, whatever the tolerance of `stop`; by eigenvalues if the matrix is singular."""
     n, lam = problem.n, problem.lam
     if lam == 0:
         return solve_eigen(problem, gram, stop)
@@ -48,18 +50,18 @@ def solve_cholesky(problem: LeastSquares, gram: Gram, stop: Stop, start: object 
                 gram.budget,
                 "a larger lam, for which float32 suffices, or NystromRLS",
             )
-        stop.tell(partial("{} factor of {:,} samples".format, np.dtype(dtype).name, n))
-        found = solve_in_precision(problem, gram, dtype, stop)
-        if found is not None:
-            beta, certificate = certify_solution(problem, gram.proof, found.C, found.U, found.errors)
+        stop.report_progress(partial("{} factor of {:,} samples".format, np.dtype(dtype).name, n))
+        corrected = solve_in_precision(problem, gram, dtype, stop)
+        if corrected is not None:
+            beta, certificate = certify_solution(problem, gram.proof, corrected.C, corrected.U, corrected.errors)
             solution = LeastSquaresSolution(
-                b=np.array(certificate.b) if problem.bias else found.b,
+                b=np.array(certificate.b) if problem.bias else corrected.b,
                 solver="cholesky",
                 rank=n,
-                C=found.C,
+                C=corrected.C,
                 beta=beta,
                 precision=np.dtype(dtype).name,
-                steps=found.corrections,
+                steps=corrected.corrections,
                 stop_reason="converged" if is_exact(problem, certificate) else stop.limit(0) or "rounding floor",
             )
             return solution, certificate
@@ -67,17 +69,17 @@ def solve_cholesky(problem: LeastSquares, gram: Gram, stop: Stop, start: object 
 
 
 def _precisions(gram: Gram) -> tuple[Precision, ...]:
-    """The factor's precisions to try, in order; float64 alone where kernel values are slow to recompute.
+    """Return the precisions of the factor to try, in order; float64 alone if kernel values are slow to recompute.
 
-    K must stay far from the largest and smallest numbers of float32 to be computed in it.
+    float32 is tried only if the values of K are far from its largest and smallest numbers.
     """
     single = gram.n > _FLOAT64_ROWS and gram.recomputes_cheaply
     single = single and 1e-25 < float(np.abs(gram.diagonal).max()) < 1e25
     return (np.float32, np.float64) if single else (np.float64,)
 
 
-class Corrected(NamedTuple):
-    """C and b, and the freshly computed U = KC with what bounds its errors."""
+class CorrectedSolution(NamedTuple):
+    """Solution after corrections: C and b, U = KC in float64, and bounds on the errors of U."""
 
     C: Floats
     b: Floats
@@ -86,17 +88,17 @@ class Corrected(NamedTuple):
     corrections: int
 
 
-def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Precision, stop: Stop) -> Corrected | None:
-    """The solution through a factor of this precision, or None where it does not reach float64's answer."""
-    with in_time(stop):
-        system = _System.of(problem, gram, dtype, stop.n_threads)
+def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Precision, stop: Stop) -> CorrectedSolution | None:
+    """Solve by a factor of this precision; None if that does not reach the accuracy of float64."""
+    with enforce_deadline(stop):
+        system = _FactoredSystem.of(problem, gram, dtype, stop.n_threads)
     if system is None:
         return None
     single = dtype == np.float32
     Y = problem.mean
     C, b, R, last = np.zeros_like(Y), np.zeros(Y.shape[1]), Y, np.inf
-    best: Corrected | None = None
-    for corrections in range(1, 31):  # each is one pass of kernel values, a few hundredths of a factorisation
+    best: CorrectedSolution | None = None
+    for corrections in range(1, 31):  # one pass over the kernel values each, a few hundredths of a factorisation
         step, shift = system.solve(R, C)
         C, b = C + step, b + shift
         if not np.isfinite(C).all():
@@ -106,8 +108,8 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Precision, stop
         stalled = not left <= 0.5 * last
         if stalled and best is not None and left > last:
             return None if single and last > 1 else best
-        best = Corrected(C, b, U, errors, corrections)
-        # A float32 factor goes on to what a float64 one typically leaves, which is less than its bound by √n.
+        best = CorrectedSolution(C, b, U, errors, corrections)
+        # With a float32 factor, continue to the typical residual of a float64 one, a factor √n below its bound.
         if left <= (1 / np.sqrt(gram.n) if single and not stalled else 1):
             return best
         if stalled or stop.seconds == 0:
@@ -116,18 +118,19 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Precision, stop
     return best
 
 
-class _System:
-    """K + diag d in factors and, with a bias, its answer to 1; K itself where it is small."""
+class _FactoredSystem:
+    """Factored K + diag d and, with a bias, its solution for the right-hand side 1; a small K is kept too."""
 
-    def __init__(self, gram: Gram, factor: Factor, bias: bool, kept: Kept | None) -> None:
+    def __init__(self, gram: Gram, factor: Factor, bias: bool, kept: Float64Matrix | None) -> None:
         self._gram, self._factor, self._bias, self._kept = gram, factor, bias, kept
         self._ones: Floats | None = None
 
     @classmethod
-    def of(cls, problem: LeastSquares, gram: Gram, dtype: Precision, n_threads: int) -> _System | None:
+    def of(cls, problem: LeastSquares, gram: Gram, dtype: Precision, n_threads: int) -> _FactoredSystem | None:
+        """Factor K + diag d; None if it is singular to rounding."""
         d = problem.lam / problem.total
         proven = gram.positive_definite == "yes" and gram.proof is gram
-        kept = gram.kept(n_threads) if gram.n <= _FLOAT64_ROWS and dtype == np.float64 and proven else None
+        kept = gram.float64_matrix(n_threads) if gram.n <= _FLOAT64_ROWS and dtype == np.float64 and proven else None
         factor = gram.factor(d, dtype, n_threads) if kept is None else kept.factor(d)
         if factor is None:
             return None
@@ -138,16 +141,16 @@ class _System:
         return cls(gram, factor, problem.bias, kept)
 
     def products(self, C: Floats) -> Ball:
-        """KC and bounds of its errors; the values of a small K, which is kept beside the factor, serve again."""
+        """Return KC and bounds on its errors; a small K that is kept beside the factor is used again."""
         gram = self._gram
         if self._kept is None:
             return gram.proof.product_bound(C)
-        reach = gram.reach
+        reach = gram.entry_bounds
         errors = np.column_stack([gram.errors(column) for column in C.T])
         return Ball(self._kept.products(C), errors + gamma(gram.n + 4) * np.outer(reach, reach @ np.abs(C)))
 
     def solve(self, R: Floats, C: Floats) -> tuple[Floats, Floats]:
-        """The change of C and b that removes the residual R, and what is left of 1'C."""
+        """Return the changes of C and b that remove the residual R and the sum 1'C."""
         if not self._bias:
             return self._factor.solve(R), np.zeros(R.shape[1])
         if self._ones is None:

@@ -1,4 +1,4 @@
-"""The methods that solve least squares, and the one that suits a problem."""
+"""Solvers for least squares by name, and the choice of one for a problem."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ SOLVERS = ("auto", *METHODS)
 def solve_least_squares(
     problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, *, solver: str = "auto"
 ) -> Proven:
-    """The solution by the named solver, or by the one that suits the problem, as exact as that gets it."""
-    return METHODS[_suited(problem, gram) if solver == "auto" else solver](problem, gram, stop)
+    """Solve least squares by the named solver; "auto" chooses one for the problem."""
+    return METHODS[_choose(problem, gram) if solver == "auto" else solver](problem, gram, stop)
 
 
-def _suited(problem: LeastSquares, gram: Gram) -> str:
+def _choose(problem: LeastSquares, gram: Gram) -> str:
+    """Return the name of the solver that suits the problem and the memory budget."""
     n, positive = problem.n, problem.lam > 0
     linear = gram.linear
     if linear is not None:
         d = linear.d
-        # A covariance of sparse samples is dense: beyond some thousand features products with X are cheaper.
+        # The covariance of sparse samples is dense: with thousands of features, products with X are cheaper.
         moderate = covariance_bytes(d) <= gram.budget and (d <= 5000 or not linear.sparse)
         if d < n and moderate:
             return "covariance"

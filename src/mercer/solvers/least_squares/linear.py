@@ -1,8 +1,8 @@
-"""Linear least squares in the features, through sums over the samples or by products with X alone.
+"""Linear least squares in the features: by the covariance matrix, or by LSQR with products with X alone.
 
     (X̃'WX̃ + λI) w = X̃'Wỹ,   b = ȳ − x̄'w,   X̃ = X − 1x̄', ỹ = y − ȳ    (x̄ = 0, ȳ = 0 without bias)
 
-The sums are d × d, whatever n. Where d is too large for that, LSQR (Paige and Saunders) takes over.
+The covariance matrix X̃'WX̃ is d × d, whatever n. If d is too large for that, LSQR (Paige and Saunders 1982) is used.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.samples.arrays import Floats
 from mercer.samples.matrices import over_all_columns
-from mercer.solvers.deadline import in_time
+from mercer.solvers.deadline import enforce_deadline
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven, covariance_bytes, memory_error
-from mercer.solvers.ridge_factor import Factor, ridge_factor
+from mercer.solvers.ridge_factor import RidgeFactor, ridge_factor
 from mercer.solvers.solution import Stop, StopReason
 from mercer.solvers.solver import Refusal, refuses
 
-# Samples minus their mean, with their weights, in pieces.
+# Function that yields blocks of centred samples with their weights.
 _Pieces = Callable[[], Iterator[tuple[Floats, Floats]]]
 
 _EPS = float(np.finfo(np.float64).eps)
 
 
 class RidgeInverse:
-    """(X̃'WX̃ + λI)⁻¹ with the features scaled to equal length, so that their units change nothing but rounding.
+    """Inverse (X̃'WX̃ + λI)⁻¹, computed with features scaled to equal length, so that units change only the rounding.
 
         X̃'WX̃ + λI = S A S,   S = diag of √(X̃'WX̃ + λI)_jj,   A has the diagonal 1
 
-    A is factored by Cholesky's method. Where it is singular to rounding, the triangular factor of the rows
-    [W^½X̃; λ^½ I]S⁻¹ themselves takes over: its singular values resolve what their squares do not. Only directions that
-    are rounding even there are dropped: the loss does not depend on them, so that the solution is the one of least
-    norm. `rank` counts the directions kept.
+    A is factored by Cholesky's method. If it is singular to rounding, the singular values of the rows [W^½X̃; λ^½ I]S⁻¹
+    are used instead, which have twice the digits of their squares. Only directions that are rounding even there are
+    dropped: the loss does not depend on them, so the solution is the one of least norm. `rank` is the number of
+    directions that are kept.
     """
 
     def __init__(self, xx: Floats, lam: float, n_threads: int, rows: _Pieces | None = None) -> None:
-        """`rows` yields (X̃, w) in pieces, where the samples are at hand."""
+        """Factor xx + λI; `rows` yields blocks (X̃, w) of the samples, if they can be read."""
         d = len(xx)
         diagonal = np.abs(xx.diagonal()) + lam
         self._unit = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(d), where=diagonal > 0)
         self.rank = d
         A = xx * self._unit[:, None] * self._unit
-        self._factor: Factor | None = None
+        self._factor: RidgeFactor | None = None
         if d and diagonal.min() > 0:
             factor = ridge_factor(A, (0.0,), n_threads, diagonal=np.ones(d))
             # The squared ratio bounds the reciprocal of the condition number from above.
@@ -79,6 +79,7 @@ class RidgeInverse:
         self.rank = int(keep.sum())
 
     def __call__(self, B: Floats) -> Floats:
+        """Return the inverse times B."""
         unit = self._unit[:, None]
         if self._factor is not None:
             return unit * self._factor.solve(unit * B)
@@ -88,19 +89,19 @@ class RidgeInverse:
 
 
 def _triangle(rows: _Pieces, unit: Floats, lam: float) -> Floats:
-    """R of a QR decomposition of [W^½X̃; λ^½ I] times the diagonal `unit`, over pieces of a few times d rows."""
+    """Return R of the QR decomposition of [W^½X̃; λ^½ I]·diag(unit), computed over blocks of about 2d rows."""
     d = len(unit)
     R = np.diag(np.sqrt(lam) * unit)
     for part, weight in rows():
         for start in range(0, part.shape[0], 2 * d + 64):
-            some = slice(start, start + 2 * d + 64)
-            below = np.sqrt(weight[some])[:, None] * part[some] * unit
+            block = slice(start, start + 2 * d + 64)
+            below = np.sqrt(weight[block])[:, None] * part[block] * unit
             R = scipy.linalg.qr(np.vstack([R, below]), mode="r", check_finite=False)[0][:d]
     return np.asarray(R)
 
 
 def only_linear(solver: str) -> Refusal:
-    """Why a solver in the features cannot be used, if it cannot."""
+    """Return the refusal of a solver that works on features only: it needs a linear kernel."""
 
     def reason(problem: LeastSquares, gram: Gram) -> str | None:
         if linear_scale(gram.kernel) is not None:
@@ -112,44 +113,44 @@ def only_linear(solver: str) -> Refusal:
 
 @refuses(only_linear("covariance"))
 def solve_covariance(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
-    """The solution for a linear kernel to rounding, whatever `stop` asks for."""
+    """Solve for a linear kernel by the covariance matrix, to rounding, whatever the tolerance of `stop`."""
     linear = gram.linear
     assert linear is not None
     d = linear.d
     if covariance_bytes(d) > gram.budget:
         raise memory_error(f"the covariance of {d:,} features", covariance_bytes(d), gram.budget, "solver='lsqr'")
-    stop.tell(partial("covariance of {:,} features".format, d))
-    with in_time(stop):
+    stop.report_progress(partial("covariance of {:,} features".format, d))
+    with enforce_deadline(stop):
         sums = linear.sums(problem)
     mean = sums.x if problem.bias else None
     centre = None if linear.sparse else mean
 
     def rows() -> Iterator[tuple[Floats, Floats]]:
-        for some, part in linear.pieces(mean):
-            yield part, problem.total[some]
+        for block, part in linear.dense_blocks(mean):
+            yield part, problem.total[block]
 
     inverse = RidgeInverse(sums.xx, problem.lam / linear.scale, stop.n_threads, rows)
     W = refined_weights(problem, linear, sums.x, sums.y, inverse(sums.xy), inverse)
     b = sums.bias_of(W)
     beta, certificate = certify_weights(problem, linear, W, b, centre, sums)
     reason: StopReason = "converged" if is_exact(problem, certificate) else "rounding floor"
-    found = LeastSquaresSolution(b, "covariance", inverse.rank, W=W, beta=beta, sums=sums, stop_reason=reason)
-    return replace(found, dropped=d - inverse.rank), certificate
+    solution = LeastSquaresSolution(b, "covariance", inverse.rank, W=W, beta=beta, sums=sums, stop_reason=reason)
+    return replace(solution, dropped=d - inverse.rank), certificate
 
 
 def refined_weights(
     problem: LeastSquares, linear: LinearGram, x: Floats, y: Floats, W: Floats, inverse: Callable[[Floats], Floats]
 ) -> Floats:
-    """Weights corrected by gradients from the samples themselves, until that gains nothing more.
+    """Correct weights by gradients computed from the samples, until that no longer lowers the loss.
 
-    x and y are the means, or 0 without bias. The sums that an inverse is made of have lost the digits of what they
-    cancelled; a gradient has not.
+    x and y are the means, or 0 without a bias. The sums in `inverse` have lost digits by cancellation; a gradient from
+    the samples has not.
     """
     lam = problem.lam / linear.scale
     centre = None if linear.sparse or not problem.bias else x
     squares = problem.weight @ (problem.Y - y) ** 2
     last = np.full(W.shape[1], np.inf)
-    for _ in range(30):  # ends by itself, usually after two, since each must gain a quarter of what the last one did
+    for _ in range(30):  # usually ends after two: each gain must be below a quarter of the last
         with np.errstate(over="ignore", invalid="ignore"):
             offset = y if centre is not None else y - x @ W
             R = problem.total[:, None] * (problem.mean - linear.times(W, centre) - offset)
@@ -169,12 +170,12 @@ def refined_weights(
 
 
 def solve_sums(problem: RidgeProblem, sums: Sums, stop: Stop, start: object = None, *, scale: float = 1.0) -> Proven:
-    """The solution for k = scale·⟨x, z⟩ where sums over the samples are all that is left of them."""
+    """Solve for k = scale·⟨x, z⟩ from sums over samples that cannot be read again."""
     lam = problem.lam / scale
-    stop.tell(partial("covariance of {:,} features".format, len(sums.x)))
+    stop.report_progress(partial("covariance of {:,} features".format, len(sums.x)))
     inverse = RidgeInverse(sums.xx, lam, stop.n_threads)
     W = inverse(sums.xy)
-    for _ in range(2):  # from sums alone no more can be gained
+    for _ in range(2):  # more corrections gain nothing from sums alone
         W = W + inverse(sums.xy - sums.xx @ W - lam * W)
     certificate = certify_sums(sums, W, lam, scale)
     solution = LeastSquaresSolution(
@@ -191,12 +192,12 @@ def solve_sums(problem: RidgeProblem, sums: Sums, stop: Stop, start: object = No
 
 @refuses(only_linear("lsqr"))
 def solve_lsqr(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
-    """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
+    """Solve for a linear kernel by LSQR, as accurately as it can, whatever the tolerance of `stop`."""
     wide = gram.linear
     assert wide is not None
     linear, used = wide.without_empty_columns()
-    stop.tell(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
-    with in_time(stop):
+    stop.report_progress(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
+    with enforce_deadline(stop):
         W, b, centre, steps = _weights(linear, problem)
     beta, certificate = certify_weights(problem, linear, W, b, None if linear.sparse else centre)
     solution = LeastSquaresSolution(
@@ -212,9 +213,10 @@ def solve_lsqr(problem: LeastSquares, gram: Gram, stop: Stop, start: object = No
 
 
 def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats, Floats | None, int]:
-    """w and b of min Σ w_i (y_i − ⟨w, x_i⟩ − b)² + λ‖w‖², the samples' mean, and the iterations made; X stays as it is.
+    """Minimise Σ w_i (y_i − ⟨w, x_i⟩ − b)² + λ‖w‖² by LSQR; return w, b, the samples' mean and the iterations.
 
-    Features are scaled to equal length, with the ridge as d more rows, and what rounding left is solved for again.
+    Features are scaled to equal length, and the ridge is d more rows; X itself is not copied. The residual that
+    rounding leaves is solved for again.
     """
     n, d, total = linear.n, linear.d, problem.total
     root, mass = np.sqrt(total), float(total.sum())
@@ -238,20 +240,20 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
         return np.asarray(unit * (linear.transposed(above) - centre * above.sum()) + ridge * v[n:])
 
     A = spla.LinearOperator((n + d, d), matvec=times, rmatvec=transposed, dtype=np.float64)
-    most = 20 * min(n, d)  # in exact arithmetic a twentieth is enough; rounding can ask for a multiple
+    most = 20 * min(n, d)  # exact arithmetic needs a twentieth of these; rounding can need more
     columns, steps = [], 0
     for k in range(problem.n_outputs):
         target = np.concatenate([root * (problem.mean[:, k] - y[k]), np.zeros(d)])
         z, slope = np.zeros(d), np.inf
-        for _ in range(4):  # the second round finds little more than rounding
+        for _ in range(4):  # later rounds remove what rounding left
             left = target - times(z)
             now = float(np.linalg.norm(transposed(left)))
             if not now < 0.5 * slope:
                 break
             slope = now
-            found = spla.lsqr(A, left, atol=1e-15, btol=1e-15, conlim=0, iter_lim=most)
-            z = z + found[0]
-            steps += int(found[2])
+            answer = spla.lsqr(A, left, atol=1e-15, btol=1e-15, conlim=0, iter_lim=most)
+            z = z + answer[0]
+            steps += int(answer[2])
         columns.append(unit * z)
     W = np.column_stack(columns)
     return W, y - centre @ W, centre if problem.bias else None, steps

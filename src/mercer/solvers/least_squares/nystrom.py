@@ -1,15 +1,15 @@
-"""Regularized least squares on M landmarks: preconditioned conjugate gradients, certified by the true residual.
+"""Regularised least squares on M landmarks by preconditioned conjugate gradients, certified by the true residual.
 
     minimise  ½ Σ w_i (y_i − f(x_i))² + ½ λ c'K_MM c     over f = Σ_j c_j k(z_j, ·) + b
 
 With K_MM = LLᵀ and α = Lᵀc the normal equations are (H + λI)α = g, H = L⁻¹K_nMᵀWK_nML⁻ᵀ, with the bias eliminated by
-centring; mercer.certificates.landmarks says what their residual proves.
+centring; mercer.certificates.landmarks derives the duality gap from their residual.
 
-The preconditioner is the same matrix with H summed over some of the samples, drawn at random. (Falkon, by Rudi,
-Carratino and Rosasco, takes the M landmarks themselves: cheaper, but where λ is small enough for all landmarks to
-matter it needs five times the iterations.) Where the samples are few, expensive to evaluate, or can be read only once,
-H is summed over all of them, and one or two iterations remain. L carries a jitter at the size of rounding, and so does
-the norm of f that is penalised.
+The preconditioner is the same matrix with H summed over a random subset of the samples. (Falkon, by Rudi, Carratino and
+Rosasco 2017, uses the M landmarks themselves: that is cheaper, but if λ is so small that all landmarks matter, it needs
+five times the iterations.) If the samples are few, expensive to evaluate, or can be read only once, H is summed over
+all of them, and one or two iterations are enough. L contains a jitter at the size of rounding, and so does the norm of
+f that is penalised.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from mercer.problems.least_squares import RidgeProblem
 from mercer.samples.arrays import Floats, gamma
 from mercer.samples.chunks import Chunk
 from mercer.solvers.conjugate_gradient import ResidualCheck, conjugate_gradient_to_gap, jittered_factor
-from mercer.solvers.deadline import in_time
-from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
+from mercer.solvers.deadline import enforce_deadline
+from mercer.solvers.ridge_factor import RidgeFactor, growing, ridge_factor
 from mercer.solvers.solution import Stop, StopReason
 
 Method = Literal["conjugate gradients", "normal equations"]
 
-# Samples per landmark that the preconditioner sees: the condition number is then about ((1 + 4^-½)/(1 − 4^-½))² = 9.
+# Samples per landmark in the preconditioner: the condition number is then about ((1 + 4^-½)/(1 − 4^-½))² = 9.
 PRECONDITIONER_SAMPLES_PER_LANDMARK = 4
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkSolution:
-    """Coefficients (one column per output), biases, and how they were reached."""
+    """Solution on landmarks: coefficients C (one column per output), biases b, and how they were computed."""
 
     C: Floats
     b: Floats
@@ -55,10 +55,10 @@ class LandmarkSolution:
 
 
 def cheaper_method(cross: Cross, n: int) -> Method:
-    """What costs less for n samples that can be read many times.
+    """Return the cheaper method for n samples that can be read many times.
 
-    With few samples per landmark, summing over all of them costs less than iterating (estimated from the cost of the
-    parts, not tuned), and longer so with a kernel that has no fused form.
+    With few samples per landmark, summing over all of them costs less than iterating. The limit is estimated from the
+    cost of the parts, not tuned, and is higher for a kernel that has no fused form.
     """
     return "normal equations" if n <= (8 if cross.recomputes_cheaply else 200) * cross.m else "conjugate gradients"
 
@@ -72,26 +72,27 @@ def solve_nystrom(
     sample: Chunk | None = None,
     once: bool = False,
 ) -> tuple[LandmarkSolution, Certificate]:
-    """The minimiser to a relative duality gap of `stop.tol`, or less where that is asked for, in every output.
+    """Solve to a relative duality gap of at most `stop.tol` and `stop.gap_tol` in every output.
 
-    `sample` holds what the preconditioner sees, its weights scaled to stand for all; without it H is summed over
-    everything. `once` says that the samples can be read only once, so that the proof rests on those sums too.
+    `sample` holds the samples of the preconditioner, with weights scaled to represent all; without it H is summed over
+    all samples. If `once`, the samples can be read only once, and the certificate rests on the same sums.
     """
     lam, share = problem.lam, min(stop.tol, stop.gap_tol)
     check_seconds = 0.0
-    with in_time(stop, "the first iteration had not begun. Raise max_time, or take fewer landmarks"):
+    with enforce_deadline(stop, "the first iteration had not begun. Raise max_time, or take fewer landmarks"):
+        # 1. Factor K_MM, sum H, and factor the preconditioner.
         L, jitter = jittered_factor(cross.K_MM, stop.n_threads)
         G, seen = cross.gather(sample)
         begun, targets = time.monotonic(), seen
         if sample is not None:
             targets = cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
-        if not once:  # a check multiplies with K_nM and its transpose, as does the proof; here it was one product
+        if not once:  # one product here; a check and the certificate take two each
             check_seconds = 4 * (time.monotonic() - begun)
         white = Whitened(problem, L, targets)
         preconditioner = _preconditioner(white.congruence(G, seen), lam, stop.n_threads)
     outputs = int(targets.residual.shape[1])
     data: Cross | _Gathered = _Gathered(G, targets) if once else cross
-    # Where the optimum is zero, a constant target for example, no share of it can be reached.
+    # If the optimum is zero, for a constant target for example, a relative gap cannot be reached.
     floor = 0.5 * float(np.finfo(float).eps) * np.maximum(targets.squares, np.finfo(float).tiny)
 
     def check(alpha: Floats) -> ResidualCheck:
@@ -105,6 +106,7 @@ def solve_nystrom(
     def apply(dtype: DTypeLike, P: Floats) -> Floats:
         return white.operator(P, data.normal(white.coefficients(P)))
 
+    # 2. Iterate until the true residual proves the gap.
     alpha, last, steps, reason = conjugate_gradient_to_gap(
         (cross.m, outputs),
         check,
@@ -115,18 +117,19 @@ def solve_nystrom(
         safety=0.25,
         check_seconds=check_seconds,
     )
-    C, b, now, primal = last.found
+    # 3. Certify, with bounds on the rounding errors where the samples can be read again.
+    C, b, now, primal = last.extra
     b = b + now.mean / now.weight if problem.bias else b
     method: Method = "normal equations" if sample is None else "conjugate gradients"
     measured = PROOF[cross.kernel.positive_definite]
     if once:
-        words = "float64, from sums over the samples whose rounding is not counted"
-        certificate = certify_landmarks(last.gap, white.right, primal, b, lam, words, gap_measures=measured)
+        arithmetic = "float64, from sums over the samples whose rounding is not counted"
+        certificate = certify_landmarks(last.gap, white.right, primal, b, lam, arithmetic, gap_measures=measured)
     else:
         now, doubt = cross.proof(C, b)
-        R, primal = white.residual(replace(now, pull=targets.pull, mean=np.zeros(outputs)), alpha)  # at this b
-        own = cross.value_error + gamma(cross.m + 2)
-        worst = doubted(R, alpha, C, lam, (L, jitter), own, now, doubt, problem.bias)
+        R, primal = white.residual(replace(now, pull=targets.pull, mean=np.zeros(outputs)), alpha)  # with this b
+        value_error = cross.value_error + gamma(cross.m + 2)
+        worst = doubted(R, alpha, C, lam, (L, jitter), value_error, now, doubt, problem.bias)
         certificate = certify_landmarks(worst.gap, white.right, primal, b, lam, "float64", worst.value, measured)
         if reason == "converged" and not (worst.gap <= np.maximum(share * primal, floor)).all():
             reason = "rounding floor"
@@ -134,43 +137,43 @@ def solve_nystrom(
 
 
 class Whitened:
-    """The coordinates α = Lᵀc, in which ‖f‖ is a plain length, with a bias centred away.
+    """Coordinates α = Lᵀc, in which ‖f‖ is the Euclidean norm, with a bias eliminated by centring.
 
-    `targets` holds the sums over the targets themselves, that is the residual at c = 0.
+    `targets` holds the sums over the targets, that is the residual at c = 0.
     """
 
     def __init__(self, problem: RidgeProblem, L: Floats, targets: Totals) -> None:
         self._lam, self._bias, self._L, self._targets = problem.lam, problem.bias, L, targets
         self._pull = self._apply_inverse(targets.pull[:, None])[:, 0]
-        # How large the right-hand side is, per output.
+        # Norm of the right-hand side, per output.
         self.right = np.sqrt(np.sum(self._apply_inverse(targets.residual) ** 2, axis=0))
 
     def coefficients(self, alpha: Floats) -> Floats:
-        """c = L⁻ᵀα."""
+        """Return c = L⁻ᵀα."""
         return np.asarray(solve_triangular(self._L, alpha, lower=True, trans="T", check_finite=False))
 
     def bias(self, alpha: Floats) -> Floats:
-        """The weighted mean of what f leaves of the targets."""
+        """Return the best biases: the weighted means of y − f without a bias."""
         if not self._bias:
             return np.zeros(alpha.shape[1])
         return np.asarray((self._targets.mean - self._pull @ alpha) / self._targets.weight)
 
     def congruence(self, G: Floats, seen: Totals) -> Floats:
-        """L⁻¹GL⁻ᵀ, with the bias of the samples that G saw centred away."""
+        """Return L⁻¹GL⁻ᵀ, centred by the samples that G is summed over if there is a bias."""
         if self._bias:
             G = G - np.outer(seen.pull, seen.pull / seen.weight)
         H = self._apply_inverse(self._apply_inverse(G).T)
         return np.asarray(0.5 * (H + H.T))
 
     def operator(self, alpha: Floats, normal: Floats) -> Floats:
-        """(H + λI)α from K_nMᵀWK_nM c."""
+        """Return (H + λI)α, given K_nMᵀWK_nM c."""
         out = self._apply_inverse(normal) + self._lam * alpha
         if self._bias:
             out -= np.outer(self._pull, self._pull @ alpha / self._targets.weight)
         return out
 
     def residual(self, now: Totals, alpha: Floats) -> tuple[Floats, Floats]:
-        """The residual of the normal equations, and the primal value with the best bias for these coefficients."""
+        """Return the residual of the normal equations, and the primal value with the best bias."""
         R, squares = self._apply_inverse(now.residual), now.squares
         if self._bias:
             R = R - np.outer(self._pull, now.mean / now.weight)
@@ -179,12 +182,12 @@ class Whitened:
         return R - self._lam * alpha, primal
 
     def _apply_inverse(self, R: Floats) -> Floats:
-        """L⁻¹R."""
+        """Return L⁻¹R."""
         return np.asarray(solve_triangular(self._L, R, lower=True, check_finite=False))
 
 
 class _Gathered:
-    """What remains of samples that were read once: the same products from K_nMᵀWK_nM and the targets' totals."""
+    """Products for samples that were read once, computed from K_nMᵀWK_nM and the sums over the targets."""
 
     def __init__(self, G: Floats, targets: Totals) -> None:
         self._G, self._targets = G, targets
@@ -200,8 +203,8 @@ class _Gathered:
         return Totals(s.residual - GC - np.outer(s.pull, b), s.pull, s.weight, s.mean - f - b * s.weight, squares, s.n)
 
 
-def _preconditioner(H: Floats, lam: float, n_threads: int) -> Factor:
-    """H + λI factored, with more than λ where rounding made H indefinite."""
+def _preconditioner(H: Floats, lam: float, n_threads: int) -> RidgeFactor:
+    """Factor H + λI, with a larger ridge than λ if rounding made H indefinite."""
     if not np.isfinite(H).all():
         raise FloatingPointError("the normal equations overflowed; scale the features, the weights or the kernel")
     rounding = float(np.finfo(float).eps) * float(np.abs(H.diagonal()).max())

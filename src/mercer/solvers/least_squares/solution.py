@@ -1,4 +1,4 @@
-"""What every solver of least squares needs and returns: memory, counted before it is asked for; the solution."""
+"""Solution of least squares, and the memory that the solvers need."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ REMEDY = "a smaller subsample, NystromRLS, or a linear kernel"
 
 
 def factor_bytes(n: int, dtype: DTypeLike) -> int:
-    """A Cholesky factor of n rows: the matrix, and the core's panels beside it."""
+    """Bytes for a Cholesky factor of n rows: the matrix, and the panels of the core."""
     return int(np.dtype(dtype).itemsize * (n * (n + 32) + 2 * 320 * n))
 
 
 def spectrum_bytes(n: int) -> int:
-    """The eigenvalues of an n × n matrix: the matrix, its eigenvectors, and LAPACK's work space."""
+    """Bytes for the eigenvalues of an n × n matrix: the matrix, its eigenvectors, and LAPACK's work space."""
     return 8 * n * (3 * n + 64)
 
 
 def linear_spectrum_bytes(n: int, d: int) -> int:
-    """The singular values of n samples of d features: two n × d matrices and four d × d ones."""
+    """Bytes for the singular values of n samples with d features: two n × d matrices and four d × d ones."""
     return 8 * (2 * n * d + 4 * d * d)
 
 
 def covariance_bytes(d: int) -> int:
-    """Sums over samples of d features: the covariance, its factor, and a copy while that is made."""
+    """Bytes for the covariance of d features: the matrix, its factor, and a copy during the factorisation."""
     return 24 * d * d
 
 
 def memory_error(what: str, needed: float, budget: float, instead: str = REMEDY) -> MemoryError:
-    """The error for what would not fit."""
+    """Return the error for data that exceed the memory budget."""
     return MemoryError(
         f"{what} needs {needed / 1e6:,.0f} MB, but a fit may use {budget / 1e6:,.0f} MB: raise cache_size (which is "
-        f"limited to half of this machine's memory), or use {instead}"
+        f"limited to half of the host's memory), or use {instead}"
     )
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresSolution:
-    """Coefficients C of the distinct samples or weights W of the features, b, and how they were found.
+    """Solution of least squares: coefficients C of the distinct samples or weights W of the features, and b.
 
-    Where the system is singular to rounding, directions were `dropped` and the solution is that of least norm.
-    `indefinite` says that this solve found K to be so.
+    If the system is singular to rounding, `dropped` is the number of dropped directions, and the solution is that of
+    least norm. `indefinite` is True if this solve found a negative eigenvalue of K.
     """
 
     b: Floats
@@ -57,23 +57,24 @@ class LeastSquaresSolution:
     rank: int
     C: Floats | None = None
     W: Floats | None = None
-    beta: Floats | None = None  # of the rows; λ = 0 leaves it undefined
+    beta: Floats | None = None  # dual variables of the rows; undefined at λ = 0
     sums: Sums | None = None
-    precision: str = "float64"  # of the factor
+    precision: str = "float64"  # precision of the factor
     dropped: int = 0
     indefinite: bool = False
     steps: int = 1
     stop_reason: StopReason = "converged"
 
 
-# What every solver of least squares returns.
+# Return type of every solver for least squares.
 Proven = tuple[LeastSquaresSolution, Certificate]
 
 
 def residual_share(problem: LeastSquares, C: Floats, b: Floats, U: Floats, errors: Floats) -> tuple[Floats, float]:
-    """Y − U − λW⁻¹C − 1b', U = KC being known up to `errors`; and how many times the bound on its rounding it is.
+    """Return the residual Y − U − λW⁻¹C − 1b' and its largest ratio to the bound on its rounding error.
 
-    A light sample counts like a heavy one: in a sum with weights, what is left of it would not be seen.
+    U = KC is known up to `errors`. The ratio is a maximum over the samples, so that a sample of small weight counts as
+    much as the others.
     """
     Y, ridged = problem.mean, (problem.lam / problem.total)[:, None] * C
     R = Y - U - ridged - b

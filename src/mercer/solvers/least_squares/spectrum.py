@@ -1,15 +1,16 @@
-"""Least squares for every λ from one decomposition into eigenvectors, and for the λ that validates best.
+"""Least squares for every λ from one eigendecomposition, and for the λ with the best leave-one-out score.
 
 In the scaled unknowns z = W^-½ c, the problem (K + λW⁻¹)c + 1b = y, 1'c = 0 is
 
     (S + λI) z = ỹ,   S = P W^½ K W^½ P,   ỹ = P W^½ y,   P = I − uu',  u = √w/‖√w‖   (P = I without bias)
 
-so that S = QΛQᵀ answers for all λ. With a = Qᵀỹ, the part ỹ⟂ of ỹ outside the basis, and s = λ/(Λ + λ):
+so that one decomposition S = QΛQᵀ solves it for all λ. With a = Qᵀỹ, ỹ⟂ = ỹ − Qa, and s = λ/(Λ + λ):
 
     residuals W^½(y − f) = ỹ⟂ + Q(s∘a),     1 − H_ii = q⟂_i + Σ_k Q_ik² s_k
 
-H is the matrix that maps W^½y to W^½f. A row of weight w holds w units, each with leverage H_ii/w. Without one unit (or
-without the row, where its weight is less) its residual is (y_i − f_i)/(1 − v_i H_ii/w_i), v_i = min(1, w_i).
+H is the matrix that maps W^½y to W^½f, and q⟂_i is the squared norm of row i's part outside the basis. A row of weight
+w counts as w samples, each with leverage H_ii/w. Without one of these samples (or without the row, if w < 1) its
+residual is (y_i − f_i)/(1 − v_i H_ii/w_i), v_i = min(1, w_i).
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from mercer.places.factor import Eigenvectors
 from mercer.places.gram import Eigensystem, Gram
 from mercer.places.protocols import LinearGram
 from mercer.problems.least_squares import LeastSquares
-from mercer.runtime.long_calls import expect_in_time
+from mercer.runtime.long_calls import check_decomposition_time
 from mercer.samples.arrays import Floats, row_blocks
-from mercer.solvers.deadline import in_time
+from mercer.solvers.deadline import enforce_deadline
 from mercer.solvers.least_squares.linear import refined_weights, solve_covariance
 from mercer.solvers.least_squares.solution import (
     REMEDY,
@@ -48,33 +49,33 @@ _ENDLESS = Stop(tol=0.0, max_iter=1)
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Λ and Q of the scaled and, with a bias, centred matrix; `right` leads back to weights of features."""
+    """Eigendecomposition S = QΛQᵀ of the scaled and, with a bias, centred matrix."""
 
-    values: Floats  # Λ, none of them negative where K is known to be positive definite
+    values: Floats  # Λ, clipped at 0 if K is known to be positive definite
     Q: Eigensystem  # distinct samples × directions, orthonormal columns
     n: int
-    unit: Floats | None  # u, with a bias
+    unit: Floats | None  # u if there is a bias
     least: float  # smaller eigenvalues are rounding
     right: Floats | None = None  # features × directions: w = right (√Λ ∘ a/(Λ + λ)), for a linear kernel
 
     @property
     def whole(self) -> bool:
-        """Whether Q spans everything (but u)."""
+        """True if Q spans the whole space, or the complement of u with a bias."""
         return len(self.values) == self.n - (self.unit is not None)
 
     @property
     def rank(self) -> int:
-        """Eigenvalues that are more than rounding."""
+        """Number of eigenvalues above rounding."""
         return int((np.abs(self.values) > self.least).sum())
 
 
 def rounding(values: Floats, n: int) -> float:
-    """The size below which an eigenvalue of an n × n matrix is rounding."""
+    """Absolute value below which an eigenvalue of an n × n matrix is rounding."""
     return float(n * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0))
 
 
 def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Decomposition:
-    """The decomposition of S for any kernel; O(n³), once. TimeoutError if that cannot be done in time."""
+    """Decompose S for any kernel in O(n³); raise TimeoutError if that takes longer than `stop` allows."""
     root = np.sqrt(problem.total)
     Q = gram.eigh(root, problem.bias, stop.deadline)
     values = np.maximum(Q.values, 0.0) if gram.positive_definite == "yes" else Q.values
@@ -83,7 +84,7 @@ def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Dec
 
 
 def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Decomposition:
-    """The decomposition for K = scale·XXᵀ with fewer features than samples: the economy SVD of W^½(X − 1x̄'), O(nd²).
+    """Decompose S for K = scale·XXᵀ with fewer features than samples, by the thin SVD of W^½(X − 1x̄'), O(nd²).
 
     A sparse X stays sparse until it is multiplied by the d eigenvectors of its covariance.
     """
@@ -93,7 +94,7 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
     if linear.sparse:
         cov = linear.sums(problem).xx
         eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False)
-        expect_in_time(stop.deadline, cov, eigh)
+        check_decomposition_time(stop.deadline, cov, eigh)
         values, V = eigh(cov)
         least = rounding(values, linear.n)
         keep = values > least
@@ -101,10 +102,10 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
         U = root[:, None] * (linear.times(V) - centre @ V) / np.sqrt(values)
     else:
         A = np.empty((linear.n, linear.d))
-        for rows, part in linear.pieces(centre):
+        for rows, part in linear.dense_blocks(centre):
             A[rows] = root[rows, None] * part
         svd = partial(scipy.linalg.svd, full_matrices=False, overwrite_a=True, check_finite=False)
-        expect_in_time(stop.deadline, A, svd)
+        check_decomposition_time(stop.deadline, A, svd)
         U, s, Vt = svd(A)
         smallest = max(A.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
         least, keep = float(smallest) ** 2, s > smallest
@@ -115,12 +116,12 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
     return Decomposition(values, Eigenvectors(values, U), linear.n, unit, linear.scale * least, right)
 
 
-def lams_from(spectrum: Decomposition, count: int) -> Floats:
-    """GURLS's range: from the largest eigenvalue down to the smallest, but to no less than what float64 resolves.
+def default_lams(spectrum: Decomposition, count: int) -> Floats:
+    """Return GURLS's default range of λ: from the largest eigenvalue down to the smallest that float64 resolves.
 
     GURLS stops at 200√eps for a matrix whose diagonal is about 1; here that is relative to the mean of the diagonal.
-    For a linear kernel whose smallest eigenvalue is clearly more than rounding, as that of a few features in different
-    units, the range goes on to an n-th of it: there λ shrinks no direction by more than its share of one sample.
+    For a linear kernel whose smallest eigenvalue is clearly above rounding, as for a few features in different units,
+    the range continues down to 1/n of it: that λ shrinks no direction by more than the share of one sample.
     """
     values = spectrum.values
     top = float(values.max(initial=0.0))
@@ -136,30 +137,30 @@ def lams_from(spectrum: Decomposition, count: int) -> Floats:
     return np.geomspace(low, top, count)
 
 
-# Shown leave-one-out residuals, rows × λ × outputs, of some λ, it returns a number for each.
-Judge = Callable[[Floats], Floats]
+# Function from leave-one-out residuals, rows × λ × outputs, to one number for each λ.
+ResidualCriterion = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
 class PathValues:
-    """One row per λ."""
+    """Validation errors, norms and degrees of freedom of every λ, one row for each."""
 
     loo_errors: Floats  # λ × outputs: weighted mean of squared leave-one-out residuals
     gcv: Floats  # λ × outputs
     norms: Floats  # λ × outputs: ‖f‖ in the kernel's space
-    dof: Floats  # λ: trace of H
-    judged: Floats  # λ: what `judge` made of the leave-one-out residuals
+    dof: Floats  # λ: degrees of freedom, the trace of H
+    judged: Floats  # λ: result of `judge` on the leave-one-out residuals
 
 
 class SpectralFit:
-    """A problem seen from its spectrum: what every λ needs, prepared once."""
+    """Least squares solved from an eigendecomposition, for any λ; the parts that do not depend on λ are kept."""
 
     def __init__(self, problem: LeastSquares, spectrum: Decomposition) -> None:
         self.problem, self.root, self.spectrum = problem, np.sqrt(problem.total), spectrum
         self.a, self.rest = self._parts(problem.mean)
 
     def _parts(self, R: Floats) -> tuple[Floats, Floats]:
-        """a and ỹ⟂ of a right-hand side."""
+        """Return a and ỹ⟂ for a right-hand side."""
         y, Q, u = self.root[:, None] * R, self.spectrum.Q, self.spectrum.unit
         if u is not None:
             y = y - np.outer(u, u @ y)
@@ -167,13 +168,13 @@ class SpectralFit:
         return a, np.zeros_like(y) if self.spectrum.whole else y - Q.combined(a)
 
     def inverse(self, lam: float) -> Floats:
-        """1/(Λ + λ), zero in directions where that is nothing but rounding."""
+        """Return 1/(Λ + λ), with 0 where Λ + λ is rounding."""
         shifted = self.spectrum.values + lam
         sound = np.abs(shifted) > rounding(shifted, len(self.root))
         return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=sound)
 
     def coefficients(self, lam: float, R: Floats | None = None) -> Floats:
-        """C of the distinct samples at one λ, or what to add to it where it leaves the residual R.
+        """Return C of the distinct samples at one λ, or the correction of C for a residual R.
 
         At λ = 0 it is the solution of least norm.
         """
@@ -184,13 +185,13 @@ class SpectralFit:
         return np.asarray(self.root[:, None] * z)
 
     def weights(self, lam: float) -> Floats:
-        """w of a linear kernel's features at one λ, one column per output."""
+        """Return the weights w of a linear kernel's features at one λ, one column per output."""
         spectrum = self.spectrum
         assert spectrum.right is not None
         return np.asarray(spectrum.right @ ((np.sqrt(spectrum.values) * self.inverse(lam))[:, None] * self.a))
 
     def feature_inverse(self, lam: float, B: Floats) -> Floats:
-        """(X̃'WX̃ + λI)⁻¹B of a linear kernel's features, for the kernel's own scale."""
+        """Return (X̃'WX̃ + (λ/scale)I)⁻¹B for the features of a linear kernel k = scale·⟨x, z⟩."""
         values, V = self.spectrum.values, self.spectrum.right
         assert V is not None
         inside = V.T @ B  # V'V = scale·I
@@ -198,48 +199,50 @@ class SpectralFit:
         kept = V @ inside / scale
         return np.asarray(V @ (inside / (values + lam)[:, None]) + (B - kept) * (scale / lam))
 
-    def path(self, lams: Floats, judge: Judge | None = None) -> PathValues:
-        """Everything for all λ. `judge` is shown the leave-one-out residuals of some λ at a time."""
+    def path(self, lams: Floats, judge: ResidualCriterion | None = None) -> PathValues:
+        """Return the values of all λ; `judge` is called with the leave-one-out residuals of a block of λ at a time."""
         problem, values = self.problem, self.spectrum.values[:, None]
         sound = np.where(values > rounding(values, len(self.root)), values, 0.0)
         norms = np.sqrt((sound / (values + lams) ** 2).T @ self.a**2)
         L, q = len(lams), problem.n_outputs
         errors, gcv, dof, judged = np.empty((L, q)), np.empty((L, q)), np.empty(L), np.zeros(L)
-        for some in row_blocks(L, 8 * len(problem.weight) * q):
-            residual, gcv[some], dof[some] = self._leave_one_out(lams[some])
-            errors[some] = np.einsum("i,ilq->lq", problem.weight, residual**2) / problem.mass
+        for block in row_blocks(L, 8 * len(problem.weight) * q):
+            residual, gcv[block], dof[block] = self._leave_one_out(lams[block])
+            errors[block] = np.einsum("i,ilq->lq", problem.weight, residual**2) / problem.mass
             if judge is not None:
-                judged[some] = judge(residual)
+                judged[block] = judge(residual)
         return PathValues(errors, np.where(np.isnan(gcv), np.inf, gcv), norms, dof, judged)
 
     def loo_residuals(self, lam: float) -> Floats:
-        """Rows × outputs: each row's residual at the fit without one unit of its weight."""
+        """Return the leave-one-out residuals at one λ, rows × outputs."""
         return self._leave_one_out(np.array([lam]))[0][:, 0, :]
 
     def _leave_one_out(self, lams: Floats) -> tuple[Floats, Floats, Floats]:
-        """Leave-one-out residuals, rows × λ × outputs; generalised cross-validation, λ × outputs; the trace of H."""
+        """Return leave-one-out residuals (rows × λ × outputs), generalised cross-validation (λ × outputs), and tr H."""
         problem, shrink = self.problem, lams / (self.spectrum.values[:, None] + lams)  # directions × λ
         weight, mass, member = problem.weight, problem.mass, problem.member
         dof = (1.0 - shrink).sum(axis=0) + (self.spectrum.unit is not None)
+        # 1. Residuals y − f of the rows: those of the distinct samples, and the deviations from their means.
         deviation = problem.Y - problem.mean[member]
         residual = (self._residuals(shrink) / self.root[:, None, None])[member] + deviation[:, None, :]
         gcv = np.einsum("i,ilq->lq", weight, residual**2) / mass
+        # 2. Divide by 1 − v_i H_ii/w_i, and for generalised cross-validation by (1 − tr H/n)².
         part, free = np.minimum(weight, 1.0) / problem.total[member], self._freedom(shrink)[member]
-        with np.errstate(divide="ignore", invalid="ignore"):  # nothing is free where λ is far below rounding
+        with np.errstate(divide="ignore", invalid="ignore"):  # zero denominators where λ is far below rounding
             gcv /= ((mass - dof) / mass)[:, None] ** 2
             residual /= ((1.0 - part)[:, None] + part[:, None] * free)[:, :, None]
         residual[np.isnan(residual)] = np.inf
         return residual, gcv, dof
 
     def _residuals(self, shrink: Floats) -> Floats:
-        """W^½(y − f) of the distinct samples for some λ."""
+        """Return W^½(y − f) of the distinct samples for a block of λ."""
         wanted = shrink[:, :, None] * self.a[:, None, :]
         wanted = wanted.reshape(len(shrink), shrink.shape[1] * self.a.shape[1])
         shape = (len(self.root), shrink.shape[1], self.a.shape[1])
         return np.asarray(self.spectrum.Q.combined(wanted).reshape(shape) + self.rest[:, None, :])
 
     def _freedom(self, shrink: Floats) -> Floats:
-        """1 − H_ii of the distinct samples for some λ."""
+        """Return 1 − H_ii of the distinct samples for a block of λ."""
         Q, u = self.spectrum.Q, self.spectrum.unit
         if self.spectrum.whole:
             return Q.squared(shrink)
@@ -249,7 +252,7 @@ class SpectralFit:
 
 
 def solve_eigen(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
-    """The solution to rounding, whatever `stop` asks for, also where the matrix is singular."""
+    """Solve to rounding, whatever the tolerance of `stop`, also if the matrix is singular."""
     n = problem.n
     if spectrum_bytes(n) > gram.budget:
         raise memory_error(
@@ -258,18 +261,18 @@ def solve_eigen(problem: LeastSquares, gram: Gram, stop: Stop, start: object = N
             gram.budget,
             f"a larger lam, {REMEDY}",
         )
-    stop.tell(partial("eigenvalues of {:,} samples".format, n))
-    with in_time(stop):  # what follows takes no time beside the decomposition
+    stop.report_progress(partial("eigenvalues of {:,} samples".format, n))
+    with enforce_deadline(stop):  # everything after the decomposition is quick
         spectrum = spectrum_of(gram, problem, stop)
-    return solution_of(problem, gram, SpectralFit(problem, spectrum))
+    return solution_from_spectrum(problem, gram, SpectralFit(problem, spectrum))
 
 
-def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> Proven:
-    """The solution for the problem's λ from a decomposition."""
+def solution_from_spectrum(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> Proven:
+    """Return the certified solution at the problem's λ from its decomposition."""
     lam, inverse = problem.lam, fit.inverse(problem.lam)
     rank = int(np.count_nonzero(inverse))
     full = problem.n - problem.bias
-    if gram.linear is not None:  # X has no more directions than features, and w is unique if all of them are there
+    if gram.linear is not None:  # rank X ≤ d, and w is unique if the rank is d
         full = min(full, gram.linear.d)
     indefinite = bool((inverse < 0).any()) and gram.positive_definite != "no"
     if indefinite:
@@ -294,7 +297,7 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> Proven:
 
 
 def _corrected(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Floats, Floats, Floats, Floats]:
-    """C, corrected by true residuals as long as each halves what is left; U = KC, bounds of its errors, and b."""
+    """Return C, corrected by true residuals while they halve, with U = KC, bounds on its errors, and b."""
     C, best, last = fit.coefficients(problem.lam), None, np.inf
     for _ in range(11):
         U, errors = gram.proof.product_bound(C)
@@ -304,7 +307,7 @@ def _corrected(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Flo
         if problem.lam == 0:
             return C, U, errors, b
         R, left = residual_share(problem, C, b, U, errors)
-        if best is not None and not left < last:  # also where it is not a number
+        if best is not None and not left < last:  # True for NaN too
             break
         best = C, U, errors, b
         if last < np.inf and (left <= 1 or left > 0.5 * last):
@@ -314,13 +317,13 @@ def _corrected(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Flo
     return best
 
 
-# What is minimised over λ, one number for each.
+# Function that returns the score to minimise for each λ.
 Score = Callable[[LeastSquares, PathValues], Floats]
 
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """The values of every λ, which of them is best, and the solution there."""
+    """Values and scores of every λ, and the solution at the best one."""
 
     lams: Floats
     values: PathValues
@@ -345,54 +348,57 @@ def solve_path(
     *,
     lams: Floats | int,
     score: Score,
-    judge: Judge | None = None,
+    judge: ResidualCriterion | None = None,
 ) -> tuple[PathSolution, Certificate]:
-    """The solution for the λ of least score, among those given or as many as are asked for.
+    """Solve for the λ with the smallest score, among the given ones or a default range of that many.
 
-    The problem's own λ plays no part. `judge` makes one more number of each λ's leave-one-out residuals, for `score`.
+    The problem's own λ is not used. `judge` computes one number from the leave-one-out residuals of each λ, which
+    `score` may use (`PathValues.judged`).
     """
+    # 1. Choose the decomposition: by features for a linear kernel with d < n, otherwise by samples.
     n, linear = problem.n, gram.linear
     if linear is not None and linear.d >= n:
         linear = None
     needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(linear.n, linear.d)
     if needed > gram.budget:
         raise memory_error(f"decomposing the matrix of {n:,} samples", needed, gram.budget)
-    stop.tell(partial("eigenvalues of {:,} samples".format, n))
-    with in_time(stop):
+    stop.report_progress(partial("eigenvalues of {:,} samples".format, n))
+    with enforce_deadline(stop):
         spectrum = spectrum_of(gram, problem, stop) if linear is None else linear_spectrum_of(linear, problem, stop)
         fit = SpectralFit(problem, spectrum)
-        lams = lams_from(spectrum, lams) if isinstance(lams, int) else lams
+        lams = default_lams(spectrum, lams) if isinstance(lams, int) else lams
         values = fit.path(lams, judge)
+    # 2. Score every λ, and solve at the best.
     scores = score(problem, values)
-    lam = float(lams[best_of(scores)])
+    lam = float(lams[best_lam_index(scores)])
     chosen = replace(problem, lam=lam)
     if linear is not None:
         solution, certificate = _from_svd(chosen, gram, linear, fit)
     else:
-        solution, certificate = solution_of(chosen, gram, fit)
+        solution, certificate = solution_from_spectrum(chosen, gram, fit)
     return PathSolution(lams, values, scores, fit.loo_residuals(lam), solution), certificate
 
 
-def best_of(scores: Floats) -> int:
-    """The index of the best λ of increasing ones: of equally good ones the largest, which gives the simplest f."""
+def best_lam_index(scores: Floats) -> int:
+    """Return the index of the smallest score; of equal scores, that of the largest λ, which gives the simplest f."""
     return int(np.flatnonzero(scores == scores.min())[-1])
 
 
 def _from_svd(problem: LeastSquares, gram: Gram, linear: LinearGram, fit: SpectralFit) -> Proven:
-    """The solution for the problem's λ in the features; its solver is named by what was decomposed."""
+    """Return the certified solution at the problem's λ in the features of a linear kernel."""
     sparse, mass = linear.sparse, problem.mass
     x, y = np.zeros(linear.d), np.zeros(problem.n_outputs)
     if problem.bias:
         x, y = linear.transposed(problem.total) / mass, problem.weight @ problem.Y / mass
     W = refined_weights(problem, linear, x, y, fit.weights(problem.lam), partial(fit.feature_inverse, problem.lam))
     centre = x if problem.bias and not sparse else None
-    # The mean of what is left, not of what was there, is the best bias to the last digit.
+    # The mean of the residuals, not of the targets, gives the best bias to the last digit.
     left = problem.total @ (problem.mean - linear.times(W, centre) - y)
     b = y + left / mass - x @ W if problem.bias else y
     beta, certificate = certify_weights(problem, linear, W, b, centre)
-    if not is_exact(problem, certificate):  # a decomposition of all features together does not resolve each
-        found, certificate = solve_covariance(problem, gram, Stop(tol=0.0, max_iter=1))
-        return replace(found, sums=None), certificate
+    if not is_exact(problem, certificate):  # features of very different scales are not resolved together
+        solution, certificate = solve_covariance(problem, gram, Stop(tol=0.0, max_iter=1))
+        return replace(solution, sums=None), certificate
     return LeastSquaresSolution(
         b, "covariance" if sparse else "svd", len(fit.spectrum.values), W=W, beta=beta
     ), certificate

@@ -1,1 +1,1 @@
-"""Solvers of linear machines, on the rows themselves."""
+"""Solvers for linear machines, which work on the rows of X without a kernel matrix."""

@@ -1,19 +1,23 @@
-"""Which method solves a linear machine, and the certificate that ends it; dual coordinate descent and its turns.
+"""Solve a linear machine by Newton's method or dual coordinate descent, or by both in turn, until it is certified.
 
-Newton's method costs about d² per sample and step and takes a few dozen steps, whatever the columns' scales. Dual
-coordinate descent (Hsieh et al. 2008) costs the stored entries per pass and takes tens of passes on text, thousands on
-tall or badly scaled data: where C is large, where rows are nearly the same, where scales differ. How fast it came
-nearer to the goal over the last half of its passes predicts how many more it would take. If those are many, Newton's
-method on the free samples goes on from where descent is, at a cost of at most a few times all passes so far; if that
-does not suffice, descent takes as many passes again, and so on. Nothing depends on a clock, so fits are repeatable. (Of
-600 random sparse problems 2 are unsolved after 2000 passes, 20 by descent alone; reuters with the hinge and C = 10
-takes 0.3 s instead of 4.4.)
+Newton's method costs about d² per sample and step and takes a few dozen steps, whatever the scales of the columns. A
+pass of dual coordinate descent (Hsieh et al. 2008) costs one visit of every stored entry. It takes tens of passes on
+text, but thousands if C is large, rows are nearly equal, or columns differ in scale. So with solver="auto":
 
-Coordinate steps, of one variable at a time with w = X'β kept up to date, cannot hold Σβ = 0. For classification on
-sparse rows the core finds an unregularised bias itself, by Newton steps on it between passes. Otherwise it comes as the
-limit of regularised ones: with the term ½(b − b₀)²/B² in the primal the bias is one more feature of value B, and b₀
-moves to the b that was found (the method of multipliers for Σβ = 0). The certificate is that of the true problem, at a
-β whose sum is made zero.
+1. Descent runs, with pauses after 50, 100, 200, … passes.
+2. At a pause, the progress of the last half of the passes predicts how many more are needed.
+3. If these are many, Newton's method on the free samples continues from there, at a cost of at most a few times all
+   passes so far.
+4. If that is not enough, descent takes as many passes again, and so on.
+
+Nothing depends on a clock, so fits are repeatable. (Of 600 random sparse problems 2 are unsolved after 2000 passes, 20
+by descent alone; reuters with the hinge and C = 10 takes 0.3 s instead of 4.4.)
+
+Coordinate steps change one variable at a time and update w = X'β, so they cannot keep Σβ = 0. For classification on
+sparse rows the core finds an unregularised bias itself, by Newton steps on it between passes. Otherwise the bias is the
+limit of regularised ones: with the term ½(b − b₀)²/B² in the primal, the bias is one more feature of value B, and b₀
+moves to the last b (the method of multipliers for Σβ = 0). The certificate is that of the true problem, at a β whose
+sum is made zero.
 """
 
 from __future__ import annotations
@@ -32,16 +36,16 @@ from mercer.solvers.linear.referee import LinearSolution, Point, Referee
 from mercer.solvers.qp import NAMES, solve_linear_by_qp
 from mercer.solvers.solution import Stop, StopReason
 
-# The methods that can be asked for by name instead of "auto".
+# Methods by the names that users pass; "auto" chooses one.
 METHODS = {"newton": "newton", "dual": "dual coordinate descent", **NAMES}
 
 
 def choose(rows: Rows) -> tuple[str, str]:
-    """The method that suits these rows, and the reason."""
+    """Return the method that suits these rows, and the reason."""
     if few_columns(rows.n, rows.d):
         return METHODS["newton"], f"{rows.d} columns, no more than {min(FEW_COLUMNS, rows.n)}"
     if rows.descent is None:
-        return METHODS["newton"], "the samples are where steps on one row after another would cost too much"
+        return METHODS["newton"], "the samples are stored where steps on single rows are too slow"
     why = f"more than {FEW_COLUMNS}" if rows.d > FEW_COLUMNS else f"more than the {rows.n} rows"
     return METHODS["dual"], f"{rows.d} columns, {why}"
 
@@ -56,8 +60,8 @@ def solve_linear(
     seed: int = 0,
     shrinking: bool = True,
 ) -> tuple[LinearSolution, Certificate]:
-    """A solution whose certificate says that `stop` is met, or why it is not; `solver` is "auto" or one of METHODS."""
-    method, why = choose(rows) if solver == "auto" else (METHODS[solver], "asked for")
+    """Solve a linear machine and certify the solution; `solver` is "auto" or a name in METHODS."""
+    method, why = choose(rows) if solver == "auto" else (METHODS[solver], "as requested")
     referee = Referee(problem, rows, stop)
     begin = None if start is None else Point(start.w, float(start.b), start.beta)
     if method == "newton":
@@ -66,7 +70,7 @@ def solve_linear(
             referee.judge(last)
         if last.reason == "stalled" and rows.descent is not None:
             method, why = f"newton, then {METHODS['dual']}", f"{why}; Newton's steps stalled"
-            # Rounding is the usual cause, and a thousand passes show whether descent can do better.
+            # The usual cause is rounding; a thousand passes show whether descent gets further.
             assert referee.best is not None
             last = descend(referee, referee.best[0], min(stop.max_iter, last.steps + 1000), seed, shrinking)
             if last.reason == "max_iter" and last.steps < stop.max_iter:  # not the user's limit
@@ -76,7 +80,7 @@ def solve_linear(
     elif solver == "auto":
         last, helped = take_turns(referee, begin, seed, shrinking)
         if helped:
-            method, why = f"{method}, then newton", f"{why}; descent crawled"
+            method, why = f"{method}, then newton", f"{why}; descent was slow"
     else:
         last = descend(referee, begin, stop.max_iter, seed, shrinking)
     assert referee.best is not None
@@ -89,19 +93,22 @@ def solve_linear(
     return LinearSolution(point.w, point.b, point.beta, last.steps, reason, f"{method}: {why}"), certificate
 
 
-# When the certificate disagrees with a descent that took itself for converged, the descent's own tolerances shrink by
-# _MOST / (how many times the goal was missed), but by no factor below _LEAST per round. Below _FLOOR of what was asked
-# for, rounding is taken to be the cause.
+# If descent reports convergence and the certificate does not meet the goal, the tolerances of descent are multiplied by
+# _MOST / (ratio of the error to its goal), but by no factor below _LEAST per round. Below _FLOOR of the user's
+# tolerances, rounding is taken to be the cause.
 _LEAST, _MOST, _FLOOR = 0.2, 0.8, 1e-12
 
 
 def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, shrinking: bool) -> Point:
-    """Passes until the referee accepts a point or a limit is met; those of the start count."""
+    """Run dual coordinate descent until the referee accepts a point or a limit is met.
+
+    The passes of `start` count towards `max_passes`.
+    """
     problem, rows, stop = referee.problem, referee.rows, replace(referee.stop, max_iter=max_passes)
     steps = rows.descent
     if steps is None:
         raise ValueError(
-            "solver='dual' takes steps on one row after another, which cost too much where these samples are; "
+            "solver='dual' takes steps on single rows, which are too slow where these samples are stored; "
             "use solver='auto' or 'newton'"
         )
     if not np.isfinite(rows.lengths).all():
@@ -113,6 +120,7 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
     state = np.array([seed], dtype=np.uint64)
     passes, factor = 0 if start is None else start.steps, 1.0
     while True:
+        # 1. Run passes in the core.
         before, left = float(beta.sum()), max(0, max_passes - passes)
         p = problem.p - origin if multipliers else problem.p
         fixed = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.lengths)
@@ -122,41 +130,44 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
         # A call that converges within its first pass counts as one, so that the limit is reached in the end.
         passes += taken if ended == "unsettled" and not multipliers else max(min(1, left), taken)
         if ended == "unsettled" and not multipliers and passes < max_passes:
-            # From here on b₀ moves after five passes. B² = the mean curvature of the other variables, ‖x‖² + d: a
-            # smaller one makes b lag, a larger one lets it dominate the steps.
+            # 2. The core did not settle the bias: from now on use the method of multipliers, moving b₀ after every
+            # five passes. B² is the mean curvature of the other variables, ‖x‖² + d: with a smaller one b lags behind,
+            # with a larger one it dominates the steps.
             multipliers, B, origin = True, math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0), float(b[0])
             w, b = rows.transposed(beta), np.zeros(1)
             continue
+        # 3. Certify the point, and stop if it is good enough, or at a limit.
         limit = stop.limit(passes)
         point = Point(w.copy(), origin + float(b[0]), beta.copy(), passes)
-        missed = referee.judge_beta(point)
-        if missed <= 1:
+        goal_ratio = referee.judge_beta(point)
+        if goal_ratio <= 1:
             return point
         if limit is not None:
             return replace(point, reason=limit)
-        w = rows.transposed(beta)  # drops the rounding that many small steps have added up
+        # 4. Compute w again, without the rounding errors of many small steps, and tighten the tolerances of descent.
+        w = rows.transposed(beta)
         moving = multipliers and abs(before) + abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum())
         if ended == "converged" and not moving:
-            factor *= min(_MOST, max(_LEAST, _MOST / missed))
+            factor *= min(_MOST, max(_LEAST, _MOST / goal_ratio))
         if multipliers:
             origin, b = point.b, np.zeros(1)
         if factor < _FLOOR:
             return replace(point, reason="rounding floor")
 
 
-# Descent pauses after this many passes and then whenever they have doubled. Text takes fewer in all. Newton's method
-# may take over from the second pause on: one pause shows no rate.
+# Descent pauses after this many passes and then whenever they have doubled. Text needs fewer passes in all. Newton's
+# method may take over from the second pause on: a rate needs two.
 _FIRST_PAUSE = 50
-# Descent crawls if it is predicted to take more than this multiple of the passes it has had.
-_CRAWL = 1.5
-# What a turn of Newton's method may cost, as a multiple of all passes so far.
+# Descent is slow if it is predicted to take more than this multiple of the passes so far.
+_SLOW = 1.5
+# Largest cost of a turn of Newton's method, as a multiple of all passes so far.
 _NEWTON_SHARE = 8.0
-# A turn that cuts what is missed to less than this share is followed by another one, twice as long.
+# A turn that lowers the error to less than this share is followed by another one, twice as long.
 _PROMISING = 0.1
 
 
 def take_turns(referee: Referee, start: Point | None, seed: int, shrinking: bool) -> tuple[Point, bool]:
-    """A point, and whether Newton's method had a part in it."""
+    """Alternate descent and Newton's method; return the last point, and whether Newton's method was used."""
     max_iter, stored = referee.stop.max_iter, referee.rows.stored
     passes, steps, helped, pause = 0, 0, False, _FIRST_PAUSE
     before = math.inf
@@ -166,43 +177,46 @@ def take_turns(referee: Referee, start: Point | None, seed: int, shrinking: bool
         last = replace(last, steps=passes + steps)
         if last.reason != "max_iter" or last.steps >= max_iter:
             return last, helped
-        missed = referee.judge_beta(last)
-        if crawls(before, missed, pause, _FIRST_PAUSE):
+        goal_ratio = referee.judge_beta(last)
+        if is_slow(before, goal_ratio, pause, _FIRST_PAUSE):
             helped = True
-            last, missed = _newton_turns(referee, last, missed, _NEWTON_SHARE * passes * stored)
+            last, goal_ratio = _newton_turns(referee, last, goal_ratio, _NEWTON_SHARE * passes * stored)
             if last.reason != "stalled":
                 return last, helped
             steps = last.steps - passes
-        before, pause = missed, 2 * pause
+        before, pause = goal_ratio, 2 * pause
         start = replace(last, steps=passes)
 
 
-def crawls(before: float, missed: float, passes: int, first_pause: int) -> bool:
-    """Whether descent has long to go, if the last half of its passes cut what is missed from `before` to `missed`."""
-    return passes > first_pause and _passes_left(before, missed, passes // 2) > _CRAWL * passes
+def is_slow(before: float, goal_ratio: float, passes: int, first_pause: int) -> bool:
+    """Return whether descent is predicted to need many more passes.
+
+    The last half of the passes lowered the ratio of the error to its goal from `before` to `goal_ratio`.
+    """
+    return passes > first_pause and _passes_left(before, goal_ratio, passes // 2) > _SLOW * passes
 
 
-def _newton_turns(referee: Referee, start: Point, missed: float, max_work: float) -> tuple[Point, float]:
-    """The best point of Newton's method from a start, with all steps counted, and what was missed before the last turn.
+def _newton_turns(referee: Referee, start: Point, goal_ratio: float, max_work: float) -> tuple[Point, float]:
+    """Run Newton's method in turns of growing work; return the best point, and the error ratio before the last turn.
 
-    Its reason is "stalled" if the work was used up without success.
+    The steps of the point count all turns. Its reason is "stalled" if the work was used up without success.
     """
     best, steps = start, start.steps
     while True:
-        found = newton(referee, replace(best, steps=steps), referee.judge_both, max_work)
-        steps = found.steps
-        if found.reason != "stalled":
-            return found, 0.0
-        now = referee.judge_both(found)
-        if now < missed:
-            best = found
-        if now > _PROMISING * missed:
-            return replace(best, steps=steps, reason="stalled"), missed
-        missed, max_work = now, 2 * max_work
+        point = newton(referee, replace(best, steps=steps), referee.judge_both, max_work)
+        steps = point.steps
+        if point.reason != "stalled":
+            return point, 0.0
+        now = referee.judge_both(point)
+        if now < goal_ratio:
+            best = point
+        if now > _PROMISING * goal_ratio:
+            return replace(best, steps=steps, reason="stalled"), goal_ratio
+        goal_ratio, max_work = now, 2 * max_work
 
 
-def _passes_left(before: float, missed: float, between: int) -> float:
-    """Predicted passes until nothing is missed, if the last `between` passes cut it from `before` to `missed`."""
-    if not missed < before:
+def _passes_left(before: float, goal_ratio: float, between: int) -> float:
+    """Predicted number of passes to the goal, if the last `between` passes lowered the error as in `is_slow`."""
+    if not goal_ratio < before:
         return math.inf
-    return between * math.log(missed) / math.log(before / missed) if missed > 1 else 0.0
+    return between * math.log(goal_ratio) / math.log(before / goal_ratio) if goal_ratio > 1 else 0.0

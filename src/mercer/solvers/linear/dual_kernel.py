@@ -1,8 +1,8 @@
-"""The linear kernel's machines solved on the rows themselves, for whoever expects the solution of a kernel machine.
+"""Solve a kernel machine with the linear kernel on the rows of X, and return the solution of the kernel machine.
 
-K = XX' makes a DualProblem with one variable per sample, or two twins of a tube, and at most one equality, Σβ = 0, the
-dual of a LinearProblem whose bias is free, or absent. So β is the same, and its certificate too: u = X(X'β) costs two
-products with X instead of a pass over K.
+With K = XX', a DualProblem with one variable per sample (or the two twins of an ε-tube) and at most one equality Σβ = 0
+is the dual of a LinearProblem whose bias is free or absent. So β and its certificate are the same, and u = X(X'β) costs
+two products with X instead of a pass over K.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from mercer.solvers.linear.choose import solve_linear
 from mercer.solvers.linear.referee import LinearSolution
 from mercer.solvers.solution import Solution, Stop
 
-# Newton's w is not quite X'β, and its gap holds ½‖w − X'β‖². Ask for a relative gap of `_FIRST_GAP`; if the certificate
-# of the corrected β still fails, ask for `_GAP_FACTOR` times that, in at most `_ROUNDS` rounds.
+# Newton's w is not quite X'β, and its gap contains ½‖w − X'β‖². The first round solves to a relative gap of
+# `_FIRST_GAP`; if the certificate of the corrected β fails, the next one to `_GAP_FACTOR` times that, in at most
+# `_ROUNDS` rounds.
 _FIRST_GAP, _GAP_FACTOR, _ROUNDS = 1e-4, 1e-2, 6
-# Below this many variables decomposition comes first: where it is quick, its β has fewer non-zeros. Problems that need
-# more than these pair steps per variable (large C, columns of rare marks) would need a hundred times as many. With few
-# variables, pair steps may change at least _FEWEST_CHANGES gradients, which takes less time than one step in w.
+# Below _MANY_VARIABLES variables decomposition comes first: where it is quick, its β has fewer nonzeros. Problems that
+# need more than _PAIR_STEPS_PER_VARIABLE (large C, columns of rare marks) would need a hundred times as many. With few
+# variables, pair steps may change at least _FEWEST_CHANGES gradients, which takes less time than one Newton step in w.
 _MANY_VARIABLES, _PAIR_STEPS_PER_VARIABLE, _FEWEST_CHANGES = 2000, 10, 2_000_000
 
 
 def linear_problem(problem: DualProblem) -> LinearProblem | None:
-    """The linear machine's problem that this one is if K = XX', or None."""
+    """Return the LinearProblem of which this is the dual for K = XX', or None if there is none."""
     n, free = len(problem.p), len(problem.totals) == 1
     if len(problem.totals) > 1 or problem.totals.any():
         return None
@@ -72,13 +73,14 @@ def solve_by_rows(
     rows_of: Callable[[], Rows],
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """A certified solution of a problem that is the dual of `linear`; `rows_of` makes the rows, where they are used."""
+    """Solve and certify a problem that is the dual of `linear`; `rows_of` makes the rows when they are needed."""
+    # 1. Try pair steps on few variables.
     if problem.n_variables < _MANY_VARIABLES:
         n = problem.n_variables
         most = max(_PAIR_STEPS_PER_VARIABLE * n, _FEWEST_CHANGES // max(1, n))
         few = replace(stop, max_iter=min(stop.max_iter, most))
         early, certificate = solve_certified(problem, gram, few, start, shrinking=shrinking)
-        # This much of a gap a violation of tol can leave, so the rest is rounding, which sums over samples do not have.
+        # A violation of tol leaves a gap of at most tol·width. More is rounding, which products with X have less of.
         width = float((problem.upper - problem.lower).sum())
         if early.stop_reason == "converged" and certificate.gap > stop.tol * width:
             rows = rows_of()
@@ -87,17 +89,18 @@ def solve_by_rows(
             return (replace(early, u=u.value), closer) if stop.met(closer) else (early, certificate)
         if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
             return early, certificate
+    # 2. Solve in w to smaller and smaller gaps, until the certificate of β meets `stop`.
     rows = rows_of()
     point = None
     if start is not None:
         beta = problem.row_coefficients(start, rows.n)
         point = LinearSolution(rows.transposed(beta), 0.0, beta, 0, "converged", "")
-    asked, steps, least = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0, np.inf
+    inner_stop, steps, least = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0, np.inf
     for _ in range(_ROUNDS):
-        point, _ = solve_linear(linear, rows, asked, point, shrinking=shrinking)
+        point, _ = solve_linear(linear, rows, inner_stop, point, shrinking=shrinking)
         steps = max(steps, point.steps)
-        late = point.stop_reason == "max_time"  # a correction would take too long
-        corrected = linear.balanced(point.beta) if late else nearer(linear, rows, point.w, point.beta)
+        late = point.stop_reason == "max_time"  # no time for a correction
+        corrected = linear.balanced(point.beta) if late else move_towards(linear, rows, point.w, point.beta)
         beta, u = linear.dual_variables(corrected), rows.gram_product(corrected)
         certificate = certificate_of(problem, beta, u, longest(rows), "optimality", "float64")
         if stop.met(certificate):
@@ -108,27 +111,27 @@ def solve_by_rows(
             start, least = beta, certificate.violation
         if point.stop_reason == "stalled":
             break
-        asked = replace(asked, gap_tol=_GAP_FACTOR * asked.gap_tol)
-    # Rounding, or a problem that steps in w do not settle: the kernel machine goes on from here.
+        inner_stop = replace(inner_stop, gap_tol=_GAP_FACTOR * inner_stop.gap_tol)
+    # 3. Rounding, or a problem that steps in w do not solve: the kernel machine's solver continues from here.
     return solve_certified(problem, gram, stop, start, shrinking=shrinking)
 
 
-def nearer(problem: LinearProblem, rows: Rows, w: Floats, beta: Floats) -> Floats:
-    """β moved inside its box so that X'β comes nearer to w, and Σβ to zero where b is free.
+def move_towards(problem: LinearProblem, rows: Rows, w: Floats, beta: Floats) -> Floats:
+    """Move β inside its box so that X'β comes closer to w, and Σβ to zero if b is free.
 
-    With D the squared distances to the box, the smallest such change in D's measure is D(X z + z₀), where z solves the
-    normal equations; a few times, because the box may cut it.
+    With D the squared distances of β to its bounds, the change δ with X'δ = w − X'β that is smallest in the norm δ'D⁻¹δ
+    is D(Xz + z₀), where z solves the normal equations. It is repeated a few times, because the box may cut the step.
     """
     beta = beta.copy()
     for _ in range(3):
-        room = np.minimum(beta - problem.lower, problem.upper - beta)
-        # Inside its tube a sample has no say.
-        room = np.where(problem.epsilon > 0, np.minimum(room, np.abs(beta)), room)
-        free = np.flatnonzero((room > 0) & np.isfinite(room))
+        distance = np.minimum(beta - problem.lower, problem.upper - beta)
+        # β = 0 is a bound for samples with an ε-tube.
+        distance = np.where(problem.epsilon > 0, np.minimum(distance, np.abs(beta)), distance)
+        free = np.flatnonzero((distance > 0) & np.isfinite(distance))
         missing = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)
         if len(free) == 0 or not missing.any():
             break
-        weight = (room / room[free].max()) ** 2  # only proportions matter, and squares of a large C overflow
+        weight = (distance / distance[free].max()) ** 2  # only proportions matter, and squares of a large C overflow
         lower = np.tril(rows.outer(free, weight[free]))
         normal = lower + np.tril(lower, -1).T
         if not problem.exact_bias:
@@ -139,6 +142,6 @@ def nearer(problem: LinearProblem, rows: Rows, w: Floats, beta: Floats) -> Float
         change = np.zeros(rows.n)
         change[free] = (weight * rows.product(z[:-1], float(z[-1])))[free]
         with np.errstate(divide="ignore"):
-            limit = np.abs(room[free] / change[free]).min(initial=np.inf)
+            limit = np.abs(distance[free] / change[free]).min(initial=np.inf)
         beta += min(1.0, 0.9 * limit) * change
     return beta

@@ -1,11 +1,11 @@
-"""Crammer and Singer's joint machine on the rows themselves: dual descent over samples, all classes of one at a time.
+"""Crammer and Singer's joint machine on the rows of X: dual descent, with a step for all classes of one sample at once.
 
-The problem, and what a certificate consists of, is that of `mercer.problems.multiclass`, with K = XX' never formed:
-u = X W for W = X'β. There is either no bias or a regularised one, the weight of a constant feature: steps within one
-sample cannot keep the sums over samples that a free bias needs.
+The problem and its certificate are those of `mercer.problems.multiclass`, with K = XX' never formed: u = XW for W =
+X'β. There is either no bias or a regularised one, the weight of a constant feature: steps within one sample cannot keep
+the sums over samples that a free bias needs.
 
-Descent crawls where the scales of columns differ, as in raw data. If few enough samples make it feasible, the kernel
-machine's ascent, with its Newton steps, then goes on from there on the Gram matrix of the rows.
+Descent is slow if columns differ in scale, as in raw data. Then, if there are few enough samples, the kernel machine's
+ascent with its Newton steps continues on the Gram matrix of the rows.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from mercer.places.protocols import Rows
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Floats
 from mercer.solvers.joint.ascent import solve_joint
-from mercer.solvers.linear.choose import crawls
-from mercer.solvers.linear.referee import LinearSolution, certificate_words
+from mercer.solvers.linear.choose import is_slow
+from mercer.solvers.linear.referee import LinearSolution, certificate_line
 from mercer.solvers.solution import Stop, StopReason
 
-# When the certificate disagrees with a descent that took itself for converged, the descent's own tolerances shrink by
-# this factor per round. Below _FLOOR of what was asked for, rounding is taken to be the cause.
+# If descent reports convergence and the certificate does not meet the goal, the tolerances of descent are multiplied by
+# _LOWER. Below _FLOOR of the user's tolerances, rounding is taken to be the cause.
 _LOWER, _FLOOR = 0.5, 1e-9
-# Descent pauses after this many passes, and then whenever they have doubled; from the second on its pace is known.
+# Descent pauses after this many passes, and then whenever they have doubled; from the second pause on its rate is
+# known.
 _FIRST_PAUSE = 100
-_DESCENT = "dual coordinate descent: the joint machine has no other for the rows themselves"
-_ALONE = "ascent on the Gram matrix of the rows: steps on one row after another would cost too much where they are"
-_ASCENT = "dual coordinate descent, and where that crawled ascent on the Gram matrix of the rows"
+_DESCENT = "dual coordinate descent: the only method of the joint machine on the rows"
+_ALONE = "ascent on the Gram matrix of the rows: steps on single rows are too slow where the samples are stored"
+_ASCENT = "dual coordinate descent, then ascent on the Gram matrix of the rows: descent was slow"
 
 
 def solve_joint_linear(
@@ -48,9 +49,9 @@ def solve_joint_linear(
     shrinking: bool = True,
     gram: Callable[[], Gram] | None = None,
 ) -> tuple[LinearSolution, Certificate]:
-    """W with one row per class, the biases, β with one column per class, and their certificate.
+    """Solve Crammer and Singer's machine on the rows and certify it; W has a row per class, β a column per class.
 
-    `gram` makes the Gram matrix of the rows, if there may be one.
+    `gram` makes the Gram matrix of the rows; None if that must not be used.
     """
     B, steps = math.sqrt(problem.shift), rows.descent
     beta = np.zeros((rows.n, problem.n_classes))
@@ -59,7 +60,7 @@ def solve_joint_linear(
     if steps is None:
         if gram is None:
             raise ValueError(
-                "this machine takes steps on one row after another, which cost too much where these samples are, or on "
+                "this machine takes steps on single rows, which are too slow where these samples are stored, or on "
                 "their Gram matrix, and there is none; use multiclass='ovr'"
             )
         begin = beta, certify_joint_rows(problem, rows, beta)[1].violation
@@ -68,43 +69,45 @@ def solve_joint_linear(
     state, passes, factor = np.array([seed], dtype=np.uint64), 0, 1.0
     pause, before = _FIRST_PAUSE, math.inf
     while True:
-        # Afresh from β, which drops the rounding that many small steps have added up.
+        # 1. Run passes, with W computed again from β, without the rounding errors of many small steps.
         flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
         fixed = (problem.y.astype(np.int64, copy=False), problem.C, rows.lengths, B)
         limits = (factor * stop.tol, factor * stop.gap_tol, min(stop.max_iter, pause) - passes, stop.seconds)
         taken, _, _, ended = steps.descend_joint(*fixed, flat, w, w_bias, state, *limits, shrinking)
         passes += taken
+        # 2. Certify, and stop if the certificate meets `stop`, or at a limit.
         W, certificate = certify_joint_rows(problem, rows, beta)
-        stop.tell(partial(certificate_words, passes, certificate), stop.missed(certificate))
+        stop.report_progress(partial(certificate_line, passes, certificate), stop.goal_ratio(certificate))
         reason: StopReason | None = "converged" if stop.met(certificate) else stop.limit(passes)
         if reason is None and factor < _FLOOR:
             reason = "rounding floor"
         if reason is not None:
             return LinearSolution(W, np.array(certificate.b), beta, passes, reason, _DESCENT), certificate
+        # 3. Tighten the tolerances of descent, or continue on the Gram matrix where descent is slow.
         if ended == "converged":
             factor *= _LOWER
         if passes >= pause:
-            missed = stop.missed(certificate)
+            goal_ratio = stop.goal_ratio(certificate)
             # The Gram matrix of 3,000 samples (72 MB) is one block for the ascent.
-            if gram is not None and rows.n <= 3000 and crawls(before, missed, pause, _FIRST_PAUSE):
+            if gram is not None and rows.n <= 3000 and is_slow(before, goal_ratio, pause, _FIRST_PAUSE):
                 begin = beta, certificate.violation
                 return _by_ascent(problem, rows, stop, begin, gram(), passes, _ASCENT)
-            before, pause = missed, 2 * pause
+            before, pause = goal_ratio, 2 * pause
 
 
 def _by_ascent(
-    problem: JointProblem, rows: Rows, stop: Stop, begin: tuple[Floats, float], gram: Gram, passes: int, words: str
+    problem: JointProblem, rows: Rows, stop: Stop, begin: tuple[Floats, float], gram: Gram, passes: int, method: str
 ) -> tuple[LinearSolution, Certificate]:
-    """The ascent's outcome from a β and its violation, proven on the rows; a pass is as many steps as rows."""
+    """Run the kernel machine's ascent from β and its violation, and certify on the rows; n steps count as a pass."""
     beta, violation = begin
-    tol = min(stop.tol, 0.5 * violation)  # finite, where only the gap is asked for
+    tol = min(stop.tol, 0.5 * violation)  # finite, even if only the gap has a goal
     left = replace(stop, tol=tol, max_iter=(stop.max_iter - passes) * rows.n)
-    found, _ = solve_joint(problem, gram, left, beta)
-    passes += -(-found.steps // rows.n)
-    W, certificate = certify_joint_rows(problem, rows, found.beta)
-    reason: StopReason = found.stop_reason
+    solution, _ = solve_joint(problem, gram, left, beta)
+    passes += -(-solution.steps // rows.n)
+    W, certificate = certify_joint_rows(problem, rows, solution.beta)
+    reason: StopReason = solution.stop_reason
     if stop.met(certificate):
         reason = "converged"
     elif reason == "converged":
-        reason = "rounding floor"  # the proof from the rows themselves differs from that of their Gram matrix
-    return LinearSolution(W, np.array(certificate.b), found.beta, passes, reason, words), certificate
+        reason = "rounding floor"  # rounding differs between the rows and their Gram matrix
+    return LinearSolution(W, np.array(certificate.b), solution.beta, passes, reason, method), certificate

@@ -1,14 +1,14 @@
 """Newton's method in (w, b) for linear machines, on losses whose corners are smoothed less and less.
 
-A squared loss has a piecewise linear gradient, and Newton's method on it ends after a few steps. The hinge and the tube
-have d = 0 and corners, which `SmoothedLosses` rounds. When the smoothed problem is solved about as closely as its
-optimum is away from the true one, the proximal centre moves to the t found there and the smoothing shrinks. What
-decides is the gap of the true problem, never a gradient:
+A squared loss has a piecewise linear gradient, and Newton's method ends after a few steps. The hinge and the ε-tube
+have d = 0 and corners, which `SmoothedLosses` rounds. Once the smoothed problem is solved to about the distance between
+its optimum and the true one, the proximal centre moves to the present t and the smoothing shrinks. The solve ends by
+the gap of the true problem, not by a gradient:
 
     P(w, b) − D(t) = ½‖w − X't‖² + Σ shares,  every share ≥ 0 .
 
-Tall data begin with a pilot: their first rows only, weighted up to stand for all (the rows are in an order as good as
-random).
+Data with many rows begin with a pilot: their first rows only, weighted to represent all (the rows are in an order as
+good as random).
 
 With z = (x, 1), F the samples whose best t lies inside its box and W = 1/(d + μ) there, the step s from a gradient g is
 
@@ -33,47 +33,51 @@ from mercer.places.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 from mercer.samples.arrays import Floats, Indices, inner, norm
 from mercer.solvers.conjugate_gradient import conjugate_gradient
-from mercer.solvers.linear.referee import Judge, Point, Referee
+from mercer.solvers.linear.referee import Point, PointJudge, Referee
 from mercer.solvers.ridge_factor import ridge_factor, rounding_shares
 from mercer.solvers.solution import Stop, StopReason
 
-# The first smoothing is _FIRST_SMOOTHING · mean|p|, and mean|p| is the mean error at w = 0. After a pilot it is
-# _AFTER_PILOT of that, from a given (w, b, β) _AFTER_PILOT² of it. It shrinks by _SHRINK per round, down to _LEAST.
+# The first smoothing is _FIRST_SMOOTHING · mean|p|, where mean|p| is the mean error at w = 0. It is multiplied by
+# _AFTER_PILOT after a pilot, by _AFTER_PILOT² from a given (w, b, β), and by _SHRINK per round, down to _LEAST.
 _FIRST_SMOOTHING, _AFTER_PILOT = 2.0, 0.1
 _SHRINK, _LEAST = 0.6, 1e-9
-# The smoothed problem counts as solved when a step would gain less than this share of the gap and of the proximal term.
-# The second matters where C is large: there the gap is all loss, and far larger than what tells whether the smoothed
-# problem is solved (Rockafellar's criterion). (Hinge, to a gap of 1e-4, in steps: a9a 28, w8a 34, covtype10k 16; by the
-# gap alone 28, 33 and 24.)
+# The smoothed problem counts as solved when a step would gain less than this share of the gap and of the proximal term
+# (Rockafellar's criterion). The proximal term matters if C is large: then the gap consists of losses, and is too large
+# to show whether the smoothed problem is solved. (Hinge, to a gap of 1e-4, in steps: a9a 28, w8a 34, covtype10k 16; by
+# the gap alone 28, 33 and 24.)
 _SOLVED = 0.02
 # A pilot has 1/_PILOT_SHARE of the rows and is run if those are at least _PILOT_ROWS, and _PILOT_ROWS_PER_COLUMN for
-# each column. It ends at a gap of _PILOT_GAP of its dual value, because its optimum is not that of the whole.
+# each column. It ends at a gap of _PILOT_GAP of its dual value, because its optimum is not that of all rows.
 _PILOT_SHARE, _PILOT_ROWS, _PILOT_ROWS_PER_COLUMN, _PILOT_GAP = 8, 2000, 20, 0.03
 
 
-def newton(referee: Referee, start: Point | None, judge: Judge, max_work: float = np.inf) -> Point:
-    """Steps until `judge`, one of the referee's, accepts a point or a limit is met; work as in `BySamples`."""
+def newton(referee: Referee, start: Point | None, judge: PointJudge, max_work: float = np.inf) -> Point:
+    """Run Newton's method until `judge` accepts a point or a limit is met.
+
+    `judge` is a method of the referee; `max_work` limits the work as `SampleSystem` counts it.
+    """
     problem, rows = referee.problem, referee.rows
-    smoothing = _FIRST_SMOOTHING * float(np.abs(problem.p).mean()) or 1.0  # where all targets are 0, any will do
+    smoothing = _FIRST_SMOOTHING * float(np.abs(problem.p).mean()) or 1.0  # if all targets are 0, any value will do
     if start is None:
         start = Point(np.zeros(rows.d), 0.0, np.zeros(rows.n))
         m = rows.n // _PILOT_SHARE
         if m >= max(_PILOT_ROWS, _PILOT_ROWS_PER_COLUMN * (rows.d + 1)):
-            # A pilot's point is only a start, so that its own estimate of the gap will do.
-            asked = replace(referee.stop, tol=np.inf, gap_tol=_PILOT_GAP, report=None)
-            pilot = newton(Referee(problem.first(m, rows.n / m), rows.first(m), asked), None, lambda point: 0.0)
+            # The pilot's point is only a start, so an estimate of its gap is enough.
+            pilot_stop = replace(referee.stop, tol=np.inf, gap_tol=_PILOT_GAP, report=None)
+            pilot = newton(Referee(problem.first(m, rows.n / m), rows.first(m), pilot_stop), None, lambda point: 0.0)
             start = replace(pilot, beta=np.zeros(rows.n))
             smoothing *= _AFTER_PILOT
     elif start.beta.any():
         smoothing *= _AFTER_PILOT**2
         if not few_columns(rows.n, rows.d):
-            # μ is at least a hundredth of ‖x‖², a sample's own curvature: where C‖x‖² is large hardly a sample is at
-            # its bound, and nothing else would keep the steps short.
-            smoothing = max(smoothing, 0.01 * float((problem.price * rows.lengths).mean()))
-    return _climb(referee, start, judge, smoothing, max_work)
+            # μ is at least a hundredth of ‖x‖², the curvature of a sample: if C‖x‖² is large, few samples are at their
+            # bounds, and nothing else would limit the steps.
+            smoothing = max(smoothing, 0.01 * float((problem.max_slope * rows.lengths).mean()))
+    return _newton_steps(referee, start, judge, smoothing, max_work)
 
 
-def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_work: float) -> Point:
+def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: float, max_work: float) -> Point:
+    """Take Newton steps on losses that are smoothed less and less."""
     problem, rows, stop = referee.problem, referee.rows, referee.stop
     smooth = bool((problem.d > 0).all())
     w, b, steps = start.w.copy(), start.b, start.steps
@@ -81,9 +85,10 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
     losses = SmoothedLosses(problem, start.beta, 0.0 if smooth else smoothing, stop.n_threads)
     if not smooth and w.any() and not start.beta.any():
         losses = losses.moved(losses.respond(f)[0], smoothing)
-    curvature = (ByColumns if few_columns(rows.n, rows.d) else BySamples)(problem, rows, smooth, stop.n_threads)
+    curvature = (ColumnSystem if few_columns(rows.n, rows.d) else SampleSystem)(problem, rows, smooth, stop.n_threads)
     round_steps, stale_rounds, least, judged, still = 0, 0, np.inf, np.inf, False
     while True:
+        # 1. Compute the best t, the gradient, and an estimate of the gap; stop at a limit or if the gap is certified.
         t, total, loss, shares = losses.respond(f)
         slope = b / problem.bias**2 if 0 < problem.bias < np.inf else 0.0
         gradient = np.append(w - rows.transposed(t), slope - total if problem.bias else 0.0)
@@ -96,6 +101,7 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
             point = Point(w, b, t, steps)
             if judge(point) <= 1:
                 return point
+        # 2. Solve for the Newton direction.
         try:
             with _core.TimeLimit(stop.seconds):
                 direction = curvature.direction(t, losses.smoothing, gradient)
@@ -103,11 +109,12 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
             return Point(w, b, t, steps, "max_time")
         gain = -inner(gradient, direction)
         vanishing = gain <= 1e-15 * (shares + inner(w, w)) and (smooth or round_steps > 2)
-        # A few dozen steps are many for a round; a hundred mean that rounding leads them in circles.
+        # 3. Once the smoothed problem is solved, certify the point, then move the centre and lower the smoothing.
+        # A few dozen steps are many for a round; after a hundred, rounding makes the steps cycle.
         exhausted = still or vanishing or round_steps >= 100
         if exhausted or gain <= _SOLVED * min(shares, losses.proximal(t)):
             point = Point(w, b, t, steps)
-            # A certificate costs two products with X: none where the estimate is ten times too large.
+            # A certificate costs two products with X: skip it if the estimated gap is ten times too large.
             near = stop.tol < np.inf or 10 * stop.gap_tol * dual >= gap
             if (exhausted or near) and judge(point) <= 1:
                 return point
@@ -119,11 +126,12 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
             if not smooth and (round_steps > 0 or exhausted):
                 losses, round_steps = losses.moved(t, max(losses.smoothing * _SHRINK, _LEAST)), 0
                 continue
+        # 4. Take the step, with a line search.
         dw, db = direction[:-1], float(direction[-1])
         move = rows.product(dw, db)
         step = step_length(problem, losses, gain, (w, b), (dw, db), f, move)
         before, w, b, f = (w, b), w + step * dw, b + step * db, f + step * move
-        # On huge features w is tiny: its steps drown in rounding long before their gain looks small beside it.
+        # With huge features w is tiny, and its steps are below rounding before their gain is relatively small.
         still = b == before[1] and np.array_equal(w, before[0])
         steps += 1
         round_steps += 1
@@ -132,7 +140,7 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
 def _estimate(
     problem: LinearProblem, w: Floats, b: float, gradient: Floats, loss: float, shares: float
 ) -> tuple[float, float]:
-    """The gap of (w, b) and t, and D(t), but for the Σt of a free bias, which is not zero yet."""
+    """Estimate the gap of (w, b) and t, and D(t), ignoring that Σt is not yet zero for a free bias."""
     apart, primal = inner(gradient[:-1], gradient[:-1]), loss + 0.5 * inner(w, w)
     if problem.bias not in (0, np.inf):
         apart += float(np.square(problem.bias * gradient[-1]))
@@ -141,44 +149,44 @@ def _estimate(
     return gap, primal - gap
 
 
-# Newton's method takes the space of the columns up to this many of them: a step costs their square per free sample. The
+# Up to this many columns, Newton's method forms a matrix of the columns: a step costs their square per free sample. The
 # number is a guess.
 FEW_COLUMNS = 1000
 # With more columns than that, a matrix is factored if free samples or columns are at most this many.
 _FACTORED_UNKNOWNS = 1500
-# The cost of factoring m unknowns is this times m³, in entries of X that coordinate descent visits in the same time:
-# 18 ms for 725 unknowns on two threads, 1.2 ns per visit.
+# Cost of factoring m unknowns, divided by m³, in units of one visit of an entry of X by coordinate descent: 18 ms for
+# 725 unknowns on two threads, 1.2 ns per visit.
 _FACTOR_COST = 1 / 30
 # Conjugate gradients end when the residual's norm is this share of the first, or after this many steps.
 _RESIDUAL_SHARE, _MOST_CG_STEPS = 1e-3, 300
 
 
 def few_columns(n_rows: int, n_columns: int) -> bool:
-    """What Newton's method needs to be the method of choice; steps are then found in the space of the columns."""
+    """Return whether there are few enough columns for Newton's method with a matrix of the columns."""
     return n_columns <= min(FEW_COLUMNS, n_rows)
 
 
-class ByColumns:
-    """Σ over F of z z'/(d + μ), updated from step to step by the samples that joined or left F.
+class ColumnSystem:
+    """Newton system with one unknown per column: Σ over F of zz'/(d + μ), updated by the samples that join or leave F.
 
-    `work` is what the directions have cost so far, in entries of X that coordinate descent visits in the same time.
+    `work` is the cost of all directions so far, in units of one visit of an entry of X by coordinate descent.
     """
 
     def __init__(self, problem: LinearProblem, rows: Rows, smooth: bool, n_threads: int) -> None:
         self._problem, self._rows, self._n_threads = problem, rows, n_threads
-        self._weight = 1.0 / problem.d if smooth else problem.price
+        self._weight = 1.0 / problem.d if smooth else problem.max_slope
         self._free = np.zeros(rows.n, dtype=bool)
         self._sum: Floats | None = None
         self.work = 0.0
 
     def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
-        """The step for the samples that are free at t."""
+        """Return the Newton step for the samples that are free at t."""
         free = free_samples(self._problem, t)
         size = int(np.count_nonzero(free))
         joined, left = np.flatnonzero(free & ~self._free), np.flatnonzero(self._free & ~free)
         if self._sum is None or 2 * (len(joined) + len(left)) > size:
-            whole = np.flatnonzero(free)
-            self._sum = self._rows.outer(whole, self._weight[whole])
+            members = np.flatnonzero(free)
+            self._sum = self._rows.outer(members, self._weight[members])
         else:
             for which, sign in ((joined, 1.0), (left, -1.0)):
                 if len(which):
@@ -188,7 +196,7 @@ class ByColumns:
         return self._solve(self._sum / smoothing if smoothing else self._sum.copy(), size, gradient)
 
     def _solve(self, H: Floats, size: int, gradient: Floats) -> Floats:
-        """−H⁻¹ gradient; H comes without the part of ½‖w‖² and b's own, and is overwritten."""
+        """Return −(H + M)⁻¹ gradient; H is the sum over F without M, and is overwritten."""
         problem = self._problem
         np.einsum("ii->i", H)[:-1] += 1.0
         if problem.bias == 0:
@@ -196,7 +204,7 @@ class ByColumns:
             H[:, -1] = 0.0
             H[-1, -1] = 1.0
         elif problem.exact_bias:
-            # Without a free sample b has no curvature: a step of about 1, which the line search corrects.
+            # Without a free sample b has no curvature: use a step of about 1, which the line search corrects.
             H[-1, -1] += 1e-12 * H[-1, -1] if size else max(1.0, abs(gradient[-1]))
         else:
             H[-1, -1] += 1.0 / problem.bias**2
@@ -207,32 +215,33 @@ class ByColumns:
         return np.asarray(factor.solve(-gradient[:, None])[:, 0])
 
 
-class BySamples:
-    """The system in λ, one unknown per free sample; or that of the columns, if these are fewer and can be factored."""
+class SampleSystem:
+    """Newton system with one unknown λ per free sample, or that of the columns if they are few enough to factor."""
 
     def __init__(self, problem: LinearProblem, rows: Rows, smooth: bool, n_threads: int) -> None:
         self._problem, self._rows, self._n_threads = problem, rows, n_threads
-        self._ridge = problem.d if smooth else 1.0 / problem.price
-        self._by_columns = ByColumns(problem, rows, smooth, n_threads)
+        self._ridge = problem.d if smooth else 1.0 / problem.max_slope
+        self._by_columns = ColumnSystem(problem, rows, smooth, n_threads)
         self._own_work = 0.0
         self._known = np.empty(0, dtype=np.int64)
         self._gram: Floats = np.empty((0, 0))
 
     @property
     def work(self) -> float:
+        """Cost of all directions so far, as in `ColumnSystem`."""
         return self._own_work + self._by_columns.work
 
     def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
-        """The step for the samples that are free at t."""
+        """Return the Newton step for the samples that are free at t."""
         problem, g, g_b = self._problem, gradient[:-1], float(gradient[-1])
         which = np.flatnonzero(free_samples(problem, t))
         shift = problem.bias**2 if np.isfinite(problem.bias) else 0.0
         if len(which) == 0:
-            own = max(1.0, abs(g_b)) if problem.exact_bias else 1.0 / shift if shift else np.inf
-            return np.append(-g, -g_b / own)
+            b_curvature = max(1.0, abs(g_b)) if problem.exact_bias else 1.0 / shift if shift else np.inf
+            return np.append(-g, -g_b / b_curvature)
         if len(which) > _FACTORED_UNKNOWNS and self._rows.d <= _FACTORED_UNKNOWNS:
             return self._by_columns.direction(t, smoothing, gradient)
-        few = self._rows.some(which)
+        few = self._rows.take(which)
         ridge = self._ridge[which] * (smoothing or 1.0)
         right = -few.product(g) - shift * g_b
         sides = np.column_stack([right, np.ones(len(which))]) if problem.exact_bias else right[:, None]
@@ -240,9 +249,9 @@ class BySamples:
             solved = self._by_factor(which, ridge, shift, sides)
             self._own_work += _FACTOR_COST * len(which) ** 3
         else:
-            found = [_conjugate_gradients(few, ridge, shift, side) for side in sides.T]
-            solved = np.column_stack([unknown for unknown, _ in found])
-            self._own_work += few.stored * sum(steps for _, steps in found)
+            results = [_conjugate_gradients(few, ridge, shift, side) for side in sides.T]
+            solved = np.column_stack([unknown for unknown, _ in results])
+            self._own_work += few.stored * sum(steps for _, steps in results)
         unknown = solved[:, 0]
         if problem.exact_bias:
             db = (-g_b - float(unknown.sum())) / float(solved[:, 1].sum())
@@ -252,6 +261,7 @@ class BySamples:
         return np.append(-g - few.transposed(np.ascontiguousarray(unknown)), db)
 
     def _by_factor(self, which: Indices, ridge: Floats, shift: float, sides: Floats) -> Floats:
+        """Solve (diag ridge + X_F X_F' + shift·11') Z = sides by a Cholesky factor."""
         A = self._products(which) + shift
         np.einsum("ii->i", A)[:] += ridge
         diagonal = np.diagonal(A)
@@ -259,7 +269,7 @@ class BySamples:
         return np.asarray(sides / diagonal[:, None]) if factor is None else factor.solve(sides)
 
     def _products(self, which: Indices) -> Floats:
-        """X_F X_F'; products of rows that were free before are kept."""
+        """Return X_F X_F'; products of rows that were free before are kept."""
         joined = np.setdiff1d(which, self._known, assume_unique=True)
         if len(self._known) + len(joined) > 2 * max(len(which), _FACTORED_UNKNOWNS):
             self._known, self._gram, joined = which[:0], np.empty((0, 0)), which
@@ -274,12 +284,12 @@ class BySamples:
             self._own_work += len(joined) * len(self._known) * (1.0 + stored**2 / self._rows.d)
             self._gram = gram
         order = np.argsort(self._known)
-        place = order[np.searchsorted(self._known, which, sorter=order)]
-        return np.asarray(self._gram[np.ix_(place, place)])
+        index = order[np.searchsorted(self._known, which, sorter=order)]
+        return np.asarray(self._gram[np.ix_(index, index)])
 
 
 def free_samples(problem: LinearProblem, t: Floats) -> np.ndarray:
-    """F: where t is neither at a bound nor at the corner of a tube."""
+    """Return which samples are in F: t is neither at a bound nor at the corner of a tube."""
     free = (t > problem.lower) & (t < problem.upper)
     if problem.epsilon.any():
         free &= t != 0
@@ -287,9 +297,9 @@ def free_samples(problem: LinearProblem, t: Floats) -> np.ndarray:
 
 
 def _conjugate_gradients(rows: Rows, ridge: Floats, shift: float, side: Floats) -> tuple[Floats, int]:
-    """A⁻¹ side, roughly, for A = diag ridge + XX' + shift·11', and how many steps that took.
+    """Return A⁻¹ side, approximately, for A = diag ridge + XX' + shift·11', and the number of steps.
 
-    The unknowns are scaled so that A has a unit diagonal: the same steps as with its diagonal as preconditioner.
+    The unknowns are scaled so that A has a unit diagonal, which is preconditioning by its diagonal.
     """
     scale = 1.0 / np.sqrt(rows.lengths + ridge + shift)
 
@@ -300,15 +310,15 @@ def _conjugate_gradients(rows: Rows, ridge: Floats, shift: float, side: Floats) 
 
     B = (scale * side)[:, None]
     target = np.array([_RESIDUAL_SHARE * norm(B)])
-    found = conjugate_gradient(apply, B, np.asarray, target, Stop(tol=np.inf, max_iter=_MOST_CG_STEPS))
-    return scale * found.X[:, 0], found.steps
+    result = conjugate_gradient(apply, B, np.asarray, target, Stop(tol=np.inf, max_iter=_MOST_CG_STEPS))
+    return scale * result.X[:, 0], result.steps
 
 
 class SmoothedLosses:
-    """How samples respond to the outputs f = Xw + b: the best t of each, and what the true losses are there.
+    """Smoothed losses of the outputs f = Xw + b: the best dual t of each sample, and the true losses there.
 
     Corners are rounded by a proximal term in the dual (Rockafellar 1976). To each sample's share of the dual,
-    t p_i − ε_i|t| − d_i t²/2 over its box, comes −μ_i/2 (t − centre_i)², which makes d_i + μ_i of d_i. With
+    t p_i − ε_i|t| − d_i t²/2 over its box, it adds −μ_i/2 (t − centre_i)², which turns d_i into d_i + μ_i. With
     μ_i = smoothing/price_i every corner becomes a parabola of the same width, `smoothing`, in units of the residual
     p − f. A smoothing of 0 means none, for losses that have no corners (d > 0).
     """
@@ -319,18 +329,18 @@ class SmoothedLosses:
         if smoothing == 0:
             q, inverse = problem.p, 1.0 / problem.d
         else:
-            mu = smoothing / problem.price
+            mu = smoothing / problem.max_slope
             q, inverse = problem.p + mu * centre, 1.0 / (problem.d + mu)
         self._core = _core.Respondents(q, inverse, problem.lower, problem.upper, problem.epsilon, n_threads)
 
     def respond(self, f: Floats) -> tuple[Floats, float, float, float]:
-        """t, Σt, and at t the losses without smoothing and their shares of the duality gap."""
+        """Return t, Σt, and at t the losses without smoothing and their shares of the duality gap."""
         t = np.empty(len(f))
         total, losses, shares = self._core.respond(self._problem.p, self._problem.d, f, t)
         return t, total, losses, shares
 
     def slope_along(self, f: Floats, move: Floats, step: float) -> float:
-        """The derivative of the smoothed losses at f + step·move along `move`."""
+        """Derivative of the smoothed losses at f + step·move along `move`."""
         return -self._core.along(f, move, step)
 
     def proximal(self, t: Floats) -> float:
@@ -338,10 +348,10 @@ class SmoothedLosses:
         if self.smoothing == 0:
             return np.inf
         moved = t - self.centre
-        return self.smoothing * inner(moved, moved / self._problem.price)
+        return self.smoothing * inner(moved, moved / self._problem.max_slope)
 
     def moved(self, centre: Floats, smoothing: float) -> SmoothedLosses:
-        """These losses smoothed around another centre, with another width."""
+        """Return these losses smoothed around another centre, with another width."""
         return SmoothedLosses(self._problem, centre, smoothing, self._n_threads)
 
 
@@ -354,7 +364,7 @@ def step_length(
     f: Floats,
     move: Floats,
 ) -> float:
-    """How far to go along a Newton direction: to where the slope of the convex objective is a small share of the first.
+    """Return the step along a Newton direction after which the slope of the objective is a small share of the first.
 
     From `at` = (w, b) along `direction`, with f = Xw + b and its change `move`; −gain is the slope at 0.
     """
@@ -371,7 +381,7 @@ def step_length(
     low, slope_low, high, slope_high = 0.0, first, 1.0, slope(1.0)
     if abs(slope_high) <= 0.5 * abs(first):
         return 1.0
-    while slope_high < 0 and high < 1e6:  # longer steps, and more tries than below, are searches that rounding spoils
+    while slope_high < 0 and high < 1e6:  # beyond this length, and after the tries below, only rounding is left
         low, slope_low, high = high, slope_high, 2 * high
         slope_high = slope(high)
     for _ in range(30):

@@ -1,4 +1,4 @@
-"""The referee of a linear machine's solvers: it certifies the points they propose and keeps the best."""
+"""Certify the points that the solvers of a linear machine propose, and keep the best."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mercer.certificates.linear import certify_linear
 from mercer.places.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 from mercer.samples.arrays import Floats
-from mercer.solvers.solution import Stop, StopReason, Words
+from mercer.solvers.solution import ProgressLine, Stop, StopReason
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """(w, b) and the dual variables β they were found with, the steps or passes so far, and why the solver left it."""
+    """Point of a linear machine's solver: (w, b), its dual variables β, the steps or passes so far, the stop reason."""
 
     w: Floats
     b: float
@@ -27,7 +27,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """w, b and β, the steps or passes they took, why it stopped, and which method it was and why.
+    """Solution of a linear machine: w, b, β, the steps or passes, the stop reason, and the method with its reason.
 
     A joint multi-class machine has a row of w and an entry of b per class, and a column of β.
     """
@@ -40,14 +40,14 @@ class LinearSolution:
     solver: str
 
 
-# How many times too large the violation or the gap of a point is, as `Stop.missed` counts; at most 1 ends the solve.
-Judge = Callable[[Point], float]
+# Function that certifies a point and returns its `Stop.goal_ratio`; at most 1 ends the solve.
+PointJudge = Callable[[Point], float]
 
 
 class Referee:
-    """One solve: the problem, its rows, what is asked for, and the best point so far with its certificate.
+    """Certifier of one solve, with the best point so far and its certificate.
 
-    Each way of judging a point certifies and reports it, and says what it misses.
+    Every `judge` method certifies a point, reports it, and returns its `Stop.goal_ratio`.
     """
 
     def __init__(self, problem: LinearProblem, rows: Rows, stop: Stop) -> None:
@@ -55,13 +55,13 @@ class Referee:
         self.best: tuple[Point, Certificate] | None = None
 
     def judge(self, point: Point) -> float:
-        """What (w, b) and β miss, once the sum of β is what the bias asks for."""
+        """Certify (w, b) and β, after adjusting the sum of β to the bias."""
         return self._certify(replace(point, beta=self.problem.balanced(point.beta)))
 
     def judge_beta(self, point: Point) -> float:
-        """What β misses where b is free: with w = X'β, and b from the free samples.
+        """Certify β with w = X'β, and with b from the free samples if the bias is free.
 
-        The sum of β is not zero during descent, and its b lags behind; this one is better.
+        During descent Σβ is not zero and b lags behind; the b computed here is better.
         """
         if not self.problem.exact_bias:
             return self.judge(point)
@@ -72,24 +72,25 @@ class Referee:
         return self._certify(replace(point, w=w, b=b, beta=beta))
 
     def judge_both(self, point: Point) -> float:
-        """The less of the two: which w suffers more from rounding, Newton's or X'β, depends on the data's scale."""
+        """Certify with Newton's w and with X'β; which has less rounding depends on the scale of the data."""
         return min(self.judge(point), self.judge_beta(point))
 
     def _certify(self, point: Point) -> float:
+        """Certify a point, report it, and keep it if it is the best so far."""
         certificate = certify_linear(self.problem, self.rows, point.w, point.b, point.beta)
-        missed = self.stop.missed(certificate)
-        self.stop.tell(partial(certificate_words, point.steps, certificate), missed)
+        goal_ratio = self.stop.goal_ratio(certificate)
+        self.stop.report_progress(partial(certificate_line, point.steps, certificate), goal_ratio)
         best = None if self.best is None else self.best[1]
-        # A point that meets the goal never gives way to one that does not.
-        if missed <= 1 or best is None or (certificate.gap <= best.gap and not self.stop.met(best)):
+        # A point that meets the goal is never replaced by one that does not.
+        if goal_ratio <= 1 or best is None or (certificate.gap <= best.gap and not self.stop.met(best)):
             self.best = (point, certificate)
-        return missed
+        return goal_ratio
 
 
-def certificate_words(steps: int, certificate: Certificate) -> str:
-    """A line about a running solve that certifies on the way."""
+def certificate_line(steps: int, certificate: Certificate) -> str:
+    """Return the progress line of a solve that has just certified a point."""
     line = (
         f"{steps:>8,} steps  violation {certificate.violation:.3e}  gap {certificate.gap:.3e}, "
         f"{certificate.relative_gap:.1e} of the dual value"
     )
-    return Words.of(line, certificate.violation, certificate.gap)
+    return ProgressLine.of(line, certificate.violation, certificate.gap)

@@ -12,7 +12,7 @@ Shalev-Shwartz, "SGD for solving Soft-SVM" and "with Kernels":
     6          θ ← θ + y_iφ(x_i)         in the kernel form β_i ← β_i + y_i
     7  output: the mean of the w of line 3
 
-Lines 2 to 6 are src/core/solve/pegasos.cpp; here are lines 4 and 7 (iterates), and what the steps work on with the loop
-of epochs around them (descent). Line 3 is a subgradient step of length 1/(λ(t + 1)), so after T steps the mean
-w̄ has E F(w̄) − min F ≤ 2R²(1 + ln T)/(λT), where R bounds ‖φ(x_i)‖.
+Lines 2 to 6 are in src/core/solve/pegasos.cpp, the choice of line 4 and the mean of line 7 in iterates.py, and the
+sample spaces with the loop over epochs in descent.py. Line 3 is a subgradient step of length 1/(λ(t + 1)), so after T
+steps the mean w̄ has E F(w̄) − min F ≤ 2R²(1 + ln T)/(λT), where R bounds ‖φ(x_i)‖.
 """

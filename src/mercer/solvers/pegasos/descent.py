@@ -1,4 +1,4 @@
-"""What the steps work on, and epoch after epoch of them, until the planned ones are made or something ends them."""
+"""Stochastic subgradient descent: the spaces of samples that the steps work on, and the loop over epochs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from mercer.problems.pegasos import PegasosProblem
 from mercer.samples.arrays import Flags, Floats, Indices, Samples, gamma, inner, is_sparse, row_blocks, take
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.early_stopping import SmoothedRule
-from mercer.solvers.pegasos.iterates import Counts, Iterates, Trail, draw, one_pass
+from mercer.solvers.pegasos.iterates import Counts, Iterates, ViolationCounts, draw_pass, draw_with_replacement
 from mercer.solvers.solution import Stop, StopReason
 
-# Kernel rows that are computed at a time, and draws that are searched for rows that will be needed.
+# Kernel rows computed at a time, and draws searched for rows that will be needed.
 _ROWS_PER_FETCH, _DRAWS_AHEAD = 256, 4096
 
 Outputs = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
-    """What every call into the core is told."""
+class StepOptions:
+    """Arguments of every call into the core."""
 
     iterates: Iterates
     lam: float
@@ -39,18 +39,18 @@ class Call:
     counts: Counts | None  # violations per machine and row
 
 
-class Space(FeatureSpace, Protocol):
-    """Samples to descend on."""
+class DescentSpace(FeatureSpace, Protocol):
+    """Samples for subgradient steps, in the coordinates of w."""
 
     n: int
-    size: int  # coordinates of w
-    cost: int  # entries that a step touches
+    size: int  # number of coordinates of w
+    cost: int  # number of entries that a step touches
 
-    def run(self, machine: int, signs: Floats, draws: Indices, call: Call) -> None:
-        """Lines 3 to 6 for every draw."""
+    def run(self, machine: int, signs: Floats, draws: Indices, call: StepOptions) -> None:
+        """Take the steps of lines 3 to 6 for every draw, for one machine."""
 
-    def split(self, rows: Indices, others: Indices) -> tuple[Space, Outputs]:
-        """The space of some rows alone, and the outputs of its w on the others."""
+    def split(self, rows: Indices, others: Indices) -> tuple[DescentSpace, Outputs]:
+        """Return the space of `rows` alone, and the function that computes the outputs of its w on `others`."""
 
 
 class LinearSpace:
@@ -64,7 +64,7 @@ class LinearSpace:
         self.size = d + int(bias)
         self.cost = max(1, X.nnz // max(1, self.n)) if is_sparse(X) else d
 
-    def run(self, machine: int, signs: Floats, draws: Indices, call: Call) -> None:
+    def run(self, machine: int, signs: Floats, draws: Indices, call: StepOptions) -> None:
         theta, total = call.iterates.theta[machine], call.iterates.total[machine]
         counts = None if call.counts is None else call.counts[machine]
         norm2 = inner(theta, theta) if call.project else 0.0
@@ -75,14 +75,14 @@ class LinearSpace:
             _core.pegasos_dense(self.X, *rest)
 
     def split(self, rows: Indices, others: Indices) -> tuple[LinearSpace, Outputs]:
-        kept, left_out = (LinearSpace(take(self.X, some), bias=self.bias) for some in (rows, others))
+        kept, left_out = (LinearSpace(take(self.X, part), bias=self.bias) for part in (rows, others))
         return kept, left_out.outputs
 
     def outputs(self, w: Floats) -> Floats:
         d = self.X.shape[1]
         f = np.full(self.n, w[d] if self.bias else 0.0)
-        for some in self._slices():
-            f[some] += self.X[some] @ w[:d]
+        for block in self._slices():
+            f[block] += self.X[block] @ w[:d]
         return f
 
     def square(self, w: Floats, outputs: Floats) -> float:
@@ -90,10 +90,10 @@ class LinearSpace:
 
     def combine(self, beta: Floats) -> Ball:
         w, size = np.zeros(self.X.shape[1]), np.zeros(self.X.shape[1])
-        for some in self._slices():
-            part = self.X[some]
-            w += part.T @ beta[some]
-            size += abs(part).T @ np.abs(beta[some])
+        for block in self._slices():
+            part = self.X[block]
+            w += part.T @ beta[block]
+            size += abs(part).T @ np.abs(beta[block])
         if self.bias:
             w, size = np.append(w, beta.sum()), np.append(size, np.abs(beta).sum())
         return Ball(w, gamma(2 * self.n + 16) * size)
@@ -103,8 +103,8 @@ class LinearSpace:
         longest = int(np.diff(self.X.indptr).max(initial=0)) if is_sparse(self.X) else d
         spread = gamma(2 * longest + 16) * np.abs(w.value) + 2 * w.error
         size = np.full(self.n, spread[d] if self.bias else 0.0)
-        for some in self._slices():
-            size[some] += abs(self.X[some]) @ spread[:d]
+        for block in self._slices():
+            size[block] += abs(self.X[block]) @ spread[:d]
         return Ball(self.outputs(w.value), size)
 
     def square_bound(self, w: Ball, outputs: Ball) -> Ball:
@@ -112,12 +112,12 @@ class LinearSpace:
         return Ball(square, off + gamma(self.size + 8) * (square + off))
 
     def _slices(self) -> Iterator[slice]:
-        """Some rows at a time, so that float32 data are not copied to float64 as a whole."""
+        """Blocks of rows, so that float32 data are not copied to float64 as a whole."""
         return row_blocks(self.n, 8 * self.cost)
 
 
 class KernelSpace:
-    """Rows of a Gram matrix; w is given by its coefficients, those of older vectors first, which no draw meets.
+    """Rows of a Gram matrix; w is given by its coefficients, first those of `older` vectors, which are not drawn.
 
     A row of K is computed when a step first adds its sample to θ, and kept while the budget lasts.
     """
@@ -126,15 +126,15 @@ class KernelSpace:
         self.gram, self.shift, self._older = gram, float(bias), older
         self.n, self.size, self.cost = gram.n, older + gram.n, gram.n
         self.positive_definite = gram.positive_definite
-        self._u = u  # ⟨θ, φ(x_i)⟩ per machine and row, of the older vectors to begin with
+        self._u = u  # ⟨θ, φ(x_i)⟩ per machine and row; at first for the older vectors alone
         self._slot = np.full(self.n, -1, dtype=np.int64)
-        # Half of the budget is for the rows that are kept, an eighth for those on their way, which exist twice.
+        # Half of the budget holds the kept rows, an eighth the rows being fetched, which exist twice.
         rows = gram.budget // (16 * max(1, self.n))
         self._rows = np.empty((max(1, min(self.n, rows)), self.n))
         self._at_a_time = max(1, min(_ROWS_PER_FETCH, rows // 4, len(self._rows)))
         self._used = 0
 
-    def run(self, machine: int, signs: Floats, draws: Indices, call: Call) -> None:
+    def run(self, machine: int, signs: Floats, draws: Indices, call: StepOptions) -> None:
         iterates, old = call.iterates, self._older
         if self._u is None:
             self._u = np.array([self.outputs(theta) for theta in iterates.theta])
@@ -155,18 +155,18 @@ class KernelSpace:
             self._fetch(draws[done : done + _DRAWS_AHEAD], signs * u < call.lam * (t + done + 1))
 
     def _fetch(self, draws: Indices, violating: Flags) -> None:
-        """Compute the rows of the next draws that are missing and, as things stand, will be needed."""
+        """Compute missing rows of the next draws that will be needed if the present margins do not change."""
         needed = violating[draws]
-        needed[0] = True  # this one has stopped the core
+        needed[0] = True  # the core stopped at this one
         wanted = draws[(self._slot[draws] < 0) & needed]
         _, first = np.unique(wanted, return_index=True)
         wanted = wanted[np.sort(first)][: self._at_a_time]
         if self._used + len(wanted) > len(self._rows):
             self._slot[:] = -1
             self._used = 0
-        places = np.arange(self._used, self._used + len(wanted))
-        self._rows[places] = self.gram.block(wanted, np.arange(self.n))
-        self._slot[wanted] = places
+        slots = np.arange(self._used, self._used + len(wanted))
+        self._rows[slots] = self.gram.block(wanted, np.arange(self.n))
+        self._slot[wanted] = slots
         self._used += len(wanted)
 
     def split(self, rows: Indices, others: Indices) -> tuple[KernelSpace, Outputs]:
@@ -197,7 +197,7 @@ class KernelSpace:
         return Ball(beta, np.zeros_like(beta))
 
     def outputs_bound(self, w: Ball) -> Ball:
-        """Of coordinates that are right up to a few roundings: the bounds of the Gram are far above these."""
+        """Return the outputs with error bounds; w has a few roundings, far below the bounds of the Gram matrix."""
         u, e = self.gram.proof.product_bound(w.value)
         mass = self.shift * float(np.abs(w.value).sum())
         return Ball(u + self.shift * w.value.sum(), e + gamma(self.n + 8) * mass + gamma(2) * (np.abs(u) + mass))
@@ -209,11 +209,11 @@ class KernelSpace:
 
 
 class EarlyStopping:
-    """The validation loss after each epoch: the mean hinge, summed over the machines.
+    """Early stopping by the validation loss after each epoch: the mean hinge loss, summed over the machines.
 
     `outputs` computes ⟨w, φ(x_i)⟩ on the validation part, whose problem is `held_out`. Training should stop when the
-    loss has not fallen by more than `tol` per machine for `patience` epochs, or, where a `rise` is given, when its mean
-    over so many epochs has risen by that share.
+    loss has not fallen by more than `tol` per machine for `patience` epochs; or, if `rise` is given, when its mean over
+    `patience` epochs has risen by that share.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class EarlyStopping:
         self.best: Iterates | None = None
 
     def should_stop(self, iterates: Iterates) -> bool:
-        """Take an epoch's loss; whether it has not fallen for too long."""
+        """Record the loss after an epoch, and return whether training should stop."""
         w = iterates.output(self._held_out.lam, self._average)
         loss = sum(self._mean_hinge(machine, w[machine]) for machine in range(len(w)))
         stops, least = self._rule.take(loss)
@@ -244,15 +244,15 @@ class EarlyStopping:
         return inner(self._held_out.probability, hinge)
 
 
-# Epochs where nobody says how many, and samples are few.
+# Largest default number of epochs, for few samples.
 MOST_EPOCHS = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class PegasosOutcome:
-    """The iterates and their mean w, with F(w) summed over the machines, and how the steps ended.
+    """Result of descent: the iterates, their mean w, F(w) summed over the machines, and the stop reason.
 
-    `rows` are those learnt from: the columns of a kernel machine's iterates.
+    `rows` are the rows used for training: the columns of a kernel machine's iterates.
     """
 
     iterates: Iterates
@@ -270,7 +270,7 @@ class PegasosOutcome:
 
 def solve_pegasos(
     problem: PegasosProblem,
-    place: Space,
+    space: DescentSpace,
     stop: Stop,
     start: Iterates | None = None,
     *,
@@ -284,84 +284,88 @@ def solve_pegasos(
     rise: float | None = None,
     sharp: bool = False,
 ) -> tuple[PegasosOutcome, Certificate]:
-    """The mean of the iterates of some epochs, each of as many steps as there are samples; `start` are earlier ones.
+    """Run epochs of n subgradient steps each and return the mean of the iterates; `start` are iterates to continue.
 
-    `epochs` None plans at least ten, and more where samples are few, as far as `stop.max_iter` allows. `average` says
-    which iterates the mean is of ("suffix", "all", "last"). `sampling` draws every sample anew ("replacement"), or
-    visits each as often as its weight says in every epoch ("passes"). `project` keeps ‖w‖ ≤ 1/√λ.
+    `epochs` None means at least ten, and more for few samples, up to `stop.max_iter`. `average` chooses the iterates in
+    the mean ("suffix", "all", "last"). `sampling` draws samples independently ("replacement"), or visits each sample in
+    every epoch as often as its weight says ("passes"). `project` keeps ‖w‖ ≤ 1/√λ.
 
-    The rows `held_out` are not learnt from. Descent stops when the loss there has not fallen by more than `stop.tol`
-    per machine for `patience` epochs, or, with a `rise`, by the smoothed rule; the best epoch's iterates come out.
+    The rows `held_out` are not used for training. Descent stops when their loss has not fallen by more than `stop.tol`
+    per machine for `patience` epochs, or, if `rise` is given, by the smoothed rule; the best epoch's iterates are
+    returned.
 
-    `sharp` makes the certificate's dual point of what the later steps have met rather than of w alone. The gap is
-    tighter as long as w has not settled; counting visits takes up to a fifth of the time.
+    With `sharp`, the certificate's dual point is computed from the violations in the later steps instead of from w
+    alone. The gap is tighter while w has not converged; counting visits takes up to a fifth of the time.
     """
-    rows = np.arange(place.n)
+    # 1. Split off the validation part, and start from zero or from earlier iterates.
+    rows = np.arange(space.n)
     stopping: EarlyStopping | None = None
     if held_out is not None:
         rows, validation = np.setdiff1d(rows, held_out), problem.part(held_out)
         problem = problem.part(rows)
-        place, outputs = place.split(rows, held_out)
+        space, outputs = space.split(rows, held_out)
         stopping = EarlyStopping(validation, outputs, average, stop.tol, patience, rise)
-    iterates = Iterates.zero(len(problem.signs), place.size) if start is None else start.copy()
+    iterates = Iterates.zero(len(problem.signs), space.size) if start is None else start.copy()
     deadline = stop.deadline
-    if isinstance(place, KernelSpace):  # the certificate may meet every sample; but half of the time is for steps
-        deadline -= min(0.5 * stop.seconds, ProofTime(place.gram, stop)(problem.signs)) if deadline < np.inf else 0.0
-    trail = Trail(*problem.signs.shape) if sharp else None
-    call = Call(iterates, problem.lam, project, None if trail is None else trail.counts)
-    cumulative, m, done = np.cumsum(problem.weight), place.n, 0
-    planned = min(_default_epochs(place, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
+    if isinstance(space, KernelSpace):  # the certificate may need every row of K; steps get at least half of the time
+        deadline -= min(0.5 * stop.seconds, ProofTime(space.gram, stop)(problem.signs)) if deadline < np.inf else 0.0
+    trail = ViolationCounts(*problem.signs.shape) if sharp else None
+    call = StepOptions(iterates, problem.lam, project, None if trail is None else trail.counts)
+    cumulative, m, done = np.cumsum(problem.weight), space.n, 0
+    planned = min(_default_epochs(space, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
     reason: StopReason = "all steps"
     while done < planned and reason == "all steps":
-        # Short epochs are made several at a time, so that Python costs nothing beside them.
-        some = 1 if stopping is not None else min(planned - done, max(1, 10_000 // m))
+        # 2. Draw the samples of the next epochs; short epochs are joined, so that Python takes little of the time.
+        count = 1 if stopping is not None else min(planned - done, max(1, 10_000 // m))
         if sampling == "passes":
             each = problem.probability * m
-            draws = np.concatenate([one_pass(seed, number, each) for number in range(done, done + some)])
+            draws = np.concatenate([draw_pass(seed, number, each) for number in range(done, done + count)])
         else:
-            draws = draw(seed, cumulative, iterates.t, some * m)
-        done += some
-        made = advance(place, problem.signs, draws, call, deadline)
+            draws = draw_with_replacement(seed, cumulative, iterates.t, count * m)
+        # 3. Take the steps, and check the validation loss and the deadline.
+        done += count
+        made = run_steps(space, problem.signs, draws, call, deadline)
         if trail is not None:
             trail.visit(draws[:made], iterates.t)
         if stopping is not None and stopping.should_stop(iterates):
             reason = "early stopping"
         elif made < len(draws):
             reason = "max_time"
-        stop.tell(partial(_words, done, iterates.t, stopping))
+        stop.report_progress(partial(_progress_line, done, iterates.t, stopping))
+    # 4. Average the iterates and certify the mean.
     chosen = iterates if stopping is None or stopping.best is None else stopping.best
     w = chosen.finite_output(problem.lam, average)
-    f = np.array([place.outputs(each) for each in w])
+    f = np.array([space.outputs(each) for each in w])
     violating = problem.signs * f < 1.0
     share = violating.astype(np.float64) if trail is None else trail.shares(violating)
-    certificate = certify_descent(problem, place, w, share)
-    objective = sum(problem.objective(k, place.square(w[k], f[k]), f[k]) for k in range(len(w)))
+    certificate = certify_descent(problem, space, w, share)
+    objective = sum(problem.objective(k, space.square(w[k], f[k]), f[k]) for k in range(len(w)))
     losses = None if stopping is None else np.array(stopping.losses)
     return PegasosOutcome(chosen, w, float(objective), rows, done, reason, losses), certificate
 
 
-def _default_epochs(place: Space, machines: int) -> int:
-    """At least ten, and as many as make a million steps that touch 300 million entries: some tenths of a second."""
-    affordable = min(1_000_000, 300_000_000 // (place.cost * machines)) // place.n
+def _default_epochs(space: DescentSpace, machines: int) -> int:
+    """Default number of epochs: at least ten, and up to a million steps or 300 million entries (tenths of a second)."""
+    affordable = min(1_000_000, 300_000_000 // (space.cost * machines)) // space.n
     return min(max(affordable, 10), MOST_EPOCHS)
 
 
-def advance(place: Space, signs: Floats, draws: Indices, call: Call, deadline: float) -> int:
-    """Make the steps of these draws for every machine (row of `signs`); how many there was time for."""
+def run_steps(space: DescentSpace, signs: Floats, draws: Indices, call: StepOptions, deadline: float) -> int:
+    """Take the steps of these draws for every machine (row of `signs`); return how many the deadline allowed."""
     made = 0
-    for part in _parts(place, draws, call.iterates, len(signs)):
+    for part in _parts(space, draws, call.iterates, len(signs)):
         if time.monotonic() >= deadline:
             break
         for machine in range(len(signs)):
-            place.run(machine, signs[machine], part, call)
+            space.run(machine, signs[machine], part, call)
         call.iterates.moved(len(part))
         made += len(part)
     return made
 
 
-def _parts(place: Space, draws: Indices, iterates: Iterates, machines: int) -> Iterator[Indices]:
-    """The draws cut where t is a power of two, and into calls of a tenth of a second, after which limits are seen."""
-    most = max(1, 50_000_000 // (place.cost * machines))
+def _parts(space: DescentSpace, draws: Indices, iterates: Iterates, machines: int) -> Iterator[Indices]:
+    """Split the draws where t is a power of two, and into calls of a tenth of a second, to check the limits between."""
+    most = max(1, 50_000_000 // (space.cost * machines))
     begin = 0
     while begin < len(draws):
         to_power = (1 << iterates.t.bit_length()) - iterates.t
@@ -370,6 +374,7 @@ def _parts(place: Space, draws: Indices, iterates: Iterates, machines: int) -> I
         begin = end
 
 
-def _words(epochs: int, steps: int, stopping: EarlyStopping | None) -> str:
+def _progress_line(epochs: int, steps: int, stopping: EarlyStopping | None) -> str:
+    """Return the progress line after an epoch."""
     loss = "" if stopping is None else f"  validation loss {stopping.losses[-1]:.5f}"
     return f"epoch {epochs:>6,}  {steps:>12,} steps{loss}"

@@ -1,6 +1,6 @@
-"""Which samples the steps visit (line 4), and what they leave: where they have been, and the mean w (line 7).
+"""Sampling of rows (line 4 of the algorithm), counts of violations, and the iterates with their mean w (line 7).
 
-The generator's numbers are the same on every platform.
+The random numbers are the same on every platform.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from numpy.typing import NDArray
 from mercer import _core
 from mercer.samples.arrays import Floats, Indices
 
-# Streams of the counter-based generator: draws with replacement, offsets of passes, validation parts, and from the last
-# on the order of each pass.
+# Streams of the counter-based generator: draws with replacement, offsets of passes, validation parts, and from _ORDERS
+# on one stream for the order of each pass.
 _DRAWS, _OFFSETS, _PARTS, _ORDERS = range(4)
 
 
-def draw(seed: int, cumulative: Floats, t: int, count: int) -> Indices:
-    """Rows for the steps after t, by inverse CDF over the cumulative weights, with replacement."""
+def draw_with_replacement(seed: int, cumulative: Floats, t: int, count: int) -> Indices:
+    """Draw rows for the steps after t with replacement, by inverse transform over the cumulative weights."""
     return _core.draw_rows(seed, _DRAWS, t, count, cumulative)
 
 
-def one_pass(seed: int, number: int, weight: Floats) -> Indices:
-    """Every row as often as its weight says, in random order; the fractions of weights by systematic sampling.
+def draw_pass(seed: int, number: int, weight: Floats) -> Indices:
+    """Draw a pass: every row as often as its weight says, in random order, with systematic sampling of fractions.
 
-    The points s + offset, s = 0, 1, …, that lie below the total weight each choose the row whose stretch of the
-    cumulative weights they fall into.
+    Each point s + offset, s = 0, 1, …, below the total weight chooses the row whose interval of the cumulative weights
+    contains it.
     """
     if len(weight) == 0:
         return np.arange(0)
     cumulative = np.cumsum(weight)
     if cumulative[-1] > 2**31:
         raise ValueError(
-            f"the weights add up to {cumulative[-1]:g}, and in a pass a weight is the number of visits: "
-            f"at most {2**31} are made at once. Scale the weights down, or give smaller chunks"
+            f"the weights add up to {cumulative[-1]:g}; in a pass a weight is the number of visits, and a pass has at "
+            f"most {2**31} of them. Scale the weights down, or pass smaller chunks"
         )
-    # 20 bits of offset: s + offset is exact, and an integer weight that many visits.
+    # 20 bits of offset make s + offset exact, so an integer weight gives exactly that many visits.
     offset = float(_core.random_bits(seed, _OFFSETS, number, 1)[0] >> np.uint64(44)) * 2.0**-20
     points = offset + np.arange(int(np.ceil(cumulative[-1])))
     rows = np.searchsorted(cumulative, points[points < cumulative[-1]], side="right")
@@ -46,7 +46,7 @@ def one_pass(seed: int, number: int, weight: Floats) -> Indices:
 
 
 def validation_part(seed: int, n: int, fraction: float) -> Indices:
-    """A random part of n rows."""
+    """Return the indices of a random fraction of n rows, sorted."""
     order = np.argsort(_core.random_bits(seed, _PARTS, 0, n), kind="stable")
     return np.sort(order[: max(1, round(fraction * n))])
 
@@ -54,16 +54,16 @@ def validation_part(seed: int, n: int, fraction: float) -> Indices:
 Counts = NDArray[np.int64]
 
 
-class Trail:
-    """How often each row was visited and how often it violated its margin, in the later part of the steps."""
+class ViolationCounts:
+    """Counts of the visits of each row, and of the visits at which it violated its margin, in the later steps."""
 
     def __init__(self, machines: int, n: int) -> None:
-        self.counts = np.zeros((machines, n), dtype=np.int64)  # of violations, which the steps keep up to date
+        self.counts = np.zeros((machines, n), dtype=np.int64)  # violations per machine and row, updated by the steps
         self._visits = np.zeros(n, dtype=np.int64)
         self._marks: list[tuple[int, Counts, Counts]] = [(0, self.counts.copy(), self._visits.copy())]
 
     def visit(self, draws: Indices, t: int) -> None:
-        """Some epochs are over, after step t; the first end of one past a power of two is kept as a mark."""
+        """Record the draws up to step t; keep a mark at the first call after each power of two."""
         self._visits += np.bincount(draws, minlength=len(self._visits))
         if t.bit_length() > self._marks[-1][0].bit_length():
             self._marks.append((t, self.counts.copy(), self._visits.copy()))
@@ -71,10 +71,9 @@ class Trail:
             self._marks.pop(0)
 
     def shares(self, otherwise: NDArray[np.bool_]) -> Floats:
-        """Of its visits, the share at which a row violated; `otherwise` for rows without a visit.
+        """Return the share of violations among the visits of each row; `otherwise` for rows without a visit.
 
-        In the mean of many steps a row pulls with this share of its weight, so near the optimum it is that of C_i which
-        α_i is.
+        In the mean of many steps a row contributes this share of its weight, so near the optimum it is α_i/C_i.
         """
         _, counts, visits = self._marks[0]
         visited = self._visits - visits
@@ -88,16 +87,17 @@ class Iterates:
     theta: Floats
     total: Floats
     marks: Floats  # `total` at the last two powers of two up to t
-    norm2: Floats  # ‖θ‖² of each, where the steps kept it
+    norm2: Floats  # ‖θ‖² of each machine, if the steps update it
     t: int
 
     @classmethod
     def zero(cls, machines: int, size: int) -> Iterates:
+        """Return the iterates before the first step."""
         shape = (machines, size)
         return cls(np.zeros(shape), np.zeros(shape), np.zeros((2, *shape)), np.zeros(machines), 0)
 
     def columns(self, which: slice | Indices) -> Iterates:
-        """A copy with these columns."""
+        """Return a copy with these columns."""
         parts = (self.theta[:, which], self.total[:, which], self.marks[:, :, which])
         theta, total, marks = (np.array(part, order="C") for part in parts)
         return Iterates(theta, total, marks, self.norm2.copy(), self.t)
@@ -106,19 +106,19 @@ class Iterates:
         return self.columns(slice(None))
 
     def extended(self, count: int) -> Iterates:
-        """A copy with more columns of zeros."""
+        """Return a copy with `count` more columns of zeros."""
         theta, total = (np.pad(part, ((0, 0), (0, count))) for part in (self.theta, self.total))
         return Iterates(theta, total, np.pad(self.marks, ((0, 0), (0, 0), (0, count))), self.norm2.copy(), self.t)
 
     def moved(self, steps: int) -> None:
-        """These steps were made, none of them past a power of two but the last."""
+        """Record that steps were taken; only the last of them may reach a power of two."""
         self.t += steps
         if self.t > 0 and self.t & (self.t - 1) == 0:
             self.marks[0] = self.marks[1]
             self.marks[1] = self.total
 
     def output(self, lam: float, average: str) -> Floats:
-        """The mean of all w, of those since `suffix_start`, or the w that the next step would start from."""
+        """Return the mean of all w ("all"), of those since `suffix_start` ("suffix"), or the present w ("last")."""
         if self.t == 0:
             return np.zeros_like(self.theta)
         if average == "last":
@@ -128,7 +128,7 @@ class Iterates:
         return np.asarray((self.total - self.marks[0]) / (lam * (self.t - suffix_start(self.t))))
 
     def finite_output(self, lam: float, average: str) -> Floats:
-        """`output` in numbers whose squares are finite too, or an error."""
+        """Return `output`; raise FloatingPointError if its squares overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
             w = self.output(lam, average)
             finite = np.isfinite((w * w).sum()) and np.isfinite((self.theta * self.theta).sum())
@@ -140,8 +140,8 @@ class Iterates:
 
 
 def suffix_start(t: int) -> int:
-    """The largest power of two up to t/2: the mean since then covers between half and three quarters of the steps.
+    """Largest power of two up to t/2; the mean since then covers between half and three quarters of the steps.
 
-    A power of two rather than half, so that a stream need not know its length.
+    A power of two, rather than t/2, works for a stream of unknown length.
     """
     return 1 << (t.bit_length() - 2) if t > 1 else 0

@@ -1,1 +1,1 @@
-"""What estimators of one family share: their tasks, and what they conclude from the solutions."""
+"""Base classes of the families of machines: their tasks and the attributes they derive from the solutions."""

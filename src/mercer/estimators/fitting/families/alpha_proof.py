@@ -1,4 +1,4 @@
-"""The proof of α from anywhere: another library, a file, a calculation by hand."""
+"""Certificates of dual variables α of any origin: another library, a file, a calculation by hand."""
 
 from __future__ import annotations
 
@@ -13,42 +13,43 @@ from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.hulls import certify_hard_margin
 from mercer.estimators.fitting.families.dual_machine import DualMachine
-from mercer.estimators.fitting.families.kernel_weights import KernelWeights
+from mercer.estimators.fitting.families.kernel_weights import MultipleKernelMachine
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.state import has_function_per_class
 from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task
-from mercer.places import Provable
+from mercer.places import BoundedProducts
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Data, Floats, Weights, n_samples, sums_by
-from mercer.samples.labels import every_pair, plane_coefficients
+from mercer.samples.labels import class_pairs, plane_coefficients
 from mercer.samples.merging import Merged
 from mercer.solvers.solution import Solution
 
-# What another solver's α may miss bounds and sums by, as a share of the largest α; it is repaired before the proof.
+# Largest error of bounds and sums of another solver's α, relative to the largest α; it is repaired before the proof.
 _MISSED_SHARE = 1e-6
 
 
 def certificate_of_alpha(
     estimator: Any, X: Data, y: ArrayLike | None, alpha: Any, *, sample_weight: Weights = None
 ) -> Certificate:
-    """Certify dual variables α of a machine's problem, wherever they come from; `mercer.certify` has the parameters.
+    """Certify dual variables α of a machine's problem; `mercer.certify` describes the parameters.
 
-    Solvers leave α beside their bounds and their sum beside 0. The nearest feasible α is certified, and the one in
-    which all that is within 1e-6 of a bound is put onto it; the certificate is that with the smaller gap.
+    Solvers may leave α slightly outside of its bounds, or with a sum that is not exactly 0. Two repaired versions are
+    certified, the nearest feasible α and the one in which entries within 1e-6 of a bound are moved onto it, and the
+    certificate with the smaller gap is returned.
     """
     if not isinstance(estimator, DualMachine):
         if hasattr(estimator, "best_estimator_"):
             raise TypeError(
-                f"{type(estimator).__name__} is a search, and α belongs to the machine that it chose: give certify its "
-                "best_estimator_"
+                f"{type(estimator).__name__} is a search, and α belongs to the machine that it chose: pass its "
+                "best_estimator_ to certify"
             )
         raise TypeError(
-            f"certify takes a machine of mercer that is found through α (SVC, NuSVC, SVR, NuSVR, QuantileSVR, "
+            f"certify takes a machine of mercer with dual variables α (SVC, NuSVC, SVR, NuSVR, QuantileSVR, "
             f"OneClassSVM, SVDD), then X, y and alpha; not {type(estimator).__name__}"
         )
-    if isinstance(estimator, KernelWeights):
+    if isinstance(estimator, MultipleKernelMachine):
         raise TypeError(
-            f"{type(estimator).__name__} learns weights of several kernels, which α does not tell; give SVC or SVR "
+            f"{type(estimator).__name__} learns weights of several kernels, which do not follow from α; use SVC or SVR "
             "with the weighted sum"
         )
     machine = clone(estimator)
@@ -61,25 +62,25 @@ def certificate_of_alpha(
             "classes"
         )
     columns = _columns(alpha, n_samples(fit.X), len(tasks))
-    found = [_proven(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)]
-    machine._record_end(Solutions.of(found))
+    solved = [_certified(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)]
+    machine._record_end(Solutions.of(solved))
     certificate: Certificate = machine.certificate_
     return certificate
 
 
-def own_alpha(machine: Any, X: Data) -> Floats:
-    """α of a fitted machine as `certificate_of_alpha` takes it: unsigned for classes, a column for each problem."""
+def fitted_alpha(machine: Any, X: Data) -> Floats:
+    """Return α of a fitted machine as `certificate_of_alpha` takes it: unsigned for classes, a column per problem."""
     check_is_fitted(machine, "dual_coef_")
     coefficients = np.atleast_2d(machine.dual_coef_)
     classes = getattr(machine, "classes_", ())
     if len(classes) > 2 and not has_function_per_class(machine):
-        pairs = every_pair(len(classes))
+        pairs = class_pairs(len(classes))
         planes = [plane_coefficients(coefficients, machine.n_support_, pairs, k) for k in range(len(pairs))]
         coefficients = np.array(planes)
     rows = np.asarray(machine.support_)
     if rows.max(initial=-1) >= n_samples(X):
         raise ValueError(
-            f"X has {n_samples(X)} samples, and sample {rows.max()} is a support vector: give the X of the fit"
+            f"X has {n_samples(X)} samples, but sample {rows.max()} is a support vector: give the X of the fit"
         )
     alpha = np.zeros((n_samples(X), len(coefficients)))
     alpha[rows] = np.abs(coefficients.T) if len(classes) else coefficients.T
@@ -97,16 +98,16 @@ def _columns(alpha: Any, n: int, n_tasks: int) -> Floats:
     return given.reshape(n, n_tasks)
 
 
-def _proven(task: Task[DualProblem], fit: Fit, alpha: Floats) -> Solved[DualProblem]:
-    """One of the machine's problems with what α gives and its proof."""
+def _certified(task: Task[DualProblem], fit: Fit, alpha: Floats) -> Solved[DualProblem]:
+    """Return one of the machine's problems with the solution for α and its certificate."""
     problem, merged = task.problem, fit.merged
     given, gram = _beta(problem, merged, task.rows, alpha), fit.gram().view(task.rows)
-    found = [_proof(problem, gram.proof, beta) for beta in _feasible(problem, given)]
-    solution, proof = min(found, key=lambda one: one[1].gap)
+    proofs = [_proof(problem, gram.proof, beta) for beta in _feasible(problem, given)]
+    solution, proof = min(proofs, key=lambda one: one[1].gap)
     return Solved(task, solution, proof)
 
 
-def _proof(problem: DualProblem, gram: Provable, beta: Floats) -> tuple[Solution, Certificate]:
+def _proof(problem: DualProblem, gram: BoundedProducts, beta: Floats) -> tuple[Solution, Certificate]:
     if _is_hard(problem):
         proof = certify_hard_margin(problem, gram, beta)
         # β'Kβ = 0 for Σα > 0: there is no margin at all, and no finite bound on ½‖w‖².
@@ -116,24 +117,24 @@ def _proof(problem: DualProblem, gram: Provable, beta: Floats) -> tuple[Solution
 
 
 def _is_hard(problem: DualProblem) -> bool:
-    """Whether nothing bounds β but signs."""
+    """Return True for a hard margin, in which β is bounded only by its sign."""
     return bool(np.isinf(problem.upper - problem.lower).all() and not problem.d.any())
 
 
 def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Floats:
-    """The problem's variables from α of the caller's rows; refused if α cannot be its own."""
+    """Return the problem's variables for α of the caller's rows; raise ValueError if α cannot belong to it."""
     near = _MISSED_SHARE * float(np.abs(alpha).max(initial=0.0))
     place = np.full(len(merged.weight), -1)
     place[rows] = np.arange(len(rows))
-    own = np.full(len(alpha), -1)
-    own[merged.rows] = place[merged.member]
-    apart = np.abs(np.where(own < 0, alpha, 0.0))
+    row_of = np.full(len(alpha), -1)
+    row_of[merged.rows] = place[merged.member]
+    apart = np.abs(np.where(row_of < 0, alpha, 0.0))
     if apart.max(initial=0.0) > near:
         i = int(np.argmax(apart))
         raise ValueError(f"alpha[{i}] = {alpha[i]:.6g} must be 0: its sample has no part in this problem, or no weight")
-    sums = sums_by(own[own >= 0], alpha[own >= 0], len(rows))
-    # A sample with one variable of one sign is given without its sign. The two of a regression machine are the positive
-    # and the negative part of what is given.
+    sums = sums_by(row_of[row_of >= 0], alpha[row_of >= 0], len(rows))
+    # α of a sample with a single variable is given without its sign. The two variables of a regression machine are the
+    # positive and the negative part of α.
     signs = np.where((problem.lower < 0) & (problem.upper <= 0), -1.0, 1.0)
     beta = sums[problem.row]
     beta = np.where(signs > 0, np.maximum(beta, 0.0), np.minimum(beta, 0.0)) if problem.twins else signs * beta
@@ -150,7 +151,7 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
         low, high = problem.lower[i] / scale, problem.upper[i] / scale
         if not problem.twins and signs[i] < 0:
             low, high = -high, -low
-        members = np.flatnonzero(own == problem.row[i])
+        members = np.flatnonzero(row_of == problem.row[i])
         name = f"alpha[{members[0]}]" if len(members) == 1 else f"the sum of alpha over the equal rows {members[:5]}"
         value = alpha[members].sum()
         raise ValueError(
@@ -161,7 +162,7 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
 
 
 def near_feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, ...]:
-    """Feasible β beside this one, or none where its bounds or sums are missed by more than rounding."""
+    """Return feasible β close to this one, or none if it misses its bounds or sums by more than rounding."""
     near = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
     inside = (beta >= problem.lower - near) & (beta <= problem.upper + near)
     try:
@@ -171,18 +172,18 @@ def near_feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, ...]:
 
 
 def _feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, Floats]:
-    """The nearest feasible β, and the same with all that lies beside a bound put onto it; refused if sums miss more."""
+    """Return the nearest feasible β, and that with entries close to a bound moved onto it; raise if sums are wrong."""
     near = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
     for g, total in enumerate(problem.totals.tolist()):
-        found = float(beta[problem.group == g].sum())
-        if abs(found - total) <= near * np.sqrt(len(beta)):
+        actual = float(beta[problem.group == g].sum())
+        if abs(actual - total) <= near * np.sqrt(len(beta)):
             continue
         if len(problem.totals) == 1 and total == 0:
             raise ValueError(
-                f"Σ alpha_i y_i = {found:.6g} is not 0, which a machine with bias needs; give it bias=False if it has "
-                "none"
+                f"Σ alpha_i y_i = {actual:.6g} is not 0, as a machine with bias requires; set bias=False if there is "
+                "no bias"
             )
-        raise ValueError(f"alpha must have the sum {abs(total):.6g} on each side, but one has {abs(found):.6g}")
+        raise ValueError(f"alpha must have the sum {abs(total):.6g} on each side, but one has {abs(actual):.6g}")
     onto = np.where(np.abs(beta - problem.lower) <= near, problem.lower, beta)
     onto = np.where(np.abs(beta - problem.upper) <= near, problem.upper, onto)
     return problem.nearest_feasible(beta), problem.nearest_feasible(onto)

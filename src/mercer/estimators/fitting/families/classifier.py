@@ -1,4 +1,4 @@
-"""What classifiers share: labels and the weights of their classes, planes, and the margins of samples."""
+"""Base classes of classifiers: labels, class weights, hyperplanes, and margins of samples."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from mercer.estimators.fitting.reports.dual_margins import PlaneDuals
 from mercer.problems.margins import Margins, SeveralMargins, divide
 from mercer.samples.arrays import Data, Floats, Indices, freeze
 from mercer.samples.checks import check_same_length
-from mercer.samples.engine import like_input, on_host, placed
+from mercer.samples.engine import like_input, on_host, to_engine
 from mercer.samples.labels import (
     Classes,
     Pair,
-    between,
     class_weights,
-    names_of,
+    pair_members,
     planes,
     read_labels,
+    side_labels,
     trained_codes,
     winner,
 )
 
 
 class Classifier(ScoresAccuracy, Machine):
-    """A classifier with a hyperplane for each output: of each class against the rest, unless it says otherwise."""
+    """Base class of classifiers with a hyperplane for each output, by default of each class against the rest."""
 
     _function_per_class = True
 
@@ -44,74 +44,76 @@ class Classifier(ScoresAccuracy, Machine):
         return weight, replace(target, factor=factor)
 
     def _planes(self) -> list[Pair]:
-        """The classes on the positive and on the negative side of each plane."""
+        """Return the classes on the positive and on the negative side of each plane."""
         return planes(len(self.classes_), against_rest=True)
 
     def _plane_norms(self) -> Floats:
-        """‖w‖ of each plane."""
+        """Return ‖w‖ of each plane."""
         return np.atleast_1d(self.rkhs_norm_)
 
     def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
-        """What the duals tell of each plane and of these samples; None for a machine that keeps none."""
+        """Return the dual quantities of each plane and these samples; None for a machine that keeps no duals."""
         return None
 
     @like_input
     def signed_distance(self, X: Data) -> Floats:
-        """f(x)/‖w‖: how far each sample is from the plane f = 0 in feature space, and on which side.
+        """Return the signed distance f(x)/‖w‖ of each sample from the plane f = 0 in feature space.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            The samples.
+            Samples.
 
         Returns
         -------
         array of shape (n_samples,), or (n_samples, n_planes) for several classes
-            In the order of `decision_function_shape="ovo"`. Infinite or NaN where w = 0 and there is no plane.
+            Signed distances, in the order of `decision_function_shape="ovo"`. Infinite or NaN if w = 0, since then
+            there is no plane.
         """
         distances = divide(self._decision(X), self._plane_norms())
         return distances[:, 0] if distances.shape[1] == 1 else distances
 
     def margins(self, X: Data, y: ArrayLike) -> Margins | SeveralMargins:
-        """Functional and geometric margins, slacks, errors and distances of samples.
+        """Compute functional and geometric margins, slacks, errors and distances of samples.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            The samples.
+            Samples.
         y : array of shape (n_samples,)
-            Labels that the machine knows.
+            Class labels, among those of the training samples.
 
         Returns
         -------
         Margins
-            Which vectors are free, bounded or neither is told where X and y are the samples that the machine was fitted
-            on. For several classes, a sequence of Margins, one per plane (``parts``). It has also ``labels``,
-            ``errors``, which samples are not given their own class, ``functional_margins`` and ``geometric_margins``,
-            of each sample the smallest over the planes that involve its class, and ``to_frame()``; ask a part for what
-            belongs to one plane: ``rho``, ``b``, ``free``, ``bounded`` and ``signed_distances``.
+            Margins and related figures. If X and y are the training samples, they include which samples are free or
+            bounded. For several classes the result is a sequence of Margins, one for each plane (``parts``), which also
+            has ``labels``; ``errors``, the samples that are misclassified; ``functional_margins`` and
+            ``geometric_margins``, for each sample the smallest over the planes that involve its class; and
+            ``to_frame()``. Quantities of a single plane belong to its part: ``rho``, ``b``, ``free``, ``bounded`` and
+            ``signed_distances``.
         """
         check_is_fitted(self)
-        X = placed(X)
+        X = to_engine(X)
         codes = trained_codes(self.classes_, on_host(y))
         check_same_length(X, codes)
         values, duals, labels = self._decision(X), self._duals(X, codes), self.classes_.tolist()
         norms = self._plane_norms()
         parts = []
         for k, pair in enumerate(self._planes()):
-            rows, signs = between(pair, codes)
-            norm, own = float(norms[k]), None if duals is None else duals[k]
+            rows, signs = pair_members(pair, codes)
+            norm, dual = float(norms[k]), None if duals is None else duals[k]
             part = Margins(
-                classes=names_of(pair, labels)[::-1],
+                classes=side_labels(pair, labels)[::-1],
                 rows=rows,
                 decision_values=freeze(values[rows, k].copy()),
                 signs=freeze(signs),
                 rkhs_norm=norm,
                 b=float(self.intercept_[k]),
-                alpha_sum=None if own is None else own.alpha_sum,
-                inverse_rho_squared={"|w|²": norm**2} | ({} if own is None else own.inverse_rho_squared),
-                b_interval=None if own is None else own.b_interval,
-                standings=None if own is None or own.statuses is None else own.statuses[rows],
+                alpha_sum=None if dual is None else dual.alpha_sum,
+                inverse_rho_squared={"|w|²": norm**2} | ({} if dual is None else dual.inverse_rho_squared),
+                b_interval=None if dual is None else dual.b_interval,
+                standings=None if dual is None or dual.statuses is None else dual.statuses[rows],
                 function=self._DECISION_NAME or "f",
             )
             parts.append(part)
@@ -121,43 +123,57 @@ class Classifier(ScoresAccuracy, Machine):
 
 
 class OneAgainstRest(Classifier):
-    """Decisions and margins from `_decision`, whose columns are the classes' f(x), or that of the second of two."""
+    """Base class of classifiers with a function f for each class against the rest, or a single one for two classes."""
 
     _FITTED = fitted(classes_=Labels(required=True))
 
     @like_input
     def decision_function(self, X: Data) -> Floats:
-        """f(x) for two classes, positive for the second; for more, one column per class.
+        """Return the decision values f(x) of samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_classes) for several classes
+            Decision values; for two classes, positive for the second.
         """
         values = self._decision(X)
         return np.asarray(values[:, 0]) if values.shape[1] == 1 else values
 
     @like_input
     def predict(self, X: Data) -> np.ndarray:
-        """The class of each sample: the second of two where f(x) ≥ 0, of several the first with the largest f(x).
+        """Predict the class of each sample.
+
+        Of two classes, the second is predicted if f(x) ≥ 0; of several, the first one with the largest f(x).
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Class labels.
         """
         check_is_fitted(self)
         return np.asarray(self.classes_[winner(self._decision(X))])
 
     @property
     def rkhs_norm_(self) -> Any:
-        """‖w‖ of each output, computed when it is asked for; a number where there is one."""
+        """Norm ‖w‖ of each output, computed on access; a float for a single output."""
         check_is_fitted(self)
         expansion = getattr(self, "_expansion_", None)
         if expansion is None:
             norms = np.linalg.norm(np.atleast_2d(self.coef_), axis=1)  # it keeps w instead
         elif expansion.vectors is None:
-            raise AttributeError("rkhs_norm_ needs the kernel between the vectors, which a precomputed matrix hides")
+            raise AttributeError(
+                "rkhs_norm_ needs the kernel values between the vectors, which are not kept for a precomputed kernel"
+            )
         else:
             norms = expansion.norms()
         return float(norms[0]) if len(norms) == 1 else freeze(norms)

@@ -1,5 +1,4 @@
-"""Machines whose problems are DualProblems: ‖w‖, which samples are free or bounded, and training that goes on from the
-last solution."""
+"""Base class of machines that solve dual problems on a Gram matrix, with warm starts and updates of the samples."""
 
 from __future__ import annotations
 
@@ -17,15 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.fitting.mixins import MachineMethods
 from mercer.estimators.fitting.pipeline.fit import Fit, read_samples
-from mercer.estimators.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, RandomState, Training
+from mercer.estimators.fitting.pipeline.machine import CERTIFIED, FitOptions, KernelChoice, Machine, RandomState
 from mercer.estimators.fitting.pipeline.reporting import warn_user, with_callbacks
 from mercer.estimators.fitting.pipeline.state import (
     Array,
     BoundKernel,
     Count,
     Counts,
-    Function,
     IndexArray,
+    KernelExpansion,
     Number,
     Shape,
     Unsaved,
@@ -37,9 +36,9 @@ from mercer.estimators.fitting.pipeline.warm_start import TrainingSet, WarmStart
 from mercer.estimators.fitting.reports.coefficients import (
     Box,
     allow_for_copies,
+    caller_table,
     conclude_support,
     expansion_of,
-    own_table,
     weight_vector,
 )
 from mercer.estimators.fitting.reports.dual_margins import bias_intervals, dual_status
@@ -47,36 +46,36 @@ from mercer.places import rows_for
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.available import available_if
 from mercer.runtime.shared_docs import shared_docs
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Data, Floats, Indices, Weights, freeze, n_samples, take
-from mercer.samples.coefficient_table import Table
+from mercer.samples.coefficient_table import CoefficientTable
 from mercer.samples.engine import on_host
 from mercer.solvers import SOLVERS
-from mercer.solvers.block_steps import unbounded_dual
+from mercer.solvers.block_steps import unbounded_dual_error
 from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
 from mercer.solvers.linear.newton import few_columns
 from mercer.solvers.solution import Solve
 from mercer.solvers.solver import Solver, choose_solver
 
 
-def takes_samples(machine: Machine) -> bool:
-    """Whether a machine can be given some samples after others; AttributeError, so that `hasattr` says no, if not."""
+def can_add_samples(machine: Machine) -> bool:
+    """Return True if samples can be added to a machine; otherwise raise AttributeError, so that `hasattr` is False."""
     if getattr(machine.kernel, "accepts", machine.kernel) in ("gram", "precomputed"):
         raise AttributeError(
             "partial_fit cannot add samples to a precomputed kernel, which needs their values with all others; fit the "
-            "larger matrix (SVC and the like: with warm_start=True, the old samples first)"
+            "larger matrix (for SVC and similar machines with warm_start=True and the old samples first)"
         )
     return True
 
 
 @dataclass(eq=False, repr=False)
 class DualMachine(MachineMethods, Machine):
-    """A machine of dual problems on the Gram matrix of its samples."""
+    """Base class of machines that solve dual problems on the Gram matrix of their samples."""
 
     _FITTED = fitted(
         CERTIFIED,
         kernel_=BoundKernel(required=True),
-        _expansion_=Function(required=True),
+        _expansion_=KernelExpansion(required=True),
         shape_fit_=Shape(required=True, unless="_compression_"),
         support_=IndexArray("samples", required=True, unless="_compression_"),
         support_vectors_=Vectors("support"),
@@ -88,7 +87,7 @@ class DualMachine(MachineMethods, Machine):
         _standing_=Array("samples", "outputs", sparse=True),
         _b_range_=Array("outputs", 2, nan=True),
         _memory_=Unsaved(),
-        # LIBSVM's probabilities, which only the command line fits
+        # LIBSVM's probabilities, which are fitted only by the command line
         probA_=Array("outputs"),
         probB_=Array("outputs", needs="probA_"),
         prob_density_marks_=Array(10),
@@ -109,14 +108,16 @@ class DualMachine(MachineMethods, Machine):
     warm_start: bool = False
     random_state: RandomState = None
 
-    def _solver(self, own: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
-        """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
-        chosen = choose_solver(self.solver, solvers, own)
+    def _solver(self, only: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
+        """Return the solver that `solver` names, with options bound; `only` is the only solver of a special problem."""
+        chosen = choose_solver(self.solver, solvers, only)
         return partial(chosen, shrinking=bool(self.shrinking))
 
     def _solver_for(self, fit: Fit, rows: Indices, problem: DualProblem) -> Solve:
-        """The solver of the problem on these samples: of a linear kernel on fewer columns than rows it is trained in
-        (w, b), where pairs of rows would crawl."""
+        """Return the solver of a problem on these samples.
+
+        With a linear kernel and fewer features than samples, it works in (w, b), since decomposition would be slow.
+        """
         linear = None
         if isinstance(self.kernel, str) and self.kernel == "linear" and not fit.constant:
             few = few_columns(len(rows), fit.merged.samples.shape[1]) and self.solver == "auto"
@@ -127,7 +128,7 @@ class DualMachine(MachineMethods, Machine):
         return self._solver(partial(solve_by_rows, linear=linear, rows_of=lambda: rows_for(take(X, rows), n_threads)))
 
     def _solver_around(self, outer: Solver) -> Solve:
-        """A solver that asks the one that `solver` names several times."""
+        """Return an outer solver that calls the one that `solver` names several times."""
         chosen = choose_solver(self.solver, SOLVERS)
         return partial(outer, inner_solver=chosen, shrinking=bool(self.shrinking))
 
@@ -144,45 +145,45 @@ class DualMachine(MachineMethods, Machine):
         proof, decided = self.certificate_, "no margin" not in solved.reasons
         if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
             if proof.gap_measures != "optimality" and not np.isfinite(solved.columns.upper).all():
-                raise unbounded_dual()
+                raise unbounded_dual_error()
             raise FloatingPointError(
-                "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
-                "or coefficients are too large together; scale the features or the weights, or lower C"
+                "the values of the objective overflow float64, so nothing can be proven: kernel values, weights or "
+                "coefficients are too large together; scale the features or the weights, or lower C"
             )
         self.fit_status_ = int(not self.converged_)
 
     def _conclude_outputs(self, fit: Fit, solved: Solutions[DualProblem], box: Box, b: Floats) -> None:
-        """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each.
+        """Set the fitted attributes of a machine without classes, whose tasks all have all merged samples.
 
-        Every task is about all merged samples.
+        Each task is an output with a row of `dual_coef_`.
         """
         merged, beta = fit.merged, solved.columns.coefficients.reshape(len(solved), -1)
         self.intercept_ = freeze(b)
         used = np.flatnonzero(beta.any(axis=0))
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(beta[:, used].T), b, used)
-        own = beta[:, merged.member]
+        by_row = beta[:, merged.member]
         if not merged.unique:
-            joint = Table.of_array(beta.T)
-            parts = own_table(joint, fit, box, lambda: solved.largest_ridge)
+            joint = CoefficientTable.of_array(beta.T)
+            parts = caller_table(joint, fit, box, lambda: solved.largest_ridge)
             allow_for_copies(self, fit, solved, (joint, parts))
-            own = parts.toarray().T
-        order = np.flatnonzero(own.any(axis=0))
+            by_row = parts.toarray().T
+        order = np.flatnonzero(by_row.any(axis=0))
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
-        self.dual_coef_ = freeze(np.ascontiguousarray(own[:, order]))
+        self.dual_coef_ = freeze(np.ascontiguousarray(by_row[:, order]))
         self._conclude_duals(fit, solved)
 
     def _conclude_duals(self, fit: Fit, solved: Solutions[DualProblem], scales: Floats | None = None) -> None:
-        """What the duals tell beyond the coefficients, of which the expansion's are `scales` times as large."""
+        """Set ‖w‖, the status of the samples and the interval of b; `scales` are factors on the solutions' β."""
         self.rkhs_norm_ = self._norms(solved, scales)
         status = dual_status(fit.merged, solved, fit.n)
         self._standing_ = freeze(status.matrix())
         self._b_range_ = bias_intervals(solved, status)
-        if len(solved) == 1 and fit.kernel_values:  # of several problems, views count their own
+        if len(solved) == 1 and fit.kernel_values:  # with several problems, the counts are in the views
             self.n_kernel_values_ = fit.kernel_values
 
     def _norms(self, solved: Solutions[DualProblem], scales: Floats | None) -> Any:
-        """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
+        """Return ‖w‖ of each output, in the scale of the expansion; a float for a single output."""
         starts, coefficients = solved.columns.row_ends[:-1], solved.columns.coefficients
         energies = np.add.reduceat(coefficients * solved.u, starts)
         if self._constant_feature:  # u was computed with k + 1
@@ -192,7 +193,7 @@ class DualMachine(MachineMethods, Machine):
 
     @property
     def coef_(self) -> Any:
-        """w, one row per output, dense whatever the samples are; only for a linear kernel."""
+        """Weights w of the features, one row per output, always dense; only for a linear kernel."""
         return weight_vector(self)
 
     def _keep(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
@@ -204,47 +205,49 @@ class DualMachine(MachineMethods, Machine):
         }
         self._memory_ = WarmStart(keys, targets, starts, TrainingSet.of(fit.X, fit.y, fit.sample_weight))
 
-    # --- going on --------------------------------------------------------------------------------------------------
+    # --- updates of the samples ------------------------------------------------------------------------------------
 
-    @available_if(takes_samples)
+    @available_if(can_add_samples)
     @with_callbacks
     @shared_docs
     def partial_fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
-        """Add samples to those known and train on all of them, from the last solution on.
+        """Add samples to the training set and fit again, starting from the last solution.
 
         %(samples that follow)s
         y : array of shape (n_samples,)
-            What to learn of each sample.
+            Target values; ignored by novelty detectors.
         %(given twice)s
 
         Returns
         -------
         self
+            Fitted estimator.
         """
-        before = self._last_training()
+        before = self._last_state()
         if before is None:
-            return self._become(self._trained(X, y, sample_weight, Training(self, keeps=True, exact=True)))
+            return self._adopt(self._fit_copy(X, y, sample_weight, FitOptions(self, keep_state=True, exact=True)))
         X = read_samples(self, X, self._kernel(), reset=False)
         y = None if y is None else column_or_1d(on_host(y), warn=True)
-        samples.check_same_length(X, y)
-        everything = before.samples.followed_by(X, y, samples.weights(on_host(sample_weight), n_samples(X)))
-        return self._go_on(everything, before)
+        checks.check_same_length(X, y)
+        everything = before.samples.followed_by(X, y, checks.weights(on_host(sample_weight), n_samples(X)))
+        return self._refit(everything, before)
 
     def forget(self, indices: Any) -> Self:
-        """Take samples away from those known, and train on the others, from the last solution on.
+        """Remove samples from the training set and fit again, starting from the last solution.
 
-        The result is that of `partial_fit` without them. The machine must have kept its samples: train it by
+        The result is that of `partial_fit` without these samples. The machine must have kept its samples: train it by
         `partial_fit`, or by `fit` with warm_start=True.
 
         Parameters
         ----------
         indices : array of int
-            Places of the samples in the order in which they came, from 0 on and each once, as in `support_`. Later
-            ones move up.
+            Indices of the samples in the order in which they were given, counted from 0 as in `support_`, each once.
+            The indices of later samples decrease accordingly.
 
         Returns
         -------
         self
+            Fitted estimator.
         """
         before: WarmStart | None = getattr(self, "_memory_", None)
         if before is None:
@@ -252,40 +255,45 @@ class DualMachine(MachineMethods, Machine):
                 "there are no samples to forget, since none were kept; train by partial_fit, or by fit with "
                 "warm_start=True"
             )
-        return self._go_on(before.samples.without(indices, square=self.kernel_.accepts == "gram"), before)
+        return self._refit(before.samples.without(indices, square=self.kernel_.accepts == "gram"), before)
 
     def for_support_vectors(self) -> Self:
-        """A copy of a machine with a precomputed kernel that predicts from the support vectors' columns alone.
+        """Return a copy of a machine with a precomputed kernel that needs only the columns of the support vectors.
 
-        Its `predict` and the like take the values between new samples and those that `support_` names here, in that
-        order: K[:, model.support_] in the place of K. It has no other training samples to speak of.
+        Its prediction methods take K[:, model.support_] in place of K: the kernel values between new samples and the
+        support vectors of this machine, in the order of `support_`.
+
+        Returns
+        -------
+        estimator of the same class
+            Fitted copy, whose training samples are the support vectors.
         """
         check_is_fitted(self)
         expansion, n = self._expansion_, len(self.support_)
         if expansion.columns is None:
-            raise ValueError(f"{self.kernel_!r} is not precomputed: predict takes samples, and no columns")
+            raise ValueError(f"{self.kernel_!r} is not precomputed: predict takes samples, not columns of a matrix")
         place = np.empty(expansion.n_columns, dtype=np.intp)
         place[self.support_] = np.arange(n)
         made = copy(self)
         made._expansion_ = replace(expansion, columns=place[expansion.columns], n_columns=n)
         made.support_, made.shape_fit_, made.n_features_in_ = freeze(np.arange(n, dtype=np.int32)), (n, n), n
-        for name in ("_standing_", "_memory_", "feature_names_in_"):  # of all training samples
+        for name in ("_standing_", "_memory_", "feature_names_in_"):  # refer to all training samples
             made.__dict__.pop(name, None)
         return made
 
-    def _go_on(self, everything: tuple[Any, Any, Floats], before: WarmStart) -> Self:
-        """Train on samples most of which were trained on before."""
-        trained = self._trained(*everything, Training(self, before, keeps=True, exact=True))
+    def _refit(self, everything: tuple[Any, Any, Floats], before: WarmStart) -> Self:
+        """Fit to samples (X, y, weights) most of which were in the last fit, starting from its solution."""
+        trained = self._fit_copy(*everything, FitOptions(self, before, keep_state=True, exact=True))
         if hasattr(self, "feature_names_in_"):
             trained.feature_names_in_ = self.feature_names_in_
-        return self._become(trained)
+        return self._adopt(trained)
 
-    def _last_training(self) -> WarmStart | None:
-        """What partial_fit can add to: None before the first call."""
+    def _last_state(self) -> WarmStart | None:
+        """Return the state to which partial_fit adds samples; None before the first call."""
         before: WarmStart | None = getattr(self, "_memory_", None)
         if before is None and hasattr(self, "_expansion_"):
             warn_user(
-                "fit kept no samples that partial_fit could add to, so it starts anew with the given ones; call "
+                "fit kept no samples that partial_fit could add to, so it starts again with the given ones; call "
                 "partial_fit from the first samples on, or fit with warm_start=True",
                 UserWarning,
             )
@@ -297,22 +305,22 @@ def _keys_and_targets(fit: Fit) -> tuple[Any, Any]:
     return keys_of(fit.merged, fit.kernel.accepts, fit.limits.n_threads), targets_of(fit.merged, fit.y)
 
 
-# --- what `tol` is measured in ----------------------------------------------------------------------------------------
-# 1, in the scale of f, or less where all that f could tell apart is smaller than that. A machine with a penalty C
-# measures f in labels ±1 or in the unit of y; for one without C see mercer.solvers.dual.one_class. With targets of size
-# 1e-4 an absolute tolerance would be met before training has begun. The unit is never above 1: a fit that converged has
-# a violation of at most `tol`.
+# --- the unit of `tol` ------------------------------------------------------------------------------------------------
+# The unit is 1, in the scale of f, or less if the natural scale of f is smaller: a machine with a penalty C measures f
+# in labels ±1 or in the unit of y; for machines without C see mercer.solvers.dual.one_class. With targets of size 1e-4
+# an absolute tolerance would be met before training has begun. The unit is never above 1, so that a converged fit has a
+# violation of at most `tol`.
 
-# A spread below this share of the values is rounding, or near enough that no tolerance relative to it could be met.
+# A spread below this fraction of the values is rounding, or so close to it that no relative tolerance could be met.
 _RESOLVED_SHARE = 1e-9
-# Weights beyond this, or below its inverse, leave the range of float64 when they are squared.
+# The squares of weights above this, or below its inverse, leave the range of float64.
 _LARGEST_WEIGHT = 1e140
-# Below this size squares underflow, and no objective tells two models apart.
+# Below this size squares underflow, and the objective cannot distinguish two models.
 _SMALLEST = 1e-140
 
 
-def unit_of_targets(y: Floats, weight: Floats) -> float:
-    """The standard deviation of y, at most 1."""
+def target_unit(y: Floats, weight: Floats) -> float:
+    """Return the unit of `tol` for targets y: their standard deviation, at most 1."""
     largest = float(np.abs(y).max())
     if largest < _SMALLEST:
         return 1.0
@@ -321,8 +329,8 @@ def unit_of_targets(y: Floats, weight: Floats) -> float:
     return min(1.0, largest * max(deviation, _RESOLVED_SHARE))
 
 
-def expect_squares(weight: Floats) -> None:
-    """Refuse weights whose squares leave the range of float64, in a machine that knows only their proportions."""
+def check_weight_range(weight: Floats) -> None:
+    """Raise FloatingPointError for weights whose squares leave the range of float64, if only proportions matter."""
     largest = float(weight.max())
     if not 1 / _LARGEST_WEIGHT <= largest <= _LARGEST_WEIGHT:
         raise FloatingPointError(

@@ -1,4 +1,4 @@
-"""Machines that learn the weights of a sum of kernels together with their coefficients (multiple kernel learning)."""
+"""Base class of multiple kernel learning: machines that learn the weights of a sum of kernels."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from mercer.places import Gram
 from mercer.places.ball import Ball
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.parameters import real
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Data, Floats, Weights, freeze
 from mercer.samples.engine import on_host
-from mercer.solvers.kernel_weights import Found, curvature, learn_weights
+from mercer.solvers.kernel_weights import WeightsTrial, curvature, learn_weights
 
-# f follows the weights less directly than the coefficients: they are learnt to this share of `tol`.
+# Kernel weights are learnt to this fraction of `tol`, since f depends on them less directly than on the coefficients.
 _FINER = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class KernelSum:
-    """Several kernels on the samples of a fit, or as many given matrices."""
+    """Several kernels on the samples of a fit, or several precomputed kernel matrices."""
 
     fit: Fit
-    kernels: list[Kernel]  # bound; empty where matrices are given
+    kernels: list[Kernel]  # bound; empty if matrices are given
     matrices: list[Floats]  # as given, for all rows
     grams: list[Gram]
-    kept: list[Floats]  # K of the merged samples, where there is room
+    kept: list[Floats]  # K of the merged samples, if they fit into memory
 
     @classmethod
     def of(cls, fit: Fit, count: int, matrices: list[Floats]) -> KernelSum:
@@ -67,7 +67,7 @@ class KernelSum:
         return cls(fit, kernels, [], grams, kept if all(isinstance(K, np.ndarray) for K in kept) else [])
 
     def scales(self, normalise: bool) -> Floats:
-        """The variance of the samples in each kernel's feature space, which makes kernels comparable; or ones."""
+        """Return the variance of the samples in each kernel's feature space, or ones without `normalise`."""
         if not normalise or len(self.grams) == 1:
             return np.ones(len(self.grams))
         share = self.fit.merged.weight / self.fit.merged.weight.sum()
@@ -77,7 +77,7 @@ class KernelSum:
         return np.array([v if v > 1e-9 * size > 0 else size if size > 0 else 1.0 for v, size in pairs])
 
     def under(self, weights: Floats, *, plain: bool = False) -> Fit:
-        """The fit with the weighted sum as its kernel; `plain`: without a sum of matrices, which is rounded."""
+        """Return the fit with the weighted sum as its kernel; `plain` avoids sums of matrices, which are rounded."""
         assert self.fit.kernel is not None
         used = np.flatnonzero(weights).tolist()
         if self.matrices:
@@ -96,8 +96,8 @@ class KernelSum:
 
 
 @dataclass(eq=False, repr=False)
-class KernelWeights(DualMachine):
-    """A machine of dual problems whose kernel is a weighted sum of several."""
+class MultipleKernelMachine(DualMachine):
+    """Base class of machines that solve dual problems with a learnt weighted sum of kernels."""
 
     _FITTED = fitted(weights_=Array(None, required=True), scales_=Array(None, required=True), n_rounds_=Count())
 
@@ -109,7 +109,7 @@ class KernelWeights(DualMachine):
     def _given_kernels(self) -> list[Kernel]:
         several = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
         if not several:
-            raise ValueError("kernel=[] has no kernel to weigh; give one or more")
+            raise ValueError("kernel=[] is empty; give one or more kernels")
         named = {name: getattr(self, name) for name in ("degree", "gamma", "coef0")}
         return [as_kernel(clone(one) if isinstance(one, Kernel) else one, **named) for one in several]
 
@@ -120,13 +120,13 @@ class KernelWeights(DualMachine):
         super()._check_parameters()
         if not real("norm", self.norm) >= 1:
             raise ValueError(
-                f"norm={self.norm!r} must be a number of at least 1, or inf: below 1 the problem is not convex, and "
-                "nothing could be proven"
+                f"norm={self.norm!r} must be at least 1, or inf: below 1 the problem is not convex, and optimality "
+                "cannot be proven"
             )
         if not isinstance(self.normalise, bool | np.bool_):
             raise TypeError(f"normalise={self.normalise!r} must be True or False")
         if vars(self).get("bias", True) is not True:
-            raise ValueError(f"bias={self.bias!r}: kernel weights are learnt with a free b; leave bias=True")
+            raise ValueError(f"bias={self.bias!r}: kernel weights are learnt with an unpenalised b; leave bias=True")
 
     # --- a list of matrices ----------------------------------------------------------------------------------------
 
@@ -139,9 +139,9 @@ class KernelWeights(DualMachine):
             return fit
         self._matrices = [fit.X]
         for K in matrices[1:]:
-            read = samples.vectors(self, K, reset=False)
-            samples.check_gram_matrix(read)
-            samples.check_same_length(read, fit.X)
+            read = checks.vectors(self, K, reset=False)
+            checks.check_gram_matrix(read)
+            checks.check_same_length(read, fit.X)
             self._matrices.append(read)
         return fit
 
@@ -155,23 +155,23 @@ class KernelWeights(DualMachine):
         if len(matrices) == 1:
             return super()._to_decide(matrices[0])
         used = np.flatnonzero(self.weights_)
-        return sum(self.weights_[m] * super(KernelWeights, self)._to_decide(matrices[m]) for m in used)
+        return sum(self.weights_[m] * super(MultipleKernelMachine, self)._to_decide(matrices[m]) for m in used)
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
     def _solve(self, fit: Fit, tasks: Tasks[Any], progress: Progress, starts: list[Any]) -> tuple[Fit, Solutions[Any]]:
         kernels = KernelSum.of(fit, len(self._given_kernels()), self.__dict__.pop("_matrices", []))
         problem = WeightsProblem(float(self.norm), kernels.scales(bool(self.normalise)))
-        state = _State(kernels, problem, tasks, progress, starts, self._side_by_side(fit, len(tasks)))
+        state = _WeightedSolver(kernels, problem, tasks, progress, starts, self._side_by_side(fit, len(tasks)))
         if len(kernels.grams) == 1:
             found, reason, rounds = state.solve_at(np.ones(1), None, 1.0), "converged", 1
             reason = found.limit or ("converged" if found.met else "rounding floor")
         else:
             found, reason, rounds = learn_weights(problem, state.solve_at)
-        one: _Solved = found.solved
+        one: _SolvedAtWeights = found.solved
         self.weights_, self.scales_ = freeze(one.weights), freeze(problem.scales)
         self.n_rounds_ = rounds
-        self._outcome = problem, one, reason, [float(gram.reach.max(initial=0.0)) for gram in kernels.grams]
+        self._outcome = problem, one, reason, [float(gram.entry_bounds.max(initial=0.0)) for gram in kernels.grams]
         return kernels.under(one.weights, plain=True) if kernels.kept and kernels.kernels else one.fit, one.solutions
 
     def _record_end(self, solved: Solutions[Any]) -> None:
@@ -183,7 +183,7 @@ class KernelWeights(DualMachine):
         super()._conclude(fit, solved)
         problem, one, _, reach = self.__dict__.pop("_outcome")
         moved = None
-        if not fit.merged.unique:  # what the coefficients of copies lack is in the residual of their equality
+        if not fit.merged.unique:  # errors of the coefficients of copies show in the residual of the equality
             parts = self.certificate_.parts or (self.certificate_,)
             moved = sum(part.kkt[EQUALITY] for part in parts) * np.array(reach)
         self.certificate_ = with_weights(self.certificate_, problem, self.weights_, one.s, moved)
@@ -192,7 +192,7 @@ class KernelWeights(DualMachine):
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved:
+class _SolvedAtWeights:
     weights: Floats
     fit: Fit
     solutions: Solutions[DualProblem]
@@ -200,8 +200,8 @@ class _Solved:
 
 
 @dataclass(frozen=True, eq=False)
-class _State:
-    """Solves the machines of a fit at weights."""
+class _WeightedSolver:
+    """Solver of a fit's problems at given kernel weights."""
 
     kernels: KernelSum
     problem: WeightsProblem
@@ -210,44 +210,44 @@ class _State:
     starts: list[Any]
     side_by_side: int
 
-    def solve_at(self, weights: Floats, before: _Solved | None, share: float) -> Found:
-        """The machines with these weights (times scales), solved to a share of what was asked for."""
+    def solve_at(self, weights: Floats, before: _SolvedAtWeights | None, share: float) -> WeightsTrial:
+        """Solve the problems at these weights (times scales), to the fraction `share` of the requested tolerances."""
         theta = weights / self.problem.scales
         fit = self.kernels.under(theta)
         starts, taken = self.starts, [0] * len(self.tasks)
         if before is not None:
             starts = [one.solution.beta for one in before.solutions]
             taken = [one.solution.steps for one in before.solutions]
-        asked = fit.limits.stop
-        inner = replace(asked.after(max(taken)), tol=share * asked.tol, gap_tol=share * asked.gap_tol)
+        requested = fit.limits.stop
+        inner = replace(requested.after(max(taken)), tol=share * requested.tol, gap_tol=share * requested.gap_tol)
         fit = replace(fit, limits=replace(fit.limits, stop=inner))
         solved = solve_tasks(self.tasks, fit, self.progress, starts, self.side_by_side)
-        fit = replace(fit, limits=replace(fit.limits, stop=asked))
+        fit = replace(fit, limits=replace(fit.limits, stop=requested))
         proven, s = [], []
         for one, steps in zip(solved, taken, strict=True):
             grams = [_view(gram, one.task.rows) for gram in self.kernels.grams]
-            proof, u, own = machine_proof(one.task.problem, [g.proof for g in grams], one.solution.beta, theta)
-            stop = replace(asked, tol=asked.tol * one.task.unit)
+            proof, u, energies = machine_proof(one.task.problem, [g.proof for g in grams], one.solution.beta, theta)
+            stop = replace(requested, tol=requested.tol * one.task.unit)
             if not stop.met(proof) and any(gram.levels[-1] != np.float64 for gram in grams):
-                proof, u, own = machine_proof(
+                proof, u, energies = machine_proof(
                     one.task.problem, [g.proof for g in grams], one.solution.beta, theta, exact=True
                 )
             proven.append(Solved(one.task, replace(one.solution, u=u, steps=steps + one.solution.steps), proof))
-            s.append(own)
+            s.append(energies)
         solutions = Solutions.of(proven)
         total = Ball(sum(part.value for part in s), sum(part.error for part in s)).rounded(2 * len(s) + 2)
         machines = solutions.certificate
         certificate = with_weights(machines, self.problem, theta, total)
         limits = [reason for reason in solutions.reasons if reason in ("max_iter", "max_time")]
-        return Found(
+        return WeightsTrial(
             weights=weights,
             certificate=certificate,
             machines=(machines.dual, machines.primal),
             s=total.value / self.problem.scales,
             curvature=partial(self._curvature, fit, solutions),
             met=_is_met(fit, solutions, certificate),
-            fine=certificate.kkt[OPTIMAL] <= _FINER * asked.tol,
-            solved=_Solved(theta, fit, solutions, total),
+            fine=certificate.kkt[OPTIMAL] <= _FINER * requested.tol,
+            solved=_SolvedAtWeights(theta, fit, solutions, total),
             limit=limits[0] if limits else None,
         )
 
@@ -267,7 +267,7 @@ def _view(gram: Gram, rows: Any) -> Gram:
 
 
 def _is_met(fit: Fit, solved: Solutions[Any], certificate: Certificate) -> bool:
-    """Whether every machine and the weights are as good as `tol` and `gap_tol` ask."""
+    """Return True if every machine and the kernel weights meet `tol` and `gap_tol`."""
     stop, parts = fit.limits.stop, certificate.parts
     machines = all(
         replace(stop, tol=stop.tol * one.task.unit, gap_tol=math.inf).met(part)
@@ -277,7 +277,7 @@ def _is_met(fit: Fit, solved: Solutions[Any], certificate: Certificate) -> bool:
 
 
 def _matrices(given: Any) -> list[Any]:
-    """Given kernel matrices: a list of them, or an array whose last axis counts them."""
+    """Return the given kernel matrices, a list or an array whose last axis numbers them, as a list."""
     if getattr(given, "ndim", 0) == 3 and not isinstance(given, list | tuple):
         return [np.ascontiguousarray(given[:, :, m]) for m in range(given.shape[2])]
     if isinstance(given, list | tuple) and given and all(np.ndim(on_host(K)) == 2 for K in given):

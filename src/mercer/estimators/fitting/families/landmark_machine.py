@@ -1,4 +1,4 @@
-"""Machines of least squares on landmarks, trained on arrays or on streams of chunks."""
+"""Base class of least squares machines on landmarks (Nyström), fitted to arrays or to streams of chunks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mercer.estimators.fitting.pipeline.state import (
     Array,
     BoundKernel,
     Count,
-    Function,
     IndexArray,
+    KernelExpansion,
     Number,
     Text,
     Vectors,
@@ -39,44 +39,44 @@ from mercer.samples.arrays import Data, Weights, freeze, host, matrix_columns, m
 from mercer.samples.chunks import Chunk, Stream, first_chunks, is_stream
 from mercer.samples.column_names import adopt_names
 from mercer.samples.engine import engine_of
-from mercer.samples.merging import unmerged
+from mercer.samples.merging import keep_unmerged
 from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LANDMARK, cheaper_method, solve_nystrom
 
-# Landmarks per pilot sample, where the pilot samples estimate the leverage scores that landmarks are drawn by.
+# Landmarks per pilot sample; pilot samples estimate the leverage scores by which landmarks are drawn.
 _LANDMARKS_PER_PILOT = 4
-# Matrices of M × M numbers that a fit holds at once.
+# Number of M × M matrices that a fit holds at once.
 _SQUARES = 5
-# Samples are merged, which copies them, if they take no more than this share of the budget.
+# Samples are merged, which copies them, if they take at most the budget divided by this.
 _MERGED_SHARE = 4
 
 
-# Up to this share of the dual value a gap that only rounding may hide is told by the certificate, without a warning.
+# A relative gap up to this that is due to rounding alone is reported by the certificate, but not by a warning.
 _SURE_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """All samples in chunks, some of them drawn uniformly, and what is known of their targets."""
+    """All samples in chunks, a uniformly drawn pool of them, and their targets."""
 
-    chunks: Callable[[], Iterable[Chunk]]  # opened again for every pass
-    pool: Landmarks
+    chunks: Callable[[], Iterable[Chunk]]  # called once for every pass
+    pool: Landmarks  # drawn uniformly
     n: int
-    weight: float
+    weight: float  # total
     target: Targets
     rng: np.random.Generator
-    once: bool = False  # whether there can be one pass only
-    rows: Any = None  # the caller's row of each sample, where the samples are all at hand
+    once: bool = False  # True if only one pass is possible
+    rows: Any = None  # the caller's row of each sample; None for a stream
 
 
 @dataclass(eq=False, repr=False)
 class LandmarkMachine(OutputsMachine):
-    """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
+    """Base class of machines on landmarks; subclasses add how targets are read and predictions made."""
 
     _default_steps = 1000  # iterations, each of which is a pass over the samples
 
     _FITTED = fitted(
         kernel_=BoundKernel(required=True),
-        _expansion_=Function(required=True),
+        _expansion_=KernelExpansion(required=True),
         dual_coef_=Array("vectors", "outputs"),
         landmarks_=Vectors("vectors"),
         landmark_indices_=IndexArray(),
@@ -97,16 +97,17 @@ class LandmarkMachine(OutputsMachine):
 
     @shared_docs
     def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
-        """Train on samples X with targets y, or on a stream of them.
+        """Fit the machine to samples and targets, or to a stream of them.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features), memory-map, callable or iterator
-            A callable must return, each time it is called, a fresh iterator over the same chunks: tuples (X, y) or
-            (X, y, sample_weight). An iterator of such chunks is read once: its landmarks come from its first samples,
-            and the normal equations are summed up on the way. With either, y and sample_weight stay away.
+            Training samples, or a stream. A callable must return at each call a fresh iterator over the same chunks,
+            which are tuples (X, y) or (X, y, sample_weight). An iterator of such chunks is read once: its landmarks
+            come from its first samples, and the normal equations are accumulated on the way. For a stream, y and
+            sample_weight must be None.
         y : array of shape (n_samples,) or, for regression, (n_samples, n_outputs)
-            What to learn of each sample.
+            Target values: class labels for a classifier, numbers for a regressor.
         %(repetitions)s
         """
         super().fit(X, y, sample_weight)
@@ -144,7 +145,7 @@ class LandmarkMachine(OutputsMachine):
         source = self._stream_source(X, _generator(limits))
         pool = source.pool
         weight = pool.stands_for
-        merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), weight)
+        merged = keep_unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), weight)
         return Fit(X, None, source, weight, merged, kernel.bind(pool.X), False, limits, weight)
 
     def _tasks(self, fit: Fit) -> Tasks[RidgeProblem]:
@@ -152,10 +153,10 @@ class LandmarkMachine(OutputsMachine):
         chosen = self._choose(fit, source)
         landmarks, K = chosen.X, None
         if source.rows is not None:
-            own = source.rows[chosen.index] if len(chosen.index) else chosen.index
-            self.landmark_indices_ = freeze(own)
+            rows = source.rows[chosen.index] if len(chosen.index) else chosen.index
+            self.landmark_indices_ = freeze(rows)
             if fit.precomputed:
-                landmarks, K = own, np.asarray(host(matrix_columns(chosen.X, own)), dtype=np.float64)
+                landmarks, K = rows, np.asarray(host(matrix_columns(chosen.X, rows)), dtype=np.float64)
         self.landmarks_ = None if fit.precomputed else freeze(host(landmarks))
         assert fit.kernel is not None
         kept = 0 if source.rows is None else fit.limits.budget // 4
@@ -164,13 +165,13 @@ class LandmarkMachine(OutputsMachine):
         _refuse_indefinite(cross)
         sample = None
         if not source.once and cheaper_method(cross, source.n) == "conjugate gradients":
-            weight = source.pool.stands_for  # its kernel values alone are wanted
+            weight = source.pool.stands_for  # targets are not needed, only kernel values
             sample = Chunk(source.pool.X, np.zeros((len(weight), source.target.Y.shape[1])), weight)
         solve = partial(solve_nystrom, sample=sample, once=source.once)
         return Tasks([Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)])
 
     def _warn_early(self, reached: str) -> None:
-        """Silent where the solver did its part, and only the proof's worst case of rounding is above tol by little."""
+        """Warn, unless only the certificate's bound on rounding is slightly above `tol`."""
         if self.stop_reason_ != "rounding floor" or not self.certificate_.relative_gap <= _SURE_SHARE:
             super()._warn_early(reached)
 
@@ -227,31 +228,31 @@ class LandmarkMachine(OutputsMachine):
         return _Source(chunks, pool, *stream.seen, target, rng, once=stream.once)
 
     def _choose(self, fit: Fit, source: _Source) -> Landmarks:
-        """The landmarks: some of the uniformly drawn pool, drawn by leverage, or the user's own."""
+        """Return the landmarks: given by the user, from the uniformly drawn pool, or drawn by leverage scores."""
         kernel, pool, m = fit.kernel, source.pool, self._n_landmarks()
         assert kernel is not None
         if not isinstance(self.landmarks, str):
             if fit.precomputed:
                 raise ValueError("with a precomputed kernel, landmarks are drawn; give 'uniform', not samples")
-            own = self._own_landmarks(kernel)
-            return Landmarks(own, np.empty(0, dtype=np.intp), np.ones(n_samples(own)))
+            given = self._given_landmarks(kernel)
+            return Landmarks(given, np.empty(0, dtype=np.intp), np.ones(n_samples(given)))
         count = len(pool.index)
-        some = np.sort(source.rng.choice(count, min(m, count), replace=False))
-        uniform = Landmarks(take(pool.X, some), pool.index[some], pool.stands_for[some])
+        drawn = np.sort(source.rng.choice(count, min(m, count), replace=False))
+        uniform = Landmarks(take(pool.X, drawn), pool.index[drawn], pool.stands_for[drawn])
         if self.landmarks == "uniform" or count <= m:
             return uniform
         if fit.precomputed:
             raise ValueError("landmarks='leverage' is not available with a precomputed kernel; use 'uniform'")
-        pilot = take(uniform.X, np.arange(0, len(some), _LANDMARKS_PER_PILOT))
+        pilot = take(uniform.X, np.arange(0, len(drawn), _LANDMARKS_PER_PILOT))
         scores = leverage_scores(kernel, pilot, float(self.lam), source.weight, fit.limits.n_threads)
         return draw(source.chunks(), m, source.rng, scores)
 
-    def _own_landmarks(self, kernel: Kernel) -> Any:
-        """The caller's landmarks, checked like samples; a copy, since the machine keeps them."""
+    def _given_landmarks(self, kernel: Kernel) -> Any:
+        """Return a copy of the caller's landmarks, checked like samples."""
         try:
             checked = read_samples(self, self.landmarks, kernel, reset=False)
         except (ValueError, TypeError) as error:
-            raise type(error)(f"landmarks cannot be used as samples, here called X: {error}") from error
+            raise type(error)(f"landmarks are no valid samples (called X here): {error}") from error
         return take(host(checked), np.arange(n_samples(checked)))
 
     def _expect_room(self, m: int, budget: int) -> None:
@@ -271,9 +272,9 @@ def _generator(limits: Limits) -> np.random.Generator:
 def _refuse_indefinite(cross: Cross) -> None:
     if cross.kernel.positive_definite == "yes":
         return
-    some = cross.K_MM[:200, :200]
-    if float(np.linalg.eigvalsh(some)[0]) < -1e-8 * max(1e-300, float(np.abs(some).max())) * len(some):
+    block = cross.K_MM[:200, :200]
+    if float(np.linalg.eigvalsh(block)[0]) < -1e-8 * max(1e-300, float(np.abs(block).max())) * len(block):
         raise ValueError(
-            f"{cross.kernel!r} is not positive semi-definite on these samples, and without that least squares on "
-            "landmarks has no minimum; use a positive definite kernel"
+            f"{cross.kernel!r} is not positive semi-definite on these samples, so that least squares on landmarks has "
+            "no minimum; use a positive definite kernel"
         )

@@ -1,6 +1,6 @@
-"""Machines of regularized least squares: what a fit of one or several outputs leaves.
+"""Base classes of kernel ridge machines with one or several outputs.
 
-With a linear kernel, samples can be added and forgotten: recursive least squares, which goes on from sums over them.
+With a linear kernel, samples can be added and removed by recursive least squares, which updates sums over the samples.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mercer.estimators.fitting.pipeline.state import (
     BoundKernel,
     Count,
     Flag,
-    Function,
+    KernelExpansion,
     Number,
     Record,
     Text,
@@ -45,10 +45,10 @@ from mercer.runtime.errors import INDEFINITE, NonPSDKernelWarning, SingularSyste
 from mercer.runtime.parameters import one_of, real
 from mercer.runtime.refitting import fitted_names
 from mercer.runtime.shared_docs import shared_docs
-from mercer.samples import checks as samples
+from mercer.samples import checks
 from mercer.samples.arrays import Data, Floats, Indices, Weights, freeze, rounded_sums_by, take
 from mercer.samples.engine import on_host
-from mercer.samples.exact_parts import exact_parts, worth_exactness
+from mercer.samples.exact_parts import exact_parts, needs_exact_sum
 from mercer.samples.labels import class_weights
 from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
 from mercer.solvers.least_squares.linear import solve_sums
@@ -56,13 +56,13 @@ from mercer.solvers.least_squares.solution import LeastSquaresSolution, covarian
 
 
 class LeastSquaresMachine(OutputsMachine):
-    """A machine of least squares; it adds its parameters, its tasks, and how targets are read and predictions made."""
+    """Base class of least squares machines; subclasses add parameters, tasks, targets and predictions."""
 
     _default_steps = 2000  # of conjugate gradients; all other solvers need a handful
 
     _FITTED = fitted(
         kernel_=BoundKernel(required=True),
-        _expansion_=Function(required=True),
+        _expansion_=KernelExpansion(required=True),
         dual_coef_=Array(None, "outputs", flat=True),
         n_iter_=Count(),
         solver_=Text(),
@@ -98,35 +98,35 @@ class LeastSquaresMachine(OutputsMachine):
         self.residual_ = self.certificate_.violation
 
     def _conclude_rows(self, fit: Fit, solution: LeastSquaresSolution, lam: float) -> None:
-        """Every attribute of a fit on samples that are at hand."""
+        """Set the fitted attributes of a fit whose samples are available."""
         assert fit.kernel is not None
         self._conclude_solution(fit.kernel, solution, lam)
         if solution.C is not None:
             expansion = expansion_of(fit, np.array(solution.C), self.intercept_)
-            if fit.merged.X is fit.X and expansion.vectors is not None:  # the caller's own samples
+            if fit.merged.X is fit.X and expansion.vectors is not None:  # must not share the caller's memory
                 expansion = replace(expansion, vectors=copy.copy(expansion.vectors))
             self._expansion_ = expansion
         if solution.beta is not None:
             same = _distinct(fit)
             share = fit.merged.own_weight / same.weight[same.group]
-            own = solution.beta[same.group] * share[:, None]
+            beta = solution.beta[same.group] * share[:, None]
             if len(same.weight) < len(share):
                 diagonal = fit.diagonal[fit.merged.member[same.first]]
-                exact = worth_exactness(diagonal, lam / fit.merged.own_weight, same.group)
-                pairs = zip(solution.beta.T, own.T, strict=True)
-                own = np.column_stack([exact_parts(total, part, same.group, exact) for total, part in pairs])
-            self.dual_coef_ = freeze(self._own_rows(fit, own))
+                exact = needs_exact_sum(diagonal, lam / fit.merged.own_weight, same.group)
+                pairs = zip(solution.beta.T, beta.T, strict=True)
+                beta = np.column_stack([exact_parts(total, part, same.group, exact) for total, part in pairs])
+            self.dual_coef_ = freeze(self._to_caller_rows(fit, beta))
         self._conclude_targets(fit.target)
 
     def _conclude_solution(self, kernel: Kernel, solution: LeastSquaresSolution, lam: float) -> None:
-        """What a solution says without its samples."""
+        """Set the fitted attributes that need only the solution, not the samples."""
         if solution.indefinite:
             warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
         if solution.dropped:
             warn_user(
                 f"the system is singular to rounding at lam={lam:g}: its effective rank is {solution.rank} of "
-                f"{solution.rank + solution.dropped}. The solution of least norm was taken through eigenvalues; raise "
-                "lam for a unique one",
+                f"{solution.rank + solution.dropped}. The solution of least norm was computed by an eigendecomposition; "
+                "raise lam for a unique one",
                 SingularSystemWarning,
             )
         self.kernel_ = kernel
@@ -140,48 +140,48 @@ class LeastSquaresMachine(OutputsMachine):
         if solution.sums is not None:
             self._sums_ = solution.sums
 
-    def _own_rows(self, fit: Fit, values: Floats) -> Floats:
-        """Values of the rows that have weight, as a matrix or a list for all of the caller's rows."""
-        own = np.zeros((fit.n, values.shape[1]))
-        own[fit.merged.rows] = values
-        return own[:, 0] if fit.target.flat else own
+    def _to_caller_rows(self, fit: Fit, values: Floats) -> Floats:
+        """Return values of the rows with weight as an array over all of the caller's rows, with zeros elsewhere."""
+        by_row = np.zeros((fit.n, values.shape[1]))
+        by_row[fit.merged.rows] = values
+        return by_row[:, 0] if fit.target.flat else by_row
 
-    def _own_residuals(self, fit: Fit, residuals: Floats) -> Floats:
-        """Residuals of rows of equal samples and targets, for all of the caller's rows."""
-        return self._own_rows(fit, residuals[_distinct(fit).group])
+    def _residuals_by_row(self, fit: Fit, residuals: Floats) -> Floats:
+        """Return residuals of distinct (sample, target) pairs as an array over all of the caller's rows."""
+        return self._to_caller_rows(fit, residuals[_distinct(fit).group])
 
     def _unfinished(self, X: Data) -> str:
         if self.stop_reason_ in ("max_iter", "max_time"):
-            found = self.certificate_
+            proof = self.certificate_
             return (
                 f"{type(self).__name__} stopped early ({self.stop_reason_}): residual {self.residual_:.3g}, gap "
-                f"{found.gap:.3g}, {found.relative_gap:.1e} of the dual value. Raise {self.stop_reason_} or lam"
+                f"{proof.gap:.3g}, {proof.relative_gap:.1e} of the dual value. Raise {self.stop_reason_} or lam"
             )
         return (
             f"{type(self).__name__} met the rounding floor: float64 proves its solution to a relative gap of "
             f"{self.certificate_.relative_gap:.1e} here, not of {EXACT_GAP:g} (largest residual {self.residual_:.3g}); "
-            "raise lam, scale the features, or leave out what is far from everything else"
+            "raise lam, scale the features, or drop samples that are far from all others"
         )
 
     @property
     def coef_(self) -> Any:
-        """w, one row per output, dense whatever the samples are; only for a linear kernel."""
+        """Weights w of the features, one row per output, always dense; only for a linear kernel."""
         return weight_vector(self)
 
 
 class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachine):
-    """Least squares for numbers: one output or several."""
+    """Base class of least squares regressors with one or several outputs."""
 
     @property
     def coef_(self) -> Any:
-        """The weights of the features, one row per output if there were several; only for a linear kernel."""
+        """Weights of the features, with one row per output if y had two dimensions; only for a linear kernel."""
         w = super().coef_
         return w[0] if self._flat_ else w
 
 
 @dataclass(eq=False, repr=False)
 class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
-    """Least squares for ±1, with weights of the classes."""
+    """Base class of least squares classifiers, with class weights."""
 
     _FITTED = fitted(class_weight_=Array("classes"))
 
@@ -192,7 +192,7 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
         target = super()._targets(y, classes)
         if classes is None:
             return target
-        every = np.arange(len(classes))  # a part of the samples need not hold every class
+        every = np.arange(len(classes))  # since the samples may lack some classes
         return replace(target, factor=class_weights(self.class_weight, classes, every, np.ones(len(classes))))
 
     def _weigh(self, target: Targets, codes: Indices, weight: Floats) -> tuple[Floats, Targets]:
@@ -207,21 +207,21 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
 
 
 @dataclass(frozen=True, eq=False)
-class _Distinct:
-    """Rows of equal samples and targets as one, in an order that depends on their values alone."""
+class _DistinctRows:
+    """Distinct pairs of sample and target, in an order that depends only on their values."""
 
-    first: Indices  # of the kept rows that each was joined from
+    first: Indices  # first row with weight that belongs to each pair
     weight: Floats
-    group: Indices  # for each kept row, the one it went into
+    group: Indices  # pair to which each row with weight belongs
 
 
-def _distinct(fit: Fit) -> _Distinct:
-    """The kept rows by sample and target, so that an integer weight is a repetition to the last bit."""
+def _distinct(fit: Fit) -> _DistinctRows:
+    """Group the rows with weight by sample and target, so that an integer weight equals repetition to the last bit."""
     merged = fit.merged
     if len(merged.weight) == len(merged.rows):  # every sample by itself
         first = np.empty_like(merged.member)
         first[merged.member] = np.arange(len(first))
-        return _Distinct(first, merged.weight, merged.member)
+        return _DistinctRows(first, merged.weight, merged.member)
     Y = fit.target.Y[merged.rows]
     order = np.lexsort((*Y.T[::-1], merged.member))
     member, Y = merged.member[order], Y[order]
@@ -229,15 +229,15 @@ def _distinct(fit: Fit) -> _Distinct:
     fresh[1:] = (member[1:] != member[:-1]) | (Y[1:] != Y[:-1]).any(axis=1)
     group = np.empty(len(order), dtype=np.intp)
     group[order] = np.cumsum(fresh) - 1
-    return _Distinct(order[fresh], rounded_sums_by(group, merged.own_weight, int(fresh.sum())), group)
+    return _DistinctRows(order[fresh], rounded_sums_by(group, merged.own_weight, int(fresh.sum())), group)
 
 
 def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
-    """λ as a finite number that is not negative, and positive where `at_zero` says what to use instead of 0."""
+    """Return λ as a finite nonnegative number; positive if `at_zero` says what to use instead of 0."""
     lam = real(name, value)
     if lam == math.inf:
         raise ValueError(
-            f"{name}=inf leaves only the constant: the weighted mean of y, or 0 without bias. Use a finite {name}, or "
+            f"{name}=inf leaves only a constant: the weighted mean of y, or 0 without bias. Use a finite {name}, or "
             "sklearn.dummy for the constant itself"
         )
     if not lam >= 0 or (lam == 0 and at_zero):
@@ -247,7 +247,7 @@ def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
 
 
 def has_linear_kernel(estimator: Any) -> bool:
-    """Whether samples can be added and forgotten, or the AttributeError that says why not."""
+    """Return True if samples can be added and removed, which needs a linear kernel; otherwise raise AttributeError."""
     if linear_scale(estimator._kernel()) is None:
         raise AttributeError(
             f"partial_fit and forget need a linear kernel, not {estimator.kernel!r}; fit all samples at once"
@@ -257,7 +257,7 @@ def has_linear_kernel(estimator: Any) -> bool:
 
 @dataclass(eq=False, repr=False)
 class RecursiveLeastSquares(LeastSquaresMachine):
-    """A machine with a λ of its own; for linear kernels, it can go on from the sums over its samples."""
+    """Base class of machines with a given λ, which for linear kernels can be updated through sums over the samples."""
 
     lam: float = 1.0
     _: KW_ONLY
@@ -280,27 +280,32 @@ class RecursiveLeastSquares(LeastSquaresMachine):
     @available_if(has_linear_kernel)
     @shared_docs
     def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
-        """Take back samples that were learnt before; for linear kernels.
+        """Remove samples that were learnt before; only for linear kernels.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            Samples that were learnt before.
+            Samples to remove.
         y : array of shape (n_samples,)
-            What to learn of each sample.
+            Target values of these samples.
         %(given twice)s
+
+        Returns
+        -------
+        self
+            Fitted estimator.
         """
         return self._learn(X, y, sample_weight, -1)
 
     def _learn(
         self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: ArrayLike | None = None
     ) -> Self:
-        """Add samples to the sums (sign 1) or take them out (−1), and solve again; all or nothing."""
+        """Add samples to the sums (sign 1) or subtract them (−1), and solve again; on an error nothing changes."""
         trained = copy.copy(self)
-        trained._go_on(X, y, sample_weight, sign, None if classes is None else np.asarray(classes))
-        return self._become(trained)
+        trained._refit(X, y, sample_weight, sign, None if classes is None else np.asarray(classes))
+        return self._adopt(trained)
 
-    def _go_on(self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None) -> None:
+    def _refit(self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None) -> None:
         first = not hasattr(self, "_expansion_")
         if first and sign < 0:
             check_is_fitted(self)
@@ -318,7 +323,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
             raise memory_error(f"the covariance of {d} features", covariance_bytes(d), limits.budget, "fewer features")
         target = self._targets(y, classes)
         check_consistent_length(read, target.Y)
-        weight, target = self._weigh(target, target.codes, samples.weights(sample_weight, len(target.Y)))
+        weight, target = self._weigh(target, target.codes, checks.weights(sample_weight, len(target.Y)))
         sums = self._sums_with(kernel, read, target.Y, weight, sign)
         solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0)
         task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
@@ -334,13 +339,13 @@ class RecursiveLeastSquares(LeastSquaresMachine):
 
     def _forgotten(self) -> str:
         return (
-            f"{type(self).__name__} has forgotten samples so large that rounding has eaten the digits of what is left: "
-            f"its certificate proves a relative gap of {self.certificate_.relative_gap:.1e}, not of {EXACT_GAP:g}; fit "
-            "the samples that are left anew"
+            f"{type(self).__name__} has forgotten samples so large that the remaining sums have lost digits: its "
+            f"certificate proves a relative gap of {self.certificate_.relative_gap:.1e}, not of {EXACT_GAP:g}; fit the "
+            "remaining samples again"
         )
 
     def _sums_with(self, kernel: Kernel, X: Any, Y: Floats, weight: Floats, sign: int) -> Sums:
-        """The sums over what was learnt before, with these samples or without them."""
+        """Return the sums over the samples learnt before, with these samples added or subtracted."""
         rows = np.flatnonzero(weight > 0)
         sums: Sums | None = getattr(self, "_sums_", None)
         if len(rows):
@@ -355,5 +360,5 @@ class RecursiveLeastSquares(LeastSquaresMachine):
             fresh = sums_for(kernel, take(X, rows) if len(rows) < len(weight) else X, problem)
             sums = fresh if sums is None else sums.plus(fresh) if sign > 0 else sums.minus(fresh)
         if sums is None:
-            raise ValueError("all sample weights are zero: there is nothing to learn; give some samples weight")
+            raise ValueError("all sample weights are zero: there is nothing to learn; give positive weights")
         return sums

@@ -1,4 +1,4 @@
-"""Machines that are trained in w and b themselves: their tasks on the rows of the data, and what a fit leaves."""
+"""Base class of linear machines, which are trained in w and b: their tasks and fitted attributes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from mercer.solvers.linear.choose import METHODS, solve_linear
 from mercer.solvers.linear.referee import LinearSolution
 from mercer.solvers.solution import Solve
 
-# Classes of samples with at most this many entries are solved one after another: starting threads takes longer
-# (iris: 3.4 ms with threads on a busy machine, 2.7 ms without).
+# For at most this many entries of X the classes are solved one after another, since starting threads takes longer
+# (iris: 3.4 ms with threads on a busy host, 2.7 ms without).
 _FEW_ENTRIES = 20_000
 
 
 @dataclass(eq=False, repr=False)
 class LinearMachine(MachineMethods, Machine):
-    """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
+    """Base class of machines with one w and b per output; subclasses add parameters, problems and attribute shapes."""
 
     _default_steps = 10_000  # Newton steps, or passes over the data
 
@@ -53,7 +53,7 @@ class LinearMachine(MachineMethods, Machine):
     random_state: RandomState = None
 
     _FOREIGN_PARAMETERS = MappingProxyType(
-        {"fit_intercept": "True is bias='regularized' here, False is bias=False, and bias=True leaves b free"}
+        {"fit_intercept": "True is bias='regularized' here, False is bias=False, and bias=True does not penalise b"}
     )
 
     def _check_parameters(self) -> None:
@@ -67,20 +67,20 @@ class LinearMachine(MachineMethods, Machine):
     def _linear_tasks(
         self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0
     ) -> Tasks[LinearProblem]:
-        """One task per problem, all on the same rows; `tol` is measured in this unit."""
+        """Return a task for each problem, all on the same rows; `unit` is the unit of `tol`."""
         solve, place = linear_solver(self, fit), partial(fit.rows, centred=problems[0].exact_bias)
         named = zip(names, problems, strict=True)
         return Tasks(Task(name, one, solve, place=place, unit=unit) for name, one in named)
 
     def _conclude_linear(self, fit: Fit, solved: Solutions[object]) -> tuple[Floats, Floats]:
-        """w and b, one row each per output; sets what tells how they were found."""
+        """Set `n_iter_` and `solver_`, and return w and b with one row per output."""
         self.n_iter_ = max(1, int(self.n_iter_.max()))
         self.solver_ = solved[0].solution.solver
         w, b = np.vstack([s.solution.w for s in solved]), np.hstack([s.solution.b for s in solved])
         if bias_feature(self) == math.inf and fit.centre is not None:
             about = rows_for(fit.centre[None], 1)
             b = b - np.array([about.precise_product(row).value[0] for row in w])
-        return fit.widened(w), b
+        return fit.to_all_columns(w), b
 
     def _decision(self, X: Data) -> Floats:
         check_is_fitted(self)
@@ -90,7 +90,7 @@ class LinearMachine(MachineMethods, Machine):
 
 
 def bias_feature(machine: Machine) -> float:
-    """The value of the feature whose weight the bias is: infinite if b is free, 0 without bias."""
+    """Return the value of the constant feature whose weight is the bias: infinite if b is free, 0 without bias."""
     one_of("bias", bias_kind(machine.bias), (True, False, "regularized"))
     if machine.bias in REGULARIZED:
         return positive("intercept_scaling", machine.intercept_scaling)
@@ -98,22 +98,22 @@ def bias_feature(machine: Machine) -> float:
 
 
 def linear_solver(machine: Machine, fit: Fit) -> Solve:
-    """The solver that the machine's parameters name, with its options."""
+    """Return the solver that the machine's parameters name, with its options bound."""
     return partial(solve_linear, solver=machine.solver, seed=seed_of(machine, fit), shrinking=bool(machine.shrinking))
 
 
 def seed_of(machine: Machine, fit: Fit) -> int:
-    """What orders the samples in dual coordinate descent; random_state=None stands for one fixed order."""
+    """Return the seed of the sample order in dual coordinate descent; random_state=None means one fixed order."""
     return 0 if machine.random_state is None else int(fit.limits.random.randint(2**31 - 1))
 
 
-def warn_of_early_ends(Cs: Floats, found: list[tuple[LinearSolution, Certificate]]) -> None:
-    """Tell of the values of C on a path at which a limit ended the fit."""
-    early = [k for k, (solution, _) in enumerate(found) if solution.stop_reason != "converged"]
+def warn_of_early_stops(Cs: Floats, solved: list[tuple[LinearSolution, Certificate]]) -> None:
+    """Warn of the values of C on a path at which a limit ended the fit."""
+    early = [k for k, (solution, _) in enumerate(solved) if solution.stop_reason != "converged"]
     if not early:
         return
-    worst = max(early, key=lambda k: found[k][1].relative_gap)
-    solution, certificate = found[worst]
+    worst = max(early, key=lambda k: solved[k][1].relative_gap)
+    solution, certificate = solved[worst]
     warn_user(
         f"linear_path stopped early at {len(early)} of {len(Cs)} values of C, at C={Cs[worst]:g} "
         f"({solution.stop_reason}) with a gap of {certificate.relative_gap:.1e} of the dual value; raise max_iter or "

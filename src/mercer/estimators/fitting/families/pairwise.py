@@ -1,4 +1,4 @@
-"""What classifiers made of two-class problems share: labels, one against one or one against the rest, votes."""
+"""Base class of classifiers made of two-class problems, one against one or one against the rest, with votes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates.hulls import Centring
 from mercer.estimators.fitting.families.classifier import Classifier
-from mercer.estimators.fitting.families.dual_machine import DualMachine, takes_samples
+from mercer.estimators.fitting.families.dual_machine import DualMachine, can_add_samples
 from mercer.estimators.fitting.mixins import ClassifierMethods
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.state import Array, Counts, Flag, Labels, fitted, has_function_per_class
@@ -22,9 +22,9 @@ from mercer.estimators.fitting.pipeline.task import Solutions, Solved
 from mercer.estimators.fitting.reports.coefficients import (
     Box,
     allow_for_copies,
+    caller_table,
     conclude_support,
     merged_table,
-    own_table,
     table_expansion,
 )
 from mercer.estimators.fitting.reports.dual_margins import (
@@ -55,15 +55,15 @@ from mercer.samples.arrays import (
     rows_between,
     take,
 )
-from mercer.samples.coefficient_table import Table
-from mercer.samples.engine import like_input, together
+from mercer.samples.coefficient_table import CoefficientTable
+from mercer.samples.engine import in_same_place, like_input
 from mercer.samples.labels import Pair, scores, to_dual_coef, winner, wins
-from mercer.samples.merging import Merged, clashes
+from mercer.samples.merging import Merged, conflicting_rows
 
 
 @dataclass(eq=False, repr=False)
 class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
-    """A classifier of several two-class machines; one adds its parameters and its problems."""
+    """Base class of classifiers made of two-class machines; subclasses add parameters and problems."""
 
     _FITTED = fitted(
         _per_class_=Flag(),
@@ -87,17 +87,17 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     def _conclude_pairs(
         self, fit: Fit, solved: Solutions[DualProblem], box: Box, b: Floats, scales: Floats | None = None
     ) -> None:
-        """The fitted attributes; `scales` are factors on the solutions' coefficients, one for each task."""
+        """Set the fitted attributes; `scales` are factors on the solutions' coefficients, one for each task."""
         table = merged_table(fit.merged, solved)
-        own = own_table(table, fit, box, lambda: solved.largest_ridge)
+        by_row = caller_table(table, fit, box, lambda: solved.largest_ridge)
         if scales is not None:
-            table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
-        allow_for_copies(self, fit, solved, (table, own), scales)
-        self._conclude_tables(fit, table, own, b)
+            table, by_row = (part.with_data(part.data * scales[part.indices]) for part in (table, by_row))
+        allow_for_copies(self, fit, solved, (table, by_row), scales)
+        self._conclude_tables(fit, table, by_row, b)
         self._conclude_duals(fit, solved, scales)
 
-    def _conclude_tables(self, fit: Fit, table: Table, own: Table, b: Floats) -> None:
-        """The fitted attributes, from coefficients of the merged samples and of the caller's rows for every output."""
+    def _conclude_tables(self, fit: Fit, table: CoefficientTable, by_row: CoefficientTable, b: Floats) -> None:
+        """Set the fitted attributes from the coefficients of the merged samples and of the caller's rows."""
         merged, target = fit.merged, fit.target
         used = np.flatnonzero(table.lengths)
         used = used[np.argsort(merged.y[used], kind="stable")]
@@ -107,31 +107,32 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         self.intercept_ = freeze(b)
         self._expansion_ = table_expansion(fit, table, used, b)
 
-        # From here on in the caller's rows: classes come one after another.
+        # From here on indices are the caller's rows, sorted by class.
         codes = merged.y[merged.member]
         order = np.argsort(codes, kind="stable")
-        order = order[own.lengths[order] > 0]
+        order = order[by_row.lengths[order] > 0]
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
-        self.dual_coef_ = freeze(to_dual_coef(own.take(order), codes[order], target.pairs, len(target.labels)))
+        self.dual_coef_ = freeze(to_dual_coef(by_row.take(order), codes[order], target.pairs, len(target.labels)))
 
-    @available_if(takes_samples)
+    @available_if(can_add_samples)
     @shared_docs
     def partial_fit(  # type: ignore[override]  # as scikit-learn's classifiers take them
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
     ) -> Self:
-        """Add samples to those known and train on all of them, from the last solution on.
+        """Add samples to the training set and fit again, starting from the last solution.
 
         %(samples that follow)s
         y : array of shape (n_samples,)
-            At least two classes must have come by the end of the first call; others may come later.
+            Class labels. The first call must contain at least two classes; others may follow later.
         classes : array, optional
-            Labels that are expected; another one in y is refused. `classes_` are those that have come so far.
+            Labels that may occur; a ValueError is raised for other ones. `classes_` has those that have occurred.
         %(given twice)s
 
         Returns
         -------
         self
+            Fitted estimator.
         """
         if classes is not None:
             unexpected = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
@@ -145,12 +146,18 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
     @like_input
     def decision_function(self, X: Data) -> Floats:
-        """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
+        """Return the decision values of samples.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            f(x) for two classes, positive for the second; for more classes, a score for each class ("ovr") or f(x) for
+            each pair of classes ("ovo"), according to `decision_function_shape`.
         """
         check_is_fitted(self)
         if len(self.classes_) == 2 or self._function_per_class or self.decision_function_shape == "ovo":
@@ -160,13 +167,20 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
     @like_input
     def predict(self, X: Data) -> np.ndarray:
-        """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
-        against the rest the one with the largest f.
+        """Predict the class of each sample.
+
+        Of several classes, the one with most votes is predicted, the first one in a tie; one against the rest, the one
+        with the largest f(x).
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Class labels.
         """
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
@@ -178,10 +192,10 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         return np.asarray(self.classes_[winner(values)])
 
     def _by_class(self, X: Data, summed: Callable[[Floats, int], Floats]) -> Floats:
-        """One number per class from the values of its pairs, which are not kept: there may be half a million."""
+        """Return a number for each class, computed in blocks of rows, since there may be half a million pairs."""
         X, k = self._to_decide(X), len(self.classes_)
         blocks = row_blocks(n_samples(X), 4 * k * (k - 1))
-        parts = [summed(self._values(rows_between(X, some)), k) for some in blocks]
+        parts = [summed(self._values(rows_between(X, block)), k) for block in blocks]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     # --- margins ---------------------------------------------------------------------------------------------------
@@ -196,46 +210,47 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         return plane_duals(self, X, codes)
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
-        """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.
+        """Return the nearest points of the hulls of two classes.
 
-        For a hard margin, or where all slacks are zero, these are the convex hulls; otherwise hulls reduced by the
-        bounds on α, in which no sample counts for more than 2C_i/Σα. With 2-norm slack they are the hulls in a space in
-        which every sample has a coordinate √(1/C_i) of its own, where it has a hard margin.
+        The separating hyperplane is parallel to their perpendicular bisector. For a hard margin, or if all slacks are
+        zero, the hulls are the convex hulls; otherwise they are reduced by the bounds on α, so that no sample counts
+        for more than 2C_i/Σα. With 2-norm slack they are the convex hulls in a space with an additional coordinate
+        √(1/C_i) for every sample, in which the margin is hard.
 
         Returns
         -------
-        NearestPoints, or a tuple of them, one per pair, for several classes
-            ``classes``, the labels of the first and of the second point: the positive side's, then the negative side's;
-            ``rows``, the training rows that the coefficients belong to, as in `support_`; ``coefficients``, an array of
-            shape (2, n_rows) with two convex combinations; ``distance``, between the points, in feature space: 2‖w‖/Σα,
-            which is 2ρ if all slacks are zero; and ``points`` of shape (2, n_features), for a linear kernel, else None.
+        NearestPoints, or for several classes a tuple with one for each pair
+            ``classes``, the labels of the first point (positive side) and of the second (negative side); ``rows``, the
+            training rows to which the coefficients belong, as in `support_`; ``coefficients``, an array of shape
+            (2, n_rows) with two convex combinations; ``distance`` between the points in feature space, 2‖w‖/Σα, which
+            is 2ρ if all slacks are zero; and ``points`` of shape (2, n_features) for a linear kernel, else None.
         """
         return nearest_points(self)
 
 
 # --- the hard margin --------------------------------------------------------------------------------------------------
-# There is no slack, so that it may not exist, and then the evidence is told. One sample with both labels is found
-# before any kernel is evaluated. The bounds that the solver proves decide all else (solvers/dual/hulls.py).
+# Without slack the machine may not exist; NotSeparableError then carries the evidence. A sample with both labels is
+# detected before any kernel evaluation. Everything else follows from the bounds of the solver (solvers/dual/hulls.py).
 
 
 def refuse_both_labels(merged: Merged, n_threads: int) -> None:
-    """Raise if one sample carries two labels: no function separates it from itself."""
-    groups = clashes(merged.samples, merged.y, n_threads)
+    """Raise NotSeparableError if one sample has two labels, since no function separates it from itself."""
+    groups = conflicting_rows(merged.samples, merged.y, n_threads)
     if groups:
         rows = [merged.rows[np.isin(merged.member, group)] for group in groups]
         raise NotSeparableError(
             f"C=inf, the hard margin, does not exist: rows {rows[0][:6].tolist()} hold the same sample with different "
             f"labels{f', and so do {len(rows) - 1} other groups of rows' if len(rows) > 1 else ''}. Use a finite C, or "
-            "clean the labels",
+            "correct the labels",
             rows=rows,
         )
 
 
-def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Centring]:
-    """Where a linear kernel's hulls are found: around the medians, which no outlier moves, so that offsets cancel.
+def centred_gram(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Centring]:
+    """Return a Gram matrix of samples centred at their medians, for a linear kernel with an unpenalised bias.
 
-    With a free bias the hulls may lie anywhere. Any other kernel, and rows that are sparse or an engine's, keep the
-    fit's own place.
+    Centring avoids cancellation if the hulls are far from the origin; medians are robust to outliers. For any other
+    kernel or bias, and for sparse samples, the first result is None and the fit's own Gram matrix is used.
     """
     X, kernel = fit.merged.X, fit.kernel
     assert kernel is not None
@@ -246,20 +261,20 @@ def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Ce
     centre = np.median(X, axis=0)
     centred = X - centre
     back = centred - X
-    lost = (X - (centred - back)) - (centre + back)  # exactly what rounding took from the difference (Knuth's TwoSum)
+    lost = (X - (centred - back)) - (centre + back)  # exact rounding error of the difference (Knuth's TwoSum)
     moved = math.sqrt(recipe.scale * float(np.max(np.sum(lost * lost, axis=1), initial=0.0))) * (1 + 1e-9)
 
     @lru_cache(maxsize=1)
     def place(n_threads: int) -> Gram:
-        return gram_for(kernel, together(fit.merged.X, centred)[1], fit.limits.budget, n_threads)
+        return gram_for(kernel, in_same_place(fit.merged.X, centred)[1], fit.limits.budget, n_threads)
 
     return place, Centring(moved, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
 
 
-def bias_between(fit: Fit, solved: Solutions[DualProblem]) -> Floats:
-    """b of each task halfway between its support vectors of both classes, in the arithmetic of prediction.
+def midpoint_bias(fit: Fit, solved: Solutions[DualProblem]) -> Floats:
+    """Return b of each task halfway between the support vectors of both classes, in the arithmetic of prediction.
 
-    The solver's b belongs to centred samples. What moving it to the origin rounds is that of w times an offset.
+    The solver's b belongs to centred samples, and moving it to the origin would add the rounding of w times an offset.
     """
     table = merged_table(fit.merged, solved)
     used = np.flatnonzero(table.lengths)
@@ -270,10 +285,10 @@ def bias_between(fit: Fit, solved: Solutions[DualProblem]) -> Floats:
 
 
 def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem], solver: str) -> None:
-    """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven.
+    """Raise NotSeparableError if one of the tasks has no margin, or none that is proven.
 
-    Of distinct samples, Gaussian and Laplacian kernels separate any two classes: there hulls that meet to rounding
-    leave the question open.
+    Gaussian and Laplacian kernels separate any two classes of distinct samples: for them, hulls that meet to rounding
+    leave separability undecided.
     """
     recipe = None if fit.kernel is None or fit.precomputed else fit.kernel.recipe()
     separates = recipe is not None and recipe.ending in ("gaussian", "laplacian")
@@ -286,7 +301,7 @@ def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem], solver: str) -> N
 def _no_margin(fit: Fit, one: Solved[DualProblem], separates: bool, solver: str) -> NotSeparableError:
     beta, name, reason = one.solution.beta, one.task.name, one.solution.stop_reason
     meet = reason == "no margin" and not separates
-    # Of a regularised b the constant feature is part of the space, so that the two sides weigh the same there.
+    # With a regularised b the constant feature is part of the space, in which both sides have the same total weight.
     through_origin = len(one.task.problem.totals) == 0 and not fit.constant
     values = (one.certificate.primal, one.certificate.dual)
     low, high = (math.sqrt(0.5 / value) if value > 0 else math.inf for value in values)
@@ -322,20 +337,20 @@ def _no_margin(fit: Fit, one: Solved[DualProblem], separates: bool, solver: str)
 
 
 def _combination(merged: Merged, rows: Indices, weight: Floats, total: float) -> tuple[Indices, Floats]:
-    """The caller's first row of each merged sample that takes part, and its weight as a share of the total."""
+    """Return the caller's first row of each merged sample with nonzero weight, and its weight relative to the total."""
     part = np.flatnonzero(weight)
     return merged.first[rows[part]], weight[part] / total
 
 
 # --- one problem over all classes -------------------------------------------------------------------------------------
 
-# Whether the multipliers of a sample share its bound.
+# True if the multipliers of a sample share its bound.
 _SHARED = {"crammer-singer": True, "weston-watkins": False, "crammer_singer": True, "weston_watkins": False}
 JOINT = tuple(_SHARED)
 
 
 def joint_problem(merged: Merged, C: Floats, n_classes: int, multiclass: str, bias: Any) -> JointProblem:
-    """One problem over all samples and classes; `C` holds one bound per merged sample."""
+    """Return the joint problem over all samples and classes; `C` holds one bound per merged sample."""
     return JointProblem(
         y=merged.y.astype(np.intp),
         C=C,
@@ -346,13 +361,13 @@ def joint_problem(merged: Merged, C: Floats, n_classes: int, multiclass: str, bi
     )
 
 
-def joint_table(solved: Solved[JointProblem]) -> Table:
-    """β of every merged sample (row) for every class (column)."""
-    return Table.of_array(solved.solution.beta)
+def joint_table(solved: Solved[JointProblem]) -> CoefficientTable:
+    """Return β of every merged sample (row) for every class (column)."""
+    return CoefficientTable.of_array(solved.solution.beta)
 
 
 def joint_norms(solved: Solved[JointProblem]) -> Any:
-    """‖w_k‖ of each class; of f_2 − f_1 for two classes."""
+    """Return ‖w_k‖ for each class; for two classes, the norm of f_2 − f_1."""
     assert solved.solution.u is not None
     energy = np.sum(outputs(solved.solution.beta.T) * outputs(solved.solution.u.T), axis=1)
     norms = np.sqrt(np.maximum(energy, 0.0))
@@ -360,8 +375,8 @@ def joint_norms(solved: Solved[JointProblem]) -> Any:
 
 
 def outputs(values: Any) -> Any:
-    """A column per class, of coefficients or biases; for two classes the one of f = f_2 − f_1, whose sign decides."""
-    if isinstance(values, Table):
-        return values if values.n_columns > 2 else Table.of_array(outputs(values.toarray().T).T)
+    """Return coefficients or biases with a column per class; for two classes, only that of f = f_2 − f_1."""
+    if isinstance(values, CoefficientTable):
+        return values if values.n_columns > 2 else CoefficientTable.of_array(outputs(values.toarray().T).T)
     values = np.asarray(values)
     return values if len(values) > 2 else values[[1]] - values[[0]]

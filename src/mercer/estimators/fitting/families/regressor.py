@@ -1,5 +1,4 @@
-"""What regression machines of dual problems share: a real target, predictions f(x), several of them for several
-tasks."""
+"""Base classes of regressors, and warnings if C or ε does not match the scale of y."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.estimators.fitting.families.dual_machine import DualMachine, unit_of_targets
+from mercer.estimators.fitting.families.dual_machine import DualMachine, target_unit
 from mercer.estimators.fitting.mixins import RegressorMethods, ScoresR2
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.machine import Machine
@@ -17,37 +16,42 @@ from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task, Tas
 from mercer.estimators.fitting.reports.coefficients import Bounds
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Data, Floats, Indices
-from mercer.samples.checks import codes_of, numbers
+from mercer.samples.checks import numbers, target_codes
 from mercer.samples.engine import like_input
 
 
 class Regressor(RegressorMethods, ScoresR2, Machine):
-    """A machine whose target is one number per sample."""
+    """Base class of regressors with one target value per sample."""
 
     _FITTED = fitted(intercept_=Array(1, required=True))
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices, Floats]:
-        """Codes with which equal (x, y) merge, and the targets of the caller's rows."""
+        """Return codes by which samples with equal (x, y) are merged, and the targets of the caller's rows."""
         target = numbers(y)
-        return codes_of(target), target
+        return target_codes(target), target
 
     @like_input
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample.
+        """Predict the target of each sample.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Predictions f(x).
         """
         return np.asarray(self._decision(X)[:, 0])
 
 
 class KernelRegressor(Regressor, DualMachine):
-    """A regressor of a dual problem; one adds its parameters and its problem."""
+    """Base class of regressors that solve a dual problem; subclasses add parameters and the problem."""
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
-        """The problem on samples with these targets and weights, in the order of the rows of K."""
+        """Return the problem on samples with these targets and weights, in the order of the rows of K."""
         raise NotImplementedError
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
@@ -55,7 +59,7 @@ class KernelRegressor(Regressor, DualMachine):
         y, weight = fit.target[fit.merged.first], fit.merged.weight
         problem = self._problem(fit, y, weight)
         solve = self._solver_for(fit, rows, problem)
-        return Tasks([Task("", problem, solve, rows, unit=unit_of_targets(y, weight))])
+        return Tasks([Task("", problem, solve, rows, unit=target_unit(y, weight))])
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         def box() -> Bounds:
@@ -66,7 +70,7 @@ class KernelRegressor(Regressor, DualMachine):
         self.n_iter_ = solved[0].solution.steps
 
     def _remarks(self, fit: Fit, solved: Solutions[DualProblem]) -> Remarks:
-        """Whether C and ε match the size of y."""
+        """Return warnings if C or ε does not match the scale of y."""
         target = fit.target[fit.merged.first]
         columns = [target] if target.ndim == 1 else list(target.T)
         return [remark for y, s in zip(columns, solved, strict=False) for remark in self._remarks_on(fit, y, s)]
@@ -89,13 +93,13 @@ class KernelRegressor(Regressor, DualMachine):
 
 Remarks = list[tuple[str, type[Warning]]]
 
-# --- does the price match the scale of y? -----------------------------------------------------------------------------
-# C and ε are in the units of y:  |β_i| ≤ C_i,  f(x_i) = Σ_j β_j k(x_i, x_j) + b.  A single sample moves f by at most
-# C·k(x, x) at its own place. Where that is small against the spread of y, and β is at its bound wherever it is not
-# zero, f cannot follow y, however certified: targets in the thousands with C = 1 give R² of about 0. The other way
-# round, where all of y fits into the tube, f is a constant.
+# --- do C and ε match the scale of y? ---------------------------------------------------------------------------------
+# C and ε are in the units of y:  |β_i| ≤ C_i,  f(x_i) = Σ_j β_j k(x_i, x_j) + b.  A single sample x changes f(x) by at
+# most C·k(x, x). If that is small compared with the spread of y, and all nonzero β are at their bound, f cannot follow
+# y, even at the certified optimum: targets in the thousands with C = 1 give R² of about 0. Conversely, if all of y lies
+# within the tube, f is constant.
 
-# A spread of y within this factor of 1 is not what is wrong: there a small C, or a wide tube, is meant.
+# If the spread of y is within this factor of 1, a small C or a wide tube is taken to be intended.
 _USUAL_FACTOR = 5.0
 _QUARTILES_APART = 1.349  # standard deviations of a normal distribution
 
@@ -109,15 +113,16 @@ def remarks_on_scale(
     pull: Callable[[], float],
     u: Callable[[], Floats],
 ) -> Remarks:
-    """What the user should be told.
+    """Return warnings if C or ε does not match the scale of y.
 
-    `sample` is that of each variable, `pull` how far a sample of usual length and weight can move f, and u = f − b.
+    `sample` is the sample of each variable, `pull` the largest change of f by a sample of median length and weight, and
+    u = f − b.
     """
     n, (lower, upper) = len(y), box
     inside = (beta > lower) & (beta < upper) & (beta != 0)
-    few = max(2, 0.01 * n)  # free samples that are too few for f to follow y: those that fix b, or one in a hundred
-    # Fewer than twenty samples may all be at their bound without anything being wrong. A sample has at most two
-    # variables, and quartiles take as long as the steps of a small solve.
+    few = max(2, 0.01 * n)  # too few free samples for f to follow y: those that determine b, or one in a hundred
+    # With fewer than twenty samples, all may be at their bound legitimately. The cheap test comes first, since
+    # quartiles take as long as the steps of a small solve; a sample has at most two variables.
     if n < 20 or np.count_nonzero(inside) > 2 * few or not np.isfinite(upper).all():
         return []
     spread = _spread(y)
@@ -127,12 +132,12 @@ def remarks_on_scale(
     epsilon = getattr(machine, "epsilon", None)
     if n_used == 0 and epsilon and spread < 1 / _USUAL_FACTOR:
         text = (
-            f"all of y lies inside the tube of epsilon={epsilon:g}, so that f is a constant: half of y lies within "
+            f"all of y lies inside the tube of epsilon={epsilon:g}, so f is constant: half of y lies within "
             f"{spread * _QUARTILES_APART:.2g}. Standardise y (sklearn.compose.TransformedTargetRegressor), or use "
             f"{_scaled(machine, spread)}"
         )
         return [(text, UserWarning)]
-    # A fifth of the samples at their bound is enough to speak of: NuSVR keeps the share 1 − ν of them inside its tube.
+    # A fifth of the samples at their bound is enough for a warning: NuSVR keeps the fraction 1 − ν inside its tube.
     if n_free > few or n_used - n_free < 0.2 * n or spread < _USUAL_FACTOR or pull() >= spread:
         return []
     reached = _spread(u())
@@ -140,21 +145,21 @@ def remarks_on_scale(
         return []
     count = f"all {n:,}" if n_used == n else f"{n_used:,} of {n:,}"
     text = (
-        f"{count} samples end at their bound, so that f hardly follows y: its spread is {reached:.2g}, that of y "
-        f"{spread:.2g}. The price of errors is too small for targets of this size. Standardise y "
+        f"{count} samples end at their bound, so f hardly follows y: its spread is {reached:.2g}, that of y "
+        f"{spread:.2g}. The penalty of errors is too small for targets of this size. Standardise y "
         f"(sklearn.compose.TransformedTargetRegressor), or use {_scaled(machine, spread)}"
     )
     return [(text, UserWarning)]
 
 
 def _spread(values: Floats) -> float:
-    """A standard deviation that outliers do not change: from the quartiles."""
+    """Return a robust estimate of the standard deviation, from the quartiles."""
     low, high = np.percentile(values, [25, 75])
     return float(high - low) / _QUARTILES_APART
 
 
 def _scaled(machine: Machine, spread: float) -> str:
-    """The parameters that do for y what those given would do for y/spread."""
+    """Return, as text, the parameters that have the effect on y that the given ones would have on y/spread."""
     theta, epsilon = getattr(machine, "theta", None), getattr(machine, "epsilon", None)
-    price = f"C={machine.C * spread:.2g}" if theta is None else f"theta={theta / spread:.2g}"
-    return f"{price} and epsilon={epsilon * spread:.2g}" if epsilon else price
+    penalty = f"C={machine.C * spread:.2g}" if theta is None else f"theta={theta / spread:.2g}"
+    return f"{penalty} and epsilon={epsilon * spread:.2g}" if epsilon else penalty

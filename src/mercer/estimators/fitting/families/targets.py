@@ -1,4 +1,4 @@
-"""Targets of least squares as numbers, and classifiers that fit ±1 for each class against all others."""
+"""Targets of least squares as numbers, and base classes of regressors and classifiers fitted to them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from mercer.samples.labels import class_weights, codes_among, read_labels, signs
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """One column of numbers per output, and what else was learnt from y."""
+    """Targets as numbers, with one column per output, and the classes of a classifier."""
 
     Y: Floats
-    flat: bool = False  # whether y was a plain list of numbers
+    flat: bool = False  # True if y was one-dimensional
     classes: Any = None
-    codes: Any = None  # each sample's class
-    factor: Any = None  # each class's, on the weights of its samples
+    codes: Any = None  # class index of each sample
+    factor: Any = None  # factor on the sample weights for each class
 
 
 @dataclass(eq=False, repr=False)
 class OutputsMachine(MachineMethods, Machine):
-    """A machine with one column of targets per output; it adds how targets are read and what they leave."""
+    """Base class of machines with one column of targets per output; subclasses add how targets are read."""
 
     _FITTED = CERTIFIED
 
@@ -46,15 +46,15 @@ class OutputsMachine(MachineMethods, Machine):
     cache_size: float = 1000
 
     def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
-        """y as numbers; `classes` are those known before."""
+        """Return the targets for y; `classes` are those known before."""
         raise NotImplementedError
 
     def _conclude_targets(self, target: Targets) -> None:
-        """Fitted attributes that come from y alone."""
+        """Set the fitted attributes that depend on y alone."""
         raise NotImplementedError
 
     def _merge_codes(self, target: Targets) -> Any:
-        """Equal where samples with these targets may be merged; None: all of them."""
+        """Return codes that are equal if samples with these targets may be merged; None allows it for all."""
         return None
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
@@ -63,7 +63,7 @@ class OutputsMachine(MachineMethods, Machine):
 
 
 class SeveralOutputs(MultiOutputMixin, ScoresR2, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
-    """A regressor of one output or several."""
+    """Base class of regressors with one or several outputs."""
 
     _FITTED = fitted(_flat_=Flag(required=True))
 
@@ -75,25 +75,30 @@ class SeveralOutputs(MultiOutputMixin, ScoresR2, OutputsMachine):  # type: ignor
 
     @like_input
     def predict(self, X: Data) -> Floats:
-        """f(x) for each sample, one column per output if y had two dimensions.
+        """Predict the target of each sample.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`.
+            Samples, as in `fit`. For a precomputed kernel, the kernel values with the training samples.
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_outputs) if y had two dimensions
+            Predictions f(x).
         """
         values = self._decision(X)
         return values[:, 0] if self._flat_ else values
 
 
 class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
-    """A classifier that fits ±1: one output per class, or one for two classes."""
+    """Base class of classifiers fitted to targets ±1, with one output for two classes, else one per class."""
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
         return OutputsMachine._read(self, y)
 
     def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
-        """±1 for each class; `classes` are those known before."""
+        """Return targets ±1 for each class; `classes` are those known before."""
         if classes is None:
             classes, codes = read_labels(y)
         else:
@@ -108,14 +113,14 @@ class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
         self.classes_ = freeze(target.classes)
 
 
-# --- streams: all that is to be known of targets is known after the first samples, or the first pass -----------------
+# --- targets of streams, whose classes or outputs are known after the first samples or the first pass ----------------
 
 
 class StreamNumbers:
-    """Numbers, as many in every chunk as in the first.
+    """Reader of numerical targets of a stream, which must have the same number of outputs in every chunk.
 
-    `read` makes numbers of a chunk's targets, a row for each sample, and `encode` of these a column for each output.
-    `settle` says what was learnt so far, with a Y of no rows: later chunks must agree with it.
+    `read` returns the targets of a chunk as numbers with a row for each sample, and `encode` turns these into a column
+    for each output. `settle` returns what is known so far, with a Y of no rows; later chunks must agree with it.
     """
 
     def __init__(self) -> None:
@@ -138,7 +143,7 @@ class StreamNumbers:
 
 
 class StreamLabels:
-    """Labels, which travel as numbers until all classes are known."""
+    """Reader of class labels of a stream, which are kept as numbers until all classes are known."""
 
     def __init__(self) -> None:
         self._seen: Any = None

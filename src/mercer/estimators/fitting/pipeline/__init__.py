@@ -1,1 +1,1 @@
-"""The one way of every fit: samples in, problems solved and certified, fitted attributes out."""
+"""The fit pipeline of every machine: read samples, solve and certify problems, set fitted attributes."""

@@ -1,7 +1,7 @@
-"""Specs of a whole class, by which its models go to a file and back: attributes, parameters, and checks of several.
+"""Specs of whole classes for saving and loading: attributes, parameters, and checks of several attributes together.
 
-An estimator of mercer derives from `DeclaresState` and declares `_FITTED`. What its files need beyond that it says by
-overriding a method of `DeclaresState`. Classes of scikit-learn have a `ClassSpec` in files/scikit/table.py instead.
+An estimator of mercer derives from `DeclaresState` and declares `_FITTED`; if its files need more than that, it
+overrides methods of `DeclaresState`. Classes of scikit-learn have a `ClassSpec` in files/scikit/table.py instead.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mercer.runtime.errors import ModelFormatError
 from mercer.runtime.refitting import fitted_names
 from mercer.samples.arrays import freeze, is_sparse
 
-Plain = dict[str, Any]  # what a file holds, by name
+Plain = dict[str, Any]  # entries of a file, by name
 Check = Callable[[Any], None]
 
-_MOST_ITEMS: Final = 10_000  # in a parameter that is a list or a dictionary
+_MOST_ITEMS: Final = 10_000  # limit for a parameter that is a list or a dictionary
 
-# What set_output was told, under scikit-learn's name for it.
+# Attribute in which scikit-learn stores the setting of set_output.
 OUTPUT: Final = "_sklearn_output_config"
 # Attributes that every class may have.
 EVERY: Final = fitted(
@@ -50,11 +50,11 @@ class DeclaresState:
     _RENAMED_PARAMETERS: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def _parameters_to_save(self) -> Plain:
-        """Parameters as a file holds them: without what only another fit would need, where a file cannot hold that."""
+        """Return the parameters for a file, without those that only another fit needs and a file cannot hold."""
         return _parameters(self)
 
     def _check_saved_parameters(self) -> None:
-        """Raise ModelFormatError for parameters that no honest file has; constructors take what they are given."""
+        """Raise ModelFormatError for parameters that no valid file has; constructors check nothing."""
         for name, value in _parameters(self).items():
             check_parameter(name, value)
 
@@ -80,14 +80,14 @@ class ClassSpec:
     """The fitted attributes of one class by name, and the functions that a file of such a model needs."""
 
     attributes: Mapping[str, AttributeSpec]
-    parameters: Callable[[Any], Plain]  # of the constructor, as a file holds them
+    parameters: Callable[[Any], Plain]  # returns the constructor's parameters for a file
     check_parameters: Check
     check_attributes: Check
-    complete: Check  # makes what follows from the rest, and is not in the file
+    complete: Check  # sets the attributes that follow from others and are in no file
 
     @classmethod
     def of(cls, declaring: type[DeclaresState]) -> ClassSpec:
-        """Spec of a class that declares its state."""
+        """Return the spec of a class that declares its state."""
         return cls(
             declared(declaring),
             declaring._parameters_to_save,
@@ -107,14 +107,14 @@ class ClassSpec:
         for name in names:
             if name not in self.attributes:
                 raise TypeError(
-                    f"{where}.{name} is no attribute that a fit leaves, as far as this mercer knows, and a model file "
+                    f"{where}.{name} is not a fitted attribute that this version of mercer knows, and a model file "
                     "holds no others; delete it, or use pickle"
                 )
             plain |= self.attributes[name].to_plain(name, vars(model)[name])
         return plain
 
     def check_names(self, cls: type, names: Iterable[Any]) -> None:
-        """Raise ModelFormatError if a file would set anything but what a fit leaves."""
+        """Raise ModelFormatError if a file would set anything other than fitted attributes."""
         known = {key for name, spec in self.attributes.items() for key in spec.keys(name)}
         for name in names:
             if name not in known:
@@ -145,7 +145,7 @@ class ClassSpec:
         self.check_attributes(model)
 
     def restored(self, cls: Any, params: Any, plain: Mapping[str, Any]) -> Any:
-        """Make a fitted model of what a file holds; ModelFormatError for what no fit of the class could have left."""
+        """Return a fitted model from the entries of a file; raise ModelFormatError if no fit could have left them."""
         model = self.unfitted(cls, params)
         self.check_names(cls, plain)
         self.set_fitted(model, plain)
@@ -157,7 +157,7 @@ class ClassSpec:
         return model
 
     def unfitted(self, cls: Any, params: Any) -> Any:
-        """Make a model that is not fitted of the parameters that a file holds."""
+        """Return an unfitted model with the parameters from a file."""
         expect(isinstance(params, dict), f"{cls.__name__} has parameters by name")
         renamed = getattr(cls, "_RENAMED_PARAMETERS", {})
         expect(
@@ -174,7 +174,7 @@ class ClassSpec:
 
 
 def declared(cls: type) -> dict[str, AttributeSpec]:
-    """Specs of the fitted attributes of a class: its own and its ancestors'."""
+    """Return the specs of the fitted attributes that a class and its ancestors declare."""
     specs: dict[str, AttributeSpec] = {}
     for ancestor in reversed(cls.__mro__):
         specs.update(vars(ancestor).get("_FITTED", {}))
@@ -190,7 +190,7 @@ def check_state(model: Any) -> None:
 
 
 def state_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Everything that a file must hold: parameters and plain values, and the arrays beside them."""
+    """Return everything that a file must hold: a header of parameters and plain values, and the arrays."""
     check_is_fitted(model)
     spec = ClassSpec.of(type(model))
     plain = spec.to_plain(model, fitted_names(model), type(model).__name__)
@@ -200,7 +200,7 @@ def state_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def restored(cls: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
-    """Make a model of what `state_of` gave; ModelFormatError for what no fit of such an estimator could have left."""
+    """Return a model from the result of `state_of`; raise ModelFormatError if no fit could have left it."""
     plain = {**header["fitted"], **{name: freeze(array) for name, array in arrays.items()}}
     return ClassSpec.of(cls).restored(cls, header["params"], plain)
 
@@ -217,7 +217,7 @@ def check_parameter(name: str, value: Any) -> None:
 
 
 def _n_plain(value: Any) -> int | None:
-    """Number of values in a parameter, those in its lists and dictionaries included; None if one cannot be."""
+    """Return the number of values in a parameter, including nested ones; None if one of them is not allowed."""
     if isinstance(value, (list, tuple, dict)):
         items = [*value, *value.values()] if isinstance(value, dict) else value
         counts = [_n_plain(item) for item in items[: _MOST_ITEMS + 1]]

@@ -62,10 +62,11 @@ class _OneOf(AttributeSpec):
 
 
 def OneOf(*classes: type, or_none: bool = False, required: bool = False, **parts: AttributeSpec) -> AttributeSpec:
-    """A value of one of some dataclasses, as a dictionary of its fields and, under "kind", the name of its class.
+    """Return the spec of a value of one of several dataclasses.
 
-    Each field is held to the type that its class annotates, before a value is made; the `parts` are specs of fields
-    whose annotation does not say enough. If a dataclass has a method `check(name)`, it is called too.
+    In a file it is a dictionary of its fields with the name of its class under "kind". Each field is checked against
+    its annotation before the value is created; `parts` are specs of fields whose annotation does not suffice. If a
+    dataclass has a method `check(name)`, it is called too.
     """
     return _OneOf(classes={cls.__name__: cls for cls in classes}, parts=parts, or_none=or_none, required=required)
 
@@ -80,8 +81,8 @@ def _spec_by_annotation(hint: Any) -> AttributeSpec:
         return AttributeSpec()
     if isinstance(hint, type) and is_dataclass(hint):
         return OneOf(hint)
-    told, holds = _ANNOTATIONS[hint]
-    return Predicate(must=f"be {told}", holds=lambda value, _: holds(value))
+    type_name, holds = _ANNOTATIONS[hint]
+    return Predicate(must=f"be {type_name}", holds=lambda value, _: holds(value))
 
 
 def _is_finite_float(value: Any) -> bool:
@@ -92,7 +93,7 @@ def _is_int_list(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
 
 
-# Annotations of fields, in words, and as tests. `Any` is for values that a check of the model looks at.
+# Annotations of fields: their names in messages, and their tests. `Any` is for values that a check of the model covers.
 _ANNOTATIONS: Final[dict[Any, tuple[str, Callable[[Any], bool]]]] = {
     str: ("str", lambda value: type(value) is str),
     bool: ("bool", lambda value: type(value) is bool),

@@ -1,11 +1,11 @@
-"""The one fit and predict pipeline of every estimator: samples in, problems solved and certified, a machine out.
+"""The fit and predict pipeline that all estimators share.
 
-    fit = Fit.of(...)            samples, labels, weights, limits; merged; the kernel bound
-    tasks = machine._tasks(fit)  problems, and the solver each wants
-    solve_tasks(...)             solutions and proofs
-    machine._conclude(...)       fitted attributes
+    1. fit = Fit.of(...)            read samples, labels, weights and limits; merge samples; bind the kernel
+    2. tasks = machine._tasks(fit)  build the problems, each with its solver
+    3. solve_tasks(...)             compute solutions and certificates
+    4. machine._conclude(...)       set the fitted attributes
 
-`fit` works on a copy of the estimator and hands over everything it learnt at its end, so a fit that fails or is
+`fit` works on a copy of the estimator and takes over the fitted attributes at the end, so a fit that fails or is
 interrupted leaves the estimator as it was.
 """
 
@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.fitting.pipeline.class_spec import DeclaresState, freeze_fitted
-from mercer.estimators.fitting.pipeline.fit import Fit, ended_late, read_samples
+from mercer.estimators.fitting.pipeline.fit import Fit, engine_time_limit, read_samples
 from mercer.estimators.fitting.pipeline.reporting import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.estimators.fitting.pipeline.state import (
     Array,
@@ -53,19 +53,19 @@ from mercer.samples.matrices import column_spreads
 
 @dataclass(frozen=True, eq=False)
 class CompressionRecord:
-    """Numbers of a compression; arrays have one for each output."""
+    """Figures of a compression; arrays have one entry per output."""
 
     n_before: int  # vectors of the original
-    removed: int  # of which were removed without an error but rounding
-    moved: bool  # whether positions were found by gradient
+    removed: int  # vectors removed exactly, up to rounding
+    moved: bool  # True if vectors were moved by gradient steps
     retrained: bool
-    error: Floats  # at least ‖w − w'‖
+    error: Floats  # upper bound on ‖w − w'‖
     b_change: Floats  # |b − b'|
-    lengths: Floats  # at least Σ |β_j| √k(x_j, x_j) of the original
-    at_vectors: Floats  # at least |⟨w − w', φ(z)⟩| at the vectors z that are kept: about zero for a projection
+    lengths: Floats  # upper bound on Σ |β_j| √k(x_j, x_j) of the original
+    at_vectors: Floats  # upper bound on |⟨w − w', φ(z)⟩| at the kept vectors z: about zero for a projection
 
     def check(self, name: str) -> None:
-        """An error for numbers that no compression has."""
+        """Raise ModelFormatError for figures that no compression can have."""
         for part in ("error", "b_change", "lengths", "at_vectors"):
             if not (getattr(self, part) >= 0).all():
                 raise ModelFormatError(f"{name}.{part} must not be negative")
@@ -73,22 +73,22 @@ class CompressionRecord:
             raise ModelFormatError(f"{name}.removed must be at most n_before")
 
 
-# From this many sub-problems per thread on they are solved side by side, each on one thread; fewer share the threads.
+# With at least this many sub-problems per thread, they are solved concurrently, each on one thread; otherwise one after
+# another, each on all threads.
 _TASKS_PER_THREAD = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
-    """Whose callbacks watch a training, what the last one left to start from, whether this one leaves it too, and
-    whether its solutions are made exact."""
+class FitOptions:
+    """Options of one fit: callbacks, warm start, whether to keep the state, and whether to polish the solutions."""
 
-    watched_by: Any
-    before: WarmStart | None = None
-    keeps: bool = False
-    exact: bool = False
+    watched_by: Any  # estimator whose callbacks watch the fit
+    warm_start: WarmStart | None = None  # state of the previous fit
+    keep_state: bool = False  # whether to keep the state for the next fit
+    exact: bool = False  # whether solutions are made exact to rounding
 
 
-# What the fit of a machine leaves that is solved and certified.
+# Fitted attributes of every machine whose problems are solved and certified.
 CERTIFIED = fitted(
     intercept_=Array("outputs", required=True),
     certificate_=Proof(),
@@ -110,7 +110,7 @@ CERTIFIED = fitted(
 )
 
 
-# Values of parameters that many machines have.
+# Types of parameters that many machines have.
 KernelChoice = str | Kernel | Callable[..., Any]
 ClassWeight = Mapping[Any, float] | str | None
 RandomState = int | np.random.RandomState | None
@@ -118,7 +118,7 @@ RandomState = int | np.random.RandomState | None
 
 @dataclass(eq=False, repr=False)
 class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
+    """Base class of all estimators: the pipeline, to which subclasses add parameters, tasks and fitted attributes."""
 
     _FITTED = fitted(fit_report_=Unsaved())
 
@@ -126,116 +126,122 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
     verbose: bool = False
     n_jobs: int | None = None
 
-    # --- what a machine provides -----------------------------------------------------------------------------------
+    # --- hooks of subclasses ---------------------------------------------------------------------------------------
 
-    # f is this many times the expansion's output, less k(x, x) if it says so: the one place for the unit of f.
+    # f is this factor times the output of the expansion, minus k(x, x) if so declared; nothing else scales f.
     _DECISION_FACTOR: ClassVar[float] = 1.0
     _SUBTRACTS_DIAGONAL: ClassVar[bool] = False
-    # The name of f where `decision_function` answers something else; tools that speak of f then say it.
+    # Name of f in messages, if `decision_function` returns something other than f.
     _DECISION_NAME: ClassVar[str] = ""
 
-    # What `max_iter=-1` stands for, unless it depends on the samples.
+    # Meaning of `max_iter=-1`, unless it depends on the samples.
     _default_steps: ClassVar[int | None] = None
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that no data could make right."""
+        """Raise for parameters that are invalid whatever the data."""
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
-        """One code per sample, equal where two samples may be merged (None: all of them), and what else was learnt
-        from y: nothing by a machine without targets."""
+        """Return a code for each sample and the target read from y.
+
+        Samples may be merged if their codes are equal; None allows it for all samples. A machine without targets
+        returns None twice.
+        """
         return None, None
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
-        """The weights that samples are merged with, and the target with what the weights add to it."""
+        """Return the sample weights for merging, and the target with what depends on the weights."""
         return weight, target
 
     def _tasks(self, fit: Fit) -> Tasks[Any]:
-        """The problems to solve."""
+        """Return the problems to solve, with their solvers."""
         raise NotImplementedError
 
     def _starts(self, fit: Fit, tasks: Tasks[Any], before: WarmStart | None) -> list[Any]:
-        """Where each solve begins; None leaves it to the solver."""
+        """Return a starting point for each task; None leaves the choice to the solver."""
         return [None] * len(tasks)
 
     def _solve(self, fit: Fit, tasks: Tasks[Any], progress: Progress, starts: list[Any]) -> tuple[Fit, Solutions[Any]]:
-        """What was found, and the fit that it is about: a machine may choose its kernel while it learns."""
+        """Solve the tasks; return the solutions and their fit, whose kernel may have been chosen on the way."""
         return fit, solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
-        """Fitted attributes beyond those every machine has."""
+        """Set the fitted attributes beyond those that every machine has."""
         raise NotImplementedError
 
     def _remarks(self, fit: Fit, solved: Solutions[Any]) -> list[tuple[str, type[Warning]]]:
-        """What else the user should be told after the fit, and as which warning."""
+        """Return further messages for the user after the fit, each with its category of warning."""
         return []
 
     def _merges(self, X: Data, budget: int) -> bool:
-        """Whether identical samples are joined, which copies them; else they stay as they are and where they are."""
+        """Return True if identical samples are to be merged, which copies the samples."""
         return True
 
     def _max_steps(self, n: int) -> int:
-        """What `max_iter=-1` stands for with n samples."""
+        """Return the meaning of `max_iter=-1` for n samples."""
         return max(10_000_000, 100 * n) if self._default_steps is None else self._default_steps
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
-        """How many tasks are solved at a time."""
+        """Return the number of tasks that are solved concurrently."""
         n_threads = fit.limits.n_threads
         return n_threads if n_tasks >= _TASKS_PER_THREAD * n_threads > _TASKS_PER_THREAD else 1
 
     @property
     def _constant_feature(self) -> bool:
-        """Whether the bias is the weight of a feature that is 1 everywhere, so that problems are solved with k + 1."""
+        """True if the bias is the weight of a constant feature, so that problems are solved with the kernel k + 1."""
         return bool(vars(self).get("bias") in REGULARIZED)
 
     # --- the pipeline ----------------------------------------------------------------------------------------------
 
     @with_callbacks
     def fit(self, X: Data, y: ArrayLike | None, sample_weight: Weights = None) -> Self:
-        """Train on samples X with targets y.
+        """Fit the machine to samples and targets.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+            Training samples: a list of strings for a string kernel, the square kernel matrix for a precomputed one.
         y : array of shape (n_samples,)
-            What to learn of each sample.
+            Target values: class labels for a classifier, numbers for a regressor.
         sample_weight : array of shape (n_samples,), optional
-            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
+            Sample weights. A weight is equivalent to that many repetitions of the sample; 0 leaves the sample out.
 
         Returns
         -------
         self
+            Fitted estimator.
         """
         warm = bool(vars(self).get("warm_start"))
         before = vars(self).get("_memory_") if warm else None
-        return self._become(self._trained(X, y, sample_weight, Training(self, before, keeps=warm)))
+        return self._adopt(self._fit_copy(X, y, sample_weight, FitOptions(self, before, keep_state=warm)))
 
-    def _trained(self, X: Data, y: ArrayLike | None, sample_weight: Weights, training: Training) -> Self:
-        """A trained copy of this estimator."""
+    def _fit_copy(self, X: Data, y: ArrayLike | None, sample_weight: Weights, options: FitOptions) -> Self:
+        """Return a fitted copy of this estimator."""
         trained, max_time = blank_copy(self), vars(self).get("max_time")
         if max_time is None:
-            trained._train(trained._input(X, y, sample_weight), y, training)
+            trained._train(trained._input(X, y, sample_weight), y, options)
         else:
-            with ended_late(X, max_time):
-                trained._train(trained._input(X, y, sample_weight), y, training)
+            with engine_time_limit(X, max_time):
+                trained._train(trained._input(X, y, sample_weight), y, options)
         return trained
 
-    def _become(self, trained: Self) -> Self:
+    def _adopt(self, trained: Self) -> Self:
+        """Take over the fitted attributes of a copy, checked and made read-only."""
         _expect_finite(trained)
-        for name, value in vars(trained).items():  # freeze_fitted, without its calls: a small fit counts them
+        for name, value in vars(trained).items():  # freeze_fitted inlined, since its calls take time in a small fit
             if name[-1] == "_" and type(value) is np.ndarray and value.flags.writeable:
                 value.setflags(write=False)
         return adopt_fit(self, trained)
 
-    def _train(self, fit: Fit, y: ArrayLike | None, training: Training, starts: list[Any] | None = None) -> None:
-        tasks = self._tasks(fit).exactly() if training.exact else self._tasks(fit)
-        progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
-        starts = self._starts(fit, tasks, training.before) if starts is None else starts
+    def _train(self, fit: Fit, y: ArrayLike | None, options: FitOptions, starts: list[Any] | None = None) -> None:
+        """Run steps 2 to 4 of the pipeline on this estimator and warn if it has not converged."""
+        tasks = self._tasks(fit).exactly() if options.exact else self._tasks(fit)
+        progress = Progress(options.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
+        starts = self._starts(fit, tasks, options.warm_start) if starts is None else starts
         fit, solved = self._solve(fit, tasks, progress, starts)
         self.__dict__.update(report_of(fit.X) | ({} if fit.kernel is None else {"kernel_": fit.kernel}))
         self._record_end(solved)
         self._conclude(fit, solved)
-        if training.keeps:
+        if options.keep_state:
             self._keep(fit, solved)
         for message, category in self._remarks(fit, solved):
             warn_user(message, category)
@@ -244,55 +250,55 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         progress.close(fit.X, y, self)
 
     def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
-        """What to train on; a machine may take other things than samples."""
+        """Return the input of the fit; subclasses may accept other things than samples."""
         return Fit.of(self, X, y, sample_weight)
 
     def _warn_early(self, reached: str) -> None:
-        """Tell the user that training stopped early, and what it reached."""
+        """Warn that training stopped early; `reached` describes the result."""
         warn_user(reached, ConvergenceWarning)
 
     def _record_end(self, solved: Solutions[Any]) -> None:
-        """What every fit says about its end."""
+        """Set `certificate_`, `stop_reason_`, `converged_` and `n_iter_`."""
         self.certificate_ = solved.certificate
-        # A limit that the user set is what he can change, whatever else ended other sub-problems.
+        # A limit takes precedence over other reasons, since the user can change it.
         reasons = solved.reasons
         limit = "max_time" if "max_time" in reasons else "max_iter" if "max_iter" in reasons else None
         reason = limit or next(iter(reasons), "converged")
-        # A gap that is not a finite number proves nothing: its terms are beyond float64.
+        # A gap that is not finite proves nothing: its terms exceed float64.
         finite = reason != "converged" or math.isfinite(self.certificate_.gap)
         self.stop_reason_ = reason if finite else "rounding floor"
         self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_: Any = freeze(solved.steps)
 
     def _keep(self, fit: Fit, solved: Solutions[Any]) -> None:
-        """What a later training can start from."""
+        """Keep the state from which a later fit can start."""
 
     @property
     def function_(self) -> Any:
-        """f as an element of the kernel's space, a `mercer.rkhs.Function`; a list of them for several outputs."""
+        """Function f as an element of the kernel's space, a `mercer.rkhs.Function`; a list for several outputs."""
         from mercer.inspection.rkhs import functions_of
 
         check_is_fitted(self)
         return functions_of(self)
 
     def _decision(self, X: Data) -> Floats:
-        """The expansion's outputs at X, one column each."""
+        """Return the outputs of the expansion at X, one column each."""
         return self._values(self._to_decide(X))
 
     def _to_decide(self, X: Data) -> Any:
-        """X as samples that the expansion can be evaluated at."""
+        """Return X checked and converted to samples at which the expansion can be evaluated."""
         check_is_fitted(self)
         expansion: Expansion = self._expansion_
         read = read_samples(self, X, expansion.kernel, reset=False)
         if expansion.columns is not None and read.shape[1] < expansion.n_columns:  # n_features_in_ refuses more
             raise ValueError(
                 f"X has {read.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
-                f"and all training samples, of which there are at least {expansion.n_columns}"
+                f"and all training samples, which are at least {expansion.n_columns}"
             )
         return read
 
     def _values(self, X: Data) -> Floats:
-        """The expansion's outputs at samples that were read."""
+        """Return the outputs of the expansion at samples that were read before."""
         expansion: Expansion = self._expansion_
         return expansion(X, effective_n_threads(getattr(self, "n_jobs", None)))
 
@@ -319,44 +325,55 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         return names
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of a kernel object: `kernel__gamma`."""
+        """Set the parameters of this estimator.
+
+        Parameters
+        ----------
+        **params : dict
+            Estimator parameters, and parameters of a kernel object in the form `kernel__gamma`.
+
+        Returns
+        -------
+        self
+            Estimator instance.
+        """
         _refuse_parts_of_a_name(params.get("kernel", vars(self).get("kernel")), params)
         super().set_params(**params)
         return self
 
     def _kernel(self) -> Kernel | None:
-        """The kernel as an object of our own, not yet bound to data; a linear machine has none."""
+        """Return the kernel as an unbound kernel object; None for a linear machine."""
         return kernel_of(vars(self)) if "kernel" in vars(self) else None
 
     def _unfinished(self, X: Data) -> str:
-        """What a fit that stopped early reached, and what to do about it."""
-        found, reason = self.certificate_, self.stop_reason_
+        """Return the message for a fit that stopped early: the accuracy reached, and advice."""
+        proof, reason = self.certificate_, self.stop_reason_
         tol = getattr(self, "tol", None)
-        asked = f"tol={tol:g}" if tol is not None else f"gap_tol={getattr(self, 'gap_tol', None)}"
+        goal = f"tol={tol:g}" if tol is not None else f"gap_tol={getattr(self, 'gap_tol', None)}"
         text = (
-            f"{type(self).__name__} stopped before {asked} ({reason}): violation {found.violation:.3g}, gap "
-            f"{found.gap:.3g}, {found.relative_gap:.1e} of the dual value. "
+            f"{type(self).__name__} stopped before {goal} ({reason}): violation {proof.violation:.3g}, gap "
+            f"{proof.gap:.3g}, {proof.relative_gap:.1e} of the dual value. "
         )
-        price = "lower C, " if hasattr(self, "C") else "raise lam, " if hasattr(self, "lam") else ""
+        advice = "lower C, " if hasattr(self, "C") else "raise lam, " if hasattr(self, "lam") else ""
         if reason == "rounding floor":
-            return text + f"float64 cannot resolve less here; {price}raise tol or scale the features"
+            return text + f"float64 cannot resolve less here; {advice}raise tol or scale the features"
         if reason in ("max_iter", "max_time"):
             text += f"Raise {reason}, or help convergence: "
         ratio = _scale_ratio(X)
         if ratio > 100:
             return text + f"the features' scales differ by a factor of {ratio:.1e}; standardise them"
-        return text + f"{price}raise tol or scale the features"
+        return text + f"{advice}raise tol or scale the features"
 
 
 def kernel_of(parameters: Mapping[str, Any]) -> Kernel:
-    """The kernel that parameters of a machine stand for, not yet bound to data: an object that nobody else has."""
+    """Return the kernel for the parameters of a machine: an object of its own, not yet bound to data."""
     kernel = parameters["kernel"]
     inner = {name: value for name, value in parameters.items() if name.startswith("kernel__")}
     _refuse_parts_of_a_name(kernel, inner)
     if isinstance(kernel, Kernel):
-        own: Kernel = clone(kernel)
-        own.set_params(**{name.removeprefix("kernel__"): value for name, value in inner.items()})
-        return own
+        copied: Kernel = clone(kernel)
+        copied.set_params(**{name.removeprefix("kernel__"): value for name, value in inner.items()})
+        return copied
     given = {name: parameters[name] for name in ("degree", "gamma", "coef0") if name in parameters}
     return as_kernel(kernel, **given)
 
@@ -370,31 +387,31 @@ def _refuse_parts_of_a_name(kernel: Any, params: Mapping[str, Any]) -> None:
         )
 
 
-def trained_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
-    """A copy of a machine trained on samples that were read already, each of its problems from a start."""
+def fit_copy_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
+    """Return a copy of a machine fitted to samples that were read before, with a starting point for each problem."""
     trained = blank_copy(machine)
     copy_columns(machine, trained)
-    trained._train(fit, fit.y, Training(machine), starts)
+    trained._train(fit, fit.y, FitOptions(machine), starts)
     _expect_finite(trained)
     return trained
 
 
 def _expect_finite(model: Machine) -> None:
-    """Refuse a fit whose coefficients are not finite numbers."""
-    fitted = vars(model)
-    values = {name: fitted[name] for name in ("coef_", "dual_coef_", "intercept_") if name in fitted}
-    if "_expansion_" in fitted:
-        values["expansion"] = fitted["_expansion_"].coefficients
+    """Raise FloatingPointError if coefficients of a fit are not finite."""
+    attributes = vars(model)
+    values = {name: attributes[name] for name in ("coef_", "dual_coef_", "intercept_") if name in attributes}
+    if "_expansion_" in attributes:
+        values["expansion"] = attributes["_expansion_"].coefficients
     for name, value in values.items():
         if not np.isfinite(value.data if is_sparse(value) else value).all():
             raise FloatingPointError(
                 f"{type(model).__name__} overflowed: its {name} is not finite. The features, the targets, the weights "
-                "or their price (C or 1/lam) are too large or too small together; scale them"
+                "or the penalty (C or 1/lam) are too large or too small together; scale them"
             )
 
 
 def _scale_ratio(X: Any) -> float:
-    """The largest standard deviation of a feature over the smallest that is not zero."""
+    """Return the ratio of the largest to the smallest nonzero standard deviation of the features."""
     if are_strings(X):
         return 1.0
     spread = column_spreads(X)

@@ -1,4 +1,4 @@
-"""What a fit tells: a line a second for people, scikit-learn's callbacks for programs, warnings at the user's line."""
+"""Progress reports of a fit: printed lines, scikit-learn's callbacks, and warnings at the user's line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sklearn.callback import CallbackSupportMixin as CallbackSupport
 
 from mercer import _core
 from mercer.runtime.errors import warn_user
-from mercer.runtime.progress import Pace, Reporter
+from mercer.runtime.progress import ProgressEstimate, Reporter
 from mercer.samples.arrays import Data
-from mercer.solvers.solution import Report
+from mercer.solvers.solution import ProgressReporter
 
 __all__ = ["CallbackSupport", "Progress", "warn_user", "with_callbacks"]
 
@@ -25,13 +25,13 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def with_callbacks(method: Method) -> Method:
-    """scikit-learn's decorator of a `fit` that callbacks watch, with the type of the method."""
+    """Decorate a `fit` method with scikit-learn's support for callbacks, keeping its type."""
     decorated: Method = callback.with_callbacks(method)
     return decorated
 
 
 class Progress:
-    """The reports of one fit, which has `n_tasks` sub-problems."""
+    """Progress reports of one fit with `n_tasks` sub-problems."""
 
     def __init__(self, estimator: Any, verbose: bool, n_tasks: int, X: Data, y: ArrayLike | None) -> None:
         self._estimator = estimator
@@ -46,18 +46,20 @@ class Progress:
 
     @property
     def watched(self) -> bool:
-        """Whether callbacks follow the fit; they expect one sub-problem after the other."""
+        """True if callbacks watch the fit; sub-problems are then solved one after another."""
         return self._root is not None
 
-    def begin(self, name: str) -> Report:
-        """A sub-problem starts; the solver calls what is returned before each of its outer steps."""
+    def begin(self, name: str) -> ProgressReporter:
+        """Begin a sub-problem and return the function that its solver calls before each outer step."""
         if self._root is not None:
             self._task = self._root.subcontext(task_name=name or "solve", max_subtasks=None)
             self._task.call_on_fit_task_begin(estimator=self._estimator)
-        return partial(self._report, f"{name}: " if name and self._n_tasks > 1 else "", Pace(time.monotonic()))
+        return partial(
+            self._report, f"{name}: " if name and self._n_tasks > 1 else "", ProgressEstimate(time.monotonic())
+        )
 
     def end(self) -> None:
-        """The sub-problem is solved."""
+        """End the current sub-problem."""
         self._done += 1
         if self._task is not None:
             self._end_step()
@@ -65,23 +67,23 @@ class Progress:
             self._task = None
 
     def close(self, X: Data, y: ArrayLike | None, trained: Any) -> None:
-        """The fit is over, and this is what it reached."""
-        self._reporter.close(_reached(trained))
+        """End the fit and report the result that was reached."""
+        self._reporter.close(_summary(trained))
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
 
-    def _report(self, name: str, pace: Pace, words: Callable[[], str], missed: float = math.nan) -> None:
+    def _report(self, name: str, pace: ProgressEstimate, words: Callable[[], str], missed: float = math.nan) -> None:
         _core.check_stop()
         if self._task is not None:
             self._end_step()
             self._step = self._task.subcontext(task_name="step")
-            # Whoever wants to know how far the solver is calls it now: later it would tell what is reached then.
+            # Callbacks have to call "reached" at once: a later call would describe a later state of the solver.
             self._step.call_on_fit_task_begin(estimator=self._estimator, metadata={"reached": words})
         if self._reporter.is_due:
             share = pace.share(time.monotonic(), missed)
-            if self._n_tasks > 1:  # all take the same time, as far as is known
+            if self._n_tasks > 1:  # assume that all sub-problems take the same time
                 share = min(1.0, (self._done + (share or 0.0)) / self._n_tasks) or None
-            self._reporter.tell(name + words(), share)
+            self._reporter.report(name + words(), share)
 
     def _end_step(self) -> None:
         if self._step is not None:
@@ -89,8 +91,8 @@ class Progress:
             self._step = None
 
 
-def _reached(trained: Any) -> str:
-    """The last line about a fit."""
+def _summary(trained: Any) -> str:
+    """Return the last line of the report on a fit."""
     support, proof = getattr(trained, "support_", None), getattr(trained, "certificate_", None)
     words = [] if support is None else [f"{len(support):>7,} support vectors"]
     if proof is not None:

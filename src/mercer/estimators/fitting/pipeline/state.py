@@ -1,25 +1,24 @@
-"""The language in which a class declares what its fit leaves: one `AttributeSpec` for each fitted attribute.
+"""Declarations of fitted attributes: one `AttributeSpec` for each attribute that a fit sets.
 
-    class Ball(Machine):
+    class EnclosingBall(Machine):
         _FITTED = fitted(radius_=Number(), centre_=Array("features"), kernel_=BoundKernel(required=True))
 
-A class adds to what its ancestors declare. The name of a size stands for a number that the model itself tells; None
-stands for any (`_SIZES`). What is `required` must be in every file. The rest is what only some fits leave, or models
-that came from another program lack.
+A class adds to the declarations of its ancestors. A size is a number, a name of `_SIZES` whose value comes from the
+model, or None for any size. A `required` attribute must be in every file. The others are set only by some fits, or are
+missing in models that came from another program.
 
 The declaration is written once, in the class that has the attribute, and everything else reads it:
 
     pipeline/class_spec.py            ClassSpec: _FITTED of a class and its ancestors, with checks of several attributes
-    files/mercer_file/model_file.py   which attributes a file holds, and in which form; what a file may set
+    files/mercer_file/model_file.py   the attributes that a file holds and may set, and their form in the file
     files/scikit/table.py             ClassSpecs of scikit-learn's classes, which cannot carry a declaration
-    pickles                           what is not pickled (`Unsaved`), and which arrays are read-only afterwards
-    compression, tests of fits        which attributes a machine must have, and check_state of what a fit has left
+    pickles                           the attributes that are not pickled (`Unsaved`), and the arrays made read-only
+    compression, tests of fits        the attributes that a machine must have, and check_state after a fit
 
-`to_plain` and `from_plain` turn a value into what a file holds and back: numbers, text, lists, dictionaries, arrays,
-kernels and estimators, which files/mercer_file/description.py writes as JSON. A new estimator therefore needs no line
-in files/. Checksums tell damage from health, not an honest writer from a dishonest one. The checks here are for the
-second: no file can set an attribute that is not declared, and every count and shape that prediction relies on has to
-agree.
+`to_plain` and `from_plain` convert a value to the entries of a file and back: numbers, text, lists, dictionaries,
+arrays, kernels and estimators, which files/mercer_file/description.py writes as JSON. A new estimator therefore needs
+no code in files/. Checksums detect damaged files, but not forged ones; the checks here are for those: no file can set
+an attribute that is not declared, and all counts and shapes that prediction relies on have to agree.
 """
 
 from __future__ import annotations
@@ -55,11 +54,11 @@ _SIZES: Final[dict[str, Callable[[Any], Any]]] = {
     "vectors": lambda model: model._expansion_.coefficients.shape[0],
     "support": lambda model: len(model.support_),
     "samples": lambda model: model.shape_fit_[0],
-    # Coefficients of a support vector of several classes: one against each other class, or one for every class.
+    # Coefficients per support vector: one against each other class, or one for every class.
     "planes per vector": lambda model: (
         len(model.classes_) if len(model.classes_) > 2 and has_function_per_class(model) else len(model.classes_) - 1
     ),
-    # Numbers in an iterate of stochastic descent; of w, one for each feature, and one more if fitted with a bias.
+    # Length of an iterate of stochastic descent; for w, the number of features, plus 1 if fitted with a bias.
     "directions": lambda model: (
         model._expansion_.coefficients.shape[0]
         if hasattr(model, "_expansion_")
@@ -70,16 +69,16 @@ _SIZES: Final[dict[str, Callable[[Any], Any]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeSpec:
-    """One fitted attribute: its form in a file, and the checks that a value must pass.
+    """Spec of a fitted attribute: its form in a file, and the checks that a value must pass.
 
-    The base class takes any value as it is; a check of the whole class has to look at it.
+    The base class accepts any value unchanged; a check of the whole class has to validate it.
     """
 
     required: bool = False
-    needs: str = ""  # another attribute, without which there must not be this one
-    unless: str = ""  # another attribute, which a model may have instead of this one
-    needed_by: str = ""  # a parameter that cannot be true where this attribute is absent or None
-    kept: bool = False  # stays true of a machine that `mercer.compress` has put on fewer vectors
+    needs: str = ""  # another attribute that must be present if this one is
+    unless: str = ""  # another attribute that a model may have instead of this one
+    needed_by: str = ""  # a parameter that cannot be true if this attribute is absent or None
+    kept: bool = False  # True if the attribute stays valid after `mercer.compress` has replaced the vectors
 
     @property
     def holds_estimators(self) -> bool:
@@ -87,15 +86,15 @@ class AttributeSpec:
         return False
 
     def keys(self, name: str) -> tuple[str, ...]:
-        """Names of the entries that stand for the attribute in a file."""
+        """Return the names of the attribute's entries in a file."""
         return (name,)
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        """Entries of a file, by these names."""
+        """Return the attribute's entries in a file, by name."""
         return {name: value}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """Make the value of the entries of a file; the inverse of `to_plain`."""
+        """Return the value from its entries in a file; the inverse of `to_plain`."""
         return parts[name]
 
     def check(self, name: str, value: Any, model: Any) -> None:
@@ -128,23 +127,23 @@ class _Array(AttributeSpec):
         else:
             precise = is_sparse(value) or getattr(value, "dtype", None) == np.float64
             whole = precise and _is_numbers(value, wanted, self.sparse, self.nan)
-        told = " × ".join("any" if size is None else str(size) for size in wanted)
-        expect(whole, f"{name} must be {told} {'values' if self.kinds else 'numbers'}")
+        shape = " × ".join("any" if size is None else str(size) for size in wanted)
+        expect(whole, f"{name} must be {shape} {'values' if self.kinds else 'numbers'}")
 
 
 def Array(*shape: Size, **options: Any) -> AttributeSpec:
-    """Finite numbers of a shape, float64, of which the `options` allow more.
+    """Return the spec of an array of finite float64 numbers of a given shape.
 
-    `sparse` ones are a CSR matrix, which may be float32. NaN says that there is no number (`nan`). A matrix of one
-    output may be a list (`flat`), or be one number for all (`single`), or None (`or_none`). With `kinds`, it may hold
-    any values of dtypes of these kinds: what scikit-learn leaves.
+    Options relax it: `sparse` allows a CSR matrix, which may be float32; `nan` allows NaN for missing numbers; `flat`
+    allows a one-dimensional array for a single output; `single` allows one number instead of an array, and `or_none`
+    None; `kinds` allows any values with dtypes of these kinds, for attributes of scikit-learn's estimators.
     """
     return _Array(shape=shape, **options)
 
 
 @dataclass(frozen=True)
 class IndexArray(AttributeSpec):
-    """Indices, of training samples or of something else, of which there are as many as `below` says, or any."""
+    """Indices, of training samples or anything else; all must be smaller than the size `below`, if it is given."""
 
     below: Size = None
 
@@ -155,7 +154,7 @@ class IndexArray(AttributeSpec):
 
 @dataclass(frozen=True)
 class Counts(AttributeSpec):
-    """Number of items in each of some groups; they add up to `total`."""
+    """Numbers of items in groups, which must add up to `total`."""
 
     groups: Size = None
     total: Size = None
@@ -169,7 +168,7 @@ class Counts(AttributeSpec):
 
 @dataclass(frozen=True)
 class Number(AttributeSpec):
-    """A finite number; several outputs may have one each. Not `finite`, it may be whole, NaN or infinite."""
+    """Finite float; with `per_output`, also an array with one for each output. Without `finite`, any real number."""
 
     or_none: bool = False
     per_output: bool = False
@@ -180,13 +179,13 @@ class Number(AttributeSpec):
             Array("outputs").check(name, value, model)
             return
         whole = isinstance(value, float) and bool(np.isfinite(value)) if self.finite else is_number(value)
-        told = "a finite number" if self.finite else "a number"
-        expect(whole or (self.or_none and value is None), f"{name} must be {told}")
+        kind = "a finite number" if self.finite else "a number"
+        expect(whole or (self.or_none and value is None), f"{name} must be {kind}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predicate(AttributeSpec):
-    """Values for which something `holds`, of the value and the model."""
+    """Value that satisfies a predicate `holds(value, model)`; `must` completes the message "… must …"."""
 
     must: str
     holds: Callable[[Any, Any], bool]
@@ -214,13 +213,13 @@ Names = partial(
 
 
 def Count(several: bool = False, **whether: Any) -> AttributeSpec:
-    """A number of something: of steps, perhaps of each problem's."""
+    """Return the spec of a count, such as a number of steps; with `several`, also of an array of counts."""
     return Predicate(must="be a count", holds=lambda n, _: is_count(n) or (several and _is_indices(n, None)), **whether)
 
 
 @dataclass(frozen=True)
 class ListOf(AttributeSpec):
-    """A list whose items have one spec; items may be None where `or_none` says so."""
+    """List whose items have one spec; with `or_none`, items may be None."""
 
     spec: AttributeSpec
     count: Size = None
@@ -248,13 +247,10 @@ class ListOf(AttributeSpec):
 
 @dataclass(frozen=True)
 class Labels(AttributeSpec):
-    """The classes, with as many outputs as there are planes between them; None asks the model for which.
+    """Class labels, whose number must match the number of outputs."""
 
-    Of a model that has no outputs of its own, scikit-learn's, they are counted `alone`.
-    """
-
-    against_rest: bool | None = True
-    alone: bool = False
+    against_rest: bool | None = True  # one output per class; False: one per pair; None: as the model was fitted
+    alone: bool = False  # True for scikit-learn's models, which have no outputs to compare with
 
     def check(self, name: str, value: Any, model: Any) -> None:
         whole = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
@@ -268,7 +264,7 @@ class Labels(AttributeSpec):
 
 @dataclass(frozen=True)
 class Vectors(AttributeSpec):
-    """Samples, as many as `count` says: numbers, strings, or None or nothing where a kernel matrix was given."""
+    """Samples, `count` in number: a matrix or strings, or None or an empty array for a precomputed kernel."""
 
     count: Size = None
 
@@ -280,7 +276,7 @@ class Vectors(AttributeSpec):
 
 @dataclass(frozen=True)
 class Proof(AttributeSpec):
-    """A certificate."""
+    """Certificate of optimality."""
 
     def keys(self, name: str) -> tuple[str, ...]:
         return name, f"{name}.parts"
@@ -300,8 +296,8 @@ class Proof(AttributeSpec):
 
 
 @dataclass(frozen=True)
-class Function(AttributeSpec):
-    """The expansion that predicts; its kernel is the model's."""
+class KernelExpansion(AttributeSpec):
+    """Kernel expansion that predicts; its kernel is `kernel_` of the model."""
 
     def keys(self, name: str) -> tuple[str, ...]:
         return tuple(f"expansion.{part.name}" for part in fields(Expansion) if part.name != "kernel")
@@ -325,14 +321,16 @@ class Function(AttributeSpec):
             expect(len(value.columns) == count, f"there are {len(value.columns)} columns for {count} coefficients")
             return
         expect(value.columns is None, "only a precomputed kernel has columns")
-        if (accepts == "sequences") != isinstance(value.vectors, list):  # the text of a tree of kernels takes time
+        if (accepts == "sequences") != isinstance(
+            value.vectors, list
+        ):  # no expect(), since the repr of a composed kernel takes time
             raise ModelFormatError(f"{value.kernel} does not take such vectors")
         check_vectors("the support vectors", value.vectors, count, _size("features", model))
 
 
 @dataclass(frozen=True)
 class NestedEstimator(AttributeSpec):
-    """A fitted estimator, or one of a few `words` in its place; it must have the `methods`."""
+    """Fitted estimator with the given `methods`, or one of the `words` in its place."""
 
     methods: tuple[str, ...] = ()
     words: tuple[str | None, ...] = ()
@@ -372,22 +370,22 @@ class _Record(AttributeSpec):
 
 
 def Record(made_by: Callable[..., Any], several: bool = False, **parts: AttributeSpec) -> AttributeSpec:
-    """A value of a dataclass, or several of them in a tuple, as a dictionary of its fields.
+    """Return the spec of a value of a dataclass, or of a tuple of `several`; in a file, a dictionary of its fields.
 
-    The `parts` are specs of fields whose sizes the model tells. If the dataclass has a method `check(name)`, it is
+    `parts` are specs of fields whose sizes depend on the model. If the dataclass has a method `check(name)`, it is
     called too.
     """
     return _Record(made_by=made_by, several=several, parts=parts)
 
 
 def _public(value: Any) -> dict[str, Any]:
-    """The fields of a record; what begins with an underscore, such as training samples, is not for files."""
+    """Return the fields of a record, without private ones, such as training samples, which files do not hold."""
     return {name: part for name, part in vars(value).items() if not name.startswith("_")}
 
 
 @dataclass(frozen=True)
 class Unsaved(AttributeSpec):
-    """An attribute that no file holds: it has the training samples, or follows from the other attributes.
+    """Attribute that no file holds: it contains training samples, or follows from the other attributes.
 
     Pickles hold it unless `pickled` is False.
     """
@@ -402,16 +400,16 @@ class Unsaved(AttributeSpec):
 
 
 def _size(size: Size, model: Any) -> Any:
-    """A size in numbers, by a word of `_SIZES` or an attribute of the model that is a count or has that length.
+    """Return a size as a number; a name refers to `_SIZES` or to an attribute that is a count or has that length.
 
-    None stands where any will do, −1, which nothing has, where the model does not tell.
+    None means any size; −1, which no array has, means that the model does not determine the size.
     """
     if not isinstance(size, str):
         return size
-    found: Any = _SIZES[size](model) if size in _SIZES else getattr(model, size, None)
-    if is_count(found):
-        return int(found)
-    return len(found) if isinstance(found, list) or getattr(found, "ndim", 0) == 1 else -1
+    value: Any = _SIZES[size](model) if size in _SIZES else getattr(model, size, None)
+    if is_count(value):
+        return int(value)
+    return len(value) if isinstance(value, list) or getattr(value, "ndim", 0) == 1 else -1
 
 
 def is_count(value: Any, below: int = 2**63) -> bool:
@@ -448,26 +446,27 @@ def _is_text(values: Any) -> bool:
 
 
 def check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
+    """Raise ModelFormatError unless `value` is `count` strings or a matrix of `count` finite samples."""
     if isinstance(value, list):
         expect(_is_text(value), f"{name} must be strings")
         expect(count is None or len(value) == count, f"there must be {count} of {name}, not {len(value)}")
     else:
-        told = f"{name} must be a matrix of finite numbers, {count} × {n_features}"
-        expect(_is_numbers(value, [count, n_features], sparse=True), told)
+        message = f"{name} must be a matrix of finite numbers, {count} × {n_features}"
+        expect(_is_numbers(value, [count, n_features], sparse=True), message)
 
 
 def has_function_per_class(model: Any) -> bool:
-    """Return True if the fit has a function for each of several classes, not for each pair, whatever was set since."""
+    """Return True if the fit has a function for each class, not for each pair, whatever `multiclass` is now."""
     known = vars(model)
     return bool(known["_per_class_"] if "_per_class_" in known else known.get("multiclass", "ovo") != "ovo")
 
 
 def expect(holds: bool, otherwise: str) -> None:
-    """Raise ModelFormatError unless it holds."""
+    """Raise ModelFormatError with the message `otherwise` unless `holds` is True."""
     if not holds:
         raise ModelFormatError(otherwise)
 
 
-def chosen_of(model: Any) -> Any:
-    """The estimator that a fitted search has chosen, `TunedSVC` or scikit-learn's; any other model itself."""
+def best_estimator_of(model: Any) -> Any:
+    """Return the best estimator of a fitted search, `TunedSVC` or scikit-learn's; any other model itself."""
     return getattr(model, "__dict__", {}).get("best_estimator_", model)

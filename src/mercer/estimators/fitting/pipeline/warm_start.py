@@ -1,7 +1,7 @@
-"""What a machine keeps for its next training: the solution, by sample, and the training samples themselves.
+"""State that a machine keeps for its next fit: the solution, by sample, and the training samples themselves.
 
-A sample is recognised by a 64-bit hash of its values together with its target, as in merging. A start for the solver
-is only a start: were two samples confused, the solution would be the same and merely take a few steps longer.
+A sample is recognised by a 64-bit hash of its values together with its target, as in merging. The state only provides
+a starting point: if two samples were confused, the solver would reach the same solution in a few more steps.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, Indices, freeze, host, is_sparse, matrix_part, stack, take
-from mercer.samples.engine import PlacedSamples
+from mercer.samples.engine import EngineSamples
 from mercer.samples.merging import Merged, hash_samples
 from mercer.solvers.solution import Solution
 
 Keys = NDArray[np.uint64]
 
-# Odd multipliers that spread small numbers over 64 bits (Knuth's golden ratio, and splitmix64's first).
-_OF_TARGET, _OF_COPY = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+# Odd multipliers that spread small integers over 64 bits (Knuth's golden ratio, and the first of splitmix64).
+_TARGET_FACTOR, _COPY_FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """The samples trained on, in the order in which they came; never the caller's own memory."""
+    """Copy of the training samples, in the order in which they were given."""
 
     X: Any
     y: Any
@@ -35,19 +35,19 @@ class TrainingSet:
 
     @classmethod
     def of(cls, X: Any, y: Any, weight: Floats) -> TrainingSet:
-        return cls(_own(X), None if y is None else freeze(np.array(y)), freeze(weight.copy()))
+        return cls(_copied(X), None if y is None else freeze(np.array(y)), freeze(weight.copy()))
 
     def followed_by(self, X: Any, y: Any, weight: Floats) -> tuple[Any, Any, Floats]:
-        """These samples and then those."""
+        """Return X, y and weights of these samples followed by the given ones."""
         targets = None if self.y is None else _joined(self.y, np.asarray(y))
         return freeze(stack(self.X, X)), targets, np.concatenate([self.weight, weight])
 
     def without(self, indices: Any, square: bool) -> tuple[Any, Any, Floats]:
-        """The samples that are left without those at these places; X is `square` if it is a kernel matrix."""
+        """Return X, y and weights without the samples at these indices; X is `square` if it is a kernel matrix."""
         n = len(self.weight)
         given = np.atleast_1d(np.asarray(indices))
         if given.dtype.kind not in "iu" or given.ndim != 1:
-            raise TypeError(f"indices={indices!r} must be places of samples, as integers")
+            raise TypeError(f"indices={indices!r} must be indices of samples, as integers")
         outside = given[(given < 0) | (given >= n)]
         if len(outside):
             last = f"; the last is {n - 1}" if (outside < 0).any() else ""
@@ -55,8 +55,8 @@ class TrainingSet:
         times = np.bincount(given.astype(np.intp), minlength=n)
         if (times > 1).any():
             raise ValueError(
-                f"sample {np.argmax(times)} stands {times.max()} times among indices, but it can be forgotten "
-                "once; give each place once: np.unique(indices)"
+                f"sample {np.argmax(times)} occurs {times.max()} times in indices, but it can be forgotten only "
+                "once; give each index once: np.unique(indices)"
             )
         kept = np.delete(np.arange(n), given)
         if len(kept) == 0:
@@ -67,17 +67,17 @@ class TrainingSet:
 
 @dataclass(frozen=True, eq=False)
 class TaskStart:
-    """The solution of one task: for each variable its merged sample, which of that sample's variables it is, and β."""
+    """Solution of one task, with an entry for each variable."""
 
-    sample: Indices
-    copy: Indices
+    sample: Indices  # merged sample of the variable
+    copy: Indices  # number of the variable among those of its sample
     beta: Floats
-    bound: Floats  # on β's side of zero
+    bound: Floats  # bound on the side of zero on which β lies
 
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """What one training leaves for the next."""
+    """State that one fit keeps for the next."""
 
     keys: Keys
     targets: Any
@@ -85,10 +85,11 @@ class WarmStart:
     samples: TrainingSet
 
     def start(self, name: str, rows: Indices, problem: DualProblem, keys: Keys, targets: Any) -> Floats | None:
-        """A feasible β for a task on the merged samples `rows`, from the last solution of the same task, if any.
+        """Return a feasible β for a task on the merged samples `rows`, from the last solution of that task, if any.
 
-        Where all bounds changed by one factor, as with another C, so does β: what was bounded is, and the sums hold.
-        Otherwise bounded variables go to their new bounds, the others stay, and the sums are repaired.
+        If all bounds changed by one factor, as with another C, β is scaled by it: variables at a bound stay there, and
+        the sums still hold. Otherwise variables at a bound move to their new bound, the others stay, and the sums are
+        repaired.
         """
         kept = self.tasks.get(name)
         if kept is None:
@@ -111,15 +112,15 @@ class WarmStart:
         return problem.nearest_feasible(beta)
 
     def _counterparts(self, kept: TaskStart, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:
-        """For each variable of a new task the old variable of the same sample, or −1."""
+        """Return for each variable of a new task the old variable of the same sample, or −1."""
         try:
             _, codes = np.unique(_joined(self.targets, targets), return_inverse=True)
-        except TypeError:  # numbers then and names now, or the reverse: no sample has the target it had
+        except TypeError:  # targets changed between numbers and strings, so that no sample has its old target
             return np.full(len(sample), -1, dtype=np.intp)
         before = _mixed(self.keys, codes[: len(self.keys)])
         after = _mixed(keys, codes[len(self.keys) :])
-        old_variables = before[kept.sample] + kept.copy.astype(np.uint64) * _OF_COPY
-        new_variables = after[sample] + copy.astype(np.uint64) * _OF_COPY
+        old_variables = before[kept.sample] + kept.copy.astype(np.uint64) * _COPY_FACTOR
+        new_variables = after[sample] + copy.astype(np.uint64) * _COPY_FACTOR
         _, left, right = np.intersect1d(old_variables, new_variables, return_indices=True)
         counterpart = np.full(len(new_variables), -1, dtype=np.intp)
         counterpart[right] = left
@@ -127,7 +128,7 @@ class WarmStart:
 
 
 def keys_of(merged: Merged, accepts: str, n_threads: int) -> Keys:
-    """One number per merged sample by which it is known again; a precomputed kernel knows its rows by their place."""
+    """Return a key for each merged sample by which it is recognised; its row index for a precomputed kernel."""
     if accepts == "gram":
         return merged.rows.astype(np.uint64)
     if accepts == "sequences":
@@ -137,7 +138,7 @@ def keys_of(merged: Merged, accepts: str, n_threads: int) -> Keys:
 
 
 def targets_of(merged: Merged, y: Any) -> Any:
-    """The target of each merged sample as the caller gave it."""
+    """Return the target of each merged sample as the caller gave it."""
     if y is None:
         return np.zeros(len(merged.y))
     _, first = np.unique(merged.member, return_index=True)
@@ -145,14 +146,14 @@ def targets_of(merged: Merged, y: Any) -> Any:
 
 
 def task_start(rows: Indices, problem: DualProblem, solution: Solution) -> TaskStart:
-    """What to keep of one solved task."""
+    """Return the part of a solved task that is kept."""
     beta = solution.beta
     bound = np.where(beta > 0, problem.upper, problem.lower)
     return TaskStart(rows[problem.row], _copies(problem.row), beta, bound)
 
 
 def _copies(row: Any) -> Indices:
-    """For each variable how many earlier ones share its row: 0 and 1 for twins."""
+    """Return for each variable the number of earlier ones with the same row: 0 and 1 for twins."""
     order = np.argsort(row, kind="stable")
     begins = np.r_[True, np.diff(row[order]) != 0]
     start = np.maximum.accumulate(np.where(begins, np.arange(len(row)), 0))
@@ -162,25 +163,25 @@ def _copies(row: Any) -> Indices:
 
 
 def _mixed(keys: Keys, codes: Any) -> Keys:
-    """Sample and target in one number, and the place among equals where there are several."""
-    mixed = (keys + (codes.astype(np.uint64) + np.uint64(1)) * _OF_TARGET) * _OF_COPY
+    """Return hashes of sample and target together, and of the position among equals if there are several."""
+    mixed = (keys + (codes.astype(np.uint64) + np.uint64(1)) * _TARGET_FACTOR) * _COPY_FACTOR
     _, same = np.unique(mixed, return_inverse=True)
-    return np.asarray(mixed + _copies(same).astype(np.uint64) * _OF_TARGET)
+    return np.asarray(mixed + _copies(same).astype(np.uint64) * _TARGET_FACTOR)
 
 
 def _joined(first: Any, second: Any) -> Any:
-    """Two arrays of targets in one, which keeps every label's own type."""
+    """Concatenate two arrays of targets such that every label keeps its type."""
     text = {array.dtype.kind in "US" for array in (first, second)}
     if len(text) == 2:
         return np.concatenate([first.astype(object), second.astype(object)])
     return np.concatenate([first, second])
 
 
-def _own(X: Any) -> Any:
-    """X itself where nobody else can change it, else a copy."""
+def _copied(X: Any) -> Any:
+    """Return a copy of X, or X itself if its memory is read-only and not shared."""
     if not hasattr(X, "shape"):
         return list(X)
-    if isinstance(X, PlacedSamples):
+    if isinstance(X, EngineSamples):
         return X.take(np.arange(X.shape[0]))
     parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
     if all(part.flags.owndata and not part.flags.writeable for part in parts):

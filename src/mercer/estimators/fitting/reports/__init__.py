@@ -1,1 +1,1 @@
-"""What fitted machines tell of themselves: coefficients, margins, free and bounded samples, pictures."""
+"""Reports on fitted machines: coefficients, margins, free and bounded samples, notebook output."""

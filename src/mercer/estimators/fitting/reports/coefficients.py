@@ -1,9 +1,8 @@
-"""From the solutions of dual problems to coefficients: of the merged samples for prediction, of the caller's rows for
-reading.
+"""Coefficients from the solutions of dual problems: of the merged samples for prediction, of the caller's rows to read.
 
-Twins of a sample count as their sum. Copies of a sample share its coefficient in proportion to their weights; a
-coefficient at its bound goes exactly onto each copy's own bound. A certificate claims no more than is true of the
-coefficients of copies.
+Twin variables of a sample are added up. Copies of a sample share its coefficient in proportion to their weights; a
+coefficient at its bound puts each copy exactly at its bound. The certificate is widened so that it also holds for the
+coefficients of the copies.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from mercer.places.host.rows import weight_vectors
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Floats, Indices, freeze, host, sums_by
-from mercer.samples.coefficient_table import Table
-from mercer.samples.exact_parts import exact_parts, lacking, worth_exactness
+from mercer.samples.coefficient_table import CoefficientTable
+from mercer.samples.exact_parts import exact_parts, needs_exact_sum, sum_error_bounds
 from mercer.samples.merging import Merged
 
 if TYPE_CHECKING:
@@ -36,51 +35,55 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The box of a sample of weight 1 in each task, factor·[−below, above]: numbers, or arrays that broadcast to
-    (merged samples, tasks)."""
+    """Box factor·[−below, above] of a sample of weight 1 in each task.
+
+    The parts are numbers, or arrays that broadcast to (merged samples, tasks).
+    """
 
     above: Any
     below: Any
     factor: Any = 1.0
 
 
-# Asked for only where samples were merged.
+# Called only if samples were merged.
 Box = Callable[[], Bounds]
 
 
-def merged_table(merged: Merged, solved: Solutions[DualProblem]) -> Table:
-    """β of every merged sample (row) in every task (column)."""
+def merged_table(merged: Merged, solved: Solutions[DualProblem]) -> CoefficientTable:
+    """Return β of every merged sample (row) in every task (column)."""
     columns = solved.columns
-    return Table.of_columns(columns.coefficients, columns.rows, columns.row_ends, len(merged.y))
+    return CoefficientTable.of_columns(columns.coefficients, columns.rows, columns.row_ends, len(merged.y))
 
 
-def own_table(table: Table, fit: Fit, box: Box, ridge: Callable[[], float] = lambda: 0.0) -> Table:
-    """β of the caller's rows that have weight in every task; d of a merged sample is at most `ridge`."""
+def caller_table(
+    table: CoefficientTable, fit: Fit, box: Box, ridge: Callable[[], float] = lambda: 0.0
+) -> CoefficientTable:
+    """Return β of the caller's rows with weight in every task; d of a merged sample is at most `ridge`."""
     merged = fit.merged
-    own = table.take(merged.member)
-    if merged.unique:  # every bound is its own
-        return own
-    row, bounds = own.rows, box()
-    sample, task = merged.member[row], own.indices
+    by_row = table.take(merged.member)
+    if merged.unique:  # no copies, so that nothing has to be shared
+        return by_row
+    row, bounds = by_row.rows, box()
+    sample, task = merged.member[row], by_row.indices
     above, below, factor = (_cells(part, sample, task) for part in (bounds.above, bounds.below, bounds.factor))
-    bound = np.where(own.data > 0, above, below) * factor
-    size, whole = np.abs(own.data), bound * merged.weight[sample]
+    bound = np.where(by_row.data > 0, above, below) * factor
+    size, whole = np.abs(by_row.data), bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
-        own_bound = np.sign(own.data) * (bound * merged.own_weight[row])
-    shared = _split(table, own, fit, ridge(), bool(np.isinf(bound).all()))
-    # Rounding takes no share past a bound that its sample is within.
-    past = (size < whole) & (np.abs(shared) > np.abs(own_bound))
-    return own.with_data(np.where((size == whole) | past, own_bound, shared))
+        row_bound = np.sign(by_row.data) * (bound * merged.own_weight[row])
+    shared = _split(table, by_row, fit, ridge(), bool(np.isinf(bound).all()))
+    # A copy must not leave its bound by rounding if its sample is within the bound.
+    past = (size < whole) & (np.abs(shared) > np.abs(row_bound))
+    return by_row.with_data(np.where((size == whole) | past, row_bound, shared))
 
 
-def _entries_of(table: Table, own: Table, member: Indices) -> Indices:
-    """Where `table` has what the entries of the caller's rows are shares of."""
-    place = member[own.rows] * table.n_columns + own.indices
+def _entries_of(table: CoefficientTable, by_row: CoefficientTable, member: Indices) -> Indices:
+    """Return the positions in `table` of the entries of which the caller's rows have shares."""
+    place = member[by_row.rows] * table.n_columns + by_row.indices
     return np.searchsorted(table.rows * table.n_columns + table.indices, place)
 
 
 def _cells(part: Any, sample: Indices, task: Indices) -> Any:
-    """What broadcasting to (merged samples, tasks) would put at these places."""
+    """Return the entries at these indices of `part` broadcast to (merged samples, tasks)."""
     if np.ndim(part) == 0:
         return part
     if np.ndim(part) == 1 or part.shape[0] == 1:
@@ -89,20 +92,20 @@ def _cells(part: Any, sample: Indices, task: Indices) -> Any:
     return part[sample, task] if part.shape[1] > 1 else part[sample, 0]
 
 
-def _split(table: Table, own: Table, fit: Fit, ridge: float, unbounded: bool) -> Floats:
-    """The coefficients of copies, which add up to that of their sample where no bound is near."""
-    merged, row = fit.merged, own.rows
-    shares = np.asarray(own.data * merged.share[row])
-    if ridge == 0 and not unbounded:  # a small copy near its own bound must stay as near to it
+def _split(table: CoefficientTable, by_row: CoefficientTable, fit: Fit, ridge: float, unbounded: bool) -> Floats:
+    """Return the coefficients of copies, which add up to that of their sample unless a bound is near."""
+    merged, row = fit.merged, by_row.rows
+    shares = np.asarray(by_row.data * merged.share[row])
+    if ridge == 0 and not unbounded:  # a small copy close to its bound must stay as close to it
         return shares
-    entry, exact = _entries_of(table, own, merged.member), None
+    entry, exact = _entries_of(table, by_row, merged.member), None
     if ridge > 0:
-        exact = worth_exactness(fit.diagonal, ridge / merged.share, merged.member)[table.rows]
+        exact = needs_exact_sum(fit.diagonal, ridge / merged.share, merged.member)[table.rows]
     return exact_parts(table.data, shares, entry, exact)
 
 
 def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = None) -> Expansion:
-    """f on the merged samples `used` (None: all), each with a row of coefficients, dense or CSR."""
+    """Return f as an expansion in the merged samples `used` (None: all), with a row of coefficients for each."""
     assert fit.kernel is not None
     merged = fit.merged
     return Expansion(
@@ -115,13 +118,13 @@ def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = 
     )
 
 
-def table_expansion(fit: Fit, table: Table, used: Indices, b: Floats) -> Expansion:
-    """f from the coefficients of all merged samples (rows) for every output (column)."""
+def table_expansion(fit: Fit, table: CoefficientTable, used: Indices, b: Floats) -> Expansion:
+    """Return f as an expansion, from the coefficients of all merged samples (rows) for every output (column)."""
     return expansion_of(fit, table.take(used).matrix(), b, used)
 
 
 def conclude_support(model: Machine, fit: Fit, order: Indices) -> None:
-    """What every machine says about its support vectors, the caller's rows `order` of those that have weight."""
+    """Set the attributes of the support vectors, which are the caller's rows with weight at the indices `order`."""
     rows = fit.merged.rows[order]
     model.support_ = freeze(rows.astype(np.int32))
     model.support_vectors_ = freeze(np.empty((0, 0)) if fit.precomputed else host(fit.X, rows))
@@ -129,7 +132,7 @@ def conclude_support(model: Machine, fit: Fit, order: Indices) -> None:
 
 
 def weight_vector(model: Machine) -> Any:
-    """w, one row per output, dense whatever the samples are; only for a linear kernel."""
+    """Return w with one row per output, always dense; raise AttributeError unless the kernel is linear."""
     check_is_fitted(model)
     recipe = model.kernel_.recipe()
     if recipe is None or not recipe.linear:
@@ -142,13 +145,13 @@ def allow_for_copies(
     machine: Machine,
     fit: Fit,
     solved: Solutions[DualProblem],
-    tables: tuple[Table, Table],
+    tables: tuple[CoefficientTable, CoefficientTable],
     scales: Floats | None = None,
 ) -> None:
-    """Let `certificate_` hold for the coefficients of the caller's rows too, and `converged_` follow it.
+    """Widen `certificate_` so that it holds for the coefficients of the caller's rows too, and update `converged_`.
 
-    `tables` are those of the merged samples and of the caller's rows; `scales` are factors on the solutions'
-    coefficients that they have already, one for each task.
+    `tables` are those of the merged samples and of the caller's rows, to which `scales`, factors on the solutions'
+    coefficients with one for each task, have been applied.
     """
     if fit.merged.unique:
         return
@@ -160,34 +163,41 @@ def allow_for_copies(
     factor: Any = 1.0 if scales is None else np.repeat(scales, np.diff(columns.variables))
     at = Variables(
         starts, solved.p, factor * columns.lower, factor * columns.upper, solved.d, factor * columns.beta,
-        fit.gram().proof.reach[columns.samples],
+        fit.gram().proof.entry_bounds[columns.samples],
     )  # fmt: skip
     _conclude_certificate(machine, fit, solved, allowing_for_copies(machine.certificate_, off, at))
 
 
 def allow_for_joint_copies(
-    machine: Machine, fit: Fit, solved: Solutions[JointProblem], tables: tuple[Table, Table], C: Floats
+    machine: Machine,
+    fit: Fit,
+    solved: Solutions[JointProblem],
+    tables: tuple[CoefficientTable, CoefficientTable],
+    C: Floats,
 ) -> None:
-    """Let the certificate of a joint machine hold for the caller's rows too; its tables have a column for each class.
+    """Widen the certificate of a joint machine so that it holds for the caller's rows too.
 
-    `C` is that of each merged sample, for a weight of 1.
+    The tables have a column for each class; `C` is the penalty of each merged sample, for a weight of 1.
     """
     if fit.merged.unique:
         return
-    table, own = tables
-    apart, n_classes = lacking(table.data, own.data, _entries_of(table, own, fit.merged.member)), table.n_columns
+    table, by_row = tables
+    apart, n_classes = (
+        sum_error_bounds(table.data, by_row.data, _entries_of(table, by_row, fit.merged.member)),
+        table.n_columns,
+    )
     problem, beta, merged = solved[0].task.problem, solved[0].solution.beta, fit.merged
-    r = np.sqrt(fit.gram().proof.reach ** 2 * (1 + 1e-15) + problem.shift) * (1 + 1e-15)
+    r = np.sqrt(fit.gram().proof.entry_bounds ** 2 * (1 + 1e-15) + problem.shift) * (1 + 1e-15)
     sums, lengths = (sums_by(table.indices, values, n_classes) for values in (apart, apart * r[table.rows]))
     bounds = C[merged.member] * merged.own_weight
-    residuals = published_residuals(own.toarray(), problem.y[merged.member], bounds, problem.shared)
+    residuals = published_residuals(by_row.toarray(), problem.y[merged.member], bounds, problem.shared)
     off = Lacking(sums, lengths, np.zeros(n_classes))
     found = joint_allowing_for_copies(machine.certificate_, off, problem, beta, r, residuals)
     _conclude_certificate(machine, fit, solved, found)
 
 
 def _conclude_certificate(machine: Machine, fit: Fit, solved: Solutions[Any], found: Certificate) -> None:
-    """A machine whose certificate no longer meets what was asked for has not converged."""
+    """Set `certificate_`, and `converged_` to False if it no longer meets the requested accuracy."""
     machine.certificate_ = found
     stop = fit.limits.stop
     met = all(
@@ -198,17 +208,17 @@ def _conclude_certificate(machine: Machine, fit: Fit, solved: Solutions[Any], fo
         machine.stop_reason_, machine.converged_, machine.fit_status_ = "rounding floor", False, 1
 
 
-def _lacking(fit: Fit, solved: Solutions[DualProblem], table: Table, own: Table) -> Lacking:
-    """What the coefficients of copies lack of those of their samples."""
+def _lacking(fit: Fit, solved: Solutions[DualProblem], table: CoefficientTable, by_row: CoefficientTable) -> Lacking:
+    """Return bounds on the errors of the coefficients of copies, relative to those of their samples."""
     merged, n_tasks = fit.merged, table.n_columns
-    entry = _entries_of(table, own, merged.member)
-    apart = lacking(table.data, own.data, entry)
+    entry = _entries_of(table, by_row, merged.member)
+    apart = sum_error_bounds(table.data, by_row.data, entry)
     curved = np.zeros(n_tasks)
     if not apart.any() and not solved.largest_ridge:
         return Lacking(curved, curved, curved)
     if solved.largest_ridge:  # d is in inverse proportion to the weight
         of_one = np.maximum.reduceat(solved.d * merged.weight[solved.columns.samples], solved.columns.variables[:-1])
-        moved = np.abs(own.data - table.data[entry] * merged.share[own.rows]) / merged.own_weight[own.rows]
-        np.maximum.at(curved, own.indices, of_one[own.indices] * moved)
-    r = fit.gram().proof.reach[table.rows]
+        moved = np.abs(by_row.data - table.data[entry] * merged.share[by_row.rows]) / merged.own_weight[by_row.rows]
+        np.maximum.at(curved, by_row.indices, of_one[by_row.indices] * moved)
+    r = fit.gram().proof.entry_bounds[table.rows]
     return Lacking(sums_by(table.indices, apart, n_tasks), sums_by(table.indices, apart * r, n_tasks), curved)

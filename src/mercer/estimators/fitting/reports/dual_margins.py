@@ -1,4 +1,4 @@
-"""What α tells: which samples are free or bounded, what that leaves to b, sums, and the nearest points of the hulls."""
+"""Dual quantities of fitted machines: free and bounded samples, the interval of b, Σα, and nearest points of hulls."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from mercer.estimators.fitting.pipeline.task import Solutions
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.margins import NearestPoints
 from mercer.samples.arrays import Data, Flags, Floats, Indices, freeze, host, is_sparse, n_samples
-from mercer.samples.coefficient_table import Table
-from mercer.samples.labels import Pair, names_of, plane_coefficients, planes
+from mercer.samples.coefficient_table import CoefficientTable
+from mercer.samples.labels import Pair, plane_coefficients, planes, side_labels
 from mercer.samples.merging import Merged
 
 if TYPE_CHECKING:
     from mercer.certificates.certificate import Certificate
     from mercer.estimators.fitting.pipeline.machine import Machine
 
-# As the core marks them.
+# Codes of the core for the status of a variable.
 FREE: Final = 1
 BOUNDED: Final = 2
 
 
-def dual_status(merged: Merged, solved: Solutions[DualProblem], n: int) -> Table:
-    """FREE or BOUNDED for the caller's rows that take part in a problem (column), of n rows; of twins, FREE counts."""
+def dual_status(merged: Merged, solved: Solutions[DualProblem], n: int) -> CoefficientTable:
+    """Return FREE or BOUNDED for each of the caller's n rows with β ≠ 0 in a problem (column); of twins, FREE wins."""
     place = merged.member
     if len(place) < n:
-        place = np.full(n, len(merged.y))  # rows of weight zero are an empty last one
+        place = np.full(n, len(merged.y))  # rows of weight zero refer to an empty last row
         place[merged.rows] = merged.member
     columns = solved.columns
     where = columns.samples, columns.variables, len(merged.y) + 1, place
-    return Table(*_core.status_by_rows(columns.beta, columns.lower, columns.upper, *where), len(solved))
+    return CoefficientTable(*_core.status_by_rows(columns.beta, columns.lower, columns.upper, *where), len(solved))
 
 
 def free_vectors(machine: Machine) -> Flags | None:
-    """Which support vectors of a fitted machine are free in some problem.
+    """Return for each support vector of a fitted machine whether it is free in some problem.
 
-    None where the fit did not tell: of a joint machine, or of a model that another program trained.
+    None if this is unknown: for a joint machine, or for a model that another program trained.
     """
     status: Any = getattr(machine, "_standing_", None)
     if status is None:
@@ -52,60 +52,60 @@ def free_vectors(machine: Machine) -> Flags | None:
     return np.asarray((status[machine.support_] == FREE).sum(axis=1) > 0).ravel()
 
 
-def free_and_bounded(machine: Machine) -> tuple[int, int] | None:
-    """How many support vectors are free in some problem, and how many are bounded in all; None as above."""
+def count_free_and_bounded(machine: Machine) -> tuple[int, int] | None:
+    """Return the numbers of support vectors that are free in some problem and bounded in all; None if unknown."""
     free = free_vectors(machine)
     return None if free is None else (int(free.sum()), int((~free).sum()))
 
 
 def status_in(machine: Machine, k: int) -> NDArray[np.int8]:
-    """0, FREE or BOUNDED for every training sample in problem k of a fitted machine."""
+    """Return 0, FREE or BOUNDED for every training sample in problem k of a fitted machine."""
     status = machine._standing_[:, [k]]
     return np.asarray(status.toarray() if is_sparse(status) else status).ravel().astype(np.int8)
 
 
 def n_bounded(machine: Machine, k: int) -> int:
-    """How many samples are bounded in problem k of a fitted machine."""
+    """Return the number of samples that are bounded in problem k of a fitted machine."""
     return int((status_in(machine, k) == BOUNDED).sum())
 
 
-def bias_intervals(solved: Solutions[DualProblem], status: Table) -> Floats:
-    """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
-    ends, told = np.full((len(solved), 2), np.nan), np.ones(len(solved), dtype=bool)
-    told[status.indices[status.data == FREE]] = False
-    if told.any():
-        told &= solved.equalities == 1
-    if not told.any():
+def bias_intervals(solved: Solutions[DualProblem], status: CoefficientTable) -> Floats:
+    """Return the interval of optimal b for each problem in which no variable is free, NaN for the others."""
+    ends, without_free = np.full((len(solved), 2), np.nan), np.ones(len(solved), dtype=bool)
+    without_free[status.indices[status.data == FREE]] = False
+    if without_free.any():
+        without_free &= solved.equalities == 1
+    if not without_free.any():
         return np.asarray(freeze(ends))
     columns, h = solved.columns, solved.gradient
     starts = columns.variables[:-1]
     above, below = columns.beta > columns.lower, columns.beta < columns.upper
     tops = np.maximum.reduceat(np.where(below, h, -np.inf), starts)
     bottoms = np.minimum.reduceat(np.where(above, h, np.inf), starts)
-    ends[told] = np.column_stack([tops, bottoms])[told]
+    ends[without_free] = np.column_stack([tops, bottoms])[without_free]
     return np.asarray(freeze(ends))
 
 
 @dataclass(frozen=True, eq=False)
 class PlaneDuals:
-    """What the dual solution of one plane adds to its margins."""
+    """Dual quantities of one plane, which are reported with its margins."""
 
     alpha_sum: float
-    inverse_rho_squared: dict[str, float]  # by formula, beside ‖w‖² itself
+    inverse_rho_squared: dict[str, float]  # by formula, in addition to ‖w‖²
     b_interval: tuple[float, float] | None
-    statuses: NDArray[np.int8] | None  # of every sample, where these are the training samples
+    statuses: NDArray[np.int8] | None  # of every sample, if these are the training samples
 
 
 def dual_planes(machine: Machine) -> list[Pair]:
-    """The planes of a machine with α as it was fitted, whatever its parameter says since."""
-    k, multiclass = len(machine.classes_), trained_as(machine, "multiclass", "ovo")
+    """Return the planes of a machine with α as it was fitted, whatever its parameters are now."""
+    k, multiclass = len(machine.classes_), parameter_at_fit(machine, "multiclass", "ovo")
     if k > 2 and multiclass not in ("ovo", "ovr"):
-        raise ValueError(without_planes(machine, "multiclass", multiclass, "'ovo' or 'ovr'"))
+        raise ValueError(no_planes_message(machine, "multiclass", multiclass, "'ovo' or 'ovr'"))
     return planes(k, has_function_per_class(machine))
 
 
-def trained_as(machine: Machine, name: str, otherwise: Any) -> Any:
-    """A parameter as the fit used it, whatever was set since; a model of another program has those that are set.
+def parameter_at_fit(machine: Machine, name: str, otherwise: Any) -> Any:
+    """Return a parameter as the fit used it; for a model of another program, its present value.
 
     The slack of a hard margin is "none".
     """
@@ -117,15 +117,15 @@ def trained_as(machine: Machine, name: str, otherwise: Any) -> Any:
 
 
 def plane_norms(machine: Machine) -> Floats:
-    """‖w‖ of each plane: a fit knows it; a model that came from another program's file has to compute it."""
+    """Return ‖w‖ of each plane, which is computed for a model that another program trained."""
     return np.atleast_1d(machine.rkhs_norm_) if hasattr(machine, "rkhs_norm_") else machine._expansion_.norms()
 
 
 def plane_duals(machine: Machine, X: Data, codes: Indices) -> list[PlaneDuals] | None:
-    """What α tells of each plane, and of these samples if they are the training samples."""
+    """Return the dual quantities of each plane, and of these samples if they are the training samples."""
     if hasattr(machine, "_compression_"):
         return None
-    # A model that another program trained has no status of its duals, nor does a file say where b may lie.
+    # A model that another program trained has neither the status of its duals nor the interval of b.
     known = hasattr(machine, "_standing_") and _was_trained_on(machine, X, codes)
     ends: Any = getattr(machine, "_b_range_", None)
     found = []
@@ -138,7 +138,7 @@ def plane_duals(machine: Machine, X: Data, codes: Indices) -> list[PlaneDuals] |
 
 
 def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...]:
-    """The nearest points of the classes' hulls, of each plane."""
+    """Return the nearest points of the classes' hulls for each plane."""
     check_is_fitted(machine)
     linear = (recipe := machine.kernel_.recipe()) is not None and recipe.linear
     found, norms = [], plane_norms(machine)
@@ -147,14 +147,14 @@ def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...
         half = 0.5 * float(np.abs(beta).sum())
         if abs(float(beta.sum())) > 1e-6 * half:
             raise ValueError(
-                "nearest_points needs a machine with bias: without one the two classes' α have different sums, "
-                "and w is no difference of two points of the hulls"
+                "nearest_points needs a machine with bias: without one the α of the two classes have different sums, "
+                "and w is not the difference of two points of the hulls"
             )
         sides = np.stack([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
         coefficients = sides / sides.sum(axis=1, keepdims=True)
         found.append(
             NearestPoints(
-                classes=names_of(pair, machine.classes_.tolist()),
+                classes=side_labels(pair, machine.classes_.tolist()),
                 rows=machine.support_,
                 coefficients=freeze(coefficients),
                 distance=math.sqrt(float(norms[k]) ** 2 + _ridge(machine, k, 2.0 * half)) / half,
@@ -165,14 +165,14 @@ def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...
 
 
 def _signed_duals(machine: Machine, k: int) -> Floats:
-    """β of plane k for each of `support_`."""
+    """Return β of plane k for each of `support_`."""
     return plane_coefficients(machine.dual_coef_, machine.n_support_, dual_planes(machine), k)
 
 
 def _inverse_rho_squared(machine: Machine, k: int, alpha_sum: float) -> dict[str, float]:
-    """1/ρ² by each formula from α that holds for this machine; the sums over slacks are the certificate's."""
-    slack = trained_as(machine, "slack", None)
-    if slack is None or trained_as(machine, "bias", True) is not True or not hasattr(machine, "certificate_"):
+    """Return 1/ρ² by each formula in α that holds for this machine; sums over slacks come from the certificate."""
+    slack = parameter_at_fit(machine, "slack", None)
+    if slack is None or parameter_at_fit(machine, "bias", True) is not True or not hasattr(machine, "certificate_"):
         return {}
     if slack == "none":
         return {"Σα": alpha_sum}
@@ -183,8 +183,8 @@ def _inverse_rho_squared(machine: Machine, k: int, alpha_sum: float) -> dict[str
 
 
 def _ridge(machine: Machine, k: int, alpha_sum: float) -> float:
-    """Σα²/C of a machine with 2-norm slack, of which its dual value tells; 0 of others."""
-    if trained_as(machine, "slack", "l1") != "l2":
+    """Return Σα²/C of a machine with 2-norm slack, computed from its dual value; 0 for other machines."""
+    if parameter_at_fit(machine, "slack", "l1") != "l2":
         return 0.0
     square = float(plane_norms(machine)[k]) ** 2
     return max(0.0, 2 * (alpha_sum - 0.5 * square - _certificate_of(machine, k).dual))
@@ -196,7 +196,7 @@ def _certificate_of(machine: Machine, k: int) -> Certificate:
 
 
 def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
-    """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
+    """Return True if these are the training rows, judged by the support vectors, which alone matter."""
     if n_samples(X) != machine.shape_fit_[0]:
         return False
     expected = np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
@@ -208,11 +208,11 @@ def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
     return bool(np.all(_same(host(X, machine.support_), machine.support_vectors_)))
 
 
-def without_planes(machine: Machine, parameter: str, value: Any, use: str) -> str:
-    """Why a joint machine has no margins."""
+def no_planes_message(machine: Machine, parameter: str, value: Any, use: str) -> str:
+    """Return the message that a joint machine has no margins."""
     return (
         f"{type(machine).__name__} with {parameter}={value!r} trains all classes jointly: it has no planes between two "
-        f"sides, and so neither margins nor nearest points of two hulls; use {parameter}={use}"
+        f"sides, and therefore neither margins nor nearest points of hulls; use {parameter}={use}"
     )
 
 

@@ -1,4 +1,4 @@
-"""An estimator in a notebook: scikit-learn's picture of it, and below that what the fit has proven."""
+"""HTML representation of an estimator in a notebook: scikit-learn's diagram, followed by the certificate of the fit."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _STYLE = (
 )
 _PROVEN, _OPEN, _NEITHER = "#4f9d69", "#d1603d", "#7a7a7a"
 
-# scikit-learn shows a row for each parameter of each part of a kernel: with more, only those of the machine itself.
+# scikit-learn shows a row for each parameter of each part of a kernel; above this number, only those of the machine.
 _MOST_PARAMETERS = 100
 
-# The machine whose certificate stands below the picture that is being made, and so not inside it again.
+# Machine whose certificate follows the diagram that is being rendered, so that it is not shown inside it as well.
 _SHOWN: ContextVar[Any] = ContextVar("_SHOWN", default=None)
 
 
 class ShowsCertificate:
-    """An estimator of scikit-learn whose picture in a notebook ends with its certificate, once it has one.
+    """Mixin that adds the certificate of a fitted machine to its diagram in a notebook.
 
-    Within the picture of a Pipeline or a search, it stands below the fitted attributes of the machine.
+    Within the diagram of a Pipeline or a search, the certificate follows the fitted attributes of the machine.
     """
 
     def _repr_html_inner(self) -> str:
@@ -58,7 +58,7 @@ class ShowsCertificate:
 
 
 def _machine_of(model: Any) -> Any:
-    """The machine inside a model of a table, a search, a calibration or a Pipeline."""
+    """Return the machine inside a table model, a search, a calibrated model or a Pipeline."""
     while not hasattr(model, "certificate_"):
         inner = getattr(model, "estimator_", None)
         if inner is None and hasattr(model, "steps"):
@@ -70,7 +70,7 @@ def _machine_of(model: Any) -> Any:
 
 
 def _certificate(estimator: Any) -> str:
-    """A block of text; nothing for a machine that has no certificate."""
+    """Return the certificate as an HTML block; an empty string for a machine without one."""
     machine = _machine_of(estimator)
     certificate = getattr(machine, "certificate_", None)
     if certificate is not None:

@@ -1,4 +1,4 @@
-"""The share of pairs that a ranking puts in the right order."""
+"""Fraction of pairs that a ranking puts in the right order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mercer.samples.arrays import Floats
 
 
 def share_of_ordered_pairs(problem: RankProblem, f: Floats) -> float:
-    """Weighted share of pairs in the right order, two equal f(x) as half a pair; NaN, with a warning, of no pair."""
+    """Return the weighted fraction of pairs in the right order; equal f(x) count as half. Warn and return NaN if none."""
     weight = problem.weight[:, None]
     wrong, behind, pairs = (
         float(problem.weight @ problem.sums(f, limit, weight)[0][:, 0])
@@ -22,8 +22,8 @@ def share_of_ordered_pairs(problem: RankProblem, f: Floats) -> float:
     if pairs:
         return 1.0 - 0.5 * (wrong + behind) / pairs
     warn_user(
-        "RankSVM.score is the share of pairs in the right order, and there is no pair: no two samples of a group that "
-        "have a weight differ in y, so that the score is NaN; score more samples, or whole groups",
+        "RankSVM.score is the fraction of pairs in the right order, but there is no pair: no two samples of a group "
+        "that have weight differ in y, so the score is NaN; score more samples, or whole groups",
         UndefinedMetricWarning,
     )
     return math.nan

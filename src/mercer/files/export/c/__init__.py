@@ -1,1 +1,1 @@
-"""A machine as a C99 file."""
+"""Export of a machine as a C99 file."""

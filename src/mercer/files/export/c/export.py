@@ -1,8 +1,7 @@
-"""A machine as one C99 file that predicts as Python does, without heap and without libraries beyond
-<math.h>.
+"""C export: a machine as one C99 file that predicts as Python does, without heap and with <math.h> as only library.
 
-The file has constant tables and two functions, NAME_decision and NAME_predict. Sums over vectors are compensated
-(Kahan), so that float32 loses what kernel values lose, and no more.
+The file has constant arrays and two functions, NAME_decision and NAME_predict. Sums over vectors are compensated
+(Kahan), so that in float32 only the rounding of kernel values matters.
 """
 
 from __future__ import annotations
@@ -16,13 +15,22 @@ import numpy as np
 
 import mercer
 from mercer.files.atomic_write import replacing
-from mercer.files.export.c.text import floats, function, in_comment, in_order, integers, number, prediction, prototypes
-from mercer.files.export.parts import LARGEST_DIFFERENCE, Parts, checked_name, in_parts, prepared_rows
-from mercer.kernels.recipe import Recipe, ended
+from mercer.files.export.c.text import (
+    floats,
+    function,
+    in_comment,
+    integers,
+    number,
+    prediction,
+    prototypes,
+    sort_lines,
+)
+from mercer.files.export.parts import LARGEST_DIFFERENCE, Parts, check_c_name, prepared_rows, shift_parts
+from mercer.kernels.recipe import Recipe, apply_ending
 from mercer.samples.arrays import Floats, is_sparse
 from mercer.samples.matrices import dense
 
-# The largest degree of a polynomial, which a C file writes as a product.
+# Largest degree of a polynomial kernel, which a C file writes as a product.
 _MOST_FACTORS = 100
 DTYPES = ("float32", "float64")
 
@@ -37,44 +45,44 @@ def export_c(
 ) -> str:
     """Write a fitted machine as one C99 file that predicts as Python does.
 
-    ``NAME_decision(x, f)`` computes the machine's outputs (f of two classes or of a novelty detector, a value for each
+    ``NAME_decision(x, f)`` computes the machine's outputs (f for two classes or novelty detection, a value for each
     pair of classes or each class, the numbers of a regression), and ``NAME_predict(x)`` returns the label: an integer,
-    a string, or ±1 for novelty; the number of a regression with one output. The file uses no heap. Its only library is
-    <math.h>, for exp, tanh and sqrt where the kernel needs them.
+    a string, or ±1 for novelty; for a regression with one output, the number. The file uses no heap. Its only library
+    is <math.h>, for exp, tanh and sqrt if the kernel needs them.
 
     Parameters
     ----------
     model : estimator
-        Fitted; a kernel or linear machine of mercer's, also after `compress`, or a Pipeline of StandardScaler and
-        MinMaxScaler and one, which become part of the file. The kernels are those that the core computes: linear,
-        polynomial, Gaussian, Laplacian, sigmoid, cosine, and multiples of one of them.
+        Fitted kernel or linear machine of mercer, also after `compress`, or a Pipeline of StandardScaler and
+        MinMaxScaler before one, which become part of the file. The kernel must be linear, polynomial, Gaussian,
+        Laplacian, sigmoid or cosine, or a multiple of one of these.
     path : str or path-like, optional
-        The file to write; without one, only the text is returned.
+        File to write; without it, only the text is returned.
     dtype : {"float32", "float64"}, default="float32"
-        What rows are, and what is computed with: float or double.
+        Type of rows and arithmetic: float or double.
     name : str, default="model"
-        What the names in the file begin with.
+        Prefix of all names in the file.
     X : array of shape (n_samples, n_features), optional
-        Rows like those to come, such as the training samples. The file's arithmetic is tried at some of them instead of
-        the machine's own vectors.
+        Typical rows, such as the training samples. The file's arithmetic is tested at some of them instead of the
+        machine's own vectors.
 
     Returns
     -------
     str
-        The file's text.
+        Text of the file.
 
     Raises
     ------
     TypeError
-        For a model or kernel that cannot be written this way; the message names it.
+        If the model or kernel cannot be written this way; the message names it.
     ValueError
-        Where 32 bits are too few for the model: its outputs at some of its own vectors, or of X, would be off by more
-        than a hundredth of the largest. The file's first lines say by how much they are.
+        If float32 is too coarse for the model: its outputs at some of its own vectors, or of X, would be off by more
+        than a hundredth of the largest. The file's first lines state the difference.
 
     Notes
     -----
-    A float32 file says how large entries of rows may be: beyond, numbers overflow float on the way (a polynomial of
-    degree 7 at entries of 10⁶), and labels may not be Python's.
+    A float32 file states how large the entries of rows may be: with larger ones, intermediate numbers overflow (such as
+    a polynomial of degree 7 at entries of 10⁶), and labels may differ from Python's.
 
     Examples
     --------
@@ -87,13 +95,14 @@ def export_c(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}")
-    name, parts = checked_name(name), Parts.of(model, X)
+    name, parts = check_c_name(name), Parts.of(model, X)
     if parts.recipe.ending == "polynomial" and (parts.recipe.numbers[2] % 1 or parts.recipe.numbers[2] > _MOST_FACTORS):
         raise TypeError(
-            f"a C file cannot compute the kernel of {parts.told}: its degree is no whole number up to {_MOST_FACTORS}"
+            f"a C file cannot compute the kernel of {parts.description}: its degree is not an integer up to "
+            f"{_MOST_FACTORS}"
         )
-    body, (rows, found) = _float_body(parts, name, dtype), _float_outputs(parts, dtype)
-    off = parts.difference(rows, found)
+    body, (rows, outputs) = _float_body(parts, name, dtype), _float_outputs(parts, dtype)
+    off = parts.difference(rows, outputs)
     if not off <= LARGEST_DIFFERENCE:
         raise ValueError(
             f"a C file of dtype={dtype!r} is too coarse for this model: at its own vectors, or at rows mixed from "
@@ -108,25 +117,27 @@ def export_c(
 
 
 def _head(parts: Parts, dtype: str, off: float) -> list[str]:
+    """Return the comment at the beginning of the file."""
     n = len(parts.examples) + len(parts.around)
     tried = f"   Outputs differed from Python's by at most {off:.1e} of the largest at {n} rows tried." if n else ""
     end = _largest_entry(parts) if dtype == "float32" else None
-    ends = f"   Entries of rows may be up to {end or 0:g} in size; beyond, float overflows and labels may be others."
+    ends = f"   Entries of rows may be up to {end or 0:g} in size; larger ones overflow, and labels may be wrong."
     return [
-        f"/* {in_comment(parts.told)}; {parts.n_features} features.",
+        f"/* {in_comment(parts.description)}; {parts.n_features} features.",
         *[tried] * bool(tried),
         *[ends] * (end is not None),
-        f"   Written by mercer {in_comment(mercer.__version__)}: C99, {dtype}, no heap, no library but math.h. */",
+        f"   Written by mercer {in_comment(mercer.__version__)}: C99, {dtype}, no heap, no library except math.h. */",
     ]
 
 
 def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
+    """Return the arrays and functions of the file."""
     real, tail = ("double", "") if dtype == "float64" else ("float", "f")
     recipe = parts.recipe
     lines = ["", "#include <math.h>", "", *prototypes(parts, name, real), ""]
     for k, scaling in enumerate(parts.scalings):
-        for place, part in zip(("", "_rest"), in_parts(scaling.shift, dtype), strict=False):
-            lines += floats(f"{name}_shift{k}{place}", part, dtype)
+        for suffix, part in zip(("", "_rest"), shift_parts(scaling.shift, dtype), strict=False):
+            lines += floats(f"{name}_shift{k}{suffix}", part, dtype)
         lines += floats(f"{name}_divisor{k}", scaling.divisor, dtype)
     if recipe.factor is not None:
         lines += floats(f"{name}_factor", recipe.factor, dtype)
@@ -144,22 +155,22 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
         scale, constant = number(recipe.scale, dtype), number(recipe.constant, dtype)
         body.append(f"f[0] = 2 * f[0] - ({scale} * {name}_kernel(x, x) + {constant});")
     if parts.rank is not None:
-        body += in_order(parts.rank, real)
+        body += sort_lines(parts.rank, real)
     lines += function(f"void {name}_decision(const {real} *x, {real} *f)", body)
     return [*lines, *prediction(parts, name, real, f"fabs{tail}")]
 
 
 def _kernel(recipe: Recipe, name: str, real: str, tail: str, dtype: str, width: int) -> list[str]:
-    """k of two rows that were prepared, but for scale and constant, which are in the coefficients and in b."""
+    """Return the function for k of two prepared rows, without scale and constant, which are in coefficients and b."""
     term = {"dot": "x[j] * z[j]", "sqdist": "(x[j] - z[j]) * (x[j] - z[j])", "l1": f"fabs{tail}(x[j] - z[j])"}
     lines = [f"{real} t = 0;", "int j;", f"for (j = 0; j < {width}; j++) t += {term[recipe.inner]};"]
-    value = ended(recipe.ending, recipe.numbers, "t", _Expressions(dtype, tail, lines))
+    value = apply_ending(recipe.ending, recipe.numbers, "t", _Expressions(dtype, tail, lines))
     return function(f"static {real} {name}_kernel(const {real} *x, const {real} *z)", [*lines, f"return {value};"])
 
 
 @dataclass(frozen=True)
 class _Expressions:
-    """Arithmetic with expressions of C; `lines` are statements before the one that they stand in."""
+    """Arithmetic on C expressions, for `apply_ending`; `lines` are statements that precede the expression."""
 
     dtype: str
     tail: str
@@ -183,14 +194,14 @@ class _Expressions:
 
 
 def _row(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]:
-    """Lines that turn x into a row as the vectors are."""
+    """Return lines that scale and prepare x like the vectors."""
     recipe, d = parts.recipe, parts.n_features
     unit = f"{real} v[{parts.width}];" if recipe.factor is not None or recipe.normalise else ""
     lines = [f"{real} s[{d}];"] * bool(parts.scalings) + [unit] * bool(unit)
     lines += [f"{real} c[{len(parts.b)}];", "int i, o;"]
     loop = f"for (i = 0; i < {d}; i++) "
     for k, scaling in enumerate(parts.scalings):
-        rest = f" - {name}_shift{k}_rest[i]" * (len(in_parts(scaling.shift, dtype)) > 1)
+        rest = f" - {name}_shift{k}_rest[i]" * (len(shift_parts(scaling.shift, dtype)) > 1)
         lines.append(f"{loop}s[i] = (x[i] - {name}_shift{k}[i]{rest}) / {name}_divisor{k}[i];")
         if scaling.low is not None and scaling.high is not None:
             low, high = number(scaling.low, dtype), number(scaling.high, dtype)
@@ -206,7 +217,7 @@ def _row(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]
         ]
     if recipe.normalise:
         loop = f"for (i = 0; i < {parts.width}; i++) "
-        # First by the largest entry, so that no square overflows or underflows.
+        # Divide by the largest entry first, so that no square overflows or underflows.
         lines += ["c[0] = 0;", f"{loop}if (fabs{tail}(x[i]) > c[0]) c[0] = fabs{tail}(x[i]);"]
         lines += [f"{loop}v[i] = c[0] > 0 ? x[i] / c[0] : 0;", "c[0] = 0;", f"{loop}c[0] += v[i] * v[i];"]
         lines += [f"c[0] = c[0] > 0 ? sqrt{tail}(c[0]) : 1;", f"{loop}v[i] = v[i] / c[0];", "x = v;"]
@@ -214,7 +225,7 @@ def _row(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]
 
 
 def _sums(parts: Parts, name: str, real: str, sparse: bool) -> list[str]:
-    """f[o] = Σ_i coefficient_io k(vector_i, x) + b_o, with c[o] what the sum has lost so far."""
+    """Return lines for f[o] = Σ_i coefficient_io k(vector_i, x) + b_o; c[o] is the compensation of Kahan's sum."""
     outputs, n = len(parts.b), len(parts.vectors)
     lines = [f"for (o = 0; o < {outputs}; o++) {{", f"  f[o] = {name}_b[o];", "  c[o] = 0;", "}"]
     entry, term = f"{name}_coefficients[i][o]", f"for (o = 0; o < {outputs}; o++) {{"
@@ -237,14 +248,14 @@ def _sums(parts: Parts, name: str, real: str, sparse: bool) -> list[str]:
     ]
 
 
-# --- how far the outputs are from Python's, computed as the file does before it is written ----------------------------
+# --- accuracy, computed with the file's arithmetic before it is written ----------------------------------------------
 
-# Half of the largest float: sums are rounded.
+# Half of the largest float, since sums are rounded.
 _HALF_LARGEST = 0.5 * float(np.finfo(np.float32).max)
 
 
 def _float_outputs(parts: Parts, dtype: str) -> tuple[Floats, Floats]:
-    """The rows to try as float or double, and the outputs that a file of this type computes of them."""
+    """Return the test rows in this type, and the outputs that the file computes for them."""
     if not len(parts.examples):
         return parts.examples, parts.outputs(parts.examples, np.float64)
     rows = parts.rows_to_try(dtype, f"a C file of dtype={dtype!r}").astype(np.float64)
@@ -253,9 +264,9 @@ def _float_outputs(parts: Parts, dtype: str) -> tuple[Floats, Floats]:
 
 
 def _largest_entry(parts: Parts) -> float | None:
-    """How large entries of rows may be without any number of a float32 file overflowing; None for all that float holds.
+    """Largest entry of rows for which no number of a float32 file overflows; None if every float is allowed.
 
-    Distances may overflow: the kernel of an infinite one is 0, as that of a very large one is.
+    Distances may overflow: the kernel of an infinite distance is 0, like that of a very large one.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         for power in range(38, -46, -1):
@@ -266,7 +277,7 @@ def _largest_entry(parts: Parts) -> float | None:
 
 
 def _largest_number(parts: Parts, entry: float) -> float:
-    """At least the largest number on the way from a row with entries up to this size to its outputs."""
+    """Upper bound on all intermediate numbers for a row with entries up to this size."""
     recipe, row, numbers = parts.recipe, np.full(parts.n_features, entry), [0.0]
     for scaling in parts.scalings:
         row = (row + np.abs(scaling.shift)) / np.abs(scaling.divisor)
@@ -283,15 +294,15 @@ def _largest_number(parts: Parts, entry: float) -> float:
         vectors = np.vstack([vectors, row])
     t = float((vectors @ row).max(initial=0.0))
     numbers += [row.max(initial=0.0), t]
-    t = ended(recipe.ending, recipe.numbers, t, _Sizes(numbers))
+    t = apply_ending(recipe.ending, recipe.numbers, t, _Sizes(numbers))
     outputs = np.abs(dense(parts.table)).sum(axis=0) * t + np.abs(parts.offset)
-    own = abs(recipe.scale) * t + abs(recipe.constant) if parts.ball else 0.0
-    return float(np.nan_to_num(np.max([*numbers, t, 2 * outputs.max() + own]), nan=np.inf))
+    diagonal = abs(recipe.scale) * t + abs(recipe.constant) if parts.ball else 0.0
+    return float(np.nan_to_num(np.max([*numbers, t, 2 * outputs.max() + diagonal]), nan=np.inf))
 
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Arithmetic with bounds on the sizes of numbers; those on the way are noted. Kernels of distances need none."""
+    """Arithmetic on upper bounds of absolute values, for `apply_ending`; `seen` collects intermediate bounds."""
 
     seen: list[Any]
 

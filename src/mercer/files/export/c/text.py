@@ -1,4 +1,4 @@
-"""Pieces of C text: tables of constants that read back as the same numbers, and labels from a machine's outputs."""
+"""C source text: arrays of constants that read back as the same numbers, and prediction from outputs."""
 
 from __future__ import annotations
 
@@ -11,50 +11,50 @@ from mercer.files.export.parts import Parts, is_text
 
 
 def number(value: float, dtype: str) -> str:
-    """A constant of type float or double; the shortest text that reads back as the same number."""
+    """Return a constant of type float or double: the shortest text that reads back as the same number."""
     if dtype == "float64":
         return repr(float(value))
     with np.errstate(over="ignore"):
         narrow = np.float32(value)
     if not np.isfinite(narrow):
         raise ValueError(
-            f"a C file of dtype='float32' cannot hold {value:g}, which is beyond float32; export with dtype='float64', "
+            f"a C file of dtype='float32' cannot hold {value:g}, which exceeds float32; export with dtype='float64', "
             "or scale the features"
         )
     return f"{narrow!s}f"
 
 
 def floats(name: str, values: Any, dtype: str) -> list[str]:
-    """A table of constants, with a row for each row of a matrix."""
+    """Return an array of constants, with the rows of a matrix on lines of their own."""
     array = np.asarray(values, dtype=np.float64)
     kind = "double" if dtype == "float64" else "float"
     return _table(kind, name, array, [number(value, dtype) for value in array.ravel().tolist()])
 
 
 def integers(kind: str, name: str, values: Any) -> list[str]:
-    """A table of whole numbers; the smallest of 64 bits has no constant of its own in C."""
+    """Return an array of integers."""
     array = np.asarray(values)
     return _table(kind, name, array, [str(value) for value in array.ravel().tolist()])
 
 
-def _table(kind: str, name: str, array: np.ndarray, told: list[str]) -> list[str]:
+def _table(kind: str, name: str, array: np.ndarray, constants: list[str]) -> list[str]:
     sizes = "".join(f"[{size}]" for size in array.shape)
     if array.ndim == 1:
-        return [f"static const {kind} {name}{sizes} = {{", *block(told), "};"]
+        return [f"static const {kind} {name}{sizes} = {{", *block(constants), "};"]
     width = array.shape[1]
     lines = [f"static const {kind} {name}{sizes} = {{"]
     for row in range(array.shape[0]):
-        own = block(told[row * width : (row + 1) * width], "   ")
-        own[0] = f"  {{{own[0].strip()}"
-        own[-1] = f"{own[-1].removesuffix(',')}}},"
-        lines += own
+        row_lines = block(constants[row * width : (row + 1) * width], "   ")
+        row_lines[0] = f"  {{{row_lines[0].strip()}"
+        row_lines[-1] = f"{row_lines[-1].removesuffix(',')}}},"
+        lines += row_lines
     return [*lines, "};"]
 
 
-def block(told: Iterable[str], indent: str = "  ") -> list[str]:
-    """Constants in lines of the usual width."""
+def block(constants: Iterable[str], indent: str = "  ") -> list[str]:
+    """Return constants in lines of at most 118 characters."""
     lines, line = [], indent
-    for one in told:
+    for one in constants:
         if len(line) + len(one) + 2 > 118 and line.strip():
             lines.append(line.rstrip())
             line = indent
@@ -63,18 +63,18 @@ def block(told: Iterable[str], indent: str = "  ") -> list[str]:
 
 
 def function(head: str, body: list[str]) -> list[str]:
-    """A function's text."""
+    """Return the lines of a function."""
     return [head, "{", *(f"  {line}" for line in body), "}", ""]
 
 
 def in_comment(text: str) -> str:
-    """Text that cannot end a comment."""
+    """Return ASCII text that cannot end a comment."""
     plain = text.encode("ascii", "backslashreplace").decode()
     return " ".join(plain.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *").split())
 
 
 def string_literal(text: str) -> str:
-    """A string of C with these characters in UTF-8, whatever they are."""
+    """Return a C string literal of the text in UTF-8."""
     out = []
     for byte in text.encode("utf-8"):
         character = chr(byte)
@@ -84,11 +84,11 @@ def string_literal(text: str) -> str:
 
 
 def prototypes(parts: Parts, name: str, real: str) -> list[str]:
-    """What other files can call, and how."""
-    told = [f"#define {name.upper()}_FEATURES {parts.n_features}", f"#define {name.upper()}_OUTPUTS {len(parts.b)}"]
-    told.append(f"void {name}_decision(const {real} *x, {real} *f);")
+    """Return the constants and prototypes for callers."""
+    lines = [f"#define {name.upper()}_FEATURES {parts.n_features}", f"#define {name.upper()}_OUTPUTS {len(parts.b)}"]
+    lines.append(f"void {name}_decision(const {real} *x, {real} *f);")
     head = _predict_head(parts, name, real)
-    return [*told, f"{head};"] if head else told
+    return [*lines, f"{head};"] if head else lines
 
 
 def _predict_head(parts: Parts, name: str, real: str) -> str:
@@ -99,18 +99,18 @@ def _predict_head(parts: Parts, name: str, real: str) -> str:
 
 
 def _labels(labels: Any) -> tuple[str, list[str]]:
-    """The type of a label, and all of them as constants."""
+    """Return the C type of the labels, and the labels as constants."""
     array = np.asarray(labels)
     kind, listed = array.dtype.kind, array.tolist()
     if is_text(array):
         if any("\0" in text for text in listed):
-            raise TypeError("a class has a label with a zero character, at which a string of C would end")
+            raise TypeError("a class label contains a zero character, which would end a C string")
         return "const char *", [string_literal(text) for text in listed]
     if kind == "f":
         return "double", [repr(label) for label in listed]
     if kind not in "biu":
         raise TypeError(
-            f"a C file names classes by text, integers of 64 bits or double, not by {listed!r:.80} (dtype "
+            f"class labels in a C file must be text, 64-bit integers or double, not {listed!r:.80} (dtype "
             f"{array.dtype}); rename the classes"
         )
     if any(label == -(2**63) for label in listed):
@@ -122,21 +122,21 @@ def _labels(labels: Any) -> tuple[str, list[str]]:
 
 
 def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
-    """NAME_predict, if there is one thing to predict."""
+    """Return the array of labels and the function NAME_predict; nothing for several numbers."""
     head = _predict_head(parts, name, real)
     if not head:
         return []
     body = [f"{real} f[{len(parts.b)}];", *_code(parts, name, real, absolute)]
     if parts.labels is None:
         return function(head, body)
-    kind, told = _labels(parts.labels)
+    kind, constants = _labels(parts.labels)
     star = "const char *const " if kind.endswith("*") else f"const {kind} "
-    table = [f"static {star}{name}_labels[{len(told)}] = {{", *block(told), "};", ""]
+    table = [f"static {star}{name}_labels[{len(constants)}] = {{", *block(constants), "};", ""]
     return [*table, *function(head, [*body, f"return {name}_labels[best];"])]
 
 
 def _code(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
-    """Lines that set `best` to the place of the label, or return the value."""
+    """Return lines that set `best` to the index of the label, or return the number."""
     decide, k = f"{name}_decision(x, f);", 0 if parts.labels is None else len(parts.labels)
     if parts.decides == "values":
         return [decide, "return f[0];"]
@@ -169,10 +169,10 @@ def _code(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
     ]
 
 
-def in_order(rank: Any, real: str) -> list[str]:
-    """Lines that put the outputs into the order of their quantiles: those that cross change places."""
+def sort_lines(rank: Any, real: str) -> list[str]:
+    """Return lines that sort the outputs of quantiles, so that they do not cross."""
     n = len(rank)
-    places = ", ".join(str(int(place)) for place in rank)
+    ranks = ", ".join(str(int(one)) for one in rank)
     return [
         f"for (i = 1; i < {n}; i++) {{",
         f"  const {real} value = f[i];",
@@ -181,7 +181,7 @@ def in_order(rank: Any, real: str) -> list[str]:
         "}",
         f"for (i = 0; i < {n}; i++) c[i] = f[i];",
         "{",
-        f"  static const int rank[{n}] = {{{places}}};",
+        f"  static const int rank[{n}] = {{{ranks}}};",
         f"  for (i = 0; i < {n}; i++) f[i] = c[rank[i]];",
         "}",
     ]

@@ -1,4 +1,4 @@
-"""A Dask cluster: rows stay with the workers that have them, which run mercer's own core."""
+"""The engine for Dask clusters: rows stay with the workers that have them, which run mercer's core."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ register(ENGINE)
 
 @contextmanager
 def on_cluster(address: str) -> Iterator[Callable[[Any], Any]]:
-    """What sends rows of this machine to the cluster of this scheduler."""
+    """Connect to the cluster of a scheduler, and yield the function that sends host rows to it."""
     with connected(address):
         yield ENGINE.samples
 

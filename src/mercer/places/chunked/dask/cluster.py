@@ -1,8 +1,7 @@
-"""Chunks on a Dask cluster: tasks that depend on a chunk run where it is, and what is lost is computed again.
+"""Chunks on a Dask cluster: tasks that depend on a chunk run where it is stored, and lost results are computed again.
 
-A chunk is a task of the user's graph, never data that were scattered, and a worker has no state beside it. So the
-scheduler replaces a worker that died by computing its chunks again, and only tasks that died too often are asked again
-here.
+A chunk is a task of the user's graph, never scattered data, and a worker has no other state. If a worker dies, the
+scheduler computes its chunks again on others; only tasks that died too often are submitted again by this module.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy as np
 import mercer
 from mercer import _core
 from mercer.places.chunked import verbs
-from mercer.places.chunked.chunks import Account, Chunks, tree
+from mercer.places.chunked.chunks import CallStatistics, Chunks, tree_sum
 from mercer.places.chunked.conversion import as_float64, as_rows
 from mercer.runtime.optional import require
 from mercer.samples.arrays import is_sparse
@@ -32,33 +31,33 @@ from mercer.samples.merging import hash_samples
 
 distributed = require("distributed", "computing on a Dask cluster")
 
-# Times that tasks may be lost during one step before the fit gives up.
+# Number of losses of tasks during one step after which the fit gives up.
 _DEATHS = 12
-# Seconds without any worker until a fit gives up, where none is coming and where some are; between looks at the
-# workers, and at Ctrl-C and max_time; and for a worker's nanny to answer.
+# Seconds without any worker until a fit gives up, if none is expected and if some are; seconds between checks of the
+# workers, and of Ctrl-C and max_time; and seconds for a worker's nanny to answer.
 _GONE_SECONDS, _SLOW_SECONDS, _LOOK_SECONDS, _WAKE_SECONDS, _ANSWER_SECONDS = 30.0, 300.0, 2.0, 0.1, 5.0
-# What all tasks of a step are sent is a task of its own from this size on: workers hand it on to each other, and it is
-# in no message twice. (Dask keeps the last thousand messages.)
+# Size in bytes from which on the common arguments of a step become a task: workers pass its result on to each other,
+# and no message contains it twice. (Dask keeps the last thousand messages.)
 _SHARED_BYTES = 1 << 13
 _BAD = ("error", "cancelled", "lost")
 _LOST = "the Dask client is closed or has lost its scheduler; make a new Client, and persisted arrays once more"
 
 
 def open_client() -> Any:
-    """The client that this process has."""
+    """Return the current Dask client of this process; raise RuntimeError without one."""
     try:
         client = distributed.default_client()
     except ValueError as error:
         raise RuntimeError(
             "there is no Dask client in this process; make one first: distributed.Client('tcp://ADDRESS:8786'), "
-            "or distributed.Client() for a cluster of this machine's processes"
+            "or distributed.Client() for a cluster of local processes"
         ) from error
     expect_open(client)
     return client
 
 
 def connected(address: str) -> Any:
-    """A client of the scheduler at this address."""
+    """Return a client of the scheduler at this address."""
     try:
         return distributed.Client(address)
     except (OSError, ValueError) as error:
@@ -66,47 +65,48 @@ def connected(address: str) -> Any:
 
 
 def expect_open(client: Any) -> None:
+    """Raise RuntimeError if the client is closed or has lost its scheduler."""
     if client.status != "running":
         raise RuntimeError(_LOST)
 
 
 def task(client: Any, name: str, *call: Any) -> Any:
-    """Its own result, whatever was asked before."""
+    """Submit a call as a task under a unique key, so that no earlier result is reused."""
     return client.submit(*call, key=f"mercer-{name}-{uuid.uuid4().hex}", pure=False)
 
 
-# Dask hands arrays on as they lie in its messages, where the core cannot read them if they are not aligned. So
-# everything but chunks travels as bytes.
+# Dask passes arrays on as they are in its messages, and the core cannot read them if they are not aligned. Therefore
+# everything except chunks is sent as bytes.
 
 
-def sealed(value: Any) -> bytes:
+def pickled(value: Any) -> bytes:
     return bytes(distributed.protocol.pickle.dumps(value))
 
 
-class _Fact(NamedTuple):
-    """Result of the first look at a chunk: shape, type, whether zeros are not stored, and how many numbers are."""
+class _ChunkFacts(NamedTuple):
+    """Result of the first inspection of a chunk."""
 
-    facts: tuple[tuple[int, ...], str, bool, int]
-    ready: bool  # whether the chunk is rows of float32 or float64 as it comes
-    mark: bytes  # equal for equal rows
+    facts: tuple[tuple[int, ...], str, bool, int]  # shape, dtype, whether it is sparse, number of stored entries
+    ready: bool  # True if the chunk already has the form of float32 or float64 rows
+    digest: bytes  # equal for equal rows
 
 
-def look(block: Any, version: str) -> bytes:
-    """A task: the fact of a chunk, or the error that refuses it. An error that is raised would be logged for each."""
+def inspect_chunk(block: Any, version: str) -> bytes:
+    """Return the facts of a chunk, or the error that refuses it, in a task; a raised error would be logged for each."""
     _expect_version(version)
     try:
         rows = as_rows(block)
     except (ValueError, TypeError) as error:
-        return sealed(error)
-    return sealed(_Fact(verbs.facts(rows), rows is block, _mark(_aligned(rows))))
+        return pickled(error)
+    return pickled(_ChunkFacts(verbs.facts(rows), rows is block, _digest(_aligned(rows))))
 
 
-def work(X: Any, verb: Callable[..., Any], own: bytes, common: bytes, mark: bytes, version: str) -> bytes:
-    """A task: a verb on its chunk, if that still holds the rows that it held at first."""
+def run_verb(X: Any, verb: Callable[..., Any], arguments: bytes, common: bytes, digest: bytes, version: str) -> bytes:
+    """Run a verb on its chunk in a task, if the chunk still has the rows that it had at first."""
     _expect_version(version)
     rows = _aligned(X)
-    _expect_unchanged(X, rows, mark)
-    return sealed(verbs.on_one_thread(verb, rows, *pickle.loads(own), *pickle.loads(common)))
+    _expect_unchanged(X, rows, digest)
+    return pickled(verbs.on_one_thread(verb, rows, *pickle.loads(arguments), *pickle.loads(common)))
 
 
 def _aligned(X: Any) -> Any:
@@ -114,55 +114,56 @@ def _aligned(X: Any) -> Any:
     return X if all(part.flags.aligned for part in parts) else X.copy()
 
 
-def _mark(rows: Any) -> bytes:
-    """Sixteen bytes that differ where rows do."""
+def _digest(rows: Any) -> bytes:
+    """Hash of the rows, of sixteen bytes."""
     return blake2b(verbs.on_one_thread(hash_samples, rows, 1).tobytes(), digest_size=16).digest()
 
 
-# Chunks that this worker has compared, by their addresses, as long as they live: each is read once for that.
+# Chunks that this worker has already checked, by their addresses, while they are alive: each is read once for that.
 _compared: dict[int, tuple[Any, bytes]] = {}
 
 
-def _expect_unchanged(X: Any, rows: Any, mark: bytes) -> None:
-    """Raise if a chunk that was lost has been made again with other rows: targets and proofs belong to the first."""
+def _expect_unchanged(X: Any, rows: Any, digest: bytes) -> None:
+    """Raise if a lost chunk was computed again with other rows: targets and proofs belong to the first rows."""
     known, at = _compared.get(id(X)), id(X)
-    if known is not None and known[0]() is X and known[1] == mark:
+    if known is not None and known[0]() is X and known[1] == digest:
         return
-    if _mark(rows) != mark:
+    if _digest(rows) != digest:
         raise RuntimeError(
-            "a chunk of X was lost and made again with other rows than it had when the fit began; whatever loads a "
-            "chunk must return the same rows each time (a query needs ORDER BY, a file must not be replaced, random "
-            "numbers need a seed). Write the rows to files first, and read these"
+            "a chunk of X was lost and computed again with other rows than it had when the fit began; the code that "
+            "loads a chunk must return the same rows each time (a query needs ORDER BY, a file must not be replaced, "
+            "random numbers need a seed). Write the rows to files first, and read these"
         )
-    _compared[at] = (weakref.ref(X, lambda _: _compared.pop(at, None)), mark)
+    _compared[at] = (weakref.ref(X, lambda _: _compared.pop(at, None)), digest)
 
 
 def _expect_version(version: str) -> None:
     if version != mercer.__version__:
         raise RuntimeError(
-            f"this client has mercer {version}, but a worker has {mercer.__version__}; install the same on all, since "
-            "what a worker computes is a part of the client's proof"
+            f"this client has mercer {version}, but a worker has {mercer.__version__}; install the same version on "
+            "all, since a worker's results are part of the client's proof"
         )
 
 
-def same(value: Any) -> Any:
-    """A task whose result is known: workers hand it on to each other."""
+def identity(value: Any) -> Any:
+    """Return the value, in a task whose result workers pass on to each other."""
     return value
 
 
-def combined(add: Callable[[Any, Any], Any], a: bytes, b: bytes) -> bytes:
-    """A task: the sum of two others."""
-    return sealed(add(pickle.loads(a), pickle.loads(b)))
+def add_results(add: Callable[[Any, Any], Any], a: bytes, b: bytes) -> bytes:
+    """Return the sum of the results of two tasks, in a task."""
+    return pickled(add(pickle.loads(a), pickle.loads(b)))
 
 
-class _Task:
-    """Bytes that tasks are sent: if many, as the result of a task, which is made again where it was lost."""
+class _SharedBytes:
+    """Bytes that are sent to tasks: if large, as the result of a task, which is submitted again if it is lost."""
 
     def __init__(self, value: bytes, make: Callable[[bytes], Any]) -> None:
         self._value, self._make = value, make
         self._future: Any = None
 
-    def now(self) -> Any:
+    def current(self) -> Any:
+        """Return the bytes, or the future of the task that has them."""
         if len(self._value) < _SHARED_BYTES:
             return self._value
         if self._future is None or self._future.status in _BAD:
@@ -170,19 +171,20 @@ class _Task:
         return self._future
 
 
-class _Watch:
-    """Whether somebody works on the tasks, or will: a worker that died takes long to come back on a busy machine."""
+class _WorkerMonitor:
+    """Monitor of the cluster's workers, which may take long to restart on a busy host."""
 
     def __init__(self, client: Any) -> None:
         self._client, self._nannies = client, list[str]()
         self.begin()
 
     def begin(self) -> None:
+        """Start the clock of a new wait."""
         self._looked = self._worked = self._hoped = time.monotonic()
         self._filled: Any = None
 
     def look(self) -> None:
-        """An error where nobody does, and nobody will."""
+        """Raise RuntimeError if no worker is left and none is expected."""
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         expect_open(self._client)
@@ -197,13 +199,14 @@ class _Watch:
         if gone or slow:
             raise RuntimeError(
                 f"the Dask cluster has had no worker for {self._looked - self._worked:.0f} s, and "
-                f"{'none is coming' if gone else 'those that it starts do not connect'}; start some, and fit again"
+                f"{'none is expected' if gone else 'workers that it starts do not connect'}; start workers, and fit "
+                "again"
             )
 
     def _coming(self) -> bool:
-        """A cluster of this process gives workers up that are not back after 15 s: it is asked for them once more."""
+        """Return whether workers are expected; a local cluster that gave up after 15 s is told to start them again."""
         cluster = self._client.cluster
-        if not hasattr(cluster, "worker_spec"):  # elsewhere a nanny that answers starts its worker again
+        if not hasattr(cluster, "worker_spec"):  # a remote cluster, where a nanny that answers restarts its worker
             return bool(self._client.sync(self._answers))
         alive = [one for one in cluster.workers.values() if one.status.name not in ("closing", "closed", "failed")]
         if not alive and self._filled is None:
@@ -211,12 +214,16 @@ class _Watch:
         return bool(alive) or not self._filled.done()
 
     async def _answers(self) -> bool:
-        asked = [asyncio.wait_for(self._client.rpc(one).identity(), _ANSWER_SECONDS) for one in self._nannies[:8]]
-        return any(isinstance(found, dict) for found in await asyncio.gather(*asked, return_exceptions=True))
+        """Return whether one of the nannies answers."""
+        calls = [asyncio.wait_for(self._client.rpc(one).identity(), _ANSWER_SECONDS) for one in self._nannies[:8]]
+        return any(isinstance(answer, dict) for answer in await asyncio.gather(*calls, return_exceptions=True))
 
 
 async def _some_end(futures: list[Any]) -> None:
-    """One of these has ended, or a moment has passed: a TimeoutError outside would hold on to all that waits for it."""
+    """Wait until one of the futures has ended or a moment has passed.
+
+    A TimeoutError raised outside would keep references to everything that waits for it.
+    """
     with suppress(TimeoutError):
         await distributed.wait(futures, timeout=_WAKE_SECONDS, return_when="FIRST_COMPLETED")
 
@@ -227,24 +234,24 @@ async def _gather(client: Any, futures: list[Any]) -> list[Any]:
 
 
 async def _filled(cluster: Any) -> None:
-    """A cluster that has started all workers that it should have, or has failed to."""
+    """Wait until a cluster has started all its workers, or has failed to."""
     await cluster
 
 
 class DaskChunks(Chunks):
-    """Rows that are results of tasks."""
+    """Chunks that are results of Dask tasks."""
 
     def __init__(self, client: Any, make: Callable[[], list[Any]], joins: tuple[DaskChunks, DaskChunks] | None = None):
         """Take the blocks that `make` submits as chunks, or the chunks of two others, one after another.
 
-        A block that is rows already is used as it is: a second key would be held, spilled and read beside the first.
+        A block that already has the form of rows is used itself: the cluster would otherwise store it twice.
         """
-        self.client, self._make, self._watch = client, make, _Watch(client)
-        self.account = Account() if joins is None else joins[0].account
-        # The scheduler never forgets a group of tasks that has ended, so that each verb's goes on until the fit ends.
+        self.client, self._make, self._watch = client, make, _WorkerMonitor(client)
+        self.statistics = CallStatistics() if joins is None else joins[0].statistics
+        # The last task of each verb is kept until the fit ends: the scheduler never forgets an ended task group.
         self._last: dict[str, Any] = {}
         self.futures: list[Any] = []
-        self._known: list[_Fact] = []
+        self._known: list[_ChunkFacts] = []
         self._convert: list[Callable[[Any], Any] | None] = []
         if joins is not None:
             one, other = joins
@@ -252,8 +259,8 @@ class DaskChunks(Chunks):
             self._known, self._convert = [*one._known, *other._known], [*one._convert, *other._convert]
         else:
             self.futures = make()
-            self._known = self._looked_at()
-            mixed = len({fact.facts[1] for fact in self._known}) > 1  # float32 beside float64: all are float64 then
+            self._known = self._inspected()
+            mixed = len({fact.facts[1] for fact in self._known}) > 1  # float32 and float64: all become float64
             for k, fact in enumerate(self._known):
                 shape, dtype, sparse, stored = fact.facts
                 if mixed and np.dtype(dtype) == np.float32:
@@ -264,28 +271,31 @@ class DaskChunks(Chunks):
                 self.futures[k] = self._converted(k, self.futures[k])
         super().__init__([fact.facts for fact in self._known])
 
-    def _looked_at(self) -> list[_Fact]:
-        def ask(k: int) -> Any:
-            return task(self.client, "look", look, self.futures[k], mercer.__version__)
+    def _inspected(self) -> list[_ChunkFacts]:
+        """Return the facts of all chunks; raise the error of a chunk that is refused."""
 
-        found: list[Any] = self._results(ask, range(len(self.futures)))
-        refused = next((one for one in found if isinstance(one, Exception)), None)
+        def submit(k: int) -> Any:
+            return task(self.client, "look", inspect_chunk, self.futures[k], mercer.__version__)
+
+        facts: list[Any] = self._results(submit, range(len(self.futures)))
+        refused = next((one for one in facts if isinstance(one, Exception)), None)
         if refused is not None:
             raise refused
-        return found
+        return facts
 
     def _converted(self, k: int, block: Any) -> Any:
         convert = self._convert[k]
         return block if convert is None else task(self.client, "rows", convert, block)
 
-    def _submit(self, verb: Callable[..., Any], k: int, own: Any, common: _Task) -> Any:
-        own, known = own.now() if isinstance(own, _Task) else sealed(own), (self._known[k].mark, mercer.__version__)
-        future = task(self.client, verb.__name__, work, self.futures[k], verb, own, common.now(), *known)
+    def _submit(self, verb: Callable[..., Any], k: int, arguments: Any, common: _SharedBytes) -> Any:
+        sent = arguments.current() if isinstance(arguments, _SharedBytes) else pickled(arguments)
+        known = self._known[k].digest, mercer.__version__
+        future = task(self.client, verb.__name__, run_verb, self.futures[k], verb, sent, common.current(), *known)
         self._last[verb.__name__] = future
         return future
 
-    def _shared(self, value: Any) -> _Task:
-        return _Task(sealed(value), lambda made: task(self.client, "rows", same, made))
+    def _shared(self, value: Any) -> _SharedBytes:
+        return _SharedBytes(pickled(value), lambda content: task(self.client, "rows", identity, content))
 
     def call(self, verb: Any, which: Sequence[int], each: Sequence[Any], common: Any) -> list[Any]:
         shared = self._shared(common)
@@ -296,7 +306,7 @@ class DaskChunks(Chunks):
 
         def total(_: int) -> Any:
             parts = [self._submit(verb, k, own, shared) for k, own in zip(which, each, strict=True)]
-            return tree(parts, partial(task, self.client, verb.__name__, combined, add))
+            return tree_sum(parts, partial(task, self.client, verb.__name__, add_results, add))
 
         return self._results(total, [0])[0]
 
@@ -308,22 +318,22 @@ class DaskChunks(Chunks):
         one, other = self._make, others._make
         return DaskChunks(self.client, lambda: [*one(), *other()], (self, others))
 
-    # --- results, whatever happens to workers ------------------------------------------------------------------------
+    # --- results despite lost workers --------------------------------------------------------------------------------
 
-    def _results(self, ask: Callable[[int], Any], which: Sequence[int]) -> list[Any]:
-        """The results of these tasks, asked again where workers have died."""
-        found: dict[int, Any] = {}
+    def _results(self, submit: Callable[[int], Any], which: Sequence[int]) -> list[Any]:
+        """Return the results of tasks, which are submitted again if workers have died."""
+        results: dict[int, Any] = {}
         losses, without_memory = 0, 0
-        while len(found) < len(which):
+        while len(results) < len(which):
             expect_open(self.client)
             _core.check_stop()
-            futures = {k: ask(k) for k in which if k not in found}
+            futures = {k: submit(k) for k in which if k not in results}
             try:
                 self._wait(list(futures.values()))
                 done = {k: future for k, future in futures.items() if future.status == "finished"}
-                got = map(pickle.loads, self._gathered(list(done.values())))
-                found |= dict(zip(done, got, strict=True))
-                failed = next((future for k, future in futures.items() if k not in found), None)
+                values = map(pickle.loads, self._gathered(list(done.values())))
+                results |= dict(zip(done, values, strict=True))
+                failed = next((future for k, future in futures.items() if k not in results), None)
                 if failed is not None:
                     failed.result()
             except (distributed.KilledWorker, CancelledError) as error:
@@ -331,8 +341,8 @@ class DaskChunks(Chunks):
                 losses, before, without_memory = losses + 1, without_memory, self._ends_by_memory()
                 if losses > 1 and without_memory > before:
                     raise RuntimeError(
-                        f"workers were ended for want of memory again and again during one step ({error}); give "
-                        "smaller chunks, X.rechunk, or workers with more memory"
+                        f"workers were ended for lack of memory repeatedly during one step ({error}); use smaller "
+                        "chunks (X.rechunk), or workers with more memory"
                     ) from error
                 if losses > _DEATHS:
                     raise RuntimeError(
@@ -345,9 +355,10 @@ class DaskChunks(Chunks):
             except BaseException:
                 self._cancel(list(futures.values()))
                 raise
-        return [found[k] for k in which]
+        return [results[k] for k in which]
 
     def _wait(self, futures: list[Any]) -> None:
+        """Wait until all futures have ended, or one of them has failed."""
         self._watch.begin()
         while waiting := [future for future in futures if not future.done()]:
             if any(future.done() and future.status != "finished" for future in futures):
@@ -357,24 +368,24 @@ class DaskChunks(Chunks):
             self._watch.look()
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
-        """Fetch results of tasks that have ended; max_time ends the wait for a worker that has them and is stuck."""
-        asked = asyncio.run_coroutine_threadsafe(_gather(self.client, futures), self.client.loop.asyncio_loop)
+        """Fetch results of tasks that have ended; max_time ends the wait for a worker that is stuck."""
+        pending = asyncio.run_coroutine_threadsafe(_gather(self.client, futures), self.client.loop.asyncio_loop)
         try:
             while True:
-                wait([asked], _WAKE_SECONDS)
-                if asked.done():
-                    return asked.result()
+                wait([pending], _WAKE_SECONDS)
+                if pending.done():
+                    return pending.result()
                 _core.check_stop()
                 self._watch.look()
         finally:
-            asked.cancel()
+            pending.cancel()
 
     def _ends_by_memory(self) -> int:
-        """Workers that their nannies have ended so far because they took more memory than they may."""
+        """Number of workers that their nannies have ended so far for exceeding their memory limit."""
         return len(self.client.get_events("worker-restart-memory"))
 
     def _renew(self) -> None:
-        """Make chunks again whose tasks have failed, which the scheduler does not do by itself."""
+        """Submit the chunks again whose tasks have failed, which the scheduler does not do by itself."""
         bad = [k for k, future in enumerate(self.futures) if future.status in _BAD]
         if bad:
             time.sleep(_WAKE_SECONDS)

@@ -1,4 +1,4 @@
-"""The engine of Dask collections: arrays and frames whose row chunks lie on a cluster."""
+"""The engine for Dask collections: arrays and frames whose row chunks are on a cluster."""
 
 from __future__ import annotations
 
@@ -11,36 +11,38 @@ from typing import Any
 import numpy as np
 
 from mercer.places.chunked.conversion import as_rows
-from mercer.places.chunked.dask.cluster import DaskChunks, distributed, open_client, same, task
+from mercer.places.chunked.dask.cluster import DaskChunks, distributed, identity, open_client, task
 from mercer.places.chunked.engine import ChunkedEngine
 from mercer.places.chunked.samples import ChunkedSamples
 from mercer.runtime.optional import require
 from mercer.samples.column_names import column_names
-from mercer.samples.engine import PlacedSamples
+from mercer.samples.engine import EngineSamples
 
 dask = require("dask", "computing on a Dask cluster")
 core, delayed = require("dask.core", "its arrays"), require("dask.delayed", "its arrays")
 
-# Rows of this machine that are sent as one chunk.
+# Bytes of host rows that are sent as one chunk.
 _CHUNK_BYTES = 8 << 20
 
 
 class DaskEngine(ChunkedEngine):
-    """Collections of Dask, and data of this machine under `config_context(device="dask")`."""
+    """The engine for Dask collections, and for host data under `config_context(device="dask")`."""
 
     devices = ("dask",)
 
     def accepts(self, X: Any) -> bool:
         return dask.is_dask_collection(X) and type(X).__module__.startswith(("dask.array", "dask.dataframe"))
 
-    def samples(self, X: Any) -> PlacedSamples:
+    def samples(self, X: Any) -> EngineSamples:
         if isinstance(X, ChunkedSamples) and X.engine is self:
             return X
         client = open_client()
         if not self.accepts(X):
             names, pieces = getattr(X, "names", None), _pieces(client, X)
             return ChunkedSamples(
-                self, DaskChunks(client, lambda: [task(client, "rows", same, piece) for piece in pieces()]), names=names
+                self,
+                DaskChunks(client, lambda: [task(client, "rows", identity, piece) for piece in pieces()]),
+                names=names,
             )
         _expect_own(client, X)
         chunks = DaskChunks(client, partial(client.compute, _row_blocks(X)))
@@ -57,24 +59,26 @@ class DaskEngine(ChunkedEngine):
         return array.from_array(values, chunks=(rows, *((size,) for size in values.shape[1:])))
 
     def later(self, X: Any, answer: Callable[[Any], Any]) -> Any:
-        """answer(X) as a Dask array that has X's chunks of rows, computed when it is asked for.
+        """Return answer(X) as a lazy Dask array with X's chunks of rows.
 
-        Columns are compared with the model's at once: an answer about one row of zeros is computed here.
+        The columns of X are checked against the model's at once, by computing the answer for one row of zeros.
         """
         like = answer(_zeros(X))
         if hasattr(X, "chunks"):
             shape: Any = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], (like.shape[1],))}
             meta = np.empty((0,) * like.ndim, like.dtype)
             return _in_rows(X).map_blocks(answered, answer=answer, dtype=like.dtype, meta=meta, **shape)
-        array, ask = require("dask.array", "an answer as a Dask array"), dask.delayed(answered, pure=False)
-        held = dask.delayed(answer, pure=False)
+        array, compute = require("dask.array", "an answer as a Dask array"), dask.delayed(answered, pure=False)
+        model = dask.delayed(answer, pure=False)
         shape = (math.nan, *like.shape[1:])
-        parts = [array.from_delayed(ask(block, answer=held), shape=shape, dtype=like.dtype) for block in _row_blocks(X)]
+        parts = [
+            array.from_delayed(compute(block, answer=model), shape=shape, dtype=like.dtype) for block in _row_blocks(X)
+        ]
         return array.concatenate(parts, axis=0)
 
 
 def answered(block: Any, answer: Callable[[Any], Any]) -> Any:
-    """A task: the answer about a chunk, which may have no rows; that about a frame's knows its columns by name."""
+    """Return the answer for a chunk in a task; the chunk may be empty, and a frame keeps its column names."""
     rows = as_rows(block)
     if not rows.shape[0]:
         return answer(_zeros(block))[:0]
@@ -82,30 +86,30 @@ def answered(block: Any, answer: Callable[[Any], Any]) -> Any:
 
 
 def _zeros(X: Any) -> Any:
-    """One row of zeros with the columns of X, with their names where X is a frame."""
+    """Return one row of zeros with the columns of X, and with their names if X is a frame."""
     zeros, meta = np.zeros((1, X.shape[1])), getattr(X, "_meta", X)
     return zeros if column_names(X) is None else type(meta)(zeros, columns=list(X.columns))
 
 
 def _expect_own(client: Any, X: Any) -> None:
-    """Raise if parts of X lie on another cluster than the one that computes."""
+    """Raise ValueError if parts of X are on another cluster than the client's."""
     other = next((one.client for one in distributed.client.futures_of(X) if one.client is not client), None)
     if other is not None and other.scheduler.address != client.scheduler.address:
         raise ValueError(
-            f"X was persisted on the cluster at {other.scheduler.address}, but the current Dask client is that of "
+            f"X was persisted on the cluster at {other.scheduler.address}, but the current Dask client is for "
             f"{client.scheduler.address}; compute where X is: `with client.as_current():` around the call"
         )
 
 
 def _in_rows(X: Any) -> Any:
-    """A matrix whose chunks have all columns."""
+    """Return X as a matrix whose chunks have all columns."""
     if X.ndim != 2:
         raise ValueError(f"X must be a matrix with a row per sample, but it has {X.ndim} dimensions")
     return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
 
 
 def _row_blocks(X: Any) -> list[Any]:
-    """The chunks of rows of a collection, as delayed objects."""
+    """Return the row chunks of a collection, as delayed objects."""
     if hasattr(X, "chunks"):
         X = _in_rows(X)
         if not hasattr(X, "to_delayed"):  # an expression
@@ -116,12 +120,12 @@ def _row_blocks(X: Any) -> list[Any]:
 
 
 def _pieces(client: Any, X: Any) -> Callable[[], Iterable[Any]]:
-    """Rows of this machine, or of its files, some at a time: as arguments of tasks they can be sent again."""
+    """Return a function that yields host rows, or rows of files, in pieces, which can be sent to tasks repeatedly."""
     if hasattr(X, "sources"):
         return lambda: (source.load() for source in X.sources)
     if isinstance(X, list):
-        raise TypeError("strings are not computed on a cluster; do it here: mercer.config_context(device='cpu')")
-    rows = as_rows(X.host() if isinstance(X, PlacedSamples) else X)
+        raise TypeError("strings are not supported on a cluster; use the host: mercer.config_context(device='cpu')")
+    rows = as_rows(X.host() if isinstance(X, EngineSamples) else X)
     n, size = rows.shape[0], rows.data.nbytes
     parts = max(1, min(n, max(sum(client.nthreads().values()), -(-size // _CHUNK_BYTES))))
     ends = np.linspace(0, n, parts + 1).astype(int).tolist()

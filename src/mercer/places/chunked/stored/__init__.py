@@ -1,4 +1,4 @@
-"""Rows in files, for data larger than memory: computed in this process, chunk by chunk, by the threads of the core."""
+"""The engine for rows in files, larger than memory: processed chunk by chunk in this process, by the core's threads."""
 
 from __future__ import annotations
 

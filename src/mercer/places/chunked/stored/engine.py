@@ -1,4 +1,4 @@
-"""The engine of rows in files: each chunk is mapped into memory, computed on in this process, and let go."""
+"""The engine for rows in files: each chunk is mapped into memory, processed in this process, and released."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 
 from mercer import _core
 from mercer.places.chunked import verbs
-from mercer.places.chunked.chunks import Account, Chunks
+from mercer.places.chunked.chunks import CallStatistics, Chunks
 from mercer.places.chunked.engine import ChunkedEngine
 from mercer.places.chunked.samples import ChunkedSamples
 from mercer.places.chunked.stored.files import Scratch
 from mercer.samples.arrays import is_sparse
-from mercer.samples.engine import PlacedSamples
+from mercer.samples.engine import EngineSamples
 
 
 class FileRows:
-    """Rows in files, in chunks that are mapped into memory one at a time: what this engine takes for an array.
+    """Rows in files, in chunks that are mapped into memory one at a time: the array type of this engine.
 
-    `names` are those of the columns, where the files have some.
+    `names` are the column names if the files have them.
     """
 
     def __init__(self, sources: list[Any], scratch: Scratch, names: tuple[str, ...] | None = None) -> None:
@@ -36,7 +36,7 @@ class FileRows:
 
 @dataclass(frozen=True)
 class Resident:
-    """A chunk that is in memory already."""
+    """A chunk that is already in memory."""
 
     rows: Any
 
@@ -45,22 +45,24 @@ class Resident:
 
 
 class StoredChunks(Chunks):
-    """Chunks that are loaded one after another; `owners` keep the files that they are loaded from."""
+    """Chunks that are loaded one after another; `owners` are referenced so that their files are not removed."""
 
-    def __init__(self, sources: Sequence[Any], owners: tuple[Any, ...] = (), account: Account | None = None) -> None:
+    def __init__(
+        self, sources: Sequence[Any], owners: tuple[Any, ...] = (), statistics: CallStatistics | None = None
+    ) -> None:
         self._sources, self._owners = list(sources), owners
-        self.account = Account() if account is None else account
+        self.statistics = CallStatistics() if statistics is None else statistics
         super().__init__([verbs.facts(source.load()) for source in self._sources])
 
     def threads(self, n_threads: int) -> int:
         return n_threads
 
     def call(self, verb: Any, which: Sequence[int], each: Sequence[Any], common: Any) -> list[Any]:
-        found = []
-        for k, own in zip(which, each, strict=True):
+        results = []
+        for k, arguments in zip(which, each, strict=True):
             _core.check_stop()
-            found.append(verb(self._sources[k].load(), *own, *common))
-        return found
+            results.append(verb(self._sources[k].load(), *arguments, *common))
+        return results
 
     def hold(self, each: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         return list(each)
@@ -68,11 +70,11 @@ class StoredChunks(Chunks):
     def joined(self, others: Chunks) -> StoredChunks:
         assert isinstance(others, StoredChunks)
         sources, owners = [*self._sources, *others._sources], (*self._owners, *others._owners)
-        return StoredChunks(sources, owners, self.account)
+        return StoredChunks(sources, owners, self.statistics)
 
 
 class StoredEngine(ChunkedEngine):
-    """Chosen by the type of X alone: no device has its name."""
+    """The engine for rows in files, selected by the type of X alone: it has no device name."""
 
     devices = ()
 
@@ -82,15 +84,15 @@ class StoredEngine(ChunkedEngine):
     def vector(self, values: Any) -> Any:
         return self.samples(values).host()
 
-    def samples(self, X: Any) -> PlacedSamples:
+    def samples(self, X: Any) -> EngineSamples:
         if isinstance(X, ChunkedSamples) and X.engine is self:
             return X
         names = getattr(X, "names", None)
         if isinstance(X, FileRows):
             return ChunkedSamples(self, StoredChunks(X.sources, (X.scratch,)), names=names)
-        X = X.host() if isinstance(X, PlacedSamples) else X
+        X = X.host() if isinstance(X, EngineSamples) else X
         if isinstance(X, list):
-            raise TypeError("strings do not go with rows in files; give rows of numbers")
+            raise TypeError("strings cannot be combined with rows in files; give rows of numbers")
         X = X if is_sparse(X) else np.asarray(X)
         X = X if X.dtype.char in "fd" else X.astype(np.float64)
         return ChunkedSamples(self, StoredChunks([Resident(X)]), names=names)

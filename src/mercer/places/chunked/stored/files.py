@@ -1,4 +1,4 @@
-"""Rows in files that are mapped into memory a chunk at a time, and a folder for copies of them."""
+"""Rows in files that are mapped into memory a chunk at a time, and a temporary folder for copies of rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from mercer.samples.arrays import is_sparse, megabytes
 
 try:
     import fcntl
-except ImportError:  # Windows, where the system removes no folder either
+except ImportError:  # Windows: folders of killed processes are not removed there
     fcntl = None  # type: ignore[assignment]  # Windows has no such module
 
 
 @dataclass(frozen=True)
-class Mapped:
-    """Numbers of a file that begin at this byte, rows of equal length: `load` maps them into memory."""
+class MappedArray:
+    """Array in a file that starts at a byte offset; `load` maps it into memory."""
 
     path: str
     dtype: str
@@ -36,13 +36,13 @@ class Mapped:
     shape: tuple[int, ...]
 
     def load(self) -> Any:
-        if 0 in self.shape:  # which cannot be mapped
+        if 0 in self.shape:  # an empty array cannot be mapped
             return np.empty(self.shape, self.dtype)
         return np.asarray(np.memmap(self.path, self.dtype, "r", self.offset, self.shape))
 
     @classmethod
-    def of(cls, X: Any) -> Mapped | None:
-        """An array that is a part of a memory-mapped file; None for any other."""
+    def of(cls, X: Any) -> MappedArray | None:
+        """Describe an array that is part of a memory-mapped file; None for any other array."""
         base = X
         while base is not None and not (isinstance(base, np.memmap) and isinstance(base.base, mmap.mmap)):
             base = getattr(base, "base", None)
@@ -50,7 +50,7 @@ class Mapped:
             return None
         return cls(str(base.filename), X.dtype.str, base.offset + X.ctypes.data - base.ctypes.data, X.shape)
 
-    def part(self, begin: int, end: int) -> Mapped:
+    def part(self, begin: int, end: int) -> MappedArray:
         row = np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
         return replace(self, offset=self.offset + begin * row, shape=(end - begin, *self.shape[1:]))
 
@@ -59,9 +59,9 @@ class Mapped:
 class MappedCSR:
     """Rows of a CSR matrix whose three arrays are in files."""
 
-    data: Mapped
-    indices: Mapped
-    starts: Mapped
+    data: MappedArray
+    indices: MappedArray
+    starts: MappedArray
     width: int
 
     def load(self) -> Any:
@@ -74,15 +74,15 @@ class MappedCSR:
 
 
 class Scratch:
-    """A folder for files, removed with this object and with this process.
+    """Temporary folder for files, removed with this object and at the end of this process.
 
-    A process that is killed cannot remove its own. The folder is locked as long as its process lives, so that the next
-    one that makes such a folder removes those that nobody holds.
+    A process that is killed cannot remove its folder. The folder is locked while its process lives, so that the next
+    process that makes such a folder removes those that are not locked.
     """
 
     def __init__(self) -> None:
         _sweep(Path(tempfile.gettempdir()))
-        made = tempfile.mkdtemp(prefix=".mercer-rows-")  # nobody sweeps it before it is locked and has its name
+        made = tempfile.mkdtemp(prefix=".mercer-rows-")  # other processes ignore this name until the folder is locked
         self._lock = _lock(made)
         self.path = Path(made).with_name(Path(made).name[1:])
         os.rename(made, self.path)
@@ -90,26 +90,27 @@ class Scratch:
         self.remove = weakref.finalize(self, _remove, self.path, self._lock, os.getpid())
 
     def name(self) -> str:
+        """Return the path of a new file in the folder."""
         self._count += 1
         return str(self.path / str(self._count))
 
-    def stored(self, X: Any) -> Mapped | MappedCSR:
-        """Rows as files of their own."""
+    def stored(self, X: Any) -> MappedArray | MappedCSR:
+        """Write rows to new files."""
         if is_sparse(X):
             X = sp.csr_array(X)
             return MappedCSR(self._mapped(X.data), self._mapped(X.indices), self._mapped(X.indptr), X.shape[1])
         return self._mapped(X)
 
-    def _mapped(self, X: Any) -> Mapped:
+    def _mapped(self, X: Any) -> MappedArray:
         path = self.name()
         with _writing(path, X.nbytes):
             np.ascontiguousarray(X).tofile(path)
-        return Mapped(path, X.dtype.str, 0, X.shape)
+        return MappedArray(path, X.dtype.str, 0, X.shape)
 
 
 @contextmanager
 def _writing(path: str, size: int) -> Iterator[None]:
-    """Say which folder has no space, and for how much, where a file cannot be written."""
+    """Add the folder, its free space and the size of the file to the error if a file cannot be written."""
     try:
         yield
     except OSError as error:
@@ -124,7 +125,7 @@ def _writing(path: str, size: int) -> Iterator[None]:
 
 
 def _lock(folder: str) -> int | None:
-    """A lock on a folder that is held until this process ends; None where the folder cannot be locked."""
+    """Lock a folder until this process ends, and return the lock; None if the folder cannot be locked."""
     if fcntl is None:
         return None
     descriptor = os.open(folder, os.O_RDONLY)
@@ -138,7 +139,7 @@ def _lock(folder: str) -> int | None:
 
 @cache
 def _sweep(folder: Path) -> None:
-    """Remove folders of processes that were killed, whose locks nobody holds; once, since a folder may be long."""
+    """Remove folders of killed processes, which are not locked; once, since listing `folder` may be slow."""
     if fcntl is None:
         return
     for left in folder.glob("mercer-rows-*"):
@@ -148,7 +149,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _remove(path: Path, lock: int | None, process: int) -> None:
-    """Remove a folder of this process; a forked one leaves it to its parent."""
+    """Remove a folder of this process; a forked process leaves it to its parent."""
     if os.getpid() == process:
         shutil.rmtree(path, ignore_errors=True)
     if lock is not None:

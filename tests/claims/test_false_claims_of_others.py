@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mercer
-from behaviour.foreign_claims import CHECKS, KERNELS
 from claims.false_claims import REFUSED, Problem, setting
+from claims.foreign_claims import CHECKS, KERNELS
 from reference.cancelling_data import FAMILIES
 from reference.decimals import hundred_digits
 
