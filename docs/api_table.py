@@ -1,7 +1,7 @@
-"""The table of public functions in docs/api.md, made from their signatures: python docs/api_table.py writes it.
+"""Write the table of public functions in docs/api.md from their signatures: python docs/api_table.py.
 
-The page is in the repository, so that it can be read there. A test compares the two, and holds every function to the
-rule above the table.
+The page is in the repository, so that it can be read there. A test compares both, and checks that every function
+follows the rule above the table.
 """
 
 import importlib
@@ -14,7 +14,7 @@ BEGIN, END = "<!-- table of functions -->\n", "<!-- end of the table -->\n"
 
 
 def listed():
-    """Every name of the page, in full."""
+    """Yield the full name of everything that the page lists."""
     module = "mercer"
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         if found := re.match(r"\.\. currentmodule:: (\S+)", line):
@@ -24,7 +24,7 @@ def listed():
 
 
 def thing(name):
-    """What a name in full stands for."""
+    """Return the object with a full name such as mercer.theory.risk, looked up as attributes of the longest module."""
     parts = name.split(".")
     for k in range(len(parts) - 1, 0, -1):
         try:
@@ -38,19 +38,20 @@ def thing(name):
 
 
 def functions():
-    """The functions of the page, by their name in full."""
+    """Return the functions that the page lists, by their full names."""
     return {name: thing(name) for name in listed() if inspect.isfunction(thing(name))}
 
 
 def split(function):
-    """The parameters that a call may give by place, and those that it must name."""
+    """Return the positional parameters of a function, and those that must be given by name."""
     parameters = inspect.signature(function).parameters.values()
     by_place = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     return by_place, [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
 
 
 def table():
-    lines = ["| function | takes by place |", "|---|---|"]
+    """Return the table in Markdown."""
+    lines = ["| function | positional parameters |", "|---|---|"]
     for name, function in functions().items():
         by_place, named = split(function)
         first = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in by_place]
@@ -59,7 +60,7 @@ def table():
 
 
 def page():
-    """The page with its table made anew."""
+    """Return the text of the page with a new table."""
     text = PAGE.read_text(encoding="utf-8")
     begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     return f"{text[:begin]}\n{table()}\n{text[end:]}"

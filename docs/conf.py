@@ -78,7 +78,8 @@ def keep_what_napoleon_takes_apart(app, what, name, obj, options, lines):
     for i, line in enumerate(lines):
         if names := re.match(r":ivar ([^:]+):", line):
             joined = names[1].replace(", ", ",\u200b")  # a zero-width space: no word ends here, a line may
-            lines[i] = f":ivar {joined}:{line[names.end() :]}"
+            # Another one at the end: Sphinx would link the name to an attribute that another class has under it.
+            lines[i] = f":ivar {joined}\u200b:{line[names.end() :]}"
 
 
 def take_mathematics_literally(app, what, name, obj, options, lines):

@@ -10,9 +10,10 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 HEAD = """# Row by row
 
-What the five lecture notes define, and where mercer has it: the place in the notes, a line to run, the page that
-explains it, and the test that holds it to its formula. A test looks whether each of them is there and whether any place
-of the notes has no row, and runs every line. `python docs/notes_rows.py` writes this page from `docs/notes_rows.toml`.
+This page lists everything that the five lecture notes define, and where mercer has it: the place in the notes, a line
+to run, the page that explains it, and the test that compares it with its formula. A test checks that each of them
+exists and that every part of the notes has a row, and runs every line. `python docs/notes_rows.py` writes this page
+from `docs/notes_rows.toml`.
 
 Every line is true after these:
 """

@@ -6,11 +6,11 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 HEAD = """# What others had
 
-What users of the systems that mercer descends from looked for, and the call that does it here, or why there is none.
-[Coming from elsewhere](migration.md) translates the rest. A test runs every call, with `X`, `y` (0 and 1), `t`
-(numbers), `half` (y with −1 for unlabelled rows), `qid`, `csr` (X as a CSR matrix), `f` (decision values of three
-classes), `path` (of `RLSRegressorCV`), files `rows` and `weights`, and `command`, which is `mercer` at a prompt.
-`python docs/peers.py` writes this page from `docs/peers.toml`.
+This page lists features of the systems that mercer descends from, with the call that replaces each, or the reason why
+there is none. [Coming from elsewhere](migration.md) translates the rest. A test runs every call, with `X`, `y` (0 and
+1), `t` (numbers), `half` (y with −1 for unlabelled rows), `qid`, `csr` (X as a CSR matrix), `f` (decision values of
+three classes), `path` (from `RLSRegressorCV`), files `rows` and `weights`, and `command`, which runs the command
+`mercer`. `python docs/peers.py` writes this page from `docs/peers.toml`.
 """
 
 

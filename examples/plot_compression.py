@@ -2,8 +2,8 @@
 A machine on a tenth of its vectors
 ===================================
 
-``mercer.compress`` makes a machine of the same class on fewer vectors. They need not be training samples: positions are
-found by gradient, so that a few vectors stand for many.
+``mercer.compress`` returns a machine of the same class with fewer vectors. They need not be training samples: a
+gradient search places them, so that a few vectors replace many.
 """
 
 import tempfile
@@ -33,14 +33,15 @@ for ax, machine, title in (
 axes[1].scatter(*small.function_.vectors.T, marker="*", s=160, color="gold", edgecolors="black", zorder=5)
 
 # %%
-# The stars are the ten vectors. What fewer of them cost: the distance ‖w − w'‖ from the original, the score on new
-# samples, and the share of these whose label is provably the original's, by ``|f'(x)| > ‖w − w'‖√k(x, x) + |b − b'|``.
+# The stars are the ten vectors. The next figure shows the cost of fewer vectors: the distance ‖w − w'‖ from the
+# original, the score on new samples, and the share of these whose label is provably the original's, by ``|f'(x)| > ‖w −
+# w'‖√k(x, x) + |b − b'|``.
 
 PathDisplay.from_compression(model, X_test, y_test, n_vectors=[3, 5, 8, 12, 20, 40, 80])
 
 # %%
-# The proof is about the worst sample that there could be, so it sets in later than the score. ``max_error`` asks for
-# it:
+# The proof covers the worst possible sample and therefore needs more vectors than the score. ``max_error`` sets the
+# bound that the compressed machine has to meet:
 
 sure = mercer.compress(model, max_error=0.3)
 kept = sure.compression_.keeps_label(X_test)

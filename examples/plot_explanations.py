@@ -21,12 +21,12 @@ explanation.plot("beeswarm")
 print(f"values and base value add up to f, to {explanation.error:.0e}")
 
 # %%
-# The mean size of the values ranks the features. Most of the sum is in the many that count little.
+# The mean absolute value ranks the features. Most of the sum comes from many features with small values.
 
 explanation.plot("bar", max_features=12)
 
 # %%
-# One sample, and the training samples that it resembles.
+# The values of one sample, and the training samples that it resembles.
 
 explanation[0].plot()
 print(model.reasons(X[:1], n=5)[0])
@@ -43,7 +43,8 @@ model.partial_dependence(X, "worst texture", individual=True).plot()
 model.partial_dependence(X[::4], ("worst texture", "worst area")).plot()
 
 # %%
-# Several classes have a function for each pair. The sum over the pairs of a class says what speaks for it.
+# With several classes there is a function for each pair. The sum over the pairs of a class explains the score of that
+# class.
 
 worst = (data.data["worst area"] > data.data["worst area"].quantile(0.9)).to_numpy()
 grades = y.copy().astype(object)

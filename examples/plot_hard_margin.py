@@ -3,7 +3,7 @@ The hard margin, and what happens without one
 =============================================
 
 ``SVC(C=inf)`` allows no errors. It finds the nearest points of the two classes' convex hulls; the plane lies halfway
-between them. If the hulls meet there is no such plane, and the fit raises an error with the evidence.
+between them. If the hulls meet there is no such plane, and the fit raises an error with a proof.
 """
 
 import textwrap
@@ -28,8 +28,8 @@ display.ax_.legend(loc="lower right", fontsize="small")
 print(f"distance of the hulls {hulls.distance:.4f}, twice the margin {2 / model.rkhs_norm_:.4f}")
 
 # %%
-# Move the classes together, and there is no margin any more. The exception holds a convex combination of each class.
-# The two are the same point, which cannot lie on both sides of a plane.
+# If the classes are closer together, no hard margin exists. The exception contains a convex combination of each class.
+# Both combinations are the same point, which cannot lie on both sides of a plane.
 
 overlapping = np.where(y[:, None] == "left", X + np.array([2.5, 0]), X)
 try:

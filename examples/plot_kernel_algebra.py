@@ -2,7 +2,7 @@
 Kernels add and multiply
 ========================
 
-A kernel is an object. Sums, products, powers and exponentials of kernels are kernels again, and every machine takes
+A kernel is an object. Sums, products, powers and exponentials of kernels are kernels again, and every machine accepts
 them. Here the data have a trend and a season: a sum of two kernels learns both, and extrapolates both.
 """
 
@@ -40,8 +40,8 @@ for ax, (name, kernel) in zip(axes, kernels.items(), strict=True):
     ax.set_title(name)
 
 # %%
-# A kernel says what is known about it, and ``check_kernel`` looks for a counterexample. A difference of kernels is in
-# general not a kernel, so there is no ``-``. Written as a plain function, it is refuted by these samples.
+# A kernel states what is known about it, and ``check_kernel`` looks for a counterexample. A difference of kernels is in
+# general not a kernel, so there is no ``-``. Written as a plain function, this difference is refuted by the samples.
 
 print(kernels["season + 0.1·linear"].positive_definite)
 print(check_kernel(t, kernel=kernels["season + 0.1·linear"]))

@@ -2,8 +2,8 @@
 Learning the kernel, and how sure a prediction is
 =================================================
 
-A Gaussian process finds its kernel's parameters and its noise by the marginal likelihood. Where there were no samples,
-it says that it does not know.
+A Gaussian process finds its kernel's parameters and its noise by the marginal likelihood. Far from the samples,
+its standard deviation is large.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +28,8 @@ ax.legend()
 print(f"noise of variance {process.lam_:.2f} (0.04 is true), {process.kernel_}")
 
 # %%
-# Seven Gaussians, of which multiple kernel learning weighs a sum. The norm 1 takes few of them, larger norms more. The
-# gap proves that no other weights are better by more.
+# Multiple kernel learning finds the weights in a sum of seven Gaussians. The norm 1 selects few of them, larger norms
+# more. The gap bounds how much other weights could improve the objective.
 
 gammas = 10.0 ** np.arange(-3, 4)
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")

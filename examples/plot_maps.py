@@ -2,8 +2,8 @@
 Maps: a regression, and several classes
 =======================================
 
-``DecisionDisplay`` draws what a machine says over two features. Of a regression it is a map of f. The samples have the
-colour of their own y, so that a sample unlike its surroundings is one that f misses.
+``DecisionDisplay`` draws the predictions of a machine over two features. For a regression it is a map of f. Each sample
+has the colour of its y, so that a sample that differs from its surroundings has a large error.
 """
 
 import numpy as np
@@ -25,9 +25,9 @@ display.ax_.set_title(f"SVR: {len(model.support_)} of 150 samples are support ve
 print(f"the three wrong samples are bounded support vectors: {set(range(3)) <= set(display.bounded.tolist())}")
 
 # %%
-# Several classes have lines between their regions. The axes are named after the columns of the frame, and features can
-# be chosen by these names. The model has learnt from four features, and two of them vary here; a line below the picture
-# says where the other two stand.
+# With several classes, lines separate their regions. The axes are named after the columns of the frame, and you can
+# choose features by these names. The model was trained on four features, and two of them vary here; a line below the
+# picture gives the values of the other two.
 
 iris = load_iris(as_frame=True)
 species = iris.target_names[iris.target]

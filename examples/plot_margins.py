@@ -23,12 +23,12 @@ for ax, C in zip(axes, (0.3, 30.0), strict=True):
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 # %%
-# A small C gives a wide margin and more slack; a large one bends the boundary around single samples. The last machine
-# (C = 30) and its training samples, in numbers:
+# A small C gives a wide margin and more slack; a large one bends the boundary around single samples. These are the
+# numbers for the last machine (C = 30) and its training samples:
 
 print(model.margins(X, y))
 
 # %%
-# The proof that this is the optimum, computed by a function that is not the solver:
+# The certificate proves that this is the optimum; it is not computed by the solver:
 
 print(model.certificate_)

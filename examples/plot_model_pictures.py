@@ -2,8 +2,8 @@
 Pictures of a model
 ===================
 
-Every picture takes a fitted model and samples, and has its numbers as a table: ``display.to_frame()``. First what two
-columns alone tell: the classifier is trained on each pair of them, and its share of errors stands above the regions.
+Every picture is made from a fitted model and samples, and ``display.to_frame()`` returns its numbers as a table. The
+first picture shows a classifier trained on each pair of columns, with its share of errors above the regions.
 """
 
 from itertools import combinations
@@ -36,8 +36,8 @@ for ax, pair in zip(axes.flat, combinations(iris.data.columns, 2), strict=True):
     ax.get_legend().remove()
 
 # %%
-# A model of four columns, seen in two of them. The others stand at their means, or where ``at`` says. With a wider
-# sepal the borders move.
+# A model of four columns, drawn over two of them. The others are fixed at their means, or at the values of ``at``. With
+# a wider sepal the borders move.
 
 model.fit(iris.data, species)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
@@ -77,16 +77,16 @@ for ax, gamma in zip(axes, (0.02, 0.3, 5.0), strict=True):
     ax.tick_params(axis="y", rotation=90)
 
 # %%
-# How a fit came to its end. The gap and the violation are recorded before every outer step, and at the end by the
-# certificate. They rise where samples that were set aside on the way come back.
+# How a fit converges. The gap and the violation are recorded before every outer step, and at the end by the
+# certificate. They rise when samples that shrinking had dropped return.
 
 X, y = make_moons(6000, noise=0.3, random_state=0)
 convergence = ConvergenceDisplay.from_estimator(SVC(C=10), X, y)
 print(convergence.to_frame().round(4).to_string(index=False))
 
 # %%
-# Do the probabilities of a calibrated machine mean what they say? Of samples that it was not trained on, the share of
-# each class should be what was predicted, to within the bars.
+# Are the probabilities of a calibrated machine correct? Among samples that it was not trained on, the share of each
+# class should equal the predicted probability, up to the error bars.
 
 X, y = make_moons(4000, noise=0.5, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
@@ -94,7 +94,7 @@ calibrated = SVC().fit(X_train, y_train).calibrate(X_train, y_train)
 ReliabilityDisplay.from_estimator(calibrated, X_test, y_test)
 
 # %%
-# Intervals that should hold nine of ten new targets.
+# Intervals that should contain nine of ten new targets.
 
 rng = np.random.default_rng(0)
 x = rng.uniform(0, 10, size=(400, 1))

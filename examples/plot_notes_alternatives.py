@@ -3,7 +3,7 @@ Location and location–scale alternatives, and the Bayes risk
 ============================================================
 
 Mozharovskyi's two examples: normal classes that differ in location, and in location and scale. Their Bayes rules are a
-line and a circle. What a machine learns can be compared with them, and its error with the least that is possible.
+line and a circle. You can compare a trained machine with these rules, and its error with the smallest possible one.
 """
 
 import matplotlib.pyplot as plt
@@ -39,9 +39,10 @@ axes[0, 0].plot([], [], color="#4f9d69", linewidth=2.5, label="Bayes rule")
 figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=10)
 
 # %%
-# The green line is the Bayes rule. Where the scales differ, no line comes near it, and the Gaussian kernel finds the
-# circle. How near does the error come as samples grow? The kernel is universal; with the schedule C = C₀(n₀/n)^(3/4)
-# the conditions of Steinwart's theorem hold, and the error tends to the Bayes risk.
+# The green line is the Bayes rule. If the scales differ, no straight line approximates it, and the Gaussian kernel
+# finds the circle. How close is the error to the Bayes risk as the number of samples grows? The kernel is universal;
+# with the schedule C = C₀(n₀/n)^(3/4) the conditions of Steinwart's theorem hold, and the error tends to the Bayes
+# risk.
 
 test = datasets.location_scale(20_000, distance=2.0, scale=2.0, random_state=99)
 sizes = np.array([25, 50, 100, 200, 400, 800, 1600, 3200])

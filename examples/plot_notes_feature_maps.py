@@ -24,8 +24,8 @@ def scatter(ax, X, y, **style):
 
 
 # %%
-# **x → (x, x²)** (Shalev-Shwartz, Li 4). The middle class has the other on both sides; in (x, x²) a line does it. Its
-# margin is 1.5.
+# **x → (x, x²)** (Shalev-Shwartz, Li 4). The middle class has the other on both sides; in (x, x²) a line separates
+# them, with margin 1.5.
 
 x, y = datasets.interval()
 mapped = datasets.with_square(x)
@@ -45,8 +45,8 @@ for height, style in ((-1, "--"), (0, "-"), (1, "--")):
 high.set(xlabel="x", ylabel="x²", title="two features: x² = 2.5 does")
 
 # %%
-# **The circle** (Igel 4.4, Li 5). (x₁, x₂) → (x₁², √2 x₁x₂, x₂²) is the map of the kernel ⟨x, z⟩². It makes a plane of
-# every conic around the origin, so that circles are told apart.
+# **The circle** (Igel 4.4, Li 5). (x₁, x₂) → (x₁², √2 x₁x₂, x₂²) is the map of the kernel ⟨x, z⟩². It maps
+# every conic around the origin to a plane, so that a plane separates circles.
 
 X, y = datasets.rings(80, random_state=0)
 kernel = Polynomial(degree=2, gamma=1.0, coef0=0.0)

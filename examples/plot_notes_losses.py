@@ -2,8 +2,9 @@
 The losses
 ==========
 
-A machine for two classes pays for a sample by its functional margin y f(x). The 0-1 loss counts errors and cannot be
-minimised in reasonable time; the others are above it, so that what is minimised bounds what is meant.
+The loss of a machine for two classes is a function of the functional margin y f(x). The 0-1 loss counts errors and
+cannot be minimised in reasonable time; the other losses are above it, so that their minimum bounds the number of
+errors.
 """
 
 import matplotlib.pyplot as plt

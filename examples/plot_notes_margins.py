@@ -63,7 +63,7 @@ frame(ax, "signed distances from the plane")
 
 # %%
 # **Large and small margins, and the ball** (Igel 4.2, Rosasco). Both lines separate the samples. The left one has the
-# largest margin ρ; R is the radius of the smallest ball around the samples, and (R/ρ)² is what bounds are made of.
+# largest margin ρ; R is the radius of the smallest ball around the samples, and many bounds contain (R/ρ)².
 
 ball = enclosing_ball(X, kernel="linear")
 centre = ball.coefficients @ X[ball.rows]
@@ -107,7 +107,7 @@ for ax, factor in zip(axes, (1, 2), strict=True):
 
 # %%
 # **Hard and soft margins** (Igel 4.6, Li 2 and 6, Rosasco). One sample has strayed. The hard margin has become narrow
-# to keep it on its side. The soft margin lets it have slack ξ, drawn as a line to its margin, at the price Cξ. α is 0
+# to keep it on its side. The soft margin allows it a slack ξ, drawn as a line to its margin, for a penalty Cξ. α is 0
 # beyond the margin, between 0 and C on it (full rings), and C within it or on the wrong side (dotted rings).
 
 strayed = np.vstack([X, [[-0.55, 0.15]]])

@@ -3,7 +3,7 @@ Overfitting and early stopping
 ==============================
 
 Igel's figure 2.1 with kernels: gradient descent on the squared loss fits the training samples better with every step.
-On held-out samples the error falls, then rises. Stopping where it is least regularises, much as a penalty does.
+On held-out samples the error falls, then rises. Stopping at its minimum regularises, much as a penalty does.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ rate = 0.1 / np.linalg.eigvalsh(kernel(X[train]))[-1]
 path = iteration_path(X[train], y[train], kernel=kernel, max_iter=5000, step_size=rate, bias=False)
 training, validation = path.errors[:, 0], path.errors_on(X[held_out], y[held_out])
 best, known = stopping_step(validation, window=5, rise=0.05)
-print(f"keep the function of step {best}; that it was the best is known after {known} steps")
+print(f"the function of step {best} is kept; early stopping recognises it as the best after {known} steps")
 
 figure, ax = plt.subplots(figsize=(6, 3.8))
 ax.semilogx(path.steps[1:], training[1:], color=BLUE, linewidth=2, label="training samples")
@@ -36,7 +36,7 @@ ax.set(xlabel="steps of gradient descent", ylabel="mean squared error", ylim=(0,
 ax.legend(loc="upper right", fontsize=10)
 
 # %%
-# The function that is kept, and the last one, which follows the noise of its samples.
+# The function at the best step, and the last one, which follows the noise of its samples.
 
 grid = np.linspace(-3, 3, 400)[:, None]
 figure, ax = plt.subplots(figsize=(6, 4.4))
@@ -49,8 +49,8 @@ ax.set(xlabel="x", ylabel="y", ylim=(-3.4, 2.2))
 ax.legend(loc="lower center", ncols=2, fontsize=10)
 
 # %%
-# A penalty λ‖f‖² does much the same: t steps of size η damp what λ = 1/(ηt) damps. At its best λ the error on the
-# held-out samples is about that of the best number of steps.
+# A penalty λ‖f‖² has a similar effect: t steps of size η correspond to λ = 1/(ηt). At the best λ, the error on the
+# held-out samples is about that at the best number of steps.
 
 lams = np.logspace(-5, 2, 60)
 machines = [RLSRegressor(kernel=kernel, lam=lam, bias=False).fit(X[train], y[train]) for lam in lams]
@@ -61,4 +61,4 @@ ax.axhline(validation[best], color=GREEN, linestyle="--", linewidth=1.5, label="
 ax.axvline(path.ridge(best), color="0.5", linestyle=":", linewidth=1.5, label=f"1/(ηt) = {path.ridge(best):.2g}")
 ax.set(xlabel="λ", ylabel="mean squared error", ylim=(0, None))
 ax.legend()
-print(f"least error: {validation[best]:.4f} by stopping, {min(errors):.4f} by λ = {lams[int(np.argmin(errors))]:.3g}")
+print(f"best error: {validation[best]:.4f} by stopping, {min(errors):.4f} by λ = {lams[int(np.argmin(errors))]:.3g}")

@@ -2,9 +2,9 @@
 Two variables in their box
 ==========================
 
-The pair algorithm (Igel 4.8, Li 7) changes two α at a time. The equality constraint keeps them on a line, the box
-[0, C]² cuts the line off. Along the line the dual value is a parabola, whose top is known in closed form; where it lies
-outside of the box, the step ends at the edge.
+The pair algorithm (Igel 4.8, Li 7) changes two α at a time. The equality constraint keeps them on a line, and the
+box [0, C]² limits the line. Along the line the dual value is a parabola, whose maximum is known in closed form; if it
+lies outside the box, the step ends at the edge.
 """
 
 import matplotlib.pyplot as plt
@@ -77,8 +77,8 @@ for row, same in zip(axes, (False, True), strict=True):
 figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 # %%
-# The blue part of the line is what the box leaves: Li's L and H are its ends. Step by step the dual value grows, until
-# no pair is left that violates the conditions. The choice of the pair matters.
+# The blue part of the line lies inside the box: Li's L and H are its ends. The dual value grows with every step, until
+# no pair violates the conditions. The number of steps depends on the choice of the pair.
 
 figure, ax = plt.subplots(figsize=(6, 3.8))
 styles = {"most violating": "#3b6fb6", "second order": "#d1603d", "maximum gain": "#4f9d69"}

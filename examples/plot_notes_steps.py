@@ -2,8 +2,8 @@
 How many steps: the tolerance and the order of samples
 ======================================================
 
-Igel's section 4.3.3 as an experiment. Decomposition needs no more than some constant times 1/ε steps to bring the
-violation below ε. In practice it needs far fewer, and how many depends on the rule for the pair, and a little on the
+This experiment follows Igel's section 4.3.3. Decomposition needs at most a constant times 1/ε steps to bring the
+violation below ε. In practice it needs far fewer; their number depends on the rule for the pair, and a little on the
 order of the samples.
 """
 
@@ -35,8 +35,8 @@ ax.legend()
 
 # %%
 # The same samples in other orders. Samples with rounded coordinates have ties, and which of two equal pairs is taken
-# depends on the order. `SVC` puts the samples into an order of their own first, so that its number of steps does not
-# depend on the caller's.
+# depends on the order. `SVC` sorts the samples into a canonical order first, so that its number of steps does not
+# depend on the order of the rows.
 
 rounded, rng = X.round(0), np.random.default_rng(0)
 orders = [rng.permutation(len(X)) for _ in range(40)]

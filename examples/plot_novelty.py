@@ -3,8 +3,8 @@ One class: a plane or a ball
 ============================
 
 ``OneClassSVM`` separates the samples from the origin of feature space by a plane, ``SVDD`` encloses them in the
-smallest ball. With a Gaussian all samples have length 1 there, and the two decide alike. With a linear kernel they do
-not: the ball is then a ball in the space of the data.
+smallest ball. With a Gaussian, all samples have norm 1 there, and the two machines agree. With a linear kernel they
+differ: the ball is then a ball in the space of the data.
 """
 
 import matplotlib.pyplot as plt
@@ -35,8 +35,8 @@ ax.set_aspect("equal")
 figure.legend(loc="outside lower center")
 
 # %%
-# At most the share ν lies outside. The free support vectors lie on the boundary, up to the tolerance. The first two
-# machines decide alike on new samples too:
+# At most a share ν of the samples lies outside. The free support vectors lie on the boundary, up to the tolerance. The
+# first two machines also agree on new samples:
 
 new = rng.uniform(-4, 4, size=(2000, 2))
 plane, ball = (machines[name].predict(new) for name in ("OneClassSVM, Gaussian", "SVDD, Gaussian"))

@@ -2,8 +2,8 @@
 Every λ at once, with exact leave-one-out
 =========================================
 
-``RLSRegressorCV`` decomposes the kernel matrix once. That gives, for every λ, the errors of n refits with one sample
-left out. They are exact, not estimated.
+``RLSRegressorCV`` decomposes the kernel matrix once. For every λ, this gives the exact errors of n refits with one
+sample left out.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ model.path_.plot(axes)
 print(f"leave-one-out chooses λ = {model.lam_:.3g}")
 
 # %%
-# Is it exact? Leave the first three samples out, one at a time, and compare.
+# To check this, leave out the first three samples, one at a time, and compare.
 
 for i in range(3):
     others = np.delete(np.arange(120), i)
@@ -29,7 +29,7 @@ for i in range(3):
     print(f"sample {i}: refit {y[i] - refit.predict(X[[i]])[0]:+.10f}, path {model.loo_residuals_[i]:+.10f}")
 
 # %%
-# Too little regularisation, the chosen one, and too much.
+# Three fits: with too little regularisation, with the chosen λ, and with too much.
 
 grid = np.linspace(-3, 3, 400)[:, None]
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")

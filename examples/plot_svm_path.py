@@ -2,8 +2,8 @@
 Every C at once
 ===============
 
-``svm_path`` follows the exact solution of a support vector machine from C = 0 to where nothing changes any more. α is
-linear between breakpoints, and every breakpoint is found.
+``svm_path`` follows the exact solution of a support vector machine from C = 0 to the C beyond which nothing changes. α
+is linear between breakpoints, and every breakpoint is computed.
 """
 
 import matplotlib.pyplot as plt
@@ -24,12 +24,12 @@ print(path)
 PathDisplay.from_svm_path(path, X=X_new, y=y_new)
 
 # %%
-# The machine at any C is one that its certificate proves.
+# The machine at any C has a certificate.
 
 print(path.at(0.37).certificate_)
 
 # %%
-# One step: the breakpoint in the middle, just before and just after. One sample joins the margin, or leaves it.
+# One step: the machine just before and just after the middle breakpoint. One sample joins the margin, or leaves it.
 
 C = path.C_[len(path.C_) // 2]
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
@@ -38,7 +38,8 @@ for ax, at in zip(axes, (C * 0.999, C * 1.001), strict=True):
     ax.set_title(f"C = {at:.4g}")
 
 # %%
-# A film of the whole path: with C, samples join the margin and leave it again, and the margin becomes narrower.
+# An animation of the whole path: as C grows, samples join the margin and leave it again, and the margin becomes
+# narrower.
 
 figure, ax = plt.subplots(figsize=(7, 5.6), layout="constrained")
 

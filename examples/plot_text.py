@@ -3,7 +3,7 @@ Text: a linear machine on sparse counts
 =======================================
 
 With words as columns and sentences as rows, the matrix has many columns and is mostly zero. ``LinearSVC`` takes the
-sparse matrix as it is and never forms a kernel matrix. Its weights say which words speak for which class.
+sparse matrix as it is and never forms a kernel matrix. Its weights show which words indicate which class.
 """
 
 import matplotlib.pyplot as plt
@@ -38,8 +38,8 @@ texts = [sentence(rng, topic) for topic in topics]
 print(topics[0], "|", texts[0])
 
 # %%
-# Train, and ask for a proven gap of a thousandth of the objective. Newton's method on the squared hinge goes further
-# anyway: its last step reaches the last digit.
+# Train, with a proven gap of at most a thousandth of the objective. Newton's method on the squared hinge goes further
+# anyway: its last step reaches full precision.
 
 train, test, y_train, y_test = train_test_split(texts, topics, random_state=0)
 model = make_pipeline(TfidfVectorizer(), LinearSVC(C=1.0, tol=None, gap_tol=1e-3)).fit(train, y_train)
@@ -58,7 +58,7 @@ ax.barh(words[shown], w[shown], color=np.where(w[shown] > 0, "#d1603d", "#3b6fb6
 ax.set_title(f"{model.classes_[0]} (blue) against {model.classes_[1]} (red)")
 
 # %%
-# A path in C: every C starts from the solution of the one before.
+# A path in C: the fit for each C starts from the previous solution.
 
 counts = model[0].transform(train)
 Cs = np.logspace(-2, 2, 15)

@@ -41,7 +41,7 @@ for ax in axes:
     ax.legend()
 
 # %%
-# Quantiles never cross, and the share of samples below each is as asked for: at most τ below it, at least τ below or on
+# Quantiles never cross, and the share of samples below each is as requested: at most τ below it, at least τ below or on
 # it. A few samples lie on the curve itself, up to the tolerance.
 
 for tau, f in zip(bands.quantiles_, bands.predict(X).T, strict=True):

@@ -2,8 +2,8 @@
 A grid search and what it skips
 ===============================
 
-``mercer.tune`` computes kernel values once for all folds and all C, and leaves out fits that cannot change what is
-chosen any more.
+``mercer.tune`` computes kernel values once for all folds and all C, and skips fits that can no longer change the
+choice.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ found.plot()
 print(f"best {found.best_score_:.3f} at {found.best_params_}")
 
 # %%
-# Crosses are cells that had lost before all folds were fitted. Each says why.
+# Crosses are cells that had lost before all folds were fitted, each with a reason.
 
 for params, why in zip(found.cv_results_["params"], found.cv_results_["why"], strict=True):
     if why:

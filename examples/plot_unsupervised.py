@@ -2,8 +2,8 @@
 Without targets: components, clusters and a test
 ================================================
 
-What samples look like in feature space, without a label. Two circles cannot be separated by a line. After ``KernelPCA``
-they can: the scores of new points are the values of the components, drawn here as contours.
+These methods describe samples in feature space without labels. A line cannot separate two circles. After ``KernelPCA``
+it can: the scores of new points are the values of the components, drawn here as contours.
 """
 
 import matplotlib.pyplot as plt
@@ -48,8 +48,8 @@ for ax, model in zip(
     ax.set(title=type(model).__name__, aspect="equal")
 
 # %%
-# A test of two samples with the same means and variances. The statistic is compared with what it is when the same
-# points are divided at random.
+# A test of two samples with the same means and variances. The statistic is compared with its values when the
+# same points are divided at random.
 
 rng = np.random.default_rng(0)
 normal = rng.normal(size=(400, 1))

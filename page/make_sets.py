@@ -61,7 +61,7 @@ def shifted(of: tuple[np.ndarray, np.ndarray], scale: float = 0.8) -> tuple[np.n
 
 def main() -> None:
     lines = [
-        "// The examples of the notes and a few more, made by page/make_sets.py: x, y and class of each point.",
+        "// Data sets of the notes and a few more, written by page/make_sets.py: x, y and class of each point.",
         "",
         "export const SETS = {",
     ]

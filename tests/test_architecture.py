@@ -152,7 +152,15 @@ def test_nothing_above_places_looks_inside_a_gram() -> None:
     """Solvers ask a Gram for numbers and for what they want to know, never for the core's samples behind them."""
     inside = {"prepared", "fused", "unit_errors", "bytes_per_row", "Samples", "core"}
     makers = {"BlockBuffer", "PreparedSamples", "KernelMatrix", "TiledField", "TiledJointField"}
-    makers |= {"HostField", "HostJointField", "HostRows", "HostLinearGram", "HostCross", "CholeskyFactor", "HostFloat64Matrix"}
+    makers |= {
+        "HostField",
+        "HostJointField",
+        "HostRows",
+        "HostLinearGram",
+        "HostCross",
+        "CholeskyFactor",
+        "HostFloat64Matrix",
+    }
     for path in FILES:
         if folder(path) == "places":
             continue

@@ -95,7 +95,7 @@ CASES = [
         lambda name: (name, fit(name, y=THREE, weight=1.0 * (THREE != 1))),
         Warns(
             UserWarning,
-            r"classes 1 have weight 0.*left out",
+            r"classes 1 have weight 0.*ignored",
             lambda found: np.array_equal(values(found[1]), values(fit(found[0], X[THREE != 1], THREE[THREE != 1]))),
         ),
         to=CLASSIFIERS,

@@ -63,7 +63,10 @@ def test_other_constants_add_no_knowledge():
 @pytest.mark.parametrize("machine", [GaussianProcessRegressor, GaussianProcessClassifier])
 @pytest.mark.parametrize(
     ("kernel", "words"),
-    [(RBF(1.0), "RBF.*are not optimised"), (2 * Gaussian(M=np.eye(2)) + 1, "matrix kernel__kernel__M is not optimised")],
+    [
+        (RBF(1.0), "RBF.*are not optimised"),
+        (2 * Gaussian(M=np.eye(2)) + 1, "matrix kernel__kernel__M is not optimised"),
+    ],
 )
 def test_a_process_says_which_parameters_it_does_not_learn(machine, kernel, words):
     with pytest.warns(UserWarning, match=words):

@@ -1,4 +1,11 @@
-"""Calibrated classifiers against scikit-learn's, and their sets against the law that they promise."""
+"""Calibrated classifiers against scikit-learn's, and their sets against the law that they promise.
+
+scikit-learn's checks are in this file. Curves: tests/calibration/test_curves.py. Tools: tests/tools.
+Weights: tests/calibration/test_weights.py. Fits of folds: tests/calibration/test_learnt_again.py,
+tests/calibration/test_which_samples_are_left_out.py. Claims: tests/claims/test_false_claims_of_folds.py.
+Files: tests/files/mercer_file/test_calibrated_models.py. Noise: tests/claims/test_calibrated_noise.py.
+scikit-learn's own wrappers around machines: tests/estimators/test_calibration.py.
+"""
 
 from __future__ import annotations
 
@@ -354,10 +361,10 @@ def test_bad_requests_are_answered() -> None:
         machine.calibrate(X[y == 0], y[y == 0], cv="held-out")
     with pytest.raises(ValueError, match="alpha=0 must be between"):
         machine.calibrate(X, y).predict_set(X, 0)
-    with pytest.raises(ValueError, match="fitted already"):
+    with pytest.raises(ValueError, match="is for fitted machines"):
         CalibratedClassifier(cv="held-out").fit(X, y)
     labels = np.append(y[:-1], 7)
-    with pytest.raises(ValueError, match="every class in every fold"):
+    with pytest.raises(ValueError, match="trains on no sample of class 7, which has 1"):
         SVC().fit(X, labels).calibrate(X, labels, cv=LeaveOneOut())
 
 

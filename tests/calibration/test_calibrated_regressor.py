@@ -1,4 +1,10 @@
-"""Intervals for regressors: the functions without one sample against refits, and how often targets are inside."""
+"""Intervals for regressors: the functions without one sample against refits, and how often targets are inside.
+
+scikit-learn's checks are in this file. Which theorem holds: tests/calibration/test_symmetry.py. Tools: tests/tools.
+Weights: tests/calibration/test_weights.py. Fits of folds: tests/calibration/test_learnt_again.py,
+tests/calibration/test_which_samples_are_left_out.py. Claims: tests/claims/test_false_claims_of_folds.py.
+Files: tests/files/mercer_file/test_calibrated_models.py. Noise: tests/claims/test_calibrated_noise.py.
+"""
 
 from __future__ import annotations
 

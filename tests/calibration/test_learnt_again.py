@@ -74,7 +74,8 @@ def test_residuals_are_those_of_refits(model) -> None:
     np.testing.assert_array_equal(found.residuals_, fitted.residuals_)
     for k, (train, test) in enumerate(folds.split(X)):  # so are the functions, whatever the row
         part = clone(model).fit(X[train], NUMBERS[train])
-        np.testing.assert_allclose(found._left_out_values(X[:3])[:, test[0]], part.predict(X[:3]), rtol=1e-12, atol=1e-12)
+        values = found._left_out_values(X[:3])[:, test[0]]
+        np.testing.assert_allclose(values, part.predict(X[:3]), rtol=1e-12, atol=1e-12)
         assert found._without_[test[0]] == k
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from certificates.test_error_terms import Declared
 from mercer.certificates.certificate import Certificate, conditions
-from mercer.certificates.copies import Lacking, joint_allowing_for_copies
+from mercer.certificates.copies import CopyErrors, widen_joint_for_copies
 from mercer.certificates.least_squares import certify_outputs
 from mercer.certificates.weights import certify_weights
 from mercer.kernels import Linear
@@ -77,7 +77,7 @@ def test_coefficients_of_copies_of_a_joint_machine():
     """Without a kernel D = Σβ of the labels, of which copies lack 1/8."""
     problem, beta = JointProblem(np.zeros(2, dtype=np.intp), np.ones(2), 2, shared=True), np.array([[1.0, -1.0]] * 2)
     whole = Certificate(2.0, 2.0, 0.0, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality", b=(0.0, 0.0))
-    lacking = Lacking(np.array([0.125, 0.125]), np.zeros(2), np.zeros(2))
-    proof = joint_allowing_for_copies(whole, lacking, problem, beta, np.zeros(2), (0.0, 0.0))
+    lacking = CopyErrors(np.array([0.125, 0.125]), np.zeros(2), np.zeros(2))
+    proof = widen_joint_for_copies(whole, lacking, problem, beta, np.zeros(2), (0.0, 0.0))
     assert proof.dual <= 2 - 0.125
     assert proof.kkt["dual feasibility: equality"] >= 0.125

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer.certificates.certificate import BOX, EQUALITY, Certificate, conditions
-from mercer.certificates.copies import Lacking, Variables, allowing_for_copies, joint_allowing_for_copies
+from mercer.certificates.copies import CopyErrors, Variables, widen_for_copies, widen_joint_for_copies
 from mercer.problems.multiclass import JointProblem
 
 OUTWARD = "primal feasibility"
@@ -23,34 +23,34 @@ def one(p=0.0, beta=0.0, upper=1.0, d=0.0, r=1.0):
 
 
 def lacking(delta=0.0, length=0.0, curved=0.0):
-    return Lacking(np.array([delta]), np.array([length]), np.array([curved]))
+    return CopyErrors(np.array([delta]), np.array([length]), np.array([curved]))
 
 
 def test_a_loss_at_outputs_that_moved():
     """C = 8 and f off by ¼·2: primal is larger by 4."""
-    assert allowing_for_copies(whole(), lacking(1.0, 0.25), one(upper=8.0, r=2.0)).primal >= 4.0
+    assert widen_for_copies(whole(), lacking(1.0, 0.25), one(upper=8.0, r=2.0)).primal >= 4.0
 
 
 def test_an_energy_of_coefficients_that_moved():
     """½(β + δ)² for β = 8 and δ = ¼, without a loss."""
-    assert allowing_for_copies(whole(32.0), lacking(0.25, 0.25), one(beta=8.0, upper=0.0)).primal >= 8.25**2 / 2
-    assert allowing_for_copies(whole(), lacking(4.0, 4.0), one(upper=0.0)).primal >= 8.0  # ½δ² alone
+    assert widen_for_copies(whole(32.0), lacking(0.25, 0.25), one(beta=8.0, upper=0.0)).primal >= 8.25**2 / 2
+    assert widen_for_copies(whole(), lacking(4.0, 4.0), one(upper=0.0)).primal >= 8.0  # ½δ² alone
 
 
 def test_a_gain_of_coefficients_that_moved():
     """p'δ, without a kernel."""
-    proof = allowing_for_copies(whole(), lacking(0.25, 1e-300), one(p=-16.0))
+    proof = widen_for_copies(whole(), lacking(0.25, 1e-300), one(p=-16.0))
     assert np.isfinite(proof.dual)  # 0/0 would be NaN
     assert proof.dual <= -4.0
 
 
 def test_residuals_of_coefficients_that_moved():
     """f off by ½: two gradients differ by 1 more. Σβ is off by ¼, and dβ of a copy by 3."""
-    proof = allowing_for_copies(whole(), lacking(0.25, 0.25), one(r=2.0))
+    proof = widen_for_copies(whole(), lacking(0.25, 0.25), one(r=2.0))
     assert proof.violation >= 1.0
     assert proof.kkt[OUTWARD] >= 0.5
     assert proof.kkt[EQUALITY] >= 0.25
-    assert allowing_for_copies(whole(), lacking(0.0, 0.0, 3.0), one(d=1.0)).violation >= 6.0
+    assert widen_for_copies(whole(), lacking(0.0, 0.0, 3.0), one(d=1.0)).violation >= 6.0
 
 
 def test_a_multiplier_without_a_bound():
@@ -58,24 +58,22 @@ def test_a_multiplier_without_a_bound():
     d, s = 0.5, 0.25
     for violation, beta in ((0.0, 0.0), (8.0, 0.0), (0.0, 8.0), (8.0, 8.0)):
         r = d * beta + violation
-        proof = allowing_for_copies(whole(0.0, 0.0, violation), lacking(s, s), one(beta=beta, upper=np.inf, d=d))
+        proof = widen_for_copies(whole(0.0, 0.0, violation), lacking(s, s), one(beta=beta, upper=np.inf, d=d))
         assert proof.primal >= ((r + s) ** 2 - r**2) / (2 * d)
 
 
 def test_a_ridge_of_copies():
     """The losses r²/2d of copies whose own dβ is off by c, with and without a violation: (r + c)²/2d − r²/2d."""
     for violation, curved in ((0.0, 4.0), (8.0, 4.0), (8.0, 2.0**-20)):
-        proof = allowing_for_copies(
-            whole(0.0, 0.0, violation), lacking(0.0, 0.0, curved), one(upper=np.inf, d=0.5, r=0.0)
-        )
+        proof = widen_for_copies(whole(0.0, 0.0, violation), lacking(0.0, 0.0, curved), one(upper=np.inf, d=0.5, r=0.0))
         assert proof.primal >= ((violation + curved) ** 2 - violation**2) / 1.0 / 2
 
 
 def test_a_copys_bound_is_rounded():
     """Copies share C, each share rounded: C·violation, or the gap, is larger by that."""
-    proof = allowing_for_copies(whole(0.0, 0.0, 2.0**40), lacking(1e-300, 1e-300), one(upper=2.0**20))
+    proof = widen_for_copies(whole(0.0, 0.0, 2.0**40), lacking(1e-300, 1e-300), one(upper=2.0**20))
     assert Fraction(proof.primal) >= 2**60 * U
-    proof = allowing_for_copies(whole(0.0, 2.0**60), lacking(1e-300, 1e-300), one())
+    proof = widen_for_copies(whole(0.0, 2.0**60), lacking(1e-300, 1e-300), one())
     assert Fraction(proof.primal) >= 2**60 * U
 
 
@@ -84,11 +82,11 @@ def joint(beta=0.0, C=1.0, r=0.0, delta=0.0, length=0.0, residuals=(0.0, 0.0), c
     problem = JointProblem(np.zeros(1, dtype=np.intp), np.full(1, C), classes, shared=shared)
     sums, lengths = np.zeros((2, classes))
     sums[1], lengths[1] = delta, length
-    off = Lacking(sums, lengths, np.zeros(classes))
+    off = CopyErrors(sums, lengths, np.zeros(classes))
     coefficients = np.zeros((1, classes))
     coefficients[0, 1] = -beta
     start = whole(b=(0.0,) * classes)
-    return joint_allowing_for_copies(start, off, problem, coefficients, np.full(1, r), residuals)
+    return widen_joint_for_copies(start, off, problem, coefficients, np.full(1, r), residuals)
 
 
 @pytest.mark.parametrize(

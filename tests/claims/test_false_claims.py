@@ -38,7 +38,7 @@ if _THOROUGH:
 ATTACKED_ELSEWHERE = {
     "MKLClassifier": "tests/estimators/test_mkl.py",
     "MKLRegressor": "tests/estimators/test_mkl.py",
-    "RankSVM": "tests/estimators/test_ranking.py",
+    "RankSVM": "tests/estimators/test_rank_svm.py",
 }
 
 

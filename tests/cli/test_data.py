@@ -176,7 +176,10 @@ def test_ranking_data_are_sent_to_svm_learn(folder, capsys):
         (["tune", ".", "--target", "y"], ". is a folder; name a file"),
         (["train", "plain", "--target", "y"], "if it is a table, add --format csv"),
         (["train", "t.csv", "m.pkl", "--target", "y"], "m.pkl: mercer does not write .pkl models"),
-        (["train", "t.csv", "m.onnx", "--target", "y"], "save the model as .mercer first; mercer convert then turns it into .onnx"),
+        (
+            ["train", "t.csv", "m.onnx", "--target", "y"],
+            "save the model as .mercer first; mercer convert then turns it into .onnx",
+        ),
         (["convert", "t.mercer", "m.pmml"], "m.pmml: mercer does not write .pmml models; it writes .mercer, .onnx and"),
         (["predict", "t.mercer", "t.csv"], "t.csv is not a model, but t.mercer is: swap the two arguments"),
         (["inspect", "t.csv", "t.mercer"], "t.csv is not a model, but t.mercer is: swap the two arguments"),

@@ -253,7 +253,8 @@ def test_a_word_in_a_column_of_numbers_is_a_hole_and_asked_about(mark, unit, odd
     assert "2 missing values filled" in json.loads(capsys.readouterr().out)["columns"]["area"]
     assert main(["train", "t.csv", "--target", "price"]) == 0
     page = capsys.readouterr()
-    assert f"asked the column 'area' holds '{odd}' beside numbers: read as missing values" in " ".join(page.out.split())
+    words = " ".join(page.out.split())
+    assert f"please check the column 'area' holds '{odd}' beside numbers: read as missing values" in words
     assert "with --numeric if that is right, else with --categorical" in " ".join(page.out.split())
     assert page.err == ""
     assert main(["train", "t.csv", "--target", "price", "--numeric", "area"]) == 0

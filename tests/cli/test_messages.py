@@ -26,7 +26,7 @@ def test_a_word_among_the_numbers_of_a_target(command, capsys):
     run(command, "t.csv", "--target", "y", code=1)
     told = capsys.readouterr().err
     assert "t.csv: the target holds 'unknown' beside numbers, so each number counts as a class" in told
-    assert "leave out the rows with 'unknown'" in told
+    assert "remove the rows with 'unknown'" in told
 
 
 def test_the_bad_file_of_a_folder_is_named(capsys):

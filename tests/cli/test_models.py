@@ -182,7 +182,7 @@ def test_convert_there_and_back(folder, capsys):
     run("convert", "c.mercer", "d.model", "--to", "libsvm")
     assert (folder / "b.model").read_bytes() == (folder / "d.model").read_bytes()
     np.testing.assert_array_equal(mercer.load("c.mercer").predict(X), model.predict(X))
-    assert "saved d.model, libsvm format" in capsys.readouterr().out
+    assert "saved d.model in LIBSVM format" in capsys.readouterr().out
 
 
 def test_convert_from_svmlight(folder):

@@ -127,7 +127,11 @@ SLIPS = {
         1,
         r"heart is LIBSVM text, whose features have no names, but iris.mercer was trained on a table",
     ),
-    "a target of what has no names": ("train heart --target species", 1, r"heart has no column names: .*the first word"),
+    "a target of what has no names": (
+        "train heart --target species",
+        1,
+        r"heart has no column names: .*the first word",
+    ),
     "scaler in LIBSVM's format": ("convert iris.mercer iris.model", 1, r"standardises.*ONNX.*LIBSVM text"),
 }
 
@@ -182,7 +186,7 @@ def test_a_report_on_regression_says_what_its_numbers_are(desk, capsys):
     assert "trained on 331 of 442 rows" in page
     assert "331 rows to train on, 111 held out (seed 0)" in page
     assert "SVR, C = 100, epsilon = 0.1" in page
-    test, median = (float(x) for x in re.search(r"error +(\S+) in the mean .* median: (\S+)", page).groups())
+    test, median = (float(x) for x in re.search(r"error +(\S+) on average .* median: ([\d.]+)", page).groups())
     r2 = float(re.search(r"R² +(\S+) on the held-out", page)[1])
     assert r2 == pytest.approx(report["score"]["test"], rel=1e-3)
     told = report["mean_absolute_error"]

@@ -132,9 +132,9 @@ def test_its_options_are_those_of_the_machines(folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("-i 1 example1/train.dat m", "rows are never left out"),
+        ("-i 1 example1/train.dat m", "training uses all rows"),
         ("-z p example1/train.dat m", "has no qid"),
-        ("example3/train.dat m", r"labels of a classification are \+1 and -1"),
+        ("example3/train.dat m", r"labels of a classification must be \+1 and -1"),
     ],
 )
 def test_it_says_what_is_wrong(folder, words, message):

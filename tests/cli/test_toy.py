@@ -68,7 +68,7 @@ def test_a_column_that_is_not_there_is_refused(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("".join(f"{i % 2} 1:{i / 999}\n" for i in range(501)), "up to 500"),
+        ("".join(f"{i % 2} 1:{i / 999}\n" for i in range(501)), "at most 500"),
         ("1 1:1 2:2 3:3\n0 1:1\n", "choose them with --features"),
         ("".join(f"{i} 1:{i}\n" for i in range(5)), "5 classes"),
         ("1 1:1e5\n0 1:2\n", "mercer scale"),

@@ -27,12 +27,12 @@ def files(folder):
         ("easy t.csv --target y --folds 1", 2, "--folds is for LIBSVM text, but t.csv is a table"),
         ("easy t.csv --target y -log2c 0,2,1", 2, "--log2c is for LIBSVM text"),
         ("easy text --target y", 2, "--target is for tables, but text is LIBSVM text"),
-        ("train --target y", 2, "--target is for a file, and none is given"),
-        ("train --data wine t.csv --target y", 2, "--data is for training without a file, and t.csv is given"),
+        ("train --target y", 2, "--target is for files, but no file is given"),
+        ("train --data wine t.csv --target y", 2, "--data is for training without a file, but t.csv is given"),
         ("train text --drop a", 2, "--drop is for tables, but text is LIBSVM text"),
         ("train text --keep-split", 2, "--keep-split is for tables"),
         ("tune text --decimal ,", 2, "--decimal is for tables"),
-        ("train t.npz --decimal ,", 1, "--decimal is for CSV files, and t.npz is read as NumPy arrays"),
+        ("train t.npz --decimal ,", 1, "--decimal is for CSV files, but t.npz is read as NumPy arrays"),
         ("train t.csv --target y --decimal ,", 1, "no number has the mark of --decimal ,; the column 'a'"),
     ],
 )
@@ -56,4 +56,4 @@ def test_what_has_a_use_is_taken(files):
 def test_prediction_too(files, capsys):
     run("train", "text", "-q")
     run("predict", "text", "text.model", "out", "--separator", ";", code=1)
-    assert "--separator is for CSV files, and text is read as LIBSVM text: leave it out" in capsys.readouterr().err
+    assert "--separator is for CSV files, but text is read as LIBSVM text: leave it out" in capsys.readouterr().err

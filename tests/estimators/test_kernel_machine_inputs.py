@@ -59,7 +59,7 @@ BAD = {
     "curvature": ({"loss": WrongCurvature()}, {}, ValueError, r"loss.curvature\(y, f\) is"),
     "shape": ({"loss": WrongShape()}, {}, ValueError, "must return 64 finite numbers"),
     "concave": ({"loss": Concave()}, {}, ValueError, "not convex"),
-    "lam": ({"lam": 0}, {}, ValueError, "lam=0 must be a finite number above 0; without a price"),
+    "lam": ({"lam": 0}, {}, ValueError, "lam=0 must be a finite number above 0; without a penalty"),
     "lam infinite": ({"lam": np.inf}, {}, ValueError, "lam=inf must be"),
     "bias": ({"bias": "regularized"}, {}, TypeError, "bias='regularized' must be True or False"),
     "delta": ({"delta": -1.0}, {}, ValueError, "delta=-1.0 must be .* turns linear"),

@@ -282,7 +282,7 @@ def test_early_stopping_of_several_classes_and_of_none():
         KernelMachine("logistic", early_stopping=True, validation_fraction=0.9).fit(X[:6], [1, -1, 1, 1, 1, 1])
     with pytest.raises(ValueError, match="lower validation_fraction"):
         KernelMachine("squared", early_stopping=True, validation_fraction=0.9).fit(X[:3], Y[:3])
-    with pytest.raises(ValueError, match="no path"):
+    with pytest.raises(ValueError, match="other penalties than"):
         KernelMachine("logistic", penalty="norm", early_stopping=True).fit(X, SIGNS)
     with pytest.raises(ValueError, match="validation_fraction"):
         KernelMachine("logistic", validation_fraction=1.0).fit(X, SIGNS)

@@ -267,7 +267,7 @@ def test_crammer_singer_with_two_classes_rows_of_zeros_and_weights():
 def test_crammer_singer_says_what_it_cannot_do():
     X, y = two_classes()
     for spelling in ("crammer_singer", "crammer-singer"):
-        with pytest.raises(ValueError, match=rf"free bias.*'{spelling}'.*regularized"):
+        with pytest.raises(ValueError, match=rf"unpenalised bias.*'{spelling}'.*regularized"):
             LinearSVC(multiclass=spelling).fit(X, y)
     with pytest.raises(ValueError, match="multiclass='joint'"):
         LinearSVC(multiclass="joint").fit(X, y)

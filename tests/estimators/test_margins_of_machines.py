@@ -27,7 +27,7 @@ def test_other_samples_have_margins_but_no_standing():
     assert "vectors" not in str(margins)
     assert "standing" not in margins.to_frame().columns
     for name in ("free", "bounded", "other"):
-        with pytest.raises(ValueError, match="training samples only"):
+        with pytest.raises(ValueError, match="only training samples"):
             getattr(margins, name)
     other = CANCER.copy()
     other[model.support_[0]] += 1.0
@@ -48,7 +48,7 @@ def test_a_class_of_weight_zero_has_no_margins():
     weight[y == 2] = 0.0
     with pytest.warns(UserWarning, match="weight 0"):
         model = SVC(C=0.1).fit(CANCER, y, sample_weight=weight)
-    with pytest.raises(ValueError, match=r"y\[2\]=2 is not one of the classes \[0, 1\].*all had weight 0.*leave its"):
+    with pytest.raises(ValueError, match=r"y\[2\]=2 is not one of the classes \[0, 1\].*all had weight 0.*drop its"):
         model.margins(CANCER, y)
     with pytest.raises(ValueError, match="all had weight 0"):
         model.calibrate(CANCER, y)

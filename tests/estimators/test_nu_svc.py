@@ -1,4 +1,11 @@
-"""ν-SVC: what its tolerance means, and what "auto" does where the usual ν is of no use."""
+"""ν-SVC: what its tolerance means, and what "auto" does where the usual ν is of no use.
+
+Problem and reference value: tests/reference/machines.py, tests/test_architecture.py. Certificate: tests/claims.
+scikit-learn's checks: tests/scikit_learn/test_sklearn_checks.py. Bad inputs: tests/bad_inputs. Tools: tests/tools.
+Agreement with scikit-learn, and weights: tests/estimators/test_machines_agree.py.
+What ν bounds, for random problems: tests/claims/test_machine_properties.py. Numbers near the ends of float64:
+tests/bad_inputs/test_extremes.py. Leave-one-out: tests/model_selection/paths/test_leave_one_out.py.
+"""
 
 import warnings
 
@@ -141,3 +148,12 @@ def test_every_solver_that_the_docstring_offers(solver):
     found = NuSVC(nu=0.3, tol=1e-4, solver=solver, cache_size=0.05 if solver == "chunking" else 100).fit(X, y)
     assert found.converged_
     np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.23, 0.51])
+def test_nu_bounds_margin_errors_and_support_vectors(two, nu):
+    """On breast cancer: at most ν of the samples have y f(x) < 1, and at least ν are support vectors."""
+    X, y = two
+    model = NuSVC(nu, gamma=0.02, tol=1e-8).fit(X, y)
+    margin = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
+    assert (margin < 1 - 1e-6).sum() <= nu * len(y) <= model.n_support_.sum()

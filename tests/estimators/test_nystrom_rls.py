@@ -1,4 +1,10 @@
-"""Least squares on landmarks against a stacked least-squares problem, scikit-learn, and exact leverage scores."""
+"""Least squares on landmarks against a stacked least-squares problem, scikit-learn, and exact leverage scores.
+
+Problem and reference value: tests/reference/machines.py, tests/test_architecture.py. Certificate: tests/claims.
+scikit-learn's checks: tests/scikit_learn/test_sklearn_checks.py. Bad inputs: tests/bad_inputs. Tools: tests/tools.
+Proofs and weights: tests/estimators/test_least_squares_proofs.py. Engines: tests/places/engines.
+Draws in folds: tests/calibration/test_symmetry.py. Classes: tests/estimators/test_nystrom_rls_classifier.py.
+"""
 
 import numpy as np
 import pytest

@@ -199,7 +199,7 @@ def test_the_sigmoid_of_a_flipped_pair():
         (("total_sv 3", "total_sv -3"), "total_sv says -3 support vectors|must add up to total_sv -3"),
         (("nr_class 2", "nr_class 70000"), "rho must have 2449965000 values, not 1"),
         (("nr_class 2\n", ""), "the header has no nr_class"),
-        (("nr_class 2", "nr_class -5"), "nr_class -5 cannot be"),
+        (("nr_class 2", "nr_class -5"), "nr_class -5 is impossible"),
         (("-0.66666666666666663 2:-2.5 \n", ""), "total_sv says 3 support vectors, but 2 lines follow"),
         # And more of the kind.
         (("SV\n", ""), "no line 'SV'"),
@@ -209,7 +209,7 @@ def test_the_sigmoid_of_a_flipped_pair():
         (("gamma 0.5", "gamma -1"), "must not be negative"),
         (("gamma 0.5\n", ""), "the header has no gamma"),
         (("gamma 0.5", "gamma 0.5\ngamma 0.5"), ":4: gamma occurs twice"),
-        (("gamma 0.5", "gamma 0.5\ncoef0 1"), "coef0 do not belong"),
+        (("gamma 0.5", "gamma 0.5\ncoef0 1"), "coef0 cannot occur"),
         (("gamma 0.5", "gamma 1_0"), "'1_0' is not a finite number"),
         (("rho 0.25", "rho 0.25 1"), "rho must have 1 values, not 2"),
         (("rho 0.25", "rho inf"), "'inf' is not a finite number"),
@@ -275,7 +275,7 @@ def test_precomputed_kernels_read_back_take_all_training_samples(options, tmp_pa
     np.testing.assert_array_equal(getattr(again, "decision_function", again.predict)(K), decide(K))
     stored = read_model(tmp_path / "m.mercer")
     np.testing.assert_array_equal(stored.decisions(stored.rows(K, "K", text=False)).ravel(), decide(K).ravel())
-    with pytest.raises(ValueError, match=f"needs {least} or more"):
+    with pytest.raises(ValueError, match=f"needs at least {least}"):
         stored.rows(K[:, : least - 1], "K", text=False)
     with pytest.raises(ValueError, match="expecting 50 features"):  # the number of rows, where it is told
         estimator_from_libsvm(held, n_features=50).predict(K)
@@ -375,6 +375,6 @@ def test_a_single_class_is_no_estimator():
 )
 def test_an_estimator_is_no_model_of_a_file(write, kind, maker, tmp_path):
     machine = SVC().fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(TypeError, match=rf"written from a {kind}, and this is a SVC; make one with \S+\.{maker}"):
+    with pytest.raises(TypeError, match=rf"from a {kind}, but the model is a SVC; convert it with \S+\.{maker}"):
         write(machine, tmp_path / "m.model")
     assert list(tmp_path.iterdir()) == []

@@ -75,7 +75,7 @@ def test_liblinear_official(solver, bias, classes, tmp_path, capfd):
         (("solver_type L2R_L2LOSS_SVC_DUAL", "solver_type MAGIC"), "'MAGIC' is none of"),
         (("bias 0.5", "bias nan"), "not a finite number"),
         (("bias 0.5\n", ""), "the header has no bias"),
-        (("bias 0.5", "bias 0.5\nrho 1"), "rho do not belong"),
+        (("bias 0.5", "bias 0.5\nrho 1"), "rho cannot occur"),
         (("0.25 ", "0.25 1 "), ":7: expected 1 weights, found 2"),
         (("0.25 ", "x "), ":7: 'x' is not a finite number"),
         (("2 \n", ""), "announces"),
@@ -120,7 +120,7 @@ def test_svmlight_kernels(kind, formula):
     ("change", "message"),
     [
         (("SVM-light", "svm"), "does not begin with"),
-        (("2 # kernel type", "4 # kernel type"), "kernel type 4 is a function"),
+        (("2 # kernel type", "4 # kernel type"), "kernel type 4 is unknown"),
         (("4 # number of support", "9 # number of support"), "says 8 support vectors, but 3 lines follow"),
         (("0.5 # kernel parameter -g", "-1 # kernel parameter -g"), "must not be negative"),
         (("2:2 3:-1", "3:-1 2:2"), ":13: indices must ascend"),

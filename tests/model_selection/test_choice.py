@@ -179,7 +179,7 @@ def test_a_regression_of_a_table_is_scored_in_its_own_unit(missing: str) -> None
     [
         (
             (np.eye(3), [0, 1, 0]),
-            r"first argument of tune is the machine, not an array of shape \(3, 3\). Write mercer.tune\(mercer.SVC\(\), X",
+            r"tune is the machine, not an array of shape \(3, 3\). Write mercer.tune\(mercer.SVC\(\), X",
         ),
         ((np.eye(3),), r"mercer.tune\(mercer.OneClassSVM\(\), X\) without y"),
         ((pd.DataFrame({"a": [1]}), [0]), r"not a table. .*mercer.tabular\(mercer.SVC\(\)\)"),

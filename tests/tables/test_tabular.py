@@ -1,4 +1,10 @@
-"""`mercer.tabular`: what each kind of column becomes, what prediction does with other tables, scikit-learn's rules."""
+"""`mercer.tabular`: what each kind of column becomes, what prediction does with other tables, scikit-learn's rules.
+
+Cells and columns of numbers: tests/tables/test_reading.py. The machine inside: tests/tables/test_unwrap.py.
+Tools: tests/tools. Files: tests/files/mercer_file/test_description.py, tests/files/scikit/test_pipelines.py.
+Names of columns: tests/behaviour/test_names_of_columns.py. Explanations: tests/inspection/explain/test_tables.py.
+Folds: tests/calibration/test_learnt_again.py. Commands: tests/cli/test_easy.py.
+"""
 
 import copy
 import datetime
@@ -24,7 +30,7 @@ from mercer.runtime.errors import GuessWarning, ModelFormatError
 
 
 def customers(n=120, seed=0):
-    """A table with a column of each kind, as lists with None for a missing value; and a label that depends on some of them."""
+    """A table with a column of each kind, as lists with None for missing values, and a label that depends on some."""
     rng = np.random.default_rng(seed)
     age = rng.normal(45, 12, n).round(1)
     plan = rng.choice(["basic", "plus", "pro"], n)

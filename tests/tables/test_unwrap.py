@@ -267,10 +267,10 @@ def test_c_files_of_tables_of_numbers():
         )
         np.testing.assert_allclose((kernel @ parts.coefficients + parts.b).ravel(), model.predict(NUMBERS), rtol=1e-9)
     with pytest.raises(
-        TypeError, match=r"rows of numbers, but the column 'plan' is this: category.*unwrap\(model\).machine"
+        TypeError, match=r"rows of numbers, but the column 'plan' is not one: category.*unwrap\(model\).machine"
     ):
         export_c(AROUND["table"]())
-    with pytest.raises(TypeError, match="no probabilities or intervals of CalibratedClassifier; export the model"):
+    with pytest.raises(TypeError, match="not the probabilities or intervals of CalibratedClassifier; export the model"):
         export_c(tabular(SVC()).fit(NUMBERS, LABELS).calibrate(NUMBERS, LABELS, cv=2))
     with pytest.raises(TypeError, match="not ColumnTransformer; apply it to the rows"):
         export_c(AROUND["Pipeline"]())

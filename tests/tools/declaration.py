@@ -269,9 +269,9 @@ EXPLANATIONS = [
             OWN_DIAGONAL,
             Refusal(
                 fact("table", "pipeline"),
-                "derivatives are along the machine's own features; ask it",
-                "ask",
-                about="machine's own features",
+                "derivatives are along the features of the machine inside it; use that",
+                "the machine itself",
+                about="features of the machine",
             ),
         ),
     ),

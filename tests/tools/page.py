@@ -19,7 +19,7 @@ an exception that names the tool and what is in the way.
 | in a cell | it means |
 |---|---|
 | yes | it works |
-| yes ¹ | it works but for some variants, which the note names |
+| yes ¹ | it works except for some variants, which the note names |
 | no ¹ | it is refused, and the note says why |
 | – | there is no such method, function or parameter |
 

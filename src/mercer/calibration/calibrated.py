@@ -98,7 +98,7 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
     def _given(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
 
-    def _inside(self) -> Any:
+    def _inner_model(self) -> Any:
         return getattr(self, "estimator_", self._given())
 
     def __sklearn_tags__(self) -> Any:

@@ -1,1 +1,1 @@
-"""Every proof; nothing else builds a Certificate."""
+"""Optimality certificates: no other package builds a `Certificate`. docs/certificate.md has the theorem and its bounds."""

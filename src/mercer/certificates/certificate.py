@@ -1,4 +1,7 @@
-"""The proof that comes with every fit, as a value; only the other files of this folder make one, never a solver."""
+"""`Certificate`, the proof that comes with every fit (docs/certificate.md, "What is claimed").
+
+Only the other modules of this package build one, never a solver.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,9 @@ Measures = Literal[
     "optimality",
 ]
 _STRENGTH: tuple[Measures, ...] = get_args(Measures)
-# Up to this share of the dual value a gap is not worth a word: tol=1e-3 leaves about as much.
+# A gap up to this share of the dual value counts as proven: tol=1e-3 leaves about as much.
 _SMALL_GAP_SHARE = 0.01
-# A sub-problem whose gap is below this share of the sum of all dual values, times 0.01, is not what is left unsolved.
+# Least size of a sub-problem's dual value, as a share of their sum, that its relative gap is computed with.
 _SMALL_PART_SHARE = 1e-10
 
 
@@ -34,18 +37,18 @@ T = TypeVar("T")
 
 
 def _rank(precision: str) -> tuple[bool, bool]:
-    """A key that is smallest for the least precise: float32, then what needed more than float64, then float64."""
+    """Return a sort key that is smallest for the least precise: float32, then what needed more than float64, then float64."""
     return not precision.startswith("float32"), precision == "float64"
 
 
-def weakest(claims: list[tuple[Measures, str]]) -> tuple[Measures, str]:
-    """The weakest proof, and the least precision, of several."""
+def weakest_claim(claims: list[tuple[Measures, str]]) -> tuple[Measures, str]:
+    """Return the weakest proof and the least precision among several."""
     proofs, precisions = zip(*claims, strict=True)
     return min(proofs, key=_STRENGTH.index), min(precisions, key=_rank)
 
 
 def conditions(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
-    """The four optimality conditions of a dual problem by name, with the largest residual of each, or of several."""
+    """Return the residuals of a dual problem's four optimality conditions by name: numbers, or arrays over sub-problems."""
     return {
         BOX: box,
         EQUALITY: equality,
@@ -55,20 +58,20 @@ def conditions(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
 
 
 def _column(parts: Sequence[Certificate], name: str) -> Any:
-    """One number of each part; a CertificateTable has the column at hand, without an object for each row."""
+    """Return one number of each part; a CertificateTable stores the column, and needs no object for each row."""
     column = getattr(parts, name, None)
     return np.array([getattr(part, name) for part in parts]) if column is None else column
 
 
 def bounded_sum(values: Any, sign: int) -> float:
-    """A sum of bounds that is a bound: not below (sign 1) or not above (−1) the true one."""
+    """Return an upper (sign 1) or a lower (sign −1) bound on the exact sum."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = exact(np.asarray(values)).sum()
         return float(total.high if sign > 0 else total.low)
 
 
 def _gap_bound(primal: float, dual: float) -> float:
-    """primal − dual, rounded upwards: its rounding error, known exactly (Knuth's TwoSum), may be what it lacks."""
+    """Return primal − dual rounded upwards: Knuth's TwoSum gives the sign of its rounding error."""
     difference = primal - dual
     if -math.inf < difference < math.inf:
         moved = difference - primal
@@ -79,7 +82,7 @@ def _gap_bound(primal: float, dual: float) -> float:
 
 @dataclass(frozen=True)
 class _CertificateFields:
-    """The fields of a `Certificate`, as its constructor hands them over."""
+    """Fields of a `Certificate`."""
 
     primal: float
     dual: float
@@ -95,33 +98,33 @@ class _CertificateFields:
 
 
 class Certificate(_CertificateFields):
-    """What a fit has reached, in numbers that anyone can recompute.
+    """Bounds on the primal and the dual value of a solution, and its residuals, in numbers that anyone can recompute.
 
     Attributes
     ----------
     primal, dual : float
-        At least the primal value and at most the dual value (which we maximise) of the solution, whatever rounding did:
-        the optimum lies between them, where K is positive semi-definite.
+        Upper bound on the primal value, and lower bound on the dual value (which is maximised), with all rounding
+        errors: the optimum lies between them if K is positive semi-definite.
     gap : float
-        At least the difference of the two values, and not less than `primal - dual`.
+        Upper bound on the difference of the two values, not less than `primal - dual`.
     violation : float
-        The largest difference of gradients that a pair of variables could still exploit; what `tol` bounds.
+        Largest difference of gradients that a pair of variables could still exploit; `tol` bounds it.
     kkt : dict
-        The largest residual of each optimality condition, by name.
+        Largest residual of each optimality condition, by name.
     gap_measures : str
         "optimality": the gap is a distance from the optimum. If the kernel is not known to be positive definite, or the
         loss to be convex, "optimality if …" names what is assumed; with an indefinite kernel it is "stationarity".
         This says nothing about how large the gap is: `proves` does.
     precision : str
-        The arithmetic of the pass over all rows.
+        Arithmetic of the pass over all rows.
     worst : int
-        The variable with the largest share of the gap.
+        Index of the variable with the largest share of the gap.
     b : tuple of float
-        The bias of each group, as used for the values above.
+        Bias of each group, as used for the values above.
     parts : sequence of Certificate
-        One per sub-problem; for several, the values above are sums and the residuals maxima.
+        Certificates of the sub-problems; with several, the values above are sums and the residuals maxima.
     lagrangian : Lagrangian or None
-        Of an `SVC` of two classes: the Lagrangian with all its multipliers. Files and pickles do not keep it.
+        Lagrangian of a binary `SVC` with all its multipliers. Files and pickles do not keep it.
 
     Examples
     --------
@@ -149,7 +152,7 @@ class Certificate(_CertificateFields):
         parts: Sequence[Certificate] = (),
         lagrangian: Lagrangian | None = None,
     ) -> None:
-        """Replace numbers that overflow left undefined by ones that claim nothing, and bound the gap from below.
+        """Replace NaN, which overflow leaves, by numbers that claim nothing, and raise the gap to primal − dual.
 
         As primal ≥ P and dual ≤ D, their difference bounds P − D. So an error that is in one of the two need not be
         in the gap that is handed over.
@@ -171,22 +174,22 @@ class Certificate(_CertificateFields):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "lagrangian": None}  # which has arrays over all samples
+        return {**self.__dict__, "lagrangian": None}  # it holds arrays over all samples
 
     @property
     def relative_gap(self) -> float:
-        """The gap as a share of the dual value."""
+        """Gap divided by the absolute dual value."""
         if math.isinf(self.gap):
             return math.inf
         return self.gap / max(abs(self.dual), float(np.finfo(float).tiny))
 
     @classmethod
     def total(cls, parts: list[Certificate]) -> Certificate:
-        """One certificate for several sub-problems: sums of values, maxima of residuals, the weakest proof."""
+        """Return one certificate for several sub-problems: sums of values, maxima of residuals, the weakest proof."""
         if len(parts) == 1:
             return parts[0]
         largest = max(range(len(parts)), key=lambda k: parts[k].gap)
-        measured, precision = weakest([(part.gap_measures, part.precision) for part in parts])
+        measured, precision = weakest_claim([(part.gap_measures, part.precision) for part in parts])
         return cls(
             primal=bounded_sum([part.primal for part in parts], 1),
             dual=bounded_sum([part.dual for part in parts], -1),
@@ -201,7 +204,7 @@ class Certificate(_CertificateFields):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for files and machine-readable reports."""
+        """Return plain values, for files and machine-readable reports."""
         plain: dict[str, Any] = {
             name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("parts", "lagrangian")
         }
@@ -211,7 +214,7 @@ class Certificate(_CertificateFields):
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Certificate:
-        """The inverse of `to_dict`; ValueError if the values are not a certificate's."""
+        """Build a certificate from `to_dict`; raise ValueError if the values are not a certificate's."""
         parts = tuple(cls.from_dict(part) for part in plain["parts"])
         made = cls(**{**plain, "b": tuple(plain["b"]), "parts": parts})
         numbers = (made.primal, made.dual, made.gap, made.violation, *made.kkt.values(), *made.b)
@@ -237,7 +240,7 @@ class Certificate(_CertificateFields):
 
     @property
     def proves(self) -> str:
-        """The statement that this gap proves about this solution.
+        """Statement that this gap proves about this solution.
 
         It is what `gap_measures` says where the gap is at most 1 % of the dual value, "optimality to within 53% of the
         dual value" where it is more, and "nothing" where it is more than the dual value itself. For several
@@ -253,7 +256,7 @@ class Certificate(_CertificateFields):
 
     @property
     def _largest_share(self) -> float:
-        """The relative gap, or the largest one among the sub-problems; rounding beside the whole counts for little."""
+        """Relative gap, or the largest one among the sub-problems, where tiny sub-problems count for little."""
         if not len(self.parts):
             return self.relative_gap
         gap, dual = (_column(self.parts, name) for name in ("gap", "dual"))
@@ -264,7 +267,7 @@ class Certificate(_CertificateFields):
 
     @property
     def verdict(self) -> str:
-        """Say in words how far from optimal the solution may be."""
+        """Sentence that says how far from optimal the solution may be."""
         share = self._largest_share
         what, _, condition = self.gap_measures.partition(" ")
         what = {"optimality": "optimal", "stationarity": "stationary"}[what]
@@ -277,8 +280,8 @@ class Certificate(_CertificateFields):
         return f"not proven {what}: the gap {size}, in {self.precision}"
 
 
-def allowing_for(certificate: Certificate, loss: float, shift: float) -> Certificate:
-    """The proof of coefficients for which each value may be off by `loss` more, and each residual by `shift`."""
+def widen_certificate(certificate: Certificate, loss: float, shift: float) -> Certificate:
+    """Return the certificate of coefficients whose values may be off by `loss` more, and whose residuals by `shift`."""
     return replace(
         certificate,
         primal=certificate.primal + loss,

@@ -1,4 +1,4 @@
-"""The proof for the coefficients of copies, which are rounded shares of what was solved and certified.
+"""Certificates for the coefficients of copies of a sample, which are rounded shares of the certified coefficient.
 
 Rows that were given several times are one sample in training. If the coefficients of its copies add up to β_j + δ_j,
 their f differs from the certified one by no more than
@@ -6,9 +6,9 @@ their f differs from the certified one by no more than
     |Kδ|_i ≤ s_i = r_i Σ_j |δ_j| r_j,   where |K_ij| ≤ r_i r_j
 
 so that no gradient is off by more than s_i, no loss by more than s_i times the largest multiplier that it can have, and
-½β'Kβ by no more than Σ_i |β_i| s_i + ½ (Σ_j |δ_j| r_j)². Every equality is off by no more than Σ|δ_j|. A joint machine
-has that for each class. Its losses are about differences of two f, and Weston and Watkins' about as many as there are
-other classes.
+½β'Kβ by no more than Σ_i |β_i| s_i + ½ (Σ_j |δ_j| r_j)². Every equality is off by no more than Σ|δ_j|
+(docs/certificate.md, "Copies"). A joint multi-class machine has these bounds for each class. Its losses are about
+differences of two f, and the sums of Weston and Watkins about one difference for each other class.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.certificates.certificate import BOX, EQUALITY, Certificate, allowing_for
+from mercer.certificates.certificate import BOX, EQUALITY, Certificate, widen_certificate
 from mercer.certificates.table import CertificateTable
 from mercer.places.rounding import DOUBLE
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Floats, Indices
 
-# A share and its product with a coefficient are rounded; a little more for the sums here.
+# Two roundings, of a share and of its product with a coefficient, and as much for the sums below.
 _ROUNDOFF = 4 * DOUBLE
 
 
 @dataclass(frozen=True, eq=False)
-class Lacking:
-    """Of each problem: Σ|δ_j|, Σ|δ_j| r_j, and the most that a copy's own d_iβ_i differs from that of its sample."""
+class CopyErrors:
+    """Rounding errors δ of the coefficients that the copies of a sample share, with one number per problem or class."""
 
-    sums: Floats
-    lengths: Floats
-    curved: Floats
+    sums: Floats  # Σ|δ_j|
+    lengths: Floats  # Σ|δ_j| r_j
+    curved: Floats  # largest difference between d_iβ_i of a copy and of its sample
 
 
 @dataclass(frozen=True, eq=False)
 class Variables:
-    """All variables of one problem after another, each problem beginning at one of the `starts`; r is per variable."""
+    """Variables of all problems, one problem after another; each begins at one of the `starts`."""
 
     starts: Indices
     p: Floats
@@ -49,69 +49,70 @@ class Variables:
     r: Floats
 
     def largest(self, values: Floats) -> Floats:
-        """Of each problem."""
+        """Return the largest value of each problem."""
         return np.asarray(np.maximum.reduceat(values, self.starts))
 
     def sums(self, values: Floats) -> Floats:
-        """Of each problem."""
+        """Return the sum of each problem."""
         return np.asarray(np.add.reduceat(values, self.starts))
 
     def spread(self, values: Floats) -> Floats:
-        """From a number per problem to one per variable."""
+        """Repeat a number per problem for each of its variables."""
         return np.repeat(values, np.diff(self.starts, append=len(self.p)))
 
 
-def allowing_for_copies(certificate: Certificate, lacking: Lacking, at: Variables) -> Certificate:
-    """The certificate of all problems, or of the only one, for coefficients of copies that lack what `lacking` says."""
+def widen_for_copies(certificate: Certificate, errors: CopyErrors, at: Variables) -> Certificate:
+    """Return the certificate of all problems, or of the only one, for coefficients of copies with these errors."""
     parts = certificate.parts or (certificate,)
     violation, gap = (np.array([getattr(part, name) for part in parts]) for name in ("violation", "gap"))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        size, s = np.abs(at.beta), at.r * at.spread(lacking.lengths)
-        # A multiplier at which a loss is reached: within its bounds, and no further from β than d and r allow.
+        size, s = np.abs(at.beta), at.r * at.spread(errors.lengths)
+        # `most` bounds the multiplier t at which a loss is reached: it is in its box, and |t − β| ≤ (violation + s)/d.
         most = np.minimum(np.maximum(np.abs(at.lower), np.abs(at.upper)), size + (at.spread(violation) + s) / at.d)
-        shift = at.largest(s) + lacking.curved
-        loss = at.sums((most + 2 * size) * s) + lacking.lengths**2
-        loss += lacking.sums * at.largest(np.abs(at.p)) + _ROUNDOFF * (at.sums(most) * violation + gap)
-        if lacking.curved.any():
-            loss += lacking.curved * (violation + lacking.curved) * at.sums(1 / at.d)
-    told = [
-        _allowing(part, *numbers) if any(numbers[:2]) else part
-        for part, *numbers in zip(parts, lacking.sums.tolist(), shift.tolist(), loss.tolist(), strict=True)
+        shift = at.largest(s) + errors.curved
+        loss = at.sums((most + 2 * size) * s) + errors.lengths**2
+        loss += errors.sums * at.largest(np.abs(at.p)) + _ROUNDOFF * (at.sums(most) * violation + gap)
+        if errors.curved.any():
+            loss += errors.curved * (violation + errors.curved) * at.sums(1 / at.d)
+    widened = [
+        _widen(part, *numbers) if any(numbers[:2]) else part
+        for part, *numbers in zip(parts, errors.sums.tolist(), shift.tolist(), loss.tolist(), strict=True)
     ]
     if not isinstance(certificate.parts, CertificateTable):
-        return Certificate.total(told)
-    for k, part in enumerate(told):
+        return Certificate.total(widened)
+    for k, part in enumerate(widened):
         if part is not parts[k]:
             certificate.parts.put(k, part)
     return certificate.parts.total()
 
 
-def joint_allowing_for_copies(
+def widen_joint_for_copies(
     certificate: Certificate,
-    lacking: Lacking,
+    errors: CopyErrors,
     problem: JointProblem,
     beta: Floats,
     r: Floats,
     residuals: tuple[float, float],
 ) -> Certificate:
-    """The certificate of a joint machine for coefficients of copies that lack what `lacking` says of each class.
+    """Return the certificate of a joint multi-class machine for coefficients of copies with these errors per class.
 
-    r is that of the kernel plus its `shift`; `residuals` are those of the copies' boxes, and of their Σ_k β_ik = 0.
+    r belongs to the kernel plus its `shift`; `residuals` are those of the copies' boxes, and of their Σ_k β_ik = 0.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        s, size = r * lacking.lengths.max(), np.abs(beta)
+        s, size = r * errors.lengths.max(), np.abs(beta)
         pairs = 1 if problem.shared else problem.n_classes - 1
-        loss = float((size @ lacking.lengths) @ r + 2 * pairs * (problem.C @ s) + lacking.lengths @ lacking.lengths)
-        loss += float(lacking.sums.sum())  # of Σ_i β_{i,y_i}
-    moved = allowing_for(certificate, loss, 4 * float(s.max(initial=0.0)))
+        loss = float((size @ errors.lengths) @ r + 2 * pairs * (problem.C @ s) + errors.lengths @ errors.lengths)
+        loss += float(errors.sums.sum())  # change of Σ_i β_{i,y_i}
+    moved = widen_certificate(certificate, loss, 4 * float(s.max(initial=0.0)))
     box, equality = residuals
     moved.kkt[BOX] = max(moved.kkt[BOX], box)
-    moved.kkt[EQUALITY] = max(moved.kkt[EQUALITY] + float(lacking.sums.max()), equality)
+    moved.kkt[EQUALITY] = max(moved.kkt[EQUALITY] + float(errors.sums.max()), equality)
     return moved
 
 
-def _allowing(part: Certificate, lacking: float, shift: float, loss: float) -> Certificate:
-    moved = allowing_for(part, loss, 2 * shift)
+def _widen(part: Certificate, missed: float, shift: float, loss: float) -> Certificate:
+    """Return the certificate of one problem whose equality may be missed by `missed` more."""
+    moved = widen_certificate(part, loss, 2 * shift)
     if part.b:
-        moved.kkt[EQUALITY] += lacking
+        moved.kkt[EQUALITY] += missed
     return moved

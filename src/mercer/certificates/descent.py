@@ -1,4 +1,4 @@
-"""A duality gap for stochastic subgradient descent: the mean w of its iterates against a dual point of its steps.
+"""Certificates of stochastic subgradient descent: the gap between the mean w of its iterates and a dual point.
 
 With C_i = p_i/λ, f_i = ⟨w, φ(x_i)⟩ and v = Σ β_iφ(x_i) for any β_i = y_iα_i, 0 ≤ α_i ≤ C_i,
 
@@ -24,28 +24,28 @@ from mercer.samples.arrays import Floats
 
 
 class FeatureSpace(Protocol):
-    """Samples φ(x_i), and vectors w in coordinates of some kind, each known up to an error."""
+    """Samples φ(x_i) and vectors w in coordinates that the implementation chooses, each known up to an error."""
 
-    positive_definite: str  # what is known of the kernel
+    positive_definite: str  # "yes", "no", "depends" or "unknown"
 
     def outputs(self, w: Floats) -> Floats:
-        """⟨w, φ(x_i)⟩ for every row."""
+        """Return ⟨w, φ(x_i)⟩ for every row."""
 
     def square(self, w: Floats, outputs: Floats) -> float:
-        """‖w‖², given the outputs of w."""
+        """Return ‖w‖², given the outputs of w."""
 
     def combine(self, beta: Floats) -> Ball:
-        """Σ β_iφ(x_i) in coordinates; the errors allow for a few roundings of β too."""
+        """Return Σ β_iφ(x_i) in coordinates; the errors allow for a few roundings of β too."""
 
     def outputs_bound(self, w: Ball) -> Ball:
-        """The outputs from fresh values; the errors allow for a few roundings of w too."""
+        """Return the outputs from recomputed kernel values; the errors allow for a few roundings of w too."""
 
     def square_bound(self, w: Ball, outputs: Ball) -> Ball:
-        """‖w‖², given the outputs of w."""
+        """Return ‖w‖² with its error, given the outputs of w."""
 
 
 def certify_descent(problem: PegasosProblem, space: FeatureSpace, w: Floats, share: Floats) -> Certificate:
-    """The gap between w and a dual point; both have one row per machine.
+    """Certify w with a dual point; both have one row per binary problem.
 
     The dual point is α_i = C_i · share_i, 0 ≤ share_i ≤ 1, or the multiple of it that is best in the box. One that is
     always at hand is share_i = 1 where y_if_i < 1, else 0: then −v is a subgradient of the losses at w, only ½‖w − v‖²
@@ -57,6 +57,8 @@ def certify_descent(problem: PegasosProblem, space: FeatureSpace, w: Floats, sha
 
 
 def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floats) -> Certificate:
+    """Certify one binary problem."""
+    # 1. Outputs of w and of the dual point v, which is scaled to the best multiple in the box.
     n, given = len(C), Ball(w, np.zeros_like(w))
     f, v = space.outputs_bound(given), space.combine(y * alpha)
     u = space.outputs_bound(v)
@@ -66,15 +68,17 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
         m = min(float(alpha.sum()) / energy.value, 1.0 / largest)
         alpha = np.minimum(m * alpha, C)
         # Twice the errors: they allow for the roundings of m·α.
-        v, u = (Ball(some.value, 2 * some.error) * m for some in (v, u))
+        v, u = (Ball(ball.value, 2 * ball.error) * m for ball in (v, u))
         energy = space.square_bound(v, u)
+    # 2. Losses and residuals.
     distance = space.square_bound(given - v, f - u).value
     bound, zeros = y * C, np.zeros(n)
     ends, error = (np.minimum(bound, 0.0), np.maximum(bound, 0.0)), Ball(1.0 + abs(f.value), f.error).rounded(4).error
-    found = _core.linear_findings(y, *ends, zeros, zeros, f.value, error, y * alpha)
-    losses, shares, _, worst, box, outward, inward, _, _ = found
-    slope = 1.0 - u * y  # of the dual in α
-    # The losses are the largest that the errors of f allow.
+    losses, shares, _, worst, box, outward, inward, _, _ = _core.linear_findings(
+        y, *ends, zeros, zeros, f.value, error, y * alpha
+    )
+    slope = 1.0 - u * y  # gradient of the dual value by α
+    # 3. Values; the losses are the largest that the errors of f allow.
     primal = float((0.5 * square + exact(losses).rounded(n + 8)).high)
     dual = float((exact(alpha).sum() - 0.5 * energy).low)
     return Certificate(

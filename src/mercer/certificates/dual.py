@@ -1,4 +1,4 @@
-"""The proof of a dual problem's solution, computed from β alone, without the solver.
+"""Certificates of dual problems, computed from β alone, without the solver (docs/certificate.md, "The bounds").
 
 With f = u[row] + b_group, r = p − f:
 
@@ -34,7 +34,7 @@ from mercer.places.gram import BoundedProducts
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Flags, Floats, Indices, Precision
 
-# What a gap of zero proves, by what is known of the kernel matrix.
+# Claim that a gap of zero proves, by whether the kernel matrix is positive definite.
 PROOF: dict[str, Measures] = {
     "yes": "optimality",
     "no": "stationarity",
@@ -53,8 +53,8 @@ NEGLIGIBLE_SHARE = 0.05
 # this share of tol the error is the smaller of the two.
 _COUNTED_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
-# Bounds, totals and d of a problem are products of C, weights, their sums, ν and the like, and of factors that balance
-# classes: what the caller stated differs from them by no more than so many roundings.
+# Roundings between the numbers that the caller stated and the bounds, totals and d of a problem, which are products of C,
+# weights, their sums, ν and factors that balance classes.
 STATED_ROUNDINGS = 16
 
 # u with its errors on some rows, or all, at one of the levels of `BoundedProducts.levels`.
@@ -62,7 +62,7 @@ BoundedProduct = Callable[[Indices | None, Precision], Ball]
 
 
 class LastSums:
-    """u = Kβ of a solve's last certificate and its bounds: the next one may begin there, if few coefficients changed.
+    """u = Kβ of a solve's last certificate with its errors: the next one starts from it if few coefficients changed.
 
     K times the change is computed and bounded like any other product, and both errors count.
     """
@@ -71,10 +71,11 @@ class LastSums:
         self._kept: tuple[Floats, Ball, str] | None = None
 
     def keep(self, coefficients: Floats, u: Ball, words: str) -> None:
+        """Store a copy of u, its coefficients and its precision in words."""
         self._kept = coefficients.copy(), Ball(u.value.copy(), u.error.copy()), words
 
     def moved_to(self, coefficients: Floats, gram: BoundedProducts) -> tuple[Ball, str] | None:
-        """u at other coefficients, and its precision in words; None if too many differ."""
+        """Return u at other coefficients, and its precision in words; None if too many differ."""
         if self._kept is None:
             return None
         last, u, words = self._kept
@@ -98,7 +99,7 @@ class LastSums:
 def certify_dual(
     problem: DualProblem, gram: BoundedProducts, beta: Floats, tol: float = 0.0, last: LastSums | None = None
 ) -> tuple[Certificate, Floats]:
-    """The certificate of β, and the u = Kβ that it rests on: recomputed, or the sums of the `last` one and a change."""
+    """Certify β, and return the u = Kβ that the certificate uses: recomputed, or that of `last` plus a change."""
     coefficients = problem.row_coefficients(beta, gram.n)
 
     def counted() -> Flags:
@@ -122,7 +123,7 @@ def certify_dual(
 def certificate_of(
     problem: DualProblem, beta: Floats, u: Ball, reach: Floats, gap_measures: Measures, precision: str
 ) -> Certificate:
-    """The certificate of β with a u = Kβ that was computed from it; |k_ij| is at most reach_i·reach_j."""
+    """Return the certificate of β with the given u = Kβ; |k_ij| is at most reach_i·reach_j."""
     coefficients = problem.row_coefficients(beta, len(u.value))
     (
         highest, shares, worst, violation, box, outward, inward, equality, to_gap, to_dual,
@@ -133,9 +134,10 @@ def certificate_of(
     )  # fmt: skip
     if problem.twins:  # a machine keeps the sums of the two, which are rounded
         equality += _EPS * float(np.abs(coefficients).sum())
-    # What rounding can do to the core's sums, as a share of their sizes: twice nu. The stated problem has losses that
-    # are larger by the share γ at most. Its box holds (1 − γ)β, the dual value of which is at least (1 − γ) times as
-    # large: no more is lost than γ times the gain, or of an indefinite K the energy.
+    # Rounding changes the core's sums by no more than 2nu times their sizes. The stated problem has losses that are
+    # larger by the share γ at most. Its box contains (1 − γ)β, whose dual value is at least (1 − γ) times as large: it
+    # loses no more than γ times the gain, or γ times the energy if K is indefinite (docs/certificate.md, "Bounds that
+    # were rounded").
     summed = _EPS * (len(beta) + STATED_ROUNDINGS // 2)
     primal = 0.5 * energy + highest
     dual = gain - 0.5 * energy - 0.5 * curved - to_dual
@@ -160,10 +162,11 @@ def certificate_of(
 def _with_stated_totals(
     problem: DualProblem, beta: Floats, u: Ball, reach: Floats, equality: float
 ) -> tuple[float, float]:
-    """The most that the stated totals are missed by, and what (1 − γ)β with these takes from the dual value.
+    """Return by how much the stated totals are missed, and what moving (1 − γ)β to them takes from the dual value.
 
-    What (1 − γ)β lacks of a group's stated total, no more than 2γ of it, goes to a variable that has room for it, or to
-    all that have. Its gradient is moved by what all moves add up to, of which γ times all coefficients are a part.
+    (1 − γ)β misses a group's stated total by no more than 2γ of it. A variable far enough from its bounds takes the
+    difference, or all variables take parts of it. The sum of all moves, γ times all coefficients among them, changes
+    that variable's gradient.
     """
     most = np.abs(problem.totals) * (1.01 * STATED_ROUNDINGS * _EPS)
     equality += float(np.maximum.reduce(most))
@@ -180,13 +183,13 @@ def _with_stated_totals(
 
 
 def gradient_errors(problem: DualProblem, beta: Floats, u: Ball) -> Floats:
-    """How far each h = p − u − dβ can be from the true one."""
+    """Bounds on the errors of h = p − u − dβ."""
     sizes = np.abs(problem.p) + np.abs(u.value[problem.row]) + np.abs(problem.d * beta)
     return np.asarray(u.error[problem.row] + 2 * _EPS * sizes)
 
 
 def coarse_pass(gram: BoundedProducts) -> bool:
-    """Whether a certificate computes the rows that cannot matter in float32."""
+    """Return whether a certificate computes the rows that cannot matter in float32."""
     return gram.n > _ROWS_FOR_FLOAT32 and gram.levels[0] == np.float32
 
 
@@ -197,7 +200,7 @@ def bounded_u(
     counted_rows: Callable[[], Flags],
     begun: tuple[Ball, str] | None = None,
 ) -> tuple[Ball, str]:
-    """u = Kβ with a bound on each row's error, and the precision in words; from where it was `begun`, if it was.
+    """Return u = Kβ with a bound on each row's error, and the precision in words; `begun` is a first u with its words.
 
     Rows that are `undecided` go to the next level of precision. The rows that are counted in any case, because they are
     free or their errors are in β'Kβ, are spared the float32 pass.
@@ -231,7 +234,7 @@ def bounded_u(
 
 
 def _coarse_and_fine(product: BoundedProduct, fine: Flags) -> Ball:
-    """u of all rows, computed in float64 where they are to be `fine`, and in float32 elsewhere."""
+    """Return u of all rows, computed in float64 for the `fine` rows and in float32 for the others."""
     if fine.all():
         return product(None, np.float64)
     rows, others = np.flatnonzero(fine), np.flatnonzero(~fine)
@@ -243,7 +246,7 @@ def _coarse_and_fine(product: BoundedProduct, fine: Flags) -> Ball:
 
 
 def _undecided(problem: DualProblem, beta: Floats, u: Ball, tol: float) -> Flags:
-    """The rows whose errors are not negligible: they might hide that a variable should move, or widen the gap."""
+    """Mark the rows whose errors matter: they may hide that a variable should move, or widen the gap."""
     rows, error = np.zeros(len(u.value), dtype=np.bool_), gradient_errors(problem, beta, u)
     if error.max(initial=0.0) <= NEGLIGIBLE_SHARE * tol:
         return rows

@@ -1,4 +1,4 @@
-"""The proofs of hull problems, told in the scale of the machine they belong to.
+"""Certificates of hull problems, in the scale of the machine that they belong to.
 
 The nearest points of two convex hulls are ‖w‖ apart, and a certificate bounds ‖w‖² from both sides: it is at least
 −2·(dual + gap) and at most −2·dual. The machine with margins at ±1 has ½‖w‖² = 2/‖w‖² of the hulls (Igel, sec. 4.1.4).
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.certificates.certificate import EQUALITY, OF_GRADIENTS, Certificate, allowing_for
+from mercer.certificates.certificate import EQUALITY, OF_GRADIENTS, Certificate, widen_certificate
 from mercer.certificates.dual import certify_dual
 from mercer.places.ball import Ball, exact
 from mercer.places.gram import BoundedProducts
@@ -22,23 +22,23 @@ from mercer.problems.classification import rho_and_b
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, inner
 
-# Of one quotient, and a little more for the sums here.
+# Relative rounding error of a quotient, and a little more for the sums below.
 _ROUNDOFF = 1.01 * DOUBLE
 
 
 @dataclass(frozen=True)
 class Centring:
-    """What subtracting a centre from all samples costs: the most that rounding moved one, in feature space.
+    """Rounding errors of subtracting a centre from all samples; prediction adds ⟨w, centre⟩ back to b."""
 
-    Prediction adds ⟨w, centre⟩ back, a sum of this many `terms` that rounds with the centre's `length`.
-    """
-
-    moved: float = 0.0
-    length: float = 0.0
-    terms: int = 0
+    moved: float = 0.0  # largest distance in feature space that rounding moved a sample
+    length: float = 0.0  # length of the centre
+    terms: int = 0  # number of terms of ⟨w, centre⟩
 
     def tilt(self, norm: float, reach: float, total: float) -> float:
-        """How far f with its rounded b can be from the centred one; ‖w‖, the longest sample, and |Σβ|."""
+        """Bound the distance of f with its rounded b from the centred f; ‖w‖ is `norm`, and |Σβ| is `total`.
+
+        No sample is longer than `reach`.
+        """
         sums = exact((norm + self.length * total) * (self.length + reach)).rounded(self.terms + 16).error
         return float(sums * bool(self.length) + total * self.length * reach)  # whose roundings are in `sums`
 
@@ -46,13 +46,13 @@ class Centring:
 def hard_margin_certificate(
     hulls: Certificate, rho: float, b: float, moved: float = 0.0, tilt: float = 0.0
 ) -> Certificate:
-    """The proof of the hard margin with a bias from that of its hulls: values are those of ½‖w‖² and of its dual.
+    """Return the certificate of the hard margin with a bias, for ½‖w‖² and its dual, from that of its hulls.
 
-    `rho` is what the hulls' coefficients are divided by. No sample was `moved` further than this from its place before
-    it became part of a hull, and no f(x) is further than `tilt` from the one with an exact b. Without a proof that the
-    hulls are apart, primal is infinite.
+    The hulls' coefficients are divided by `rho`. Rounding moved no sample by more than `moved` before it became part of
+    a hull, and no f(x) is further than `tilt` from the one with an exact b. Without a proof that the hulls are apart,
+    primal is infinite.
     """
-    # The gap holds what rounding may hide.
+    # 1. Values; the gap of the hulls includes their rounding errors.
     with np.errstate(over="ignore", invalid="ignore"):
         inner_length = (-2.0 * (exact(hulls.dual) + hulls.gap)).positive().sqrt()
         outer_length = (-2.0 * exact(hulls.dual)).positive().sqrt()
@@ -60,31 +60,33 @@ def hard_margin_certificate(
         primal = float((exact(2.0) / near.square()).high) if near.low > 0 else math.inf
         dual = float((exact(2.0) / far.square()).low) if hulls.dual < 0 else math.inf
         shift = float((2 * moved * far / rho + 2 * tilt).high)
-    told = allowing_for(_divided(hulls, rho), 0.0, shift)
-    # f has one b and margins at ±1, where the hulls have a b each, 2ρ' apart: the margins of all samples differ by
+    divided = widen_certificate(_divided(hulls, rho), 0.0, shift)
+    # 2. Residuals. f has one b and margins at ±1, where the hulls have a b each, 2ρ' apart: the margins of all samples differ by
     # ρ' − ρ from those that the residuals are about.
     half, size = rho_and_b(hulls.b)[0], sum(map(abs, hulls.b)) + rho
-    apart = (abs(half - rho) + 8 * _ROUNDOFF * size) / rho  # of six sums and quotients, these among them
-    kkt = {name: value + apart * name.startswith(OF_GRADIENTS) for name, value in told.kkt.items()}
-    kkt[EQUALITY] += _ROUNDOFF * 2.0 / rho  # of every quotient; the coefficients of each hull add up to 1
-    return replace(told, primal=primal, dual=dual, gap=_gap(primal, dual), kkt=kkt, b=(b,))
+    apart = (abs(half - rho) + 8 * _ROUNDOFF * size) / rho  # eight roundings cover six sums and quotients
+    kkt = {name: value + apart * name.startswith(OF_GRADIENTS) for name, value in divided.kkt.items()}
+    kkt[EQUALITY] += _ROUNDOFF * 2.0 / rho  # rounding of the quotients; the coefficients of each hull add up to 1
+    return replace(divided, primal=primal, dual=dual, gap=_gap(primal, dual), kkt=kkt, b=(b,))
 
 
 def between_support_vectors(certificate: Certificate) -> Certificate:
-    """The proof of a hard margin whose b lies halfway between its support vectors of both classes.
+    """Return the certificate of a hard margin whose b lies halfway between its support vectors of both classes.
 
-    Their residuals with the certified b are no larger than the two that are told, and so is the distance of the two b.
+    The residuals of the support vectors with the certified b are at most the two in `kkt`, and so is the distance
+    between the two b.
     """
-    told = certificate.kkt.items()
-    largest = max(value for name, value in told if name.startswith(OF_GRADIENTS))
-    return replace(certificate, kkt={name: value + largest * name.startswith(OF_GRADIENTS) for name, value in told})
+    residuals = certificate.kkt.items()
+    largest = max(value for name, value in residuals if name.startswith(OF_GRADIENTS))
+    kkt = {name: value + largest * name.startswith(OF_GRADIENTS) for name, value in residuals}
+    return replace(certificate, kkt=kkt)
 
 
 def certify_hard_margin(problem: DualProblem, gram: BoundedProducts, beta: Floats) -> Certificate:
-    """The proof of ½‖w‖² with y_i f(x_i) ≥ 1 for β of any scale: its best multiple bounds the optimum from below.
+    """Certify ½‖w‖² with y_i f(x_i) ≥ 1 for β of any scale.
 
-    From above it is bounded by w and b as far as they separate the samples: divided by their smallest margin they are
-    feasible.
+    The best multiple of β bounds the optimum from below. If w and b separate the samples, they are feasible after a
+    division by their smallest margin, and bound the optimum from above.
     """
     y = problem.p
     if not len(problem.totals):
@@ -95,21 +97,21 @@ def certify_hard_margin(problem: DualProblem, gram: BoundedProducts, beta: Float
     proof, _ = certify_dual(two, gram, beta)
     rho = -proof.dual
     if rho > np.finfo(float).tiny:
-        told = hard_margin_certificate(proof, rho, rho_and_b(proof.b)[1] / rho)
-    else:  # nothing can be divided by it
-        told = hard_margin_certificate(proof, 1.0, 0.0)
+        certificate = hard_margin_certificate(proof, rho, rho_and_b(proof.b)[1] / rho)
+    else:  # too small to divide by
+        certificate = hard_margin_certificate(proof, 1.0, 0.0)
     energy, u = _energy_and_values(gram, beta)
     smallest = 0.5 * (exact(float(u.low[y > 0].min())) - float(u.high[y < 0].max()))
-    primal = min(told.primal, _feasible_value(energy, smallest))
-    return replace(told, primal=primal, gap=_gap(primal, told.dual))
+    primal = min(certificate.primal, _feasible_value(energy, smallest))
+    return replace(certificate, primal=primal, gap=_gap(primal, certificate.dual))
 
 
 def hard_margin_through_origin(soft: Certificate, gram: BoundedProducts, y: Floats, beta: Floats) -> Certificate:
-    """The proof of the hard margin without a bias, from that of a soft margin whose bounds hold no multiplier.
+    """Return the certificate of the hard margin without a bias, from that of a soft margin with no active upper bound.
 
-    With m the smallest of y_i f(x_i), w/m is feasible, so that primal = ½‖w‖²/m². The dual is that of the best multiple
-    of β, (y'β)²/(2β'Kβ), or that of the soft margin, which no hard one can undercut. Kβ is recomputed as exactly as it
-    gets.
+    With m the smallest of y_i f(x_i), w/m is feasible, so that primal = ½‖w‖²/m². The dual value is the larger of
+    that of the best multiple of β, (y'β)²/(2β'Kβ), and that of the soft margin, which the optimum of the hard margin
+    is never below. Kβ is recomputed in the highest precision.
     """
     energy, u = _energy_and_values(gram, beta)
     primal = _feasible_value(energy, exact(float(np.where(y > 0, u.low, -u.high).min())))
@@ -120,18 +122,18 @@ def hard_margin_through_origin(soft: Certificate, gram: BoundedProducts, y: Floa
 
 
 def _energy_and_values(gram: BoundedProducts, beta: Floats) -> tuple[Ball, Ball]:
-    """β'Kβ, and Kβ, as exactly as it gets."""
+    """Return β'Kβ and Kβ in the highest precision."""
     u = gram.product_bound(beta, level=gram.levels[-1])
     return u.inner(beta), u
 
 
 def _feasible_value(energy: Ball, smallest: Ball) -> float:
-    """½‖w‖² of a function divided by the smallest of its margins y_i f(x_i); infinite where it does not separate."""
+    """½‖w‖² after a division by the smallest margin y_i f(x_i); infinite if the function does not separate."""
     return float((0.5 * energy / smallest.square()).high) if smallest.low > 0 else math.inf
 
 
 def before_division(certificate: Certificate, problem: DualProblem, gram: BoundedProducts, beta: Floats) -> Certificate:
-    """The proof for β and b that will be divided by one number, each quotient rounded.
+    """Return the certificate of β and b that will be divided by one number, each quotient rounded.
 
     Rounding every β_j moves (Kβ)_i by no more than 2⁻⁵³ Σ_j |β_j| |K_ij|, and |K_ij| ≤ r_i r_j.
     """
@@ -139,20 +141,20 @@ def before_division(certificate: Certificate, problem: DualProblem, gram: Bounde
     moved = _ROUNDOFF * (inner(size, root) * root + max(map(abs, certificate.b), default=0.0))
     shift = 2 * float(moved.max(initial=0.0))
     loss = inner(problem.upper - problem.lower, moved) + 2 * inner(size, moved)
-    allowed = allowing_for(certificate, loss, shift)
+    allowed = widen_certificate(certificate, loss, shift)
     allowed.kkt[EQUALITY] += _ROUNDOFF * float(size.sum())
     return allowed
 
 
 def in_scale_of_f(certificate: Certificate, rho: float) -> Certificate:
-    """The proof of a ν-machine after the division by ρ: that of ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW, C = 1/ρ."""
+    """Return the certificate of a ν-machine divided by ρ: of ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW, C = 1/ρ."""
     primal, gap = (_divided_up(_divided_up(value, rho), rho) for value in (certificate.primal, certificate.gap))
     dual = -_divided_up(_divided_up(-certificate.dual, rho), rho)
     return _divided(certificate, rho, primal=primal, dual=dual, gap=gap)
 
 
 def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate:
-    """Residuals and biases of the coefficients divided by ρ, and other `values`."""
+    """Return a certificate with residuals and biases divided by ρ, and with other `values`."""
     return replace(
         certificate,
         **values,
@@ -169,4 +171,5 @@ def _divided_up(value: float, rho: float) -> float:
 
 
 def _gap(primal: float, dual: float) -> float:
+    """Difference of the values, not below 0; infinite without a dual value."""
     return max(0.0, primal - dual) if math.isfinite(dual) else math.inf

@@ -1,4 +1,4 @@
-"""The proof of a joint multi-class fit, from β alone: u = Kβ is recomputed, and everything else follows from it.
+"""Certificates of joint multi-class machines, from β alone: u = Kβ is recomputed, and everything else follows from it.
 
     primal = ½ Σ_k β_k'(K + shift)β_k + Σ_i C_i loss_i
     dual   = Σ_i β_{i,y_i} − ½ Σ_k β_k'(K + shift)β_k
@@ -22,7 +22,7 @@ import numpy as np
 
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, STATED_ROUNDINGS, bounded_u
-from mercer.certificates.least_squares import sums_of
+from mercer.certificates.least_squares import column_sums
 from mercer.certificates.linear import longest
 from mercer.places.ball import Ball, exact, sum_rows
 from mercer.places.gram import BoundedProducts
@@ -30,13 +30,15 @@ from mercer.places.protocols import Rows
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Flags, Floats, Indices
 
-# Multipliers of one sample may exceed the C_i that they share by this share of it, which many small steps leave. The
-# largest of them is above C_i/m, so that it can fall by the excess.
+# Largest excess of a sample's multipliers over the C_i that they share, relative to C_i; many small steps leave it. The
+# largest multiplier is above C_i/m, so that it can fall by the excess.
 _EXCESS = 1e-9
 
 
-def certify_joint(problem: JointProblem, gram: BoundedProducts, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
-    """The certificate of β, and the recomputed u = Kβ that it rests on."""
+def certify_joint(
+    problem: JointProblem, gram: BoundedProducts, beta: Floats, tol: float = 0.0
+) -> tuple[Certificate, Floats]:
+    """Certify β, and return the recomputed u = Kβ that the certificate uses."""
     b = _biases(problem, beta)
 
     def undecided(u: Ball) -> Flags:
@@ -51,7 +53,7 @@ def certify_joint(problem: JointProblem, gram: BoundedProducts, beta: Floats, to
 
 
 def certify_joint_rows(problem: JointProblem, rows: Rows, beta: Floats) -> tuple[Floats, Certificate]:
-    """W = X'β, one row per class, each entry rounded once, and the certificate of both."""
+    """Return W = X'β, one row per class, each entry rounded once, and the certificate of W and β."""
     W, u = np.empty((problem.n_classes, rows.d)), Ball(np.empty(beta.shape), np.empty(beta.shape))
     apart = exact(0.0)
     for k, column in enumerate(beta.T):
@@ -71,9 +73,9 @@ def joint_certificate(
     precision: str,
     kept: tuple[Ball, Ball] | None = None,
 ) -> Certificate:
-    """The certificate of β with a u = Kβ that was computed from it; |k_ij| is at most reach_i·reach_j.
+    """Return the certificate of β with the given u = Kβ; |k_ij| is at most reach_i·reach_j.
 
-    `kept` says that u comes from a w of this length instead, which is so far from the combination that β gives.
+    `kept` is given if u comes from weights w instead: their length, and their distance from the combination X'β.
     """
     own, (length, apart) = (np.arange(problem.n), problem.y), kept or (exact(0.0), exact(0.0))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -81,7 +83,7 @@ def joint_certificate(
         e = _excess(problem, u, b)
         terms = problem.gap_terms(beta, e.value)
         shifted = u + problem.shift * _class_sums(beta) if problem.shift else u
-        # A free bias costs nothing, whatever Σ_i β_ik may miss of zero.
+        # 1. Values. A free bias adds nothing, whatever Σ_i β_ik is.
         energy = 0.5 * shifted.inner(beta, axis=0).sum()
         # By Cauchy and Schwarz β'u = ⟨X'β, w⟩ is apart·‖w‖ from ‖w‖² at most, and apart·‖X'β‖ from ‖X'β‖².
         away = Ball.within(apart.size)
@@ -89,9 +91,10 @@ def joint_certificate(
         lengths = (exact(reach).square() + problem.shift).sqrt()
         slopes = Ball.within(e.error.max(axis=1)) + lengths * away
         to_dual = _repair(problem, beta, e.value, slopes.error, lengths.high)
-        # As for one class against another: (1 − γ)β is inside the stated bounds.
+        # As for binary problems, (1 − γ)β is inside the stated bounds.
         gain, lost = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[own]).sum(), energy))
         dual = gain - lost - to_dual - 0.5 * away * (length + apart)
+        # 2. Residuals.
         distance = 0.5 * apart.square()
         kkt = _kkt(problem, beta, e)
         # As for the other linear machines: a w that is not the combination violates by what it adds to the gap.
@@ -159,10 +162,10 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengt
 
 
 def _dearest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats) -> tuple[float, float]:
-    """The largest slope, and length, of making one class's multipliers smaller, whichever other class they are of.
+    """Return the largest slope, and length, of making one class's multipliers smaller, over all other classes.
 
-    For each other class the sample with enough of a multiplier and the least slope takes all; where there is none,
-    every sample may have to.
+    For each other class the sample with a large enough multiplier and the least slope takes all; where there is none,
+    every sample takes a part.
     """
     costs = np.where(enough, slopes, np.inf)
     one = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
@@ -171,7 +174,7 @@ def _dearest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats)
 
 
 def _flow_sums(problem: JointProblem, alpha: Floats) -> Floats:
-    """Σ_i β_ik of each class where the label's β is the sum of the multipliers, rounded once."""
+    """Return Σ_i β_ik of each class, rounded once, with the label's β equal to the sum of the multipliers."""
     sums = np.empty(problem.n_classes)
     for k in range(problem.n_classes):
         mine = problem.y == k
@@ -181,18 +184,18 @@ def _flow_sums(problem: JointProblem, alpha: Floats) -> Floats:
 
 
 def _biases(problem: JointProblem, beta: Floats) -> Ball:
-    """b_k."""
+    """Return the bias b_k of each class with its error."""
     fixed = exact(np.zeros(problem.n_classes) if problem.b is None else problem.b)
     return fixed + problem.shift * _class_sums(beta) if problem.shift else fixed
 
 
 def _class_sums(beta: Floats) -> Ball:
-    """Σ_i β_ik of each class."""
-    return exact(sums_of(beta)).rounded()
+    """Return Σ_i β_ik of each class, rounded once."""
+    return exact(column_sums(beta)).rounded()
 
 
 def _excess(problem: JointProblem, u: Ball, b: Ball) -> Ball:
-    """e_ik = u_ik + b_k + 1 − [k = y_i], as `problem.excess` computes it."""
+    """Return e_ik = u_ik + b_k + 1 − [k = y_i], as `problem.excess` computes it."""
     own = np.arange(problem.n), problem.y
     with np.errstate(over="ignore", invalid="ignore"):
         e = u + (b + 1.0)
@@ -201,7 +204,7 @@ def _excess(problem: JointProblem, u: Ball, b: Ball) -> Ball:
 
 
 def _differences(problem: JointProblem, e: Ball) -> Ball:
-    """e_ik − e_{i,y_i}, which is 0 for the label."""
+    """Return e_ik − e_{i,y_i}, which is 0 for the label."""
     own = np.arange(problem.n), problem.y
     g = e - Ball(*(part[own][:, None] for part in e))
     g.put(own, exact(0.0))
@@ -209,18 +212,19 @@ def _differences(problem: JointProblem, e: Ball) -> Ball:
 
 
 def _losses(problem: JointProblem, e: Ball) -> Ball:
-    """C_i loss_i."""
+    """Return C_i loss_i of each sample."""
     excess = _differences(problem, e).positive()
     C = exact(problem.C).rounded(STATED_ROUNDINGS)
     return C * (excess.max(axis=1) if problem.shared else excess.sum(axis=1))
 
 
 def _violations(problem: JointProblem, beta: Floats, e: Ball) -> Floats:
-    """The largest difference of gradients that each sample could still exploit; e ± its error are rounded too."""
+    """Return the largest difference of gradients that each sample could still exploit; e ± its error is rounded too."""
     return problem.violations(beta, e.value, error=e.rounded(4).error)
 
 
 def _largest(values: Ball) -> float:
+    """Upper bound on the largest absolute value."""
     return float(values.size.max(initial=0.0))
 
 
@@ -233,7 +237,7 @@ def _beyond(alpha: Floats, sums: Floats, C: Floats) -> Floats:
 
 
 def published_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tuple[float, float]:
-    """The largest residuals of the box and of Σ_k β_ik = 0 over rows with these coefficients and bounds."""
+    """Return the largest residuals of the box and of Σ_k β_ik = 0 over rows with these coefficients and bounds."""
     alpha = np.maximum(-beta, 0.0)
     alpha[np.arange(len(y)), y] = 0.0
     wrong = np.where(np.arange(beta.shape[1]) == y[:, None], 0.0, beta)
@@ -242,7 +246,7 @@ def published_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tu
 
 
 def _kkt(problem: JointProblem, beta: Floats, e: Ball) -> dict[str, float]:
-    """Each optimality condition by name with its largest residual.
+    """Return the largest residual of each optimality condition by name.
 
     If a multiplier should grow, the sample's error exceeds the slack that its multipliers allow (primal feasibility).
     If it should shrink, it belongs to a constraint that is not tight (complementary slackness).

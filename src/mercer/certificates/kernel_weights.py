@@ -1,11 +1,11 @@
-"""The proof of weights of a sum of kernels, learnt together with the machine that uses them.
+"""Certificates of multiple kernel learning: weights of a sum of kernels, learnt together with the machine.
 
 With K_θ = Σ_m θ_m K_m, scales v_m > 0, the unit ball of the weights θ ≥ 0, ‖(v_mθ_m)‖_p ≤ 1, and 1/p + 1/q = 1, the
 problem of kernel learning is
 
     minimise over θ  maximise over β  Σ_t [p'β_t − ½β_t'(K_θ + diag d)β_t]
 
-of which t are the sub-problems (pairs of classes) that share the weights. With s_m = Σ_t β_t'K_mβ_t its dual value at β
+where t runs over the sub-problems (pairs of classes) that share the weights. With s_m = Σ_t β_t'K_mβ_t its dual value at β
 is Σ_t [p'β_t − ½β_t'diag(d)β_t] − ½‖(s_m/v_m)‖_q. Its primal value at f = Σ_m θ_mK_mβ + b is that of the machines
 with K_θ, where θ/N takes the place of θ if N = ‖(v_mθ_m)‖_p is above 1, which makes ½Σ‖f_m‖²/θ_m N times as large. So
 
@@ -22,43 +22,43 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mercer.certificates.certificate import EQUALITY, Certificate, weakest
+from mercer.certificates.certificate import EQUALITY, Certificate, weakest_claim
 from mercer.certificates.dual import PROOF, certificate_of
 from mercer.places.ball import Ball, exact, rounded_up
 from mercer.places.gram import BoundedProducts
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats
 
-# The residuals of the two conditions on weights.
+# Names of the two conditions on weights in `kkt`.
 OPTIMAL, INSIDE = "kernel weights: optimality", "kernel weights: norm"
 _SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class WeightsProblem:
-    """The weights' norm ‖(v_mθ_m)‖_p ≤ 1."""
+    """Constraint ‖(v_mθ_m)‖_p ≤ 1 on the kernel weights θ ≥ 0."""
 
     norm: float  # p
     scales: Floats  # v
 
     @property
     def dual_norm(self) -> float:
-        """q."""
+        """Exponent q of the dual norm, 1/p + 1/q = 1."""
         if self.norm == 1:
             return math.inf
         return 1.0 if self.norm == math.inf else self.norm / (self.norm - 1.0)
 
     def size(self, weights: Floats) -> float:
-        """At least ‖(v_mθ_m)‖_p."""
+        """Upper bound on ‖(v_mθ_m)‖_p."""
         return _norm_above(self.scales * weights, self.norm)
 
     def dual_size(self, s: Floats) -> float:
-        """At least ‖(s_m/v_m)‖_q, for s_m ≥ 0."""
+        """Upper bound on ‖(s_m/v_m)‖_q, for s_m ≥ 0."""
         return _norm_above(s / self.scales, self.dual_norm)
 
 
 def _norm_above(values: Floats, p: float) -> float:
-    """An upper bound on ‖values‖_p, each of which is ≥ 0 and was rounded once.
+    """Return an upper bound on ‖values‖_p; each value is ≥ 0 and was rounded once.
 
     A power errs by less than four units in the last place (glibc: one). An exponent that was rounded changes the norm
     of m numbers by less than one rounding times log m.
@@ -78,10 +78,10 @@ def _norm_above(values: Floats, p: float) -> float:
 def machine_proof(
     problem: DualProblem, grams: list[BoundedProducts], beta: Floats, weights: Floats, *, exact: bool = False
 ) -> tuple[Certificate, Floats, Ball]:
-    """One machine's certificate with K_θ, u = K_θβ, and s_m = β'K_mβ of every kernel.
+    """Certify one machine with K_θ, and return u = K_θβ and s_m = β'K_mβ of every kernel.
 
-    The certificate's dual value is that of a feasible point beside β, which is moved by no more than the sums of β
-    miss. So s_m is that of either point.
+    The certificate's dual value belongs to a feasible point beside β, at a distance of no more than the sums of β are
+    off. The balls s_m hold the values of both points.
     """
     c = problem.row_coefficients(beta, grams[0].n)
     parts = [gram.product_bound(c, level=gram.levels[-1] if exact else np.float64) for gram in grams]
@@ -92,16 +92,17 @@ def machine_proof(
                 u = u + weight * part
         s = Ball(*(np.array(side) for side in zip(*(part.inner(c) for part in parts), strict=True)))
     proofs = [(PROOF[gram.positive_definite], "float64") for gram in grams]
-    # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²); whoever squares these lengths takes 1e-6 of them more.
+    # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²). Squares of these
+    # lengths are made larger by the share 1e-6 where they are used, so that their roundings need not be counted here.
     squares = sum(weight * gram.entry_bounds**2 for gram, weight in zip(grams, weights.tolist(), strict=True))
     reach = np.asarray(np.sqrt(squares))
-    certificate = certificate_of(problem, beta, u.finite(), reach, weakest(proofs)[0], "float64")
+    certificate = certificate_of(problem, beta, u.finite(), reach, weakest_claim(proofs)[0], "float64")
     missed = certificate.kkt[EQUALITY] * len(problem.totals)
     return certificate, u.value, _moved(s, missed * np.array([gram.entry_bounds.max(initial=0.0) for gram in grams]))
 
 
 def _moved(s: Ball, lengths: Floats) -> Ball:
-    """s_m of coefficients that have moved so that √s_m differs by no more than these lengths."""
+    """Return s_m of other coefficients, for which √s_m differs by no more than these lengths."""
     with np.errstate(over="ignore", invalid="ignore"):
         away = Ball.within(lengths)
         return s + away * (2.0 * s.sqrt() + away)
@@ -110,7 +111,7 @@ def _moved(s: Ball, lengths: Floats) -> Ball:
 def with_weights(
     machines: Certificate, problem: WeightsProblem, weights: Floats, s: Ball, moved: Floats | None = None
 ) -> Certificate:
-    """The certificate of kernel learning, from that of all machines with K_θ.
+    """Return the certificate of kernel learning, from that of all machines with K_θ.
 
     √s_m may be off by `moved` more: coefficients of copies are rounded shares of those that were certified.
     """
@@ -122,7 +123,7 @@ def with_weights(
         beyond = ((exact(size) - 1.0) * energy.positive()).high if size > 1 else 0.0
         primal = exact(machines.primal) + 0.5 * exact(beyond)
         dual = exact(machines.dual) - 0.5 * exact(gain)
-    share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf  # β = 0: no weights are better
+    share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf  # 0 for β = 0, where all weights are equally good
     return replace(
         machines,
         primal=primal.high,

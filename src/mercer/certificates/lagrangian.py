@@ -1,4 +1,6 @@
-"""The Lagrangian of a trained margin, with all its multipliers (Igel, chapter 3; Li, section 2.2; Rosasco).
+"""Lagrangian of a trained margin machine, with all its multipliers (docs/certificate.md, "The Lagrangian").
+
+Igel, chapter 3; Li, section 2.2; Rosasco.
 
     L(w, b, ξ, α, r) = ½‖w‖² + Σ C_iξ_i − Σ α_i[y_i(⟨w, φ(x_i)⟩ + b) − 1 + ξ_i] − Σ r_iξ_i            1-norm slack
                        ½‖w‖² + ½Σ C_iξ_i² − Σ α_i[y_i(⟨w, φ(x_i)⟩ + b) − 1 + ξ_i]                     2-norm slack
@@ -20,27 +22,27 @@ from mercer.samples.arrays import Floats, Indices
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lagrangian:
-    """A point (w, b, ξ) and multipliers (α, r), and L there and elsewhere.
+    """Lagrangian L at a point (w, b, ξ) with multipliers (α, r), or elsewhere.
 
-    It is computed in float64 as it stands: the bounds on rounding are those of the certificate.
+    Values are plain float64; bounds on their rounding are in the certificate.
 
     Attributes
     ----------
     slack : {"l1", "l2", "none"}
-        Which of the three it is.
+        Form of the slack variables; "none" for the hard margin.
     rows : array of int
-        The training row that each entry of the arrays below is about, in ascending order: all rows, unless some are
-        equal, which are one sample whose C is the sum of theirs, or have no weight.
+        Training row of each entry of the arrays below, in ascending order. Equal rows are one sample, whose C is the
+        sum of theirs; rows without weight are left out.
     y, C : arrays
-        Labels ±1, and the price of each slack.
+        Labels ±1, and the penalty C_i of each slack.
     alpha : array
-        The multipliers of y_i f(x_i) ≥ 1 − ξ_i.
+        Multipliers of y_i f(x_i) ≥ 1 − ξ_i.
     f : array
         ⟨w, φ(x_i)⟩, without b.
     b : float
-        The free bias, 0 without one.
+        Bias; 0 without one.
     free : bool
-        Whether there is one.
+        True if the bias is free.
     square : float
         ‖w‖².
     """
@@ -57,14 +59,14 @@ class Lagrangian:
 
     @property
     def xi(self) -> Floats:
-        """The slacks ξ_i = max(0, 1 − y_i f(x_i)); 0 for the hard margin."""
+        """Slacks ξ_i = max(0, 1 − y_i f(x_i)); 0 for the hard margin."""
         if self.slack == "none":
             return np.zeros(len(self.y))
         return np.asarray(np.maximum(0.0, 1.0 - self.y * (self.f + self.b)))
 
     @property
     def r(self) -> Floats:
-        """The multipliers of ξ_i ≥ 0, C_i − α_i (Rosasco's ζ, Igel's β); 0 where that is no constraint."""
+        """Multipliers C_i − α_i of ξ_i ≥ 0 (Rosasco's ζ, Igel's β); 0 where ξ_i ≥ 0 is no constraint."""
         return self.C - self.alpha if self.slack == "l1" else np.zeros(len(self.y))
 
     def __call__(
@@ -77,31 +79,33 @@ class Lagrangian:
         alpha: ArrayLike | None = None,
         r: ArrayLike | None = None,
     ) -> float:
-        """L at another w (by its values f and its ‖w‖²), b, ξ, α or r; what is not given is that of the fit."""
+        """Return L at another w (given by its values f and ‖w‖²), b, ξ, α or r; the others are those of the fit."""
         if (f is None) != (square is None):
             raise ValueError("another w needs both its values f and its square ‖w‖², but only one of them was given")
         values, slacks, multipliers, others = (
-            own if given is None else self._checked(given)
-            for own, given in ((self.f, f), (self.xi, xi), (self.alpha, alpha), (self.r, r))
+            fitted if given is None else self._checked(given)
+            for fitted, given in ((self.f, f), (self.xi, xi), (self.alpha, alpha), (self.r, r))
         )
         bias, half = self.b if b is None else float(b), 0.5 * (self.square if square is None else float(square))
         margins = self.y * (values + bias) - 1.0 + slacks
-        return float(half + self._price(slacks) - multipliers @ margins - others @ slacks)
+        return float(half + self._penalty(slacks) - multipliers @ margins - others @ slacks)
 
     def _checked(self, given: ArrayLike) -> Floats:
+        """Return an array with one number per sample; raise ValueError otherwise."""
         array = np.asarray(given, dtype=np.float64)
         if array.shape != self.y.shape:
-            raise ValueError(f"an array of {len(self.y)} numbers is wanted, one for each of `rows`, not {array.shape}")
+            raise ValueError(f"expected an array of {len(self.y)} numbers, one for each of `rows`, got shape {array.shape}")
         return array
 
-    def _price(self, slacks: Floats) -> float:
+    def _penalty(self, slacks: Floats) -> float:
+        """Σ C_iξ_i or ½Σ C_iξ_i², by the form of the slacks."""
         if self.slack == "none":
             return 0.0
         return float(self.C @ slacks if self.slack == "l1" else 0.5 * self.C @ slacks**2)
 
     @property
     def saddle(self) -> tuple[float, float, float]:
-        """The least L over (w, b, ξ) at these multipliers, L, and the largest over multipliers at this point.
+        """Least L over (w, b, ξ) at these multipliers, L, and the largest L over multipliers at this point.
 
         By the saddle-point inequalities all three are equal at the optimum; the first is the dual and the last the
         primal value. The first is −∞ where b is free and Σα_iy_i is not 0 up to rounding. The hard margin's last is at
@@ -110,7 +114,7 @@ class Lagrangian:
         curved = 0.5 * float(np.sum(self.alpha**2 / self.C)) if self.slack == "l2" else 0.0
         least = float(self.alpha.sum()) - 0.5 * self.square - curved
         balanced = abs(self.stationarity["b"]) <= 1e-9 * float(self.alpha.sum())
-        most = 0.5 * self.square + self._price(self.xi)
+        most = 0.5 * self.square + self._penalty(self.xi)
         if self.slack == "none":
             least_margin = float((self.y * (self.f + self.b)).min())
             most = most / least_margin**2 if least_margin > 0 else np.inf
@@ -118,7 +122,7 @@ class Lagrangian:
 
     @property
     def stationarity(self) -> dict[str, float]:
-        """∂L/∂b = −Σα_iy_i, and the largest |∂L/∂ξ_i|; ∂L/∂w = w − Σα_iy_iφ(x_i) is 0, since w is made of α."""
+        """∂L/∂b = −Σα_iy_i, and the largest |∂L/∂ξ_i|; ∂L/∂w = w − Σα_iy_iφ(x_i) is 0, as w is this sum."""
         gradient = self.alpha * 0.0
         if self.slack == "l1":
             gradient = self.C - self.alpha - self.r
@@ -128,12 +132,12 @@ class Lagrangian:
 
     @property
     def complementarity(self) -> dict[str, Floats]:
-        """α_i[y_i f(x_i) − 1 + ξ_i] and r_iξ_i, which are 0 at the optimum."""
+        """Products α_i[y_i f(x_i) − 1 + ξ_i] and r_iξ_i, which are 0 at the optimum."""
         return {"α": self.alpha * (self.y * (self.f + self.b) - 1.0 + self.xi), "r": self.r * self.xi}
 
     @property
     def slater(self) -> float:
-        """Slater's condition: by how much a point satisfies every constraint, at least; > 0 is strict feasibility.
+        """Least margin by which a point satisfies the constraints (Slater's condition); > 0 is strict feasibility.
 
         The point is (w, b, ξ + 1), for the hard margin (2w, 2b), whose least y_i f(x_i) must exceed ½.
         """

@@ -31,14 +31,14 @@ def landmark_gap(residual: Floats, lam: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Worst:
+class LandmarkErrors:
     """What rounding may hide, per output: of the value at the solution, and of its distance from the optimum."""
 
     value: Floats
     gap: Floats
 
 
-def doubted(
+def landmark_errors(
     residual: Floats,
     alpha: Floats,
     C: Floats,
@@ -48,7 +48,7 @@ def doubted(
     now: Totals,
     doubt: ErrorTotals,
     bias: bool,
-) -> Worst:
+) -> LandmarkErrors:
     """The gap with what rounding can add to the residual L⁻¹K_nMᵀW(y − f) − λα, and how far the value can be off.
 
     Sums over the samples that are off by e move the residual by |L⁻¹|e at most. An f that is off by e moves it by
@@ -77,7 +77,7 @@ def doubted(
     norm = np.sum((2 * np.abs(alpha) + moved) * moved, axis=0) + 2 * own * heard**2
     norm += gamma(m + 4) * np.sum(alpha * alpha, axis=0)
     risk = 2 * np.sqrt(now.squares) * off + doubt.squares + 2 * summed * now.squares
-    return Worst(0.5 * (risk + lam * norm), gap)
+    return LandmarkErrors(0.5 * (risk + lam * norm), gap)
 
 
 def _stretch(own: float, reach: Floats, root: Floats, jitter: float) -> float:

@@ -152,7 +152,7 @@ def certify_parts(
     rows share.
     """
     left, n = rest if left is None else left, len(problem.weight)
-    totals = sums_of(beta) if problem.bias else np.zeros(problem.n_outputs)
+    totals = column_sums(beta) if problem.bias else np.zeros(problem.n_outputs)
     with np.errstate(over="ignore", invalid="ignore"):
         sums = residual.inner(problem.weight[:, None], axis=0).size if totals.any() else totals
         high, low = np.maximum.reduce(left.value + left.error), np.minimum.reduce(left.value - left.error)
@@ -234,7 +234,7 @@ def limit_of_outputs(
     return Certificate.total(parts)
 
 
-def sums_of(beta: Floats) -> Floats:
+def column_sums(beta: Floats) -> Floats:
     """The exact sum of each column, rounded once; 0 where it is not finite, which the residuals show."""
     return np.array([math.fsum(column.tolist()) if np.isfinite(column).all() else 0.0 for column in beta.T])
 

@@ -37,7 +37,9 @@ def certify_ranking(
     return certificate
 
 
-def _certified(problem: RankProblem, gram: BoundedProducts, beta: Floats, dual: RankDual, level: Precision) -> Certificate:
+def _certified(
+    problem: RankProblem, gram: BoundedProducts, beta: Floats, dual: RankDual, level: Precision
+) -> Certificate:
     C, w, n = problem.C, problem.weight, len(beta)
     pairs, alpha = problem.pairs(dual.r, dual.low, 1.0), dual.alpha
     assert len(pairs[0]) == len(alpha)

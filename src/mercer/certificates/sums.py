@@ -42,13 +42,13 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
         norms = exact(W).square().sum(axis=0)
         primal = _primal(norms, (risk + Ball.within(lost.size)).positive(), lam, scale)
         if lam > 0:
-            least = float((lam * exact(float(np.min(unit, initial=np.inf))).square()).low) if d else 1.0
+            least = float((lam * exact(float(np.min(unit, initial=np.inf))).square()).low)
             gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
             if not (gap.high <= EXACT_GAP * primal.value).all():  # worth the eigenvalues
                 least = max(least, least_curvature(sums, lam, unit))
                 gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
         else:
-            gap = 0.5 * (Ball.within(np.max(scaled.high, axis=0, initial=0.0)) + lost)
+            gap = 0.5 * (scaled.max(axis=0) + lost)
         highest, lowest, above = primal.high, (primal - Ball.within(gap.size)).low, gap.size
     biases, parts = sums.bias_of(W), []
     for k in range(W.shape[1]):

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, Measures, bounded_sum, conditions, weakest
+from mercer.certificates.certificate import Certificate, Measures, bounded_sum, conditions, weakest_claim
 from mercer.places.ball import Ball
 from mercer.samples.arrays import Floats, Indices
 
@@ -97,8 +97,8 @@ class CertificateTable(Sequence[Certificate]):
         return whole
 
     def total(self) -> Certificate:
-        """One certificate for all: sums of values, maxima of residuals, the weakest proof."""
-        gap_measures, precision = weakest(
+        """Return one certificate for all sub-problems: sums of values, maxima of residuals, the weakest proof."""
+        gap_measures, precision = weakest_claim(
             [(self.gap_measures, self.precision)] * (len(self.others) < len(self))
             + [(one.gap_measures, one.precision) for one in self.others.values()]
         )

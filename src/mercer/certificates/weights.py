@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import EXACT_GAP, certify_parts, joint_sums, limit_of_outputs, sums_of
+from mercer.certificates.least_squares import EXACT_GAP, certify_parts, joint_sums, limit_of_outputs, column_sums
 from mercer.certificates.sums import least_curvature
 from mercer.places.ball import Ball, exact
 from mercer.places.protocols import LinearGram
@@ -43,8 +43,8 @@ def certify_weights(
             # The rest goes where a number has digits to spare, of a row that is not too light to bear it.
             heavy = np.flatnonzero(problem.weight * len(R) >= problem.mass * (1 - EXACT_GAP))
             least = heavy[np.argmin(np.abs(beta[heavy]), axis=0)]
-            beta[least, np.arange(len(b))] -= sums_of(beta)
-        totals = sums_of(beta) if problem.bias else np.zeros(len(b))
+            beta[least, np.arange(len(b))] -= column_sums(beta)
+        totals = column_sums(beta) if problem.bias else np.zeros(len(b))
         apart = W - _combination(problem, linear, beta, totals, centre)  # f − f_β
         rest = residual - exact(problem.lam) / weight * beta  # r − dβ
         squares = rest.square().inner(weight, axis=0) / (2 * problem.lam)
@@ -56,7 +56,19 @@ def certify_weights(
         shift = None if centre is None else apart.transformed(centre)
         above = _above(problem, linear, residual, apart, squares, near, totals, sums)
     certificate = certify_parts(
-        problem, b, beta, primal, primal - near, near, residual, rest, linear.norm_bound, "optimality", above, shift, left
+        problem,
+        b,
+        beta,
+        primal,
+        primal - near,
+        near,
+        residual,
+        rest,
+        linear.norm_bound,
+        "optimality",
+        above,
+        shift,
+        left,
     )
     return beta, certificate
 
@@ -71,7 +83,13 @@ def _above(
     totals: Floats,
     sums: Sums | None,
 ) -> Floats | None:
-    """Bounds on P − P* of each output; None where nothing is known beyond the gap, or nothing needs to be."""
+    """Bound P − P* of each output; None where no sums are given, or where the gap is small enough.
+
+    With q = r − dβ, m its weighted mean and X̃ the centred samples, the gradient at w with its best bias is
+    λX̃'β + X̃'W(q − m). The first part adds ‖S⁻¹·‖ as in the module's bound, the second √(Σw(q − m)²/(2λ)), and a bias
+    that is μ, the mean of r, away from the best costs Σw·μ²/(2λ) = Σw·m²/(2λ) + μΣβ − λ(Σβ)²/(2Σw). As
+    (√s + √(R + M))² ≥ (√s + √R)² + M, `squares`, the sum of R and M, holds both, and |μΣβ| is what is left.
+    """
     risk = problem.weight @ residual.value**2 / (2 * problem.lam)
     if sums is None or (near.value <= 0.5 * EXACT_GAP * risk).all():
         return None
@@ -80,10 +98,9 @@ def _above(
     alpha = max(float((lam * exact(float(unit.min())).square()).low), least_curvature(sums, lam, unit))
     gradient = Ball.within(apart.size) + linear.scale * (exact(sums.x[:, None]) * totals)  # over λ/scale
     slope = (lam * gradient * unit[:, None]).square().sum(axis=0)
-    root = (slope / (2 * lam * alpha * exact(linear.scale))).sqrt() + squares.sqrt()
+    root = (slope / exact(alpha) / (2 * lam * exact(linear.scale))).sqrt() + squares.sqrt()
     mean = residual.inner(problem.weight[:, None], axis=0) / exact(problem.weight).sum()
-    tilt = exact(problem.weight).sum() * mean.square() / (2 * problem.lam) if problem.bias else exact(0.0 * risk)
-    return np.asarray((root.square() + tilt).high)
+    return np.asarray((root.square() + abs(mean) * abs(exact(totals).rounded())).high)
 
 
 def certify_weights_limit(

@@ -12,6 +12,14 @@ from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.models import FORMATS, WriteOptions, read_model
 
 _BY_SUFFIX: Final = {one.suffix: name for name, one in FORMATS.items() if one.suffix}
+_NAMES: Final = {
+    "mercer": ".mercer",
+    "libsvm": "LIBSVM",
+    "liblinear": "LIBLINEAR",
+    "svmlight": "SVMlight",
+    "onnx": "ONNX",
+    "c": "C",
+}
 _WRITERS: Final = {name: one.write for name, one in FORMATS.items() if one.write is not None}
 
 
@@ -61,4 +69,4 @@ def run(args: argparse.Namespace) -> None:
     target = args.to or _BY_SUFFIX.get(args.output.suffix.lower(), model.native)
     _WRITERS[target](model, args.output, WriteOptions(args.features, args.input))
     if not args.quiet:
-        print(printable(f"saved {args.output}, {target} format"))
+        print(printable(f"saved {args.output} in {_NAMES[target]} format"))

@@ -222,7 +222,8 @@ class Report:
         if is_regressor(self.machine) and self.standardised:
             mean, scale = format_quantity(table.target_mean_), format_quantity(table.target_scale_)
             text = (
-                f"standardised (mean {mean}, standard deviation {scale}); C, epsilon and the certificate refer to that"
+                f"standardised (mean {mean}, standard deviation {scale}); C, epsilon and the certificate refer to the "
+                "standardised target"
             )
             lines.append(("target", text))
         return lines

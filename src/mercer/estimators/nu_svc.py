@@ -163,7 +163,10 @@ class NuSVC(PairwiseClassifier):
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         if "no margin" in solved.reasons:
             solved = Solutions.of(
-                [self._raised(one, fit) if one.solution.stop_reason == "no margin" else one for one in solved]
+                [
+                    self._solve_at_smallest_nu(one, fit) if one.solution.stop_reason == "no margin" else one
+                    for one in solved
+                ]
             )
             self._record_end(solved)
         rho = np.array([_rho(s) for s in solved])
@@ -181,7 +184,7 @@ class NuSVC(PairwiseClassifier):
         problem = one.task.problem
         return 1.0 if problem.upper.sum() >= -problem.lower.sum() else -1.0
 
-    def _raised(self, one: Solved[DualProblem], fit: Fit) -> Solved[DualProblem]:
+    def _solve_at_smallest_nu(self, one: Solved[DualProblem], fit: Fit) -> Solved[DualProblem]:
         """Solve a pair whose reduced hulls intersect again at the smallest useful ν; raise ValueError unless nu="auto".
 
         If no ν is useful, "auto" leaves w = 0.

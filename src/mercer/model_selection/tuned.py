@@ -191,7 +191,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         values: Floats = self._best().decision_function(X)
         return values
 
-    def _inside(self) -> Any:
+    def _inner_model(self) -> Any:
         return self._machine()
 
     def __sklearn_tags__(self) -> Any:

@@ -425,7 +425,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         """Score above which a novelty detector predicts +1."""
         return self.estimator_.offset_
 
-    def _inside(self) -> Any:
+    def _inner_model(self) -> Any:
         return getattr(self, "estimator_", self.estimator)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -267,4 +267,4 @@ def _inner_model(model: Any) -> Any:
         return model.estimator
     if best_estimator_of(model) is not model:
         return best_estimator_of(model)
-    return model._inside() if hasattr(model, "_inside") else None
+    return model._inner_model() if hasattr(model, "_inner_model") else None

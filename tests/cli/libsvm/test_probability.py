@@ -73,7 +73,7 @@ def test_density_marks_by_hand():
     np.testing.assert_array_equal(marks, [-4.5, -3.5, -2.5, -1.5, -0.5, 1.0, 3.0, 5.0, 7.0, 9.0])
     p = normal_probabilities(np.array([-9.0, -4.5, -4.0, 0.0, 8.9, 9.0, 9.1]), marks)
     np.testing.assert_allclose(p, [0.001, 0.1, 0.1, 0.5, 0.9, 0.9, 0.999])
-    with pytest.raises(ValueError, match="4 negative and 10 positive decision values are too few"):
+    with pytest.raises(ValueError, match="need 5 negative and 5 positive decision values, but there are 4 and 10"):
         density_marks(f[1:])
 
 

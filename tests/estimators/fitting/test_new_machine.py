@@ -167,7 +167,9 @@ def test_what_compression_makes_of_an_array_of_its_own():
     class Undecided(RelativeSVR):
         _FITTED = fitted(tubes_=Array("samples", required=True))
 
-    with pytest.raises(TypeError, match=r"does not say what becomes of tubes_ .* kept=True .* unless='_compression_'"):
+    with pytest.raises(
+        TypeError, match=r"does not declare whether tubes_ stays valid.* kept=True .* unless='_compression_'"
+    ):
         mercer.compress(Undecided().fit(X, Y), 20)
 
 

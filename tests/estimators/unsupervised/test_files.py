@@ -203,7 +203,7 @@ def test_on_a_terminal(tmp_path, capsys):
     assert not any(word in told for word in ("margin", "certificate", "not recorded"))
     mercer.save(KernelPCA(2).fit(X), model)
     assert run("predict", data, model, "-") != 0
-    assert "holds a KernelPCA, which makes features and predicts nothing" in capsys.readouterr().err
+    assert "holds a KernelPCA, which computes features and does not predict" in capsys.readouterr().err
     for name in ("x.model", "x.onnx", "x.c"):
         assert run("convert", model, tmp_path / name) != 0
         assert "KernelPCA" in capsys.readouterr().err

@@ -1,4 +1,10 @@
-"""Kernel CCA: Hotelling's for linear kernels, a generalised eigenvalue problem for others."""
+"""Kernel CCA: Hotelling's for linear kernels, a generalised eigenvalue problem for others.
+
+scikit-learn's checks: tests/estimators/unsupervised/test_contract.py. Tools: tests/tools.
+Files: tests/estimators/unsupervised/test_files.py. Printed lines and Ctrl-C:
+tests/estimators/unsupervised/test_signs_of_life.py.
+Linear kernels: tests/estimators/unsupervised/test_linear_kernel.py.
+"""
 
 import numpy as np
 import pytest
@@ -83,7 +89,7 @@ def test_what_is_refused():
         KernelCCA().fit(X, Y[:-1])
     with pytest.raises(ValueError, match="kappa=0 must be a finite number above 0; without it"):
         KernelCCA(kappa=0).fit(X, Y)
-    with pytest.raises(ValueError, match="y, the second view, is not valid .called X here.: Input X contains NaN"):
+    with pytest.raises(ValueError, match=r"y, the second view, is not valid \(called X here\): Input X contains NaN"):
         KernelCCA().fit(X, np.full(120, np.nan))
     with pytest.raises(ValueError, match="a view does not vary"), pytest.warns(UserWarning, match="constant"):
         KernelCCA().fit(X, np.ones(120))

@@ -1,4 +1,11 @@
-"""Kernel k-means: J falls, is what brute force says, and equals k-means where the kernel is linear."""
+"""Kernel k-means: J falls, is what brute force says, and equals k-means where the kernel is linear.
+
+scikit-learn's checks: tests/estimators/unsupervised/test_contract.py. Tools: tests/tools.
+Files: tests/estimators/unsupervised/test_files.py. Printed lines and Ctrl-C:
+tests/estimators/unsupervised/test_signs_of_life.py.
+Linear kernels: tests/estimators/unsupervised/test_linear_kernel.py. In tables: tests/tables/test_tabular.py.
+Engines: tests/places/engines/test_torch_tools.py.
+"""
 
 import itertools
 
@@ -99,7 +106,7 @@ def test_forms_of_samples(form):
         assert not hasattr(model, "fit_transform")
         with pytest.raises(AttributeError, match="has no attribute 'transform'") as told:
             model.transform(given)
-        assert "which a precomputed kernel does not tell" in str(told.value.__cause__)
+        assert "which a precomputed kernel does not contain" in str(told.value.__cause__)
     elif form != "landmarks":  # whose J is that of projections
         distances = model.transform(given)[np.arange(100), model.labels_]
         assert np.sum(distances**2) == pytest.approx(model.inertia_, rel=1e-3 if form == "float32" else 1e-9)
@@ -118,7 +125,7 @@ def test_empty_clusters_are_filled(monkeypatch):
     """From a start that leaves two of four clusters without samples."""
     from mercer.estimators.unsupervised import kernel_kmeans
 
-    monkeypatch.setattr(kernel_kmeans, "_seeded", lambda points, weight, k, rng: np.arange(points.n) % 2)
+    monkeypatch.setattr(kernel_kmeans, "_initial_labels", lambda points, weight, k, rng: np.arange(points.n) % 2)
     model = KernelKMeans(4, kernel="linear", n_init=1).fit(BLOBS)
     assert len(np.unique(model.labels_)) == 4
     assert (np.diff(model.objective_path_) < 0).all()
@@ -135,7 +142,7 @@ def test_a_cluster_that_loses_its_samples_on_the_way(monkeypatch):
         left = points.column(int(np.argmax(at))) * np.sign(points.column(0)[0]) > 0
         return np.where(at == 100, 2, np.where(left, 0, 1))
 
-    monkeypatch.setattr(kernel_kmeans, "_seeded", outermost_together)
+    monkeypatch.setattr(kernel_kmeans, "_initial_labels", outermost_together)
     model = KernelKMeans(3, kernel="linear", n_init=1).fit(x)
     assert len(np.unique(model.labels_)) == 3
     assert np.isfinite(model.objective_path_).all()

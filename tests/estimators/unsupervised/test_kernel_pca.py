@@ -1,4 +1,11 @@
-"""Kernel PCA: scikit-learn's up to sign, what its mathematics says elsewhere, and what it refuses."""
+"""Kernel PCA: scikit-learn's up to sign, what its mathematics says elsewhere, and what it refuses.
+
+scikit-learn's checks: tests/estimators/unsupervised/test_contract.py. Tools: tests/tools.
+Files: tests/estimators/unsupervised/test_files.py. Printed lines and Ctrl-C:
+tests/estimators/unsupervised/test_signs_of_life.py.
+Linear kernels: tests/estimators/unsupervised/test_linear_kernel.py. In tables: tests/tables/test_tabular.py.
+Engines: tests/places/engines/test_torch_tools.py.
+"""
 
 import numpy as np
 import pytest
@@ -123,7 +130,7 @@ def test_inverse_of_a_linear_kernel_is_exact_and_of_a_gaussian_takes_noise_away(
     C = model.transform(noisy) @ model._expansion_.coefficients.T + model._mean_
     gradient = model.kernel_.gradient(cleaned, model._expansion_.vectors, weights=C)
     assert np.abs(gradient).max() < 1e-6
-    with pytest.raises(ValueError, match="linear or a Gaussian kernel, but not of Laplacian"):
+    with pytest.raises(ValueError, match="linear or a Gaussian kernel, not Laplacian"):
         KernelPCA(2, kernel=Laplacian(gamma=1.0)).fit(X).inverse_transform([[0.0, 0.0]])
     with pytest.raises(ValueError, match="3 columns, but there are 4 components"):
         model.inverse_transform([[0.0, 0.0, 0.0]])
@@ -201,3 +208,14 @@ def test_shares_of_an_indefinite_kernel_are_of_its_positive_part():
         found = KernelPCA(k, **options).fit(Z).explained_variance_ratio_
         np.testing.assert_allclose(found[:10], expected[: len(found)][:10], rtol=1e-8)
     assert found.sum() == pytest.approx(1.0)
+
+
+def test_it_is_numpys_eigenvectors_of_the_centred_matrix():
+    """Scores √μ_k v_k for HKH = Σ μ_k v_kv_k'; K is written out."""
+    K = np.exp(-0.2 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    H = np.eye(60) - 1 / 60
+    values, vectors = np.linalg.eigh(H @ K @ H)
+    values, vectors = values[:-6:-1], vectors[:, :-6:-1]
+    model = KernelPCA(5, gamma=0.2).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-10)
+    same_up_to_sign(model.transform(X), vectors * np.sqrt(values), atol=1e-9)

@@ -106,9 +106,9 @@ def test_what_is_refused():
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match=r"X has the columns \['a', 'b'\] and Y \['b', 'a'\]"):
         mmd_test(pd.DataFrame(X, columns=["a", "b"]), pd.DataFrame(Y, columns=["b", "a"]))
-    with pytest.raises(ValueError, match="X has 2 features and Y has 1"):
+    with pytest.raises(ValueError, match="X has 2 features, but Y has 1"):
         mmd_test(X, Y[:, :1])
-    with pytest.raises(ValueError, match=r"precomputed.*your own kernel as a function"):
+    with pytest.raises(ValueError, match=r"precomputed.*the kernel as a function"):
         mmd_test(X, Y, kernel="precomputed")
     with pytest.raises(ValueError, match="n_permutations=0"):
         mmd_test(X, Y, n_permutations=0)

@@ -252,7 +252,7 @@ def test_another_rule_than_the_file_has_is_found(monkeypatch):
 
 def test_a_polynomial_of_too_many_factors():
     model = mercer.SVC(kernel=Polynomial(degree=101, gamma=0.01, coef0=1.0)).fit(X, CLASSES[2])
-    with pytest.raises(TypeError, match="whole number up to 100"):
+    with pytest.raises(TypeError, match="integer up to 100"):
         export_c(model)
 
 

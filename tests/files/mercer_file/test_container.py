@@ -167,9 +167,9 @@ HOSTILE = {
     "huge but empty": (tensor(shape=[0, 2**62]), "any memory"),
     "many dimensions": (tensor(shape=[1] * 65), "shape"),
     "2^59 elements": (tensor(shape=[2**59], data_offsets=[0, 2**62]), "truncated or damaged"),
-    "offset behind": (tensor(data_offsets=[8, 8]), "put it at"),
-    "offset negative": (tensor(data_offsets=[-8, -8]), "put it at"),
-    "offset is a word": (tensor(data_offsets="all"), "put it at"),
+    "offset behind": (tensor(data_offsets=[8, 8]), "they must be"),
+    "offset negative": (tensor(data_offsets=[-8, -8]), "they must be"),
+    "offset is a word": (tensor(data_offsets="all"), "they must be"),
     "checksum is a number": (tensor(sha256=1), "checksum must be"),
 }
 

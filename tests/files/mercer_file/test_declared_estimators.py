@@ -242,10 +242,10 @@ def test_classes_that_cannot_be_named(path):
     silent = type("Silent", (mercer.SVC,), {})
     clash = type("StandardScaler", (NearestMean,), {"_FITTED": fitted()})
     for wrong in (silent, clash, int, "NearestMean", mercer.SVC):
-        with pytest.raises(TypeError, match=r"classes holds .*_FITTED"):
+        with pytest.raises(TypeError, match=r"classes contains .*_FITTED"):
             mercer.load(path, classes=[wrong])
     for model in (silent(), clash()):
-        with pytest.raises(TypeError, match=r"classes with a _FITTED of their own.*pickle"):
+        with pytest.raises(TypeError, match=r"classes that define _FITTED.*pickle"):
             mercer.save(model.fit(X, Y), path)
 
 

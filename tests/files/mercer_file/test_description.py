@@ -123,7 +123,7 @@ def test_what_a_file_cannot_hold(value):
         ({"$": "code", "source": "1"}, "'code' is not a kind"),
         ({"$": ["kernel"]}, "not a kind"),
         ({"$": "float", "value": "1e5"}, "none of 'inf'"),
-        ({"$": "float", "value": "inf", "more": 1}, "written with"),
+        ({"$": "float", "value": "inf", "more": 1}, "must have"),
         ({"$": "scalar", "dtype": "|O", "value": 1}, "not a number of dtype"),
         ({"$": "scalar", "dtype": "<f8", "value": "x"}, "not a number"),
         ({"$": "scalar", "dtype": "|i1", "value": 1000}, "value"),

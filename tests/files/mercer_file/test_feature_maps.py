@@ -53,7 +53,7 @@ def test_a_map_alone_is_refused_in_words(path):
     [
         ("Nystrom", lambda step: step["fitted"].update(landmarks_=step["fitted"]["_map"]), "landmarks_ must be"),
         ("Nystrom", lambda step: step["fitted"].update(_map=step["fitted"]["landmarks_"]), "_map must be"),
-        ("RandomFourier", lambda step: step["params"].update(n_components=10**12), "have no 10 frequencies"),
+        ("RandomFourier", lambda step: step["params"].update(n_components=10**12), "do not have 10 frequencies"),
         ("RandomFourier, odd", lambda step: step["fitted"].update(_phase=None), "odd number"),
         ("GaussianSeries", lambda step: step["fitted"].update(n_terms_=10**6), "n_terms_ must be"),
         ("GaussianSeries of 3 terms", lambda step: step["params"].update(n_terms=10**9), "too many|n_terms_ must be"),

@@ -192,7 +192,7 @@ def test_kernel_matrices_of_many_samples_numbers_and_strings():
     assert (np.diff(IRIS[some.rows, 0]) >= 0).all()
     assert some.ax_.get_title() == "40 of 150 samples"
     assert some.image_.norm(0.0) == 0.5  # values of both signs
-    assert some.ax_.get_ylabel() == "sample, in the order of y"
+    assert some.ax_.get_ylabel() == "sample, ordered by y"
     words = GramDisplay.from_kernel(Spectrum(1), ["ab", "xy", "ba"], [0, 1, 0])
     np.testing.assert_array_equal(words.rows, [0, 2, 1])
     with pytest.raises(TypeError, match="LinearSVC has no kernel"):
@@ -274,7 +274,7 @@ def test_intervals_of_quantiles_and_of_many_columns():
     table = model.predict(IRIS[:, :3])
     np.testing.assert_array_equal(display.low, table[:, 1])
     np.testing.assert_array_equal(display.prediction, table[:, 2])
-    assert display.ax_.get_xlabel() == "rank of the interval's middle"
+    assert display.ax_.get_xlabel() == "rank of the interval's centre"
     along = IntervalDisplay.from_estimator(model, IRIS[:, :3], target, feature=2)
     assert along.ax_.get_xlabel() == "feature 2"
     endless = IntervalDisplay.from_predictions([0.0, 1.0], [-np.inf, 0.0], [1.0, np.inf])

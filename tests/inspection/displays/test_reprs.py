@@ -33,7 +33,7 @@ def closed():
 )
 def test_a_display_is_one_line(draw):
     display = draw()
-    assert repr(display) == f"{type(display).__name__}(figure_ holds the picture)"
+    assert repr(display) == f"{type(display).__name__}(figure_ holds the plot)"
 
 
 def test_a_display_that_is_not_drawn():

@@ -43,7 +43,7 @@ def test_two_classes_speak_for_the_second():
 def test_one_output_by_name_or_number():
     np.testing.assert_array_equal(FOUND.output("b against c").values, FOUND.values[:, :, 2])
     np.testing.assert_array_equal(FOUND.output(-1).base_values, FOUND.base_values[:, 2])
-    with pytest.raises(ValueError, match="there are a against b, a against c"):
+    with pytest.raises(ValueError, match="the outputs are a against b, a against c"):
         FOUND.output("d")
     with pytest.raises(IndexError, match="no output 3"):
         FOUND.output(3)

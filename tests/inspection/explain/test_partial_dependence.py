@@ -77,7 +77,7 @@ def test_the_grid():
         ((0, 1, 2), {}, "a pair"),
         ((0, 0), {}, "twice"),
         (0, {"grid": [[1.0]]}, "one-dimensional"),
-        ((0, 1), {"grid": [[1.0]]}, "a pair of grids"),
+        ((0, 1), {"grid": [[1.0]]}, "two grids"),
         (0, {"grid": [np.nan]}, "finite"),
         (0, {"grid_resolution": 1}, "grid_resolution"),
         (0, {"sample_weight": [1.0]}, "sample_weight"),

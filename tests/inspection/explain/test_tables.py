@@ -300,7 +300,7 @@ def test_what_is_no_machine_is_refused():
         make_pipeline(StandardScaler(), ScikitSVR()).fit(TABLE[["score"]], Z),
         tabular(mercer.KernelPCA(2)).fit(TABLE),
     ):
-        with pytest.raises(TypeError, match="none of mercer's machines that predict"):
+        with pytest.raises(TypeError, match="not a mercer estimator that predicts"):
             explain(model, ROWS, BACKGROUND)
     assert not hasattr(tabular(mercer.KernelPCA(2)), "explain")
     assert not hasattr(tabular(SVR()), "margins")

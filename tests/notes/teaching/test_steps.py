@@ -251,7 +251,7 @@ def test_pictures(method):
     np.testing.assert_array_equal([bar.get_height() for bar in bars], found.alpha)
     matplotlib.pyplot.close("all")
     nothing = steps([[0.0], [0.0]], [-1, 1], kernel="linear", C=1.0, tol=10.0)
-    with pytest.raises(ValueError, match="no steps to be shown"):
+    with pytest.raises(ValueError, match="no steps to show"):
         nothing.film()
 
 

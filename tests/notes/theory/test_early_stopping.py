@@ -148,7 +148,7 @@ def test_bad_arguments():
         ({"max_iter": 0}, "at least 1"),
         ({"step_size": 10.0}, "steps diverge: it must be below"),
         ({"sample_weight": np.zeros(N)}, "not all 0"),
-        ({"y": Y[:4]}, "X has 25 samples and y the shape"),
+        ({"y": Y[:4]}, "X has 25 samples and y has the shape"),
         ({"kernel": Precomputed()}, "must be finite and 25 × 25"),
     ]:
         given = {"kernel": Linear(), "X": X, "y": Y} | options

@@ -12,7 +12,7 @@ from mercer import SVC
 from mercer.inspection.features import Monomials
 from mercer.kernels import Gaussian, Linear
 from mercer.notes.theory import few_errors, fewest_errors, least_slack_power
-from mercer.notes.theory.few_errors import _proven_apart
+from mercer.notes.theory.few_errors import _inseparable_rows
 from reference.penalties import Fourth
 
 
@@ -82,17 +82,17 @@ def test_a_search_that_ends_early_has_its_bound(monkeypatch):
 def test_weights_that_prove_nothing_are_no_set():
     """Three rows in a plane always have a vanishing sum; only one without opposite signs is a proof."""
     apart = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    assert len(_proven_apart(apart, np.ones(3))) == 0
-    assert _proven_apart(apart * [[1], [1], [-1]], np.ones(3)).tolist() == [0, 1, 2]
-    assert _proven_apart(np.array([[0.1, 0.2], [-0.1, -0.2], [0.3, 0.7]]), np.ones(3)).tolist() == [0, 1]
+    assert len(_inseparable_rows(apart, np.ones(3))) == 0
+    assert _inseparable_rows(apart * [[1], [1], [-1]], np.ones(3)).tolist() == [0, 1, 2]
+    assert _inseparable_rows(np.array([[0.1, 0.2], [-0.1, -0.2], [0.3, 0.7]]), np.ones(3)).tolist() == [0, 1]
     # 0.1 + 0.2 is not 0.3: nearly opposite rows are no proof.
-    assert len(_proven_apart(np.array([[0.1 + 0.2, 1.0], [-0.3, -1.0]]), np.ones(2))) == 0
+    assert len(_inseparable_rows(np.array([[0.1 + 0.2, 1.0], [-0.3, -1.0]]), np.ones(2))) == 0
 
 
 def test_bad_arguments():
     for bad, message in [
-        ((np.zeros((3, 60)), [1, -1, 1]), "50 at most"),
-        ((np.zeros((3, 2)), [1, -1]), "a label each"),
+        ((np.zeros((3, 60)), [1, -1, 1]), "at most 50"),
+        ((np.zeros((3, 2)), [1, -1]), "a label for each"),
         (([[np.nan], [0.0]], [1, -1]), "finite rows"),
     ]:
         with pytest.raises(ValueError, match=message):

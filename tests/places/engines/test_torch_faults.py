@@ -89,7 +89,7 @@ def test_what_has_no_room_at_all_is_named_with_the_numbers(device, monkeypatch):
 
     gram = ENGINE.gram(Gaussian(0.3), ENGINE.samples(X), 10**9, 1, 0.0)
     monkeypatch.setattr(torch.linalg, "cholesky_ex", refuse)
-    with pytest.raises(MemoryError, match=r"K of 80 samples and its factor needs 0\.0001 GB on .*; give fewer samples"):
+    with pytest.raises(MemoryError, match=r"K of 80 samples and its factor needs 0\.0001 GB on .*; use fewer samples"):
         gram.factor(np.ones(80))
     monkeypatch.setattr(torch_gram.TorchGram, "device_block", refuse)
     with pytest.raises(FAILURE, match="no room"):

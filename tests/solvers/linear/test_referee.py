@@ -22,7 +22,7 @@ POINT = Point(np.zeros(3), 0.0, np.zeros(30), 7)
 def test_the_least_gap_is_kept_until_a_point_meets_the_goal(monkeypatch):
     whole = certify_linear(PROBLEM, rows_for(X, 1), POINT.w, POINT.b, POINT.beta)
     found = [
-        replace(whole, primal=0.0, dual=0.0, violation=violation, gap=gap)
+        replace(whole, primal=0.0, dual=0.0, violation=violation, gap=gap, kkt=dict.fromkeys(whole.kkt, 0.0))
         for violation, gap in [(1.0, 3.0), (1.0, 2.0), (1.0, 4.0), (1e-3, 3.5), (1.0, 1.0), (1e-4, 3.6)]
     ]
     answers = iter(found)

@@ -50,21 +50,21 @@ class ModelMethods(ExplainMethods):
         """
         from mercer.tables.unwrap import unwrap
 
-        asked = unwrap(self)
-        done = [type(layer).__name__ for layer in asked.layers if hasattr(layer, "predict_interval")]
-        if done:
-            raise TypeError(f"the model already is a {done[0]}; calibrate its estimator_ instead")
-        way = type(asked.machine).calibrate
-        return way(asked.model, X, *(() if y is None else (y,)), **options)
+        unwrapped = unwrap(self)
+        calibrated = [type(layer).__name__ for layer in unwrapped.layers if hasattr(layer, "predict_interval")]
+        if calibrated:
+            raise TypeError(f"the model already is a {calibrated[0]}; calibrate its estimator_ instead")
+        calibrate = type(unwrapped.machine).calibrate
+        return calibrate(unwrapped.model, X, *(() if y is None else (y,)), **options)
 
     @available_if(machine_has("margins"))
     def margins(self, X: Any, *y: Any, **named: Any) -> Margins | SeveralMargins:
         """Compute margins, slacks, errors and distances of samples, as `Margins` or `SeveralMargins`."""
         from mercer.tables.unwrap import unwrap
 
-        asked = unwrap(self)
-        check_is_fitted(asked.machine)
-        margins: Margins | SeveralMargins = asked.machine.margins(asked.rows(X), *y, **named)
+        unwrapped = unwrap(self)
+        check_is_fitted(unwrapped.machine)
+        margins: Margins | SeveralMargins = unwrapped.machine.margins(unwrapped.rows(X), *y, **named)
         return margins
 
     @available_if(machine_has("signed_distance"))
@@ -72,9 +72,9 @@ class ModelMethods(ExplainMethods):
         """Compute the signed distance f(x)/‖w‖ of each sample from the plane f = 0."""
         from mercer.tables.unwrap import unwrap
 
-        asked = unwrap(self)
-        check_is_fitted(asked.machine)
-        distances: Floats = asked.machine.signed_distance(asked.rows(X))
+        unwrapped = unwrap(self)
+        check_is_fitted(unwrapped.machine)
+        distances: Floats = unwrapped.machine.signed_distance(unwrapped.rows(X))
         return distances
 
     @available_if(machine_has("nearest_points"))
@@ -82,10 +82,10 @@ class ModelMethods(ExplainMethods):
         """Return the nearest points of the classes' hulls in the machine's features, with the user's row numbers."""
         from mercer.tables.unwrap import unwrap
 
-        asked = unwrap(self)
-        found = asked.machine.nearest_points()
-        each = [replace(one, rows=asked.trained_rows(one.rows)) for one in np.atleast_1d(found).tolist()]
-        return tuple(each) if isinstance(found, tuple) else each[0]
+        unwrapped = unwrap(self)
+        points = unwrapped.machine.nearest_points()
+        each = [replace(one, rows=unwrapped.trained_rows(one.rows)) for one in np.atleast_1d(points).tolist()]
+        return tuple(each) if isinstance(points, tuple) else each[0]
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if name.startswith("_") or hasattr(self, name)]

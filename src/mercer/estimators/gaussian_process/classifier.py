@@ -111,14 +111,14 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
         self, fit: Fit, tasks: Tasks[RepresenterProblem], progress: Progress, starts: list[Any]
     ) -> tuple[Fit, Solutions[RepresenterProblem]]:
         self._refuse_large(fit)
-        X, kernel = fit.merged.X, self._wrapped(fit)
+        X, kernel = fit.merged.X, self._scaled_kernel(fit)
         if self.optimise:
 
             def value(other: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
-                found = self._processes(X, other)
-                slopes = [one.log_likelihood_gradient for one in found]
+                processes = self._processes(X, other)
+                slopes = [one.log_likelihood_gradient for one in processes]
                 total = {name: sum(slope[name] for slope in slopes) for name in slopes[0]}
-                return sum(one.log_likelihood for one in found), total
+                return sum(one.log_likelihood for one in processes), total
 
             kernel = search_parameters(value, kernel, {}, self._names(), self._steps)[0]
         fit = replace(fit, kernel=kernel, _places={})
@@ -133,11 +133,11 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
         by_row[:, merged.rows] = (merged.share[:, None] * C[merged.member]).T
         self.dual_coef_ = freeze(by_row)
         self._expansion_ = copy_vectors(expansion_of(fit, C, self.intercept_), fit)
-        self._process_ = self._made()
+        self._process_ = self._make_process()
         self.log_marginal_likelihood_value_ = float(sum(one.log_likelihood for one in self._process_))
         self.laplace_correction_ = freeze(np.array([one.correction for one in self._process_]))
 
-    def _made(self) -> list[LaplaceProcess]:
+    def _make_process(self) -> list[LaplaceProcess]:
         """Return the processes of the fitted modes."""
         modes = [np.ascontiguousarray(c) for c in np.asarray(self._expansion_.coefficients).T]
         return [

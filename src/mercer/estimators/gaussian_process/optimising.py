@@ -52,10 +52,10 @@ class LikelihoodMachine(Machine):
         return max(1, iterations("max_iter", self.max_iter, _DEFAULT_STEPS))
 
     def _names(self) -> list[str] | None:
-        """Return the names of the parameters to optimise; None for all, including the scale added by `_wrapped`."""
+        """Return the names of the parameters to optimise; None for all, including the scale of `_scaled_kernel`."""
         return None if self.optimise is True else list(self.optimise or [])
 
-    def _wrapped(self, fit: Fit) -> Kernel:
+    def _scaled_kernel(self, fit: Fit) -> Kernel:
         """Return the kernel, times a scale if all parameters are optimised; warn of parameters that cannot be."""
         assert fit.kernel is not None
         if self.optimise is True:
@@ -68,14 +68,14 @@ class LikelihoodMachine(Machine):
         if need > fit.limits.budget:
             raise memory_error(f"the covariances of {n} samples", need, fit.limits.budget, "fewer samples")
 
-    def _made(self) -> Any:
+    def _make_process(self) -> Any:
         """Return the process of a machine that was loaded from a file."""
         raise NotImplementedError
 
     def _process(self) -> Any:
         check_is_fitted(self)
         if "_process_" not in vars(self):
-            self._process_ = self._made()
+            self._process_ = self._make_process()
         return self._process_
 
 

@@ -108,7 +108,7 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
         deviation = problem.Y - problem.mean[problem.member]
         self._weight_, self._means_ = freeze(np.array(problem.total)), freeze(np.array(problem.mean))
         self._scatter_ = freeze(problem.weight @ deviation**2)
-        process = self._at(fit.merged.X, self._wrapped(fit), float(self.lam))
+        process = self._at(fit.merged.X, self._scaled_kernel(fit), float(self.lam))
         self._refuse_large(fit)
         if self.optimise:
             process = process.most_likely(self._names(), self._steps)
@@ -126,7 +126,7 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
         targets, weight, scatter = self._means_, self._weight_, self._scatter_
         return GaussianProcess(X, targets, weight, kernel=kernel, lam=lam, bias=bool(self.bias), scatter=scatter)
 
-    def _made(self) -> GaussianProcess:
+    def _make_process(self) -> GaussianProcess:
         return self._at(self._expansion_.vectors, self.kernel_, self.lam_)
 
     @like_input

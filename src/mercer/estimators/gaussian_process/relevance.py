@@ -171,18 +171,18 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         if self.bias:
             Phi = np.column_stack([Phi, np.ones(n)])
         report = progress.begin("")
-        found = _Evidence(Phi, y, weight, self.noise)
+        evidence = _Evidence(Phi, y, weight, self.noise)
         limit = fit.limits.stop.max_iter
-        self.converged_ = found.maximise(limit, lambda: report(lambda: f"log p(y) {found.value:.6g}"))
+        self.converged_ = evidence.maximise(limit, lambda: report(lambda: f"log p(y) {evidence.value:.6g}"))
         progress.end()
-        self.kernel_, self.n_iter_ = fit.kernel, max(1, found.steps)
-        active, mean = found.active, found.mean
+        self.kernel_, self.n_iter_ = fit.kernel, max(1, evidence.steps)
+        active, mean = evidence.active, evidence.mean
         vectors = active < n  # the constant is the last, if it is left
         used, coefficients = active[vectors], mean[vectors]
         self.intercept_ = freeze(np.array([mean[~vectors].sum()]))
-        self.alpha_, self.sigma_ = freeze(found.alpha[active]), freeze(np.ascontiguousarray(found.sigma))
-        self.noise_variance_ = float(found.noise)
-        self.log_marginal_likelihood_value_ = float(found.value)
+        self.alpha_, self.sigma_ = freeze(evidence.alpha[active]), freeze(np.ascontiguousarray(evidence.sigma))
+        self.noise_variance_ = float(evidence.noise)
+        self.log_marginal_likelihood_value_ = float(evidence.value)
         self._expansion_ = expansion_of(fit, coefficients[:, None].copy(), self.intercept_, used)
         # Of several equal rows, `relevance_` has the first.
         self.relevance_ = freeze(merged.first[used].astype(np.int64))
@@ -238,7 +238,7 @@ def _factored(A: Floats) -> Any:
 
 
 def _quadratic_forms(A: Floats, sigma: Floats) -> Floats:
-    """Return a'Σa for every row a of A, in blocks so small that BLAS starts no threads, which are slow on a busy host."""
+    """Return a'Σa for every row a of A, in blocks so small that BLAS starts no threads (slow on a busy host)."""
     if A.size * len(sigma) > _ALONE_MULTIPLICATIONS:
         return np.asarray(((A @ sigma) * A).sum(axis=1))
     rows = max(1, _SERIAL_MULTIPLICATIONS // max(1, sigma.size))

@@ -26,7 +26,7 @@ from mercer.estimators.fitting.pipeline.class_spec import ClassSpec, check_state
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
 from mercer.estimators.unsupervised.learner import SampleReader, UnsupervisedMachine
-from mercer.estimators.unsupervised.points import Points, balanced, one_point, points_of
+from mercer.estimators.unsupervised.points import Points, points_of, single_point_message, sum_to_zero
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike, kernel_accepts
 from mercer.places.eigenpairs import n_positive, signs
@@ -262,12 +262,12 @@ class _ViewSpectrum:
         root = np.sqrt(p)
         values, U = points.eigenpairs(root, None, p, None)
         if len(values) == 0:
-            raise ValueError(f"a view does not vary: {one_point(points.n)}")
+            raise ValueError(f"a view does not vary: {single_point_message(points.n)}")
         return cls(points, root, points.products(p[:, None])[:, 0], values, U)
 
     def functions(self, C: Floats) -> Expansion:
         """Return the functions whose values at the samples, times √p, are U C."""
-        a = balanced(self.root[:, None] * (self.U @ (C / self.values[:, None])), self.root**2)
+        a = sum_to_zero(self.root[:, None] * (self.U @ (C / self.values[:, None])), self.root**2)
         return self.points.function(a, -(self.mean @ a))
 
 

@@ -4,14 +4,14 @@
 
     1. Assign every point to its nearest mean, and update the means. Neither increases J. A cluster that loses all its
        points takes the point with the largest cost, which decreases J as well.
-    2. If no point has a nearer mean, move single points from cluster a to b if that decreases J with both means updated:
+    2. If no point has a nearer mean, move single points from cluster a to b if J decreases with both means updated:
 
            w W_b/(W_b + w) ‖φ(x) − μ_b‖² < w W_a/(W_a − w) ‖φ(x) − μ_a‖²        Hartigan
 
        Lloyd's iteration alone misses such moves.
 
-At the end no point can change its cluster to decrease J. The state consists of the sums Σ_{j in c} w_j ⟨φ(x_j), φ(x_i)⟩,
-to which an iteration adds the columns of the points that moved.
+At the end no point can change its cluster to decrease J. The state is the sums Σ_{j in c} w_j ⟨φ(x_j), φ(x_i)⟩, to
+which an iteration adds the columns of the points that moved.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def cluster(
 ) -> Clusters:
     """Return the best of `n_init` runs."""
     reporters = (partial(_report_run, report, f"start {number + 1} of {n_init}") for number in range(n_init))
-    runs = (_run(points, weight, _seeded(points, weight, k, rng), k, max_iter, each) for each in reporters)
+    runs = (_run(points, weight, _initial_labels(points, weight, k, rng), k, max_iter, each) for each in reporters)
     return min(runs, key=lambda run: run.path[-1])
 
 
@@ -107,29 +107,29 @@ class _Division:
         self._points, self._weight, self._k = points, weight, k
         self._squares, self._everything = points.squares, np.arange(points.n)
         self._least = _MOVE_SHARE * float(weight @ np.abs(self._squares))
-        self._sum_up()
+        self._recompute_sums()
 
-    def _sum_up(self) -> None:
+    def _recompute_sums(self) -> None:
         inside = np.zeros((self._points.n, self._k))
         inside[self._everything, self.labels] = self._weight
         self._sums = np.ascontiguousarray(self._points.products(inside).T)  # k × n
         self._masses = inside.sum(axis=0)
         self._counts = np.bincount(self.labels, minlength=self._k)
         self._patched = False
-        self._measure()
+        self._update_distances()
 
-    def _measure(self) -> None:
+    def _update_distances(self) -> None:
         """Compute ‖Σ w_j φ(x_j)‖² of each cluster, and all squared distances from the means, k × n."""
         products = self._weight * self._sums[self.labels, self._everything]
         self._lengths = np.bincount(self.labels, weights=products, minlength=self._k)
         self._distances = self._sums * (-2 / self._masses)[:, None]
         self._distances += self._squares
         self._distances += (self._lengths / self._masses**2)[:, None]
-        self._own = self._distances[self.labels, self._everything]
+        self._cost = self._distances[self.labels, self._everything]
 
     def inertia(self) -> float:
         """Return J."""
-        return max(float(self._weight @ self._own), 0.0)
+        return max(float(self._weight @ self._cost), 0.0)
 
     def improve(self) -> bool:
         """Make one iteration; return False if no point would move, confirmed with recomputed sums."""
@@ -137,12 +137,12 @@ class _Division:
             return True
         if not self._patched:
             return False
-        self._sum_up()
+        self._recompute_sums()
         return self._reassign() or self._move_singly()
 
     def _reassign(self) -> bool:
         """Assign every point to its nearest mean; return False if nothing changes."""
-        nearer = np.flatnonzero(self._distances.min(axis=0) < self._own)
+        nearer = np.flatnonzero(self._distances.min(axis=0) < self._cost)
         if len(nearer) == 0:
             return False
         labels = self.labels.copy()
@@ -151,7 +151,7 @@ class _Division:
         moved = np.flatnonzero(labels != self.labels)
         before, self.labels = self.labels[moved], labels
         if len(moved) > _MOVED_SHARE * len(labels):
-            self._sum_up()
+            self._recompute_sums()
             return True
         change = np.zeros((len(moved), self._k))
         change[np.arange(len(moved)), before] = -self._weight[moved]
@@ -164,9 +164,9 @@ class _Division:
         weight, masses = self._weight, self._masses
         joining = self._distances * (weight * masses[:, None] / (masses[:, None] + weight))
         joining[self.labels, self._everything] = math.inf
-        own = masses[self.labels]
+        mass = masses[self.labels]
         with np.errstate(divide="ignore", invalid="ignore"):
-            leaving = weight * own / (own - weight) * self._own
+            leaving = weight * mass / (mass - weight) * self._cost
         gain = np.where(self._counts[self.labels] > 1, leaving, -math.inf) - joining.min(axis=0, initial=math.inf)
         chosen = np.flatnonzero(gain > self._least)
         chosen = chosen[np.argsort(-gain[chosen], kind="stable")]
@@ -213,7 +213,7 @@ class _Division:
         self._masses = np.bincount(self.labels, weights=self._weight, minlength=self._k)
         self._counts = np.bincount(self.labels, minlength=self._k)
         self._patched = True
-        self._measure()
+        self._update_distances()
 
 
 def _without_empty(labels: Indices, cost: Floats, k: int) -> Indices:
@@ -229,7 +229,7 @@ def _without_empty(labels: Indices, cost: Floats, k: int) -> Indices:
     return labels
 
 
-def _seeded(points: Points, weight: Floats, k: int, rng: np.random.Generator) -> Indices:
+def _initial_labels(points: Points, weight: Floats, k: int, rng: np.random.Generator) -> Indices:
     """Return the nearest of k seeds for each point, by k-means++ (Arthur and Vassilvitskii, 2007).
 
     Each seed is the best of several draws in proportion to the squared distance from the seeds before it; the number of
@@ -443,16 +443,16 @@ class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
         k = self._n_distinct(fit)
         points = points_of(fit, self.n_landmarks, 1, report)
         rng = np.random.default_rng(fit.limits.seed())
-        found = cluster(points, fit.merged.weight, k, self.n_init, fit.limits.stop.max_iter, rng, report)
+        clusters = cluster(points, fit.merged.weight, k, self.n_init, fit.limits.stop.max_iter, rng, report)
         # The nearest mean is the one with the largest ⟨μ_c, φ(x)⟩ − ½‖μ_c‖².
-        shares = found.shares(fit.merged.weight, k)
+        shares = clusters.shares(fit.merged.weight, k)
         self._expansion_ = points.function(shares, -0.5 * np.einsum("ic,ic->c", shares, points.products(shares)))
         if isinstance(points, EmbeddedPoints) and points.origin is not None:
             self._origin_ = freeze(points.origin)
-        self.labels_ = self._labels_of_rows(fit, found.labels)
-        self.inertia_, self.objective_path_ = found.path[-1], freeze(np.array(found.path))
-        self.n_iter_, self.converged_ = len(found.path) - 1, found.converged
-        if not found.converged:
+        self.labels_ = self._labels_of_rows(fit, clusters.labels)
+        self.inertia_, self.objective_path_ = clusters.path[-1], freeze(np.array(clusters.path))
+        self.n_iter_, self.converged_ = len(clusters.path) - 1, clusters.converged
+        if not clusters.converged:
             warn_user(
                 f"KernelKMeans stopped after {self.n_iter_} iterations while samples were still changing clusters; "
                 "raise max_iter",

@@ -9,9 +9,10 @@ the variance of the points is λ. Because u is orthogonal to √p, Σ a_i = 0 an
 The pre-image of P = Σ_j c_j φ(x_j) is the x whose φ(x) is nearest to it. A linear kernel has x = Σ_j c_j x_j exactly.
 For a Gaussian, ‖P − φ(x)‖² is smallest where g(x) = Σ_j c_j k(x_j, x) is largest, and where its gradient vanishes
 
-    x = Σ_j c_j k(x_j, x) x_j / Σ_j c_j k(x_j, x)        Mika et al. (1999), "Kernel PCA and de-noising in feature spaces"
+    x = Σ_j c_j k(x_j, x) x_j / Σ_j c_j k(x_j, x)
 
-This fixed-point iteration starts from the vector at which g is largest. A step that would decrease g is halved.
+(Mika et al., "Kernel PCA and de-noising in feature spaces", 1999). The fixed-point iteration starts from the vector at
+which g is largest. A step that would decrease g is halved.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.state import Array, fitted
 from mercer.estimators.unsupervised.learner import UnsupervisedMachine
-from mercer.estimators.unsupervised.points import balanced, one_point, points_of
+from mercer.estimators.unsupervised.points import points_of, single_point_message, sum_to_zero
 from mercer.kernels import Kernel
 from mercer.places.expansion import Expansion
 from mercer.runtime.parameters import integer
@@ -108,8 +109,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
         report(lambda: f"eigenvectors of {points.n:,} samples")
         values, u = points.eigenpairs(root, self.n_components, p, None)
         if len(values) == 0:
-            raise ValueError(f"there is no principal component: {one_point(fit.n)}")
-        a = balanced(root[:, None] * u / np.sqrt(values), p)
+            raise ValueError(f"there is no principal component: {single_point_message(fit.n)}")
+        a = sum_to_zero(root[:, None] * u / np.sqrt(values), p)
         self.eigenvalues_, self.explained_variance_ = freeze(total * values), freeze(values)
         self.explained_variance_ratio_ = freeze(values / points.variance(p))
         self._expansion_ = points.function(a, -(mean @ a))

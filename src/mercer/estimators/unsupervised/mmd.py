@@ -6,8 +6,8 @@
     unbiased   the same without the terms i = j, with denominators n(n − 1) and m(m − 1)
 
 If the distributions are equal, the assignment of points to samples is random. The statistic is therefore computed again
-for B random permutations of all points, and p = (1 + number of permutations with a statistic at least as large)/(1 + B):
-under equal distributions p ≤ α has probability at most α, for all sample sizes, kernels and B (Phipson and Smyth 2010).
+for B random permutations, and p = (1 + number of permutations with a statistic at least as large)/(1 + B): under equal
+distributions p ≤ α has probability at most α, for all sample sizes, kernels and B (Phipson and Smyth 2010).
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ class EmbeddedPoints:
         return np.asarray(self.map(self.origin[None, :], 1)[0])
 
 
-def balanced(a: Floats, p: Floats) -> Floats:
+def sum_to_zero(a: Floats, p: Floats) -> Floats:
     """Return coefficients corrected so that their columns sum to zero, as those of centred points do up to rounding.
 
     The normalised weights p sum to 1. The correction matters for small eigenvalues: the error of an eigenvector is that
@@ -225,7 +225,7 @@ def balanced(a: Floats, p: Floats) -> Floats:
     return np.asarray(a - p[:, None] * a.sum(axis=0))
 
 
-def one_point(n: int) -> str:
+def single_point_message(n: int) -> str:
     """Return the message for samples that do not differ."""
     subject = "1 sample is" if n == 1 else f"{n:,} samples are"
     return f"the {subject} a single point in feature space (at least two different ones are needed, not 1 sample)"
@@ -236,8 +236,8 @@ def points_of(
 ) -> Points:
     """Return the merged samples of a fit as points.
 
-    Without landmarks, `matrices` n × n matrices have to fit into memory. With `affinities`, the kernel values themselves
-    are needed, so that the linear representation is not used.
+    Without landmarks, `matrices` n × n matrices have to fit into memory. With `affinities`, the linear representation
+    is not used, since the kernel values themselves are needed.
     """
     assert fit.kernel is not None
     X, n = fit.merged.X, len(fit.merged.weight)
@@ -245,10 +245,10 @@ def points_of(
     if scale is not None and scale > 0 and not (is_sparse(X) or are_strings(X) or affinities):
         d = X.shape[1]
         if d < n and (n_landmarks is None or n_landmarks >= d):
-            return _themselves(fit.kernel, host(X), scale)
+            return _centred_samples(fit.kernel, host(X), scale)
     if n_landmarks is not None and n_landmarks < n:
         report(lambda: f"{n:,} samples on {n_landmarks:,} landmarks")
-        return _on_landmarks(fit, fit.kernel, n_landmarks)
+        return _landmark_points(fit, fit.kernel, n_landmarks)
     if 8 * matrices * n * n > fit.limits.budget:
         raise memory_error(
             f"{matrices} matrices of {n:,} × {n:,} kernel values",
@@ -257,10 +257,10 @@ def points_of(
             "n_landmarks=1000, which projects all samples onto 1000 of them",
         )
     report(lambda: f"kernel values of {n:,} samples")
-    return _stored(fit, fit.kernel)
+    return _kernel_matrix_points(fit, fit.kernel)
 
 
-def _themselves(kernel: Kernel, X: Floats, scale: float) -> EmbeddedPoints:
+def _centred_samples(kernel: Kernel, X: Floats, scale: float) -> EmbeddedPoints:
     mean, _ = moments(X)
     mean = mean + moments(X - mean)[0]  # a second pass, since a sum of large numbers loses digits
     Z, d = math.sqrt(scale) * (X - mean), X.shape[1]
@@ -276,7 +276,7 @@ def _themselves(kernel: Kernel, X: Floats, scale: float) -> EmbeddedPoints:
     return EmbeddedPoints(Z, coordinates, mean)
 
 
-def _stored(fit: Fit, kernel: Kernel) -> KernelMatrixPoints:
+def _kernel_matrix_points(fit: Fit, kernel: Kernel) -> KernelMatrixPoints:
     """Return the points with the kernel matrix of the samples; of a precomputed one, rows and columns with weight."""
     X, columns = fit.merged.X, fit.merged.rows if fit.precomputed else None
     gram = gram_for(
@@ -294,7 +294,7 @@ def _stored(fit: Fit, kernel: Kernel) -> KernelMatrixPoints:
     )
 
 
-def _on_landmarks(fit: Fit, kernel: Kernel, m: int) -> EmbeddedPoints:
+def _landmark_points(fit: Fit, kernel: Kernel, m: int) -> EmbeddedPoints:
     """Return the samples in coordinates of the span of m landmarks, which are columns of a precomputed matrix."""
     merged, limits = fit.merged, fit.limits
     rng, n = np.random.default_rng(limits.seed()), len(merged.weight)

@@ -46,7 +46,7 @@ class Graph:
 
     @classmethod
     def of(cls, A: Any, kept: Indices) -> Graph:
-        """Return the graph of the rows and columns `kept` of a square matrix; raise ValueError if it is not symmetric."""
+        """Return the graph of the rows and columns `kept` of a square matrix, which must be symmetric."""
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"affinities are a square matrix between all training samples, but X has shape {A.shape}")
         odd = float(abs(A - A.T).max())
@@ -295,8 +295,8 @@ def _embedding(points: Points | Graph, weight: Floats, k: int, kernel: Kernel) -
     degrees = points.products(weight[:, None])[:, 0] - (0.0 if known is None else diagonal)
     if known is None and not (degrees > 0).all():
         raise ValueError(
-            f"{int(np.sum(degrees <= 0))} samples have no affinity to others after projection onto the landmarks; raise "
-            "n_landmarks, or lower gamma"
+            f"{int(np.sum(degrees <= 0))} samples have no affinity to others after projection onto the landmarks; "
+            "raise n_landmarks, or lower gamma"
         )
     # A sample without affinities is an isolated node; its degree is set to 1 to avoid a division by 0.
     degrees = np.where(degrees > _ROUNDING_SHARE * diagonal, degrees, 1.0)

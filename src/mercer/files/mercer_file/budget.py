@@ -51,7 +51,7 @@ class Budget:
     def take_json(self, text: bytes | str, what: str) -> None:
         """Take the memory for the text, its parsed values, and the values built from them."""
         if not text.isascii():
-            raise ModelFormatError(f"{what} is not valid: it contains characters that are not ASCII")
+            raise ModelFormatError(f"{what} is not valid JSON for mercer: it contains characters that are not ASCII")
         marks = dict.fromkeys(_COSTS, 0)
         strings, letters, wide = 0, 0, False
         for piece, inside, escapes in _pieces(text):

@@ -6,7 +6,7 @@ that the original predicts for it, and the pair (i, j) is a combination of the v
 
     minimise over a, b  ½ Σ_n ω_n (f_ij(x_n) − f'_ij(x_n) − b)² + ½λ ‖f_ij − f'_ij‖²,   x_n of the classes i and j
 
-FitSamples of other classes do not matter to a pair: the pairs of their own class decide about them.
+Samples of other classes do not matter to a pair: the pairs of their own class decide about them.
 """
 
 from __future__ import annotations

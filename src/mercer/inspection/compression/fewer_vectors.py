@@ -153,8 +153,10 @@ def compress(
             reduced, simpler, error = ReducedExpansion(original), original, np.zeros(len(original.b))
     removed = n_samples(original.vectors) - n_samples(simpler.vectors)
     progress.close(f"{n_samples(original.vectors)} vectors to {n_samples(reduced.expansion.vectors)}")
-    steps = {"removed": removed, "moved": reduced.moved, "retrained": reduced.retrained}
-    return unwrapped.rewrap(compressed_copy(model, reduced.expansion, error, **steps))
+    small = compressed_copy(
+        model, reduced.expansion, error, removed=removed, moved=reduced.moved, retrained=reduced.retrained
+    )
+    return unwrapped.rewrap(small)
 
 
 def _reduce(

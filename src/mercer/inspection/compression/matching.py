@@ -15,7 +15,7 @@ their own derivatives vanish (variable projection):
 
     ∂/∂z_i = −Σ_o a_io ∇[λ(f_o − f'_o) + Σ_n ω_n r_no k(x_n, ·)](z_i),      r_no = f_o(x_n) − f'_o(x_n) − b_o
 
-Only sums over o are needed, so many outputs are replaced by the few orthogonal combinations with the largest values.
+Since only sums over o are needed, many outputs are replaced by a few orthogonal combinations with the largest values.
 """
 
 from __future__ import annotations

@@ -137,8 +137,8 @@ def _typical(column: Any) -> Any:
     if column.dtype.kind == "M":
         known = np.sort(column[~np.isnat(column)])
         return known[len(known) // 2] if len(known) else np.datetime64("NaT", "s")
-    known = [item for item in column.tolist() if not is_missing(item)] if column.dtype.kind == "O" else list(column)
-    return Counter(known).most_common(1)[0][0] if known else None
+    cells = [item for item in column.tolist() if not is_missing(item)] if column.dtype.kind == "O" else list(column)
+    return Counter(cells).most_common(1)[0][0] if cells else None
 
 
 def _typical_text(others: list[tuple[str, object]]) -> str:

@@ -36,7 +36,7 @@ class Display:
 
     def __repr__(self) -> str:
         drawn = getattr(self, "figure_", None) is not None
-        return f"{type(self).__name__}({'figure_ holds the picture' if drawn else 'not drawn: call plot()'})"
+        return f"{type(self).__name__}({'figure_ holds the plot' if drawn else 'not drawn: call plot()'})"
 
 
 class Picture(Display):

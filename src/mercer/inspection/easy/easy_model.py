@@ -153,7 +153,7 @@ class EasyModel(ModelMethods):
     def __sklearn_tags__(self) -> Any:
         return self.model.__sklearn_tags__()
 
-    def _inside(self) -> Any:
+    def _inner_model(self) -> Any:
         return self.model
 
     def save(self, path: str | os.PathLike[str]) -> None:

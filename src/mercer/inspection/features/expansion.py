@@ -131,8 +131,8 @@ def mercer_expansion(
     >>> from mercer.kernels import Gaussian
     >>> x, w = np.polynomial.hermite.hermgauss(40)  # the law N(0, 1) by quadrature
     >>> w = w / np.sqrt(np.pi)
-    >>> found = mercer_expansion(np.sqrt(2) * x[:, None], kernel=Gaussian(gamma=0.5), n_terms=5, weights=w)
-    >>> found.eigenvalues.round(6)  # √(2a/A)·B^j in closed form
+    >>> expansion = mercer_expansion(np.sqrt(2) * x[:, None], kernel=Gaussian(gamma=0.5), n_terms=5, weights=w)
+    >>> expansion.eigenvalues.round(6)  # √(2a/A)·B^j in closed form
     array([0.618034, 0.236068, 0.09017 , 0.034442, 0.013156])
     """
     integer("n_terms", n_terms, 1, "the number of terms")

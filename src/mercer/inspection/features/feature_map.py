@@ -121,12 +121,12 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
 
     def _check_prepared(self, X: Samples) -> None:
         """Repeat the preparation from the kernel and the number of features; counts must agree with the file's."""
-        learnt = dict(vars(self))
+        fitted_values = dict(vars(self))
         try:
             self._prepare(X)
         except (ValueError, OverflowError) as error:
             raise ModelFormatError(str(error)) from None
-        for name, value in learnt.items():
+        for name, value in fitted_values.items():
             expect(not is_count(value) or getattr(self, name) == value, f"{name} must be {getattr(self, name)!r:.40}")
 
     def _prepare(self, X: Samples) -> None:

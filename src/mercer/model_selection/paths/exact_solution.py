@@ -63,7 +63,10 @@ def exact_solutions(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit
     """Read the samples and solve every problem exactly, starting from the solution of `model` if it is fitted."""
     if not isinstance(model, DualMachine):
         if hasattr(model, "best_estimator_"):
-            raise TypeError(f"{type(model).__name__} is a search; pass the machine that it chose, its best_estimator_")
+            raise TypeError(
+                f"leaving samples out is for machines, not for the search {type(model).__name__}; pass the "
+                "machine that it chose, its best_estimator_"
+            )
         raise TypeError(
             f"{type(model).__name__} has no support vectors; use a machine such as SVC or SVR, or for least squares "
             "RLSRegressorCV, whose loo_residuals_ are exact"

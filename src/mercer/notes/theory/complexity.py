@@ -202,8 +202,8 @@ def ball_complexity(
     --------
     >>> import numpy as np
     >>> from mercer.notes.theory import ball_complexity
-    >>> found = ball_complexity(np.eye(4), norm=2.0)  # ‖σ‖ is always √n
-    >>> found.value, found.standard_error, found.bound.value
+    >>> complexity = ball_complexity(np.eye(4), norm=2.0)  # ‖σ‖ is always √n
+    >>> complexity.value, complexity.standard_error, complexity.bound.value
     (2.0, 0.0, 2.0)
     """
     K = np.asarray(K, dtype=np.float64)
@@ -257,7 +257,7 @@ def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: S
 
 @shared_docs
 def trace_bound(trace: float, n: int, *, norm: float = 1.0) -> ComplexityBound:
-    """Bound the Rademacher complexity of the ball ‖w‖ ≤ B by R̂ ≤ 2B/n √(tr K) (Igel, theorem 4.5).
+    """Bound the complexity R̂ of the ball ‖w‖ ≤ B by 2B/n √(tr K) (Igel, theorem 4.5).
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def trace_bound(trace: float, n: int, *, norm: float = 1.0) -> ComplexityBound:
 
 
 def finite_complexity_bound(n_functions: int, n: int, *, largest: float = 1.0) -> ComplexityBound:
-    """Bound the Rademacher complexity of N functions by R̂ ≤ 2·max √(2 ln(2N)/n) (Massart's lemma).
+    """Bound the complexity R̂ of N functions by 2·max √(2 ln(2N)/n) (Massart's lemma).
 
     Here max is the largest root mean square of a function on the samples. With N = Φ(d, n), the number of dichotomies,
     the bound is of the order √(d ln(n/d)/n), which links it to the VC dimension. The 2 in the logarithm comes from the

@@ -100,8 +100,8 @@ def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True, max_time: fl
     Examples
     --------
     >>> from mercer.notes.theory import fewest_errors
-    >>> found = fewest_errors([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1])
-    >>> len(found.rows), found.least, found.proven
+    >>> result = fewest_errors([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1])
+    >>> len(result.rows), result.least, result.proven
     (1, 1, True)
     """
     samples, labels = np.asarray(host(X), dtype=np.float64), read_signs(on_host(y))
@@ -306,8 +306,8 @@ def least_slack_power(
     --------
     >>> from mercer.notes.theory import fewest_errors, least_slack_power
     >>> X, y = [[0.0], [1.0], [2.0], [3.0], [9.0]], [-1, -1, 1, 1, -1]
-    >>> found = least_slack_power(X, y, kernel="linear", C=10.0, power=0.1, start=fewest_errors(X, y).rows)
-    >>> (found.model.predict(X) != y).sum()
+    >>> result = least_slack_power(X, y, kernel="linear", C=10.0, power=0.1, start=fewest_errors(X, y).rows)
+    >>> (result.model.predict(X) != y).sum()
     np.int64(1)
     """
     penalty, sigma = positive("C", C), share("power", power, whole=True)

@@ -128,8 +128,14 @@ def hard_margin_bound(
     %(trace and n)s
     norm : float
         Norm ‖w‖.
-    delta, margin, bias, grid_from
-        Parameters of `soft_margin_bound`.
+    delta : float, default=0.05
+        Probability with which the bound may fail.
+    margin : float, optional
+        Margin ρ ≤ 1/‖w‖, chosen before the data were seen; by default the best one of a grid.
+    bias : bool, default=False
+        Whether f has a bias that is not part of ‖w‖; then the bound does not hold.
+    grid_from : float, default=1.0
+        First margin ρ₀ of the grid, fixed in advance.
 
     Returns
     -------
@@ -315,7 +321,7 @@ def mistake_bound(radius: float, margin: float) -> int:
     ratio = positive("radius", radius) / positive("margin", margin)
     mistakes = ratio * ratio * (1 + 1e-12)
     if not math.isfinite(mistakes):
-        raise ValueError(f"radius={radius:g} and margin={margin:g}: the number of mistakes is beyond float64")
+        raise ValueError(f"radius={radius:g} and margin={margin:g}: the number of mistakes overflows float64")
     return math.floor(mistakes)
 
 

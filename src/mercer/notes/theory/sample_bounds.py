@@ -218,9 +218,9 @@ def _largest_probability(holds: Callable[[float], bool], lowest: float) -> float
 
 
 def dichotomies(d: int, n: int, *, bound: Literal["factorial", "power"] | None = None) -> int | float:
-    """Count the dichotomies Φ(d, n) of n points in general position by hyperplanes through the origin (Vapnik).
+    """Compute the growth function Φ(d, n): the dichotomies of n points in general position by hyperplanes through 0.
 
-    Φ is the growth function of linear rules, and 2^n for d ≥ n. For n ≥ 3 and d ≤ n, Φ(d, n) ≤ 3 n^(d−1)/(d−1)! ≤ n^d.
+    It is 2^n for d ≥ n. For n ≥ 3 and d ≤ n, Φ(d, n) ≤ 3 n^(d−1)/(d−1)! ≤ n^d.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float =
 def linear_rules_bound(
     empirical: float, d: int, n: int, *, delta: float = 0.05, bias: bool = False, heuristic: bool = False
 ) -> Bound:
-    """Bound the error of a linear rule in d dimensions by the VC inequality (Vapnik and Chervonenkis 1971).
+    """Compute the VC bound on the error of a linear rule in d dimensions (Vapnik and Chervonenkis 1971).
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ class ChunkedGram:
 
     @cached_property
     def _fused(self) -> tuple[bool, bool]:
-        """Whether the core computes kernel values, and whether it can compute them without cancellation."""
+        """Return two flags: the core computes kernel values, and it can compute them without cancellation."""
         prepared = PreparedSamples.of(self.kernel, self._few, 1, self.centre)
         exact = prepared is not None and (prepared.has_exact or linear_terms(self.kernel) is not None)
         return prepared is not None, exact

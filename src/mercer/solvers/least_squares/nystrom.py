@@ -26,7 +26,7 @@ from scipy.linalg import solve_triangular
 
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import PROOF
-from mercer.certificates.landmarks import certify_landmarks, doubted, landmark_gap
+from mercer.certificates.landmarks import certify_landmarks, landmark_errors, landmark_gap
 from mercer.places.protocols import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
 from mercer.samples.arrays import Floats, gamma
@@ -129,7 +129,7 @@ def solve_nystrom(
         now, doubt = cross.proof(C, b)
         R, primal = white.residual(replace(now, pull=targets.pull, mean=np.zeros(outputs)), alpha)  # with this b
         value_error = cross.value_error + gamma(cross.m + 2)
-        worst = doubted(R, alpha, C, lam, (L, jitter), value_error, now, doubt, problem.bias)
+        worst = landmark_errors(R, alpha, C, lam, (L, jitter), value_error, now, doubt, problem.bias)
         certificate = certify_landmarks(worst.gap, white.right, primal, b, lam, "float64", worst.value, measured)
         if reason == "converged" and not (worst.gap <= np.maximum(share * primal, floor)).all():
             reason = "rounding floor"

@@ -65,19 +65,30 @@ class Referee:
         """
         if not self.problem.exact_bias:
             return self.judge(point)
-        dual, beta = self.problem.dual, self.problem.balanced(point.beta)
-        w, variables = self.rows.transposed(beta), self.problem.dual_variables(beta)
-        h = dual.p - self.rows.product(w)[dual.row] - dual.d * variables
-        b = float(dual.violation_and_offsets(variables, h)[1][0])
-        return self._certify(replace(point, w=w, b=b, beta=beta))
+        beta = self.problem.balanced(point.beta)
+        w = self.rows.transposed(beta)
+        return self._certify(replace(point, w=w, b=self._best_bias(w, beta), beta=beta))
 
     def judge_both(self, point: Point) -> float:
         """Certify with Newton's w and with X'β; which has less rounding depends on the scale of the data."""
         return min(self.judge(point), self.judge_beta(point))
 
+    def _best_bias(self, w: Floats, beta: Floats) -> float:
+        """Return the free bias for w and β: the mean residual of the free samples, or the middle of its interval."""
+        dual, variables = self.problem.dual, self.problem.dual_variables(beta)
+        h = dual.p - self.rows.product(w)[dual.row] - dual.d * variables
+        return float(dual.violation_and_offsets(variables, h)[1][0])
+
     def _certify(self, point: Point) -> float:
         """Certify a point, report it, and keep it if it is the best so far."""
         certificate = certify_linear(self.problem, self.rows, point.w, point.b, point.beta)
+        # A free bias does not enter `violation`, so a point may have w and β of the solution with a b that is not.
+        residual = max(certificate.kkt["primal feasibility"], certificate.kkt["complementary slackness"])
+        if self.problem.exact_bias and certificate.violation <= self.stop.tol < residual:
+            moved = replace(point, b=self._best_bias(point.w, point.beta))
+            other = certify_linear(self.problem, self.rows, moved.w, moved.b, moved.beta)
+            if other.gap < certificate.gap:
+                point, certificate = moved, other
         goal_ratio = self.stop.goal_ratio(certificate)
         self.stop.report_progress(partial(certificate_line, point.steps, certificate), goal_ratio)
         best = None if self.best is None else self.best[1]

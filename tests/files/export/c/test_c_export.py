@@ -221,13 +221,13 @@ def test_nothing_in_a_label_ends_a_string():
     ("model", "options", "error", "message"),
     [
         (lambda: mercer.SVC().fit(X, y), {"name": "a; int b"}, ValueError, "cannot begin the names"),
-        (lambda: mercer.SVC().fit(X, y), {"name": "while"}, ValueError, "no keyword"),
+        (lambda: mercer.SVC().fit(X, y), {"name": "while"}, ValueError, "not a keyword"),
         (lambda: mercer.SVC().fit(X, y), {"dtype": "int8"}, ValueError, "must be one of"),
         (lambda: make_pipeline(RobustScaler(), mercer.SVC()).fit(X, y), {}, TypeError, "not RobustScaler"),
         (lambda: StandardScaler().fit(X), {}, TypeError, "it is not a machine of mercer"),
         (lambda: mercer.SVC(kernel=kernels.Matern()).fit(X, y), {}, TypeError, "cannot compute the kernel Matern"),
         (lambda: mercer.SVC().fit(X, y), {"dtype": "fixed32"}, ValueError, "must be one of 'float32', 'float64'"),
-        (lambda: mercer.SVC(kernel="linear").fit(X * 1e30, y), {}, ValueError, "beyond float32"),
+        (lambda: mercer.SVC(kernel="linear").fit(X * 1e30, y), {}, ValueError, "exceeds float32"),
         (
             lambda: mercer.SVC(kernel=kernels.Polynomial(degree=10**9, gamma=1e-9)).fit(X, y),
             {},
@@ -246,5 +246,5 @@ def test_what_is_refused(model, options, error, message):
 def test_the_command_line_names_functions_after_the_file(tmp_path, capsys):
     mercer.save(mercer.SVC().fit(X, y), tmp_path / "iris.mercer")
     assert main(["convert", str(tmp_path / "iris.mercer"), str(tmp_path / "2 iris.c"), "--input", "float32"]) == 0
-    assert "c format" in capsys.readouterr().out
+    assert "in C format" in capsys.readouterr().out
     assert "int model_2_iris_predict(const float *x);" in (tmp_path / "2 iris.c").read_text()

@@ -162,13 +162,13 @@ class MultipleKernelMachine(DualMachine):
     def _solve(self, fit: Fit, tasks: Tasks[Any], progress: Progress, starts: list[Any]) -> tuple[Fit, Solutions[Any]]:
         kernels = KernelSum.of(fit, len(self._given_kernels()), self.__dict__.pop("_matrices", []))
         problem = WeightsProblem(float(self.norm), kernels.scales(bool(self.normalise)))
-        state = _WeightedSolver(kernels, problem, tasks, progress, starts, self._side_by_side(fit, len(tasks)))
+        solver = _WeightedSolver(kernels, problem, tasks, progress, starts, self._side_by_side(fit, len(tasks)))
         if len(kernels.grams) == 1:
-            found, reason, rounds = state.solve_at(np.ones(1), None, 1.0), "converged", 1
-            reason = found.limit or ("converged" if found.met else "rounding floor")
+            trial, reason, rounds = solver.solve_at(np.ones(1), None, 1.0), "converged", 1
+            reason = trial.limit or ("converged" if trial.met else "rounding floor")
         else:
-            found, reason, rounds = learn_weights(problem, state.solve_at)
-        one: _SolvedAtWeights = found.solved
+            trial, reason, rounds = learn_weights(problem, solver.solve_at)
+        one: _SolvedAtWeights = trial.solved
         self.weights_, self.scales_ = freeze(one.weights), freeze(problem.scales)
         self.n_rounds_ = rounds
         self._outcome = problem, one, reason, [float(gram.entry_bounds.max(initial=0.0)) for gram in kernels.grams]

@@ -125,7 +125,7 @@ class LeastSquaresMachine(OutputsMachine):
         if solution.dropped:
             warn_user(
                 f"the system is singular to rounding at lam={lam:g}: its effective rank is {solution.rank} of "
-                f"{solution.rank + solution.dropped}. The solution of least norm was computed by an eigendecomposition; "
+                f"{solution.rank + solution.dropped}. The solution of least norm was computed by eigendecomposition; "
                 "raise lam for a unique one",
                 SingularSystemWarning,
             )

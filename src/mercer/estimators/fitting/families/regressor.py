@@ -134,7 +134,7 @@ def remarks_on_scale(
         text = (
             f"all of y lies inside the tube of epsilon={epsilon:g}, so f is constant: half of y lies within "
             f"{spread * _QUARTILES_APART:.2g}. Standardise y (sklearn.compose.TransformedTargetRegressor), or use "
-            f"{_scaled(machine, spread)}"
+            f"{_suggested_parameters(machine, spread)}"
         )
         return [(text, UserWarning)]
     # A fifth of the samples at their bound is enough for a warning: NuSVR keeps the fraction 1 − ν inside its tube.
@@ -147,7 +147,7 @@ def remarks_on_scale(
     text = (
         f"{count} samples end at their bound, so f hardly follows y: its spread is {reached:.2g}, that of y "
         f"{spread:.2g}. The penalty of errors is too small for targets of this size. Standardise y "
-        f"(sklearn.compose.TransformedTargetRegressor), or use {_scaled(machine, spread)}"
+        f"(sklearn.compose.TransformedTargetRegressor), or use {_suggested_parameters(machine, spread)}"
     )
     return [(text, UserWarning)]
 
@@ -158,7 +158,7 @@ def _spread(values: Floats) -> float:
     return float(high - low) / _QUARTILES_APART
 
 
-def _scaled(machine: Machine, spread: float) -> str:
+def _suggested_parameters(machine: Machine, spread: float) -> str:
     """Return, as text, the parameters that have the effect on y that the given ones would have on y/spread."""
     theta, epsilon = getattr(machine, "theta", None), getattr(machine, "epsilon", None)
     penalty = f"C={machine.C * spread:.2g}" if theta is None else f"theta={theta / spread:.2g}"

@@ -37,12 +37,12 @@ class _OneOf(AttributeSpec):
         if self.or_none and plain is None:
             return None
         expect(isinstance(plain, dict) and plain.get("kind") in self.classes, f"{name} is of no known kind")
-        found = self.classes[plain["kind"]]
-        specs = self._specs(found)
+        cls = self.classes[plain["kind"]]
+        specs = self._specs(cls)
         expect(plain.keys() == {"kind", *specs}, f"{plain['kind']} is written with {', '.join(specs)}")
         values = {part: spec.from_plain(part, plain, model) for part, spec in specs.items()}
         _check_parts(name, specs, values, model)
-        return found(**values)
+        return cls(**values)
 
     def check(self, name: str, value: Any, model: Any) -> None:
         if self.or_none and value is None:

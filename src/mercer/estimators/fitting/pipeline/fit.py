@@ -67,7 +67,7 @@ class Limits:
 
     @classmethod
     def of(cls, estimator: Any, max_steps: int) -> Limits:
-        """Return the limits of an estimator; a missing parameter means no limit, and `max_iter=-1` means `max_steps`."""
+        """Return the limits of an estimator; a missing parameter means no limit, `max_iter=-1` means `max_steps`."""
         given = vars(estimator)  # get_params would inspect the signature, which takes a tenth of a small fit
         tol, gap_tol = given.get("tol", math.inf), given.get("gap_tol")
         if tol is None and gap_tol is None:

@@ -234,7 +234,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
 
     def _train(self, fit: Fit, y: ArrayLike | None, options: FitOptions, starts: list[Any] | None = None) -> None:
         """Run steps 2 to 4 of the pipeline on this estimator and warn if it has not converged."""
-        tasks = self._tasks(fit).exactly() if options.exact else self._tasks(fit)
+        tasks = self._tasks(fit).with_exact_solutions() if options.exact else self._tasks(fit)
         progress = Progress(options.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, options.warm_start) if starts is None else starts
         fit, solved = self._solve(fit, tasks, progress, starts)

@@ -258,8 +258,8 @@ class Labels(AttributeSpec):
         if self.alone:
             return
         against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
-        wanted, found = n_planes(len(value), against_rest), _size("outputs", model)
-        expect(found == wanted, f"{len(value)} classes make {wanted} outputs, not {found}")
+        wanted, actual = n_planes(len(value), against_rest), _size("outputs", model)
+        expect(actual == wanted, f"{len(value)} classes make {wanted} outputs, not {actual}")
 
 
 @dataclass(frozen=True)
@@ -424,7 +424,7 @@ def is_number(value: Any) -> bool:
 
 def _has_shape(value: Any, shape: list[Any]) -> bool:
     return value.ndim == len(shape) and all(
-        wanted is None or found == wanted for found, wanted in zip(value.shape, shape, strict=True)
+        wanted is None or size == wanted for size, wanted in zip(value.shape, shape, strict=True)
     )
 
 

@@ -71,7 +71,7 @@ class Solved(Generic[P]):
     certificate: Certificate
 
     def bias(self, bias: Any) -> float:
-        """Return b: the multiplier of the equality; without one, Σβ if b is the weight of a constant feature, else 0."""
+        """Return b: the multiplier of the equality; without one, Σβ if b is a constant feature's weight, else 0."""
         if self.certificate.b:
             return self.certificate.b[0]
         return float(self.solution.beta.sum()) if bias in REGULARIZED else 0.0
@@ -105,7 +105,7 @@ class Tasks(Generic[P]):
         """Solve many small tasks in one call of the core, if that is possible; this class solves none."""
         return Solutions(self)
 
-    def exactly(self) -> Tasks[P]:
+    def with_exact_solutions(self) -> Tasks[P]:
         """Return these tasks with solvers that make solutions exact to rounding, where that is possible."""
         return Tasks(
             replace(t, solve=with_exact_solution(t.solve)) if isinstance(t.problem, DualProblem) else t for t in self
@@ -205,9 +205,9 @@ class Solutions(Generic[P]):
             beta,
             lower,
             upper,
-            _joined([own[problem.row] for problem, _, own in each]),
+            _joined([samples[problem.row] for problem, _, samples in each]),
             row_ends=np.array([0, *accumulate(map(len, places))]),
-            coefficients=_joined([problem.row_coefficients(part, len(own)) for problem, part, own in each]),
+            coefficients=_joined([problem.row_coefficients(b, len(samples)) for problem, b, samples in each]),
             rows=rows,
         )
 

@@ -95,9 +95,9 @@ class WarmStart:
         if kept is None:
             return None
         old = self._counterparts(kept, rows[problem.row], _copies(problem.row), keys, targets)
-        found = old >= 0
+        known = old >= 0
         beta = np.zeros(problem.n_variables)
-        beta[found] = kept.beta[old[found]]
+        beta[known] = kept.beta[old[known]]
         moved = np.flatnonzero(beta)
         if len(moved) == 0:
             return None
@@ -117,8 +117,8 @@ class WarmStart:
             _, codes = np.unique(_joined(self.targets, targets), return_inverse=True)
         except TypeError:  # targets changed between numbers and strings, so that no sample has its old target
             return np.full(len(sample), -1, dtype=np.intp)
-        before = _mixed(self.keys, codes[: len(self.keys)])
-        after = _mixed(keys, codes[len(self.keys) :])
+        before = _combined_keys(self.keys, codes[: len(self.keys)])
+        after = _combined_keys(keys, codes[len(self.keys) :])
         old_variables = before[kept.sample] + kept.copy.astype(np.uint64) * _COPY_FACTOR
         new_variables = after[sample] + copy.astype(np.uint64) * _COPY_FACTOR
         _, left, right = np.intersect1d(old_variables, new_variables, return_indices=True)
@@ -162,7 +162,7 @@ def _copies(row: Any) -> Indices:
     return copies
 
 
-def _mixed(keys: Keys, codes: Any) -> Keys:
+def _combined_keys(keys: Keys, codes: Any) -> Keys:
     """Return hashes of sample and target together, and of the position among equals if there are several."""
     mixed = (keys + (codes.astype(np.uint64) + np.uint64(1)) * _TARGET_FACTOR) * _COPY_FACTOR
     _, same = np.unique(mixed, return_inverse=True)

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.copies import Lacking, Variables, allowing_for_copies, joint_allowing_for_copies
+from mercer.certificates.copies import CopyErrors, Variables, widen_for_copies, widen_joint_for_copies
 from mercer.certificates.joint import published_residuals
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.task import Solutions
@@ -65,7 +65,7 @@ def caller_table(
         return by_row
     row, bounds = by_row.rows, box()
     sample, task = merged.member[row], by_row.indices
-    above, below, factor = (_cells(part, sample, task) for part in (bounds.above, bounds.below, bounds.factor))
+    above, below, factor = (_entries_at(part, sample, task) for part in (bounds.above, bounds.below, bounds.factor))
     bound = np.where(by_row.data > 0, above, below) * factor
     size, whole = np.abs(by_row.data), bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
@@ -82,7 +82,7 @@ def _entries_of(table: CoefficientTable, by_row: CoefficientTable, member: Indic
     return np.searchsorted(table.rows * table.n_columns + table.indices, place)
 
 
-def _cells(part: Any, sample: Indices, task: Indices) -> Any:
+def _entries_at(part: Any, sample: Indices, task: Indices) -> Any:
     """Return the entries at these indices of `part` broadcast to (merged samples, tasks)."""
     if np.ndim(part) == 0:
         return part
@@ -155,7 +155,7 @@ def allow_for_copies(
     """
     if fit.merged.unique:
         return
-    off = _lacking(fit, solved, *tables)
+    off = _copy_errors(fit, solved, *tables)
     if not (off.sums.any() or off.curved.any()):
         return
     columns = solved.columns
@@ -165,7 +165,7 @@ def allow_for_copies(
         starts, solved.p, factor * columns.lower, factor * columns.upper, solved.d, factor * columns.beta,
         fit.gram().proof.entry_bounds[columns.samples],
     )  # fmt: skip
-    _conclude_certificate(machine, fit, solved, allowing_for_copies(machine.certificate_, off, at))
+    _conclude_certificate(machine, fit, solved, widen_for_copies(machine.certificate_, off, at))
 
 
 def allow_for_joint_copies(
@@ -191,34 +191,36 @@ def allow_for_joint_copies(
     sums, lengths = (sums_by(table.indices, values, n_classes) for values in (apart, apart * r[table.rows]))
     bounds = C[merged.member] * merged.own_weight
     residuals = published_residuals(by_row.toarray(), problem.y[merged.member], bounds, problem.shared)
-    off = Lacking(sums, lengths, np.zeros(n_classes))
-    found = joint_allowing_for_copies(machine.certificate_, off, problem, beta, r, residuals)
-    _conclude_certificate(machine, fit, solved, found)
+    off = CopyErrors(sums, lengths, np.zeros(n_classes))
+    certificate = widen_joint_for_copies(machine.certificate_, off, problem, beta, r, residuals)
+    _conclude_certificate(machine, fit, solved, certificate)
 
 
-def _conclude_certificate(machine: Machine, fit: Fit, solved: Solutions[Any], found: Certificate) -> None:
+def _conclude_certificate(machine: Machine, fit: Fit, solved: Solutions[Any], certificate: Certificate) -> None:
     """Set `certificate_`, and `converged_` to False if it no longer meets the requested accuracy."""
-    machine.certificate_ = found
+    machine.certificate_ = certificate
     stop = fit.limits.stop
     met = all(
         math.isfinite(part.gap) and replace(stop, tol=stop.tol * one.task.unit).met(part)
-        for part, one in zip(found.parts or (found,), solved, strict=True)
+        for part, one in zip(certificate.parts or (certificate,), solved, strict=True)
     )
     if machine.converged_ and not met:
         machine.stop_reason_, machine.converged_, machine.fit_status_ = "rounding floor", False, 1
 
 
-def _lacking(fit: Fit, solved: Solutions[DualProblem], table: CoefficientTable, by_row: CoefficientTable) -> Lacking:
+def _copy_errors(
+    fit: Fit, solved: Solutions[DualProblem], table: CoefficientTable, by_row: CoefficientTable
+) -> CopyErrors:
     """Return bounds on the errors of the coefficients of copies, relative to those of their samples."""
     merged, n_tasks = fit.merged, table.n_columns
     entry = _entries_of(table, by_row, merged.member)
     apart = sum_error_bounds(table.data, by_row.data, entry)
     curved = np.zeros(n_tasks)
     if not apart.any() and not solved.largest_ridge:
-        return Lacking(curved, curved, curved)
+        return CopyErrors(curved, curved, curved)
     if solved.largest_ridge:  # d is in inverse proportion to the weight
         of_one = np.maximum.reduceat(solved.d * merged.weight[solved.columns.samples], solved.columns.variables[:-1])
         moved = np.abs(by_row.data - table.data[entry] * merged.share[by_row.rows]) / merged.own_weight[by_row.rows]
         np.maximum.at(curved, by_row.indices, of_one[by_row.indices] * moved)
     r = fit.gram().proof.entry_bounds[table.rows]
-    return Lacking(sums_by(table.indices, apart, n_tasks), sums_by(table.indices, apart * r, n_tasks), curved)
+    return CopyErrors(sums_by(table.indices, apart, n_tasks), sums_by(table.indices, apart * r, n_tasks), curved)

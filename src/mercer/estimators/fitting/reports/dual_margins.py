@@ -128,20 +128,20 @@ def plane_duals(machine: Machine, X: Data, codes: Indices) -> list[PlaneDuals] |
     # A model that another program trained has neither the status of its duals nor the interval of b.
     known = hasattr(machine, "_standing_") and _was_trained_on(machine, X, codes)
     ends: Any = getattr(machine, "_b_range_", None)
-    found = []
+    duals = []
     for k in range(len(dual_planes(machine))):
         alpha_sum = float(np.abs(_signed_duals(machine, k)).sum())
         statuses = status_in(machine, k) if known else None
         interval = None if ends is None or np.isnan(ends[k]).any() else (float(ends[k][0]), float(ends[k][1]))
-        found.append(PlaneDuals(alpha_sum, _inverse_rho_squared(machine, k, alpha_sum), interval, statuses))
-    return found
+        duals.append(PlaneDuals(alpha_sum, _inverse_rho_squared(machine, k, alpha_sum), interval, statuses))
+    return duals
 
 
 def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...]:
     """Return the nearest points of the classes' hulls for each plane."""
     check_is_fitted(machine)
     linear = (recipe := machine.kernel_.recipe()) is not None and recipe.linear
-    found, norms = [], plane_norms(machine)
+    points, norms = [], plane_norms(machine)
     for k, pair in enumerate(dual_planes(machine)):
         beta = _signed_duals(machine, k)
         half = 0.5 * float(np.abs(beta).sum())
@@ -152,7 +152,7 @@ def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...
             )
         sides = np.stack([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
         coefficients = sides / sides.sum(axis=1, keepdims=True)
-        found.append(
+        points.append(
             NearestPoints(
                 classes=side_labels(pair, machine.classes_.tolist()),
                 rows=machine.support_,
@@ -161,7 +161,7 @@ def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...
                 points=freeze(np.asarray(coefficients @ machine.support_vectors_)) if linear else None,
             )
         )
-    return found[0] if len(found) == 1 else tuple(found)
+    return points[0] if len(points) == 1 else tuple(points)
 
 
 def _signed_duals(machine: Machine, k: int) -> Floats:

@@ -13,7 +13,10 @@ from mercer.samples.arrays import Floats
 
 
 def share_of_ordered_pairs(problem: RankProblem, f: Floats) -> float:
-    """Return the weighted fraction of pairs in the right order; equal f(x) count as half. Warn and return NaN if none."""
+    """Return the weighted fraction of pairs in the right order, of which those with equal f(x) count as half.
+
+    Warn and return NaN if there is no pair.
+    """
     weight = problem.weight[:, None]
     wrong, behind, pairs = (
         float(problem.weight @ problem.sums(f, limit, weight)[0][:, 0])

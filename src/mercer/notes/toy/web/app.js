@@ -1,4 +1,4 @@
-// The page: a state, what changes it, and what is shown of it. Every change is solved and certified before it is drawn.
+// The page: its state, the events that change it, and its display. Every change is solved and certified before it is drawn.
 import { Core } from "./core.js";
 import { COLOURS, Frame, GRID, SHAPES, convexHull, css, drawBox, drawPath, drawPlane } from "./draw.js";
 import {
@@ -12,13 +12,13 @@ const LOGARITHMIC = new Set(["C", "gamma"]);
 const PATH_RANGE = [1e-3, 1e5];
 const PATH_POINTS = 300;
 const WINDOW = { left: -4, top: 3, width: 8, height: 6 };
-const NEAR = 14; // pixels within which a click means a point
+const NEAR = 14; // distance in pixels within which a click hits a point
 
 const state = { task: "classify", kernels: ["rbf"], hard: false, points: [], view: WINDOW };
 for (const [name, [, , start]] of Object.entries(RANGES)) state[name] = start;
 const ui = { tool: "add", pen: 0, selected: new Set(), band: null, cursor: null, pair: null, drag: null };
 let shown = { parts: [], pairs: [], classes: [] };
-let path = null; // of the points and kernel of now, or null
+let path = null; // exact path in C for the current points and kernel, if computed
 let trace = null;
 let core = null;
 
@@ -61,7 +61,7 @@ function solve(onlyC) {
     const rows = state.points.map(({ x, y }) => (regress ? [x] : [x, y]));
     const targets = state.points.map((point) => (regress ? point.y : point.c));
     if (!core.prepare(rows, targets, kernelTerms())) {
-      throw new Refused("These kernel values are too large for float64: lower γ or the degree.");
+      throw new Refused("The kernel values are too large for float64: lower γ or the degree.");
     }
     parts = core.fit(machine());
   }
@@ -79,7 +79,7 @@ function solve(onlyC) {
   return next;
 }
 
-// Free or bounded support vector, and slack, of every point.
+// Finds the kind (0 none, 1 free, 2 bounded support vector) and the slack of every point.
 function describePoints(next) {
   const limit = { classify: state.hard ? Infinity : state.C, regress: state.C, novelty: 1 }[state.task];
   next.kind = state.points.map((_, i) => {
@@ -99,8 +99,8 @@ function describePoints(next) {
   });
 }
 
-let wanted = false; // a frame
-let onlyC = true; // whether nothing but C has changed since the last one
+let wanted = false; // whether a frame is requested
+let onlyC = true; // whether only C has changed since the last frame
 let since = 0;
 
 function update(changed = "points") {
@@ -123,8 +123,8 @@ function frame() {
     shown = { parts: [], pairs: [], classes: [] };
     if (error instanceof Refused) say(error.message);
     else {
-      say("The core could not go on with these points. Undo, or change the kernel.");
-      start(); // its memory may be in any state
+      say("The solver failed on these points. Undo the last change, or choose another kernel.");
+      start(); // its memory may be corrupt
     }
   }
   drawPlane($("plane"), state, shown, ui);
@@ -133,7 +133,7 @@ function frame() {
   later();
 }
 
-// What need not keep up with the pointer.
+// Updates that need not follow the pointer immediately.
 let timer = 0;
 function later() {
   clearTimeout(timer);
@@ -207,13 +207,13 @@ function showNumbers() {
     row.cells[1].textContent = told(value);
   });
   $("proves").textContent = rows.length === 0
-    ? "Two classes, or two points for the other tasks, are needed."
-    : `Computed from α alone, in float64, with every rounding counted${shown.alongPath ? "; α from the exact path in C" : ""}.`;
+    ? "Add points of two classes, or two points for regression and novelty detection."
+    : `Computed from α alone in float64, with bounds on all rounding errors${shown.alongPath ? "; α is from the exact path in C" : ""}.`;
   const open = shown.parts.find(({ verdict }) => verdict !== 1);
   $("verdict").textContent = state.task !== "classify" || !state.hard || !shown.parts.length ? ""
-    : !open ? "Separable, and proven so: the hulls of the classes are apart."
-      : open.verdict === 0 ? "Not separable: the hulls of two classes meet, as far as float64 can tell."
-        : "Undecided: float64 cannot tell whether the hulls are apart.";
+    : !open ? "Separable (proven): the convex hulls of the classes are disjoint."
+      : open.verdict === 0 ? "Not separable: the convex hulls of two classes meet, to float64 precision."
+        : "Undecided: in float64 it is not clear whether the convex hulls are disjoint.";
   showSliders();
 }
 
@@ -269,13 +269,13 @@ function showPath(binary) {
   $("path").hidden = !(binary && path);
   if (!binary || !path) {
     $("path-text").textContent = state.points.length > PATH_POINTS
-      ? `For up to ${PATH_POINTS} points.` : "The path is drawn for two classes and a finite C.";
+      ? `The path is drawn for up to ${PATH_POINTS} points.` : "The path is drawn for two classes and a finite C.";
     return;
   }
   pathScale = drawPath($("path"), path, state, PATH_RANGE);
   const breakpoints = Math.max(0, path.segments.length - 1);
-  $("path-text").textContent = `${breakpoints} breakpoints: between them every α is linear in C. The height is α/C, so that bounded `
-    + `ones are at the top. ${path.end === "converged" ? "" : "Rounding ends it early. "}Click to choose C.`;
+  $("path-text").textContent = `${breakpoints} breakpoints; between them every α is linear in C. The height is α/C, so that bounded `
+    + `support vectors are at the top. ${path.end === "converged" ? "" : "Rounding errors end the path early. "}Click to choose C.`;
 }
 
 let playing = 0;
@@ -295,14 +295,15 @@ function showStep() {
   const step = trace && at > 0 ? trace.steps[at - 1] : null;
   $("step-value").textContent = trace ? `${at} of ${trace.steps.length}` : "";
   ui.pair = step ? [step.i, step.j] : null;
-  if (!trace) $("step-text").textContent = "For two classes and a finite C.";
+  if (!trace) $("step-text").textContent = "The steps are shown for two classes and a finite C.";
   else if (!step) {
-    $("step-text").textContent = `Begins at α = 0; ${trace.converged ? "ends" : "is cut off"} after ${trace.steps.length} steps, where `
-      + `the violation is at most 0.001.`;
+    $("step-text").textContent = trace.converged
+      ? `Starts at α = 0 and converges in ${trace.steps.length} steps to a violation of at most 0.001.`
+      : `Starts at α = 0; shown are the first ${trace.steps.length} steps.`;
   } else {
     const cut = step.size < step.newton;
     $("step-text").textContent = `Points ${step.i + 1} and ${step.j + 1}: λ = ${told(step.size)}${cut
-      ? `, cut short by the box from ${told(step.newton)}` : ""}; the dual grows by ${told(step.gain)} to ${told(step.dual)}; violation ${told(step.violation)}.`;
+      ? `, clipped at the box from ${told(step.newton)}` : ""}; the dual value grows by ${told(step.gain)} to ${told(step.dual)}; violation ${told(step.violation)}.`;
   }
   if (trace) {
     const sign = (i) => (state.points[i].c === shown.pairs[0][0] ? 1 : -1);
@@ -321,9 +322,9 @@ function showLegend() {
       state.hard ? "support vector, 0 &lt; α" : `free support vector, 0 &lt; ${state.task === "regress" ? "|β|" : "α"} &lt; ${limit}`],
     !state.hard && [`<circle r="9" fill="currentColor" fill-opacity=".3" stroke="currentColor"/>${dot}`,
       `bounded, ${state.task === "regress" ? "|β|" : "α"} = ${limit}`],
-    ['<path d="M-10 0H10" stroke="currentColor" stroke-width="2.6"/>', several ? "where the winner changes" : state.task === "regress" ? "f" : "f = 0"],
+    ['<path d="M-10 0H10" stroke="currentColor" stroke-width="2.6"/>', several ? "boundary between predicted classes" : state.task === "regress" ? "f" : "f = 0"],
     !several && state.task !== "novelty" && ['<path d="M-10 0H10" stroke="currentColor" stroke-dasharray="5 3"/>',
-      state.task === "regress" ? "f ± ε" : "f = ±1, the margins"],
+      state.task === "regress" ? "f ± ε" : "margins, f = ±1"],
     !several && !state.hard && ['<path d="M-8 6L8 -6" stroke="currentColor" stroke-width="1.3"/>', "slack"],
   ];
   const html = items.filter(Boolean).map(([inner, text]) => `<li>${mark(inner)}${text}</li>`).join("");
@@ -350,7 +351,7 @@ function writeLink() {
   if (document.body.classList.contains("embedded")) return;
   try {
     window.history.replaceState(null, "", toLink(state));
-  } catch { /* a browser may forbid it for files */ }
+  } catch { /* browsers may forbid this for local files */ }
 }
 
 function restore(text) {
@@ -372,7 +373,7 @@ function redo() {
   restore(history.at(-1));
 }
 
-// Runs something that may refuse its input, and says why.
+// Runs a change that may reject its input, and shows the reason.
 function attempt(change) {
   try {
     change();
@@ -390,7 +391,7 @@ function setPoints(points) {
   ui.selected.clear();
 }
 
-// The usual window, or one that holds all points.
+// Returns the default view, or one that contains all points.
 function viewOf(points) {
   const inside = ({ x, y }) => Math.abs(x) <= 4 && Math.abs(y) <= 3;
   if (points.every(inside)) return WINDOW;
@@ -667,12 +668,12 @@ document.addEventListener("drop", (event) => {
   event.preventDefault();
   readFile(event.dataTransfer?.files[0]);
 });
-// A large paste would freeze the text field before anybody could refuse it.
+// A large paste would freeze the text field before it could be rejected.
 $("text").addEventListener("paste", (event) => {
   const pasted = event.clipboardData?.getData("text") ?? "";
   if (pasted.length <= MOST_CHARACTERS) return;
   event.preventDefault();
-  say(`That text has ${(pasted.length / 1e6).toFixed(1)} million characters; the page reads up to ${MOST_CHARACTERS / 1e6} million.`);
+  say(`This text has ${(pasted.length / 1e6).toFixed(1)} million characters; the page reads up to ${MOST_CHARACTERS / 1e6} million.`);
 });
 
 async function copy(text, button) {
@@ -683,7 +684,7 @@ async function copy(text, button) {
   } catch {
     $("python").value = text;
     $("python").select();
-    button.textContent = "Select and copy it below";
+    button.textContent = "Copy it from the field below";
   }
   setTimeout(() => { button.textContent = before; }, 1500);
 }
@@ -713,15 +714,15 @@ function loadSet(set) {
   commit();
 }
 
-// What the address asks for, or else what the page was made to begin with.
+// The fragment of the address, or the state with which the page was built.
 const address = () => (location.hash.length > 1 ? location.hash : document.body.dataset.start);
 
-// What a link asks for; true if it holds points.
+// Applies a link; returns whether it has points.
 function followLink() {
   let points = false;
   attempt(() => {
     const { points: given, open, theme, set, ...rest } = fromLink(address());
-    if (set !== undefined && !Object.hasOwn(SETS, set)) throw new Refused(`The link asks for the data set "${set.slice(0, 30)}"; there are ${Object.keys(SETS).join(", ")}.`);
+    if (set !== undefined && !Object.hasOwn(SETS, set)) throw new Refused(`The link has the unknown data set "${set.slice(0, 30)}"; the data sets are ${Object.keys(SETS).join(", ")}.`);
     const { points: known, ...settings } = set === undefined ? {} : SETS[set];
     Object.assign(state, settings, rest);
     if (given || known) setPoints(given ?? fromPoints(known));
@@ -757,7 +758,7 @@ async function begin() {
   try {
     await start();
   } catch {
-    say("This browser does not run WebAssembly with SIMD; any browser since 2023 does.");
+    say("This browser does not support WebAssembly SIMD; all major browsers have since 2023.");
     return;
   }
   const linked = address().length > 1 && followLink();

@@ -1,4 +1,4 @@
-// The library's core, compiled to WebAssembly: arrays go in, solutions with their certificates come out.
+// Interface to mercer's core, compiled to WebAssembly: it takes arrays and returns solutions with their certificates.
 //
 // The page and the tests in node load this same file. A kernel is a list of terms {kind, scale, gamma, degree, coef0},
 // which are added; a point is {x, y} with a class `c`, or {x, y} with y the target of regression.
@@ -23,12 +23,12 @@ export class Core {
     this.columns = this.rows = 0;
   }
 
-  // Memory may have moved since the last call, so that a view is made for each.
+  // Memory may have moved since the last call, so each call makes a new view.
   view(address, length) {
     return new Float64Array(this.wasm.memory.buffer, address, length);
   }
 
-  // Points as rows of coordinates, and their labels or targets. False where a kernel value is no finite number.
+  // Sets points, as rows of coordinates, and their labels or targets. Returns false if a kernel value is not finite.
   prepare(rows, targets, kernel) {
     const d = rows.length ? rows[0].length : 2;
     this.n = rows.length;
@@ -70,12 +70,12 @@ export class Core {
     return Float64Array.from(this.view(this.wasm.hull_coefficients(k), this.n));
   }
 
-  // f of every part at columns x rows places.
+  // Evaluates f of every part on a grid of columns × rows points.
   grid(parts, left, top, width, height, columns, rows) {
     return this.view(this.wasm.grid(left, top, width, height, columns, rows), parts * columns * rows).slice();
   }
 
-  // The solutions of part k for every C of a range: segments on which the coefficients are linear in C.
+  // Computes the solutions of part k for every C in a range: segments on which the coefficients are linear in C.
   path(k, from, to) {
     const end = this.wasm.follow(k, from, to);
     const segments = [];
@@ -90,12 +90,12 @@ export class Core {
     return { end: ["not begun", "converged", "rounding", "too many events"][end], segments };
   }
 
-  // Part k at another C of the path that was followed last; null where that does not go.
+  // Returns part k at another C of the last path; null if the path does not reach it.
   moveAlong(k, C) {
     return this.wasm.move_along(k, C) === 1 ? this.part(k) : null;
   }
 
-  // The steps of Algorithm 4.2 on part k; alpha(i) is that after step i.
+  // Runs SMO (Igel, algorithm 4.2) on part k; alpha(i) is α after step i.
   trace(k, C, rule = "second order", tol = 1e-3, most = 2000) {
     const count = this.wasm.trace(k, C, RULES[rule], tol, most);
     const steps = [];

@@ -1,13 +1,13 @@
-// Pictures on a canvas: the plane with regions, margins and points, α against C, and the box of a step.
+// Drawing on canvases: the plane with regions, margins and points, α against C, and the box of an SMO step.
 
-// Okabe and Ito's colours, which stay apart for every kind of colour vision; each class has a shape of its own too.
+// Okabe and Ito's colours, distinguishable with every kind of colour vision; each class also has its own shape.
 export const COLOURS = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167]];
 export const SHAPES = ["circle", "square", "triangle", "diamond"];
 export const css = (colour, alpha = 1) => `rgba(${colour.join(",")},${alpha})`;
 
 export const GRID = 200;
 
-// The size of a canvas in CSS pixels, with as many real ones as the screen has.
+// Sizes a canvas in CSS pixels at the resolution of the screen.
 export function sized(canvas) {
   const ratio = Math.min(window.devicePixelRatio || 1, 2);
   const { width, height } = canvas.getBoundingClientRect();
@@ -38,7 +38,7 @@ export class Frame {
   }
 }
 
-// How lines are drawn from here on.
+// Sets the style of the following lines.
 function pen(context, colour, width, dash = []) {
   context.strokeStyle = colour;
   context.lineWidth = width;
@@ -50,7 +50,7 @@ function fill(context, colour) {
   context.fill();
 }
 
-// A path through places in pixels, of which the first is where it begins.
+// Draws a path through positions in pixels.
 function through(context, places, closed = false) {
   context.beginPath();
   for (const place of places) context.lineTo(...place);
@@ -77,8 +77,8 @@ export function shape(context, kind, x, y, r) {
   context.arc(x, y, r, 0, 2 * Math.PI);
 }
 
-// Who wins at each place of the grid: most votes of the pairs, the first of them in a tie, as `predict` has it; and by how
-// much.
+// Finds the predicted class at each grid point, by votes of the pairs, the first class in a tie, as `predict` does; and
+// its lead.
 function winners(grid, pairs, classes) {
   const size = GRID * GRID;
   const best = new Uint8Array(size);
@@ -107,16 +107,16 @@ function paint(context, frame, colourAt) {
   const image = own.createImageData(GRID, GRID);
   for (let i = 0; i < GRID * GRID; ++i) colourAt(i, image.data, 4 * i);
   own.putImageData(image, 0, 0);
-  // The outermost values of the grid lie on the edges of the view.
+  // The outermost grid points lie on the edges of the view.
   const [w, h] = [frame.width / (GRID - 1), frame.height / (GRID - 1)];
   context.imageSmoothingEnabled = true;
   context.drawImage(buffer, -w / 2, -h / 2, frame.width + w, frame.height + h);
 }
 
-// The lines on which a grid of values is `level`, by marching squares. Pieces are chained, so that dashes go along them.
+// Finds the lines on which a grid of values equals `level`, by marching squares. Segments are chained, for dashed lines.
 function contour(context, frame, grid, level) {
   const [w, h] = [frame.width / (GRID - 1), frame.height / (GRID - 1)];
-  const next = new Map(); // from each cut edge of the grid to the one or two that it is joined with
+  const next = new Map(); // from each crossed edge of the grid to the one or two edges that it is joined with
   const place = new Map();
   const join = (a, b) => {
     if (next.has(a)) next.get(a).push(b);
@@ -128,7 +128,7 @@ function contour(context, frame, grid, level) {
       const [a, b, d, e] = [grid[i] - level, grid[i + 1] - level, grid[i + GRID + 1] - level, grid[i + GRID] - level];
       const above = (a > 0) + (b > 0) + (d > 0) + (e > 0);
       if (above === 0 || above === 4) continue;
-      const cell = 2 * i; // an edge's number: that of its first corner, twice, and 1 more if it goes down
+      const cell = 2 * i; // number of an edge: twice that of its first corner, plus 1 if it goes down
       const cuts = [];
       const cut = (edge, x, y) => {
         place.set(edge, [x * w, y * h]);
@@ -157,12 +157,12 @@ function contour(context, frame, grid, level) {
       at = to;
     }
   };
-  for (const [edge, joined] of next) if (joined.length === 1) follow(edge); // lines that end at the frame
-  for (const [edge, joined] of next) while (joined.length) follow(edge); // closed ones
+  for (const [edge, joined] of next) if (joined.length === 1) follow(edge); // lines that end at the border
+  for (const [edge, joined] of next) while (joined.length) follow(edge); // closed lines
   context.stroke();
 }
 
-// The lines between places with different labels; `share` says at which part of the way from one to the other.
+// Finds the lines between grid points with different labels; `share` is the position of the line between two of them.
 function borders(context, frame, labels, share) {
   const [w, h] = [frame.width / (GRID - 1), frame.height / (GRID - 1)];
   context.beginPath();
@@ -213,8 +213,8 @@ function paintClasses(context, frame, shown, colours) {
     [data[at], data[at + 1], data[at + 2]] = COLOURS[best[i]];
     data[at + 3] = 255 * shade(lead[i]);
   });
-  // Where the winner changes, the f of some pair changes its sign: of the two winners' own pair, or of another whose vote
-  // ends a tie.
+  // Where the predicted class changes, the f of a pair changes its sign: that of the two classes, or of another pair whose
+  // vote breaks a tie.
   pen(context, colours.text, 2);
   const size = GRID * GRID;
   const share = (i, j) => {
@@ -250,7 +250,7 @@ function paintTube(context, frame, { grid, columns }, epsilon, colours) {
   line(context, ...shifted(0));
 }
 
-// From a point against the slope of f until f is `goal`: the way that its slack measures.
+// Follows the gradient of f from a point until f equals `goal`: the line that shows its slack.
 function wayTo(goal, shown, frame, point) {
   const { grid } = shown;
   const at = (x, y) => {
@@ -293,7 +293,7 @@ function whiskers(context, frame, state, shown, colours) {
   context.stroke();
 }
 
-// The corners of the smallest convex polygon around some points (Andrew's monotone chain).
+// Returns the corners of the convex hull of points (Andrew's monotone chain).
 export function convexHull(points) {
   const sorted = [...points].sort((a, b) => a.x - b.x || a.y - b.y);
   const turn = (o, a, b) => (a.x - o.x) * (b.y - o.y) - (a.y - o.y) * (b.x - o.x);
@@ -308,7 +308,7 @@ export function convexHull(points) {
   return sorted.length < 3 ? sorted : [...half(sorted), ...half(sorted.reverse())];
 }
 
-// Only a linear kernel's hulls are in the plane.
+// Draws the convex hulls, which lie in the plane for a linear kernel only.
 function hulls(context, frame, state, shown) {
   if (!shown.hull || state.kernels.join() !== "linear" || shown.pairs.length !== 1) return;
   const nearest = [];
@@ -365,7 +365,7 @@ export function drawPlane(canvas, state, shown, ui) {
     const kind = shown.kind ? shown.kind[i] : 0;
     const colour = COLOURS[state.task === "classify" ? point.c : 0];
     const form = state.task === "classify" ? SHAPES[point.c] : "circle";
-    if (kind) {  // a support vector: a ring where it is free, a disc behind it where it is bounded
+    if (kind) {  // support vectors: a ring for free ones, a disc for bounded ones
       shape(context, "circle", x, y, 10);
       if (kind === 2) fill(context, css(colour, 0.35));
       pen(context, colours.text, kind === 1 ? 2.2 : 1);
@@ -402,7 +402,7 @@ export function drawPlane(canvas, state, shown, ui) {
   }
 }
 
-// α/C of every point against C, on a log scale; the line is the C of now.
+// Draws α/C of every point against C, on a log scale, and a line at the current C.
 export function drawPath(canvas, path, state, range) {
   const { context, width, height } = sized(canvas);
   const colours = ink();
@@ -423,7 +423,7 @@ export function drawPath(canvas, path, state, range) {
     pen(context, css(COLOURS[point.c], 0.75), 1.1);
     context.beginPath();
     for (const { from, to, betaFrom, betaTo } of path.segments) {
-      // Linear in C, so that α/C bends on this scale.
+      // α is linear in C, so that α/C is curved on this scale.
       const pieces = 2 + Math.ceil(20 * Math.log10(to / from));
       for (let k = 0; k <= pieces; ++k) {
         const C = from * (to / from) ** (k / pieces);
@@ -438,7 +438,7 @@ export function drawPath(canvas, path, state, range) {
   return { toC: (px) => 10 ** (low + ((px - pad.left) / (width - pad.left - pad.right)) * (high - low)) };
 }
 
-// The square of the two α of a step: the line that the equality leaves, where it was, where it wanted to go and went.
+// Draws the box of the two α of a step: the line of the equality constraint, the start, the Newton point and the end.
 export function drawBox(canvas, step, C, same) {
   const { context, width, height } = sized(canvas);
   const colours = ink();

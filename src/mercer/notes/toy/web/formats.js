@@ -1,11 +1,11 @@
-// What goes in and out as text: LIBSVM, CSV, the link, Python. Everything that comes in is checked, and refused in words.
+// Text formats: LIBSVM, CSV, links and Python. All input is checked; invalid input is rejected with a message.
 
 export const MOST_POINTS = 500;
 export const MOST_CHARACTERS = 500000;
 export const MOST_CLASSES = 4;
 export const TASKS = ["classify", "regress", "novelty"];
 export const KERNELS = ["linear", "poly", "rbf", "laplacian"];
-// Of each number: smallest, largest, the one to begin with.
+// Smallest, largest and initial value of each parameter.
 export const RANGES = {
   C: [1e-3, 1e5, 1], gamma: [1e-2, 1e2, 0.5], degree: [1, 8, 3], coef0: [0, 3, 1], epsilon: [0, 1.5, 0.2], nu: [0.01, 0.99, 0.2],
 };
@@ -21,7 +21,7 @@ function numberIn(text, where, farthest = FARTHEST) {
     throw new Refused(`${where}: "${String(text).slice(0, 30)}" is not a finite number.`);
   }
   if (Math.abs(value) > farthest) {
-    throw new Refused(`${where}: ${value} is beyond ±${farthest}; scale the data first, for example with mercer scale.`);
+    throw new Refused(`${where}: ${value} is outside of ±${farthest}; scale the data first, for example with mercer scale.`);
   }
   return value;
 }
@@ -32,20 +32,20 @@ function classesOf(labels) {
     return numbers.some(Number.isNaN) ? (a < b ? -1 : 1) : numbers[1] - numbers[0];
   });
   if (known.length > MOST_CLASSES) {
-    throw new Refused(`There are ${known.length} different labels; the page has ${MOST_CLASSES} classes. `
-      + "For numbers to predict, choose Regression first.");
+    throw new Refused(`There are ${known.length} different labels; the page takes up to ${MOST_CLASSES} classes. `
+      + "To predict numbers, choose Regression first.");
   }
   return labels.map((label) => known.indexOf(label));
 }
 
-// LIBSVM text, or CSV with the label last and perhaps a line of names.
+// Reads LIBSVM text, or CSV with the label in the last column and an optional header.
 export function parseData(text, task) {
   if (text.length > MOST_CHARACTERS) {
-    throw new Refused(`That text has ${(text.length / 1e6).toFixed(1)} million characters; the page reads up to `
-      + `${MOST_CHARACTERS / 1e6} million. mercer train reads any size.`);
+    throw new Refused(`This text has ${(text.length / 1e6).toFixed(1)} million characters; the page reads up to `
+      + `${MOST_CHARACTERS / 1e6} million. mercer train reads files of any size.`);
   }
   const lines = text.split(/\r?\n/).map((line, i) => [line.trim(), i + 1]).filter(([line]) => line && !line.startsWith("#"));
-  if (lines.length === 0) throw new Refused("There is no line with data.");
+  if (lines.length === 0) throw new Refused("There is no line of data.");
   const sparse = lines.some(([line]) => /(^|\s)\d+:/.test(line));
   const first = lines[0][0].split(/[,;\t]/);
   if (!sparse && first.length > 1 && first.every((cell) => Number.isNaN(Number(cell)))) lines.shift();
@@ -55,7 +55,7 @@ export function parseData(text, task) {
   const rows = lines.map(([line, number]) => (sparse ? sparseRow(line, number) : tableRow(line, number, task)));
   if (task === "regress") {
     return rows.map(({ x, label }, i) => {
-      if (x.length > 1 && x[1] !== 0) throw new Refused(`Row ${i + 1} has two features; regression on the page has one.`);
+      if (x.length > 1 && x[1] !== 0) throw new Refused(`Row ${i + 1} has two features; regression on this page takes one.`);
       return { x: x[0], y: numberIn(label, `Row ${i + 1}, target`), c: 0 };
     });
   }
@@ -71,8 +71,8 @@ function sparseRow(line, number) {
     if (!found) throw new Refused(`Line ${number}: "${pair.slice(0, 30)}" is not of the form index:value.`);
     const index = Number(found[1]);
     const value = numberIn(found[2], `Line ${number}`);
-    if (index > 2 && value !== 0) throw new Refused(`Line ${number} has the feature ${index}; the page has two.`);
-    if (index < 1) throw new Refused(`Line ${number}: features count from 1.`);
+    if (index > 2 && value !== 0) throw new Refused(`Line ${number} has feature ${index}; the page has two features.`);
+    if (index < 1) throw new Refused(`Line ${number}: feature numbers start at 1.`);
     if (index <= 2) x[index - 1] = value;
   }
   return { x, label: label.replace(/^\+/, "") };
@@ -82,7 +82,7 @@ function tableRow(line, number, task) {
   const cells = line.split(/[,;\t]/).map((cell) => cell.trim());
   const wanted = { classify: [2, 3], regress: [2, 2], novelty: [1, 3] }[task];
   if (cells.length < wanted[0] || cells.length > wanted[1]) {
-    throw new Refused(`Line ${number} has ${cells.length} columns; here a row is ${task === "regress" ? "x and target" : "x1, x2 and a label"}.`);
+    throw new Refused(`Line ${number} has ${cells.length} columns; a row needs ${task === "regress" ? "x and a target" : "x1, x2 and a label"}.`);
   }
   if (task === "novelty" && cells.length < 3) return { x: cells.map((cell) => numberIn(cell, `Line ${number}`)), label: "0" };
   const label = cells.pop();
@@ -96,7 +96,7 @@ export const toCsv = (state) =>
   (state.task === "regress" ? "x,target\n" : "x1,x2,label\n")
   + state.points.map(({ x, y, c }) => (state.task === "regress" ? `${x},${y}` : `${x},${y},${labelOf(c)}`)).join("\n") + "\n";
 
-// Larger labels come first, so that what is written is read back as the same classes.
+// Larger labels come first, so that the text is read back with the same classes.
 const labelOf = (c) => MOST_CLASSES - c;
 
 export const toPoints = (points) => points.map(({ x, y, c }) => `${rounded(x)},${rounded(y)},${c}`).join(";");
@@ -104,11 +104,11 @@ export const toPoints = (points) => points.map(({ x, y, c }) => `${rounded(x)},$
 export function fromPoints(text) {
   if (!text) return [];
   const parts = text.split(";");
-  if (parts.length > MOST_POINTS) throw new Refused(`The link holds ${parts.length} points; the page takes up to ${MOST_POINTS}.`);
+  if (parts.length > MOST_POINTS) throw new Refused(`The link has ${parts.length} points; the page takes up to ${MOST_POINTS}.`);
   return parts.map((part, i) => {
     const [x, y, c = "0"] = part.split(",");
     const kind = Number(c);
-    if (!Number.isInteger(kind) || kind < 0 || kind >= MOST_CLASSES) throw new Refused(`Point ${i + 1} of the link has the class "${c.slice(0, 20)}".`);
+    if (!Number.isInteger(kind) || kind < 0 || kind >= MOST_CLASSES) throw new Refused(`Point ${i + 1} of the link has the unknown class "${c.slice(0, 20)}".`);
     return { x: numberIn(x ?? "", `Point ${i + 1} of the link`), y: numberIn(y ?? "", `Point ${i + 1} of the link`), c: kind };
   });
 }
@@ -121,24 +121,24 @@ export function toLink(state) {
   return `#${out.toString().replaceAll("%2C", ",").replaceAll("%3B", ";").replaceAll("%2B", "+")}`;
 }
 
-// What a link says; what it does not say stays as it is.
+// Returns the settings in a link; settings that it does not mention stay unchanged.
 export function fromLink(hash) {
   if (hash.length > MOST_CHARACTERS) throw new Refused("This link is too long.");
   const given = new URLSearchParams(hash.replace(/^#/, "").replaceAll("+", "%2B"));
   const out = {};
   if (given.has("task")) {
-    if (!TASKS.includes(given.get("task"))) throw new Refused(`The link asks for the task "${given.get("task").slice(0, 30)}"; there are ${TASKS.join(", ")}.`);
+    if (!TASKS.includes(given.get("task"))) throw new Refused(`The link has the unknown task "${given.get("task").slice(0, 30)}"; the tasks are ${TASKS.join(", ")}.`);
     out.task = given.get("task");
   }
   if (given.has("kernel")) {
     const kernels = given.get("kernel").split("+");
     const unknown = kernels.find((kernel) => !KERNELS.includes(kernel));
-    if (unknown !== undefined) throw new Refused(`The link asks for the kernel "${unknown.slice(0, 30)}"; there are ${KERNELS.join(", ")}.`);
+    if (unknown !== undefined) throw new Refused(`The link has the unknown kernel "${unknown.slice(0, 30)}"; the kernels are ${KERNELS.join(", ")}.`);
     out.kernels = [...new Set(kernels)];
   }
   for (const [name, [low, high]] of Object.entries(RANGES)) {
     if (!given.has(name)) continue;
-    const value = numberIn(given.get(name), `${name} in the link`, Infinity); // the slider's ends are its limits
+    const value = numberIn(given.get(name), `${name} in the link`, Infinity); // limited by the range of the slider
     if (value < low || value > high) throw new Refused(`${name}=${value} in the link is outside of ${low} to ${high}.`);
     out[name] = name === "degree" ? Math.round(value) : value;
   }

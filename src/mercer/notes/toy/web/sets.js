@@ -1,4 +1,4 @@
-// The examples of the notes and a few more, made by page/make_sets.py: x, y and class of each point.
+// Data sets of the notes and a few more, written by page/make_sets.py: x, y and class of each point.
 
 export const SETS = {
   "location": {

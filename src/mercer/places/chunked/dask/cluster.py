@@ -204,7 +204,7 @@ class _WorkerMonitor:
             )
 
     def _coming(self) -> bool:
-        """Return whether workers are expected; a local cluster that gave up after 15 s is told to start them again."""
+        """Return whether workers are expected; a local cluster that gave up after 15 s starts them again."""
         cluster = self._client.cluster
         if not hasattr(cluster, "worker_spec"):  # a remote cluster, where a nanny that answers restarts its worker
             return bool(self._client.sync(self._answers))

@@ -1,4 +1,9 @@
-"""Gaussian process regression against scikit-learn's, whose numbers it must give, and what only it has."""
+"""Gaussian process regression against scikit-learn's, whose numbers it must give, and what only it has.
+
+The process, its likelihood and derivatives: tests/estimators/gaussian_process/test_process.py.
+scikit-learn's checks: tests/estimators/gaussian_process/test_contract.py. Tools: tests/tools.
+Refusals: tests/behaviour/test_clear_refusals.py. Files: tests/claims/test_false_files.py.
+"""
 
 import pickle
 

@@ -1,4 +1,9 @@
-"""Relevance vectors against a plain implementation, and as a model like others."""
+"""Relevance vectors against a plain implementation, and as a model like others.
+
+Plain implementation: tests/reference/relevance.py.
+scikit-learn's checks, and samples that are fitted exactly: tests/estimators/gaussian_process/test_contract.py.
+Tools: tests/tools. Compression, which it refuses: tests/inspection/compression/test_every_estimator.py.
+"""
 
 import pickle
 

@@ -1,4 +1,11 @@
-"""PegasosSVC against its own theorem, the exact machine, and itself in other forms."""
+"""PegasosSVC against its own theorem, the exact machine, and itself in other forms.
+
+Problem and reference value: tests/reference/machines.py, tests/test_architecture.py. Certificate: tests/claims.
+scikit-learn's checks: tests/scikit_learn/test_sklearn_checks.py. Bad inputs: tests/bad_inputs. Tools: tests/tools.
+Printed steps of the algorithm: tests/solvers/test_pegasos.py, tests/core/test_pegasos.py, tests/reference/pegasos.py.
+Streams: tests/estimators/test_pegasos_streams.py. C and alpha: tests/estimators/test_regularisation.py.
+Stored rows: tests/files/test_stored_rows.py. Files: tests/files/export/test_onnx_machines.py.
+"""
 
 import signal
 import threading

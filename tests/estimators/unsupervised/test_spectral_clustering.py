@@ -1,4 +1,10 @@
-"""Spectral clustering: scikit-learn's labels on its examples, and a random walk that can be followed by hand."""
+"""Spectral clustering: scikit-learn's labels on its examples, and a random walk that can be followed by hand.
+
+scikit-learn's checks: tests/estimators/unsupervised/test_contract.py. Tools: tests/tools.
+Files: tests/estimators/unsupervised/test_files.py. Printed lines and Ctrl-C:
+tests/estimators/unsupervised/test_signs_of_life.py.
+Engines: tests/places/engines/test_torch_tools.py.
+"""
 
 import warnings
 
@@ -203,5 +209,5 @@ def test_what_is_refused():
         SpectralClustering(2, cache_size=0.1).fit(X)
     with pytest.raises(ValueError, match="after projection onto the landmarks; raise n_landmarks"):
         SpectralClustering(2, gamma=1e4, n_landmarks=3, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="n_clusters=5 are too many"):
+    with pytest.raises(ValueError, match="n_clusters=5 is too large"):
         SpectralClustering(5).fit(X[:4])

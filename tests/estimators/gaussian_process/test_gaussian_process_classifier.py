@@ -1,4 +1,9 @@
-"""Gaussian process classification against scikit-learn's Laplace, exact integrals and differences."""
+"""Gaussian process classification against scikit-learn's Laplace, exact integrals and differences.
+
+scikit-learn's checks: tests/estimators/gaussian_process/test_contract.py. Tools: tests/tools.
+Refusals: tests/behaviour/test_clear_refusals.py. Files: tests/claims/test_false_files.py.
+Exports: tests/files/export/test_every_export.py. Insight: tests/notes/theory/test_insight.py.
+"""
 
 import pickle
 
@@ -11,7 +16,7 @@ from sklearn.gaussian_process import kernels as theirs
 
 import mercer
 from mercer import GaussianProcessClassifier, KernelMachineClassifier
-from mercer.estimators.gaussian_process.laplace import LaplaceProcess, averaged
+from mercer.estimators.gaussian_process.laplace import LaplaceProcess, mean_sigmoid
 from mercer.files.models import read_model
 from mercer.kernels import Gaussian, Linear
 
@@ -138,7 +143,7 @@ def test_averages_are_integrals():
                 points=[-mean / scale] if abs(mean) < 12 * scale else None,
                 limit=500,
             )[0]
-        assert averaged(np.array([mean]), np.array([variance]))[0] == pytest.approx(wanted, abs=1e-9)
+        assert mean_sigmoid(np.array([mean]), np.array([variance]))[0] == pytest.approx(wanted, abs=1e-9)
 
 
 def test_files_and_pickles(tmp_path):

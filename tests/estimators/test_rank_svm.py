@@ -1,4 +1,10 @@
-"""RankSVM against a machine that is trained on every pair, and its certificate in exact arithmetic."""
+"""RankSVM against a machine that is trained on every pair, and its certificate in exact arithmetic.
+
+Problem and reference value: tests/reference/machines.py, tests/test_architecture.py. Tools: tests/tools.
+scikit-learn's checks: tests/scikit_learn/test_sklearn_checks.py. Bad inputs: tests/bad_inputs.
+Terms of the certificate: tests/certificates/test_terms_of_ranking.py. Search: tests/model_selection/test_ranking.py.
+SVMlight's commands: tests/cli/test_svmlight.py. Files: tests/claims/test_false_files.py.
+"""
 
 from fractions import Fraction
 
