@@ -86,7 +86,8 @@ def take_mathematics_literally(app, what, name, obj, options, lines):
     """In a docstring |r| is an absolute value and offset_ an attribute; reStructuredText would look for references."""
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
-            lines[i] = re.sub(r"`[^`]+`|\||(?<=\w)_(?!\w)", lambda m: m[0] if m[0][0] == "`" else "\\" + m[0], line)
+            special = r"``.+?``|`[^`]+`|\||(?<=\w)_(?!\w)"
+            lines[i] = re.sub(special, lambda m: m[0] if m[0][0] == "`" else "\\" + m[0], line)
 
 
 def take_examples_from_the_gallery(app, docname, source):

@@ -11,7 +11,7 @@ import pytest
 
 from certificates.test_error_terms_of_rows import DeclaredRows
 from mercer import LinearSVC, LinearSVR
-from mercer.certificates.linear import certify_linear, longest
+from mercer.certificates.linear import certify_linear, row_length_bounds
 from mercer.places.choose import rows_for
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solvers.linear import referee
@@ -285,5 +285,5 @@ def test_lengths_of_rows_are_upper_bounds():
     rng = np.random.default_rng(0)
     for size in (1.0, 1e-160, 1e-170):
         X = size * rng.normal(size=(50, 3))
-        for x, length in zip(X, longest(rows_for(X, 1)).tolist(), strict=True):
+        for x, length in zip(X, row_length_bounds(rows_for(X, 1)).tolist(), strict=True):
             assert Fraction(length) ** 2 >= dot(fractions(x), fractions(x))

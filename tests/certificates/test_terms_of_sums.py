@@ -106,7 +106,7 @@ def directions(n):
 def made(xx, xy, yy, error, weight=1.0, bias=False, x=0.0, y=0.0, rest_x=0.0, rest_y=0.0):
     d = len(xx)
     return Sums(
-        weight, np.full(d, x), np.full(1, y), np.array(xx, dtype=float).reshape(d, d), np.array(xy, dtype=float)[:, None],
+        weight, np.full(d, x), np.full(1, y), np.array(xx, dtype=float), np.array(xy, dtype=float)[:, None],
         np.full(1, yy), bias, np.full(d, rest_x), np.full(1, rest_y), np.array(error, dtype=float),
     )  # fmt: skip
 
@@ -171,7 +171,7 @@ def test_the_least_eigenvalue_is_a_lower_bound(near, error):
 
 
 def test_a_sum_of_errors_is_rounded():
-    """Many errors e_k|w_k| below half a unit of the first, e₀|w₀| = 1; all sums are 0, and the gradient is off alone."""
+    """Many errors e_k|w_k| below half a unit of the first, e₀|w₀| = 1; all sums are 0."""
     d = 1024
     error = np.array([0.0, 1.0, *[0.99 * 2.0**-53] * (d - 1), 0.0])
     proof = certify_sums(made(np.zeros((d, d)), np.zeros(d), 0.0, error), np.ones((d, 1)), 0.0)

@@ -29,7 +29,7 @@ def inside(ball, truth):
 
 
 @pytest.mark.parametrize(
-    "x, centre, w, b",
+    ("x", "centre", "w", "b"),
     [
         ([1.0, 2.0**-66], [1.0, 2.0**-66], [1.0, 1.0], -1.0),  # cancels except for what extended precision loses
         ([1.0, 1.0], [1.0, 0.0], [2.0**-53, 2.0**-53], 1.0),  # 1 + ε/2 + ε/2, rounded to even twice

@@ -1,1 +1,1 @@
-"""Optimality certificates: no other package builds a `Certificate`. docs/certificate.md has the theorem and its bounds."""
+"""Optimality certificates (docs/certificate.md); no other package builds a `Certificate`."""

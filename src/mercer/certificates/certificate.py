@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 def _rank(precision: str) -> tuple[bool, bool]:
-    """Return a sort key that is smallest for the least precise: float32, then what needed more than float64, then float64."""
+    """Return a sort key, smallest for the least precise: float32, then mixed precisions, then float64."""
     return not precision.startswith("float32"), precision == "float64"
 
 
@@ -48,7 +48,7 @@ def weakest_claim(claims: list[tuple[Measures, str]]) -> tuple[Measures, str]:
 
 
 def conditions(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
-    """Return the residuals of a dual problem's four optimality conditions by name: numbers, or arrays over sub-problems."""
+    """Return the residuals of a dual problem's four optimality conditions by name: numbers, or arrays of them."""
     return {
         BOX: box,
         EQUALITY: equality,

@@ -53,8 +53,8 @@ NEGLIGIBLE_SHARE = 0.05
 # this share of tol the error is the smaller of the two.
 _COUNTED_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
-# Roundings between the numbers that the caller stated and the bounds, totals and d of a problem, which are products of C,
-# weights, their sums, ν and factors that balance classes.
+# Roundings between the numbers that the caller stated and the bounds, totals and d of a problem. These are products of
+# C, weights, their sums, ν and factors that balance classes.
 STATED_ROUNDINGS = 16
 
 # u with its errors on some rows, or all, at one of the levels of `BoundedProducts.levels`.

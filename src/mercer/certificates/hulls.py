@@ -61,8 +61,8 @@ def hard_margin_certificate(
         dual = float((exact(2.0) / far.square()).low) if hulls.dual < 0 else math.inf
         shift = float((2 * moved * far / rho + 2 * tilt).high)
     divided = widen_certificate(_divided(hulls, rho), 0.0, shift)
-    # 2. Residuals. f has one b and margins at ±1, where the hulls have a b each, 2ρ' apart: the margins of all samples differ by
-    # ρ' − ρ from those that the residuals are about.
+    # 2. Residuals. f has one b and margins at ±1, where the hulls have a b each, 2ρ' apart: the margins of all samples
+    #    differ by ρ' − ρ from those that the residuals are about.
     half, size = rho_and_b(hulls.b)[0], sum(map(abs, hulls.b)) + rho
     apart = (abs(half - rho) + 8 * _ROUNDOFF * size) / rho  # eight roundings cover six sums and quotients
     kkt = {name: value + apart * name.startswith(OF_GRADIENTS) for name, value in divided.kkt.items()}

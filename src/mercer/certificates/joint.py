@@ -23,7 +23,7 @@ import numpy as np
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, STATED_ROUNDINGS, bounded_u
 from mercer.certificates.least_squares import column_sums
-from mercer.certificates.linear import longest
+from mercer.certificates.linear import row_length_bounds
 from mercer.places.ball import Ball, exact, sum_rows
 from mercer.places.gram import BoundedProducts
 from mercer.places.protocols import Rows
@@ -61,7 +61,7 @@ def certify_joint_rows(problem: JointProblem, rows: Rows, beta: Floats) -> tuple
         u.value[:, k], u.error[:, k] = rows.precise_product(W[k])
         apart = apart + (exact(rest).square().sum().sqrt() + Ball.within(error)).square()
     kept = exact(W).square().sum().sqrt(), apart.sqrt()
-    return W, joint_certificate(problem, beta, u, longest(rows), "optimality", "float64", kept)
+    return W, joint_certificate(problem, beta, u, row_length_bounds(rows), "optimality", "float64", kept)
 
 
 def joint_certificate(
@@ -151,7 +151,7 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengt
             # multipliers that fell by their excess, which is a part of it.
             slopes = slopes - Ball(*(part[:, None] for part in slopes.take(own)))
             steps = [
-                _dearest_step(alpha[rows], alpha[rows] >= 2 * total, slopes.size[rows], lengths[rows])
+                _steepest_step(alpha[rows], alpha[rows] >= 2 * total, slopes.size[rows], lengths[rows])
                 for rows in (np.flatnonzero(problem.y == p) for p in range(m))
                 if total > 0 and len(rows)
             ]
@@ -161,7 +161,7 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengt
         return float((cost + 0.5 * length.square()).high)
 
 
-def _dearest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats) -> tuple[float, float]:
+def _steepest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats) -> tuple[float, float]:
     """Return the largest slope, and length, of making one class's multipliers smaller, over all other classes.
 
     For each other class the sample with a large enough multiplier and the least slope takes all; where there is none,

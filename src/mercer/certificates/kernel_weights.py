@@ -5,8 +5,8 @@ problem of kernel learning is
 
     minimise over θ  maximise over β  Σ_t [p'β_t − ½β_t'(K_θ + diag d)β_t]
 
-where t runs over the sub-problems (pairs of classes) that share the weights. With s_m = Σ_t β_t'K_mβ_t its dual value at β
-is Σ_t [p'β_t − ½β_t'diag(d)β_t] − ½‖(s_m/v_m)‖_q. Its primal value at f = Σ_m θ_mK_mβ + b is that of the machines
+where t runs over the sub-problems (pairs of classes) that share the weights. With s_m = Σ_t β_t'K_mβ_t its dual value
+at β is Σ_t [p'β_t − ½β_t'diag(d)β_t] − ½‖(s_m/v_m)‖_q. Its primal value at f = Σ_m θ_mK_mβ + b is that of the machines
 with K_θ, where θ/N takes the place of θ if N = ‖(v_mθ_m)‖_p is above 1, which makes ½Σ‖f_m‖²/θ_m N times as large. So
 
     primal − dual = Σ_t (gap of machine t with K_θ) + ½(‖(s_m/v_m)‖_q − θ's) + ½(N − 1)θ's,    every term ≥ 0
@@ -123,7 +123,8 @@ def with_weights(
         beyond = ((exact(size) - 1.0) * energy.positive()).high if size > 1 else 0.0
         primal = exact(machines.primal) + 0.5 * exact(beyond)
         dual = exact(machines.dual) - 0.5 * exact(gain)
-    share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf  # 0 for β = 0, where all weights are equally good
+    # At β = 0 all weights are equally good.
+    share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf
     return replace(
         machines,
         primal=primal.high,

@@ -94,7 +94,9 @@ class Lagrangian:
         """Return an array with one number per sample; raise ValueError otherwise."""
         array = np.asarray(given, dtype=np.float64)
         if array.shape != self.y.shape:
-            raise ValueError(f"expected an array of {len(self.y)} numbers, one for each of `rows`, got shape {array.shape}")
+            raise ValueError(
+                f"expected an array of {len(self.y)} numbers, one for each of `rows`, got shape {array.shape}"
+            )
         return array
 
     def _penalty(self, slacks: Floats) -> float:

@@ -1,11 +1,11 @@
-"""Certificates of least squares on landmarks: the residual of the normal equations says how far the optimum is.
+"""Certificates of least squares on landmarks: the residual of the normal equations bounds the distance to the optimum.
 
     minimise  ½ Σ w_i (y_i − f(x_i))² + ½ λ c'K_MM c     over f = Σ_j c_j k(z_j, ·) + b
 
 In coordinates α in which c'K_MM c = ‖α‖², and with the bias eliminated, the normal equations are (H + λI)α = g. Their
 residual r at any α gives the duality gap ‖r‖²/(2λ); the dual point is β = W(y − f)/λ. K_MM carries a jitter on its
-diagonal, at the size of rounding, in the problem that is solved and in the one that is proven. All that rounding may
-hide is in the gap, and `primal` and `dual` are bounds.
+diagonal, at the size of rounding, in the problem that is solved and in the one that is certified. The gap includes all
+rounding errors, and `primal` and `dual` are bounds.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _TINY = float(np.finfo(float).tiny)
 
 
 def landmark_gap(residual: Floats, lam: float) -> Floats:
-    """The duality gap of each output, from the true residual of its normal equations."""
+    """Duality gap of each output, from the exact residual of its normal equations."""
     return np.asarray(np.sum(residual * residual, axis=0) / (2 * lam))
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkErrors:
-    """What rounding may hide, per output: of the value at the solution, and of its distance from the optimum."""
+    """Bounds that include all rounding errors, one number per output."""
 
-    value: Floats
-    gap: Floats
+    value: Floats  # largest error of the primal value
+    gap: Floats  # upper bound on the distance from the optimum
 
 
 def landmark_errors(
@@ -49,7 +49,7 @@ def landmark_errors(
     doubt: ErrorTotals,
     bias: bool,
 ) -> LandmarkErrors:
-    """The gap with what rounding can add to the residual L⁻¹K_nMᵀW(y − f) − λα, and how far the value can be off.
+    """Bound the gap with the rounding errors of the residual L⁻¹K_nMᵀW(y − f) − λα, and the error of the value.
 
     Sums over the samples that are off by e move the residual by |L⁻¹|e at most. An f that is off by e moves it by
     √(Σ w e²) √(Σ w k(x, x)) at most, whatever K_MM is; so does a bias that is not the best. Solving with L has a
@@ -73,15 +73,15 @@ def landmark_errors(
     unsure = min(2 * stretch * float(np.sqrt(reach @ reach)), float(np.sqrt(root @ root / jitter)))  # K_MM ≥ jitter
     length = stretch * length + lam * own * unsure * heard + values
     gap = length**2 / (2 * lam) + tilt**2 / (2 * now.weight)
-    moved = gamma(m + 2) * (np.abs(L).T @ np.abs(C))  # Lᵀc is not quite α
+    # Lᵀc differs from α by γ_m|L|ᵀ|c|, and the sum of squares by γ_m‖α‖², where |α| is at most |L|ᵀ|c| and that error.
+    moved = gamma(2 * m + 8) * (np.abs(L).T @ np.abs(C))
     norm = np.sum((2 * np.abs(alpha) + moved) * moved, axis=0) + 2 * own * heard**2
-    norm += gamma(m + 4) * np.sum(alpha * alpha, axis=0)
     risk = 2 * np.sqrt(now.squares) * off + doubt.squares + 2 * summed * now.squares
     return LandmarkErrors(0.5 * (risk + lam * norm), gap)
 
 
 def _stretch(own: float, reach: Floats, root: Floats, jitter: float) -> float:
-    """How many times longer a residual can be with the true K_MM than with LLᵀ.
+    """Return how many times longer a residual can be with the true K_MM than with LLᵀ.
 
     With D their difference, |D| ≤ own·root root', and N = LLᵀ + D the true one: N ≥ (1 − ‖L⁻¹DL⁻ᵀ‖) LLᵀ. Besides
     N ≥ LLᵀ − ‖D‖ and, as K_MM ≥ 0, N ≥ jitter; the mean of both with weights that cancel ‖D‖ is a share of LLᵀ.
@@ -101,11 +101,11 @@ def certify_landmarks(
     off: Floats | None = None,
     gap_measures: Measures = "optimality",
 ) -> Certificate:
-    """One part per output, from gaps recomputed over the samples; `right` holds the norms ‖g‖.
+    """Return a certificate with one part per output, from gaps recomputed over the samples.
 
-    The values are known up to `off`: `primal` and `dual` are bounds, and the gap has twice that through them. How far
-    the solution is from the optimum does not depend on it, and is told beside the gap. `violation` is the residual
-    relative to ‖g‖.
+    `right` holds the norms ‖g‖, and `violation` is the residual relative to ‖g‖. The primal values are known up to
+    `off`, which the bounds `primal` and `dual` include, and with them the gap. The distance of the solution from the
+    optimum does not depend on `off`; it is in `kkt`.
     """
     columns = (gap, right, primal, b, np.zeros_like(gap) if off is None else off)
     parts = []

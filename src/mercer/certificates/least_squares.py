@@ -4,7 +4,7 @@ For f and b, and any β with d = λ/w, r = y − f − b and f_β = Σ β_i k(x_
 
     P(f, b) − D(β) = ½‖f − f_β‖² + Σ (r_i − d_iβ_i)²/(2d_i) − bΣβ
 
-A kernel machine has f = f_β; a linear one has weights of its own (mercer.certificates.weights). In exact arithmetic
+A kernel machine has f = f_β; a linear one has other weights than f_β (mercer.certificates.weights). In exact arithmetic
 Σβ = 0 with a bias. Where it is s, the optimum P* is at least D(β) − b*s. The best bias b* for the optimal f* differs
 from b by no more than the weighted mean of r and √(2(P − P*))·max √k(x, x), since ½‖f − f*‖² ≤ P − P*. So with G the
 first two terms,
@@ -27,13 +27,12 @@ from mercer.places.gram import BoundedProducts
 from mercer.problems.least_squares import LeastSquares
 from mercer.samples.arrays import Floats, gamma, sums_by
 
-# What "exact" means: a relative gap far below what any target is known to; f is within 1.5e-5 of the optimal one,
-# relative to √(2P).
+# Largest relative gap of a solution that counts as exact; f is within 1.5e-5 of the optimal one, relative to √(2P).
 EXACT_GAP = 1e-10
-# What is proven of P itself. The gap is often larger: it takes the rounding of β for that of the solution, which counts
-# where b is large or the features' units differ much.
+# Name of the bound on P − P* in `kkt`. The gap is often larger: it includes the rounding of β, which matters where b is
+# large or the features' units differ much.
 ABOVE = "primal value above the optimum"
-# Operations on numbers ≥ 0, and a few more.
+# Roundings of a bound that is computed from numbers ≥ 0, and a few more.
 _ROUNDINGS = 16
 # Roundings of y − b − f − dβ, and of its sum with y − b.
 _OF_RESIDUALS = 8
@@ -43,10 +42,13 @@ _TINY = float(np.finfo(float).tiny)
 def certify_solution(
     problem: LeastSquares, gram: BoundedProducts, C: Floats, U: Floats, errors: Floats
 ) -> tuple[Floats, Certificate]:
-    """β of the rows and its proof, from the joint coefficients C; rounding is bounded as closely as it takes."""
+    """Return β of the rows and its certificate, from the coefficients C of the distinct samples.
+
+    KC is computed in a higher precision if its rounding errors would hide that the solution is exact.
+    """
     beta = problem.split(C, gram.diagonal)
     certificate = certify_outputs(problem, gram, beta, U, errors, C)
-    if not is_exact(problem, certificate):  # KC as exact as it gets, which is slower: column by column
+    if not is_exact(problem, certificate):  # the highest precision is slower: column by column
         each = [gram.product_bound(column, level=gram.levels[-1]) for column in C.T]
         U, errors = map(np.column_stack, zip(*each, strict=True))
         certificate = certify_outputs(problem, gram, beta, U, errors, C)
@@ -56,10 +58,9 @@ def certify_solution(
 def certify_outputs(
     problem: LeastSquares, gram: BoundedProducts, beta: Floats, U: Floats, errors: Floats, C: Floats
 ) -> Certificate:
-    """One part per output; U = KC, exact up to `errors`, with the sums C of β over the rows of each distinct sample.
+    """Certify each output; U = KC, exact up to `errors`, with the sums C of β over the rows of each distinct sample.
 
-    Rounding makes sums of β that differ a little from C, and so an f_β that differs from f. All that is claimed holds
-    for both.
+    Rounding makes the sums of β differ a little from C, and f_β from f. All claims hold for both.
     """
     weight, member, n = problem.weight[:, None], problem.member, len(problem.weight)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -93,16 +94,16 @@ def certify_outputs(
 
 
 def _squares(problem: LeastSquares, rest: Floats, error: Floats) -> Floats:
-    """The largest Σ w_i(r_i − d_iβ_i)²/(2λ) of each output; a square may have lost LEAST/2, and its product too."""
+    """Upper bound on Σ w_i(r_i − d_iβ_i)²/(2λ) of each output; a square may have lost LEAST/2, and its product too."""
     size, n = np.abs(rest) + error, len(problem.weight)
     terms = np.add.reduce(size * size * problem.weight[:, None]) + LEAST * (problem.mass + n)
     return np.asarray(rounded_up(terms / (2 * problem.lam), n + _ROUNDINGS))
 
 
 def certify_limit(problem: LeastSquares, gram: BoundedProducts, C: Floats, U: Floats, b: Floats) -> Certificate:
-    """λ = 0, where ½Σw(y − f)² has no dual: the normal equations KW(y − f) = 0 and Σw(y − f) = 0 are left.
+    """Certify the limit λ = 0 by the normal equations KW(y − f) = 0 and Σw(y − f) = 0; ½Σw(y − f)² has no dual.
 
-    `gap` is the most that a step along a single k(x_i, ·) would gain.
+    `gap` is the largest decrease by a step along a single k(x_i, ·).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         residual = problem.Y - Ball(U, gram.product_bound(C).error).take(problem.member) - b
@@ -113,10 +114,10 @@ def certify_limit(problem: LeastSquares, gram: BoundedProducts, C: Floats, U: Fl
 
 
 def is_exact(problem: LeastSquares, certificate: Certificate) -> bool:
-    """Whether every output is as close to its optimum as promised.
+    """Return whether every output is within EXACT_GAP of its optimum.
 
-    Where the optimum is zero, for a constant target, no share of it can be reached: what the rounding of y alone
-    would do, n times over, is allowed as well. At λ = 0 the optimum is often zero, and the spread of y takes its place.
+    For a constant target the optimum is zero, and no relative gap can be reached: the effect of n roundings of y is
+    allowed as well. At λ = 0 the optimum is often zero, and the spread of y takes its place.
     """
     parts = certificate.parts or (certificate,)
     if problem.lam == 0:
@@ -146,10 +147,10 @@ def certify_parts(
     shift: Ball | None = None,
     left: Ball | None = None,
 ) -> Certificate:
-    """One part per output, of P, D(β) − bΣβ and their difference `near`, and the residuals r and r − dβ.
+    """Build a certificate per output, from P, D(β) − bΣβ, their difference `near`, and the residuals r and r − dβ.
 
-    `above` bounds P − P* in another way. What β leaves, y − f_β − b − dβ, is `left`, or r − dβ, plus a `shift` that all
-    rows share.
+    `above` is another bound on P − P*. The residual of β, y − f_β − b − dβ, is `left` (r − dβ if it is None) plus a
+    `shift` that all rows share.
     """
     left, n = rest if left is None else left, len(problem.weight)
     totals = column_sums(beta) if problem.bias else np.zeros(problem.n_outputs)
@@ -198,14 +199,14 @@ def certify_parts(
 
 
 def _of_output(values: Ball, k: int) -> Ball:
-    """The ball of one output, of floats."""
+    """Return the ball of output k, as floats."""
     return Ball(float(values.value[k]), float(values.error[k]))
 
 
 def limit_of_outputs(
     problem: LeastSquares, residual: Ball, gradient: Ball, curvature: Floats, b: Floats
 ) -> Certificate:
-    """λ = 0: residuals of the rows, the gradient, and how the objective curves along each of its axes."""
+    """Build a certificate per output at λ = 0, from the residuals, the gradient, and the curvature along each axis."""
     weight = problem.weight[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
         risk, sums = 0.5 * residual.square().inner(weight, axis=0), residual.inner(weight, axis=0)
@@ -235,17 +236,17 @@ def limit_of_outputs(
 
 
 def column_sums(beta: Floats) -> Floats:
-    """The exact sum of each column, rounded once; 0 where it is not finite, which the residuals show."""
+    """Return the exact sum of each column, rounded once; 0 where it is not finite, which the residuals show."""
     return np.array([math.fsum(column.tolist()) if np.isfinite(column).all() else 0.0 for column in beta.T])
 
 
 def joint(problem: LeastSquares, beta: Floats) -> Floats:
-    """β summed over the rows of each distinct sample."""
+    """Return β summed over the rows of each distinct sample."""
     return np.column_stack([sums_by(problem.member, column, problem.n) for column in beta.T])
 
 
 def joint_sums(problem: LeastSquares, values: Ball) -> Ball:
-    """Numbers of the rows, a column per output, summed over the rows of each distinct sample."""
+    """Return numbers of the rows, a column per output, summed over the rows of each distinct sample."""
     columns = [Ball(*(part[:, k] for part in values)) for k in range(problem.n_outputs)]
     each = [column.sum_by(problem.member, problem.n) for column in columns]
     return Ball(*(np.column_stack(parts) for parts in zip(*each, strict=True)))

@@ -1,4 +1,4 @@
-"""The certificate of a linear machine, from (w, b) and β alone: w need not equal X'β.
+"""Certificates of linear machines, from (w, b) and β alone: w need not equal X'β.
 
     P(w, b) − D(β) = ½‖w − X'β‖² (+ ½(b/B − BΣβ)²) + Σ shares,   every share ≥ 0
 
@@ -28,17 +28,17 @@ from mercer.places.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 from mercer.samples.arrays import Floats, gamma, inner
 
-# A larger error of X'β, as a share of ‖w‖, is worth a second sum in twice the precision.
+# Error of X'β, relative to ‖w‖, from which on it is summed again in twice the precision.
 _LARGEST_ERROR_SHARE = 1e-6
 _TINY = float(np.finfo(float).tiny)
-# Operations of the core on each number of a sum, and a few more.
+# Roundings of the core for each number of a sum, and a few more.
 _ROUNDINGS = 8
 # Roundings of p ∓ ε − f − dβ and of its bounds, and a little more for the sum of their sizes.
 _OF_RESIDUALS = 6
 
 
 def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta: Floats) -> Certificate:
-    """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
+    """Certify (w, b) with a β inside its box, whose sum is zero if the bias is unregularised."""
     curved, tubes = bool(np.count_nonzero(problem.d)), bool(np.count_nonzero(problem.epsilon))
     n, up = rows.n, 1 + gamma(2 * rows.n + rows.d + 4 * _ROUNDINGS)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -70,8 +70,9 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         # 3. A bias with a penalty is the weight of one more feature.
         total = _total(beta) if problem.bias else 0.0
         if problem.bias and not problem.exact_bias:
-            own, meant = b / problem.bias, total * problem.bias
-            norm, energy, distance = norm + own * own, energy + meant * meant, distance + (own - meant) * (own - meant)
+            weight, combination = b / problem.bias, total * problem.bias
+            norm, energy = norm + weight * weight, energy + combination * combination
+            distance += (weight - combination) * (weight - combination)
         # 4. One loss of each sample, or of the two sides of its tube, is a number ≥ 0 after a few roundings.
         primal = _raised(0.5 * norm + losses, up, 2 * n + rows.d if length or losses else 0)
         most = math.nextafter(abs(total), math.inf) if total else 0.0
@@ -106,24 +107,24 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
     )
 
 
-def longest(rows: Rows) -> Floats:
-    """The length of every row, or a little more: each square of an entry may have lost LEAST."""
+def row_length_bounds(rows: Rows) -> Floats:
+    """Upper bound on the length of every row; each square of an entry may have lost LEAST."""
     return np.asarray(rounded_up(np.sqrt(rows.lengths + rows.d * LEAST), rows.d + _ROUNDINGS))
 
 
 def _length(x: Floats) -> float:
-    """‖x‖ before its d + 2 roundings are counted; each square may have lost LEAST/2. That of zeros is 0."""
+    """Return ‖x‖ before its d + 2 roundings are counted; each square may have lost LEAST/2. Zeros have length 0."""
     square = float(np.add.reduce(x * x))
     return math.sqrt(square + len(x) * LEAST) if square > 0 or x.any() else 0.0
 
 
 def _raised(value: float, up: float, lost: int) -> float:
-    """A number ≥ 0 times 1 + γ, plus what `lost` products and a few more may lose. If none can, 0 stays 0."""
+    """Return a number ≥ 0 times `up`, plus what `lost` products and a few more lose by underflow; 0 stays 0."""
     return value * up + (lost + _ROUNDINGS) * LEAST if value or lost else 0.0
 
 
 def _total(beta: Floats) -> float:
-    """Σβ, which is computed exactly and rounded once; ∞ where it overflows."""
+    """Return Σβ, computed exactly and rounded once; ∞ where it overflows."""
     try:
         return math.fsum(beta.tolist())
     except (OverflowError, ValueError):  # ∞ − ∞
@@ -143,9 +144,9 @@ def _repair(
 ) -> float:
     """Bound what moving a sum of size `most` to zero takes from the dual value.
 
-    The variable with the most room takes it, or those that may move take parts of it. `errors` are those of
-    p ∓ ε − f − dβ, of which the LEASTs are enough for the products here, and `apart` bounds ‖w − X'β‖. All other
-    numbers are ≥ 0, and the caller counts their roundings.
+    The variable that is furthest from its bounds takes it, or those that may move take parts of it. `errors` are those
+    of p ∓ ε − f − dβ, and their LEASTs are enough for the products here; `apart` bounds ‖w − X'β‖. All other numbers
+    are ≥ 0, and the caller counts their roundings.
     """
     if not 0 < most < math.inf:
         return most
@@ -155,9 +156,9 @@ def _repair(
         room = np.where(tube > 0, np.minimum(room, np.abs(beta)), room)
     j = int(room.argmax())
     if room.item(j) >= most:  # and so above the rounded sum: then the true room is above the true sum
-        own, curvature = beta.item(j), problem.d.item(j)
+        coefficient, curvature = beta.item(j), problem.d.item(j)
         length = math.sqrt(rows.lengths.item(j) + rows.d * LEAST)
-        slope = problem.p.item(j) - math.copysign(tube.item(j), own) - f.item(j) - curvature * own
+        slope = problem.p.item(j) - math.copysign(tube.item(j), coefficient) - f.item(j) - curvature * coefficient
         doubt = errors.item(j) + length * apart
         steep = abs(slope + b) + doubt
     else:

@@ -1,8 +1,8 @@
-"""The certificate of a machine of one class with the bias that is best for its w.
+"""Certificates of one-class machines with the bias that is best for their w.
 
-A certificate takes the mean gradient of the free variables for b. Half of the samples on the boundary are then a little
-outside, and each costs its whole weight in the primal value. Where ν is small, so that next to no weight may be
-outside, the gap says nothing then. With h = p − Kβ the primal value is, as a function of b,
+`mercer.certificates.dual` takes the mean gradient of the free variables for b. Half of the samples on the boundary are
+then a little outside, and each adds its whole weight to the primal value. For a small ν, which allows hardly any weight
+outside, the gap then proves nothing. With h = p − Kβ the primal value is, as a function of b,
 
     ½β'Kβ + Σ w_i max(0, h_i − b) + b·total
 
@@ -26,7 +26,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 def with_best_bias(problem: DualProblem, gram: BoundedProducts, beta: Floats, certificate: Certificate) -> Certificate:
-    """The certificate of β with the b that makes the primal value smallest; the given one if that is no better.
+    """Return the certificate of β with the b of the smallest primal value; the given one if that is no better.
 
     The problem has one equality, β ≥ 0 and d = 0. The dual value and the violation do not depend on b.
     """

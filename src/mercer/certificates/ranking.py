@@ -1,4 +1,4 @@
-"""The proof of a ranking, from its coefficients β and the multipliers α that they should be sums of.
+"""Certificates of rankings, from coefficients β and the multipliers α that they should be sums of.
 
 β̂ = A'α is β up to e_β, and u = Kβ is known up to e. With r ≥ √k(x, x),
 
@@ -6,8 +6,8 @@
     dual   ≥ Σα − ½β'u − ½|β|'e − e_β'(|u| + e) − ½(e_β'r)²
 
 The sums over pairs are differences of running sums. Numbers are added in two parts, of which the first are multiples of
-a unit that makes all their sums exact, and the second so small that γ_n Σ|terms| is nothing. A pair whose α was told by
-the order of other values than u, at most Δ away, violates by at most 2Δ.
+a unit that makes all their sums exact, and the second so small that γ_n Σ|terms| does not matter. A pair whose α
+follows from the order of other values than u, at most Δ away, violates by at most 2Δ.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mercer.places.gram import BoundedProducts
 from mercer.problems.ranking import RankDual, RankProblem
 from mercer.samples.arrays import Floats, Precision
 
-# Additions of running sums, beyond one for each term.
+# Additions of running sums, besides one for each term.
 _ROUNDINGS = 16
 
 
 def certify_ranking(
     problem: RankProblem, gram: BoundedProducts, beta: Floats, dual: RankDual, tol: float = 0.0
 ) -> Certificate:
-    """The proof of β and α; as close as it gets if a relative gap of `tol` depends on it."""
+    """Certify β and α, in the highest precision if the relative gap is above `tol` in float64."""
     certificate = _certified(problem, gram, beta, dual, np.float64)
     if gram.levels[-1] != np.float64 and not certificate.relative_gap <= tol:
         certificate = _certified(problem, gram, beta, dual, gram.levels[-1])
@@ -40,6 +40,7 @@ def certify_ranking(
 def _certified(
     problem: RankProblem, gram: BoundedProducts, beta: Floats, dual: RankDual, level: Precision
 ) -> Certificate:
+    """Certify β and α with products of one precision."""
     C, w, n = problem.C, problem.weight, len(beta)
     pairs, alpha = problem.pairs(dual.r, dual.low, 1.0), dual.alpha
     assert len(pairs[0]) == len(alpha)
@@ -61,7 +62,7 @@ def _certified(
         ahead, behind = 1.0 - exact(u.low), u.high
         counted, summed = (_sums(problem, behind, -ahead.value, values)[0] for values in (exact(w), exact(w) * behind))
         losses = full * (ahead * counted + summed + exact(w).sum() * Ball.within(ahead.error))
-        # 4. Pairs whose multipliers were told by the order of r. One that r_j > fl(r_i − 1) leaves out may be short of
+        # 4. Pairs whose multipliers follow from the order of r. One that r_j > fl(r_i − 1) leaves out may be short of
         #    1 by the rounding of that limit; one that r_j > fl(r_i − low) takes in is below low, as r_j is a float.
         (i, j), moved = pairs, exact(2 * float((u - dual.r).size.max(initial=0.0)))
         short = 1.0 - (u.take(i) - u.take(j))
@@ -79,7 +80,7 @@ def _certified(
 
 
 def _sums(problem: RankProblem, r: Floats, limit: Floats, values: Ball) -> tuple[Ball, Ball]:
-    """`RankProblem.sums` of one number for each sample.
+    """Return `RankProblem.sums` of one number for each sample, with their errors.
 
     Sums of multiples of the unit are exact. Those of the rest are differences of running sums of at most n terms, two
     for each pass.

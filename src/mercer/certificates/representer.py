@@ -1,4 +1,4 @@
-"""The proof of a kernel machine with any convex loss.
+"""Certificates of kernel machines with any convex loss.
 
 With f = Kc + b, take any points t and g = wℓ′(t). Then −g is a feasible point of the Fenchel dual (with a bias, if
 Σg = 0), the Fenchel–Young inequality is tight at t, and with ρ = g + 2λc, which is zero at the optimum,
@@ -48,9 +48,9 @@ _EPS, _TINY, _HUGE = float(np.finfo(float).eps), float(np.finfo(float).tiny), 1e
 def certify_representer(
     problem: RepresenterProblem, gram: BoundedProducts, c: Floats, b: float, tol: float = 0.0
 ) -> Certificate:
-    """The proof of (c, b), everything recomputed from these alone; as close as it gets if a gap of `tol` depends on it.
+    """Certify (c, b), from which everything is recomputed.
 
-    `tol` is a share of the primal value.
+    Products have the highest precision if only rounding errors keep the gap above `tol` times the primal value.
     """
     certificate, plain = _certified(problem, gram, c, b, np.float64)
     goal = tol * abs(certificate.primal)
@@ -62,15 +62,15 @@ def certify_representer(
 def _certified(
     problem: RepresenterProblem, gram: BoundedProducts, c: Floats, b: float, level: Precision
 ) -> tuple[Certificate, float]:
-    """The proof with products of one precision, and the gap as it is computed, without any error."""
+    """Return the certificate with products of one precision, and the computed gap without any rounding error."""
     lam, penalty, A = problem.lam, problem.penalty, problem.combine
     back = None if A is None else A.T
     u, n = gram.product_bound(c, level=level), len(problem.y)
     with np.errstate(over="ignore", invalid="ignore"):
         t = _combined(A, u + b)  # Af
         below, above, shift = _balanced(problem, t.value)
-        # 1. The gradients at the ends of what Af and the dual point can be, and all those between them. An end is
-        #    rounded once.
+        # 1. Gradients at both ends of the interval that holds Af and the dual point, and all gradients between them.
+        #    An end is rounded once.
         reach = rounded_up(t.error + shift + gamma(2) * np.abs(t.value), 4)
         slopes = _between(problem.gradient(t.value - reach), problem.gradient(t.value + reach))
         # 2. The primal value at Af, which is within t.error of the t where the losses are computed.
@@ -124,12 +124,12 @@ def _certified(
 
 
 def _computed(values: Any) -> Ball:
-    """Values or derivatives of a loss or a penalty at given floats, perhaps times a weight."""
+    """Return balls for values or derivatives of a loss or a penalty at given floats, perhaps times a weight."""
     return exact(values).rounded(_LOSS_ROUNDINGS)
 
 
 def _between(low: Floats, high: Floats) -> Ball:
-    """All values between those of an increasing function at two ends, computed as `_computed` says.
+    """Return balls for all values between those of an increasing function at two ends, computed as in `_computed`.
 
     The middle is off by half their difference, by the roundings of the two values, and by four of its own.
     """
@@ -138,29 +138,29 @@ def _between(low: Floats, high: Floats) -> Ball:
 
 
 def _largest(x: Ball) -> float:
-    """The most that any of the absolute values can be."""
+    """Upper bound on the largest absolute value."""
     return float(rounded_up(np.maximum.reduce(np.abs(x.value) + x.error, initial=0.0), 1))
 
 
 def _shifted(x: Ball, pull: Floats) -> Ball:
-    """x + 2λc, where 2λc has one rounding and the sum another."""
+    """Return x + 2λc, where 2λc has one rounding and the sum another."""
     value = x.value + pull
     return Ball(value, rounded_up(x.error + gamma(1) * (np.abs(pull) + np.abs(value)), 4))
 
 
 def _increasing(function: Callable[[Any], Any], at: Ball) -> Ball:
-    """The values of an increasing function, such as a penalty or its derivative, at a number ≥ 0."""
+    """Return the ball of an increasing function, such as a penalty or its derivative, at a number ≥ 0."""
     low, high = (_computed(float(function(end))) for end in (max(at.low, 0.0), at.high))
     return Ball.between(low.low, high.high)
 
 
 def _combined(A: Any, x: Ball) -> Ball:
-    """Ax, or x where A is None."""
+    """Return Ax, or x if A is None."""
     return x if A is None else x.transformed(A)
 
 
 def _above_tangent(problem: RepresenterProblem, steep: Ball, along: Ball, norm: Ball, primal: Ball) -> Ball:
-    """The penalty's distance from its tangent at the best r, by ⟨G, f⟩ = `along`, ‖G‖ = `steep` and ‖f‖ = `norm`."""
+    """Return ⟨G, f⟩ + the penalty's distance from its tangent at the best r; ⟨G, f⟩ = `along`, ‖G‖ = `steep`."""
     lam, penalty = problem.lam, problem.penalty
     top, least = _increasing(penalty.value, norm), Ball.within(np.inf)
     for r in (float(norm.value), _meets(penalty, float(steep.high) / lam, float(norm.value))):
@@ -168,7 +168,7 @@ def _above_tangent(problem: RepresenterProblem, steep: Ball, along: Ball, norm: 
         total = along + lam * (top - value + slope * r)
         missing = (steep - lam * slope).positive()
         if missing.high > 0:
-            # Of the optimum r*: λΩ(r*) is at most the primal value, and Ω(r*) ≥ Ω(r) + Ω′(r)(r* − r).
+            # The norm r* of the optimum: λΩ(r*) is at most the primal value, and Ω(r*) ≥ Ω(r) + Ω′(r)(r* − r).
             total = total + missing * (r + (primal / lam - value).positive() / slope)
         if total.high < least.high:
             least = total
@@ -176,7 +176,7 @@ def _above_tangent(problem: RepresenterProblem, steep: Ball, along: Ball, norm: 
 
 
 def _meets(penalty: Penalty, slope: float, near: float) -> float:
-    """An r where Ω′ reaches this slope, or nearly: any r will do, the best one makes the gap smallest."""
+    """Find an r where Ω′ nearly reaches this slope by bisection; any r gives a bound, the best one the smallest gap."""
     low, high = 0.0, max(near, _TINY)
     while penalty.derivative(high) < slope and high < _HUGE:
         low, high = high, 16 * high
@@ -187,7 +187,7 @@ def _meets(penalty: Penalty, slope: float, near: float) -> float:
 
 
 def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, float]:
-    """Two gradients by Af with a dual point between them, and how far from it the points are where they are taken."""
+    """Return two gradients by Af with a dual point between them, and the shift of Af at which they are taken."""
     g = problem.gradient(f)
     if not problem.bias or not g.any():
         return g, g, 0.0
@@ -209,7 +209,7 @@ def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, f
 
 
 def _proof(positive_definite: str, problem: RepresenterProblem) -> Measures:
-    """What a gap of zero proves: a loss or penalty of the user's is convex on his word alone."""
+    """Return what a gap of zero proves; that a user's loss or penalty is convex is an assumption."""
     proof = PROOF[positive_definite]
     if proof == "stationarity" or (is_known_convex(problem.loss) and is_known_penalty(problem.penalty)):
         return proof
@@ -223,6 +223,6 @@ def _proof(positive_definite: str, problem: RepresenterProblem) -> Measures:
 
 
 def scale_certificate(certificate: Certificate, factor: float, b: float) -> Certificate:
-    """The proof of an objective that is `factor` times the certified one."""
+    """Return the certificate of an objective that is `factor` times the certified one."""
     scaled = {name: factor * getattr(certificate, name) for name in ("primal", "dual", "gap")}
     return replace(certificate, **scaled, b=(b,))

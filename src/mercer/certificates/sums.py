@@ -1,4 +1,4 @@
-"""The certificate of linear least squares where only sums over the samples are left, with the rounding these carry.
+"""Certificates of linear least squares from sums over the samples alone, with the rounding errors of these sums.
 
 At weights w of the features, and their best b, the gradient g = X̃'Wỹ − X̃'WX̃w − λw is that of a quadratic function:
 
@@ -21,12 +21,14 @@ from mercer.samples.arrays import Floats, gamma
 
 
 def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certificate:
-    """For k = scale·⟨x, z⟩ and λ = scale·lam; at λ = 0 `gap` is the most that a step along one feature would gain."""
+    """Certify the weights W for k = scale·⟨x, z⟩ and λ = scale·lam.
+
+    At λ = 0 `gap` is the largest decrease by a step along one feature.
+    """
     d, e, e_y = len(W), sums.centred_error[: len(W)], sums.centred_error[len(W) :]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        # Errors of the sums are products e_j e_k.
-        own = exact(np.abs(W)).transformed(e) + e_y
-        missed = Ball.within(own.high)
+        # 1. Gradient and risk. Errors of the sums are products e_j e_k.
+        missed = Ball.within((exact(np.abs(W)).transformed(e) + e_y).high)
         products = exact(W).transformed(sums.xx)
         gradient = sums.xy - products - lam * exact(W) + exact(e[:, None]) * missed
         risk = sums.yy - (2.0 * exact(W)).inner(sums.xy, axis=0) + products.inner(W, axis=0) + missed.square()
@@ -34,17 +36,18 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
         diagonal = np.abs(sums.xx.diagonal()) + lam
         unit = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(d), where=diagonal > 0)
         scaled = (exact(G) * unit[:, None]).square()
-        # What rounding does to b costs its square times the weight.
+        # 2. An error of b adds its square times the weight to the risk.
         lost = exact(np.zeros(W.shape[1]))
         if sums.bias:
             b = sums.y - exact(W).transformed(sums.x) + (sums.rest_y - exact(W).transformed(sums.rest_x)) / sums.weight
             lost = sums.weight * (Ball.within(b.error) + exact(sums.error[0]) * missed / sums.weight).square()
+        # 3. Values, and the distance from the optimum.
         norms = exact(W).square().sum(axis=0)
         primal = _primal(norms, (risk + Ball.within(lost.size)).positive(), lam, scale)
         if lam > 0:
-            least = float((lam * exact(float(np.min(unit, initial=np.inf))).square()).low)
+            least = float((lam * exact(float(unit.min())).square()).low)
             gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
-            if not (gap.high <= EXACT_GAP * primal.value).all():  # worth the eigenvalues
+            if not (gap.high <= EXACT_GAP * primal.value).all():  # then the eigenvalues are computed
                 least = max(least, least_curvature(sums, lam, unit))
                 gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
         else:
@@ -70,7 +73,7 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
 
 
 def least_curvature(sums: Sums, lam: float, unit: Floats) -> float:
-    """A lower bound on the eigenvalues of X̃'WX̃ + λI, multiplied by the diagonal `unit` from both sides."""
+    """Return a lower bound on the eigenvalues of X̃'WX̃ + λI, multiplied by the diagonal `unit` from both sides."""
     d, e = len(unit), sums.centred_error[: len(unit)]
     matrix = sums.xx * unit[:, None] * unit + np.diag(lam * unit**2)
     if not np.isfinite(matrix).all():
@@ -82,7 +85,7 @@ def least_curvature(sums: Sums, lam: float, unit: Floats) -> float:
 
 
 def sums_are_exact(sums: Sums, certificate: Certificate, lam: float, scale: float = 1.0) -> bool:
-    """Whether every output's gap is as small as promised, or as the rounding of the targets' own digits."""
+    """Return whether every output's gap is below EXACT_GAP, or below the effect of the rounding of its targets."""
     share = gamma(len(sums.x) + 16)
     squares = share**2 * (np.abs(sums.yy) + sums.weight * sums.y**2)
     floor = squares / (2 * lam * scale) if lam > 0 else squares / 2
@@ -92,5 +95,5 @@ def sums_are_exact(sums: Sums, certificate: Certificate, lam: float, scale: floa
 
 
 def _primal(norms: Ball, risk: Ball, lam: float, scale: float) -> Ball:
-    """½‖f‖² + risk/(2λ) with ‖f‖² = ‖w‖²/scale, or at λ = 0 half of the risk."""
+    """Return ½‖f‖² + risk/(2λ) with ‖f‖² = ‖w‖²/scale, or half of the risk at λ = 0."""
     return 0.5 * (norms + risk / lam) / scale if lam > 0 else 0.5 * risk

@@ -1,4 +1,4 @@
-"""The certificates of very many sub-problems, as arrays: half a million objects would take a gigabyte."""
+"""Certificates of very many sub-problems as arrays: half a million objects would take a gigabyte."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from mercer.certificates.certificate import Certificate, Measures, bounded_sum, 
 from mercer.places.ball import Ball
 from mercer.samples.arrays import Floats, Indices
 
-# What rounding can do to a sum with a term per variable of a pair, of which there are at most 6,000, as a share of the
-# sum of their sizes.
+# Bound on the rounding error of a sum over the variables of a pair, at most 6,000, relative to the sum of their sizes.
 _SHARE_OF_SUMS = 1e-12
 
 
 @dataclass(eq=False)
 class CertificateTable(Sequence[Certificate]):
-    """One certificate per sub-problem, made when it is asked for; those in `others` came from elsewhere."""
+    """Sequence of one certificate per sub-problem, built on access; `others` holds certificates that replace a row."""
 
     primal: Floats
     dual: Floats
@@ -33,7 +32,7 @@ class CertificateTable(Sequence[Certificate]):
     others: dict[int, Certificate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """As for one certificate: what overflow left undefined claims nothing, and the gap is never the smaller."""
+        """Replace NaN by numbers that claim nothing, and raise gaps to primal − dual, as `Certificate` does."""
         self.primal[np.isnan(self.primal)] = np.inf
         self.dual[np.isnan(self.dual)] = -np.inf
         for values in (self.gap, self.violation, *self.kkt.values()):
@@ -41,9 +40,9 @@ class CertificateTable(Sequence[Certificate]):
         with np.errstate(over="ignore", invalid="ignore"):
             difference = self.primal - self.dual
             moved = difference - self.primal
-            lacking = self.primal - (difference - moved) > self.dual + moved  # what rounding took from the difference
+            rounded_down = self.primal - (difference - moved) > self.dual + moved
             above = np.nextafter(difference, np.inf)
-        np.maximum(self.gap, np.where(lacking, above, difference), out=self.gap)
+        np.maximum(self.gap, np.where(rounded_down, above, difference), out=self.gap)
 
     def __len__(self) -> int:
         return len(self.gap)
@@ -73,22 +72,22 @@ class CertificateTable(Sequence[Certificate]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
-    __hash__ = None  # type: ignore[assignment]  # it can change, as a list can
+    __hash__ = None  # type: ignore[assignment]  # mutable, as a list is
 
     def put(self, k: int, certificate: Certificate) -> None:
-        """Another certificate for sub-problem k."""
+        """Replace the certificate of sub-problem k."""
         self.others[k] = certificate
         self.take(k, certificate)
 
-    def take(self, which: Any, found: CertificateTable | Certificate) -> None:
-        """The certificates `found` for the sub-problems `which`."""
+    def take(self, which: Any, other: CertificateTable | Certificate) -> None:
+        """Copy the numbers of other certificates to the sub-problems `which`."""
         for name in ("primal", "dual", "gap", "violation", "worst", "b"):
-            getattr(self, name)[which] = getattr(found, name)
+            getattr(self, name)[which] = getattr(other, name)
         for name, values in self.kkt.items():
-            values[which] = found.kkt[name]
+            values[which] = other.kkt[name]
 
     def among(self, n: int, which: Indices) -> CertificateTable:
-        """These certificates as those of the sub-problems `which` of n, with zeros for the others."""
+        """Return a table of n sub-problems with these certificates at `which`, and zeros elsewhere."""
         primal, dual, gap, violation = np.zeros((4, n))
         kkt, worst = {name: np.zeros(n) for name in self.kkt}, np.zeros(n, dtype=np.intp)
         b = np.zeros((n, self.b.shape[1]))
@@ -118,19 +117,19 @@ class CertificateTable(Sequence[Certificate]):
     # --- files ------------------------------------------------------------------------------------------------------
 
     def to_array(self) -> Floats:
-        """All numbers, a row per sub-problem; what `others` prove goes to `told`."""
+        """Return all numbers, a row per sub-problem; `as_dict` has the claims of `others`."""
         numbers = (self.primal, self.dual, self.gap, self.violation, *self.kkt.values(), self.worst, *self.b.T)
         return np.column_stack(numbers).astype(np.float64)
 
-    def told(self) -> dict[str, Any]:
-        """The rest, as plain values."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `to_array` leaves out, as plain values."""
         others = [[k, one.gap_measures, one.precision] for k, one in self.others.items()]
         return {"kkt": list(self.kkt), "gap_measures": self.gap_measures, "precision": self.precision, "others": others}
 
     @classmethod
-    def from_file(cls, numbers: Any, told: dict[str, Any]) -> CertificateTable:
-        """The inverse of `to_array` and `told`; ValueError if they are not a table's."""
-        names = [str(name) for name in told["kkt"]]
+    def from_file(cls, numbers: Any, plain: dict[str, Any]) -> CertificateTable:
+        """Build a table from `to_array` and `as_dict`; raise ValueError if the values are not a table's."""
+        names = [str(name) for name in plain["kkt"]]
         if getattr(numbers, "ndim", 0) != 2 or numbers.shape[1] < 5 + len(names) or numbers.dtype != np.float64:
             raise ValueError("these are not the values of certificates")
         columns = [np.array(column) for column in numbers.T]
@@ -141,20 +140,20 @@ class CertificateTable(Sequence[Certificate]):
             gap=columns[2],
             violation=columns[3],
             kkt=dict(zip(names, kkt, strict=True)),
-            gap_measures=told["gap_measures"],
+            gap_measures=plain["gap_measures"],
             worst=rest[0].astype(np.intp),
             b=np.column_stack([np.empty((len(numbers), 0)), *rest[1:]]),
-            precision=str(told["precision"]),
+            precision=str(plain["precision"]),
         )
-        for k, gap_measures, precision in told["others"]:
+        for k, gap_measures, precision in plain["others"]:
             one = {**table[int(k)].to_dict(), "gap_measures": gap_measures, "precision": precision}
             table.others[int(k)] = Certificate.from_dict(one)
-        Certificate.from_dict(table[0].to_dict())  # raises where words are not a certificate's
+        Certificate.from_dict(table[0].to_dict())  # raises if the strings are not a certificate's
         return table
 
 
 def pair_certificates(findings: Any, paired: bool, gap_measures: Measures) -> CertificateTable:
-    """The certificate of each pair from its row of findings; `paired` says that it has an equality, Σβ = 0."""
+    """Build the certificate of each pair from its row of findings; `paired` if pairs have an equality, Σβ = 0."""
     losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong, to_gap, to_dual = (
         findings.T
     )

@@ -1,12 +1,13 @@
-"""The certificate of linear least squares, from weights w of the features and b.
+"""Certificates of linear least squares, from weights w of the features and b.
 
-With β_i = w_i r_i/λ and v = scale·Xᵀβ it is that of mercer.certificates.least_squares, ‖f − f_β‖² = ‖w − v‖²/scale.
+With β_i = w_i r_i/λ and v = scale·Xᵀβ the theorem of mercer.certificates.least_squares applies, where
+‖f − f_β‖² = ‖w − v‖²/scale.
 Where the features' units differ by many orders of magnitude, the rounding of β alone opens a gap. The gradient at w is
 λ(v − w)/scale, and the objective is quadratic, so that
 
     P − P* ≤ ‖S⁻¹(v − w)‖² λ/(2α scale²)
 
-with the S and α of mercer.certificates.sums, whatever the units. This bound is told beside the gap.
+with the S and α of mercer.certificates.sums, whatever the units. This bound is in `kkt`, beside the gap.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import EXACT_GAP, certify_parts, joint_sums, limit_of_outputs, column_sums
+from mercer.certificates.least_squares import EXACT_GAP, certify_parts, column_sums, joint_sums, limit_of_outputs
 from mercer.certificates.sums import least_curvature
 from mercer.places.ball import Ball, exact
 from mercer.places.protocols import LinearGram
@@ -26,24 +27,26 @@ from mercer.samples.arrays import Floats
 def certify_weights(
     problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None, sums: Sums | None = None
 ) -> tuple[Floats | None, Certificate]:
-    """The β of the rows that weights of the features give, and the proof of both; no β at λ = 0.
+    """Return β of the rows from the weights of the features, and the certificate of both; β is None at λ = 0.
 
-    `centre`, floats near the means of dense samples, keeps columns far from zero from cancelling. `sums` over the
-    samples tell how much the objective curves.
+    A `centre` near the means of dense samples avoids cancellation in columns far from zero. The `sums` over the
+    samples bound the curvature of the objective.
     """
     if problem.lam == 0:
         return None, certify_weights_limit(problem, linear, W, b, centre)
     weight = problem.weight[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
+        # 1. Residuals, and a β whose sum is zero except for rounding.
         residual = problem.Y - _values(linear, W, b, centre).take(problem.member)  # y − f − b
         R = residual.value
         beta = weight / problem.lam * R
-        if problem.bias:  # what rounding left of the sum, spread by weight
+        if problem.bias:  # spread the sum that rounding left by weight
             beta -= (problem.weight / problem.mass)[:, None] * beta.sum(axis=0)
-            # The rest goes where a number has digits to spare, of a row that is not too light to bear it.
+            # A row that is not too light takes the rest, the one with the smallest |β|, whose rounding is smallest.
             heavy = np.flatnonzero(problem.weight * len(R) >= problem.mass * (1 - EXACT_GAP))
             least = heavy[np.argmin(np.abs(beta[heavy]), axis=0)]
             beta[least, np.arange(len(b))] -= column_sums(beta)
+        # 2. The terms of the gap, and the primal value.
         totals = column_sums(beta) if problem.bias else np.zeros(len(b))
         apart = W - _combination(problem, linear, beta, totals, centre)  # f − f_β
         rest = residual - exact(problem.lam) / weight * beta  # r − dβ
@@ -51,7 +54,7 @@ def certify_weights(
         near = 0.5 * apart.square().sum(axis=0) / linear.scale + squares
         norm = exact(W).square().sum(axis=0) / linear.scale
         primal = 0.5 * (norm + residual.square().inner(weight, axis=0) / problem.lam)
-        # y − f_β − b − dβ = (f − f_β) + (r − dβ); what the centre adds to f − f_β is the same everywhere.
+        # 3. y − f_β − b − dβ = (f − f_β) + (r − dβ); the centre adds the same number to f − f_β everywhere.
         left = linear.times_bound(apart, centre).take(problem.member) + rest
         shift = None if centre is None else apart.transformed(centre)
         above = _above(problem, linear, residual, apart, squares, near, totals, sums)
@@ -106,9 +109,9 @@ def _above(
 def certify_weights_limit(
     problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None
 ) -> Certificate:
-    """λ = 0 and weights of the features, whose normal equations are XᵀW(y − f) = 0.
+    """Certify weights of the features at λ = 0 by their normal equations XᵀW(y − f) = 0.
 
-    `gap` is the most that a step along a single feature would gain.
+    `gap` is the largest decrease by a step along a single feature.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         residual = problem.Y - _values(linear, W, b, centre).take(problem.member)
@@ -118,7 +121,7 @@ def certify_weights_limit(
 
 
 def _values(linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> Ball:
-    """f + b of the distinct samples; b + ⟨w, c⟩ is summed in extended precision, where there is one."""
+    """Return f + b of the distinct samples; b + ⟨w, c⟩ is summed in extended precision, if the host has it."""
     F = linear.times_bound(exact(W), centre)
     if centre is None:
         return F + b
@@ -131,7 +134,7 @@ def _values(linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> 
 def _combination(
     problem: LeastSquares, linear: LinearGram, beta: Floats, totals: Floats, centre: Floats | None
 ) -> Ball:
-    """scale·Xᵀβ over the rows, the weights of f_β."""
+    """Return scale·Xᵀβ over the rows, the weights of f_β."""
     coefficients = joint_sums(problem, exact(beta))
     V = linear.transposed_bound(coefficients, coefficients.size, centre)
     if centre is not None:  # the sums of β are rounded too

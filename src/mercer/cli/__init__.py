@@ -1,4 +1,4 @@
-"""The command ``mercer``, and the programs and Python functions of LIBSVM and SVMlight."""
+"""Command ``mercer``, with the programs of LIBSVM and SVMlight, and LIBSVM's functions for Python."""
 
 from lazy_loader import attach_stub
 

@@ -94,7 +94,7 @@ def _run_table(args: argparse.Namespace) -> None:
         data = read_frame(args, {"auto": None, "svc": False, "svr": True}[args.machine])
     weight = None if args.class_weight == "none" else args.class_weight
     with waiting(f"searching and training on {len(data.y):,} rows", silent, verbose=args.verbose):
-        found = run_easy(
+        result = run_easy(
             frame_of(data.X),
             data.y,
             data.target or "y",
@@ -105,9 +105,9 @@ def _run_table(args: argparse.Namespace) -> None:
             unit=units_from_text(data.dialect.units).get(str(data.target), ""),
             source=data.source,
         )
-    save_with_dialect(found.model, data, path)
+    save_with_dialect(result.model, data, path)
     if args.json:
-        print(json.dumps(found.to_dict() | {"model_file": str(path)}, indent=2))
+        print(json.dumps(result.to_dict() | {"model_file": str(path)}, indent=2))
     elif not args.quiet:
         saved = f"{path} ({path.stat().st_size / 1000:.1f} kB); mercer.load({str(path)!r}) reads it back"
-        print(printable(found.text(saved, args.verbose, as_options)))
+        print(printable(result.text(saved, args.verbose, as_options)))

@@ -1,9 +1,9 @@
-"""LIBSVM's functions for Python (`svmutil`) on mercer's machines: the same arguments, options and answers.
+"""LIBSVM's functions for Python (`svmutil`), computed by mercer: same arguments, options and return values.
 
     from mercer.cli.libsvm import svm_train, svm_predict
 
 Training and its output are those of ``mercer train`` ([command line](command_line.md)), which writes and reads LIBSVM's
-files. Where LIBSVM prints an error and goes on, these raise it.
+files. Where LIBSVM prints an error and continues, these functions raise it.
 """
 
 from __future__ import annotations
@@ -39,23 +39,24 @@ __all__ = [
 
 
 def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
-    """Train as svm-train does: a model, or with -v the accuracy in percent or the mean squared error.
+    """Train as svm-train does, or with -v cross-validate.
 
     Parameters
     ----------
     y : sequence of numbers
-        Labels, or numbers.
+        Class labels, or targets of a regression.
     x : list of dicts or of lists, array or sparse matrix
         Rows; the keys of a dict are LIBSVM's indices, from 1, or with -t 4 rows ``{0: number, 1: K(x, x_1), …}``.
     options : str, default=""
-        Those of svm-train.
+        Options of svm-train.
     W : sequence of numbers, optional
-        A weight for each row; also ``-W FILE``.
+        Weight of each row; ``-W FILE`` in `options` reads the weights from a file.
 
     Returns
     -------
     LibsvmModel or float
-        `model.estimator()` is the machine as an estimator of mercer.
+        The model; `model.estimator()` turns it into a mercer estimator. With -v the accuracy in percent or the mean
+        squared error of the cross-validation.
 
     Examples
     --------
@@ -67,9 +68,9 @@ def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
     ([1, 1, -1, -1], 100.0)
     """
     words = shlex.split(options)
-    first = 0 if _value(words, "t") == "4" else 1
-    folds = _value(words, "v") is not None
-    if folds:  # its figures come as JSON
+    first = 0 if _option_value(words, "t") == "4" else 1
+    folds = _option_value(words, "v") is not None
+    if folds:  # the scores are returned as JSON, which -q would suppress
         words = [word for word in words if word != "-q"]
     with tempfile.TemporaryDirectory() as folder:
         data, model = Path(folder) / "rows", Path(folder) / "rows.model"
@@ -78,96 +79,100 @@ def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
             weights = Path(folder) / "weights"
             weights.write_text("".join(f"{value!r}\n" for value in np.asarray(W, dtype=np.float64).tolist()))
             words += ["-W", str(weights)]
-        told = _run(
+        output = _run(
             ["train", *words, *(["--json"] if folds else []), str(data), *([] if folds else [str(model)])], folds
         )
         if folds:
-            figures = json.loads(told)
-            if "accuracy" in figures:
-                print(f"Cross Validation Accuracy = {100 * figures['accuracy']:g}%")
-                return 100.0 * figures["accuracy"]
-            print(f"Cross Validation Mean squared error = {figures['mean_squared_error']:g}")
-            print(f"Cross Validation Squared correlation coefficient = {figures['squared_correlation']:g}")
-            return figures["mean_squared_error"]
+            scores = json.loads(output)
+            if "accuracy" in scores:
+                print(f"Cross Validation Accuracy = {100 * scores['accuracy']:g}%")
+                return 100.0 * scores["accuracy"]
+            print(f"Cross Validation Mean squared error = {scores['mean_squared_error']:g}")
+            print(f"Cross Validation Squared correlation coefficient = {scores['squared_correlation']:g}")
+            return scores["mean_squared_error"]
         return parse_libsvm_model(model.read_bytes())
 
 
 def svm_predict(
     y: Any, x: Any, model: LibsvmModel, options: str = ""
 ) -> tuple[list[Any], tuple[float, float, float], Any]:
-    """Labels or numbers, (accuracy in percent, mean squared error, squared correlation), and values for each row.
+    """Predict as svm-predict does.
 
     Parameters
     ----------
     y : sequence of numbers
-        The truth; an empty one where it is not known.
+        True labels or targets; an empty sequence where they are not known.
     x : list of dicts or of lists, array or sparse matrix
-        As in `svm_train`.
+        Rows, as for `svm_train`.
     model : LibsvmModel
-        Of `svm_train` or `svm_load_model`.
+        Model from `svm_train` or `svm_load_model`.
     options : str, default=""
         -b 1: the values are probabilities, in the order of the model's labels; -q: print nothing.
 
     Returns
     -------
     tuple of a list, three numbers and an array
-        The values are decision values of every pair of classes in LIBSVM's order, or of the one function.
+        The predictions; (accuracy in percent, mean squared error, squared correlation); and the decision values, for
+        every pair of classes in LIBSVM's order, or of the model's only function.
     """
     words = shlex.split(options)
     X = model.rows(_rows(x, model.first_index), "x", text=True)
     answers = model.predict(X)
     values = model.decisions(X)
-    if _value(words, "b") == "1" and model.kind == "classification":
+    if _option_value(words, "b") == "1" and model.kind == "classification":
         labels = np.array(model.with_probabilities().label)
         machine = model.estimator(X.shape[1])
         values = machine.predict_proba(X)[:, np.searchsorted(machine.classes_, labels)]
         answers = labels[np.argmax(values, axis=1)]
     truth = np.asarray(y, dtype=np.float64)
-    figures = evaluations(truth, answers) if len(truth) else (float("nan"),) * 3
+    scores = evaluations(truth, answers) if len(truth) else (float("nan"),) * 3
     if "-q" not in words and len(truth):
         right = int((truth == answers).sum())
         if model.kind == "regression":
-            print(f"Mean squared error = {figures[1]:g} (regression)")
-            print(f"Squared correlation coefficient = {figures[2]:g} (regression)")
+            print(f"Mean squared error = {scores[1]:g} (regression)")
+            print(f"Squared correlation coefficient = {scores[2]:g} (regression)")
         else:
-            print(f"Accuracy = {figures[0]:g}% ({right}/{len(truth)}) (classification)")
-    return np.asarray(answers).tolist(), figures, values
+            print(f"Accuracy = {scores[0]:g}% ({right}/{len(truth)}) (classification)")
+    return np.asarray(answers).tolist(), scores, values
 
 
 def evaluations(ty: Any, pv: Any) -> tuple[float, float, float]:
-    """Accuracy in percent, mean squared error and squared correlation.
+    """Return accuracy in percent, mean squared error and squared correlation.
 
     Parameters
     ----------
     ty, pv : sequence of numbers
-        The truth, and what was predicted.
+        True values and predicted values.
     """
     truth, answers = np.asarray(ty, dtype=np.float64), np.asarray(pv, dtype=np.float64)
     if truth.shape != answers.shape or not len(truth):
-        raise ValueError(f"there are {truth.shape} true values and {answers.shape} predictions; they must be as many")
+        raise ValueError(
+            f"the true values have the shape {truth.shape} and the predictions {answers.shape}; both must have the "
+            "same length, at least 1"
+        )
     error = float(np.mean((truth - answers) ** 2))
     return 100.0 * float(np.mean(truth == answers)), error, squared_correlation(truth, answers)
 
 
 def svm_read_problem(data_file_name: str | os.PathLike[str]) -> tuple[Floats, sp.csr_array]:
-    """y and x of a text file; `read_libsvm` with its answers in LIBSVM's order.
+    """Read (y, x) from a LIBSVM text file; `read_libsvm` returns the same in the order (X, y).
 
     Parameters
     ----------
     data_file_name : str or path-like
-        The file.
+        File to read.
     """
     X, y = read_libsvm(data_file_name)
     return y, X
 
 
 def svm_load_model(model_file_name: str | os.PathLike[str]) -> LibsvmModel:
-    """The model in a file of LIBSVM's.
+    """Read a model from a LIBSVM model file.
 
     Parameters
     ----------
     model_file_name : str or path-like
-        The file.
+        File to read.
     """
     return read_libsvm_model(model_file_name)
 
@@ -178,21 +183,21 @@ def svm_save_model(model_file_name: str | os.PathLike[str], model: LibsvmModel) 
     Parameters
     ----------
     model_file_name : str or path-like
-        The file.
+        File to write.
     model : LibsvmModel
-        Of `svm_train` or `svm_load_model`.
+        Model from `svm_train` or `svm_load_model`.
     """
     write_libsvm_model(model, model_file_name)
 
 
-def _value(words: list[str], letter: str) -> str | None:
-    """What follows an option, if it was given."""
+def _option_value(words: list[str], letter: str) -> str | None:
+    """Return the value of the option ``-letter``, or None if it is not given; the last one counts."""
     given = [k for k, word in enumerate(words[:-1]) if word == f"-{letter}"]
     return words[given[-1] + 1] if given else None
 
 
 def _rows(x: Any, first: int) -> Any:
-    """Rows as a matrix whose first column has the index `first`."""
+    """Return the rows as a matrix whose first column has the index `first`."""
     if is_sparse(x) or isinstance(x, np.ndarray):
         return x
     if not any(isinstance(row, dict) for row in x):
@@ -207,17 +212,17 @@ def _rows(x: Any, first: int) -> Any:
 
 
 def _run(words: list[str], quiet: bool) -> str:
-    """Run the command; its complaint is raised, and what it prints is returned, or passed on."""
-    said, told = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(told):
+    """Run the command and return what it prints, raising its error; print it too unless `quiet`."""
+    errors, output = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(output):
         try:
             failed = main(words) != 0
         except SystemExit as usage:
             failed = bool(usage.code)
     if failed:
-        raise ValueError(said.getvalue().strip() or f"wrong usage: {shlex.join(words)}")
-    if not quiet and told.getvalue():
-        print(told.getvalue(), end="")
-    if said.getvalue():
-        print(said.getvalue(), end="")
-    return told.getvalue()
+        raise ValueError(errors.getvalue().strip() or f"wrong usage: {shlex.join(words)}")
+    if not quiet and output.getvalue():
+        print(output.getvalue(), end="")
+    if errors.getvalue():
+        print(errors.getvalue(), end="")
+    return output.getvalue()

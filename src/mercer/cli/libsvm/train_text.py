@@ -255,32 +255,32 @@ def _report(fitted: Estimator, path: Path, seconds: float, **facts: Any) -> dict
 
 
 def _with_probabilities(
-    args: argparse.Namespace, model: Any, found: LibsvmModel, data: Data
+    args: argparse.Namespace, fitted: Any, model: LibsvmModel, data: Data
 ) -> tuple[LibsvmModel, list[str]]:
     """Return the model with the probability parameters of -b 1, and the lines that svm-train prints for them."""
     X, y = data.X, data.y
     if args.machine in REGRESSORS:
-        sigma = laplace_scale(y - predict_held_out(model, X, y, split_folds(len(y), 5, args.seed)))
-        return replace(found, prob_a=np.array([sigma])), [
+        sigma = laplace_scale(y - predict_held_out(fitted, X, y, split_folds(len(y), 5, args.seed)))
+        return replace(model, prob_a=np.array([sigma])), [
             "Prob. model for test data: target value = predicted value + z,",
             f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma= {sigma:g}",
         ]
     if args.machine == "one_class":
         try:
-            return replace(found, density_marks=density_marks(model.decision_function(X))), []
+            return replace(model, density_marks=density_marks(fitted.decision_function(X))), []
         except ValueError as error:  # the model is written without them, as svm-train does
             show_warning(str(error))
-            return found, []
-    assert found.label is not None
-    weights = getattr(model, "class_weight", None) or {}
+            return model, []
+    assert model.label is not None
+    weights = getattr(fitted, "class_weight", None) or {}
     sigmoids = []
-    for i, j in found.pairs:
-        first, second = found.label[i], found.label[j]
+    for i, j in model.pairs:
+        first, second = model.label[i], model.label[j]
         rows = np.flatnonzero((y == first) | (y == second))
         pair_weights = (weights.get(first, 1.0), weights.get(second, 1.0))
         f = cross_validated_decisions(
-            model, select_rows(X, rows, rows, model), y[rows] == first, pair_weights, args.seed
+            fitted, select_rows(X, rows, rows, fitted), y[rows] == first, pair_weights, args.seed
         )
         sigmoids.append(fit_sigmoid(f, y[rows] == first))
     A, B = np.array(sigmoids).T
-    return replace(found, prob_a=A, prob_b=B), []
+    return replace(model, prob_a=A, prob_b=B), []

@@ -1,1 +1,1 @@
-"""The programs of SVMlight, as commands."""
+"""SVMlight's programs as commands."""

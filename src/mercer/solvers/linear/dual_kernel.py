@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certificate_of
-from mercer.certificates.linear import longest
+from mercer.certificates.linear import row_length_bounds
 from mercer.places.gram import Gram
 from mercer.places.protocols import Rows
 from mercer.problems.dual_problem import DualProblem
@@ -85,7 +85,7 @@ def solve_by_rows(
         if early.stop_reason == "converged" and certificate.gap > stop.tol * width:
             rows = rows_of()
             u = rows.gram_product(problem.row_coefficients(early.beta, gram.n))
-            closer = certificate_of(problem, early.beta, u, longest(rows), "optimality", "float64")
+            closer = certificate_of(problem, early.beta, u, row_length_bounds(rows), "optimality", "float64")
             return (replace(early, u=u.value), closer) if stop.met(closer) else (early, certificate)
         if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
             return early, certificate
@@ -102,7 +102,7 @@ def solve_by_rows(
         late = point.stop_reason == "max_time"  # no time for a correction
         corrected = linear.balanced(point.beta) if late else move_towards(linear, rows, point.w, point.beta)
         beta, u = linear.dual_variables(corrected), rows.gram_product(corrected)
-        certificate = certificate_of(problem, beta, u, longest(rows), "optimality", "float64")
+        certificate = certificate_of(problem, beta, u, row_length_bounds(rows), "optimality", "float64")
         if stop.met(certificate):
             return Solution(beta, steps, "converged", u=u.value), certificate
         if point.stop_reason in ("max_iter", "max_time"):

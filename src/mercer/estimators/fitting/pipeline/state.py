@@ -284,7 +284,7 @@ class Proof(AttributeSpec):
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
         if not isinstance(value.parts, CertificateTable):
             return {name: value.to_dict()}
-        plain = {**replace(value, parts=(), b=()).to_dict(), "parts": value.parts.told()}
+        plain = {**replace(value, parts=(), b=()).to_dict(), "parts": value.parts.as_dict()}
         return {name: plain, f"{name}.parts": value.parts.to_array()}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:

@@ -1,0 +1,77 @@
+"""Terms of the certificate of least squares that large numbers show: Σβ that is not 0, and f that is not f_β."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from certificates.test_least_squares_values import FEASIBILITY, Line, dot, fractions, optimum, values
+from mercer.certificates.least_squares import ABOVE, certify_outputs, certify_parts, limit_of_outputs
+from mercer.places.ball import Ball, exact
+from mercer.problems.least_squares import LeastSquares
+
+LINE = np.array([-1.0, 1.0, 2.0])
+
+
+def made(y, bias, lam):
+    return LeastSquares(np.array(y, dtype=float)[:, None], np.ones(3), np.arange(3), 3, bias, lam)
+
+
+def column(numbers):
+    return exact(np.array([float(number) for number in numbers])[:, None])
+
+
+@pytest.mark.parametrize("lam", [0.25, 4.0])
+@pytest.mark.parametrize("far", [0.0, 8.0, -8.0])
+def test_any_coefficients_of_a_line(lam, far):
+    """P(wx, b) and D(β) for small integers, whatever Σβ is; a shift of all residuals is handed over by itself."""
+    x, scale = fractions(LINE), Fraction(lam)
+    for w, b, *beta in product((0.0, 1.0), (0.0, far), (-1.0, 0.5), (0.0, 2.0), (1.0, -1.0)):
+        problem = made([far + 1, far, far + 3], True, lam)
+        v, r = (
+            dot(x, fractions(beta)),
+            [y - Fraction(w) * a - Fraction(b) for y, a in zip(fractions(problem.Y), x, strict=True)],
+        )
+        rest = [e - scale * c for e, c in zip(r, fractions(beta), strict=True)]
+        near = (Fraction(w) - v) ** 2 / 2 + dot(rest, rest) / (2 * scale)
+        primal = Fraction(w) ** 2 / 2 + dot(r, r) / (2 * scale)
+        left = [e + a * (Fraction(w) - v) for e, a in zip(rest, x, strict=True)]
+        one, two, three = (exact(np.array([float(number)])) for number in (primal, primal - near, near))
+        proof = certify_parts(
+            problem, np.array([b]), np.array(beta)[:, None], one, two, three, column(r), column(rest), 2.0,
+            "optimality", shift=Ball(np.array([4.0]), np.array([1.0])), left=column([e - 5 for e in left]),
+        )  # fmt: skip
+        best, total = optimum(problem, LINE), sum(fractions(beta))
+        assert Fraction(proof.dual) <= best
+        assert Fraction(proof.kkt[ABOVE]) >= primal - best
+        assert Fraction(proof.gap) >= near - Fraction(b) * total  # P − D(β)
+        assert Fraction(proof.kkt[FEASIBILITY]) >= max(left)
+
+
+@pytest.mark.parametrize("way", [-2.0, 0.5, 2.0])
+@pytest.mark.parametrize("lam", [0.25, 4.0])
+def test_an_f_that_is_not_that_of_the_coefficients(lam, way):
+    """U = KC with other C than β: values are those of either f, and `dual` is at most D(β)."""
+    problem = made([1.0, 0.0, 3.0], False, lam)
+    for beta in product((0.0, 1.0, -4.0), repeat=3):
+        beta = np.array(beta)
+        for C in (beta + way * np.eye(3)[0], beta + way * LINE):
+            U = np.outer(LINE, LINE) @ C
+            proof = certify_outputs(
+                problem, Line(LINE), beta[:, None], U[:, None], np.zeros((3, 1)), np.array(C)[:, None]
+            )
+            primal, dual, left = values(problem, LINE, C, beta, Fraction(0))
+            others = values(problem, LINE, beta, beta, Fraction(0))[0]
+            assert Fraction(proof.dual) <= dual
+            assert Fraction(proof.primal) >= primal
+            assert Fraction(proof.kkt[ABOVE]) >= max(primal, others) - optimum(problem, LINE)
+            assert Fraction(proof.kkt[FEASIBILITY]) >= max(map(abs, left))
+
+
+def test_a_risk_that_is_smaller_than_it_seems():
+    """At λ = 0 a residual is ½ and seems to be 1; one step along the feature would gain ½·¼."""
+    problem = LeastSquares(np.ones((1, 1)), np.ones(1), np.arange(1), 1, False, 0.0)
+    residual, gradient = Ball(np.ones((1, 1)), np.full((1, 1), 0.5)), exact(np.full((1, 1), 0.5))
+    proof = limit_of_outputs(problem, residual, gradient, np.ones(1), np.zeros(1))
+    assert proof.dual <= 0.5 * 0.25 - 0.5 * 0.25
