@@ -220,13 +220,13 @@ def _recorded_folds(drawn: Draw, found: list[Fit]) -> Iterator[None]:
 
     def recording(shared: Any, batches: Any, listener: Any, n_threads: int, budget: int) -> None:
         machines = {name: machine for batch in batches for name, machine in batch}
-        told = listener.told
+        finished = listener.finished
 
-        def tell(name: int, fold: int, fit: Any) -> None:
+        def keep_fit(name: int, fold: int, fit: Any) -> None:
             found.extend(_of_tasks(drawn, shared, machines[name], shared.folds[fold], fit))
-            told(name, fold, fit)
+            finished(name, fold, fit)
 
-        with patch.object(listener, "told", tell):
+        with patch.object(listener, "finished", keep_fit):
             original(shared, batches, listener, n_threads, budget)
 
     with patch.object(shared_search, "fit_folds", recording):

@@ -187,7 +187,7 @@ def test_a_tuned_table_takes_every_option_of_train_and_is_saved(rows, capsys) ->
     assert told["model_file"] == "best.mercer"
     model = mercer.load("best.mercer")
     table = model.estimator_
-    assert [type(one).__name__ for one in table.columns_] == ["LeftOut", "Numbers", "Numbers", "Levels"]
+    assert [type(one).__name__ for one in table.columns_] == ["DroppedColumn", "Numbers", "Numbers", "Levels"]
     assert table.columns_[3].n_holes == 9
     machine = table.estimator_
     assert (machine.C, machine.gamma, machine.kernel, machine.class_weight) == (told["C"], 0.5, "laplacian", "balanced")

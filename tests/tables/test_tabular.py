@@ -61,7 +61,7 @@ def test_a_table_as_it_comes(make):
         model = mercer.tabular(mercer.SVC()).fit(make(table), label)
     assert seen[0].filename == __file__
     assert [type(one).__name__ for one in model.columns_] == [
-        "LeftOut",
+        "DroppedColumn",
         "Numbers",
         "Levels",
         "Levels",
@@ -158,11 +158,11 @@ def test_a_hole_in_a_column_that_had_none():
         ([f"{d:02d}.03.2024" for d in range(1, 29)] + [None] * 12, "Dates"),
         ([f"{d}/3/2024 10:30" for d in range(1, 29)] + [None] * 12, "Dates"),
         ([f"3/{d}/2024" for d in range(1, 29)] + [None] * 12, "Dates"),
-        (["03/04/2024", "05/06/2024"] * 20, "LeftOut"),
-        ([f"user{i}" for i in range(40)], "LeftOut"),
-        ([f"a long text number {i}" for i in range(40)], "LeftOut"),
-        (["same"] * 40, "LeftOut"),
-        ([None] * 40, "LeftOut"),
+        (["03/04/2024", "05/06/2024"] * 20, "DroppedColumn"),
+        ([f"user{i}" for i in range(40)], "DroppedColumn"),
+        ([f"a long text number {i}" for i in range(40)], "DroppedColumn"),
+        (["same"] * 40, "DroppedColumn"),
+        ([None] * 40, "DroppedColumn"),
         ([datetime.date(2024, 1, d) for d in range(1, 21)] * 2, "Dates"),
     ],
 )

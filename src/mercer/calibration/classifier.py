@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +17,7 @@ from mercer.calibration.calibrated import (
     one_target,
     weighted_splits,
 )
-from mercer.calibration.curves import METHODS, ClassProbabilities, Softmax, Steps, VennAbers, fit_curves
+from mercer.calibration.curves import METHODS, ClassProbabilities, IsotonicCurves, Softmax, VennAbers, fit_curves
 from mercer.calibration.sigmoid import Sigmoids
 from mercer.calibration.weighted_ranks import are_counts, share_up_to
 from mercer.estimators import SVC
@@ -42,7 +42,7 @@ _WHO = ("probability", "machine")
 
 
 @dataclass(frozen=True, eq=False)
-class OwnScores:
+class ClassScores:
     """Sorted scores of the samples of each class for that class; those of class k are starts[k] to starts[k + 1].
 
     They define prediction sets that contain the true class with a chosen probability, class by class (Mondrian
@@ -51,6 +51,8 @@ class OwnScores:
     contains the classes with a p-value above α. If the scores of the samples of the class and of x are exchangeable,
     the true class is missing with probability at most α, whichever class it is.
     """
+
+    STORED_NAME: ClassVar[str] = "OwnScores"  # name in model files
 
     scores: Floats
     starts: Indices
@@ -120,8 +122,10 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
 
     _FITTED = fitted(
         classes_=Unsaved(),  # estimator_ has them
-        probabilities_=OneOf(ClassProbabilities, curves=OneOf(Softmax, Steps, VennAbers, Sigmoids), required=True),
-        _own_scores_=OneOf(OwnScores, required=True),
+        probabilities_=OneOf(
+            ClassProbabilities, curves=OneOf(Softmax, IsotonicCurves, VennAbers, Sigmoids), required=True
+        ),
+        _own_scores_=OneOf(ClassScores, required=True),
         _own_weight_=Array(None),
         _held_out_=Flag(),
     )
@@ -206,7 +210,9 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
         scores = self.probabilities_.true_class_scores(f[counted], codes[counted])
         order = np.lexsort((scores, codes[counted]))
-        self._own_scores_ = OwnScores(scores[order], np.searchsorted(codes[counted][order], np.arange(len(labels) + 1)))
+        self._own_scores_ = ClassScores(
+            scores[order], np.searchsorted(codes[counted][order], np.arange(len(labels) + 1))
+        )
         if (weight[counted] != 1).any():
             self._own_weight_ = freeze(weight[counted][order])
         self._held_out_ = isinstance(cv, str)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -35,8 +35,10 @@ class Curves(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Steps(Curves):
+class IsotonicCurves(Curves):
     """Isotonic curves by their corners; those of output k are starts[k] to starts[k + 1]."""
+
+    STORED_NAME: ClassVar[str] = "Steps"  # name in model files
 
     f: Floats
     p: Floats
@@ -48,7 +50,7 @@ class Steps(Curves):
         return np.interp(f, self.f[part], self.p[part])
 
 
-def fit_isotonic(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Steps:
+def fit_isotonic(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> IsotonicCurves:
     """Fit the curves of several outputs, whose values are concatenated and begin at `starts`."""
     corners = []
     for begin, end in zip(starts, np.append(starts[1:], len(f)), strict=True):
@@ -56,7 +58,9 @@ def fit_isotonic(f: Floats, positive: Flags, weight: Floats, starts: Indices) ->
         fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(f[part], positive[part].astype(float), weight[part])
         corners.append((fitted.X_thresholds_, fitted.y_thresholds_))
     sizes = np.array([0, *(len(x) for x, _ in corners)])
-    return Steps(np.concatenate([x for x, _ in corners]), np.concatenate([p for _, p in corners]), np.cumsum(sizes))
+    return IsotonicCurves(
+        np.concatenate([x for x, _ in corners]), np.concatenate([p for _, p in corners]), np.cumsum(sizes)
+    )
 
 
 _WIDEST = np.log(1e9)  # largest difference between log T and the logarithm of the largest |f|

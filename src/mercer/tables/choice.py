@@ -26,8 +26,8 @@ from mercer.tables.dialect import looks_numeric
 from mercer.tables.encodings import (
     CYCLES,
     Dates,
+    DroppedColumn,
     Encoding,
-    LeftOut,
     Levels,
     Numbers,
     Words,
@@ -88,7 +88,7 @@ def encodings_for(frame: Frame, options: ColumnOptions, weight: Floats) -> list[
     encodings = [
         _choose_encoding(name, column, options, weight) for name, column in zip(frame.names, frame.columns, strict=True)
     ]
-    if all(isinstance(one, LeftOut) for one in encodings):
+    if all(isinstance(one, DroppedColumn) for one in encodings):
         reasons = "; ".join(f"{one.name!r}: {one.description}" for one in encodings)
         raise ValueError(
             f"with n_samples={len(frame)} no column is left to learn from ({reasons}); columns named in only, "
@@ -99,12 +99,14 @@ def encodings_for(frame: Frame, options: ColumnOptions, weight: Floats) -> list[
 
 def _choose_encoding(name: str, cells: Cells, options: ColumnOptions, weight: Floats) -> Encoding:
     if name in options.drop or (options.only is not None and name not in options.only):
-        return LeftOut(name, "as requested", guessed=False)
+        return DroppedColumn(name, "as requested", guessed=False)
     if name in options.text:
         words, weights = vocabulary(cells)
-        return Words(name, words, weights) if words else LeftOut(name, "no word occurs in two rows", guessed=False)
+        return (
+            Words(name, words, weights) if words else DroppedColumn(name, "no word occurs in two rows", guessed=False)
+        )
     if missing_values(cells).all():
-        return LeftOut(name, "empty in every row", guessed=False)
+        return DroppedColumn(name, "empty in every row", guessed=False)
     if name in options.categorical:
         return _levels(name, cells)
     if cells.dtype.kind == "M":
@@ -132,7 +134,7 @@ def _choose_for_objects(name: str, cells: Cells, options: ColumnOptions, weight:
         _expect_plain_numbers(name, cells)
     forms = date_forms(items)
     if len(forms) > 1:
-        return LeftOut(
+        return DroppedColumn(
             name, f"dates such as {items[0]} may begin with the day or the month; write {_iso(items[0])}", guessed=True
         )
     if forms:
@@ -154,8 +156,8 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW:
         return Words(name, words, weights)
     if distinct == len(items) and not any(" " in str(item) for item in items):
-        return LeftOut(name, "an identifier, different in every row", guessed=True)
-    return LeftOut(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
+        return DroppedColumn(name, "an identifier, different in every row", guessed=True)
+    return DroppedColumn(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
 
 
 def _are_numbers_and_words(cells: Cells, are_numbers: list[bool]) -> bool:
@@ -205,7 +207,7 @@ def guesses(frame: Frame, encodings: list[Encoding], options: ColumnOptions) -> 
 
 
 def _describe_guess(one: Encoding, cells: Cells, options: ColumnOptions) -> str | None:
-    if isinstance(one, LeftOut):
+    if isinstance(one, DroppedColumn):
         remedy = "name it in drop if that is right, else in only, categorical or text"
         return f"is {one.description}; {remedy}" if one.guessed else None
     if isinstance(one, Words):
@@ -230,9 +232,9 @@ def _numbers(name: str, cells: Cells, options: ColumnOptions, weight: Floats) ->
     empty = np.isnan(values)
     known, n_missing = values[~empty], int(empty.sum())
     if known.min() == known.max() and not n_missing:
-        return LeftOut(name, f"{known[0]:g} in every row", guessed=False)
+        return DroppedColumn(name, f"{known[0]:g} in every row", guessed=False)
     if name not in options.named and _is_identifier(name, known):
-        return LeftOut(name, "an identifier, by its name and its different values", guessed=True)
+        return DroppedColumn(name, "an identifier, by its name and its different values", guessed=True)
     fill = weighted_median(known, weight[~empty])
     centre, scale = moments(np.where(empty, fill, values), weight) if options.standardise else (0.0, 1.0)
     return Numbers(name, fill, centre, scale, n_missing, options.standardise)
@@ -247,7 +249,7 @@ def _levels(name: str, cells: Cells, truth_values: bool = False) -> Encoding:
     empty = missing_values(cells)
     levels = sorted({level_name(item) for item in cells[~empty].tolist()})
     if len(levels) == 1 and not empty.any():
-        return LeftOut(name, f"{levels[0]} in every row", guessed=False)
+        return DroppedColumn(name, f"{levels[0]} in every row", guessed=False)
     return Levels(name, tuple(levels), int(empty.sum()), truth_values)
 
 
@@ -256,7 +258,7 @@ def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
     empty = np.isnan(values)
     known, n_missing = values[~empty], int(empty.sum())
     if known.min() == known.max() and not n_missing:
-        return LeftOut(name, "the same date in every row", guessed=False)
+        return DroppedColumn(name, "the same date in every row", guessed=False)
     has_times = bool((known % CYCLES["time of day"] != 0).any())
     spans_years = bool(np.ptp(known) > CYCLES["time of year"])
     cycles = tuple(cycle for cycle, wanted in zip(CYCLES, (has_times, spans_years), strict=True) if wanted)

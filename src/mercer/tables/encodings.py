@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import scipy.sparse as sp
@@ -219,8 +219,10 @@ class Words:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class DroppedColumn:
     """A column that is not used, with the reason; `guessed` if the user did not name it."""
+
+    STORED_NAME: ClassVar[str] = "LeftOut"  # name in model files
 
     name: str
     reason: str
@@ -243,7 +245,7 @@ class LeftOut:
 
 # An encoding has the `name` of its column, a `description` in words, and the `titles` of the columns that it makes.
 # `encode` returns a dense or CSR matrix with a row for each cell and a column for each title; `decode` is its inverse.
-Encoding = Numbers | Levels | Dates | Words | LeftOut
+Encoding = Numbers | Levels | Dates | Words | DroppedColumn
 
 
 def encode_columns(columns: list[Cells], encodings: list[Encoding]) -> Any:

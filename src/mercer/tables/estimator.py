@@ -34,7 +34,7 @@ from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, is_sparse
 from mercer.tables.cells import missing_values
 from mercer.tables.choice import COLUMN_OPTIONS, ColumnOptions, encodings_for, guesses, unexpected_words
-from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, Words, encode_columns, moments
+from mercer.tables.encodings import Dates, DroppedColumn, Encoding, Levels, Numbers, Words, encode_columns, moments
 from mercer.tables.frame import Frame, frame_of
 
 _READING = ("separator", "decimal", "encoding", "units", "na", "target", "digest")
@@ -126,7 +126,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
 
     _FITTED = fitted(
         estimator_=NestedEstimator(required=True),
-        columns_=ListOf(OneOf(Numbers, Levels, Dates, Words, LeftOut), required=True),
+        columns_=ListOf(OneOf(Numbers, Levels, Dates, Words, DroppedColumn), required=True),
         target_mean_=Array(None, single=True, required=True),
         target_scale_=Array(None, single=True, required=True),
         n_rows_dropped_=Count(required=True),
@@ -444,7 +444,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
 
 def _complete_rows(frame: Frame, encodings: list[Encoding]) -> Indices:
     pairs = zip(encodings, frame.columns, strict=True)
-    used = [missing_values(column) for one, column in pairs if not isinstance(one, LeftOut)]
+    used = [missing_values(column) for one, column in pairs if not isinstance(one, DroppedColumn)]
     rows = np.flatnonzero(~np.any(used, axis=0))
     if not len(rows):
         raise ValueError("every row has a missing value, so missing='drop' leaves no row; use missing='impute'")
@@ -478,7 +478,7 @@ def _target_moments(y: Any, weight: Floats) -> tuple[Any, Any]:
 
 def used_columns(model: Tabular) -> list[str]:
     """Return the names of the columns that the model uses."""
-    return [one.name for one in model.columns_ if not isinstance(one, LeftOut)]
+    return [one.name for one in model.columns_ if not isinstance(one, DroppedColumn)]
 
 
 def table_in(model: Any) -> Tabular | None:

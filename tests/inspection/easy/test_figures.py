@@ -9,7 +9,7 @@ from mercer.inspection.easy.hints import is_ordered, spread_ratio, suggest_next
 from mercer.inspection.easy.page import WIDTH, page
 from mercer.inspection.easy.target import target_kind
 from mercer.tables.dialect import format_quantity
-from mercer.tables.encodings import LeftOut
+from mercer.tables.encodings import DroppedColumn
 
 
 def answered(rng, n, shares=(0.8, 0.6)):
@@ -78,7 +78,7 @@ SHUFFLED = np.random.default_rng(0).permutation(np.repeat(["a", "b"], 50))
         (
             CONSTANT,
             SHUFFLED,
-            [LeftOut("note", "9 different texts in 9 rows", True)],
+            [DroppedColumn("note", "9 different texts in 9 rows", True)],
             {"weighed": True},
             "'note' is not used; name it in text to use its words",
         ),

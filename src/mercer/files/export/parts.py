@@ -25,7 +25,7 @@ from mercer.places.host.rows import weight_vectors
 from mercer.samples.arrays import Floats
 from mercer.samples.labels import scores, winner, wins
 from mercer.samples.matrices import dense
-from mercer.tables.encodings import LeftOut, Numbers
+from mercer.tables.encodings import DroppedColumn, Numbers
 from mercer.tables.estimator import Tabular, used_columns
 from mercer.tables.frame import Frame, part_of
 from mercer.tables.unwrap import Unwrapped, unwrap
@@ -90,7 +90,7 @@ class PublicPredictions:
         X: Any = rows
         if self.table is not None:
             columns, empty = iter(rows.T), np.full(len(rows), None, dtype=object)
-            cells = [empty if isinstance(one, LeftOut) else next(columns) for one in self.table.columns_]
+            cells = [empty if isinstance(one, DroppedColumn) else next(columns) for one in self.table.columns_]
             X = Frame([one.name for one in self.table.columns_], cells)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -419,7 +419,7 @@ def _columns_scaling(table: Tabular, medium: str) -> Scaling:
     for one in table.columns_:
         if isinstance(one, Numbers) and not one.n_holes:
             used.append(one)
-        elif not isinstance(one, LeftOut):
+        elif not isinstance(one, DroppedColumn):
             raise TypeError(
                 f"{medium} takes rows of numbers, but the column {one.name!r} is not one: {one.description}; export "
                 "the machine, unwrap(model).machine, and give it the rows that unwrap(model).rows(table) returns"

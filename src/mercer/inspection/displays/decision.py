@@ -34,7 +34,7 @@ from mercer.runtime.optional import require
 from mercer.samples.arrays import Floats, Indices, is_sparse
 from mercer.tables.axis import Axis
 from mercer.tables.cells import is_missing
-from mercer.tables.encodings import LeftOut, Words
+from mercer.tables.encodings import DroppedColumn, Words
 from mercer.tables.frame import column_of, frame_of
 from mercer.tables.unwrap import frame_like, unwrap
 
@@ -81,7 +81,7 @@ class Plane:
         table = frame_of(X.toarray() if is_sparse(X) else X)
         if features is None:  # the first two columns that are used and fit on an axis
             kinds = [unwrapped.encoding(name, k) for k, name in enumerate(table.names)]
-            used = [k for k, kind in enumerate(kinds) if not isinstance(kind, LeftOut | Words)]
+            used = [k for k, kind in enumerate(kinds) if not isinstance(kind, DroppedColumn | Words)]
             features = used[:2] if len(used) > 1 else (0, 1)
         i, j = _pair(features, titles)
         axes = [Axis.of(titles[k], column_of(X, k), unwrapped.encoding(table.names[k], k)) for k in (i, j)]

@@ -9,7 +9,7 @@ import numpy as np
 from mercer.inspection.easy.figures import ClassFigures, NumberFigures
 from mercer.model_selection.tune import tune
 from mercer.runtime.errors import collect_warnings
-from mercer.tables.encodings import LeftOut
+from mercer.tables.encodings import DroppedColumn
 from mercer.tables.frame import part_of
 
 _SEARCHED = 600  # rows on which three values of C are compared, in a fraction of a second
@@ -33,7 +33,7 @@ def suggest_next(
     if isinstance(figures, ClassFigures) and rare:
         lost = figures.classes[int(np.nanargmin(figures.recall))]
         hints.append(f"{lost!r} is hardly ever predicted; class_weight='balanced' gives all classes the same weight")
-    texts = [one.name for one in columns if isinstance(one, LeftOut) and "different texts" in one.reason]
+    texts = [one.name for one in columns if isinstance(one, DroppedColumn) and "different texts" in one.reason]
     if texts:
         shown = " and ".join(map(repr, texts[:2])) + (" and others" if len(texts) > 2 else "")
         verb, it, its = ("is", "it", "its") if len(texts) == 1 else ("are", "them", "their")
@@ -82,7 +82,7 @@ def _rare_is_lost(figures: ClassFigures) -> bool:
 
 def _other_columns(columns: list[Any]) -> str:
     dropped = [
-        one.name for one in columns if isinstance(one, LeftOut) and one.guessed and "identifier" not in one.reason
+        one.name for one in columns if isinstance(one, DroppedColumn) and one.guessed and "identifier" not in one.reason
     ]
     return f"others might, such as {dropped[0]!r}, which is left out" if dropped else "look for others that might"
 

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mercer.tables.encodings import LeftOut
+from mercer.tables.encodings import DroppedColumn
 from mercer.tables.estimator import Tabular
 
 Line = tuple[str, str] | None  # name and text; None is an empty line
@@ -80,7 +80,7 @@ def _name_range(names: list[str]) -> str:
 
 def table_lines(table: Tabular, guesses: dict[str, str], all_of_it: bool = False) -> list[Line]:
     """Return lines on the encoding of each column, and on the guesses about columns that are not dropped."""
-    dropped = {one.name for one in table.columns_ if isinstance(one, LeftOut)}  # their own line says so
+    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn)}  # their own line says so
     to_check = [guess for name, guess in guesses.items() if name not in dropped]
     return [
         *column_lines([(one.name, one.description) for one in table.columns_], all_of_it),

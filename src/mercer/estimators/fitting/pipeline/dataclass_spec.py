@@ -1,7 +1,7 @@
 """Spec of an attribute whose value is one of several dataclasses, checked by the annotations of its fields.
 
 columns_=ListOf(OneOf(Numbers, Levels, Dates))
-probabilities_=OneOf(ClassProbabilities, curves=OneOf(Sigmoids, Steps))
+probabilities_=OneOf(ClassProbabilities, curves=OneOf(Sigmoids, IsotonicCurves))
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _OneOf(AttributeSpec):
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
         if self.or_none and value is None:
             return {name: None}
-        plain: dict[str, Any] = {"kind": type(value).__name__}
+        plain: dict[str, Any] = {"kind": _stored_name(type(value))}
         for part, spec in self._specs(type(value)).items():
             plain |= spec.to_plain(part, getattr(value, part))
         return {name: plain}
@@ -47,7 +47,7 @@ class _OneOf(AttributeSpec):
     def check(self, name: str, value: Any, model: Any) -> None:
         if self.or_none and value is None:
             return
-        expect(self.classes.get(type(value).__name__) is type(value), f"{name} is of no known kind")
+        expect(self.classes.get(_stored_name(type(value))) is type(value), f"{name} is of no known kind")
         _check_parts(name, self._specs(type(value)), vars(value), model)
         if hasattr(value, "check"):
             value.check(name)
@@ -68,7 +68,12 @@ def OneOf(*classes: type, or_none: bool = False, required: bool = False, **parts
     its annotation before the value is created; `parts` are specs of fields whose annotation does not suffice. If a
     dataclass has a method `check(name)`, it is called too.
     """
-    return _OneOf(classes={cls.__name__: cls for cls in classes}, parts=parts, or_none=or_none, required=required)
+    return _OneOf(classes={_stored_name(cls): cls for cls in classes}, parts=parts, or_none=or_none, required=required)
+
+
+def _stored_name(cls: type) -> str:
+    """Return the name of a dataclass in files: its STORED_NAME, or the name of the class."""
+    return str(getattr(cls, "STORED_NAME", cls.__name__))
 
 
 def _check_parts(name: str, specs: Mapping[str, AttributeSpec], values: Mapping[str, Any], model: Any) -> None:
