@@ -22,31 +22,49 @@ def column(numbers):
     return exact(np.array([float(number) for number in numbers])[:, None])
 
 
+def holds(problem, line, w, b, beta):
+    """Every claim about P(wx, b) and D(β); a shift of all residuals is handed over by itself."""
+    x, lam, w, beta = fractions(line), Fraction(problem.lam), Fraction(w), fractions(beta)
+    r = [y - w * a - Fraction(b) for y, a in zip(fractions(problem.Y), x, strict=True)]
+    v, rest = dot(x, beta), [e - lam * c for e, c in zip(r, beta, strict=True)]
+    near, primal = (w - v) ** 2 / 2 + dot(rest, rest) / (2 * lam), w**2 / 2 + dot(r, r) / (2 * lam)
+    left = [e + a * (w - v) for e, a in zip(rest, x, strict=True)]
+    one, two, three = (exact(np.array([float(number)])) for number in (primal, primal - near, near))
+    proof = certify_parts(
+        problem, np.array([b]), np.array([[float(c)] for c in beta]), one, two, three, column(r), column(rest),
+        float(np.abs(line).max()), "optimality", shift=Ball(np.array([4.0]), np.array([1.0])),
+        left=column([e - 5 for e in left]),
+    )  # fmt: skip
+    best = optimum(problem, line)
+    assert Fraction(proof.dual) <= best
+    assert Fraction(proof.kkt[ABOVE]) >= primal - best
+    assert Fraction(proof.gap) >= near - Fraction(b) * sum(beta)  # P − D(β)
+    assert Fraction(proof.kkt[FEASIBILITY]) >= max(left)
+
+
 @pytest.mark.parametrize("lam", [0.25, 4.0])
 @pytest.mark.parametrize("far", [0.0, 8.0, -8.0])
 def test_any_coefficients_of_a_line(lam, far):
-    """P(wx, b) and D(β) for small integers, whatever Σβ is; a shift of all residuals is handed over by itself."""
-    x, scale = fractions(LINE), Fraction(lam)
-    for w, b, *beta in product((0.0, 1.0), (0.0, far), (-1.0, 0.5), (0.0, 2.0), (1.0, -1.0)):
-        problem = made([far + 1, far, far + 3], True, lam)
-        v, r = (
-            dot(x, fractions(beta)),
-            [y - Fraction(w) * a - Fraction(b) for y, a in zip(fractions(problem.Y), x, strict=True)],
-        )
-        rest = [e - scale * c for e, c in zip(r, fractions(beta), strict=True)]
-        near = (Fraction(w) - v) ** 2 / 2 + dot(rest, rest) / (2 * scale)
-        primal = Fraction(w) ** 2 / 2 + dot(r, r) / (2 * scale)
-        left = [e + a * (Fraction(w) - v) for e, a in zip(rest, x, strict=True)]
-        one, two, three = (exact(np.array([float(number)])) for number in (primal, primal - near, near))
-        proof = certify_parts(
-            problem, np.array([b]), np.array(beta)[:, None], one, two, three, column(r), column(rest), 2.0,
-            "optimality", shift=Ball(np.array([4.0]), np.array([1.0])), left=column([e - 5 for e in left]),
-        )  # fmt: skip
-        best, total = optimum(problem, LINE), sum(fractions(beta))
-        assert Fraction(proof.dual) <= best
-        assert Fraction(proof.kkt[ABOVE]) >= primal - best
-        assert Fraction(proof.gap) >= near - Fraction(b) * total  # P − D(β)
-        assert Fraction(proof.kkt[FEASIBILITY]) >= max(left)
+    """Small integers, whatever Σβ is; all samples may be 0, so that the bias alone is left."""
+    problem = made([far + 1, far, far + 3], True, lam)
+    for line, w, b, *beta in product((LINE, 0 * LINE), (0.0, 1.0), (0.0, far), (-1.0, 0.5), (0.0, 2.0), (1.0, -1.0)):
+        holds(problem, line, w, b, beta)
+    holds(problem, 0 * LINE, 0.0, 0.0, (problem.Y[:, 0] / lam).tolist())
+
+
+def test_a_bias_that_moves_with_the_weights():
+    """f = 0 and b = 0 leave residuals with the mean 0, and β is optimal without a bias: D(β) is above the optimum."""
+    y = np.array([-1.0, 0.0, 1.0])
+    holds(made(y, True, 2.0), LINE, 0.0, 0.0, ((y - 0.375 * LINE) / 2).tolist())
+
+
+@pytest.mark.parametrize("off", [-0.25, 0.25])
+def test_the_length_of_what_f_misses(off):
+    """P(f) − P* = ½(1 + 1/λ)(f − f*)² for k = y = 1, of which λ = 63 leaves the norm."""
+    problem = LeastSquares(np.ones((1, 1)), np.ones(1), np.arange(1), 1, False, 63.0)
+    beta, C = np.full((1, 1), 1 / 64), np.full((1, 1), 1 / 64 + off)
+    proof = certify_outputs(problem, Line(np.ones(1)), beta, C, np.zeros((1, 1)), C)
+    assert Fraction(proof.kkt[ABOVE]) >= Fraction(64, 126) * Fraction(off) ** 2
 
 
 @pytest.mark.parametrize("way", [-2.0, 0.5, 2.0])

@@ -44,7 +44,7 @@ def check_cross_contract(cross, K, K_MM, Y, weight, atol, sample=None):
             np.testing.assert_allclose(found.squares, weight @ E**2, atol=1000 * n * m * atol)
             assert found.n == n
         if not coefficients.any():
-            np.testing.assert_allclose(totals.pull, K.T @ weight, atol=100 * n * atol)
+            np.testing.assert_allclose(totals.bias_column, K.T @ weight, atol=100 * n * atol)
         assert doubt.residual.shape == C.shape
         assert (doubt.residual >= 0).all()
         assert (doubt.squares >= 0).all()
@@ -58,7 +58,7 @@ def check_cross_contract(cross, K, K_MM, Y, weight, atol, sample=None):
         np.testing.assert_allclose(G, (some.T * w) @ some, atol=100 * n * atol)
         np.testing.assert_array_equal(G, G.T)
         np.testing.assert_allclose(totals.residual, some.T @ (w[:, None] * Y[rows]), atol=100 * n * atol)
-        np.testing.assert_allclose(totals.pull, some.T @ w, atol=100 * n * atol)
+        np.testing.assert_allclose(totals.bias_column, some.T @ w, atol=100 * n * atol)
         np.testing.assert_allclose(totals.squares, w @ Y[rows] ** 2, atol=100 * n * atol)
         assert totals.n == len(rows)
 

@@ -46,7 +46,7 @@ def test_the_choice_is_the_best_of_the_refits(n_classes):
 def test_a_grid_of_kernels_that_read_samples_differently():
     X = rng.normal(size=(30, 30))
     X = X @ X.T
-    with pytest.raises(ValueError, match="different kinds of samples; search them apart"):
+    with pytest.raises(ValueError, match="different kinds of samples; search them separately"):
         RLSRegressorCV(3, grid={"kernel": ["rbf", "precomputed"]}).fit(X, X[:, 0])
     mixed = RLSRegressorCV(3, grid={"kernel": [Gaussian(gamma=0.1), lambda A, B: A @ B.T]}).fit(X, X[:, 0])
     assert len(mixed.paths_) == 2

@@ -149,7 +149,7 @@ class Abandoned(Exception):
 def test_limits_end_the_descent_and_its_proof_is_true(form):
     X, y = noisy()
     problem = PegasosProblem(y[None, :], np.ones(len(y)), LAM)
-    best = solve_pegasos(problem, spaces(X)[form], Stop(1e-3, 3000), seed=0, epochs=3000, sharp=True)[1]
+    best = solve_pegasos(problem, spaces(X)[form], Stop(1e-3, 3000), seed=0, epochs=3000, dual_from_violations=True)[1]
     cases = {
         "all steps": [Stop(1e-3, 0), Stop(1e-3, 2)],
         "max_time": [Stop(1e-3, 10, deadline=time.monotonic())],

@@ -94,9 +94,10 @@ def widen_joint_for_copies(
     r: Floats,
     residuals: tuple[float, float],
 ) -> Certificate:
-    """Return the certificate of a joint multi-class machine for coefficients of copies with these errors per class.
+    """Widen the certificate of a joint multi-class machine by the errors of the copies' coefficients in each class.
 
-    r belongs to the kernel plus its `shift`; `residuals` are those of the copies' boxes, and of their Σ_k β_ik = 0.
+    r bounds the kernel plus its `shift`: |K_ij| ≤ r_i r_j. `residuals` are the largest violations of the box and of
+    Σ_k β_ik = 0 by the copies' coefficients.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         s, size = r * errors.lengths.max(), np.abs(beta)

@@ -162,15 +162,15 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengt
 
 
 def _steepest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats) -> tuple[float, float]:
-    """Return the largest slope, and length, of making one class's multipliers smaller, over all other classes.
+    """Return the largest slope and the largest length of a step that reduces multipliers of one class.
 
-    For each other class the sample with a large enough multiplier and the least slope takes all; where there is none,
-    every sample takes a part.
+    For each other class, the step reduces a single multiplier: of those large enough, the one with the least slope. If
+    none is large enough, it reduces every positive multiplier.
     """
     costs = np.where(enough, slopes, np.inf)
     one = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
-    takes = np.where(costs.min(axis=0) < np.inf, one, alpha > 0)
-    return float(np.where(takes, slopes, 0.0).max()), float(np.where(takes, lengths[:, None], 0.0).max())
+    reduced = np.where(costs.min(axis=0) < np.inf, one, alpha > 0)
+    return float(np.where(reduced, slopes, 0.0).max()), float(np.where(reduced, lengths[:, None], 0.0).max())
 
 
 def _flow_sums(problem: JointProblem, alpha: Floats) -> Floats:

@@ -9,7 +9,7 @@ A kernel machine has f = f_β; a linear one has other weights than f_β (mercer.
 from b by no more than the weighted mean of r and √(2(P − P*))·max √k(x, x), since ½‖f − f*‖² ≤ P − P*. So with G the
 first two terms,
 
-    P − P* ≤ near = G + |s|·(|mean r| + √(2·near)·max √k(x, x)),      gap = max(near, G + |b s|) ≥ P − D(β)
+    P − P* ≤ near = G + |s|·(|mean r| + √(2·near)·max √k(x, x)),      gap ≥ max(near, G + |b s|) ≥ P − D(β)
 
 D(β) − bΣβ = Σ β_i(r_i + ½f_i − ½d_iβ_i), and `dual` is this less what s costs.
 """
@@ -147,10 +147,10 @@ def certify_parts(
     shift: Ball | None = None,
     left: Ball | None = None,
 ) -> Certificate:
-    """Build a certificate per output, from P, D(β) − bΣβ, their difference `near`, and the residuals r and r − dβ.
+    """Build a certificate per output from P, `dual` = D(β) − bΣβ, their difference `near`, r and `rest` = r − dβ.
 
-    `above` is another bound on P − P*. The residual of β, y − f_β − b − dβ, is `left` (r − dβ if it is None) plus a
-    `shift` that all rows share.
+    `above` is another upper bound on P − P*. If f is not f_β, then y − f_β − b − dβ is `left` (by default `rest`) plus
+    `shift`, which all rows share.
     """
     left, n = rest if left is None else left, len(problem.weight)
     totals = column_sums(beta) if problem.bias else np.zeros(problem.n_outputs)
@@ -161,18 +161,17 @@ def certify_parts(
         worst = (size * size * problem.weight[:, None]).argmax(axis=0).tolist()
     parts = []
     for k, (total, top, bottom) in enumerate(zip(totals.tolist(), high.tolist(), low.tolist(), strict=True)):
-        # 1. Σβ = 0 is missed by `missed`. D(β) − bΣβ then is Σβ times b* − b above a bound on the optimum.
-        gap = nearest = _of_output(near, k).high
+        # 1. |Σβ|, which should be 0, is at most `missed`. P* ≥ D(β) − b*Σβ = (D(β) − bΣβ) − (b* − b)Σβ.
+        nearest = _of_output(near, k).high
         value, missed = _of_output(dual, k), math.nextafter(abs(total), math.inf) if total else 0.0
         if missed:
             # near = first + step·√near at most, solved for near. All numbers are ≥ 0.
             tilt = rounded_up(float(sums[k]) / problem.mass, n + _ROUNDINGS)
-            first, step, own = gap + missed * tilt, missed * reach * math.sqrt(2.0), missed * abs(float(b[k]))
+            first, step, product = nearest + missed * tilt, missed * reach * math.sqrt(2.0), missed * abs(float(b[k]))
             slope = math.sqrt(first) + step
             nearest = rounded_up(first + step * slope, _ROUNDINGS, slope)
-            gap = max(nearest, rounded_up(gap + own, _ROUNDINGS))
             slope = math.sqrt(nearest)
-            value = value - rounded_up(max(missed * tilt + step * slope, own), _ROUNDINGS, slope)
+            value = value - rounded_up(max(missed * tilt + step * slope, product), _ROUNDINGS, slope)
         # 2. Residuals become bounds: each end was rounded once.
         top, bottom = top + gamma(2) * abs(top), bottom - gamma(2) * abs(bottom)
         apart = top - bottom if problem.bias else 0.0
@@ -184,7 +183,7 @@ def certify_parts(
             Certificate(
                 primal=_of_output(primal, k).high,
                 dual=value.low,
-                gap=gap,
+                gap=nearest,  # Certificate raises it to primal − dual, which includes |bΣβ|
                 violation=max(outside, rounded_up(apart, 1)),
                 kkt={
                     **conditions(0.0, missed, outside, outside),

@@ -77,10 +77,10 @@ class CertificateTable(Sequence[Certificate]):
     def put(self, k: int, certificate: Certificate) -> None:
         """Replace the certificate of sub-problem k."""
         self.others[k] = certificate
-        self.take(k, certificate)
+        self.overwrite(k, certificate)
 
-    def take(self, which: Any, other: CertificateTable | Certificate) -> None:
-        """Copy the numbers of other certificates to the sub-problems `which`."""
+    def overwrite(self, which: Any, other: CertificateTable | Certificate) -> None:
+        """Overwrite the numbers of the sub-problems `which` with those of other certificates."""
         for name in ("primal", "dual", "gap", "violation", "worst", "b"):
             getattr(self, name)[which] = getattr(other, name)
         for name, values in self.kkt.items():
@@ -92,7 +92,7 @@ class CertificateTable(Sequence[Certificate]):
         kkt, worst = {name: np.zeros(n) for name in self.kkt}, np.zeros(n, dtype=np.intp)
         b = np.zeros((n, self.b.shape[1]))
         whole = CertificateTable(primal, dual, gap, violation, kkt, self.gap_measures, worst, b, self.precision)
-        whole.take(which, self)
+        whole.overwrite(which, self)
         return whole
 
     def total(self) -> Certificate:

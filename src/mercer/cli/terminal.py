@@ -107,7 +107,7 @@ _OPTION_WORDING = {
     "in numeric if that is right, else in categorical": "with --numeric if that is right, else with --categorical",
     "in categorical if that is right, else in numeric": "with --categorical if that is right, else with --numeric",
     "in text if that is right, else in drop": "with --text if that is right, else with --drop",
-    "in text to use": "with --text to use",
+    "in the parameter text to use": "with --text to use",
     "class_weight='balanced'": "--class-weight balanced",
     "machine='svc'": "--machine svc",
     "machine='svr'": "--machine svr",

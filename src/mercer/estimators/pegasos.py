@@ -252,7 +252,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             held_out=self._held_out(fit) if self.early_stopping else None,
             patience=int(self.n_iter_no_change),
             rise=float(self.rise) if self.early_stopping == "smoothed" else None,
-            sharp=bool(self.certificate),
+            dual_from_violations=bool(self.certificate),
         )
         return Tasks([Task("", self._problem(fit), solve, place=lambda n_threads: self._space(fit, n_threads))])
 

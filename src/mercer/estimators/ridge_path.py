@@ -174,7 +174,7 @@ class RidgePath:
         return self._source.fitted(lam, X, y, sample_weight)
 
     def predict(self, X: Data) -> Floats:
-        """Predict samples with the machine of each λ, using one more decomposition.
+        """Predict with the machine of each λ; all of them together take one eigendecomposition of the kernel matrix.
 
         With one output, `np.argmin(((path.predict(X) - y) ** 2).mean(axis=1))` is the index of the best λ on held-out
         samples. For a classifier the values are those of f.
@@ -239,7 +239,9 @@ class _RidgePathSearch(LeastSquaresMachine):
     def _kernels(self) -> list[Kernel]:
         kernels = [kernel_of(vars(self) | params) for params in self._points()]
         if len({kernel.accepts for kernel in kernels}) > 1:
-            raise ValueError(f"the kernels in grid={self.grid!r} take different kinds of samples; search them apart")
+            raise ValueError(
+                f"the kernels in grid={self.grid!r} take different kinds of samples; search them separately"
+            )
         return kernels
 
     def _points(self) -> list[dict[str, Any]]:
@@ -298,7 +300,7 @@ class _RidgePathSearch(LeastSquaresMachine):
                     samples,
                     fit.merged.member,
                     np.asarray(fit.y)[fit.merged.rows],
-                    fit.merged.own_weight,
+                    fit.merged.input_weight,
                     getattr(self, "feature_names_in_", None),
                 ),
             )

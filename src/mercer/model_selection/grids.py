@@ -98,8 +98,8 @@ def penalty_of(params: Mapping[str, Any], prefix: str = "") -> float:
     return 0.0
 
 
-def without(names: Sequence[str], params: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the parameters except for the machine's parameters of these names."""
+def drop_parameters(names: Sequence[str], params: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return `params` without those named `prefix` + one of the `names`."""
     excluded = {prefix + name for name in names}
     return {name: value for name, value in params.items() if name not in excluded}
 
@@ -110,10 +110,10 @@ def by_kernel(points: Sequence[dict[str, Any]], prefix: str = "") -> list[list[i
     The group in the middle of the list of kernels comes first and those at its ends last: the best point is more often
     in the middle, and a good one that is known early lets others be skipped.
     """
-    groups = grouped(key_of_params(without(PROBLEM_PARAMETERS, params, prefix)) for params in points)
+    groups = grouped(key_of_params(drop_parameters(PROBLEM_PARAMETERS, params, prefix)) for params in points)
     ordered = []
     for group in groups:
-        parts = grouped(key_of_params(without((*RISING, *FALLING), points[k], prefix)) for k in group)
+        parts = grouped(key_of_params(drop_parameters((*RISING, *FALLING), points[k], prefix)) for k in group)
         rising = (sorted((group[k] for k in part), key=lambda k: penalty_of(points[k], prefix)) for part in parts)
         ordered.append([k for part in rising for k in part])
     middle = (len(ordered) - 1) / 2

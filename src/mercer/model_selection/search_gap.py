@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.model_selection.grids import FALLING, PROBLEM_PARAMETERS, RISING, penalty_of, without
+from mercer.model_selection.grids import FALLING, PROBLEM_PARAMETERS, RISING, penalty_of, drop_parameters
 from mercer.model_selection.held_out.fold_fits import FoldFit
 from mercer.model_selection.parameter_keys import grouped, key_of_params
 from mercer.model_selection.score_table import ScoreTable
@@ -100,9 +100,9 @@ class SearchGap:
     def __init__(self, points: list[dict[str, Any]], counts_mistakes: bool, prefix: str = "") -> None:
         self._points, self._prefix = points, prefix
         # Groups of points that differ only in C, θ or λ, and therefore have the same kernel.
-        keys = [key_of_params(without(_PENALTIES, params, prefix) | self._penalties(params)) for params in points]
+        keys = [key_of_params(drop_parameters(_PENALTIES, params, prefix) | self._penalties(params)) for params in points]
         self._kernels = {k: number for number, group in enumerate(grouped(keys)) for k in group}
-        self._known: dict[tuple[int, int], dict[int, tuple[FoldFunctions, Any, bool]]] = {}
+        self._fold_functions: dict[tuple[int, int], dict[int, tuple[FoldFunctions, Any, bool]]] = {}
         self._lock = threading.Lock()
         self._reason = (
             "" if counts_mistakes else "there is a bound only for the accuracy in folds, without sample weights"
@@ -139,7 +139,7 @@ class SearchGap:
             C, task.values - task.offset, task.errors, task.lengths, task.norm, max(task.certificate.gap, 0.0)
         )
         with self._lock:
-            self._known.setdefault((self._kernels[point], fold), {})[point] = (
+            self._fold_functions.setdefault((self._kernels[point], fold), {})[point] = (
                 known,
                 np.asarray(y) == fit.classes[1],
                 machine.bias is True,
@@ -149,18 +149,18 @@ class SearchGap:
         """Return the search gap, or None and the reason."""
         if self._reason:
             return None, self._reason
-        if not self._known:
+        if not self._fold_functions:
             return None, "fits made fold by fold keep no decision values"
         if not cells.complete or cells.errors:
             return None, "the search is not complete"
-        if len({point for fits in self._known.values() for point in fits}) < len(cells.points):
+        if len({point for fits in self._fold_functions.values() for point in fits}) < len(cells.points):
             return None, "some fits were made fold by fold and keep no decision values"
         others = {self._prefix + name for name in PROBLEM_PARAMETERS if name not in _PENALTIES}
         searched = sorted({name for point in cells.points for name in point} & others)
         if searched:
             return None, f"there is no bound if {', '.join(searched)} is searched too"
         top, score = 0.0, float(cells.means[best])
-        for kernel in {key for key, _ in self._known}:
+        for kernel in {key for key, _ in self._fold_functions}:
             top = max(top, self._largest_accuracy(cells, kernel) - score)
         return top, ""
 
@@ -168,14 +168,14 @@ class SearchGap:
         """Upper bound on the mean accuracy of any C in the range with this kernel."""
         shares: dict[tuple[float, float], float] = {}
         all_C = sorted(
-            {one.C for (name, _), fits in self._known.items() if name == kernel for one, _, _ in fits.values()}
+            {fit.C for (key, _), fits in self._fold_functions.items() if key == kernel for fit, _, _ in fits.values()}
         )
         for fold in range(cells.n_folds):
-            fits = self._known.get((kernel, fold), {})
+            fits = self._fold_functions.get((kernel, fold), {})
             if not fits:
                 continue
             positive, free = next((positive, free) for _, positive, free in fits.values())
-            for low, high, wrong in least_wrong([known for known, _, _ in fits.values()], positive, free):
+            for low, high, wrong in least_wrong([fit for fit, _, _ in fits.values()], positive, free):
                 share = wrong / (max(1, len(positive)) * cells.n_folds)
                 shares[low, high] = shares.get((low, high), 0.0) + share
         return _accuracy_bound(shares, all_C) if len(all_C) > 1 else -np.inf

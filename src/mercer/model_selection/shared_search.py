@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.model_selection.grids import KERNEL_PARAMETERS, PROBLEM_PARAMETERS, prefix_and_machine, without
+from mercer.model_selection.grids import KERNEL_PARAMETERS, PROBLEM_PARAMETERS, prefix_and_machine, drop_parameters
 from mercer.model_selection.held_out.fold_fits import FoldFit, affordable, fit_folds
 from mercer.model_selection.held_out.folds import SharedFolds, reason_not_shared
 from mercer.model_selection.parameter_keys import grouped, key_of_params
@@ -89,7 +89,7 @@ class SharedSearch:
         """Return a key that is equal for points whose samples are read in the same way."""
         params, prefix = self._search.cells.points[point], self._search.prefix
         kernel = f"{prefix}kernel"
-        kept = without((*PROBLEM_PARAMETERS, *KERNEL_PARAMETERS, "kernel"), params, prefix)
+        kept = drop_parameters((*PROBLEM_PARAMETERS, *KERNEL_PARAMETERS, "kernel"), params, prefix)
         kept = {name: value for name, value in kept.items() if not name.startswith(f"{kernel}__")}
         used = self._machine(point)._kernel()
         return key_of_params(kept), used.accepts, used.mergeable

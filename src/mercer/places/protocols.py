@@ -126,7 +126,7 @@ class Totals:
     """Sums of one pass over the samples."""
 
     residual: Floats  # K_nMᵀW(Y − f)
-    pull: Floats  # K_nMᵀw, the term of a bias in the normal equations
+    bias_column: Floats  # K_nMᵀw, the term of a bias in the normal equations
     weight: float = 0.0  # Σ w
     mean: Any = 0.0  # Σ w(y − f), an array with one number per output
     squares: Any = 0.0  # Σ w(y − f)², an array with one number per output
@@ -175,7 +175,7 @@ class Cross(Protocol):
         """Return K_nMᵀ W K_nM C."""
 
     def residual(self, C: Floats, b: Floats) -> Totals:
-        """Return K_nMᵀ W (Y − K_nM C − b) and the other totals; `pull`, which never changes, only at C = 0."""
+        """Return K_nMᵀ W (Y − K_nM C − b) and the other totals; `bias_column`, which never changes, only at C = 0."""
 
     def proof(self, C: Floats, b: Floats) -> tuple[Totals, ErrorTotals]:
         """Return the totals of `residual`, and bounds on their rounding errors."""

@@ -39,7 +39,7 @@ class Merged:
     weight: Floats
     rows: Indices  # input rows of positive weight, in input order
     member: Indices  # index of the merged sample of each of these rows
-    own_weight: Floats  # weight of each of these rows
+    input_weight: Floats  # weight of each of these rows
     first: Indices  # first input row of each merged sample
 
     @cached_property
@@ -55,7 +55,7 @@ class Merged:
     @property
     def share(self) -> Floats:
         """Share of each row in the weight of its merged sample."""
-        return self.own_weight / self.weight[self.member]
+        return self.input_weight / self.weight[self.member]
 
 
 def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int, copy_rows: bool = True) -> Merged:

@@ -55,8 +55,8 @@ def overflow_error(gram: Gram, bounds: Floats) -> FloatingPointError:
 def unbounded_dual_error() -> FloatingPointError:
     """Return the error for an unbounded dual: no bounds on the coefficients, and K + diag d is indefinite."""
     return FloatingPointError(
-        "the dual problem is unbounded: a squared slack or loss puts no bound on a coefficient, only 1/C on the "
-        "diagonal of K, and K with that is still indefinite, so that the objective grows for ever. Lower C until the "
+        "the dual problem is unbounded: a squared slack or loss does not bound the coefficients but adds 1/C to the "
+        "diagonal of K, and the sum is still indefinite, so the objective grows without limit. Lower C until the "
         "diagonal outweighs the smallest eigenvalue (check_kernel finds it), use a slack or loss that is not squared, "
         "or a positive semi-definite kernel"
     )

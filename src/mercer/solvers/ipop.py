@@ -108,11 +108,11 @@ def ipop(
         raise ValueError(
             f"{NAMES[solver]} found no x: are the constraints contradictory, or H not positive semi-definite?"
         )
-    y, ends, over = -answer.b, A @ x - b, H @ x + c
-    slope = over - A.T @ y
+    y, s, gradient = -answer.b, A @ x - b, H @ x + c
+    slope = gradient - A.T @ y
     value = float(c @ x + 0.5 * x @ H @ x)
     with np.errstate(invalid="ignore"):
         lowest = np.where(slope == 0, 0.0, np.minimum(slope * (low - x), slope * (high - x)))
-    bound = value + float(lowest.sum()) + float(np.minimum(0.0, y * r).sum()) - float(y @ ends)
-    outside = float(np.maximum(-ends, ends - r).max(initial=0.0))
+    bound = value + float(lowest.sum()) + float(np.minimum(0.0, y * r).sum()) - float(y @ s)
+    outside = float(np.maximum(-s, s - r).max(initial=0.0))
     return QPAnswer(x, y, value, bound if np.isfinite(bound) else -np.inf, max(0.0, outside))

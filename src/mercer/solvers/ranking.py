@@ -128,15 +128,17 @@ class _NewtonSearch:
     def settled(self) -> tuple[Floats, RankDual, float]:
         """Return the best multipliers, or those of the present zone if there are none yet."""
         if self.best[2] == np.inf:
-            zone = Zone(self._problem, self._u, self._zone.width, self._system.most)
+            zone = Zone(self._problem, self._u, self._zone.width, self._system.max_pairs)
             if zone.pairs is not None:
                 self._consider(zone, zone.alpha)
         return self.best
 
     def _at(self, u: Floats, width: float) -> Zone:
         """Return the zone of this width at u."""
-        most = self._system.most
-        return Zone(self._problem, u, width, min(most, _KEPT_PAIRS * len(u)) if width >= _WIDE else most)
+        max_pairs = self._system.max_pairs
+        if width >= _WIDE:
+            max_pairs = min(max_pairs, _KEPT_PAIRS * len(u))
+        return Zone(self._problem, u, width, max_pairs)
 
     @staticmethod
     def _value(c: Floats, u: Floats, zone: Zone) -> float:
@@ -204,7 +206,7 @@ class Zone:
     that smoothing causes, and `target` is `below` + A'α with the α of u.
     """
 
-    def __init__(self, problem: RankProblem, u: Floats, width: float, most: int) -> None:
+    def __init__(self, problem: RankProblem, u: Floats, width: float, max_pairs: int) -> None:
         self._problem, self.u, self.width = problem, u, width
         w, C, low = problem.weight, problem.C, 1.0 - width
         V = w[:, None] * np.column_stack([np.ones_like(u), u, u * u])
@@ -212,7 +214,7 @@ class Zone:
         self.gain = C * inner(w, won[:, 0])
         self.below = C * w * (won[:, 0] - lost[:, 0])
         flat = C * inner(w, (1 - 0.5 * width - u) * won[:, 0] + won[:, 1])
-        self.pairs = problem.pairs(u, low, 1.0) if problem.count(u, low, 1.0) <= most else None
+        self.pairs = problem.pairs(u, low, 1.0) if problem.count(u, low, 1.0) <= max_pairs else None
         if self.pairs is not None:
             i, j = self.pairs
             self.bound, short = problem.bound(self.pairs), 1.0 - (u[i] - u[j])
@@ -270,7 +272,7 @@ class _RankingSystem:
                 f"ranking {n:,} samples takes {megabytes(size)} beside the data, but cache_size allows "
                 f"{megabytes(gram.budget)}; raise it, or use a linear kernel, on mercer.features.Nystrom for another"
             )
-        self.most = max(n, (gram.budget - size) // _PAIR_BYTES)
+        self.max_pairs = max(n, (gram.budget - size) // _PAIR_BYTES)
         self._K = gram.full() if self._F is None else np.empty((0, 0))
 
     def product(self, v: Floats) -> Floats:

@@ -80,7 +80,7 @@ SHUFFLED = np.random.default_rng(0).permutation(np.repeat(["a", "b"], 50))
             SHUFFLED,
             [DroppedColumn("note", "9 different texts in 9 rows", True)],
             {"weighed": True},
-            "'note' is not used; name it in text to use its words",
+            "'note' is not used; name it in the parameter text to use its words",
         ),
         (CONSTANT, np.repeat(["a", "b"], 50), [], {"weighed": False}, "neighbouring rows have similar values of 'y'"),
         (CONSTANT, SHUFFLED, [], {"weighed": False, "ratio": 1e6}, "1e+06 times that of another"),

@@ -250,7 +250,7 @@ class MachineMethods(ExplainMethods, ShowsCertificate):
 
     @property
     def compression_(self) -> Compression:
-        """Report on how `mercer.compress` made this machine, and its guarantees: a `mercer.Compression`."""
+        """Compression report with guarantees, a `mercer.Compression`; only for results of `mercer.compress`."""
         if "_compression_" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not compressed; mercer.compress makes one that is")
         from mercer.inspection.compression import Compression

@@ -85,7 +85,7 @@ def _report_run(report: ProgressReporter, name: str, path: list[float]) -> None:
 def _run(
     points: Points, weight: Floats, labels: Indices, k: int, max_iter: int, report_run: Callable[[list[float]], None]
 ) -> Clusters:
-    division = _Division(points, weight, _without_empty(labels, np.zeros(len(labels)), k), k)
+    division = _Partition(points, weight, _without_empty(labels, np.zeros(len(labels)), k), k)
     path: list[float] = []
     for _ in range(max_iter + 1):
         report_run(path)
@@ -99,7 +99,7 @@ def _run(
     return Clusters(labels, path, converged=False)
 
 
-class _Division:
+class _Partition:
     """Mutable partition of the points, with the sums of inner products over each cluster."""
 
     def __init__(self, points: Points, weight: Floats, labels: Indices, k: int) -> None:

@@ -319,6 +319,6 @@ def _certify_ridge_model(fitted: RidgeModel, X: Data, y: Any, weight: Weights) -
         )
     parts = []
     for k, lam in enumerate(fitted.lam.tolist()):
-        problem = LeastSquares(Y, merged.own_weight, merged.member, len(merged.weight), False, lam)
+        problem = LeastSquares(Y, merged.input_weight, merged.member, len(merged.weight), False, lam)
         parts.append(dual.certify_dual(problem.dual(k), gram, np.ascontiguousarray(fitted.beta[merged.rows, k]))[0])
     return Certificate.total(parts)

@@ -206,7 +206,7 @@ def column_axis(X: Any, feature: Column, model: object) -> Axis:
 _OPAQUE_ROWS = 400  # with more rows, points in a plot 6.4 inches wide begin to hide one another
 
 # Rasterised in an SVG or PDF: as 40,000 shapes it took five seconds to write.
-_CELLS: dict[str, Any] = {"shading": "auto", "rasterized": True}
+_MESH_OPTIONS: dict[str, Any] = {"shading": "auto", "rasterized": True}
 
 
 @dataclass(eq=False, repr=False)
@@ -394,12 +394,12 @@ class DecisionDisplay(Picture):
         shades = colors.ListedColormap(colours(len(self.classes)))
         top = max(len(self.classes) - 1, 1)
         look = {"cmap": shades, "alpha": 0.25, "vmin": 0, "vmax": top}
-        ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_CELLS)
+        ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_MESH_OPTIONS)
         if self.values is not None:
-            self._lines(ax, self.values, {-1.0: "--", 0.0: "-", 1.0: "--"})
+            self._draw_lines(ax, self.values, {-1.0: "--", 0.0: "-", 1.0: "--"})
         else:
             for code in np.unique(self.response)[:-1]:  # the last class has the boundaries of the others
-                self._lines(ax, (self.response == code).astype(np.float64), {0.5: "-"})
+                self._draw_lines(ax, (self.response == code).astype(np.float64), {0.5: "-"})
 
     def _draw_values(self, ax: Axes) -> Any:
         colors = require("matplotlib.colors", "drawing a decision")
@@ -412,13 +412,13 @@ class DecisionDisplay(Picture):
             norm, cmap = colors.Normalize(np.nanmin(seen), np.nanmax(seen)), "viridis"
             label = "f(x)" if self.targets is None else "f(x) (surface), y (points)"
         look = {"norm": norm, "cmap": cmap, "alpha": 0.6 if self.novelty else None}
-        mesh = ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_CELLS)
+        mesh = ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_MESH_OPTIONS)
         ax.figure.colorbar(mesh, ax=ax, label=label)
         if self.novelty:
-            self._lines(ax, self.values, {0.0: "-"})
+            self._draw_lines(ax, self.values, {0.0: "-"})
         return norm
 
-    def _lines(self, ax: Axes, values: Floats, styles: dict[float, str]) -> None:
+    def _draw_lines(self, ax: Axes, values: Floats, styles: dict[float, str]) -> None:
         if any(axis.kind == "category" for axis in self.axes or ()):
             return  # there is no boundary between categories
         levels = [level for level in styles if values.min() < level < values.max()]
@@ -435,9 +435,9 @@ class DecisionDisplay(Picture):
         size, alpha = _mark_style(len(x))
         line_colour = foreground(ax)
         style = {"s": 16 * size, "alpha": alpha, "linewidths": 0, "zorder": 3}
-        named = []
+        handles = []
         if self.codes is not None:
-            named = self._draw_classes(ax, style)
+            handles = self._draw_classes(ax, style)
         elif self.targets is not None:
             edge = {"edgecolors": "white", "linewidths": 0.6 if alpha == 1 else 0, "s": 24 * size}
             ax.scatter(x, z, c=self.targets, norm=norm, cmap="viridis", **(style | edge))
@@ -448,13 +448,13 @@ class DecisionDisplay(Picture):
                 size, alpha = _mark_style(4 * len(rows))  # a ring covers the area of four points
                 ring = {"s": 60 * size, "alpha": alpha, "linewidths": size, "linestyles": line, "zorder": 4}
                 label = f"{name} support vectors"
-                named.append(
+                handles.append(
                     ax.scatter(x[rows], z[rows], facecolors="none", edgecolors=line_colour, label=label, **ring)
                 )
-        if named:
+        if handles:
             # loc="best" looks at every point, which is slow for many.
             loc = "best" if len(x) <= 5 * _OPAQUE_ROWS else "upper right"
-            for handle in legend(ax, handles=named, loc=loc).legend_handles:
+            for handle in legend(ax, handles=handles, loc=loc).legend_handles:
                 handle.set_alpha(1)
 
     def _positions(self) -> Floats:

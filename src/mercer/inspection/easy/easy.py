@@ -36,7 +36,7 @@ from mercer.tables.frame import Frame, frame_of
 from mercer.tables.reading import classes_in, expect_complete, numbers
 
 # Largest table with nested cross-validation; beyond it, a held-out quarter is as informative in a fifth of the time.
-_NESTED = 1000
+_MAX_NESTED_ROWS = 1000
 _MOST_SEARCHED = 3000  # rows used by one search; more would take minutes and change little
 MACHINES = ("auto", "svc", "svr")
 
@@ -191,7 +191,7 @@ class HeldOutAnswers:
     truth: Any
     answers: Any
     method: str  # evaluation method, in words
-    usual: Any  # median of the training targets, the baseline of a regression
+    baseline: Any  # predictions to compare a regression with: the median of the training targets
     search: tuple[dict[str, Any], str] | None = None  # result of the search, where one search served all rows
 
 
@@ -261,9 +261,9 @@ class EasyRun:
     def predict_held_out(self) -> HeldOutAnswers:
         """Predict rows that neither training nor the search has seen."""
         n = len(self.y)
-        if n <= _NESTED:
+        if n <= _MAX_NESTED_ROWS:
             answers: Any = None
-            usual = np.empty(n)
+            baseline = np.empty(n)
             splits = list(self._folds(self.y).split(np.zeros(n), self.y))
             lines = Reporter(self.verbose)
             for k, (train, test) in enumerate(splits):
@@ -271,22 +271,22 @@ class EasyRun:
                 part = self._fit(train, self.search(train)[0]).predict(self.frame.rows(test))
                 answers = np.empty(n, dtype=part.dtype) if answers is None else answers
                 answers[test] = part
-                usual[test] = np.median(self.y[train]) if self.is_regression else 0
+                baseline[test] = np.median(self.y[train]) if self.is_regression else 0
             method = f"nested cross-validation: {len(splits)} folds, each held out of its search and training"
-            return HeldOutAnswers(self.y, answers, method, usual)
+            return HeldOutAnswers(self.y, answers, method, baseline)
         train, test = train_test_split(
             np.arange(n), test_size=0.25, stratify=None if self.is_regression else self.y, random_state=self.seed
         )
         search = self.search(train)
         answers = self._fit(train, search[0]).predict(self.frame.rows(test))
-        usual = np.full(len(test), np.median(self.y[train]) if self.is_regression else 0)
+        baseline = np.full(len(test), np.median(self.y[train]) if self.is_regression else 0)
         method = f"a quarter of the rows, {len(test):,}, held out of search and training (seed {self.seed})"
-        return HeldOutAnswers(self.y[test], answers, method, usual, search)
+        return HeldOutAnswers(self.y[test], answers, method, baseline, search)
 
     def figures(self, held_out: HeldOutAnswers, unit: str) -> ClassFigures | NumberFigures:
         """Scores of the held-out predictions."""
         if self.is_regression:
-            return NumberFigures(held_out.truth, held_out.answers, held_out.usual, unit)
+            return NumberFigures(held_out.truth, held_out.answers, held_out.baseline, unit)
         return ClassFigures(held_out.truth, held_out.answers, np.unique(self.y), self.weighed)
 
     def train(self, params: dict[str, Any]) -> Any:

@@ -37,7 +37,7 @@ def suggest_next(
     if texts:
         shown = " and ".join(map(repr, texts[:2])) + (" and others" if len(texts) > 2 else "")
         verb, it, its = ("is", "it", "its") if len(texts) == 1 else ("are", "them", "their")
-        hints.append(f"{shown} {verb} not used; name {it} in text to use {its} words")
+        hints.append(f"{shown} {verb} not used; name {it} in the parameter text to use {its} words")
     if figures.is_useless and not rare and not texts:
         hints.append(f"these columns hardly predict {target!r}; {_other_columns(columns)}")
     if is_ordered(y):

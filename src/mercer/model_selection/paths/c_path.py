@@ -245,14 +245,14 @@ def svm_path(
     if epsilon is None and len(fit.merged.y) > _MOST_EXACT:
         epsilon = _EPSILON
     stop, constant = replace(fit.limits.stop, report=progress.begin("path")), fit.constant
-    found: Trace | Nodes
+    path: Trace | Nodes
     if epsilon is None:
-        found = trace(problem, gram, stop, begin, end, constant=constant)
+        path = trace(problem, gram, stop, begin, end, constant=constant)
     else:
         begin, end = begin or _RANGE[0], end if math.isfinite(end) else _RANGE[1]
-        found = nodes_of(problem, gram, stop, begin, end, epsilon, constant=constant)
+        path = nodes_of(problem, gram, stop, begin, end, epsilon, constant=constant)
     progress.end()
-    return CPath(machine, fit, found)
+    return CPath(machine, fit, path)
 
 
 def problem_of(machine: Any, fit: Fit) -> DualProblem:

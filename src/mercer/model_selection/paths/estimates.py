@@ -96,7 +96,7 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
         suspect |= handed > capacity
         if np.isfinite(capacity).any():
             assumes = f"{assumes}, and the same C for all samples, which is not so here"
-    weight, second = merged.own_weight, solved.signs[merged.member] > 0
+    weight, second = merged.input_weight, solved.signs[merged.member] > 0
     missed, false_alarms = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
     kept = float(weight @ second) - missed
     precision = kept / (kept + false_alarms) if kept + false_alarms else np.nan
@@ -247,14 +247,14 @@ class _SolvedMachine:
     @property
     def largest_share(self) -> float:
         """Largest share of the total weight that one sample has."""
-        weight = self.fit.merged.own_weight
+        weight = self.fit.merged.input_weight
         return float(weight.max() / weight.sum())
 
     def estimate(self, suspect: Flags, assumes: str, proven: bool = False) -> Estimate:
         """Make an estimate from a mask of the weighted rows that may be misclassified."""
         merged, rows = self.fit.merged, np.zeros(self.fit.n, dtype=np.bool_)
         rows[merged.rows] = suspect
-        error = float(merged.own_weight @ suspect / merged.own_weight.sum())
+        error = float(merged.input_weight @ suspect / merged.input_weight.sum())
         return Estimate(error, proven, assumes, freeze(rows))
 
 

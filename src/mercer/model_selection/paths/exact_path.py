@@ -97,47 +97,47 @@ def trace(
     """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
     K, quiet = KernelRows(gram), replace(stop, report=None)
     path = _start_path(problem, K, quiet) if begin is None else _restart_path(problem, K, begin, quiet, None)
-    found = Trace(problem, gram, path.side, path.t, quiet, constant=constant)
-    observer = _PathObserver(found, K, stop)
+    record = Trace(problem, gram, path.side, path.t, quiet, constant=constant)
+    observer = _PathObserver(record, K, stop)
     while True:
         try:
             follow_path(path, end, observer)
             stalled = False
         except Stalled:
             stalled = True
-        found.log += path.log
-        found.n_refactorisations += path.refactorisations
-        after = _skip_stall(found, path, K, quiet) if stalled else None
+        record.log += path.log
+        record.n_refactorisations += path.refactorisations
+        after = _skip_stall(record, path, K, quiet) if stalled else None
         if after is None:
             break
         path = after
-    found.end = path.t
+    record.end = path.t
     if stalled:
-        found.stop_reason = "stalled"
-    elif found.stop_reason == "converged":
+        record.stop_reason = "stalled"
+    elif record.stop_reason == "converged":
         observer.close(path)
-    _certify_end(found, K)
-    return found
+    _certify_end(record, K)
+    return record
 
 
-def _certify_end(found: Trace, K: KernelRows) -> None:
+def _certify_end(record: Trace, K: KernelRows) -> None:
     """Certify the solution at the end of the path, or beyond the last breakpoint if the path is unbounded.
 
     If the violation exceeds half of tol because of rounding, the end is moved back.
     """
-    C, tol = found.end, _SHARE_AT_END * found.stop.tol
+    C, tol = record.end, _SHARE_AT_END * record.stop.tol
     if math.isinf(C):
-        C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
+        C = 2 * record.seen[-1][0] if record.seen else max(1.0, 2 * record.start)
     while C > 0:
-        violation = certify_dual(problem_at(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
-        if violation <= tol or found.start >= C:
-            found.note(violation)
+        violation = certify_dual(problem_at(record.problem, C), record.gram.proof, record.at(C, K)[0], tol)[0].violation
+        if violation <= tol or record.start >= C:
+            record.note(violation)
             break
         # The violation grows with Σα, which grows with C.
-        C = max(found.start, C * min(0.8, max(0.01, tol / violation)))
-        found.end, found.stop_reason = C, "rounding floor"
-    found.seen = [row for row in found.seen if row[0] <= found.end]
-    found.log = [event for event in found.log if event[0] <= found.end]
+        C = max(record.start, C * min(0.8, max(0.01, tol / violation)))
+        record.end, record.stop_reason = C, "rounding floor"
+    record.seen = [row for row in record.seen if row[0] <= record.end]
+    record.log = [event for event in record.log if event[0] <= record.end]
 
 
 def problem_at(problem: DualProblem, C: float) -> DualProblem:
@@ -178,18 +178,18 @@ def _restart_path(problem: DualProblem, K: KernelRows, C: float, stop: Stop, sta
     return solve_exactly(here, K, rough.beta).with_family(scaled_bounds(problem), C)
 
 
-def _skip_stall(found: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy | None:
+def _skip_stall(record: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy | None:
     """Restart the path a little after the C at which it stalled; return None if it stalls everywhere."""
     for leap in _LEAPS:
         C = max(path.t * (1 + leap), np.nextafter(path.t, math.inf))
         try:
             beta = path.beta(path.t) * (C / path.t) if path.t > 0 else None
-            after = _restart_path(found.problem, K, C, stop, beta)
+            after = _restart_path(record.problem, K, C, stop, beta)
         except Stalled:
             continue
         side = after.side
-        found.log += [(C, int(v), int(side[v])) for v in np.flatnonzero(side != path.side)]
-        found.n_restarts += 1
+        record.log += [(C, int(v), int(side[v])) for v in np.flatnonzero(side != path.side)]
+        record.n_restarts += 1
         return after
     return None
 
@@ -197,33 +197,33 @@ def _skip_stall(found: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homo
 class _PathObserver:
     """Observer of every event of a path: records values, checks optimality from time to time, and enforces limits."""
 
-    def __init__(self, found: Trace, K: KernelRows, stop: Stop) -> None:
-        self.found, self.K, self.stop = found, K, stop
+    def __init__(self, record: Trace, K: KernelRows, stop: Stop) -> None:
+        self.record, self.K, self.stop = record, K, stop
         self.events = 0
-        self.last = found.start  # C of the last event
+        self.last = record.start  # C of the last event
 
     def __call__(self, path: Homotopy) -> bool:
-        found, t = self.found, path.t
+        record, t = self.record, path.t
         self.events += 1
         self.last = t
-        if not found.seen or t > found.seen[-1][0] * (1 + 1e-12):
+        if not record.seen or t > record.seen[-1][0] * (1 + 1e-12):
             beta, free = path.beta(t), path.order
             if float(np.abs(beta).sum()) > self._largest_sum:
-                path.t, found.stop_reason = min(t, self._largest_resolved(path)), "rounding floor"
+                path.t, record.stop_reason = min(t, self._largest_resolved(path)), "rounding floor"
                 return True
             bounded = int(np.count_nonzero(beta)) - int(np.count_nonzero(beta[free]))
             energy, b = path.energy(t), path.bias(t)
-            if found.constant:
+            if record.constant:
                 b = float(beta.sum())
                 energy -= b**2
-            found.seen.append((t, len(free), bounded, energy, b))
+            record.seen.append((t, len(free), bounded, energy, b))
         if self.events % _EVENTS_PER_CHECK == 0 or self.events in _FIRST_CHECKS:
             self._check(path)
         if self.events % _EVENTS_PER_CHECK == 0:
             self.stop.report_progress(lambda: f"C={t:.3g}, {self.events:,} events, {len(path.order):,} free")
             limit = self.stop.limit(self.events)
             if limit is not None:
-                found.stop_reason = limit
+                record.stop_reason = limit
                 return True
         return False
 
@@ -233,11 +233,11 @@ class _PathObserver:
         path.restart()  # removes rounding from slopes that should be zero
         resolved = self._largest_resolved(path)
         if resolved < end:
-            self.found.end, self.found.stop_reason = resolved, "rounding floor"
+            self.record.end, self.record.stop_reason = resolved, "rounding floor"
 
     def _largest_resolved(self, path: Homotopy) -> float:
         """Largest C of a segment at which rounding is below tol; Σα is linear there."""
-        begin, now, slope = path.sum_of(np.sign(self.found.problem.p))
+        begin, now, slope = path.sum_of(np.sign(self.record.problem.p))
         return math.inf if slope <= 0 else begin + max(0.0, self._largest_sum - now) / slope
 
     @cached_property
@@ -248,8 +248,8 @@ class _PathObserver:
 
     def _check(self, path: Homotopy) -> None:
         """Compute the violation at this C from scratch, and remove accumulated rounding."""
-        found, C = self.found, path.t
-        problem = found.problem
+        record, C = self.record, path.t
+        problem = record.problem
         beta = path.beta(C)
-        found.note(problem_at(problem, C).violation(beta, problem.gradient(beta, self.K.product(beta))))
+        record.note(problem_at(problem, C).violation(beta, problem.gradient(beta, self.K.product(beta))))
         path.restart()

@@ -91,7 +91,7 @@ class Nodes:
         }
 
     def at(self, C: float) -> tuple[Floats, float, bool]:
-        """Return β and b, interpolated between two fits, and True: the gap between fits is proven."""
+        """Return β and b, interpolated between two fits, and True, because the gap is proven at every C."""
         all_C = [node.C for node in self.nodes]
         k = min(int(np.searchsorted(all_C, C)), len(all_C) - 1)
         right, left = self.nodes[k], self.nodes[max(k - 1, 0)]

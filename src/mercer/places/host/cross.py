@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.kernels import Kernel
 from mercer.places.host.prepared import CHUNK_ROWS, EXACT, PreparedSamples
-from mercer.places.host.source import finite_values, value_error
+from mercer.places.host.source import check_finite_values, value_error
 from mercer.places.protocols import ErrorTotals, Totals
 from mercer.samples.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.samples.chunks import Chunk
@@ -65,7 +65,7 @@ class HostCross:
             else:
                 samples, everything = self._among_landmarks[0], self._landmarks[1]
                 self._K_MM = np.asarray(samples.block(everything, samples.columns(everything)), dtype=np.float64)
-                finite_values(self._K_MM, self.kernel)
+                check_finite_values(self._K_MM, self.kernel)
         return self._K_MM
 
     @cached_property
@@ -95,7 +95,7 @@ class HostCross:
             weighted = weight[:, None] * E
             X.backward(weighted, out.residual)
             if zero:
-                X.backward(weight[:, None], out.pull[:, None])
+                X.backward(weight[:, None], out.bias_column[:, None])
             out.add(weight, E, weighted)
         return out
 
@@ -112,8 +112,8 @@ class HostCross:
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
                 rows, Y, weight = self._rows(chunk, part), chunk.Y[part], chunk.weight[part]
-                forth, back = self._value_errors(chunk.X[part])
-                off, weighted = forth(C), np.empty_like(Y)
+                forward_error, transposed_error = self._value_errors(chunk.X[part])
+                f_error, weighted = forward_error(C), np.empty_like(Y)
                 for begin in range(0, len(weight), _PROOF_ROWS):
                     block = slice(begin, begin + _PROOF_ROWS)
                     K, w = rows.values(block), weight[block]
@@ -122,28 +122,28 @@ class HostCross:
                     out.residual += K.T @ weighted[block]
                     out.add(w, E, weighted[block])
                     K = np.abs(K)
-                    off[block] += share * (K @ size + np.abs(Y[block]) + np.abs(b))
+                    f_error[block] += share * (K @ size + np.abs(Y[block]) + np.abs(b))
                     sums += K.T @ np.abs(weighted[block])
                     errors.terms += 1
-                errors.residual += back(weighted)
-                errors.squares += np.sum(weight[:, None] * off * off, axis=0)
+                errors.residual += transposed_error(weighted)
+                errors.squares += np.sum(weight[:, None] * f_error * f_error, axis=0)
                 errors.trace += float(weight @ self._diagonal(chunk.X[part]))
         errors.terms += _PROOF_ROWS
         errors.residual += gamma(errors.terms + features + _FEW_ROUNDINGS) * sums
         return out, errors
 
     def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """Return two functions that bound what errors of kernel values change in products of K(X, landmarks) and Kᵀ."""
+        """Return two functions of C that bound the errors of K @ C and Kᵀ @ C due to errors in K = K(X, landmarks)."""
         prepared = self._prepared
         if prepared is not None and self._landmarks is not None:
             level = EXACT if prepared.cancels else np.float64
             here, there = prepared.sizes_of(X), prepared.sizes
             ways = ((here, there), (there, here))
-            forth, back = (
+            forward_error, transposed_error = (
                 lambda C, a=a, b=b: np.column_stack([prepared.rounding.errors(a, b, c, level) for c in C.T])
                 for a, b in ways
             )
-            return forth, back
+            return forward_error, transposed_error
         a, b = np.sqrt(self._diagonal(X)), np.sqrt(np.abs(self.K_MM.diagonal()))
         each = self.value_error
         return lambda C: each * np.outer(a, b @ np.abs(C)), lambda C: each * np.outer(b, a @ np.abs(C))
@@ -175,7 +175,7 @@ class HostCross:
             add_gram(G, scaled)
             weighted = weight[:, None] * Y
             out.residual = K.T @ weighted + (out.residual if out.n else 0.0)
-            out.pull += K.T @ weight
+            out.bias_column += K.T @ weight
             out.add(weight, Y, weighted)
         mirror(G)
         return G, out
@@ -282,5 +282,5 @@ class _StoredRows(_Rows):
                 self._values = np.asarray(self._X[:, self._landmarks], dtype=np.float64)
             else:
                 self._values = self._kernel(self._X, self._landmarks)
-            finite_values(self._values, self._kernel)
+            check_finite_values(self._values, self._kernel)
         return self._values[block]

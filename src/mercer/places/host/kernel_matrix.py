@@ -21,7 +21,7 @@ from mercer.places.host.linear_gram import HostLinearGram, linear_scale, linear_
 from mercer.places.host.pair_place import Layout, PairPlace
 from mercer.places.host.prepared import CHUNK_ROWS, EXACT
 from mercer.places.host.rows import HostRows
-from mercer.places.host.source import SharedSamples, finite_values, kernel_diagonal, partial_sums
+from mercer.places.host.source import SharedSamples, check_finite_values, kernel_diagonal, partial_sums
 from mercer.places.host.tiled_field import BlockBuffer, TiledField
 from mercer.places.rounding import DOUBLE, WeightedSumBound
 from mercer.samples.arrays import (
@@ -86,7 +86,7 @@ class KernelMatrix(HostAlgebra):
         if kernel.accepts == "gram":
             diagonal = X.diagonal().astype(np.float64) + constant
         else:
-            diagonal = finite_values(kernel_diagonal(kernel, X), kernel)
+            diagonal = check_finite_values(kernel_diagonal(kernel, X), kernel)
         return cls(SharedSamples(kernel, X, n_threads, constant, centre), None, diagonal, budget)
 
     @property
@@ -493,7 +493,7 @@ class KernelMatrix(HostAlgebra):
                 values += self._source.constant
             return values
         self.evaluations += len(I) * len(J)
-        values = finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
+        values = check_finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
         if self.positive_definite != "yes":
             self._source.record_largest(values)
         return values

@@ -97,7 +97,7 @@ def _largest(values: Floats) -> float:
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
-def finite_values(values: Floats, kernel: Kernel) -> Floats:
+def check_finite_values(values: Floats, kernel: Kernel) -> Floats:
     """Return these kernel values; raise FloatingPointError if one of them is not finite."""
     if not np.isfinite(values).all():
         raise FloatingPointError(

@@ -247,7 +247,7 @@ class RowCache:
             _core.copy_entries(self._tables[key], at, slots, out, columns, self._n_threads)
 
     def put(self, sources: Indices, table: Values, rows: Indices | None = None) -> None:
-        """Cache K[active, sources]; `rows` gives each active sample's row of the table if they are not in order."""
+        """Cache K[active, sources]; `rows[k]` is the row of active sample k in `table`, None if that is row k."""
         while self._tables and self.nbytes + table.nbytes > self._budget:
             self._evict()
         self._tables[self._next], self._rows[self._next] = table, rows

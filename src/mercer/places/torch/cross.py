@@ -15,7 +15,7 @@ import numpy as np
 from mercer.kernels import Kernel
 from mercer.places.host.cross import HostCross
 from mercer.places.host.prepared import EXACT
-from mercer.places.host.source import finite_values
+from mercer.places.host.source import check_finite_values
 from mercer.places.protocols import ErrorTotals, Totals
 from mercer.places.rounding import Rounding
 from mercer.places.torch.formula import Formula
@@ -67,7 +67,7 @@ class TorchCross:
             return self._on_host.K_MM
         among, rows = self._among_landmarks, self._points.rows
         K = np.array(floats(among.block(*2 * [among.rows(rows, torch.float64)], proven=True)))
-        finite_values(K, self.kernel)
+        check_finite_values(K, self.kernel)
         mirror(K)
         return K
 
@@ -98,7 +98,7 @@ class TorchCross:
     def residual(self, C: Floats, b: Floats) -> Totals:
         out, zero = Totals(np.zeros(C.shape), np.zeros(self.m)), not C.any()
         for chunk in self._chunks():
-            self._add(out, chunk, C, b, pull=zero)
+            self._add(out, chunk, C, b, bias_column=zero)
         return out
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
@@ -113,16 +113,16 @@ class TorchCross:
         for chunk in self._chunks() if chunks is None else chunks:
             outputs = chunk.Y.shape[1]
             out = out or Totals(np.zeros((self.m, outputs)), np.zeros(self.m))
-            self._add(out, chunk, np.zeros((self.m, outputs)), np.zeros(outputs), pull=True)
+            self._add(out, chunk, np.zeros((self.m, outputs)), np.zeros(outputs), bias_column=True)
         return G, out or Totals(np.zeros((self.m, 0)), np.zeros(self.m))
 
-    def _add(self, out: Totals, chunk: Chunk, C: Floats, b: Floats, *, pull: bool) -> None:
+    def _add(self, out: Totals, chunk: Chunk, C: Floats, b: Floats, *, bias_column: bool) -> None:
         """Add a chunk to the totals."""
         E, X = chunk.Y - b, chunk.X.rows
         if C.any():
             E = E - self._forward(chunk, C)
         weighted = chunk.weight[:, None] * E
-        both = to_device(np.column_stack([weighted, chunk.weight]) if pull else weighted, X)
+        both = to_device(np.column_stack([weighted, chunk.weight]) if bias_column else weighted, X)
         back = torch.zeros((self.m, both.shape[1]), dtype=torch.float64, device=X.device)
 
         def work(block: slice) -> None:
@@ -131,8 +131,8 @@ class TorchCross:
         in_strips(len(X), self._row_bytes, work, device=X.device)
         sums = floats(back)
         out.residual += sums[:, : C.shape[1]]
-        if pull:
-            out.pull += sums[:, -1]
+        if bias_column:
+            out.bias_column += sums[:, -1]
         out.add(chunk.weight, E, weighted)
 
     def _forward(self, chunk: Chunk, C: Floats) -> Floats:
@@ -198,17 +198,17 @@ class TorchCross:
         for chunk, block, X in self._proof_strips():
             Y, weight = chunk.Y[block], chunk.weight[block]
             K = self._values(X, block, proven=True)
-            forth, back = self._value_errors(X[block])
+            forward_error, transposed_error = self._value_errors(X[block])
             E = Y - floats(K @ to_device(C, X)) - b
             weighted = weight[:, None] * E
             out.residual += floats(K.T @ to_device(weighted, X))
             out.add(weight, E, weighted)
             K = K.abs_()
-            off = forth(C) + share * (floats(K @ to_device(size, X)) + np.abs(Y) + np.abs(b))
+            f_error = forward_error(C) + share * (floats(K @ to_device(size, X)) + np.abs(Y) + np.abs(b))
             sums += floats(K.T @ to_device(np.abs(weighted), X))
             errors.terms += 1
-            errors.residual += back(weighted)
-            errors.squares += np.sum(weight[:, None] * off * off, axis=0)
+            errors.residual += transposed_error(weighted)
+            errors.squares += np.sum(weight[:, None] * f_error * f_error, axis=0)
             errors.trace += float(weight @ self._diagonal(X[block]))
         errors.terms += _PROOF_ROWS
         errors.residual += gamma(errors.terms + features + _FEW_ROUNDINGS) * sums
@@ -220,7 +220,7 @@ class TorchCross:
                 yield chunk, slice(start, min(chunk.n, start + _PROOF_ROWS)), chunk.X.rows
 
     def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """Return two functions that bound what errors of kernel values change in products of K(X, landmarks) and Kᵀ."""
+        """Return two functions of C that bound the errors of K @ C and Kᵀ @ C due to errors in K = K(X, landmarks)."""
         if self._columns is not None:
             n = len(X)
             return lambda C: np.zeros((n, C.shape[1])), lambda C: np.zeros((self.m, C.shape[1]))

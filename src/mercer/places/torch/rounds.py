@@ -68,7 +68,7 @@ if triton is not None:
 
     @triton.jit(do_not_specialize=["n"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _choose(ENDS, VALUES, PLACES, OLD, ROW, J, ROWS, STATUS, n, TWINS: tl.constexpr, G: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        """The block: variables on both sides that a step could choose, then the kept ones; n fills gaps."""
+        """Choose the block: from both sides the variables of violating pairs, then the kept ones; n fills gaps."""
         g = tl.arange(0, G)
         top, low = tl.max(tl.load(ENDS + g), 0), tl.max(tl.load(ENDS + G + g), 0)
         tl.store(STATUS, top)

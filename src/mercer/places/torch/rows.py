@@ -33,7 +33,7 @@ class Strips:
 
     def __init__(self, X: Any, centre: Floats | None) -> None:
         self.X, self.centre = X, None if centre is None else to_device(centre, X)
-        self.sums = 0  # number of partial sums in the last sum over all rows
+        self.n_partial_sums = 0  # number of partial sums in the last sum over all rows
 
     def part(self, block: Any) -> Any:
         """Return a block of rows."""
@@ -64,9 +64,9 @@ class Strips:
                 rows = slice(start, start + _SUM_ROWS)
                 total += part[rows].T @ C[block][rows]
             out.add_(total)
-            self.sums += 1 + len(part) // _SUM_ROWS
+            self.n_partial_sums += 1 + len(part) // _SUM_ROWS
 
-        self.sums = 0
+        self.n_partial_sums = 0
         in_strips(len(self.X), 8 * self._width, work)
         return out
 
@@ -218,7 +218,7 @@ class TorchLinearGram:
         strips = self._strips(centre)
         values = strips.transposed(self._to_device(C.value))
         # Sparse rows are summed one after another, dense rows in partial sums.
-        terms = self.n if self.sparse else min(self.n, _SUM_ROWS) + 2 * strips.sums
+        terms = self.n if self.sparse else min(self.n, _SUM_ROWS) + 2 * strips.n_partial_sums
         spread = gamma(terms + 3) * size + 2 * C.error + LEAST
         errors = strips.transposed(self._to_device(spread), absolute=True)
         return Ball(np.array(floats(values)), np.array(floats(errors)) + 2 * self.n * LEAST).finite()

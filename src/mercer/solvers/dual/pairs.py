@@ -106,7 +106,7 @@ def _refined(
         if proofs is None:
             proofs = certificates
         else:
-            proofs.take(which, certificates)
+            proofs.overwrite(which, certificates)
         # 3. Continue with the pairs that made progress and are not solved.
         solved[which] = met = _met(stop, certificates)
         violation = certificates.violation

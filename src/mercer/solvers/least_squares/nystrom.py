@@ -127,7 +127,7 @@ def solve_nystrom(
         certificate = certify_landmarks(last.gap, white.right, primal, b, lam, arithmetic, gap_measures=measured)
     else:
         now, doubt = cross.proof(C, b)
-        R, primal = white.residual(replace(now, pull=targets.pull, mean=np.zeros(outputs)), alpha)  # with this b
+        R, primal = white.residual(replace(now, bias_column=targets.bias_column, mean=np.zeros(outputs)), alpha)  # with this b
         value_error = cross.value_error + gamma(cross.m + 2)
         worst = landmark_errors(R, alpha, C, lam, (L, jitter), value_error, now, doubt, problem.bias)
         certificate = certify_landmarks(worst.gap, white.right, primal, b, lam, "float64", worst.value, measured)
@@ -144,7 +144,7 @@ class Whitened:
 
     def __init__(self, problem: RidgeProblem, L: Floats, targets: Totals) -> None:
         self._lam, self._bias, self._L, self._targets = problem.lam, problem.bias, L, targets
-        self._pull = self._apply_inverse(targets.pull[:, None])[:, 0]
+        self._bias_column = self._apply_inverse(targets.bias_column[:, None])[:, 0]
         # Norm of the right-hand side, per output.
         self.right = np.sqrt(np.sum(self._apply_inverse(targets.residual) ** 2, axis=0))
 
@@ -156,12 +156,12 @@ class Whitened:
         """Return the best biases: the weighted means of y − f without a bias."""
         if not self._bias:
             return np.zeros(alpha.shape[1])
-        return np.asarray((self._targets.mean - self._pull @ alpha) / self._targets.weight)
+        return np.asarray((self._targets.mean - self._bias_column @ alpha) / self._targets.weight)
 
     def congruence(self, G: Floats, seen: Totals) -> Floats:
         """Return L⁻¹GL⁻ᵀ, centred by the samples that G is summed over if there is a bias."""
         if self._bias:
-            G = G - np.outer(seen.pull, seen.pull / seen.weight)
+            G = G - np.outer(seen.bias_column, seen.bias_column / seen.weight)
         H = self._apply_inverse(self._apply_inverse(G).T)
         return np.asarray(0.5 * (H + H.T))
 
@@ -169,14 +169,14 @@ class Whitened:
         """Return (H + λI)α, given K_nMᵀWK_nM c."""
         out = self._apply_inverse(normal) + self._lam * alpha
         if self._bias:
-            out -= np.outer(self._pull, self._pull @ alpha / self._targets.weight)
+            out -= np.outer(self._bias_column, self._bias_column @ alpha / self._targets.weight)
         return out
 
     def residual(self, now: Totals, alpha: Floats) -> tuple[Floats, Floats]:
         """Return the residual of the normal equations, and the primal value with the best bias."""
         R, squares = self._apply_inverse(now.residual), now.squares
         if self._bias:
-            R = R - np.outer(self._pull, now.mean / now.weight)
+            R = R - np.outer(self._bias_column, now.mean / now.weight)
             squares = squares - now.mean**2 / now.weight
         primal = 0.5 * np.maximum(squares, 0.0) + 0.5 * self._lam * np.sum(alpha * alpha, axis=0)
         return R - self._lam * alpha, primal
@@ -197,10 +197,10 @@ class _Gathered:
 
     def residual(self, C: Floats, b: Floats) -> Totals:
         s = self._targets
-        GC, f = self._G @ C, s.pull @ C  # f: Σ w f(x), without b
+        GC, f = self._G @ C, s.bias_column @ C  # f: Σ w f(x), without b
         squares = s.squares - 2 * np.sum(C * s.residual, axis=0) + np.sum(C * GC, axis=0)
         squares += -2 * b * (s.mean - f) + b**2 * s.weight
-        return Totals(s.residual - GC - np.outer(s.pull, b), s.pull, s.weight, s.mean - f - b * s.weight, squares, s.n)
+        return Totals(s.residual - GC - np.outer(s.bias_column, b), s.bias_column, s.weight, s.mean - f - b * s.weight, squares, s.n)
 
 
 def _preconditioner(H: Floats, lam: float, n_threads: int) -> RidgeFactor:

@@ -84,9 +84,10 @@ def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Dec
 
 
 def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Decomposition:
-    """Decompose S for K = scale·XXᵀ with fewer features than samples, by the thin SVD of W^½(X − 1x̄'), O(nd²).
+    """Decompose S = P W^½ K W^½ P for K = scale·XXᵀ with d < n features, in O(nd²).
 
-    A sparse X stays sparse until it is multiplied by the d eigenvectors of its covariance.
+    A dense X takes the thin SVD of W^½(X − 1x̄'). A sparse X takes the eigenvectors of its d × d covariance matrix, and
+    is not made dense.
     """
     root = np.sqrt(problem.total)
     norm = float(np.linalg.norm(root))

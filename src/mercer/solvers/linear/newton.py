@@ -222,14 +222,14 @@ class SampleSystem:
         self._problem, self._rows, self._n_threads = problem, rows, n_threads
         self._ridge = problem.d if smooth else 1.0 / problem.max_slope
         self._by_columns = ColumnSystem(problem, rows, smooth, n_threads)
-        self._own_work = 0.0
-        self._known = np.empty(0, dtype=np.int64)
+        self._sample_work = 0.0
+        self._gram_rows = np.empty(0, dtype=np.int64)
         self._gram: Floats = np.empty((0, 0))
 
     @property
     def work(self) -> float:
         """Cost of all directions so far, as in `ColumnSystem`."""
-        return self._own_work + self._by_columns.work
+        return self._sample_work + self._by_columns.work
 
     def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
         """Return the Newton step for the samples that are free at t."""
@@ -247,11 +247,11 @@ class SampleSystem:
         sides = np.column_stack([right, np.ones(len(which))]) if problem.exact_bias else right[:, None]
         if len(which) <= _FACTORED_UNKNOWNS:
             solved = self._by_factor(which, ridge, shift, sides)
-            self._own_work += _FACTOR_COST * len(which) ** 3
+            self._sample_work += _FACTOR_COST * len(which) ** 3
         else:
             results = [_conjugate_gradients(few, ridge, shift, side) for side in sides.T]
             solved = np.column_stack([unknown for unknown, _ in results])
-            self._own_work += few.stored * sum(steps for _, steps in results)
+            self._sample_work += few.stored * sum(steps for _, steps in results)
         unknown = solved[:, 0]
         if problem.exact_bias:
             db = (-g_b - float(unknown.sum())) / float(solved[:, 1].sum())
@@ -270,21 +270,21 @@ class SampleSystem:
 
     def _products(self, which: Indices) -> Floats:
         """Return X_F X_F'; products of rows that were free before are kept."""
-        joined = np.setdiff1d(which, self._known, assume_unique=True)
-        if len(self._known) + len(joined) > 2 * max(len(which), _FACTORED_UNKNOWNS):
-            self._known, self._gram, joined = which[:0], np.empty((0, 0)), which
+        joined = np.setdiff1d(which, self._gram_rows, assume_unique=True)
+        if len(self._gram_rows) + len(joined) > 2 * max(len(which), _FACTORED_UNKNOWNS):
+            self._gram_rows, self._gram, joined = which[:0], np.empty((0, 0)), which
         if len(joined):
-            m = len(self._known)
-            self._known = np.r_[self._known, joined]
-            gram = np.empty((len(self._known), len(self._known)))
+            m = len(self._gram_rows)
+            self._gram_rows = np.r_[self._gram_rows, joined]
+            gram = np.empty((len(self._gram_rows), len(self._gram_rows)))
             gram[:m, :m] = self._gram
-            gram[m:] = self._rows.gram(joined, self._known)
+            gram[m:] = self._rows.gram(joined, self._gram_rows)
             gram[:m, m:] = gram[m:, :m].T
             stored = self._rows.stored / self._rows.n
-            self._own_work += len(joined) * len(self._known) * (1.0 + stored**2 / self._rows.d)
+            self._sample_work += len(joined) * len(self._gram_rows) * (1.0 + stored**2 / self._rows.d)
             self._gram = gram
-        order = np.argsort(self._known)
-        index = order[np.searchsorted(self._known, which, sorter=order)]
+        order = np.argsort(self._gram_rows)
+        index = order[np.searchsorted(self._gram_rows, which, sorter=order)]
         return np.asarray(self._gram[np.ix_(index, index)])
 
 

@@ -282,7 +282,7 @@ def solve_pegasos(
     held_out: Indices | None = None,
     patience: int = 5,
     rise: float | None = None,
-    sharp: bool = False,
+    dual_from_violations: bool = False,
 ) -> tuple[PegasosOutcome, Certificate]:
     """Run epochs of n subgradient steps each and return the mean of the iterates; `start` are iterates to continue.
 
@@ -294,7 +294,7 @@ def solve_pegasos(
     per machine for `patience` epochs, or, if `rise` is given, by the smoothed rule; the best epoch's iterates are
     returned.
 
-    With `sharp`, the certificate's dual point is computed from the violations in the later steps instead of from w
+    With `dual_from_violations`, the certificate's dual point is computed from the violations in the later steps instead of from w
     alone. The gap is tighter while w has not converged; counting visits takes up to a fifth of the time.
     """
     # 1. Split off the validation part, and start from zero or from earlier iterates.
@@ -309,7 +309,7 @@ def solve_pegasos(
     deadline = stop.deadline
     if isinstance(space, KernelSpace):  # the certificate may need every row of K; steps get at least half of the time
         deadline -= min(0.5 * stop.seconds, ProofTime(space.gram, stop)(problem.signs)) if deadline < np.inf else 0.0
-    trail = ViolationCounts(*problem.signs.shape) if sharp else None
+    trail = ViolationCounts(*problem.signs.shape) if dual_from_violations else None
     call = StepOptions(iterates, problem.lam, project, None if trail is None else trail.counts)
     cumulative, m, done = np.cumsum(problem.weight), space.n, 0
     planned = min(_default_epochs(space, len(problem.signs)) if epochs is None else epochs, stop.max_iter)

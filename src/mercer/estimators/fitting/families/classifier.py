@@ -148,7 +148,7 @@ class OneAgainstRest(Classifier):
     def predict(self, X: Data) -> np.ndarray:
         """Predict the class of each sample.
 
-        Of two classes, the second is predicted if f(x) ≥ 0; of several, the first one with the largest f(x).
+        With two classes, the second is predicted if f(x) ≥ 0; with more, the first one with the largest f(x).
 
         Parameters
         ----------

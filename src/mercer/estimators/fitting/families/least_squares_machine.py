@@ -88,9 +88,9 @@ class LeastSquaresMachine(OutputsMachine):
             raise TypeError(f"bias={self.bias!r} must be True or False")
 
     def _problem(self, fit: Fit, lam: float = math.nan) -> LeastSquares:
-        merged, same = fit.merged, _distinct(fit)
-        Y, member = fit.target.Y[merged.rows][same.first], merged.member[same.first]
-        return LeastSquares(Y, same.weight, member, len(merged.weight), bool(self.bias), lam)
+        merged, distinct = fit.merged, _distinct(fit)
+        Y, member = fit.target.Y[merged.rows][distinct.first], merged.member[distinct.first]
+        return LeastSquares(Y, distinct.weight, member, len(merged.weight), bool(self.bias), lam)
 
     def _record_end(self, solved: Solutions[Any]) -> None:
         super()._record_end(solved)
@@ -107,14 +107,14 @@ class LeastSquaresMachine(OutputsMachine):
                 expansion = replace(expansion, vectors=copy.copy(expansion.vectors))
             self._expansion_ = expansion
         if solution.beta is not None:
-            same = _distinct(fit)
-            share = fit.merged.own_weight / same.weight[same.group]
-            beta = solution.beta[same.group] * share[:, None]
-            if len(same.weight) < len(share):
-                diagonal = fit.diagonal[fit.merged.member[same.first]]
-                exact = needs_exact_sum(diagonal, lam / fit.merged.own_weight, same.group)
+            distinct = _distinct(fit)
+            share = fit.merged.input_weight / distinct.weight[distinct.group]
+            beta = solution.beta[distinct.group] * share[:, None]
+            if len(distinct.weight) < len(share):
+                diagonal = fit.diagonal[fit.merged.member[distinct.first]]
+                exact = needs_exact_sum(diagonal, lam / fit.merged.input_weight, distinct.group)
                 pairs = zip(solution.beta.T, beta.T, strict=True)
-                beta = np.column_stack([exact_parts(total, part, same.group, exact) for total, part in pairs])
+                beta = np.column_stack([exact_parts(total, part, distinct.group, exact) for total, part in pairs])
             self.dual_coef_ = freeze(self._to_caller_rows(fit, beta))
         self._conclude_targets(fit.target)
 
@@ -229,7 +229,7 @@ def _distinct(fit: Fit) -> _DistinctRows:
     fresh[1:] = (member[1:] != member[:-1]) | (Y[1:] != Y[:-1]).any(axis=1)
     group = np.empty(len(order), dtype=np.intp)
     group[order] = np.cumsum(fresh) - 1
-    return _DistinctRows(order[fresh], rounded_sums_by(group, merged.own_weight, int(fresh.sum())), group)
+    return _DistinctRows(order[fresh], rounded_sums_by(group, merged.input_weight, int(fresh.sum())), group)
 
 
 def checked_lam(name: str, value: Any, at_zero: str = "") -> float:

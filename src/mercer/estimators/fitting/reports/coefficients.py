@@ -69,7 +69,7 @@ def caller_table(
     bound = np.where(by_row.data > 0, above, below) * factor
     size, whole = np.abs(by_row.data), bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
-        row_bound = np.sign(by_row.data) * (bound * merged.own_weight[row])
+        row_bound = np.sign(by_row.data) * (bound * merged.input_weight[row])
     shared = _split(table, by_row, fit, ridge(), bool(np.isinf(bound).all()))
     # A copy must not leave its bound by rounding if its sample is within the bound.
     past = (size < whole) & (np.abs(shared) > np.abs(row_bound))
@@ -189,7 +189,7 @@ def allow_for_joint_copies(
     problem, beta, merged = solved[0].task.problem, solved[0].solution.beta, fit.merged
     r = np.sqrt(fit.gram().proof.entry_bounds ** 2 * (1 + 1e-15) + problem.shift) * (1 + 1e-15)
     sums, lengths = (sums_by(table.indices, values, n_classes) for values in (apart, apart * r[table.rows]))
-    bounds = C[merged.member] * merged.own_weight
+    bounds = C[merged.member] * merged.input_weight
     residuals = published_residuals(by_row.toarray(), problem.y[merged.member], bounds, problem.shared)
     off = CopyErrors(sums, lengths, np.zeros(n_classes))
     certificate = widen_joint_for_copies(machine.certificate_, off, problem, beta, r, residuals)
@@ -220,7 +220,7 @@ def _copy_errors(
         return CopyErrors(curved, curved, curved)
     if solved.largest_ridge:  # d is in inverse proportion to the weight
         of_one = np.maximum.reduceat(solved.d * merged.weight[solved.columns.samples], solved.columns.variables[:-1])
-        moved = np.abs(by_row.data - table.data[entry] * merged.share[by_row.rows]) / merged.own_weight[by_row.rows]
+        moved = np.abs(by_row.data - table.data[entry] * merged.share[by_row.rows]) / merged.input_weight[by_row.rows]
         np.maximum.at(curved, by_row.indices, of_one[by_row.indices] * moved)
     r = fit.gram().proof.entry_bounds[table.rows]
     return CopyErrors(sums_by(table.indices, apart, n_tasks), sums_by(table.indices, apart * r, n_tasks), curved)

@@ -25,14 +25,14 @@ def number(value: float, dtype: str) -> str:
 
 
 def floats(name: str, values: Any, dtype: str) -> list[str]:
-    """Return an array of constants, with the rows of a matrix on lines of their own."""
+    """Return the lines of a C array of constants; every row of a matrix begins a new line."""
     array = np.asarray(values, dtype=np.float64)
     kind = "double" if dtype == "float64" else "float"
     return _table(kind, name, array, [number(value, dtype) for value in array.ravel().tolist()])
 
 
 def integers(kind: str, name: str, values: Any) -> list[str]:
-    """Return an array of integers."""
+    """Return the lines of a C array of integers."""
     array = np.asarray(values)
     return _table(kind, name, array, [str(value) for value in array.ravel().tolist()])
 

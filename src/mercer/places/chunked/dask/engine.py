@@ -44,7 +44,7 @@ class DaskEngine(ChunkedEngine):
                 DaskChunks(client, lambda: [task(client, "rows", identity, piece) for piece in pieces()]),
                 names=names,
             )
-        _expect_own(client, X)
+        _expect_same_cluster(client, X)
         chunks = DaskChunks(client, partial(client.compute, _row_blocks(X)))
         return ChunkedSamples(self, chunks, names=column_names(X))
 
@@ -91,7 +91,7 @@ def _zeros(X: Any) -> Any:
     return zeros if column_names(X) is None else type(meta)(zeros, columns=list(X.columns))
 
 
-def _expect_own(client: Any, X: Any) -> None:
+def _expect_same_cluster(client: Any, X: Any) -> None:
     """Raise ValueError if parts of X are on another cluster than the client's."""
     other = next((one.client for one in distributed.client.futures_of(X) if one.client is not client), None)
     if other is not None and other.scheduler.address != client.scheduler.address:
