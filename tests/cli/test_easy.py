@@ -273,12 +273,12 @@ def test_errors_of_folds_are_in_the_unit_of_the_target(houses, capsys):
 
 def test_explanations_of_numbers_are_in_their_unit(houses, folder, capsys):
     assert main(["explain", "h.mercer", "h.csv", "why.csv"]) == 0
-    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  row 1 ")]
+    line = " ".join(capsys.readouterr().out.partition("  row 1 ")[2].partition("  row 2 ")[0].split())
     row = answers((folder / "why.csv").read_text(), ",")[0]
     predicted, because = float(row["predicted"]), float(row["because of area"])
     assert f"{float(f'{predicted:.4g}'):,.0f} €; " in line
     sign = "+" if because > 0 else "-"
-    assert f"{sign}{float(f'{abs(because):.4g}'):,.0f} € area = {row['area']}" in line
+    assert f"{sign}{float(f'{abs(because):.4g}'):,.0f} € from area = {row['area']}" in line
     assert "e+0" not in line
 
 

@@ -40,7 +40,7 @@ def check_cross_contract(cross, K, K_MM, Y, weight, atol, sample=None):
         for found in (totals, proven):
             np.testing.assert_allclose(found.residual, K.T @ (W * E), atol=100 * n * m * atol)
             np.testing.assert_allclose(found.weight, weight.sum(), rtol=1e-12)
-            np.testing.assert_allclose(found.mean, weight @ E, atol=100 * n * m * atol)
+            np.testing.assert_allclose(found.error_sum, weight @ E, atol=100 * n * m * atol)
             np.testing.assert_allclose(found.squares, weight @ E**2, atol=1000 * n * m * atol)
             assert found.n == n
         if not coefficients.any():

@@ -251,7 +251,7 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
 
     @property
     def curves_(self) -> Any:
-        """Calibration curves of the planes, with their parameters."""
+        """Calibration curves of the decision functions, with their parameters."""
         check_is_fitted(self)
         return self.probabilities_.curves
 

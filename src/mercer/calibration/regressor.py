@@ -207,6 +207,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
     def _check_fitted(self) -> None:
         n, functions = len(self.residuals_), self._functions_
         expect_weight(self, "_weight_", n)
+        # `_without_` holds the index of the fold in which each sample is held out.
         expect_numbers(self._without_, "the fold of each sample", n)
         IndexArray(len(self._folds_)).check("the fold of each sample", self._without_, self)
         if functions is None:

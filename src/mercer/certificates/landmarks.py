@@ -64,7 +64,7 @@ def landmark_errors(
     heard = root @ np.abs(C)
     off = np.sqrt(doubt.squares)
     summed = gamma(doubt.terms + 4)
-    tilt = np.abs(now.mean) + np.sqrt(now.weight) * (off + summed * np.sqrt(now.squares)) if bias else 0.0 * off
+    tilt = np.abs(now.error_sum) + np.sqrt(now.weight) * (off + summed * np.sqrt(now.squares)) if bias else 0.0 * off
     values = np.sqrt(doubt.trace) * (off + tilt / np.sqrt(now.weight))
     # Twice what rounding adds: |L⁻¹| itself is computed.
     length = np.sqrt(np.sum((2 * size - np.abs(residual)) ** 2, axis=0))

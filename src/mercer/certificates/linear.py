@@ -42,7 +42,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
     curved, tubes = bool(np.count_nonzero(problem.d)), bool(np.count_nonzero(problem.epsilon))
     n, up = rows.n, 1 + gamma(2 * rows.n + rows.d + 4 * _ROUNDINGS)
     with np.errstate(over="ignore", invalid="ignore"):
-        # 1. Outputs, and the errors of p ∓ ε − f − dβ: each rounding is of a number no larger than all sizes together.
+        # 1. Outputs, and the errors of p ∓ ε − f − dβ: no rounded number is larger than `sizes`, |p| + |f| + ε + |dβ|.
         length = _length(w)
         f = rows.product_bound(w, b)
         sizes = np.abs(problem.p) + np.abs(f.value)
@@ -58,8 +58,8 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         losses, shares, _, worst, box, outward, inward, top, bottom = _core.linear_findings(
             problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f.value, errors, beta
         )
-        # 2. X'β = hi + lo up to `missed`. Two differences are rounded, the first of which is no larger than the second
-        #    and lo together.
+        # 2. X'β = hi + lo, with an error of at most `missed`. Both differences in (w − hi) − lo are rounded; the first
+        #    one is bounded by ‖w − hi‖ ≤ ‖w − hi − lo‖ + ‖lo‖.
         hi, lo, missed = rows.combination(beta, _LARGEST_ERROR_SHARE * length)
         off, below = w - hi, 0.0
         if lo.any():
@@ -73,14 +73,14 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
             weight, combination = b / problem.bias, total * problem.bias
             norm, energy = norm + weight * weight, energy + combination * combination
             distance += (weight - combination) * (weight - combination)
-        # 4. One loss of each sample, or of the two sides of its tube, is a number ≥ 0 after a few roundings.
+        # 4. The primal value is a sum of numbers ≥ 0, one loss per sample or per side of its tube, and is rounded up.
         primal = _raised(0.5 * norm + losses, up, 2 * n + rows.d if length or losses else 0)
         most = math.nextafter(abs(total), math.inf) if total else 0.0
         moved = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
             moved = _repair(problem, rows, beta, f.value, errors, b, most, apart, tubes)
-        # 5. The dual value is a sum of products less numbers ≥ 0, one of which is the rounding of that sum and of the
-        #    difference.
+        # 5. The dual value is Σ p_iβ_i − `less`. All terms of `less` are ≥ 0; one of them bounds the rounding errors of
+        #    the sum and of the subtraction.
         products = problem.p * beta
         less = 0.5 * energy + gamma(n + 2) * float(np.add.reduce(np.abs(products))) + moved
         if curved:  # dβ may have lost LEAST/2
@@ -95,7 +95,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
     return Certificate(
         primal=primal,
         dual=dual,
-        gap=excess + shares,  # and at least the difference of the two, which has all errors
+        gap=excess + shares,  # Certificate raises it to primal − dual, which includes all rounding errors
         violation=max(missing, top - bottom) if problem.exact_bias else max(missing, top, -bottom),
         kkt={
             **conditions(box, most if problem.exact_bias else 0.0, outward, inward),

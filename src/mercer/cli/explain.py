@@ -164,7 +164,7 @@ def _row_line(row: int, cells: dict[str, Any], predicted: Any, answers: Any, uni
         cell = f" = {cells[name][row]}" if name in cells else ""
         sign = "+" if value >= 0 else "-"
         added = f"{sign}{format_quantity(abs(value), unit)}" if is_number else f"{value:+.3g}"
-        parts[value >= 0].append(f"{added} {name}{cell}")
+        parts[value >= 0].append(f"{added} from {name}{cell}")
     sides = ("raised by", "lowered by") if is_number else ("for it", "against it")
     reasons = "; ".join(f"{side}: {', '.join(parts[up])}" for side, up in zip(sides, parts, strict=True) if parts[up])
     shown = format_quantity(float(answer), unit) if is_number else repr(str(answer))

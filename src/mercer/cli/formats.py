@@ -89,7 +89,7 @@ def add_reading_options(group: argparse._ActionsContainer) -> None:
         "--na",
         type=_parse_marks,
         metavar="MARKS",
-        help="further marks of missing values, separated by commas, such as k.A.,- (empty cells, NA and the like "
+        help="further marks of missing values, separated by commas, such as unknown,- (empty cells, NA and the like "
         "always count as missing)",
     )
     group.add_argument(

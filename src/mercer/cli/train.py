@@ -24,7 +24,7 @@ _COLUMNS = {
     "only": "column to learn from; all others are left out",
     "categorical": "column of categories, such as codes that look like numbers",
     "numeric": "column of numbers, whatever its name suggests; words in it count as missing values",
-    "text": "column of free text, of which the words are used",
+    "text": "column of free text, whose words are used",
 }
 
 # Options for reading a table and for its columns, which are meaningless for other data.
@@ -105,7 +105,7 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
         "--output",
         type=Path,
         metavar="MODEL",
-        help="same as MODEL; default: DATA.model, for tables DATA.mercer",
+        help="file to save the model in; default: DATA.model, for tables DATA.mercer",
     )
     style = output.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -141,7 +141,7 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
         type=machine_name,
         metavar="NAME",
         help=f"auto, svc, svr, or one of {', '.join(MACHINES)}; c_svc to nu_svr are -s 0 to 4, and only .mercer files "
-        "can store the others; default: auto for tables, which chooses by the target, else c_svc",
+        "can store the others; default: for tables auto, which chooses by the target; else c_svc",
     )
     add(
         "-t",
@@ -193,7 +193,7 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
         type=float,
         default=1e-3,
         help="violation of the optimality conditions at which training stops (0.001). LIBSVM text is trained to a "
-        "tenth of it (nu_svc: a hundredth), but not below 1e-6 unless -e is, so that the objective agrees with "
+        "tenth of it (nu_svc: a hundredth), but not below 1e-6 unless -e is smaller, so that the objective agrees with "
         "LIBSVM's to six digits",
     )
     add(

@@ -42,7 +42,8 @@ def save(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
         Fitted model. A .mercer file can hold mercer's estimators inside Pipeline, ColumnTransformer, FeatureUnion,
         scikit-learn's scalers, encoders, imputers and vectorizers, PCA, CalibratedClassifierCV, VotingClassifier,
         TransformedTargetRegressor and the like. A kernel that is a Python function cannot be saved this way; use
-        pickle. ONNX and C take a machine, also behind scalers; the formats of LIBSVM and LIBLINEAR only a machine.
+        pickle. ONNX and C files can hold a machine, alone or in a Pipeline after scalers; LIBSVM and LIBLINEAR files
+        only a machine alone.
     path : str or path-like
         File to write.
     **options : keywords
@@ -81,7 +82,7 @@ def save(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
     """
     model = (
         model if isinstance(model, BaseEstimator) else getattr(model, "model", model)
-    )  # the results of `easy` and `unwrap` hold it
+    )  # results of `easy` and `unwrap` have the estimator as `model`
     suffix = Path(os.fspath(path)).suffix.lower()
     if suffix in _NOT_WRITTEN:
         raise ValueError(

@@ -25,7 +25,7 @@ from mercer.runtime.parameters import not_negative, one_of, positive
 from mercer.samples.arrays import Floats, PickedRows, Samples, host, inner, is_sparse, weighted_median
 from mercer.samples.distances import l1_distances, squared_distances
 from mercer.samples.engine import EngineSamples
-from mercer.samples.matrices import as_float64, as_matrix, over_rows, strips
+from mercer.samples.matrices import as_float64, as_matrix, reduce_rows, strips
 
 _RULES = ("scale", "auto", "median")
 LARGEST = float(np.finfo(np.float64).max)
@@ -154,7 +154,7 @@ def gamma_from_variance(X: Samples, weight: Floats) -> float | None:
 
 
 def _row_sums(block: Samples) -> Floats:
-    return over_rows(np.add, block.data, block) if is_sparse(block) else np.add.reduce(block, axis=1)
+    return reduce_rows(np.add, block.data, block) if is_sparse(block) else np.add.reduce(block, axis=1)
 
 
 def _mean(X: Samples, weight: Floats, total: float) -> float:
@@ -176,8 +176,8 @@ def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[f
         if is_sparse(block):
             shifted = block.data - centre
             zeros = d - np.diff(block.indptr)
-            sums = over_rows(np.add, shifted, block) - zeros * centre
-            squares = over_rows(np.add, shifted**2, block) + zeros * np.square(centre)
+            sums = reduce_rows(np.add, shifted, block) - zeros * centre
+            squares = reduce_rows(np.add, shifted**2, block) + zeros * np.square(centre)
         else:
             shifted = block - centre
             sums = _row_sums(shifted)

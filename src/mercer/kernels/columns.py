@@ -20,7 +20,7 @@ from mercer.kernels.terms import Term, Terms
 from mercer.runtime.parameters import not_negative
 from mercer.samples.arrays import Floats, Indices, PickedRows, Samples, host, is_sparse, n_samples
 from mercer.samples.engine import EngineSamples
-from mercer.samples.matrices import as_float64, as_matrix, check_same_width, dense, row_and_rows, row_by_row, strips
+from mercer.samples.matrices import as_float64, as_matrix, check_same_width, dense, row_by_row, rows_with_blocks, strips
 
 
 @dataclass(eq=False, repr=False)
@@ -221,7 +221,7 @@ class Categorical(Kernel):
     def _values(self, X: Samples, Z: Samples) -> Floats:
         check_same_width(X, Z)
         out, counts = np.zeros((X.shape[0], Z.shape[0])), self._counts(as_float64(dense(X)))
-        for i, rows, x, z in row_and_rows(X, Z):
+        for i, rows, x, z in rows_with_blocks(X, Z):
             out[i, rows] = (x == z) @ counts[i]
         out /= max(1, X.shape[1])
         return out

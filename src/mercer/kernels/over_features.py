@@ -25,8 +25,8 @@ from mercer.samples.matrices import (
     dot,
     exponents,
     ordinary,
-    row_and_rows,
     row_by_row,
+    rows_with_blocks,
     squared_lengths,
     times_power,
 )
@@ -90,7 +90,7 @@ class Laplacian(GammaKernel, DistanceKernel):
         if gamma == 0:
             return out
         weights = -gamma * weights * self._values(X, Z)
-        for i, rows, x, z in row_and_rows(X, Z):
+        for i, rows, x, z in rows_with_blocks(X, Z):
             row_weights = weights[i, rows]
             kinks = (x == z) & (row_weights != 0)[:, None]
             if kinks.any():
@@ -149,7 +149,7 @@ class Chi2(HistogramKernel, DistanceKernel):
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         weights, out = -float(self.gamma) * weights * self._values(X, Z), np.zeros(X.shape)
-        for i, rows, x, z in row_and_rows(X, Z):
+        for i, rows, x, z in rows_with_blocks(X, Z):
             row_weights, total = weights[i, rows], x + z
             both_zero = (total == 0) & (row_weights != 0)[:, None]
             if both_zero.any():

@@ -20,8 +20,8 @@ from mercer.samples.matrices import (
     check_same_width,
     dense,
     drop_shared_empty_columns,
-    row_and_rows,
     row_by_row,
+    rows_with_blocks,
     smallest_entry,
     strips,
 )
@@ -87,7 +87,7 @@ class ANOVA(Kernel):
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         out = np.zeros(X.shape)
-        for i, rows, x, z in row_and_rows(X, Z):
+        for i, rows, x, z in rows_with_blocks(X, Z):
             for f, products in self._with_factor(x, z):
                 out[i, f] -= 2.0 * float(self.gamma) * (weights[i, rows] * (x[f] - z[:, f])) @ products
         return out
@@ -154,7 +154,7 @@ class Spline(Kernel):
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         check_same_width(X, Z)
         out = np.zeros(X.shape)
-        for i, rows, x, z in row_and_rows(X, Z):
+        for i, rows, x, z in rows_with_blocks(X, Z):
             factors, one = _spline(x, z), np.ones((len(z), 1))
             before = np.cumprod(np.hstack([one, factors[:, :-1]]), axis=1)
             after = np.cumprod(np.hstack([one, factors[:, :0:-1]]), axis=1)[:, ::-1]

@@ -191,8 +191,8 @@ class Mismatch(StringKernel):
             )
 
     def _n_neighbours(self) -> int:
-        """Bound on the number of neighbours of a string; a result above `_MAX_NEIGHBOURS` may itself be too small."""
-        few = min(int(self.mismatches), int(self.length - self.mismatches), 15)  # C(30, 15) is far above
+        """Upper bound on the number of neighbours of a string, capped at a value above `_MAX_NEIGHBOURS`."""
+        few = min(int(self.mismatches), int(self.length - self.mismatches), 15)  # C(30, 15) > `_MAX_NEIGHBOURS`
         letters = len(self.alphabet) ** min(int(self.mismatches), 14)
         return int(letters * math.comb(int(self.length), few))
 

@@ -64,7 +64,7 @@ def kernel_alignment(
 
 
 def target_columns(y: Any) -> Floats:
-    """Return Z: numbers as they are, ±1 for classes."""
+    """Return the matrix Z of the targets: numbers as they are, classes as columns of ±1."""
     given = np.asarray(y)
     if (given.dtype.kind == "f" and (given != np.round(given)).any()) or given.ndim == 2:
         return outputs(given)[0]

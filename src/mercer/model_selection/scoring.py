@@ -228,7 +228,7 @@ class _HeldOutValues:
         self._samples, self._needs_model = samples, False
         self._content = pickle.dumps(samples) if watched else None  # a user's scorer may change samples in place
 
-    def _known(self, X: Any) -> Floats:
+    def _values_at(self, X: Any) -> Floats:
         """Return the decision values if X is the held-out samples, unchanged; else raise NeedsModel."""
         if X is not self._samples or (self._content is not None and pickle.dumps(X) != self._content):
             self._refuse()
@@ -274,20 +274,20 @@ class _ClassifierValues(_HeldOutValues):
         return self._classes
 
     @property
-    def _plain(self) -> bool:
-        """Whether there is one function, or one for each class."""
+    def _has_function_per_class(self) -> bool:
+        """Whether there is one function for two classes, or one per class, and not one per pair of classes."""
         return len(self._classes) == 2 or self._machine.multiclass != "ovo"
 
     def decision_function(self, X: Any) -> Floats:
-        values = self._known(X)
+        values = self._values_at(X)
         if len(self._classes) == 2:
             return np.asarray(values[:, 0])
-        raw = self._plain or self._machine.decision_function_shape == "ovo"
+        raw = self._has_function_per_class or self._machine.decision_function_shape == "ovo"
         return values if raw else scores(values, len(self._classes))
 
     def predict(self, X: Any) -> Any:
-        values, k = self._known(X), len(self._classes)
-        if not self._plain:
+        values, k = self._values_at(X), len(self._classes)
+        if not self._has_function_per_class:
             values = scores(values, k) if self._machine.break_ties else votes(values, k)[0]
         return self._classes[winner(values)]
 
@@ -296,7 +296,7 @@ class _RegressorValues(_HeldOutValues):
     __slots__ = ()
 
     def predict(self, X: Any) -> Floats:
-        return np.asarray(self._known(X)[:, 0])
+        return np.asarray(self._values_at(X)[:, 0])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute `QuantileSVR.score`, which needs predictions only; any other score needs a model."""
@@ -314,7 +314,7 @@ class _NoveltyValues(_HeldOutValues):
         return float(self._machine.nu)
 
     def decision_function(self, X: Any) -> Floats:
-        return np.asarray(self._known(X)[:, 0])
+        return np.asarray(self._values_at(X)[:, 0])
 
     def predict(self, X: Any) -> Any:
         return np.where(self.decision_function(X) >= 0, 1, -1)

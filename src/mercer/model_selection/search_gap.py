@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.model_selection.grids import FALLING, PROBLEM_PARAMETERS, RISING, penalty_of, drop_parameters
+from mercer.model_selection.grids import FALLING, PROBLEM_PARAMETERS, RISING, drop_parameters, penalty_of
 from mercer.model_selection.held_out.fold_fits import FoldFit
 from mercer.model_selection.parameter_keys import grouped, key_of_params
 from mercer.model_selection.score_table import ScoreTable
@@ -100,7 +100,9 @@ class SearchGap:
     def __init__(self, points: list[dict[str, Any]], counts_mistakes: bool, prefix: str = "") -> None:
         self._points, self._prefix = points, prefix
         # Groups of points that differ only in C, θ or λ, and therefore have the same kernel.
-        keys = [key_of_params(drop_parameters(_PENALTIES, params, prefix) | self._penalties(params)) for params in points]
+        keys = [
+            key_of_params(drop_parameters(_PENALTIES, params, prefix) | self._penalties(params)) for params in points
+        ]
         self._kernels = {k: number for number, group in enumerate(grouped(keys)) for k in group}
         self._fold_functions: dict[tuple[int, int], dict[int, tuple[FoldFunctions, Any, bool]]] = {}
         self._lock = threading.Lock()

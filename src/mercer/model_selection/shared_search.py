@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.model_selection.grids import KERNEL_PARAMETERS, PROBLEM_PARAMETERS, prefix_and_machine, drop_parameters
+from mercer.model_selection.grids import KERNEL_PARAMETERS, PROBLEM_PARAMETERS, drop_parameters, prefix_and_machine
 from mercer.model_selection.held_out.fold_fits import FoldFit, affordable, fit_folds
 from mercer.model_selection.held_out.folds import SharedFolds, reason_not_shared
 from mercer.model_selection.parameter_keys import grouped, key_of_params

@@ -267,7 +267,7 @@ def _check_queries(estimator: Any, machine: Any, groups: Any, qid: Any) -> Any:
 
 
 def _run(search: Search) -> str:
-    """Fit all points in all folds, unless they are skipped; return a description of what fits shared."""
+    """Fit all points in all folds, unless they are skipped; return the text of `TuningResult.shared_`."""
     words: dict[str, None] = {}
     left = by_kernel(search.cells.points, search.prefix)
     while left:
@@ -283,7 +283,7 @@ def _run(search: Search) -> str:
 
 
 def _run_without_folds(search: Search, criterion: str) -> str:
-    """Score all points without folds; return a description of what fits shared."""
+    """Score all points without folds; return the text of `TuningResult.shared_`."""
     from mercer.model_selection.without_folds import score_without_folds  # imports exact solutions and theory
 
     return score_without_folds(search, criterion)
@@ -341,7 +341,7 @@ def _choose(search: Search, one_standard_error: bool, current: int | None) -> tu
 
 
 def _report_no_score(search: Search, refit: bool) -> None:
-    """Raise ValueError if no cell has a score and a refit was requested; otherwise warn."""
+    """Warn that no cell has a score; raise ValueError if fits failed in a complete search and a refit was requested."""
     cells = search.cells
     if not cells.errors:
         if time.monotonic() < search.deadline:

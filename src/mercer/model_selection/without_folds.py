@@ -36,7 +36,7 @@ _Score = tuple[float, float, float, str]
 
 
 def score_without_folds(search: Search, criterion: str) -> str:
-    """Score every cell that is still wanted; return a description of what fits shared."""
+    """Score every cell that is still wanted; return the text of `TuningResult.shared_`."""
     score_point = _CRITERIA[criterion]
     for point in range(len(search.cells.points)):
         if not search.wanted(point, 0):

@@ -126,16 +126,16 @@ class Totals:
     """Sums of one pass over the samples."""
 
     residual: Floats  # K_nMᵀW(Y − f)
-    bias_column: Floats  # K_nMᵀw, the term of a bias in the normal equations
+    bias_column: Floats  # K_nMᵀw, the column of the bias in the normal equations
     weight: float = 0.0  # Σ w
-    mean: Any = 0.0  # Σ w(y − f), an array with one number per output
+    error_sum: Any = 0.0  # Σ w(y − f), an array with one number per output
     squares: Any = 0.0  # Σ w(y − f)², an array with one number per output
     n: int = 0  # number of samples
 
     def add(self, weight: Floats, E: Floats, weighted: Floats) -> None:
         """Add samples of these weights with errors E; `weighted` is the product of both."""
         self.weight += float(weight.sum())
-        self.mean = weighted.sum(axis=0) + self.mean
+        self.error_sum = weighted.sum(axis=0) + self.error_sum
         self.squares = (weighted * E).sum(axis=0) + self.squares
         self.n += len(weight)
 

@@ -62,11 +62,11 @@ class ProgressEstimate:
         self._begun = begun
         self._log_errors: deque[tuple[float, float]] = deque()  # times, and logarithms of the relative error
 
-    def share(self, now: float, missed: float) -> float | None:
-        """Share of the work done, or None if unknown; `missed` is the error over its tolerance, NaN if unknown."""
-        if not 1 < missed < math.inf:
+    def share(self, now: float, error_ratio: float) -> float | None:
+        """Share of the work done, or None if unknown; `error_ratio` is error / tolerance, NaN if unknown."""
+        if not 1 < error_ratio < math.inf:
             return None
-        spent, error = now - self._begun, math.log(missed)
+        spent, error = now - self._begun, math.log(error_ratio)
         self._log_errors.append((now, error))
         while len(self._log_errors) > 2 and self._log_errors[1][0] <= self._begun + 0.5 * spent:
             self._log_errors.popleft()

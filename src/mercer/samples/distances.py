@@ -24,8 +24,8 @@ from mercer.samples.matrices import (
     exponents,
     length_of_differences,
     ordinary,
-    over_rows,
     pieces,
+    reduce_rows,
     squared_lengths,
     strips,
     times_power,
@@ -148,7 +148,7 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z
     The size of the other entries of a row is the difference of two sums, or is summed directly where the difference
     cancels. It is exactly zero if there are no other entries, so that equal rows have distance zero.
     """
-    sizes_z, entries_z, m = over_rows(np.add, np.abs(Z.data), Z), np.diff(Z.indptr), Z.shape[0]
+    sizes_z, entries_z, m = reduce_rows(np.add, np.abs(Z.data), Z), np.diff(Z.indptr), Z.shape[0]
     by_column, out = Z.tocsc(), np.empty((X.shape[0], Z.shape[0]))
     for i, (begin, end) in enumerate(pairwise(X.indptr.tolist())):
         columns, values = X.indices[begin:end], X.data[begin:end]
@@ -166,7 +166,7 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z
         if ((common < entries_z) & (rest_z < _CANCELLED_SHARE * sizes_z)).any():
             others = np.ones(Z.shape[1])
             others[columns] = 0.0
-            rest_z = over_rows(np.add, np.abs(Z.data) * others[Z.indices], Z)
+            rest_z = reduce_rows(np.add, np.abs(Z.data) * others[Z.indices], Z)
         out[i] = sums_by(row, term(x, z), m)
         out[i] += np.where(common < end - begin, np.maximum(rest_x, 0.0), 0.0)
         out[i] += np.where(common < entries_z, np.maximum(rest_z, 0.0), 0.0)

@@ -47,7 +47,8 @@ def sum_error_bounds(totals: Floats, parts: Floats, group: Indices) -> Floats:
     """Bounds on |totals[g] − sum of the parts of group g|, for parts that have the sign of their total.
 
     The bound is 0 if the parts add up exactly, unless they are very many or very unequal. Each part is split into
-    multiples of two powers of two, the total's last bits and a much smaller one, which are added without rounding.
+    a multiple of a unit near the total's last bit, a multiple of 2⁻⁴⁰ of that unit, and a tiny rest. Multiples of the
+    same unit add up without rounding.
     """
     n, count = len(totals), np.bincount(group, minlength=len(totals))
     grid = 4 * np.spacing(np.abs(totals))[group]

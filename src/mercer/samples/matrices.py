@@ -114,13 +114,13 @@ def weighted_differences(weights: Floats, X: Samples, Z: Samples) -> Floats:
     if is_sparse(X) or is_sparse(Z):
         return np.asarray(weights.sum(axis=1)[:, None] * dense(as_float64(X)) - combined(weights, Z))
     out = np.zeros(X.shape)
-    for i, rows, x, z in row_and_rows(X, Z):
+    for i, rows, x, z in rows_with_blocks(X, Z):
         out[i] += weights[i, rows] @ (x - z)
     return out
 
 
-def row_and_rows(X: Samples, Z: Samples) -> Iterator[tuple[int, slice, Floats, Floats]]:
-    """Yield every row of X with blocks of rows of Z of about a megabyte: i, the range of Z, and both in float64."""
+def rows_with_blocks(X: Samples, Z: Samples) -> Iterator[tuple[int, slice, Floats, Floats]]:
+    """Yield (i, rows, x_i, Z[rows]) in float64 for each row x_i of X and each block `rows` of Z of about a megabyte."""
     for rows in pieces(Z.shape[0], X.shape[1]):
         z = as_float64(dense(Z[rows]))
         for i in range(X.shape[0]):
@@ -132,7 +132,7 @@ def row_by_row(function: Callable[[Floats, Floats], Floats], X: Samples, Z: Samp
     check_same_width(X, Z)
     out = np.empty((X.shape[0], Z.shape[0]))
     with np.errstate(over="ignore", invalid="ignore"):
-        for i, rows, x, z in row_and_rows(X, Z):
+        for i, rows, x, z in rows_with_blocks(X, Z):
             out[i, rows] = function(x, z)
     return out
 
@@ -163,7 +163,7 @@ def squared_lengths(X: Samples) -> Floats:
         for rows in strips(X):
             block = as_float64(X[rows])
             if is_sparse(block):
-                out[rows] = over_rows(np.add, block.data**2, block)
+                out[rows] = reduce_rows(np.add, block.data**2, block)
             else:
                 out[rows] = np.einsum("ij,ij->i", block, block)
     return out
@@ -175,12 +175,12 @@ def nonzero_rows(X: Samples) -> Flags:
     for rows in strips(X):
         block = X[rows]
         out[rows] = (
-            over_rows(np.maximum, np.abs(block.data), block) != 0 if is_sparse(block) else (block != 0).any(axis=1)
+            reduce_rows(np.maximum, np.abs(block.data), block) != 0 if is_sparse(block) else (block != 0).any(axis=1)
         )
     return out
 
 
-def over_rows(reduce: np.ufunc, values: Floats, X: Samples) -> Floats:
+def reduce_rows(reduce: np.ufunc, values: Floats, X: Samples) -> Floats:
     """Reduce values of the stored entries over each row of a CSR matrix by a sum or a maximum; 0 for an empty row."""
     out = np.zeros(X.shape[0])
     filled = np.flatnonzero(np.diff(X.indptr))
@@ -194,8 +194,8 @@ def unit_rows(X: Samples) -> Samples:
     X = as_float64(X)
     if is_sparse(X):
         per_row = np.diff(X.indptr)
-        data = X.data / np.repeat(_or_one(over_rows(np.maximum, np.abs(X.data), X)), per_row)
-        data /= np.repeat(_or_one(np.sqrt(over_rows(np.add, data**2, X))), per_row)
+        data = X.data / np.repeat(_or_one(reduce_rows(np.maximum, np.abs(X.data), X)), per_row)
+        data /= np.repeat(_or_one(np.sqrt(reduce_rows(np.add, data**2, X))), per_row)
         return with_data(X, data)
     X = X / _or_one(np.abs(X).max(axis=1, initial=0.0))[:, None]
     X /= _or_one(np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
@@ -385,7 +385,7 @@ def _are_ordinary(entries: Floats) -> bool:
 
 def exponents(X: Samples) -> Indices:
     """Exponent e of each row with 2^(e−1) ≤ max |x| < 2^e; 0 for a row of zeros."""
-    largest = over_rows(np.maximum, np.abs(X.data), X) if is_sparse(X) else np.abs(X).max(axis=1, initial=0.0)
+    largest = reduce_rows(np.maximum, np.abs(X.data), X) if is_sparse(X) else np.abs(X).max(axis=1, initial=0.0)
     return np.asarray(np.frexp(largest)[1], dtype=np.intp)
 
 

@@ -175,24 +175,24 @@ def _newton_step(now: WeightsTrial, s: Floats, largest: float, p: float, trials:
         return None
     if p == 1:
         tau = tau / largest
-        z = _newton(curved + tau * np.eye(len(s)), 0.5 * theta * s + tau, theta, theta)
+        z = _solve_orthogonal(curved + tau * np.eye(len(s)), 0.5 * theta * s + tau, theta, theta)
         return np.asarray(
             theta * (1.0 + _SHORTER**trials * min(1.0, _LARGEST_SHARE / max(float(-z.min()), 1e-300)) * z)
         )
     mu, a = _FIRST_MU * _MU_FACTOR ** (trials - 1) if trials else 0.0, theta * s
     r = np.log(s) - (p - 1) * np.log(theta)
-    delta = _newton(np.diag((p - 1 + mu) * a) + 2 * curved, a * r, a, theta**p)
+    delta = _solve_orthogonal(np.diag((p - 1 + mu) * a) + 2 * curved, a * r, a, theta**p)
     return np.asarray(theta * np.exp(np.clip(delta, -_LARGEST_LOG_STEP, _LARGEST_LOG_STEP)))
 
 
-def _newton(A: Floats, right: Floats, shift: Floats, along: Floats) -> Floats:
-    """Return A⁻¹(right − c·shift) with the c that makes it orthogonal to `along`."""
-    root = np.sqrt(np.maximum(A.diagonal(), 1e-300))  # scaled, so that tiny weights do not cost the others digits
+def _solve_orthogonal(A: Floats, right: Floats, shift: Floats, normal: Floats) -> Floats:
+    """Return x = A⁻¹(right − c·shift), with the c for which x is orthogonal to `normal`."""
+    root = np.sqrt(np.maximum(A.diagonal(), 1e-300))  # for a unit diagonal: tiny weights make tiny entries
     scaled, sides = A / root[:, None] / root, np.stack([right, shift], axis=1) / root[:, None]
     if not np.isfinite(scaled).all() or not np.isfinite(sides).all():
         return np.full(len(right), np.nan)
-    toward, other = (np.linalg.lstsq(scaled, sides)[0] / root[:, None]).T
-    return np.asarray(toward - other * (along @ toward) / (along @ other))
+    solution, correction = (np.linalg.lstsq(scaled, sides)[0] / root[:, None]).T
+    return np.asarray(solution - correction * (normal @ solution) / (normal @ correction))
 
 
 def _without_tiny_weights(

@@ -102,7 +102,7 @@ class _NewtonSearch:
         while True:
             # 1. Compute a Newton step, and the gap of its multipliers.
             zone, tol = self._zone, self._stop.tol
-            change, moved, alpha = self._system.newton(zone, zone.width, self._c)
+            change, K_change, alpha = self._system.newton(zone, zone.width, self._c)
             if alpha is not None:
                 self._consider(zone, alpha)
                 self._consider(zone, zone.alpha)
@@ -114,8 +114,8 @@ class _NewtonSearch:
                 return limit
             # 2. Take the step with a line search.
             value = self._value(self._c, self._u, zone)
-            promised = 0.5 * inner(zone.target - self._c, moved)
-            stepped = self._step(change, moved, -2 * promised, value)
+            promised = 0.5 * inner(zone.target - self._c, K_change)
+            stepped = self._step(change, K_change, -2 * promised, value)
             small = self._zone.cost <= 0.3 * tol * abs(value)
             patience -= small
             if not patience:
@@ -145,19 +145,19 @@ class _NewtonSearch:
         """Smoothed objective ½c'Kc + Σ losses."""
         return 0.5 * inner(c, u) + zone.loss
 
-    def _step(self, change: Floats, moved: Floats, slope: float, value: float) -> bool:
-        """Go to where the slope along the change is nearly zero; return whether that lowers the objective."""
+    def _step(self, change: Floats, K_change: Floats, slope: float, value: float) -> bool:
+        """Search along `change` for a slope near zero; go there if the objective is lower, and return whether it is."""
         self.steps += 1
         low, high, t, slopes = 0.0, 1.0, 1.0, [slope, np.inf]
         for _ in range(30):
-            zone = self._at(self._u + t * moved, self._zone.width)
-            here = inner(self._c + t * change - zone.target, moved)
-            if here <= -_FLAT_SHARE * slope and (t == 1.0 or here >= _FLAT_SHARE * slope):
+            zone = self._at(self._u + t * K_change, self._zone.width)
+            slope_t = inner(self._c + t * change - zone.target, K_change)
+            if slope_t <= -_FLAT_SHARE * slope and (t == 1.0 or slope_t >= _FLAT_SHARE * slope):
                 break
-            low, high, slopes = (low, t, [slopes[0], here]) if here > 0 else (t, high, [here, slopes[1]])
+            low, high, slopes = (low, t, [slopes[0], slope_t]) if slope_t > 0 else (t, high, [slope_t, slopes[1]])
             share = slopes[0] / (slopes[0] - slopes[1]) if slopes[0] < slopes[1] < np.inf else 0.5
             t = low + (high - low) * min(0.9, max(0.1, share))
-        c, u = self._c + t * change, self._u + t * moved
+        c, u = self._c + t * change, self._u + t * K_change
         if not self._value(c, u, zone) < value:
             return False
         self._c, self._u, self._zone = c, u, zone
@@ -169,10 +169,10 @@ class _NewtonSearch:
         while True:
             width = share * zone.width
             here = self._at(self._u, width)
-            change, moved, alpha = self._system.newton(zone, width, self._c)
+            change, K_change, alpha = self._system.newton(zone, width, self._c)
             if alpha is not None:
                 self._consider(zone, alpha)
-            c, u = self._c + change, self._u + moved
+            c, u = self._c + change, self._u + K_change
             there = self._at(u, width)
             self.steps += 1
             if self._value(c, u, there) < self._value(self._c, self._u, here):

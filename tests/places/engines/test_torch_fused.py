@@ -124,7 +124,7 @@ def box_problem(n, seed=0, d=0.0):
 
 def stored_rounds(problem, K):
     fixed = (problem.p, problem.lower, problem.upper, problem.d)
-    return DeviceRounds(StoredBlocks(there(K, torch.float32)), fixed, None, there([0.0]), keeps_crowded=True)
+    return DeviceRounds(StoredBlocks(there(K, torch.float32)), fixed, None, there([0.0]), stay_on_device=True)
 
 
 def run(rounds, beta, u, tol, deadline=np.inf, size=16):
@@ -207,7 +207,7 @@ def test_the_loop_decides_how_large_blocks_are(monkeypatch):
     monkeypatch.setattr(device_rounds, "_LARGEST", 32)
     fixed, source = (problem.p, problem.lower, problem.upper, problem.d), StoredBlocks(there(K, torch.float32))
     for stays in (False, True):
-        rounds, block = DeviceRounds(source, fixed, None, there([0.0]), keeps_crowded=stays), BlockSize(16, 64)
+        rounds, block = DeviceRounds(source, fixed, None, there([0.0]), stay_on_device=stays), BlockSize(16, 64)
         rounds.start(beta := np.zeros(40), u := np.zeros(40))
         _, violation = run_device_rounds(rounds, block, 0.1, 10**6)
         assert block.size == 64

@@ -39,7 +39,7 @@ def register(commands: Subparsers) -> None:
         "--target-range",
         type=_parse_range,
         metavar="LOWER,UPPER",
-        help="scale the targets too; with -y as two words: -y LOWER UPPER",
+        help="scale the targets too: --target-range LOWER,UPPER or -y LOWER UPPER",
     )
     files = parser.add_mutually_exclusive_group()
     files.add_argument("-s", "--save", metavar="RANGES", help="save the ranges in a file")

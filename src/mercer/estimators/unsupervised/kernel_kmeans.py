@@ -85,16 +85,16 @@ def _report_run(report: ProgressReporter, name: str, path: list[float]) -> None:
 def _run(
     points: Points, weight: Floats, labels: Indices, k: int, max_iter: int, report_run: Callable[[list[float]], None]
 ) -> Clusters:
-    division = _Partition(points, weight, _without_empty(labels, np.zeros(len(labels)), k), k)
+    partition = _Partition(points, weight, _fill_empty_clusters(labels, np.zeros(len(labels)), k), k)
     path: list[float] = []
     for _ in range(max_iter + 1):
         report_run(path)
-        inertia = division.inertia()
+        inertia = partition.inertia()
         if path and not inertia < path[-1]:
             return Clusters(labels, path, converged=True)
         path.append(inertia)
-        labels = division.labels.copy()
-        if not division.improve():
+        labels = partition.labels.copy()
+        if not partition.improve():
             return Clusters(labels, path, converged=True)
     return Clusters(labels, path, converged=False)
 
@@ -147,7 +147,7 @@ class _Partition:
             return False
         labels = self.labels.copy()
         labels[nearer] = np.argmin(self._distances[:, nearer], axis=0)
-        labels = _without_empty(labels, self._weight * self._distances[labels, self._everything], self._k)
+        labels = _fill_empty_clusters(labels, self._weight * self._distances[labels, self._everything], self._k)
         moved = np.flatnonzero(labels != self.labels)
         before, self.labels = self.labels[moved], labels
         if len(moved) > _MOVED_SHARE * len(labels):
@@ -216,7 +216,7 @@ class _Partition:
         self._update_distances()
 
 
-def _without_empty(labels: Indices, cost: Floats, k: int) -> Indices:
+def _fill_empty_clusters(labels: Indices, cost: Floats, k: int) -> Indices:
     """Return labels in which each empty cluster has taken the point of largest cost from a cluster of several."""
     counts = np.bincount(labels, minlength=k)
     if counts.all():

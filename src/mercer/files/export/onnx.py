@@ -30,9 +30,10 @@ _LARGEST_EXPONENT = 1000.0
 def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float64") -> None:
     """Write a fitted machine, a Pipeline of scalers and a machine, or a `Tabular` of numbers as an ONNX file.
 
-    The graph has the input ``X`` (rows × features) and the outputs ``decision`` (float64: a column for each output of a
-    regression; f for two classes or novelty detection; else a column for each pair of classes or each class, as the
-    machine has them) and ``label`` (the class, ±1 for novelty; regression has none).
+    The graph has the input ``X`` (rows × features) and the outputs ``decision`` and ``label``. ``decision`` holds the
+    decision values in float64: f for two classes and novelty detection, a column for each class or each pair of classes
+    for more classes, and a column for each output of a regression. ``label`` is the class, or ±1 for novelty detection;
+    a regression has no ``label``.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     Raises
     ------
     TypeError
-        If ONNX cannot compute the model or kernel this way; the message names it.
+        If the model or its kernel cannot be written as an ONNX graph; the message names it.
 
     Notes
     -----

@@ -462,8 +462,8 @@ class DecisionDisplay(Picture):
         out = np.array(self.points, dtype=np.float64).T
         for k, axis in enumerate(self.axes or ()):
             if axis.kind == "category":
-                golden = (0.618033988749895, 0.7548776662466927)[k]  # steps that fill a band evenly, or a square
-                out[k] += 0.6 * (np.arange(out.shape[1]) * golden % 1.0 - 0.5)
+                step = (0.618033988749895, 0.7548776662466927)[k]  # its multiples modulo 1 fill [0, 1) evenly
+                out[k] += 0.6 * (np.arange(out.shape[1]) * step % 1.0 - 0.5)
         return out
 
     def _draw_classes(self, ax: Axes, style: Mapping[str, object]) -> list[Any]:

@@ -111,7 +111,7 @@ class ClassFigures:
         fits = (len(names) + 1) * max(8, *(len(name) + 2 for name in names)) + 24 <= WIDTH
         return [
             ("accuracy", f"{self.accuracy:.1%} of the held-out rows ({correct} of {rows})"),
-            ("", f"{of_training}always predicting {largest!r}: {share:.1%}"),
+            ("", f"{of_training}always predicting {largest!r}: {share:.1%} of the held-out rows"),
             ("balanced", f"{self.balanced_accuracy:.1%} balanced accuracy (always predicting one class: {constant})"),
             *(self._matrix_lines() if len(self.classes) <= 8 and fits else self._class_lines()),
         ]

@@ -42,8 +42,8 @@ def suggest_next(
         hints.append(f"these columns hardly predict {target!r}; {_other_columns(columns)}")
     if is_ordered(y):
         hints.append(
-            f"neighbouring rows have similar values of {target!r}; they were shuffled before the split, so if their "
-            "order is chronological, later rows may be harder to predict"
+            f"neighbouring rows have similar values of {target!r}; the split shuffled the rows, so if they are "
+            "in order of time, later rows may be harder to predict"
         )
     return hints
 

@@ -131,15 +131,20 @@ class ChunkedLinearGram:
         return self._X.chunks.per_row(verbs.row_products, self._X.positions, (HostLinearGram, *call))
 
     def _sum(
-        self, name: str, parts: tuple[Floats, ...], centre: Floats | None, combine: Any, ball: bool = False
+        self, name: str, per_sample: tuple[Floats, ...], centre: Floats | None, combine: Any, ball: bool = False
     ) -> Any:
-        """Return a sum over samples, each with its numbers in `parts`; a row that was taken twice counts twice."""
+        """Combine the results of the method `name` of `HostLinearGram` for each chunk.
 
-        def part(which: Indices, here: verbs.RowSelection) -> tuple[Any, ...]:
-            numbers = tuple(numbers[which] for numbers in parts)
-            return here, (Ball(*numbers[:2]), *numbers[2:]) if ball else numbers
+        The arrays of `per_sample` are its arguments; with `ball`, the first two are the values and errors of a Ball. A
+        row that is selected twice counts twice.
+        """
 
-        each = [None if own is None else part(*own) for own in self._X.chunks.members(self._X.positions)]
+        def of_chunk(which: Indices, selection: verbs.RowSelection) -> tuple[Any, ...]:
+            arguments = tuple(values[which] for values in per_sample)
+            return selection, (Ball(*arguments[:2]), *arguments[2:]) if ball else arguments
+
+        members = self._X.chunks.members(self._X.positions)
+        each = [None if member is None else of_chunk(*member) for member in members]
         return self._X.chunks.sum(verbs.row_sums, each, (HostLinearGram, name, centre), combine)
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:

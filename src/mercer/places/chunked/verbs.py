@@ -310,7 +310,12 @@ def cross(
 def add_totals(a: Totals, b: Totals) -> Totals:
     """Return the totals of both sets of samples."""
     return Totals(
-        a.residual + b.residual, a.bias_column + b.bias_column, a.weight + b.weight, a.mean + b.mean, a.squares + b.squares, a.n + b.n
+        a.residual + b.residual,
+        a.bias_column + b.bias_column,
+        a.weight + b.weight,
+        a.error_sum + b.error_sum,
+        a.squares + b.squares,
+        a.n + b.n,
     )
 
 

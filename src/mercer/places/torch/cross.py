@@ -98,7 +98,7 @@ class TorchCross:
     def residual(self, C: Floats, b: Floats) -> Totals:
         out, zero = Totals(np.zeros(C.shape), np.zeros(self.m)), not C.any()
         for chunk in self._chunks():
-            self._add(out, chunk, C, b, bias_column=zero)
+            self._add(out, chunk, C, b, with_bias_column=zero)
         return out
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
@@ -113,16 +113,16 @@ class TorchCross:
         for chunk in self._chunks() if chunks is None else chunks:
             outputs = chunk.Y.shape[1]
             out = out or Totals(np.zeros((self.m, outputs)), np.zeros(self.m))
-            self._add(out, chunk, np.zeros((self.m, outputs)), np.zeros(outputs), bias_column=True)
+            self._add(out, chunk, np.zeros((self.m, outputs)), np.zeros(outputs), with_bias_column=True)
         return G, out or Totals(np.zeros((self.m, 0)), np.zeros(self.m))
 
-    def _add(self, out: Totals, chunk: Chunk, C: Floats, b: Floats, *, bias_column: bool) -> None:
+    def _add(self, out: Totals, chunk: Chunk, C: Floats, b: Floats, *, with_bias_column: bool) -> None:
         """Add a chunk to the totals."""
         E, X = chunk.Y - b, chunk.X.rows
         if C.any():
             E = E - self._forward(chunk, C)
         weighted = chunk.weight[:, None] * E
-        both = to_device(np.column_stack([weighted, chunk.weight]) if bias_column else weighted, X)
+        both = to_device(np.column_stack([weighted, chunk.weight]) if with_bias_column else weighted, X)
         back = torch.zeros((self.m, both.shape[1]), dtype=torch.float64, device=X.device)
 
         def work(block: slice) -> None:
@@ -131,7 +131,7 @@ class TorchCross:
         in_strips(len(X), self._row_bytes, work, device=X.device)
         sums = floats(back)
         out.residual += sums[:, : C.shape[1]]
-        if bias_column:
+        if with_bias_column:
             out.bias_column += sums[:, -1]
         out.add(chunk.weight, E, weighted)
 

@@ -77,15 +77,15 @@ class DeviceRounds:
     """A problem on a device, solved by rounds; one more variable, which never moves, fills gaps in blocks."""
 
     def __init__(
-        self, source: BlockSource, fixed: tuple[Floats, ...], row: Indices | None, like: Any, *, keeps_crowded: bool
+        self, source: BlockSource, fixed: tuple[Floats, ...], row: Indices | None, like: Any, *, stay_on_device: bool
     ) -> None:
         """Copy a problem to the device.
 
-        `fixed` are p, both bounds and d; `row` is None if variable i belongs to row i. With `keeps_crowded`, rounds
+        `fixed` are p, both bounds and d; `row` is None if variable i belongs to row i. With `stay_on_device`, rounds
         continue with their largest block if the loop requests a larger one.
         """
         n = len(fixed[0])
-        self._source, self._keeps_crowded = source, keeps_crowded
+        self._source, self._stay_on_device = source, stay_on_device
         device_row = None if row is None else index_tensor(np.append(row, 0), like)
         p, lower, upper, d = (to_device(np.append(values, 0.0), like) for values in fixed)
         self._selector = BlockSelector(p, lower, upper, d, device_row)
@@ -101,7 +101,7 @@ class DeviceRounds:
 
     def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
         """Run rounds from the β of `start`; return None if they gain nothing, or if a larger block is requested."""
-        self.over |= size > _LARGEST and not self._keeps_crowded
+        self.over |= size > _LARGEST and not self._stay_on_device
         if self.over:
             return None
         selector, beta, u = self._selector, self._beta, self._u

@@ -55,12 +55,12 @@ class TorchField(HostField):
             self._device = self._device_rounds()
 
     def _device_rounds(self) -> DeviceRounds:
-        """Return rounds on the active variables."""
+        """Copy the problem of the active variables to the device, which solves it in rounds."""
         problem, active = self.problem, self.active if self.shrunk else slice(None)
         p, lower, upper, d = (values[active] for values in (problem.p, problem.lower, problem.upper, problem.d))
         row = self._position[problem.row[active]] if problem.twins else None
         source, many = ComputedBlocks(self.gram, self._samples), problem.n_variables >= _MANY_VARIABLES
-        return DeviceRounds(source, (p, lower, upper, d), row, self.gram.like, keeps_crowded=many)
+        return DeviceRounds(source, (p, lower, upper, d), row, self.gram.like, stay_on_device=many)
 
     def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
         if self._device is None or self._device.over:

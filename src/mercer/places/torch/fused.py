@@ -80,7 +80,7 @@ if triton is not None:
         X, NX, Z, NZ, C, MOVED, COUNT, OUT, n, m,
         SOME: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     ):  # fmt: skip
-        """Sum c_j·2^min(x_i'z_j − nx_i − nz_j, 0) over all columns j < m, or, with SOME, over the COUNT ones in MOVED."""
+        """Sum c_j * 2**min(x_i'z_j - nx_i - nz_j, 0) over all columns j < m, or with SOME over the COUNT in MOVED."""
         if SOME:
             m = tl.load(COUNT)
         r = tl.program_id(0) * BM + tl.arange(0, BM)

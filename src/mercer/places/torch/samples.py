@@ -108,9 +108,9 @@ class TorchSamples(EngineSamples):
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
         w, first, second = to_device(weight, self.rows), 0.0, 0.0
         for block, part in self.parts(2):
-            less = part.double() - centre
-            first += float(w[block] @ less.sum(dim=1))
-            second += float(w[block] @ (less * less).sum(dim=1))
+            centred = part.double() - centre
+            first += float(w[block] @ centred.sum(dim=1))
+            second += float(w[block] @ (centred * centred).sum(dim=1))
         return first, second
 
     def extremes(self) -> tuple[float, float]:
@@ -207,10 +207,10 @@ class SparseSamples(TorchSamples):
         return floats(mean), np.sqrt(floats(apart + missing * mean.square()) / n)
 
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
-        w, less = to_device(weight, self.rows), self.rows.values.double() - centre
-        empty = (self.shape[1] - self.rows.counts).double()
-        first = self.rows.over_rows(less) - centre * empty
-        second = self.rows.over_rows(less.square()) + centre**2 * empty
+        w, centred = to_device(weight, self.rows), self.rows.values.double() - centre
+        n_zeros = (self.shape[1] - self.rows.counts).double()
+        first = self.rows.reduce_rows(centred) - centre * n_zeros
+        second = self.rows.reduce_rows(centred.square()) + centre**2 * n_zeros
         return float(w @ first), float(w @ second)
 
     def extremes(self) -> tuple[float, float]:

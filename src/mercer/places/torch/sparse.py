@@ -128,14 +128,14 @@ class SparseRows:
     def row_of_entry(self) -> Any:
         return torch.repeat_interleave(torch.arange(len(self), device=self.device), self.counts)
 
-    def over_rows(self, values: Any, how: str = "sum") -> Any:
+    def reduce_rows(self, values: Any, how: str = "sum") -> Any:
         """Sum, or reduce otherwise, one number per entry over each row; 0 for a row without entries."""
         if not len(values):
             return torch.zeros(len(self), dtype=values.dtype, device=self.device)
         return torch.segment_reduce(values, how, lengths=self.counts, unsafe=True, initial=0)
 
     def row_sums(self) -> Any:
-        return self.over_rows(self.values)
+        return self.reduce_rows(self.values)
 
     def over_columns(self, values: Any) -> Any:
         """Sum one number per entry over each column, one entry after another."""
@@ -197,14 +197,14 @@ def _among(used: Any, columns: Any) -> tuple[Any, Any]:
 def squared_lengths(rows: Any) -> Any:
     """Return ‖x_i‖² in float64."""
     if isinstance(rows, SparseRows):
-        return rows.over_rows(rows.values.double().square())
+        return rows.reduce_rows(rows.values.double().square())
     return rows.double().square().sum(dim=1)
 
 
 def largest_entries(rows: Any) -> Any:
     """Return the largest |entry| of each row, as a column."""
     if isinstance(rows, SparseRows):
-        return rows.over_rows(rows.values.abs(), "max")[:, None]
+        return rows.reduce_rows(rows.values.abs(), "max")[:, None]
     return rows.abs().amax(dim=1, keepdim=True)
 
 

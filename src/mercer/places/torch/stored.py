@@ -61,7 +61,7 @@ class TorchFloat32Matrix:
         one_sum = len(beta) == len(u) and not box.group.any()
         if one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):
             with self._stream():
-                rounds = DeviceRounds(StoredBlocks(self.K), box[:4], None, self.K, keeps_crowded=True)
+                rounds = DeviceRounds(StoredBlocks(self.K), box[:4], None, self.K, stay_on_device=True)
                 rounds.start(beta, u)
                 taken, violation = run_device_rounds(rounds, BlockSize(BLOCK, len(u)), tol, most, end)
                 u[:] = u_before + self.product(beta - beta_before)  # one sum, as the error bounds assume

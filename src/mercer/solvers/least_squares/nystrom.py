@@ -119,7 +119,7 @@ def solve_nystrom(
     )
     # 3. Certify, with bounds on the rounding errors where the samples can be read again.
     C, b, now, primal = last.extra
-    b = b + now.mean / now.weight if problem.bias else b
+    b = b + now.error_sum / now.weight if problem.bias else b
     method: Method = "normal equations" if sample is None else "conjugate gradients"
     measured = PROOF[cross.kernel.positive_definite]
     if once:
@@ -127,7 +127,8 @@ def solve_nystrom(
         certificate = certify_landmarks(last.gap, white.right, primal, b, lam, arithmetic, gap_measures=measured)
     else:
         now, doubt = cross.proof(C, b)
-        R, primal = white.residual(replace(now, bias_column=targets.bias_column, mean=np.zeros(outputs)), alpha)  # with this b
+        at_b = replace(now, bias_column=targets.bias_column, error_sum=np.zeros(outputs))  # so that b is kept
+        R, primal = white.residual(at_b, alpha)
         value_error = cross.value_error + gamma(cross.m + 2)
         worst = landmark_errors(R, alpha, C, lam, (L, jitter), value_error, now, doubt, problem.bias)
         certificate = certify_landmarks(worst.gap, white.right, primal, b, lam, "float64", worst.value, measured)
@@ -153,13 +154,13 @@ class Whitened:
         return np.asarray(solve_triangular(self._L, alpha, lower=True, trans="T", check_finite=False))
 
     def bias(self, alpha: Floats) -> Floats:
-        """Return the best biases: the weighted means of y − f without a bias."""
+        """Return the best bias of each output: the weighted mean of y − ⟨w, φ(x)⟩; 0 for a machine without bias."""
         if not self._bias:
             return np.zeros(alpha.shape[1])
-        return np.asarray((self._targets.mean - self._bias_column @ alpha) / self._targets.weight)
+        return np.asarray((self._targets.error_sum - self._bias_column @ alpha) / self._targets.weight)
 
     def congruence(self, G: Floats, seen: Totals) -> Floats:
-        """Return L⁻¹GL⁻ᵀ, centred by the samples that G is summed over if there is a bias."""
+        """Return L⁻¹GL⁻ᵀ; with a bias, G is first centred by `seen`, the totals of the same samples."""
         if self._bias:
             G = G - np.outer(seen.bias_column, seen.bias_column / seen.weight)
         H = self._apply_inverse(self._apply_inverse(G).T)
@@ -176,8 +177,8 @@ class Whitened:
         """Return the residual of the normal equations, and the primal value with the best bias."""
         R, squares = self._apply_inverse(now.residual), now.squares
         if self._bias:
-            R = R - np.outer(self._bias_column, now.mean / now.weight)
-            squares = squares - now.mean**2 / now.weight
+            R = R - np.outer(self._bias_column, now.error_sum / now.weight)
+            squares = squares - now.error_sum**2 / now.weight
         primal = 0.5 * np.maximum(squares, 0.0) + 0.5 * self._lam * np.sum(alpha * alpha, axis=0)
         return R - self._lam * alpha, primal
 
@@ -199,8 +200,9 @@ class _Gathered:
         s = self._targets
         GC, f = self._G @ C, s.bias_column @ C  # f: Σ w f(x), without b
         squares = s.squares - 2 * np.sum(C * s.residual, axis=0) + np.sum(C * GC, axis=0)
-        squares += -2 * b * (s.mean - f) + b**2 * s.weight
-        return Totals(s.residual - GC - np.outer(s.bias_column, b), s.bias_column, s.weight, s.mean - f - b * s.weight, squares, s.n)
+        squares += -2 * b * (s.error_sum - f) + b**2 * s.weight
+        residual, error_sum = s.residual - GC - np.outer(s.bias_column, b), s.error_sum - f - b * s.weight
+        return Totals(residual, s.bias_column, s.weight, error_sum, squares, s.n)
 
 
 def _preconditioner(H: Floats, lam: float, n_threads: int) -> RidgeFactor:

@@ -294,8 +294,8 @@ def solve_pegasos(
     per machine for `patience` epochs, or, if `rise` is given, by the smoothed rule; the best epoch's iterates are
     returned.
 
-    With `dual_from_violations`, the certificate's dual point is computed from the violations in the later steps instead of from w
-    alone. The gap is tighter while w has not converged; counting visits takes up to a fifth of the time.
+    With `dual_from_violations`, the certificate's dual point is computed from the violations in the later steps instead
+    of from w alone. The gap is tighter while w has not converged; counting visits takes up to a fifth of the time.
     """
     # 1. Split off the validation part, and start from zero or from earlier iterates.
     rows = np.arange(space.n)

@@ -153,9 +153,9 @@ class DualMachine(MachineMethods, Machine):
         self.fit_status_ = int(not self.converged_)
 
     def _conclude_outputs(self, fit: Fit, solved: Solutions[DualProblem], box: Box, b: Floats) -> None:
-        """Set the fitted attributes of a machine without classes, whose tasks all have all merged samples.
+        """Set the fitted attributes of a machine without classes, where every task uses all merged samples.
 
-        Each task is an output with a row of `dual_coef_`.
+        Each task is one output and yields one row of `dual_coef_`.
         """
         merged, beta = fit.merged, solved.columns.coefficients.reshape(len(solved), -1)
         self.intercept_ = freeze(b)

@@ -179,26 +179,27 @@ class _WorkerMonitor:
         self.begin()
 
     def begin(self) -> None:
-        """Start the clock of a new wait."""
-        self._looked = self._worked = self._hoped = time.monotonic()
-        self._filled: Any = None
+        """Begin a new wait: measure the times without workers from now on."""
+        self._last_look = self._last_worker = self._last_expected = time.monotonic()
+        self._restart: Any = None
 
     def look(self) -> None:
         """Raise RuntimeError if no worker is left and none is expected."""
-        if time.monotonic() - self._looked < _LOOK_SECONDS:
+        if time.monotonic() - self._last_look < _LOOK_SECONDS:
             return
         expect_open(self._client)
         workers = self._client.scheduler_info()["workers"]
-        self._looked = time.monotonic()
+        self._last_look = time.monotonic()
         if workers:
             self._nannies = [one["nanny"] for one in workers.values() if one.get("nanny")]
-            self._worked, self._filled = self._looked, None
+            self._last_worker, self._restart = self._last_look, None
         if workers or self._coming():
-            self._hoped = self._looked
-        gone, slow = self._looked - self._hoped > _GONE_SECONDS, self._looked - self._worked > _SLOW_SECONDS
+            self._last_expected = self._last_look
+        gone = self._last_look - self._last_expected > _GONE_SECONDS
+        slow = self._last_look - self._last_worker > _SLOW_SECONDS
         if gone or slow:
             raise RuntimeError(
-                f"the Dask cluster has had no worker for {self._looked - self._worked:.0f} s, and "
+                f"the Dask cluster has had no worker for {self._last_look - self._last_worker:.0f} s, and "
                 f"{'none is expected' if gone else 'workers that it starts do not connect'}; start workers, and fit "
                 "again"
             )
@@ -209,9 +210,9 @@ class _WorkerMonitor:
         if not hasattr(cluster, "worker_spec"):  # a remote cluster, where a nanny that answers restarts its worker
             return bool(self._client.sync(self._answers))
         alive = [one for one in cluster.workers.values() if one.status.name not in ("closing", "closed", "failed")]
-        if not alive and self._filled is None:
-            self._filled = asyncio.run_coroutine_threadsafe(_filled(cluster), cluster.loop.asyncio_loop)
-        return bool(alive) or not self._filled.done()
+        if not alive and self._restart is None:
+            self._restart = asyncio.run_coroutine_threadsafe(_filled(cluster), cluster.loop.asyncio_loop)
+        return bool(alive) or not self._restart.done()
 
     async def _answers(self) -> bool:
         """Return whether one of the nannies answers."""
