@@ -128,7 +128,7 @@ EXPORTS = (
     Refusal(strings, "they have no columns", "kernel"),
     Refusal(precomputed, "new samples would need the training samples", "kernel"),
     Refusal(kernel_sums, "a file has one kernel", "kernel"),
-    Refusal(feature_maps, "it predicts nothing", "no machine"),
+    Refusal(feature_maps, "it predicts nothing", "not a machine"),
     Refusal(without_targets, "it predicts no target", "has none"),
     Refusal(calibrated, "a file has no probabilities or intervals; export its `estimator_`", "estimator_"),
     Refusal(process_classifier, "its f has the variance of the process in it", "variance"),
