@@ -131,9 +131,9 @@ EXPORTS = (
     Refusal(feature_maps, "it predicts nothing", "not a machine"),
     Refusal(without_targets, "it predicts no target", "has none"),
     Refusal(calibrated, "a file has no probabilities or intervals; export its `estimator_`", "estimator_"),
-    Refusal(process_classifier, "its f has the variance of the process in it", "variance"),
+    Refusal(process_classifier, "its f depends on the variance of the process", "variance"),
 )
-GIVE_THE_MACHINE = Refusal(wrapped, "give the machine inside of it", "machine|model")
+GIVE_THE_MACHINE = Refusal(wrapped, "save the machine inside it", "machine|model")
 INTERVALS = (
     NO_TARGET,
     Refusal(of("GaussianProcessClassifier"), "it has probabilities", absent=True),
@@ -183,7 +183,7 @@ FILES = [
         "save as .model",
         file_tools.saved_as_model,
         '`mercer.save(model, "m.model")` and `mercer.load`, with integers as classes: a file of LIBLINEAR for its '
-        "machines, of LIBSVM for others; both programs and mercer answer as the model.",
+        "machines, of LIBSVM for others; both programs and mercer predict as the model does.",
         ("LIBSVM", "LIBLINEAR"),
         (
             GIVE_THE_MACHINE,
@@ -201,7 +201,7 @@ FILES = [
         "LIBSVM",
         file_tools.libsvm,
         '`mercer.save(model, "m.model", format="libsvm")`, with integers as classes: LIBSVM and mercer read the file '
-        "and answer as the model.",
+        "and predict as the model does.",
         ("LIBSVM",),
         (
             GIVE_THE_MACHINE,
@@ -215,7 +215,7 @@ FILES = [
         "SVMlight",
         file_tools.svmlight,
         '`mercer.save(model, "m.model", format="svmlight")`, with 1 and −1 as classes: the file\'s formula and '
-        "mercer's reader answer as the model.",
+        "mercer's reader predict as the model does.",
         ("SVMlight", "LIBSVM"),
         (
             GIVE_THE_MACHINE,
@@ -230,7 +230,7 @@ FILES = [
         "LIBLINEAR",
         file_tools.liblinear,
         '`mercer.save(model, "m.model", format="liblinear")`, with integers as classes: LIBLINEAR and mercer read the '
-        "file and answer as the model.",
+        "file and predict as the model does.",
         ("LIBLINEAR",),
         (Refusal(but("LinearSVC", "LinearSVR"), "a file holds w and b of a linear machine", "LinearSVC"),),
     ),
@@ -322,7 +322,7 @@ JUDGING = [
         (
             Refusal(
                 of("MKLClassifier", "MKLRegressor"),
-                "α does not tell the weights of the kernels",
+                "α does not determine the weights of the kernels",
                 "weights of several kernels",
             ),
             Refusal(but(*DUAL), "it is not trained through α", "dual variables α|best_estimator_"),
@@ -342,7 +342,7 @@ REMAKING = [
             Refusal(precomputed, "there are no vectors", "precomputed", about="a precomputed kernel"),
             Refusal(without_targets, "there are no vectors of one f", "vectors"),
             Refusal(either(of("PegasosSVC"), keeps_w, words=keeps_w.words), "there are no vectors", "vectors"),
-            Refusal(has_variances, "its variances belong to all of its vectors"),
+            Refusal(has_variances, "its variances need all of its vectors"),
         ),
     ),
     Tool(
@@ -370,8 +370,8 @@ CHOOSING = [
         "`mercer.leave_one_out` has the values of n refits.",
         ("leave_one_out", "leaving samples out", "loo_"),
         (
-            Refusal(views_or_outputs, "leave samples out for each of them", "one output", about="columns of y"),
-            Refusal(several_quantiles, "leave samples out for each of them", "quantile"),
+            Refusal(views_or_outputs, "train a model for each column of y", "one output", about="columns of y"),
+            Refusal(several_quantiles, "train a model for each quantile", "quantile"),
             Refusal(
                 of("MKLClassifier", "MKLRegressor"),
                 "every sample left out changes the weights of its kernels",
@@ -396,8 +396,8 @@ CHOOSING = [
         "Mean scores of `mercer.tune` are those of refits, fold by fold.",
         ("tune", "scoring"),
         (
-            Refusal(views_or_outputs, "tune for each of them", "target|column", about="y has"),
-            Refusal(either(without_targets, of("TunedOneClassSVM")), "it has no score; give `scoring`", "scor"),
+            Refusal(views_or_outputs, "tune a model for each column of y", "target|column", about="y has"),
+            Refusal(either(without_targets, of("TunedOneClassSVM")), "it has no score; pass `scoring`", "scor"),
         ),
     ),
     Tool(
@@ -428,7 +428,7 @@ TRAINING = [
         "clone",
         "clone, refit",
         fit_tools.clone_and_refit,
-        "A clone trained on the same rows, or a model trained again, answers with the same bits.",
+        "A clone trained on the same rows, or a model trained a second time, predicts the same bits.",
         ("clone",),
     ),
     Tool(
@@ -443,7 +443,7 @@ TRAINING = [
         "set_params",
         "set_params after fit",
         fit_tools.set_params_after_fit,
-        "Parameters set after a fit are for the next one: no answer and no margin changes.",
+        "Parameters set after a fit are for the next fit: no prediction and no margin changes.",
         ("set_params",),
     ),
     Tool(
@@ -466,11 +466,11 @@ TRAINING = [
         "partial_fit",
         "partial_fit",
         fit_tools.partial_fit,
-        "Two parts one after the other give the f of one fit; `PegasosSVC` comes near.",
+        "Two parts one after the other give the f of one fit; `PegasosSVC` gives nearly the same f.",
         ("partial_fit",),
         (
             Refusal(precomputed, "new samples would need kernel values with all others", absent=True),
-            Refusal(other_than_linear, "only the linear machine goes on", absent=True),
+            Refusal(other_than_linear, "only the linear machine can continue", absent=True),
             Refusal(
                 but(*WITH_VECTORS, "PegasosSVC", "RLSClassifier", "RLSRegressor"), "it is not offered", absent=True
             ),
@@ -480,10 +480,10 @@ TRAINING = [
         "forget",
         "forget",
         fit_tools.forget,
-        "Rows taken away leave the f of a fit without them.",
+        "After rows are removed, f is that of a fit without them.",
         ("forget",),
         (
-            Refusal(other_than_linear, "only the linear machine goes on", absent=True),
+            Refusal(other_than_linear, "only the linear machine can continue", absent=True),
             Refusal(but(*WITH_VECTORS, "RLSClassifier", "RLSRegressor"), "it is not offered", absent=True),
         ),
     ),
@@ -491,7 +491,7 @@ TRAINING = [
         "warm_start",
         "warm_start",
         fit_tools.warm_start,
-        "A fit that starts from the solution at another C, ν or λ ends with the f of a cold one.",
+        "A fit that starts from the solution at another C, ν or λ ends with the f of a fit from scratch.",
         ("warm_start",),
         (Refusal(but(*WITH_VECTORS), "there is no such parameter", absent=True),),
     ),

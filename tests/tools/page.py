@@ -12,9 +12,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "what_works_where.md"
 INTRODUCTION = """# What works where
 
 Every public estimator and every tool: look up what you can do with the model that you have. The tables are made from
-the declaration that the tests check in both directions (`tests/tools`). Each **yes** was compared with a truth of
-its own, such as refits, sums over all subsets of features, onnxruntime, a C compiler or LIBSVM itself. Each **no** is
-an exception that names the tool and what is in the way.
+the declaration that the tests check in both directions (`tests/tools`). Each **yes** was compared with an independent
+result, such as refits, sums over all subsets of features, onnxruntime, a C compiler or LIBSVM itself. Each **no** is
+an exception that names the tool and what prevents it.
 
 | in a cell | it means |
 |---|---|
@@ -25,12 +25,12 @@ an exception that names the tool and what is in the way.
 
 The variants are two and three classes (one against one, one against the rest, joint), slacks and biases, a hard margin,
 linear, precomputed and string kernels, sums of kernels, CSR samples, several outputs and quantiles. A model around a
-machine (`Tuned…`, `Calibrated…`, `Tabular`, a Pipeline) is asked through its own methods, or through
+machine (`Tuned…`, `Calibrated…`, `Tabular`, a Pipeline) is used through its own methods, or through
 [`mercer.unwrap`](tables.md#what-a-model-can-be-asked).
 """
 TEXTS = {
-    "Files": "Which files hold a model, and answer as it does; [files](files.md) has the calls.",
-    "Explanations": "Methods of a model; [explaining predictions](explanations.md) has their meaning.",
+    "Files": "Which files can hold a model and predict as it does; [files](files.md) has the calls.",
+    "Explanations": "Methods of a model; [explaining predictions](explanations.md) describes them.",
     "Judging a model": "Margins, bounds and certificates; see [understanding a model](understanding_a_model.md).",
     "Remaking a model": "A smaller model, or one with [probabilities and intervals](probabilities.md).",
     "Choosing parameters": "Searches and [paths](paths.md); [tuning](tuning.md) has the calls.",
