@@ -38,7 +38,7 @@ print(model.reasons(X[:1], n=5)[0])
 model.partial_dependence(X, "worst texture", individual=True).plot()
 
 # %%
-# Two features at a time.
+# The mean of f over the values of two features.
 
 model.partial_dependence(X[::4], ("worst texture", "worst area")).plot()
 

@@ -117,13 +117,13 @@ for ax, C in zip(axes, (np.inf, 0.5), strict=True):
     machine = SVC(C=C, kernel="linear", tol=1e-8).fit(strayed, labels)
     DecisionDisplay.from_estimator(machine, strayed, labels, ax=ax, margin=0.2)
     ax.get_legend().remove()
-    told = machine.margins(strayed, labels)
+    found = machine.margins(strayed, labels)
     normal = machine.coef_[0]
-    for i in np.flatnonzero(told.slacks > 1e-6):
-        foot = strayed[i] + labels[i] * told.slacks[i] * normal / (normal @ normal)
+    for i in np.flatnonzero(found.slacks > 1e-6):
+        foot = strayed[i] + labels[i] * found.slacks[i] * normal / (normal @ normal)
         ax.plot(*np.array([strayed[i], foot]).T, color="black", linewidth=1, zorder=2)
     name = "hard" if np.inf == C else f"soft, C = {C}"
-    ax.set(title=f"{name}\nρ = {told.rho:.2f}, Σξ = {told.slacks.sum():.2f}", aspect="equal", xticks=[], yticks=[])
+    ax.set(title=f"{name}\nρ = {found.rho:.2f}, Σξ = {found.slacks.sum():.2f}", aspect="equal", xticks=[], yticks=[])
     ax.set(xlabel="", ylabel="")
 figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=10)
 

@@ -47,7 +47,7 @@ print(f"{model.score(test, y_test):.3f} of the test sentences are right")
 print(f"proven gap: {model[-1].certificate_.relative_gap:.1e} of the objective; solver: {model[-1].solver_}")
 
 # %%
-# The weights.
+# The words with the largest weights.
 
 words = model[0].get_feature_names_out()
 w = model[-1].coef_[0]

@@ -29,8 +29,8 @@ print(f"first component: {scores[y == 0].min():.2f} to {scores[y == 0].max():.2f
 print(f"{scores[y == 1].min():.2f} to {scores[y == 1].max():.2f} on the inner one")
 
 # %%
-# Clusters. k-means with a Gaussian looks for round groups. Spectral clustering follows a random walk between
-# neighbours, and finds groups of any shape. Both give labels to new points, here the background.
+# There are two methods for clusters. k-means with a Gaussian looks for round groups. Spectral clustering follows a
+# random walk between neighbours, and finds groups of any shape. Both give labels to new points, here the background.
 
 X, y = make_moons(300, noise=0.07, random_state=0)
 xx, yy = np.meshgrid(np.linspace(-1.5, 2.5, 160), np.linspace(-1.0, 1.5, 120))

@@ -76,7 +76,7 @@ class Margins(_SampleMargins):
     alpha_sum : float, or None
         Σα over the training samples; None if the machine has no α.
     inverse_rho_squared : dict
-        1/ρ² by each formula that holds for this machine. The values differ by no more than the duality gap.
+        1/ρ² as ‖w‖², and with a free bias also by the formula in α. The two differ by no more than the duality gap.
     b_interval : tuple of float, or None
         Interval of optimal values of b if no training sample is free, so that b is not unique; None otherwise.
     standings : array or None
