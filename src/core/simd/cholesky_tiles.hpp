@@ -8,13 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#if !defined(__GNUC__)
-#include <cmath>
-#endif
 
 #include "simd/level.hpp"
 #include "simd/simd.hpp"
 #include "simd/tiles.hpp"
+#if !defined(MERCER_VECTORS)
+#include <cmath>
+#endif
 
 namespace mercer {
 namespace {
@@ -83,7 +83,7 @@ MERCER_INLINE void substitute(const T* triangle, Tile<T>& tile) {
 
 template <class T>
 inline void expect_write([[maybe_unused]] const T* at) {
-#if defined(__GNUC__)
+#if defined(MERCER_VECTORS)
     __builtin_prefetch(at, 1);
 #endif
 }
@@ -117,7 +117,7 @@ void solve_panel(const T* groups, std::int64_t depth, T* panel) {
 
 template <class T>
 inline T square_root(T x) {
-#if defined(__GNUC__)
+#if defined(MERCER_VECTORS)
     if constexpr (sizeof(T) == sizeof(float)) {
         return __builtin_sqrtf(x);
     } else {

@@ -5,9 +5,40 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#if defined(MERCER_X86)
+#include <cpuid.h>
+#endif
 
 namespace mercer {
 namespace {
+
+#if defined(MERCER_X86)
+
+// The vector instructions that the processor has and whose registers the operating system saves. By CPUID itself:
+// clang-cl links without the library behind __builtin_cpu_supports. Bits are named as in Intel's manual, vol. 2A, CPUID.
+struct Vectors {
+    bool avx2 = false, avx512 = false;
+};
+
+bool has_all(unsigned word, unsigned bits) { return (word & bits) == bits; }
+
+Vectors vectors_of_processor() {
+    constexpr unsigned kFma = 1u << 12, kSavesRegisters = 1u << 27, kAvx = 1u << 28;  // leaf 1, ECX
+    constexpr unsigned kAvx2 = 1u << 5;                                               // leaf 7, EBX
+    constexpr unsigned kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;           // F, DQ, BW, VL
+    constexpr unsigned kRegisters256 = 1u << 1 | 1u << 2, kRegisters512 = 7u << 5;    // XCR0
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    Vectors found;
+    if (__get_cpuid(1, &a, &b, &c, &d) == 0 || !has_all(c, kFma | kSavesRegisters | kAvx)) return found;
+    unsigned saved = 0, unused = 0;
+    __asm__("xgetbv" : "=a"(saved), "=d"(unused) : "c"(0));
+    if (!has_all(saved, kRegisters256) || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return found;
+    found.avx2 = has_all(b, kAvx2);
+    found.avx512 = found.avx2 && has_all(b, kAvx512) && has_all(saved, kRegisters512);
+    return found;
+}
+
+#endif
 
 std::atomic<const Level*> chosen{nullptr};
 
@@ -30,14 +61,11 @@ const Level& choose() {
 std::vector<const Level*> levels() {
     std::vector<const Level*> usable{&level_plain};
 #if defined(MERCER_X86)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        usable.push_back(&level_avx2);
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-            usable.push_back(&level_avx512);
-        }
-    }
+    const Vectors found = vectors_of_processor();
+    if (found.avx2) usable.push_back(&level_avx2);
+    if (found.avx512) usable.push_back(&level_avx512);
+#elif defined(MERCER_ARM64)
+    usable.push_back(&level_neon);  // every 64-bit ARM processor has NEON with fused multiplication and addition
 #endif
     return usable;
 }

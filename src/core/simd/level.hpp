@@ -297,6 +297,8 @@ extern const Level level_plain;
 #if defined(MERCER_X86)
 extern const Level level_avx2;
 extern const Level level_avx512;
+#elif defined(MERCER_ARM64)
+extern const Level level_neon;
 #endif
 
 }  // namespace mercer

@@ -11,6 +11,13 @@
 
 #if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(MERCER_NEON)
+#include <arm_neon.h>
+#endif
+
+// The vector extensions of GCC and clang. clang-cl, the clang that builds for Windows, does not define __GNUC__.
+#if defined(__GNUC__) || defined(__clang__)
+#define MERCER_VECTORS 1
 #endif
 
 namespace mercer {
@@ -20,7 +27,7 @@ namespace {
 template <class T>
 using IndexOf = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-#if defined(__GNUC__)
+#if defined(MERCER_VECTORS)
 
 #define MERCER_INLINE inline __attribute__((always_inline))
 
@@ -229,10 +236,10 @@ inline Vec<T> smaller(Vec<T> a, Vec<T> b) {
 // v as a rounded value: contraction cannot fuse the product behind it with a sum.
 template <class V>
 inline V rounded(V v) {
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(MERCER_VECTORS) && defined(__x86_64__)
     __asm__("" : "+x"(v));
     return v;
-#elif defined(__GNUC__) && defined(__aarch64__)
+#elif defined(MERCER_VECTORS) && defined(__aarch64__)
     __asm__("" : "+w"(v));
     return v;
 #else
@@ -247,6 +254,8 @@ inline Vec<double> product_error(Vec<double> a, Vec<double> b, Vec<double> produ
     return (Vec<double>)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)product);
 #elif defined(__FMA__)
     return (Vec<double>)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)product);
+#elif defined(MERCER_NEON)
+    return (Vec<double>)vfmaq_f64((float64x2_t)-product, (float64x2_t)a, (float64x2_t)b);
 #else
     // Dekker: with a and b split into halves of 26 bits, every product of halves is exact.
     constexpr double kSplit = 134217729.0;  // 2^27 + 1

@@ -10,8 +10,8 @@
 namespace mercer {
 namespace {
 
-// 12 x 2 vectors of accumulators fill the 32 registers of AVX-512, 6 x 2 the 16 of AVX2 and SSE.
-#if defined(__AVX512F__)
+// 12 x 2 vectors of accumulators fill the 32 registers of AVX-512 and NEON, 6 x 2 the 16 of AVX2 and SSE.
+#if defined(__AVX512F__) || defined(MERCER_NEON)
 constexpr int kTileRows = 12, kRowsTogether = 4;
 #else
 constexpr int kTileRows = 6, kRowsTogether = 2;
