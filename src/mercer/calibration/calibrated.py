@@ -17,7 +17,7 @@ from mercer.estimators.fitting.pipeline.state import NestedEstimator, Text, expe
 from mercer.estimators.fitting.reports.notebook import ShowsCertificate
 from mercer.estimators.fitting.wrapper_mixin import ModelMethods
 from mercer.model_selection.held_out.folds import Splits
-from mercer.model_selection.held_out.machines import as_fitted, decision_values, fit_counted
+from mercer.model_selection.held_out.machines import copy_fitted, decision_values, fit_positive_weights
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.samples.arrays import Floats, Indices
 from mercer.samples.engine import EngineSamples, on_host, to_engine
@@ -57,7 +57,7 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
         self._check_parameters()
         model, frozen = clone(self._given()), isinstance(self.estimator, FrozenEstimator)
         if not frozen:
-            fit_counted(model, X, y, sample_weight)
+            fit_positive_weights(model, X, y, sample_weight)
         return self._calibrate(model, X, y, sample_weight, HELD_OUT if frozen else self.cv)
 
     def calibrate_fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -77,7 +77,7 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
 
     def _calibrate(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
         learnt = blank_copy(self)
-        learnt._learn(as_fitted(model), X, y, sample_weight, cv)
+        learnt._learn(copy_fitted(model), X, y, sample_weight, cv)
         return adopt_fit(self, learnt)
 
     def _parameters_to_save(self) -> dict[str, Any]:

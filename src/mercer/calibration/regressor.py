@@ -49,7 +49,13 @@ from mercer.estimators.fitting.pipeline.state import (
 )
 from mercer.model_selection.held_out.folds import calibration_splits
 from mercer.model_selection.held_out.leave_one_out import FunctionsLeftOut, refuse_one_sample
-from mercer.model_selection.held_out.machines import FoldProgress, fold_machines, machine_of, searches_in, without_names
+from mercer.model_selection.held_out.machines import (
+    FoldProgress,
+    fold_machines,
+    machine_of,
+    search_names,
+    without_names,
+)
 from mercer.runtime.parameters import one_of
 from mercer.runtime.threads import effective_n_threads
 from mercer.samples import checks
@@ -180,7 +186,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         if cv == HELD_OUT or "_unproven_" in vars(self):
             return
         n_train = max((len(rows) for _, rows in self._folds_ if rows is not None), default=len(self.residuals_))
-        ordered, searches = order_dependence(self.estimator_, n_train), searches_in(self.estimator_)
+        ordered, searches = order_dependence(self.estimator_, n_train), search_names(self.estimator_)
         if searches:
             self._unproven_ = f"{searches[0]} searches with its own folds, which depend on the order of the samples"
         elif ordered is not None:
@@ -332,7 +338,7 @@ def _functions_left_out(machine: Any, X: Any, y: Floats, weight: Floats | None) 
     """Return all leave-one-out functions; raise ValueError for searches and machines that learn more from y than f."""
     unwrapped = unwrap(machine)
     inner, name = machine if unwrapped.steps else unwrapped.machine, type(machine).__name__
-    searches = searches_in(machine)
+    searches = search_names(machine)
     if searches or isinstance(inner, MultipleKernelMachine):
         learns = f"{searches[0]} chooses its parameters" if searches else f"{name} learns its kernel weights"
         raise ValueError(
