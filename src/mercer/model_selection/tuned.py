@@ -44,6 +44,7 @@ class _Results(AttributeSpec):
         return {name: {key: column for key, column in value.items() if not key.startswith("param_")}}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Return `cv_results_` from a file, with the columns of parameters made from the list of points."""
         results = parts[name]
         has_points = isinstance(results, dict) and isinstance(results.get("params"), list)
         expect(has_points, f"{name} must have the points of a search")

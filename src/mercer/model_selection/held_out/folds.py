@@ -131,7 +131,7 @@ def reason_not_shared(machine: Any) -> str | None:
 
 
 def row_indices(rows: Any, n: int) -> Indices:
-    """Return the rows of a fold as indices from 0 to n − 1, from indices that may be negative, or from a mask."""
+    """Return the rows of a fold as indices from 0 to n − 1; `rows` are indices, perhaps negative ones, or a mask."""
     rows = np.asarray(rows)
     indices = np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
     outside = indices[(indices < -n) | (indices >= n)]

@@ -100,7 +100,7 @@ def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop
     rows = np.flatnonzero((beta != 0) | (first.p * (u + _offset(first, beta, u)) < large_margin))
     n_bytes = 2 * len(rows) ** 2 * np.dtype(gram.precisions[0]).itemsize
     if not gram.concurrent or first.twins or len(rows) > _STORED_ROWS or n_bytes > gram.budget:
-        starts: Iterable[Floats] = (_without_held_out(problem, beta) for problem in problems)
+        starts: Iterable[Floats] = (_fold_start(problem, beta) for problem in problems)
     else:
         field = StoredField(StoredGram.plain(gram.view(rows)), np.arange(len(rows)), proven=False)
         field.move(first.take(rows), beta[rows])
@@ -111,7 +111,7 @@ def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop
 
 def _solve_on_stored(full_field: StoredField, rows: Indices, beta: Floats, stop: Stop, problem: DualProblem) -> Floats:
     """Return β of a fold's problem after pair steps on the stored rows, starting from β on all samples."""
-    field, stored_problem, fold_beta = full_field.copy(), problem.take(rows), _without_held_out(problem, beta)
+    field, stored_problem, fold_beta = full_field.copy(), problem.take(rows), _fold_start(problem, beta)
     field.move(stored_problem, fold_beta[rows])
     max_steps = min(STORED_STEPS * len(rows), stop.max_iter)
     fold_beta[rows] = field.pair_steps(stored_problem, SOLVED_SHARE * stop.tol, max_steps, stop.seconds)[0]
@@ -138,8 +138,8 @@ def _offset(problem: DualProblem, beta: Floats, u: Floats) -> float:
     return float(b[0]) if len(b) else 0.0
 
 
-def _without_held_out(problem: DualProblem, beta: Floats) -> Floats:
-    """Return β clipped to the bounds of a fold, with as few coefficients lowered as its totals need.
+def _fold_start(problem: DualProblem, beta: Floats) -> Floats:
+    """Return a feasible start for a fold: β clipped to its bounds, then lowered to its totals in few coefficients.
 
     `nearest_feasible` alone would lower all free coefficients, and u would change by many rows of K (spam at C = 1: a
     sixth more time).
