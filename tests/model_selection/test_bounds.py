@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 import mercer
 from mercer import SVC
 from mercer.kernels import Gaussian
-from mercer.model_selection.search_gap import FoldFunctions, _accuracy_bound, least_wrong, surely_wrong
+from mercer.model_selection.search_gap import FoldFunctions, _accuracy_bound, count_surely_wrong, surely_wrong_by_range
 
 
 def data(n: int = 60, seed: int = 0):  # type: ignore[no-untyped-def]
@@ -76,9 +76,9 @@ def test_surely_wrong_is_the_accuracy_bound_b(seed: int) -> None:
     low, high = centre - width, centre + width
     tried = np.concatenate([[-1e9, 1e9], -low, -high, -low - 1e-6, -high + 1e-6, -low + 1e-6, -high - 1e-6])
     counts = [((high + b < 0) & positive).sum() + ((low + b >= 0) & ~positive).sum() for b in tried]
-    assert surely_wrong(low, high, positive, free_bias=True) == min(counts)
+    assert count_surely_wrong(low, high, positive, free_bias=True) == min(counts)
     plain = int(((high < 0) & positive).sum() + ((low >= 0) & ~positive).sum())
-    assert surely_wrong(low, high, positive, free_bias=False) == plain
+    assert count_surely_wrong(low, high, positive, free_bias=False) == plain
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -104,7 +104,7 @@ def test_a_range_of_all_C_counts_what_every_price_in_it_gets_wrong() -> None:
     for C in (1.0, 1.1):
         model, beta = fitted(C, 1e-7, X, y)
         known.append(functions_at(model, X, new, beta, model.certificate_.gap))
-    pieces = least_wrong(known, labels == 1, free_bias=True)
+    pieces = surely_wrong_by_range(known, labels == 1, free_bias=True)
     assert max(wrong for _, _, wrong in pieces) > 0
     for low, high, wrong in pieces:
         model, _ = fitted(float(np.sqrt(low * high)), 1e-8, X, y)

@@ -17,8 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 import mercer
 from mercer import SVC, SVR, TunedSVC
 from mercer.kernels import FromFeatureMap, Gaussian, Kernel, Linear
-from mercer.model_selection.grids import by_kernel
-from mercer.model_selection.parameter_keys import grouped, key_of, key_of_params
+from mercer.model_selection.grids import group_points_by_kernel
+from mercer.model_selection.parameter_keys import group_equal_keys, key_of, key_of_params
 
 FOLDS = {"cv": StratifiedKFold(4, shuffle=True, random_state=0)}
 
@@ -211,8 +211,8 @@ def test_values_that_are_not_the_same() -> None:
         *(Gaussian(gamma=0.5), Gaussian(gamma=1.0), Gaussian(M=matrix(0.1)), Gaussian(M=matrix(0.2)), Linear()),
         *(first, second, Gaussian(gamma=0.5).of(columns(0)), Gaussian(gamma=0.5).of(columns(0))),
     ]
-    assert grouped(map(key_of, values)) == [[k] for k in range(len(values))]
-    assert grouped(map(key_of, values * 2)) == [[k, k + len(values)] for k in range(len(values))]
+    assert group_equal_keys(map(key_of, values)) == [[k] for k in range(len(values))]
+    assert group_equal_keys(map(key_of, values * 2)) == [[k, k + len(values)] for k in range(len(values))]
 
 
 @pytest.mark.parametrize(
@@ -233,10 +233,10 @@ def test_equal_values_of_different_objects_are_the_same(make: Any) -> None:
 
 def test_points_are_grouped_by_kernel_and_rise_in_price() -> None:
     points = [{"C": C, "epsilon": e, "gamma": g} for C in (2.0, 1.0) for e in (0.1, 0.2) for g in (1.0, 2.0)]
-    groups = by_kernel(points)
+    groups = group_points_by_kernel(points)
     assert [sorted({points[k]["gamma"] for k in group}) for group in groups] == [[1.0], [2.0]]
     assert [(points[k]["epsilon"], points[k]["C"]) for k in groups[0]] == [(0.1, 1), (0.1, 2), (0.2, 1), (0.2, 2)]
-    behind = by_kernel([{"svc__C": 1.0, "pick__C": C} for C in (1.0, 2.0)], "svc__")
+    behind = group_points_by_kernel([{"svc__C": 1.0, "pick__C": C} for C in (1.0, 2.0)], "svc__")
     assert behind == [[0], [1]]
 
 

@@ -17,7 +17,7 @@ from mercer.estimators.fitting.pipeline.state import NestedEstimator, Text, expe
 from mercer.estimators.fitting.reports.notebook import ShowsCertificate
 from mercer.estimators.fitting.wrapper_mixin import ModelMethods
 from mercer.model_selection.held_out.folds import Splits
-from mercer.model_selection.held_out.machines import as_fitted, decision_values, fit_counted
+from mercer.model_selection.held_out.machines import copy_fitted, decision_values, fit_positive_weights
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.samples.arrays import Floats, Indices
 from mercer.samples.engine import EngineSamples, on_host, to_engine
@@ -27,9 +27,10 @@ HELD_OUT = "held-out"
 
 
 class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """A fitted `estimator` (by default an instance of `_default`), with what `_learn` learns from held-out samples.
+    """Base class of estimators that train a machine on all samples and learn its calibration from held-out samples.
 
-    `_check_parameters` raises for parameters that `fit` cannot use.
+    Subclasses define `_default`, the class of the machine if `estimator` is None; `_check_parameters`, which raises for
+    parameters that `fit` cannot use; and `_learn`.
     """
 
     _FITTED = fitted(estimator_=NestedEstimator(methods=("predict",), required=True), _unproven_=Text())
@@ -55,32 +56,33 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
             The fitted estimator.
         """
         self._check_parameters()
-        model, frozen = clone(self._given()), isinstance(self.estimator, FrozenEstimator)
+        model, frozen = clone(self._estimator_or_default()), isinstance(self.estimator, FrozenEstimator)
         if not frozen:
-            fit_counted(model, X, y, sample_weight)
+            fit_positive_weights(model, X, y, sample_weight)
         return self._calibrate(model, X, y, sample_weight, HELD_OUT if frozen else self.cv)
 
     def calibrate_fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Calibrate the fitted `estimator`; `machine.calibrate` calls this."""
         check_is_fitted(self.estimator)
         if hasattr(X, "columns") and not isinstance(to_engine(X), EngineSamples):
-            decision_values(
-                self.estimator, part_of(X, np.arange(min(1, len(X))))
-            )  # checks the names of columns, which folds do not
+            # Check the names of the columns by one row; samples of folds have no names.
+            decision_values(self.estimator, part_of(X, np.arange(min(1, len(X)))))
         return self._calibrate(self.estimator, X, y, sample_weight, self.cv)
 
     def without_guarantee(self, reason: str) -> Self:
-        """Make `guarantee_` state that nothing is proven, for a reason that the caller knows."""
+        """Make `guarantee_` state that nothing is proven, for the given reason."""
         check_is_fitted(self)
         self._unproven_ = reason
         return self
 
     def _calibrate(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
-        learnt = blank_copy(self)
-        learnt._learn(as_fitted(model), X, y, sample_weight, cv)
-        return adopt_fit(self, learnt)
+        """Learn the calibration of a fitted model; if that fails, this estimator stays unchanged."""
+        learner = blank_copy(self)
+        learner._learn(copy_fitted(model), X, y, sample_weight, cv)
+        return adopt_fit(self, learner)
 
     def _parameters_to_save(self) -> dict[str, Any]:
+        """Return the parameters, without those that a fitted estimator no longer needs."""
         params = super()._parameters_to_save()
         if "estimator_" in vars(self):
             params["estimator"] = None  # estimator_ has the same parameters
@@ -95,20 +97,21 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
         """Set the fitted attributes from a fitted model."""
         raise NotImplementedError
 
-    def _given(self) -> Any:
+    def _estimator_or_default(self) -> Any:
+        """Return the estimator to calibrate, as given or a default one."""
         return self._default() if self.estimator is None else self.estimator
 
     def _inner_model(self) -> Any:
-        return getattr(self, "estimator_", self._given())
+        return getattr(self, "estimator_", self._estimator_or_default())
 
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), self._given().__sklearn_tags__()
+        tags, inner = super().__sklearn_tags__(), self._estimator_or_default().__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
 
 
 def expect_numbers(values: Any, name: str, length: int | None) -> None:
-    """Raise ModelFormatError unless `values` is a list of `length` numbers."""
+    """Raise ModelFormatError unless `values` is a list of `length` numbers; None means any length."""
     expect(values.ndim == 1 and length in (None, len(values)), f"{name} must be a list of {length or ''} numbers")
 
 

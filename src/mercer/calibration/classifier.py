@@ -38,18 +38,18 @@ from mercer.samples.arrays import Floats, Indices, freeze
 from mercer.samples.engine import like_input, on_host, to_engine
 from mercer.samples.labels import REST, planes, trained_codes, winner
 
-_WHO = ("probability", "machine")
+_DECIDES = ("probability", "machine")
 
 
 @dataclass(frozen=True, eq=False)
 class ClassScores:
-    """Sorted scores of the samples of each class for that class; those of class k are starts[k] to starts[k + 1].
+    """Scores of the calibration samples for their own class; scores[starts[k] : starts[k + 1]] are class k's, sorted.
 
     They define prediction sets that contain the true class with a chosen probability, class by class (Mondrian
     conformal prediction). The p-value of a class at x is the share of the samples of that class, including x, whose
-    score for the class does not exceed that of x; a sample of weight w counts as w, and x as 1. The set at level α
-    contains the classes with a p-value above α. If the scores of the samples of the class and of x are exchangeable,
-    the true class is missing with probability at most α, whichever class it is.
+    score for the class does not exceed that of x; a sample of weight w counts as w samples, and x as one. The set at
+    level α contains the classes with a p-value above α. If the scores of the samples of the class and of x are
+    exchangeable, the true class is missing with probability at most α, whichever class it is.
     """
 
     STORED_NAME: ClassVar[str] = "OwnScores"  # name in model files
@@ -64,8 +64,9 @@ class ClassScores:
         """
         out = np.empty_like(scores)
         for k in range(scores.shape[1]):
-            part = slice(self.starts[k], self.starts[k + 1])
-            out[:, k] = share_up_to(scores[:, k], self.scores[part], None if weight is None else weight[part])
+            of_class = slice(self.starts[k], self.starts[k + 1])
+            class_weight = None if weight is None else weight[of_class]
+            out[:, k] = share_up_to(scores[:, k], self.scores[of_class], class_weight)
         return out
 
 
@@ -74,8 +75,8 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
     """A classifier trained on all samples, with probabilities learnt from held-out decision values.
 
     The machine of every fold computes the decision values of the samples that the fold holds out, and a curve for each
-    plane between classes turns such values into probabilities. One against one, class probabilities are coupled from
-    those of all pairs (Wu, Lin, Weng 2004). `model.calibrate(X, y)` does the same for a fitted machine.
+    decision function turns such values into probabilities. One against one, class probabilities are coupled from those
+    of all pairs (Wu, Lin, Weng 2004). `model.calibrate(X, y)` does the same for a fitted machine.
 
     Parameters
     ----------
@@ -84,11 +85,11 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         search: all of it is fitted again in every fold, and the search is repeated. A FrozenEstimator, which was
         trained on other samples, is not fitted again; its decision values are used without folds.
     method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
-        Calibration curve. "sigmoid": Platt's sigmoid, two numbers for each plane; its slope is never negative, so that
-        a larger decision value never has a smaller probability. "isotonic": any nondecreasing function, for a thousand
-        samples and more. "temperature": one number for all planes, which keeps the machine's predictions.
-        "venn-abers": isotonic regression with the new sample added once in each class; `predict_interval` returns both
-        probabilities.
+        Calibration curve. "sigmoid": Platt's sigmoid, two numbers for each decision function; its slope is never
+        negative, so that a larger decision value never has a smaller probability. "isotonic": any nondecreasing
+        function, for a thousand samples and more. "temperature": one number for all decision functions, which keeps the
+        machine's predictions. "venn-abers": isotonic regression with the new sample added once in each class;
+        `predict_interval` returns both probabilities.
     cv : int or splitter, default=5
         Folds that hold out every sample once.
     verbose : bool, default=False
@@ -141,7 +142,7 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
 
     def _check_parameters(self) -> None:
         one_of("method", self.method, tuple(METHODS))
-        one_of("decides", self.decides, _WHO)
+        one_of("decides", self.decides, _DECIDES)
         if isinstance(self.cv, str):
             one_of("cv", self.cv, (HELD_OUT,), "a number of folds, a splitter of scikit-learn")
             raise ValueError(f"cv={self.cv!r} is for fitted machines: use model.calibrate(X, y, cv='held-out')")
@@ -149,31 +150,35 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
     def _check_saved_parameters(self) -> None:
         super()._check_saved_parameters()
         expect(self.method in METHODS, f"{self.method!r:.40} is no method of calibration")
-        expect(self.decides in _WHO, f"{self.decides!r:.40} cannot decide")
+        expect(self.decides in _DECIDES, f"{self.decides!r:.40} cannot decide")
 
     def _check_fitted(self) -> None:
-        decides = machine_of(self.estimator_)
-        classifies = hasattr(decides, "classes_") and hasattr(decides, "_decision")
-        expect(classifies, "a calibrated classifier needs a classifier")
-        k = len(decides.classes_)
-        between = planes(k, bool(getattr(decides, "_function_per_class", True)))
-        probabilities, against_rest = self.probabilities_, between[0][1] == REST
-        same = (probabilities.n_classes, probabilities.against_rest) == (k, against_rest)
-        expect(same, f"its probabilities must be of {k} classes, as its machine decides")
-        curves, n = vars(probabilities.curves), len(between)
+        """Raise ModelFormatError if attributes that were read from a file do not fit together."""
+        # 1. The machine is a classifier, and the probabilities are those of its classes.
+        machine = machine_of(self.estimator_)
+        is_classifier = hasattr(machine, "classes_") and hasattr(machine, "_decision")
+        expect(is_classifier, "a calibrated classifier needs a classifier")
+        k = len(machine.classes_)
+        pairs = planes(k, bool(getattr(machine, "_function_per_class", True)))
+        probabilities, against_rest = self.probabilities_, pairs[0][1] == REST
+        agrees = (probabilities.n_classes, probabilities.against_rest) == (k, against_rest)
+        expect(agrees, f"its probabilities must be of {k} classes, as its machine decides")
+        # 2. Every decision function has a curve.
+        curves, n = vars(probabilities.curves), len(pairs)
         if "starts" in curves:
             expect_starts(curves["starts"], n, len(curves["f"]))
             expect(bool((np.diff(curves["starts"]) > 0).all()), "every curve has at least one corner")
-        per_plane = {"slope": n, "offset": n, "unit": n}
+        lengths = {"slope": n, "offset": n, "unit": n}
         for name, values in curves.items():
             if name != "starts":
-                sums = n if name in "WS" else 0  # one more entry than values for each plane
-                expect_numbers(values, name, per_plane.get(name, len(curves.get("f", ())) + sums))
+                extra = n if name in "WS" else 0  # cumulative sums have one more entry than values for each function
+                expect_numbers(values, name, lengths.get(name, len(curves.get("f", ())) + extra))
                 expect(bool(np.isfinite(values).all()), f"{name} must be finite numbers")
-        if "W" in curves:  # the search for hulls needs rising sums
-            new_plane = (curves["starts"][1:-1] + np.arange(1, n)) - 1
-            rising = np.delete(np.diff(curves["W"]) > 0, new_plane)
-            expect(bool(rising.all()), "W must rise on every plane")
+        if "W" in curves:  # the search for convex hulls needs rising sums
+            between_functions = (curves["starts"][1:-1] + np.arange(1, n)) - 1
+            rising = np.delete(np.diff(curves["W"]) > 0, between_functions)
+            expect(bool(rising.all()), "W must rise for every decision function")
+        # 3. Every class has scores, and every score a weight.
         expect_numbers(self._own_scores_.scores, "scores", None)
         expect_starts(self._own_scores_.starts, k, len(self._own_scores_.scores))
         expect_weight(self, "_own_weight_", len(self._own_scores_.scores))
@@ -182,6 +187,8 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         self.estimator, self.classes_ = self.estimator_, machine_of(self.estimator_).classes_
 
     def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
+        """Learn the curves and the scores of the samples from held-out decision values of a fitted model."""
+        # 1. Read the samples.
         machine = machine_of(model)
         if not hasattr(machine, "_decision"):
             raise TypeError(
@@ -198,13 +205,15 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         if len(absent):
             label = labels.tolist()[absent[0]]
             raise ValueError(f"y has no sample of class {label!r}, so its probability cannot be learnt")
+        # 2. Compute the held-out decision values.
         if isinstance(cv, str):
             one_of("cv", cv, (HELD_OUT,), "a number of folds, a splitter of scikit-learn")
             f = decision_values(model, X)
         else:
             splits = weighted_splits(cv, weight, lambda rows: class_splits(cv, codes[rows], labels, weight[rows]))
-            progress, given_weight = FoldProgress(self.verbose, len(splits)), None if sample_weight is None else weight
-            f = out_of_fold(model, X, y, given_weight, splits, progress.done)
+            progress, fold_weight = FoldProgress(self.verbose, len(splits)), None if sample_weight is None else weight
+            f = out_of_fold(model, X, y, fold_weight, splits, progress.done)
+        # 3. Fit the curves, and sort the scores of the samples of each class.
         pairs = planes(len(labels), getattr(machine, "_function_per_class", True))
         self.estimator_, self.classes_ = model, labels
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
@@ -219,6 +228,7 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         checks.copy_columns(model, self)
 
     def _decision_values(self, X: Any) -> Floats:
+        """Return the machine's decision values; raise NotFittedError before `fit`."""
         check_is_fitted(self)
         return decision_values(*without_names(self, X))
 
@@ -270,7 +280,7 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
     @like_input
     def predict(self, X: Any) -> np.ndarray:
         """Predict the most probable class; if both of two classes are equally probable, the machine decides."""
-        if one_of("decides", self.decides, _WHO) == "machine":
+        if one_of("decides", self.decides, _DECIDES) == "machine":
             check_is_fitted(self)
             model, X = without_names(self, X)
             return np.asarray(model.predict(X))

@@ -1,9 +1,12 @@
-"""Calibration curves from decision values to probabilities, one for each plane, and class probabilities from them.
+"""Calibration curves from decision values to probabilities, one for each decision function, and class probabilities.
 
-Three kinds are here; the sigmoid is in `sigmoid`. Isotonic: P(+ | f) is the best nondecreasing function of f, linear
-between its corners. Venn–Abers: isotonic regression with the new sample added once in each class. Temperature: one
-T > 0 for all outputs, by maximum likelihood; for planes P(+ | f) = 1 / (1 + exp(−f/T)) with the targets of the sigmoid,
-and for one function per class softmax(f/T), which keeps the machine's predictions.
+    isotonic      P(+ | f) is the nondecreasing function with the smallest squared error, linear between its corners
+    venn-abers    isotonic regression with the new sample added once in each class
+    temperature   one T > 0 for all decision functions, by maximum likelihood: P(+ | f) = 1 / (1 + exp(−f/T)) with the
+                  targets of the sigmoid, or softmax(f/T) with one function per class against the rest, which keeps the
+                  machine's predictions
+
+The sigmoid is in the module `sigmoid`.
 """
 
 from __future__ import annotations
@@ -24,14 +27,14 @@ from mercer.samples.labels import REST, Pair, class_pairs, pair_members
 
 
 class Curves(Protocol):
-    """Calibration curves: the probability of the positive side of every plane."""
+    """Calibration curves: the probability of the positive side of every decision function, called output below."""
 
     def probabilities(self, f: Floats) -> Floats:
-        """Return the probability of the positive side; f and the result have a column for each plane."""
-        return np.column_stack([self.of_plane(k, f[:, k]) for k in range(f.shape[1])])
+        """Return the probability of the positive side; f and the result have a column for each output."""
+        return np.column_stack([self.output_probability(k, f[:, k]) for k in range(f.shape[1])])
 
-    def of_plane(self, k: int, f: Floats) -> Floats:
-        """Return P of the positive side of plane k."""
+    def output_probability(self, k: int, f: Floats) -> Floats:
+        """Return P of the positive side of output k at its decision values f."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +47,10 @@ class IsotonicCurves(Curves):
     p: Floats
     starts: Indices
 
-    def of_plane(self, k: int, f: Floats) -> Floats:
+    def output_probability(self, k: int, f: Floats) -> Floats:
         """Return P of the positive side of output k."""
-        part = slice(self.starts[k], self.starts[k + 1])
-        return np.interp(f, self.f[part], self.p[part])
+        corners = slice(self.starts[k], self.starts[k + 1])
+        return np.interp(f, self.f[corners], self.p[corners])
 
 
 def fit_isotonic(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> IsotonicCurves:
@@ -63,7 +66,7 @@ def fit_isotonic(f: Floats, positive: Flags, weight: Floats, starts: Indices) ->
     )
 
 
-_WIDEST = np.log(1e9)  # largest difference between log T and the logarithm of the largest |f|
+_LOG_RANGE = np.log(1e9)  # largest difference between log T and the logarithm of the largest |f|
 
 
 def fit_temperature(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Sigmoids:
@@ -83,7 +86,7 @@ class Softmax:
         """Return P of each class; f has a column for each."""
         return np.asarray(softmax(self.slope * f, axis=1))
 
-    def of_plane(self, k: int, f: Floats) -> Floats:
+    def output_probability(self, k: int, f: Floats) -> Floats:
         """Return P of class k against a class whose function is 0."""
         return logistic(self.slope[k] * f)
 
@@ -98,13 +101,13 @@ def fit_softmax(f: Floats, codes: Indices, weight: Floats) -> Softmax:
     rows = np.arange(len(f))
     others = f.copy()
     others[rows, codes] = -np.inf
-    nearest = float((f[rows, codes] - others.max(axis=1)).min())
+    smallest_margin = float((f[rows, codes] - others.max(axis=1)).min())
 
     def loss(t: Floats) -> float:
         return float((weight * (logsumexp(t, axis=1) - t[rows, codes])).sum())
 
-    most = np.log(weight.sum() + 1.0) / nearest if nearest > 0 else np.inf
-    return Softmax(np.full(f.shape[1], min(_best_slope(f, loss), most)))
+    max_slope = np.log(weight.sum() + 1.0) / smallest_margin if smallest_margin > 0 else np.inf
+    return Softmax(np.full(f.shape[1], min(_best_slope(f, loss), max_slope)))
 
 
 def _best_slope(f: Floats, loss: Callable[[Floats], float]) -> float:
@@ -115,7 +118,7 @@ def _best_slope(f: Floats, loss: Callable[[Floats], float]) -> float:
     # round, the minimum is at slope 0, and the smallest slope of the range makes all probabilities equal.
     minimum = minimize_scalar(
         lambda log_slope: loss(np.exp(log_slope) * scaled),
-        bounds=(-_WIDEST, _WIDEST),
+        bounds=(-_LOG_RANGE, _LOG_RANGE),
         method="bounded",
         options={"xatol": 1e-9},
     )
@@ -128,7 +131,7 @@ _EQUAL_SHARE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class VennAbers(Curves):
-    """Isotonic regression with the new sample added, once as −, once as + (Vovk, Petej).
+    """Isotonic regression with the new sample added, once as negative and once as positive (Vovk, Petej).
 
     The fields are the sorted distinct values of each output, with the cumulative weights W and positive weights S.
     If a sample of weight 1 and label c is added between ranks i and r, the isotonic value at the added sample is
@@ -136,17 +139,17 @@ class VennAbers(Curves):
         p_c = max over a ≤ i of min over b ≥ r of (S_b − S_a + c) / (W_b − W_a + 1).
 
     One of p₀ and p₁ is perfectly calibrated for exchangeable samples, without further assumptions; p₁ / (1 − p₀ + p₁)
-    is the single number with the smallest loss whichever of the two it is. Each p_c is a slope between two lower hulls
-    of the points (W, S): those left of the sample and those right of it.
+    is the single number with the smallest loss, whichever of p₀ and p₁ is calibrated. Each p_c is a slope between two
+    lower convex hulls: that of the points (W, S) left of the sample, and that of the points right of it.
     """
 
     f: Floats
     W: Floats
     S: Floats
-    starts: Indices  # output k has the values starts[k] to starts[k + 1], and one more sum than values
-    unit: Floats  # unit of each output: its values are integer multiples
+    starts: Indices  # f[starts[k] : starts[k + 1]] are the values of output k; W and S have one more entry for each k
+    unit: Floats  # unit of each output, of which the values are integer multiples
 
-    def of_plane(self, k: int, f: Floats) -> Floats:
+    def output_probability(self, k: int, f: Floats) -> Floats:
         """Return P of the positive side of output k."""
         low, high = self.interval(k, f)
         return np.asarray(high / (1.0 - low + high))
@@ -161,7 +164,8 @@ class VennAbers(Curves):
         i, r = np.searchsorted(values, distinct, side="left"), np.searchsorted(values, distinct, side="right")
         left, right = _Hull(W, S), _Hull(-W[::-1], S[::-1])
         mirrored = len(W) - 1 - r
-        return _slope(left, right, i, mirrored, 0.0)[index], _slope(left, right, i, mirrored, 1.0)[index]
+        p0, p1 = (_isotonic_value(left, right, i, mirrored, label)[index] for label in (0.0, 1.0))
+        return p0, p1
 
 
 def fit_venn_abers(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> VennAbers:
@@ -178,49 +182,52 @@ def fit_venn_abers(f: Floats, positive: Flags, weight: Floats, starts: Indices) 
     return VennAbers(np.concatenate(values), np.concatenate(W), np.concatenate(S), sizes, np.array(units))
 
 
-def _slope(left: _Hull, right: _Hull, i: Indices, r: Indices, label: float) -> Floats:
+def _isotonic_value(left: _Hull, right: _Hull, i: Indices, r: Indices, label: float) -> Floats:
     """Return p_c for every new sample: the largest t with min_b (S_b − t W_b) + c − t ≥ min_a (S_a − t W_a).
 
-    Bisection finds a and b, and p_c is their quotient: with integer weights, equal p_c are then equal to the last bit,
-    which matters because prediction sets rank samples by them.
+    c is `label`. Bisection finds a and b, and p_c is computed as their quotient: with integer weights, equal p_c are
+    then equal to the last bit, which matters because prediction sets rank samples by p_c.
     """
     low, high = np.zeros(len(i)), np.ones(len(i))
     for _ in range(60):
         t = (low + high) / 2.0
         a, b = left.lowest(i, t), right.lowest(r, -t)
         # W of the right hull is mirrored: S_b − t W_b = S + t (−W)
-        reached = (right.S[b] + t * right.W[b]) + label - t >= left.S[a] - t * left.W[a]
-        low, high = np.where(reached, t, low), np.where(reached, high, t)
+        feasible = (right.S[b] + t * right.W[b]) + label - t >= left.S[a] - t * left.W[a]
+        low, high = np.where(feasible, t, low), np.where(feasible, high, t)
     t = (low + high) / 2.0
     a, b = left.lowest(i, t), right.lowest(r, -t)
     return np.asarray((right.S[b] - left.S[a] + label) / (1.0 - right.W[b] - left.W[a]))
 
 
 class _Hull:
-    """Lower convex hulls of the first i + 1 points, for every i, by each point's next corner to the left."""
+    """Lower convex hulls of the points (W, S): hull i is that of the first i + 1 points.
+
+    Each hull is a path of edges to the left: from point i to its next corner, and on from corner to corner.
+    """
 
     def __init__(self, W: Floats, S: Floats) -> None:
         self.W, self.S = W, S
         n = len(W)
-        before, slope = np.zeros(n, dtype=np.intp), np.full(n, -np.inf)
         w, s = W.tolist(), S.tolist()
-        parent, steep = before.tolist(), slope.tolist()
+        next_corner, edge_slope = [0] * n, [-np.inf] * n
         for i in range(1, n):
             j = i - 1
-            steepness = (s[i] - s[j]) / (w[i] - w[j])
-            while steepness <= steep[j]:  # corner j lies above the line to i
-                j = parent[j]
-                steepness = (s[i] - s[j]) / (w[i] - w[j])
-            parent[i], steep[i] = j, steepness
-        self._corner = [np.array(parent, dtype=np.intp)]
-        self._slope = [np.array(steep)]  # slope of the last of 2^k edges to the left
+            slope = (s[i] - s[j]) / (w[i] - w[j])
+            while slope <= edge_slope[j]:  # corner j lies above the line to i
+                j = next_corner[j]
+                slope = (s[i] - s[j]) / (w[i] - w[j])
+            next_corner[i], edge_slope[i] = j, slope
+        # Entry k has the corner after 2^k edges to the left, and the slope of the last of them.
+        self._corner = [np.array(next_corner, dtype=np.intp)]
+        self._slope = [np.array(edge_slope)]
         for _ in range(max(1, n.bit_length())):
             corner, last = self._corner[-1], self._slope[-1]
             self._corner.append(corner[corner])
             self._slope.append(last[corner])
 
     def lowest(self, i: Indices, t: Floats) -> Indices:
-        """Return the point among the first i + 1 with the smallest S − t W: move left over all edges steeper than t."""
+        """Return the index among the first i + 1 points with the smallest S − tW, left of all edges steeper than t."""
         for corner, slope in zip(reversed(self._corner), reversed(self._slope), strict=True):
             i = np.where(slope[i] > t, corner[i], i)
         return i
@@ -237,7 +244,7 @@ METHODS: dict[str, FitCurves] = {
 
 @dataclass(frozen=True, eq=False)
 class ClassProbabilities:
-    """Class probabilities from the decision values of the planes between classes."""
+    """Class probabilities from the decision values of a machine."""
 
     curves: Curves
     n_classes: int
@@ -256,8 +263,8 @@ class ClassProbabilities:
     def scores(self, f: Floats) -> Floats:
         """Return how well each sample fits each class.
 
-        For two classes the score is ±f; one against the rest, it is the probability against the rest; one against one,
-        it is the smallest probability against another class, which only the planes of the class determine.
+        For two classes the score is ±f. One against the rest, it is the probability against the rest. One against one,
+        it is the smallest probability against another class, which depends only on the pairs that the class is in.
         """
         p = self.curves.probabilities(f)
         if self.n_classes == 2:
@@ -271,25 +278,30 @@ class ClassProbabilities:
         return out
 
     def true_class_scores(self, f: Floats, codes: Indices) -> Floats:
-        """Return how well each sample fits its true class, from the planes of that class only."""
+        """Return how well each sample fits its true class, from the decision functions of that class only."""
         if self.n_classes == 2 or self.against_rest:
             return self.scores(f)[np.arange(len(f)), codes]
         out = np.ones(len(f))
         members = [np.flatnonzero(codes == k) for k in range(self.n_classes)]
         for column, (first, second) in enumerate(class_pairs(self.n_classes)):
             rows = np.concatenate([members[first], members[second]])
-            p = self.curves.of_plane(column, f[rows, column])
+            p = self.curves.output_probability(column, f[rows, column])
             out[rows] = np.minimum(out[rows], np.where(codes[rows] == first, p, 1.0 - p))
         return out
 
 
-def fit_curves(method: str, f: Floats, codes: Indices, weight: Floats, pairs: list[Pair], k: int) -> ClassProbabilities:
-    """Fit the curves of all planes, each to the decision values of the samples that the plane separates."""
+def fit_curves(
+    method: str, f: Floats, codes: Indices, weight: Floats, pairs: list[Pair], n_classes: int
+) -> ClassProbabilities:
+    """Fit the curve of each decision function to its values at the samples of its two classes.
+
+    f has a column for each of `pairs`, and `codes` are the classes of the samples.
+    """
     against_rest = pairs[0][1] == REST
-    if method == "temperature" and against_rest and k > 2:
+    if method == "temperature" and against_rest and n_classes > 2:
         counted = weight > 0
         softmax = fit_softmax(f[counted], codes[counted], weight[counted])
-        return ClassProbabilities(softmax, k, against_rest)
+        return ClassProbabilities(softmax, n_classes, against_rest)
     values, positive, weights, starts = [], [], [], [0]
     for column, pair in enumerate(pairs):
         rows, sides = pair_members(pair, codes)
@@ -298,9 +310,9 @@ def fit_curves(method: str, f: Floats, codes: Indices, weight: Floats, pairs: li
         positive.append(sides > 0)
         weights.append(weight[rows])
         starts.append(starts[-1] + len(rows))
-    parts = (np.concatenate(values), np.concatenate(positive), np.concatenate(weights))
-    curves = METHODS[method](*parts, np.array(starts[:-1]))
-    return ClassProbabilities(curves, k, against_rest)
+    fit = METHODS[method]
+    curves = fit(np.concatenate(values), np.concatenate(positive), np.concatenate(weights), np.array(starts[:-1]))
+    return ClassProbabilities(curves, n_classes, against_rest)
 
 
 def libsvm_probabilities(machine: Any, X: Any) -> Floats:

@@ -24,7 +24,7 @@ from mercer.samples.arrays import Floats, megabytes, n_samples
 # Smallest eigenvalue relative to the largest, and smallest 1 − h of a sample: smaller values would magnify rounding.
 _CLEAR = 1e-9
 # Largest allowed difference from the machine's own values, as a share of the spread of y.
-_SAME = 1e-6
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +43,10 @@ class LeaveOneOutFunctions:
         """Compute the functions of a fitted RLSRegressor from its training samples."""
         X = read_samples(machine, X, machine.kernel_, reset=False)
         n, lam, bias = n_samples(X), float(machine.lam), bool(machine.bias)
-        need = 3 * 8 * (n + 1) ** 2
-        if need > machine.cache_size * 1e6:
+        n_bytes = 3 * 8 * (n + 1) ** 2
+        if n_bytes > machine.cache_size * 1e6:
             raise MemoryError(
-                f"leaving out each of {n} samples takes about {megabytes(need)}, more than "
+                f"leaving out each of {n} samples takes about {megabytes(n_bytes)}, more than "
                 f"cache_size={machine.cache_size:g}; use a number of folds, or raise cache_size"
             )
         weight = checks.weights(sample_weight, n)
@@ -54,14 +54,14 @@ class LeaveOneOutFunctions:
             raise ValueError("cv='leave-one-out' needs positive weights; remove samples of weight 0")
         vectors = None if machine.kernel_.accepts == "gram" else X
         K = np.asarray(X if vectors is None else machine.kernel_(X, X), dtype=np.float64)
-        inverse = None if lam > 0 else _least_squares(K, weight, bias)
+        inverse = None if lam > 0 else _ridgeless_inverse(K, weight, bias)
         if inverse is None:
             inverse = _bordered_inverse(K, lam / weight, bias)
             solution = inverse[:, :n] @ y
             residuals = solution[:n] / np.diag(inverse)[:n]
         else:
             solution = inverse[:, :n] @ y
-            residuals = _without_ridge(K, inverse, y, machine._decision(X)[:, 0])
+            residuals = _ridgeless_residuals(K, inverse, y, machine._decision(X)[:, 0])
         return cls(machine.kernel_, vectors, inverse, solution[:n], float(solution[n:].sum()), residuals)
 
     def __call__(self, X: Any) -> Floats:
@@ -74,6 +74,7 @@ class LeaveOneOutFunctions:
 
 
 def _bordered_inverse(K: Floats, ridge: Floats, bias: bool) -> Floats:
+    """Return the inverse of [K + diag(ridge), 1; 1', 0], or of K + diag(ridge) without a bias."""
     n = len(K)
     size = n + bias
     A = np.zeros((size, size))
@@ -83,49 +84,49 @@ def _bordered_inverse(K: Floats, ridge: Floats, bias: bool) -> Floats:
     return np.asarray(lu_solve(lu_factor(A, overwrite_a=True), np.eye(size)))
 
 
-def _least_squares(K: Floats, weight: Floats, bias: bool) -> Floats | None:
-    """Limit for λ → 0 of the inverse's columns for y: [c; b] = M [y; 0] is the least-norm solution of least squares.
+def _ridgeless_inverse(K: Floats, weight: Floats, bias: bool) -> Floats | None:
+    """Return the matrix M with [c; b] = M [y; 0], where c and b are the least-norm solution of least squares.
 
-    Return None if K has full rank: then the inverse itself has a limit.
-
-    With A = W^½ K̃ W^½, K̃ being K centred if there is a bias, c = W^½ A⁺ W^½ y and b = p'y − (Kp)'c, p = w/Σw.
+    M is the limit for λ → 0 of the inverse's columns for y. Return None if K has full rank: then the inverse itself has
+    a limit. With A = W^½ K̃ W^½, where K̃ is K, centred if there is a bias, c = W^½ A⁺ W^½ y and b = p'y − (Kp)'c with
+    p = w/Σw.
     """
     n, root = len(K), np.sqrt(weight)
     p = weight / weight.sum() if bias else np.zeros(n)
     mean = K @ p
     values, U = eigh(root[:, None] * (K - mean[:, None] - mean + p @ mean) * root, overwrite_a=True)
     share = values / (values[-1] if values[-1] > 0 else 1.0)
-    kept = share > n * np.finfo(float).eps
-    if (share[kept] < _CLEAR).any():
+    nonzero = share > n * np.finfo(float).eps
+    if (share[nonzero] < _CLEAR).any():
         raise ValueError(
             f"cv='leave-one-out' with lam=0 needs a kernel matrix whose rank is certain, but the smallest of its "
-            f"{kept.sum()} eigenvalues above rounding is {share[kept].min():.1g} of the largest; use lam > 0, or a "
-            "number of folds"
+            f"{nonzero.sum()} eigenvalues above rounding is {share[nonzero].min():.1g} of the largest; use lam > 0, or "
+            "a number of folds"
         )
-    if kept.sum() == n - bias:
+    if nonzero.sum() == n - bias:
         return None
-    half = root[:, None] * U[:, kept]
+    half = root[:, None] * U[:, nonzero]
     out = np.zeros((n + bias, n + bias))
-    out[:n, :n] = (half / values[kept]) @ half.T
+    out[:n, :n] = (half / values[nonzero]) @ half.T
     out[n:, :n] = p - mean @ out[:n, :n]
     return out
 
 
-def _without_ridge(K: Floats, M: Floats, y: Floats, f: Floats) -> Floats:
-    """Return (y − f)/(1 − h) with h_i = ∂f(x_i)/∂y_i, where f are the values of the machine itself."""
+def _ridgeless_residuals(K: Floats, M: Floats, y: Floats, f: Floats) -> Floats:
+    """Return the leave-one-out residuals (y − f)/(1 − h), h_i = ∂f(x_i)/∂y_i, from the values f of the machine."""
     n = len(K)
     H = K @ M[:n, :n] + M[n:, :n].sum(axis=0)
-    free = 1.0 - np.diag(H)
+    one_minus_h = 1.0 - np.diag(H)
     spread = float(np.abs(y - y.mean()).max())
-    if np.abs(H @ y - f).max() > _SAME * spread:
+    if np.abs(H @ y - f).max() > _TOLERANCE * spread:
         raise ValueError(
             "cv='leave-one-out' with lam=0: float64 cannot resolve the kernel matrix of these samples; scale the "
             "columns, or use a number of folds"
         )
-    alone = np.flatnonzero(free < _CLEAR)
-    if len(alone):
+    exact = np.flatnonzero(one_minus_h < _CLEAR)
+    if len(exact):
         raise ValueError(
-            f"cv='leave-one-out' with lam=0: sample {alone[0]} ({len(alone)} of {n} in all) is fitted exactly whatever "
+            f"cv='leave-one-out' with lam=0: sample {exact[0]} ({len(exact)} of {n} in all) is fitted exactly whatever "
             "its y is, so the other samples do not determine the function without it; use lam > 0, or a number of folds"
         )
-    return (y - f) / free
+    return (y - f) / one_minus_h

@@ -1,7 +1,7 @@
 """Probability models of LIBSVM's -b 1: a Laplace law of regression errors, and ranks for one-class machines.
 
-Regression errors: P(|y − f(x)| > t) = exp(−t/σ), one σ for every x. One-class machines: ten marks divide the decision
-values below 0, and those from 0 on, into five groups of equal size each. A sample above i marks has probability i/10 of
+Regression errors: P(|y − f(x)| > t) = exp(−t/σ), one σ for every x. One-class machines: ten marks divide the negative
+decision values into five groups of equal size, and the others likewise. A sample above i marks has probability i/10 of
 being normal: this is a rank among samples, in steps of a tenth, and no density.
 """
 
@@ -13,10 +13,10 @@ from mercer.samples.arrays import Floats
 
 
 def laplace_scale(residuals: Floats, weight: Floats | None = None) -> float:
-    """Scale σ: the weighted mean of |r|, without residuals beyond five standard deviations of the Laplace law."""
+    """Return the scale σ: the weighted mean of |r| without outliers beyond five standard deviations of the law."""
     size = np.abs(residuals)
-    kept = size <= 5.0 * np.sqrt(2.0) * np.average(size, weights=weight)
-    return float(np.average(size[kept], weights=None if weight is None else weight[kept]))
+    inlier = size <= 5.0 * np.sqrt(2.0) * np.average(size, weights=weight)
+    return float(np.average(size[inlier], weights=None if weight is None else weight[inlier]))
 
 
 N_MARKS = 10
@@ -39,7 +39,8 @@ def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
             f"probabilities of a one-class machine need {_HALF} negative and {_HALF} positive decision values, but "
             f"there are {negative:g} and {positive:g}; use more samples, or another nu"
         )
-    # Each value is repeated by its weight: the k-th of all is the first with a cumulative weight above k − 1.
+    # A value of weight w stands for w copies: copy k of the sorted copies, counted from 0, is that of the first value
+    # with a cumulative weight above k.
     below = [i * negative / _HALF for i in range(_HALF)]
     above = [negative - 1.0 + i * positive / _HALF for i in range(1, _HALF + 1)]
     ends = ordered[np.searchsorted(mass, [*below, *above], side="right")]
@@ -48,7 +49,7 @@ def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
 
 
 def normal_probabilities(decisions: Floats, marks: Floats) -> Floats:
-    """Return 0.001, 0.1, 0.2, … 0.9 or 0.999 for each value, by the number of marks below it."""
+    """Return the probability of being normal, 0.001, 0.1, 0.2, … 0.9 or 0.999, by the number of marks below a value."""
     below = np.searchsorted(marks, decisions, side="right")
     out = np.minimum(below, N_MARKS - 1) / float(N_MARKS)
     out[decisions < marks[0]] = 0.001

@@ -21,7 +21,7 @@ from mercer.tables.unwrap import unwrap
 
 
 def calibrate_novelty(model: Any, X: Any, cv: Any, sample_weight: Any) -> Any:
-    """Return a copy of a novelty detector, inside the same layers, with the marks for probabilities."""
+    """Return a copy of a novelty detector, inside the same wrappers, with the marks for probabilities."""
     unwrapped = unwrap(model)
     check_is_fitted(unwrapped.machine)
     model, X = unwrapped.rewrap(unwrapped.machine), to_engine(X)  # without searches, which may need labels
@@ -33,8 +33,8 @@ def calibrate_novelty(model: Any, X: Any, cv: Any, sample_weight: Any) -> Any:
     else:
         f = np.full(n, np.nan)
         splits = weighted_splits(cv, weight, lambda rows: calibration_splits(check_cv(cv), np.zeros(len(rows)), cv))
-        for part, test, rest in fold_machines(model, X, None, weight, splits):
-            f[test] = part.decision_function(rest)
+        for fold_model, test, test_X in fold_machines(model, X, None, weight, splits):
+            f[test] = fold_model.decision_function(test_X)
     marked = copy(unwrapped.machine)
     marked.prob_density_marks_ = freeze(density_marks(f[weight > 0], weight[weight > 0]))
     return unwrapped.rewrap(marked)

@@ -3,7 +3,7 @@
 Jackknife+ and CV+ (Barber, Candès, Ramdas, Tibshirani 2021): with f₋ᵢ trained without sample i, or without its fold,
 and Rᵢ = |yᵢ − f₋ᵢ(xᵢ)|, the interval at x goes from the ⌊α(n + 1)⌋-th smallest of f₋ᵢ(x) − Rᵢ to the
 ⌈(1 − α)(n + 1)⌉-th smallest of f₋ᵢ(x) + Rᵢ. If one sample is left out at a time, it contains y with probability at
-least 1 − 2α for any distribution of the samples (less √(2/n) with folds), and in practice nearly 1 − α. With samples
+least 1 − 2α for any distribution of the samples, with folds 1 − 2α − √(2/n), and in practice nearly 1 − α. With samples
 that the machine was not trained on, f is the same for all i, and the probability is at least 1 − α. `guarantee_` states
 what is proven.
 
@@ -49,7 +49,13 @@ from mercer.estimators.fitting.pipeline.state import (
 )
 from mercer.model_selection.held_out.folds import calibration_splits
 from mercer.model_selection.held_out.leave_one_out import FunctionsLeftOut, refuse_one_sample
-from mercer.model_selection.held_out.machines import FoldProgress, fold_machines, machine_of, searches_in, without_names
+from mercer.model_selection.held_out.machines import (
+    FoldProgress,
+    fold_machines,
+    machine_of,
+    search_names,
+    without_names,
+)
 from mercer.runtime.parameters import one_of
 from mercer.runtime.threads import effective_n_threads
 from mercer.samples import checks
@@ -76,11 +82,12 @@ class _Folds(AttributeSpec):
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
         folds = parts[name]
-        whole = isinstance(folds, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in folds)
-        expect(whole and all(hasattr(pair[0], "predict") for pair in folds), "a fold is a machine and its rows")
-        return [(part, rows) for part, rows in folds] or [(model.estimator_, None)]
+        are_pairs = isinstance(folds, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in folds)
+        expect(are_pairs and all(hasattr(pair[0], "predict") for pair in folds), "a fold is a machine and its rows")
+        return [(machine, rows) for machine, rows in folds] or [(model.estimator_, None)]
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the training rows of every fold are indices of samples."""
         # Samples of weight 0 have row numbers, but no residuals.
         spec = IndexArray(None if hasattr(model, "_weight_") else "residuals_")
         for _, rows in value:
@@ -147,6 +154,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             raise ValueError("cv='held-out' is for fitted machines: use model.calibrate(X, y, cv='held-out')")
 
     def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
+        """Compute the held-out residuals of a fitted machine, with the functions of the intervals."""
         X = to_engine(X)
         y = one_target(y, machine_of(machine)).astype(np.float64)
         check_same_length(X, y)
@@ -161,7 +169,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         if cv == HELD_OUT:
             self.residuals_ = np.abs(y - _predictions(machine, X))[counted]
         elif cv == LEAVE_ONE_OUT:
-            self._functions_ = _functions_left_out(machine, X, y, None if sample_weight is None else weight)
+            self._functions_ = _leave_one_out_functions(machine, X, y, None if sample_weight is None else weight)
             self.residuals_ = np.abs(self._functions_.residuals)
             if not _has_fixed_kernel(machine_of(machine)):
                 self._unproven_ = _LEARNT_KERNEL
@@ -173,38 +181,40 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         checks.copy_columns(machine, self)
 
     def _record_order_dependence(self, cv: Any) -> None:
-        """Record why jackknife+ and CV+ do not hold, if the fit may depend on the order of the samples.
+        """Record why jackknife+ and CV+ prove nothing, if the fit may depend on the order of the samples.
 
-        This is decided during the fit, since parameters may be changed later.
+        The reason is stored, since the parameters that it depends on may be changed later.
         """
         if cv == HELD_OUT or "_unproven_" in vars(self):
             return
         n_train = max((len(rows) for _, rows in self._folds_ if rows is not None), default=len(self.residuals_))
-        ordered, searches = order_dependence(self.estimator_, n_train), searches_in(self.estimator_)
+        reason, searches = order_dependence(self.estimator_, n_train), search_names(self.estimator_)
         if searches:
             self._unproven_ = f"{searches[0]} searches with its own folds, which depend on the order of the samples"
-        elif ordered is not None:
-            self._unproven_ = ordered
+        elif reason is not None:
+            self._unproven_ = reason
 
     def _learn_folds(self, machine: Any, X: Any, y: Floats, weight: Floats | None) -> None:
-        counted = np.ones(len(y)) if weight is None else weight
-        splits = weighted_splits(self.cv, counted, lambda rows: calibration_splits(check_cv(self.cv), y[rows], self.cv))
-        n = np.count_nonzero(counted)
-        if any(np.count_nonzero(counted[np.union1d(train, test)]) < n for train, test in splits):
+        """Fit the machine without each fold, and compute the residuals of the held-out samples."""
+        mass = np.ones(len(y)) if weight is None else weight
+        splits = weighted_splits(self.cv, mass, lambda rows: calibration_splits(check_cv(self.cv), y[rows], self.cv))
+        n = np.count_nonzero(mass)
+        if any(np.count_nonzero(mass[np.union1d(train, test)]) < n for train, test in splits):
             self._unproven_ = "a fold does not train on all samples that it does not hold out"
         elif any(len(np.unique(train)) < len(train) for train, _ in splits):
             self._unproven_ = "a fold trains on a sample more than once"
         residuals, fold = np.full(len(y), np.nan), np.zeros(len(y), dtype=np.intp)
         self._folds_ = []
-        lines = FoldProgress(self.verbose, len(splits))
-        for k, (part, test, rest) in enumerate(fold_machines(machine, X, y, weight, splits)):
-            residuals[test] = np.abs(y[test] - _predictions(part, rest))
+        progress = FoldProgress(self.verbose, len(splits))
+        for k, (fold_model, test, test_X) in enumerate(fold_machines(machine, X, y, weight, splits)):
+            residuals[test] = np.abs(y[test] - _predictions(fold_model, test_X))
             fold[test] = k
-            self._folds_.append((unwrap(part).rewrap(unwrap(part).machine), splits[k][0]))
-            lines.done()
-        self.residuals_, self._without_ = residuals[counted > 0], fold[counted > 0]
+            self._folds_.append((unwrap(fold_model).rewrap(unwrap(fold_model).machine), splits[k][0]))
+            progress.done()
+        self.residuals_, self._without_ = residuals[mass > 0], fold[mass > 0]
 
     def _check_fitted(self) -> None:
+        """Raise ModelFormatError if attributes that were read from a file do not fit together."""
         n, functions = len(self.residuals_), self._functions_
         expect_weight(self, "_weight_", n)
         # `_without_` holds the index of the fold in which each sample is held out.
@@ -227,6 +237,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             check_vectors("the vectors", functions.vectors, n, getattr(self.estimator_, "n_features_in_", None))
 
     def _complete_fitted(self) -> None:
+        """Set what a file does not contain."""
         self.estimator = self.estimator_
         if isinstance(self._functions_, FunctionsLeftOut):  # a file does not choose the number of threads
             threads = effective_n_threads(getattr(self.estimator_, "n_jobs", None))
@@ -294,7 +305,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             X = read_samples(machine, X, getattr(machine, "kernel_", None), reset=False)
         residuals, weight = self.residuals_, self._weights()
         if self._functions_ is None and self._folds_[0][0] is self.estimator_:
-            f = machine.predict(X)  # rounding keeps order: f + (k-th residual) is the k-th of f + r
+            f = machine.predict(X)  # rounding keeps the order: f + (k-th residual) is the k-th value of f + residuals
             return (
                 f + float(lower_ends(-residuals[None], weight, alpha)[0]),
                 f + float(upper_ends(residuals[None], weight, alpha)[0]),
@@ -312,8 +323,8 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         if self._functions_ is not None:
             return self._functions_(X)
         precomputed = get_tags(self.estimator_).input_tags.pairwise
-        parts = [part.predict(X[:, train] if precomputed else X) for part, train in self._folds_]
-        return np.column_stack(parts)[:, self._without_]
+        values = [machine.predict(X[:, train] if precomputed else X) for machine, train in self._folds_]
+        return np.column_stack(values)[:, self._without_]
 
 
 def _predictions(machine: Any, X: Any) -> Floats:
@@ -328,11 +339,11 @@ def _predictions(machine: Any, X: Any) -> Floats:
     return values
 
 
-def _functions_left_out(machine: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
-    """Return all leave-one-out functions; raise ValueError for searches and machines that learn more from y than f."""
+def _leave_one_out_functions(machine: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
+    """Return all leave-one-out functions; raise ValueError for machines without exact ones, such as searches."""
     unwrapped = unwrap(machine)
     inner, name = machine if unwrapped.steps else unwrapped.machine, type(machine).__name__
-    searches = searches_in(machine)
+    searches = search_names(machine)
     if searches or isinstance(inner, MultipleKernelMachine):
         learns = f"{searches[0]} chooses its parameters" if searches else f"{name} learns its kernel weights"
         raise ValueError(

@@ -18,14 +18,14 @@ from mercer.samples.arrays import Flags, Floats, Indices
 class NewtonOptions:
     """Options of Newton's method for the likelihood of a sigmoid."""
 
-    flat: float = 1e-10  # norm of the gradient at which it stops, relative to the total weight
-    ridge: float = 1e-12  # added to the Hessian's diagonal, relative to its trace
+    gradient_tol: float = 1e-10  # largest derivative at which the method stops, relative to the total weight
+    ridge: float = 1e-12  # number added to the Hessian's diagonal, relative to its trace
     halvings: int = 40  # maximal number of step halvings
-    absolute: bool = False  # whether `flat` and `ridge` are absolute, without an allowance for rounding
+    absolute: bool = False  # whether `gradient_tol` and `ridge` are absolute, without an allowance for rounding
 
 
 # LIBSVM's options: it stops earlier, and the same options give the same printed digits.
-AS_LIBSVM = NewtonOptions(flat=1e-5, ridge=1e-12, halvings=34, absolute=True)
+AS_LIBSVM = NewtonOptions(gradient_tol=1e-5, ridge=1e-12, halvings=34, absolute=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Sigmoids:
         """Return P of the positive side of each output; f has a column for each."""
         return logistic(self.slope * f + self.offset)
 
-    def of_plane(self, k: int, f: Floats) -> Floats:
+    def output_probability(self, k: int, f: Floats) -> Floats:
         """Return P of the positive side of output k."""
         return logistic(self.slope[k] * f + self.offset[k])
 
@@ -53,8 +53,8 @@ def fit_sigmoids(f: Floats, positive: Flags, weight: Floats, starts: Indices) ->
     constant = np.log(share / (1.0 - share))  # the best b for a = 0
     values = np.stack([f / unit[_outputs(starts, len(f))], target, weight])
     slope, offset = maximize_likelihood(values, starts, constant, NewtonOptions())
-    flipped = slope < 0
-    slope[flipped], offset[flipped] = 0.0, constant[flipped]
+    negative = slope < 0
+    slope[negative], offset[negative] = 0.0, constant[negative]
     return Sigmoids(slope / unit, offset)
 
 
@@ -66,16 +66,17 @@ def maximize_likelihood(
     `values` has three rows: f, the targets and the weights.
     """
     n, ends = len(starts), np.append(starts[1:], values.shape[1])
-    slope, offset, going = np.zeros(n), offset.copy(), np.arange(n)
+    slope, offset, active = np.zeros(n), offset.copy(), np.arange(n)
     for _ in range(100):  # as in LIBSVM
         # Only outputs that have not converged are computed.
-        columns = np.concatenate([np.arange(a, b) for a, b in zip(starts[going], ends[going], strict=True)])
-        sizes = ends[going] - starts[going]
-        part = values if len(going) == n else values[:, columns]
-        at, part_starts = (slope[going], offset[going]), np.cumsum(sizes) - sizes
-        moved, (slope[going], offset[going]) = _newton_step(part, part_starts, *at, options)
-        going = going[moved]
-        if len(going) == 0:
+        columns = np.concatenate([np.arange(a, b) for a, b in zip(starts[active], ends[active], strict=True)])
+        sizes = ends[active] - starts[active]
+        active_values = values if len(active) == n else values[:, columns]
+        moved, (slope[active], offset[active]) = _newton_step(
+            active_values, np.cumsum(sizes) - sizes, slope[active], offset[active], options
+        )
+        active = active[moved]
+        if len(active) == 0:
             break
     return slope, offset
 
@@ -83,7 +84,10 @@ def maximize_likelihood(
 def _newton_step(
     values: Floats, starts: Indices, slope: Floats, offset: Floats, options: NewtonOptions
 ) -> tuple[Flags, tuple[Floats, Floats]]:
-    """Take a Newton step, halved until the likelihood rises enough; return which outputs moved, and all a and b."""
+    """Take a Newton step for each output, halved until the likelihood rises enough.
+
+    Return a mask of the outputs that moved, and the new a (slope) and b (offset) of all outputs.
+    """
     f, target, weight = values
     output = _outputs(starts, len(f))
 
@@ -99,24 +103,24 @@ def _newton_step(
     error, curvature = weight * (p - target), weight * p * (1.0 - p)
     ga, gb = total(error * f), total(error)
     unit = 1.0 if options.absolute else total(weight)
-    going = np.maximum(np.abs(ga), np.abs(gb)) > options.flat * unit
+    active = np.maximum(np.abs(ga), np.abs(gb)) > options.gradient_tol * unit
     haa, hab, hbb = total(curvature * f**2), total(curvature * f), total(curvature)
     ridge = options.ridge * (1.0 if options.absolute else haa + hbb) + np.finfo(float).tiny
     haa, hbb = haa + ridge, hbb + ridge
     determinant = haa * hbb - hab * hab
-    da = np.where(going, (hab * gb - hbb * ga) / determinant, 0.0)
-    db = np.where(going, (hab * ga - haa * gb) / determinant, 0.0)
+    da = np.where(active, (hab * gb - hbb * ga) / determinant, 0.0)
+    db = np.where(active, (hab * ga - haa * gb) / determinant, 0.0)
     descent, value, length = da * ga + db * gb, loss(t, small), np.ones(len(starts))
     rounding = 0.0 if options.absolute else 4 * np.finfo(float).eps * np.abs(value)
     for _ in range(options.halvings):
         t = (slope + length * da)[output] * f + (offset + length * db)[output]
-        tried = loss(t, np.exp(-np.abs(t)))
-        worse = going & ~(tried <= value + 1e-4 * length * descent + rounding)
+        trial_value = loss(t, np.exp(-np.abs(t)))
+        worse = active & ~(trial_value <= value + 1e-4 * length * descent + rounding)
         if not worse.any():
             break
         length[worse] /= 2.0
     length[worse] = 0.0
-    return going & ~worse, (slope + length * da, offset + length * db)
+    return active & ~worse, (slope + length * da, offset + length * db)
 
 
 def _outputs(starts: Indices, n: int) -> Indices:

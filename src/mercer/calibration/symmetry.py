@@ -76,25 +76,26 @@ def _parts_of(model: Any) -> list[Any]:
         inner = [best_estimator_of(model)]
     else:
         return [model]
-    return [part for one in inner for part in _parts_of(one)]
+    return [part for model in inner for part in _parts_of(model)]
 
 
 def _reason(part: Any, n_samples: int) -> str | None:
+    """Return why a fit of one estimator to `n_samples` samples may depend on their order, or None if it does not."""
     from mercer.inspection.features import GaussianSeries, Monomials, Nystrom, RandomFourier
 
     seed = getattr(part, "random_state", None)
-    fixed = f"draws from the rows in their order with random_state={seed!r}; use None"
+    seeded = f"draws from the rows in their order with random_state={seed!r}; use None"
     if isinstance(part, Machine):
         rows = np.broadcast_to(0.0, (n_samples, getattr(part, "n_features_in_", 0)))
         if part._merges(rows, cache_bytes(getattr(part, "cache_size", 1000))):
             return None
         if isinstance(part, LandmarkMachine):
-            return None if seed is None or not isinstance(part.landmarks, str) else fixed
+            return None if seed is None or not isinstance(part.landmarks, str) else seeded
         if isinstance(part, KernelCCA):
-            return None if seed is None or part.n_landmarks is None else fixed
+            return None if seed is None or part.n_landmarks is None else seeded
         return "may depend on the order of its samples"
     if isinstance(part, Nystrom):
-        return None if seed is None else fixed
+        return None if seed is None else seeded
     if isinstance(part, GaussianSeries | RandomFourier | Monomials):
         return None
     if type(part).__module__.startswith("sklearn."):
@@ -102,5 +103,5 @@ def _reason(part: Any, n_samples: int) -> str | None:
         if type(part).__name__ == "FunctionTransformer" and (function is None or isinstance(function, np.ufunc)):
             return None
         if type(part).__name__ in _SYMMETRIC:
-            return None if seed is None else fixed
+            return None if seed is None else seeded
     return "is not known to be independent of the order of the samples"

@@ -14,53 +14,56 @@ from mercer.samples.arrays import Floats
 
 
 def lower_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
-    """Return, for each row, the largest value v with Σ_{v_i < v} w_i + 1 ≤ α(W + 1), or −inf if there is none.
+    """Return, for each row of values, the largest value v with Σ_{v_i < v} w_i + 1 ≤ α(Σw_i + 1), else −inf.
 
-    `weight` has a positive number for each column; None means 1.
+    It is the lower end of an interval that misses a share α of the samples. `weight` has a positive number for each
+    column; None means 1.
     """
     n = values.shape[1]
     if weight is None:
         below = math.floor(alpha * (n + 1))
         return np.partition(values, below - 1, axis=1)[:, below - 1] if below >= 1 else np.full(len(values), -np.inf)
-    most = alpha * (float(weight.sum()) + 1.0) - 1.0
-    if most < 0:
+    max_below = alpha * (float(weight.sum()) + 1.0) - 1.0
+    if max_below < 0:
         return np.full(len(values), -np.inf)
     order = np.argsort(values, axis=1)
     ordered = weight[order]
-    rank = ((np.cumsum(ordered, axis=1) - ordered) <= most).sum(axis=1) - 1
+    rank = ((np.cumsum(ordered, axis=1) - ordered) <= max_below).sum(axis=1) - 1
     return _take_ranks(values, order, rank)
 
 
 def upper_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
-    """Return, for each row, the smallest value v with Σ_{v_i ≤ v} w_i ≥ (1 − α)(W + 1), or inf if there is none.
+    """Return, for each row of values, the smallest value v with Σ_{v_i ≤ v} w_i ≥ (1 − α)(Σw_i + 1), else inf.
 
-    `weight` has a positive number for each column; None means 1.
+    It is the upper end of an interval that misses a share α of the samples. `weight` has a positive number for each
+    column; None means 1.
     """
     n = values.shape[1]
     if weight is None:
         above = math.ceil((1 - alpha) * (n + 1))
         return np.partition(values, above - 1, axis=1)[:, above - 1] if above <= n else np.full(len(values), np.inf)
-    least = (1 - alpha) * (float(weight.sum()) + 1.0)
-    if least > float(weight.sum()):
+    min_up_to = (1 - alpha) * (float(weight.sum()) + 1.0)
+    if min_up_to > float(weight.sum()):
         return np.full(len(values), np.inf)
     order = np.argsort(values, axis=1)
-    rank = np.minimum((np.cumsum(weight[order], axis=1) < least).sum(axis=1), n - 1)
+    rank = np.minimum((np.cumsum(weight[order], axis=1) < min_up_to).sum(axis=1), n - 1)
     return _take_ranks(values, order, rank)
 
 
 def _take_ranks(values: Floats, order: np.ndarray, rank: np.ndarray) -> Floats:
+    """Return one value of each row, that of the given rank; `order` sorts each row."""
     rows = np.arange(len(values))
     return np.asarray(values[rows, order[rows, rank]])
 
 
-def share_up_to(scores: Floats, known: Floats, weight: Floats | None) -> Floats:
-    """Return, for each new score, the share of weight of known scores that do not exceed it.
+def share_up_to(scores: Floats, sorted_scores: Floats, weight: Floats | None) -> Floats:
+    """Return, for each new score, the weighted share of `sorted_scores` that do not exceed it.
 
-    The new sample counts too, with weight 1. `known` is sorted, and `weight` is in its order; None means 1.
+    The new sample counts too, with weight 1. `weight` has a number for each of `sorted_scores`; None means 1.
     """
-    rank = np.searchsorted(known, scores, side="right")
+    rank = np.searchsorted(sorted_scores, scores, side="right")
     if weight is None:
-        return np.asarray((1.0 + rank) / (1.0 + len(known)))
+        return np.asarray((1.0 + rank) / (1.0 + len(sorted_scores)))
     mass = np.append(0.0, np.cumsum(weight))
     return np.asarray((1.0 + mass[rank]) / (1.0 + mass[-1]))
 

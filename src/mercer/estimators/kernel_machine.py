@@ -113,15 +113,15 @@ class _KernelMachine(RepresenterMachine):
         integer("n_iter_no_change", self.n_iter_no_change, 1, "it is the number of steps that are averaged")
         not_negative("rise", self.rise)
         loss, penalty = self._read_loss(), self._read_penalty()
-        joint = hasattr(loss, "combine")
+        is_joint = hasattr(loss, "combine")  # a loss of several samples at once
         if isinstance(loss, Hinge) and (self.early_stopping or type(penalty) is not SquaredNorm):
             raise ValueError(
                 "loss='hinge' is solved in the dual, which supports neither early stopping nor other penalties than "
                 "'squared_norm'; use 'squared_hinge', or PegasosSVC for early stopping"
             )
-        if self.early_stopping and (joint or type(penalty) is not SquaredNorm):
-            why = "with a loss of several samples at once" if joint else "with other penalties than 'squared_norm'"
-            raise ValueError(f"early_stopping is not available {why}; set it to False")
+        if self.early_stopping and (is_joint or type(penalty) is not SquaredNorm):
+            case = "with a loss of several samples at once" if is_joint else "with other penalties than 'squared_norm'"
+            raise ValueError(f"early_stopping is not available {case}; set it to False")
 
     def _read_penalty(self) -> Penalty:
         """Return the penalty as an object."""
@@ -136,16 +136,16 @@ class _KernelMachine(RepresenterMachine):
 
     def _read_loss(self) -> Loss:
         """Return the loss as an object."""
-        loss, known = self.loss, _LOSSES[self._kind]
+        loss, named = self.loss, _LOSSES[self._kind]
         if isinstance(loss, str):
-            if loss not in known:
+            if loss not in named:
                 raise ValueError(
-                    f"loss={loss!r} is none of {', '.join(map(repr, known))}; a user-defined loss is an object with "
+                    f"loss={loss!r} is none of {', '.join(map(repr, named))}; a user-defined loss is an object with "
                     f"value(y, f), gradient(y, f) and curvature(y, f)"
                 )
             if loss == "huber":
                 return Huber(positive("delta", self.delta, "it is where the Huber loss turns linear"))
-            return known[loss]()
+            return named[loss]()
         missing = [name for name in ("value", "gradient", "curvature") if not callable(getattr(loss, name, None))]
         if missing:
             raise TypeError(
@@ -155,7 +155,7 @@ class _KernelMachine(RepresenterMachine):
         return loss
 
     def _merges(self, X: Data, budget: int) -> bool:
-        return not hasattr(self._read_loss(), "combine")  # such a loss may refer to the caller's rows
+        return not hasattr(self._read_loss(), "combine")  # `combine` may refer to the caller's rows
 
     def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
         loss, penalty, Y = self._read_loss(), self._read_penalty(), self._targets(fit)
@@ -164,16 +164,17 @@ class _KernelMachine(RepresenterMachine):
         problem = RepresenterProblem(Y[:, 0], fit.merged.weight, loss, float(self.lam), bool(self.bias), penalty)
         problems = [replace(problem, y=np.ascontiguousarray(y)) for y in Y.T]
         if hasattr(loss, "combine"):
-            problems = [_combined(one, loss.combine(one.y)) for one in problems]
+            problems = [_combined_problem(problem, loss.combine(problem.y)) for problem in problems]
         if not is_known_convex(loss):
-            check_derivatives(loss, np.concatenate([one.y for one in problems]))
+            check_derivatives(loss, np.concatenate([problem.y for problem in problems]))
         names = [f"output {k}" for k in range(len(problems))] if len(problems) > 1 else [""]
         return Tasks(self._task(name, problem) for name, problem in zip(names, problems, strict=True))
 
     def _task(self, name: str, problem: RepresenterProblem) -> Task[RepresenterProblem]:
+        """Return the task of one output, with a validation set if `early_stopping` is set."""
         if not self.early_stopping:
             return Task(name, problem, solve_representer)
-        # The order of merged samples is random already, so a fixed seed makes the choice depend on the data alone.
+        # The order of merged samples is random already; with a fixed seed the choice depends on the data alone.
         held_out, weight = validation_part(0, len(problem.y), self.validation_fraction), problem.weight.copy()
         if len(np.unique(np.delete(problem.y, held_out))) < (2 if self._kind == "classification" else 1):
             raise ValueError(
@@ -189,16 +190,16 @@ class _KernelMachine(RepresenterMachine):
         if self.early_stopping:
             self.converged_ = self.stop_reason_ in ("converged", "early stopping")
             losses = [s.solution.validation_losses for s in solved]
-            every = np.full((len(losses), max(map(len, losses))), np.nan)
-            for row, values in zip(every, losses, strict=True):
+            table = np.full((len(losses), max(map(len, losses))), np.nan)
+            for row, values in zip(table, losses, strict=True):
                 row[: len(values)] = values
-            self.validation_loss_ = freeze(every)
+            self.validation_loss_ = freeze(table)
         coefficients = np.column_stack([s.solution.c for s in solved])
         self._conclude_coefficients(fit, coefficients, np.array([s.solution.b for s in solved]))
 
 
-def _combined(problem: RepresenterProblem, combination: tuple[Any, Any]) -> RepresenterProblem:
-    """Return the problem with the loss of Af for `combination` (A, z), where z are the targets of the rows of A."""
+def _combined_problem(problem: RepresenterProblem, combination: tuple[Any, Any]) -> RepresenterProblem:
+    """Return the problem with the loss of (z, Af), where `combination` is (A, z) and f the values at the samples."""
     A, n = sparse.csr_array(combination[0]), len(problem.y)
     z = np.asarray(combination[1], dtype=np.float64)
     if A.shape != (len(z), n) or z.ndim != 1 or not len(z) or not (np.isfinite(z).all() and np.isfinite(A.data).all()):
@@ -268,6 +269,7 @@ class KernelMachineRegressor(Regressor, _KernelMachine):
 
 
 def _gives_probabilities(estimator: Any) -> bool:
+    """Return True if the loss models probabilities; raise AttributeError otherwise."""
     loss = _fitted_loss(estimator)
     if loss == "logistic" or callable(getattr(loss, "probability", None)):
         return True
@@ -278,7 +280,7 @@ def _gives_probabilities(estimator: Any) -> bool:
 
 
 def _fitted_loss(estimator: Any) -> Any:
-    """Return the loss of the last fit, whatever the parameter is now."""
+    """Return the loss of the last fit or, before any fit, the parameter."""
     return getattr(estimator, "_loss_", estimator.loss)
 
 

@@ -44,13 +44,13 @@ from mercer.solvers.linear.referee import LinearSolution
 _HINGES = ("squared_hinge", "hinge")
 _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 _DUALS = (True, False, "auto")
-_NOTE = "multi_class"  # key of `multiclass` in `_trained_as_`, as in the first model files
+_MULTICLASS_KEY = "multi_class"  # key of `multiclass` in `_trained_as_`, as in the first model files
 _MULTICLASS = ("ovr", "crammer-singer", "crammer_singer")
 
 
 def _is_note(value: Any, _: Any) -> bool:
     """Return True if `value`, read from a file, is a `_trained_as_` that `LinearSVC._conclude` could have set."""
-    return isinstance(value, dict) and value.keys() == {_NOTE} and value[_NOTE] in _MULTICLASS
+    return isinstance(value, dict) and value.keys() == {_MULTICLASS_KEY} and value[_MULTICLASS_KEY] in _MULTICLASS
 
 
 @shared_docs
@@ -166,6 +166,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
 
     @property
     def _joint(self) -> bool:
+        """True if one joint problem covers all classes."""
         return bool(self.multiclass != "ovr")
 
     def _tasks(self, fit: Fit) -> Tasks[LinearProblem | JointProblem]:
@@ -180,7 +181,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
 
     def _conclude(self, fit: Fit, solved: Solutions[LinearProblem | JointProblem]) -> None:
-        self._trained_as_ = {_NOTE: self.multiclass}
+        self._trained_as_ = {_MULTICLASS_KEY: self.multiclass}
         w, b = self._conclude_linear(fit, solved)
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         if self._joint and len(self.classes_) == 2:
@@ -188,14 +189,15 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         self.coef_, self.intercept_ = freeze(w), freeze(b)
 
     def _planes(self) -> list[Pair]:
-        multiclass = parameter_at_fit(self, _NOTE, "ovr")
+        """Return the pairs of classes of the decision functions; raise ValueError for the joint machine."""
+        multiclass = parameter_at_fit(self, _MULTICLASS_KEY, "ovr")
         if multiclass != "ovr" and len(self.classes_) > 2:
             raise ValueError(no_planes_message(self, "multiclass", multiclass, "'ovr'"))
         return super()._planes()
 
 
 def hinge_problems(machine: LinearSVC, fit: Fit, C: float) -> list[LinearProblem]:
-    """Return a problem for each hyperplane between classes, with the machine's loss and bias."""
+    """Return a problem for each decision function, with the machine's loss and bias."""
     penalties = _sample_penalties(fit, C)
     sides = np.ascontiguousarray(signs(fit.merged.y, len(fit.target.labels)).T)
     return [hinge(side, penalties, bias_feature(machine), machine.loss == "squared_hinge") for side in sides]
@@ -211,7 +213,7 @@ def _sample_penalties(fit: Fit, C: Any) -> Floats:
 class LinearSVR(Regressor, LinearMachine):
     """Linear support vector regression with a certificate of optimality.
 
-    Minimises ½‖w‖² + Σ C_i max(0, |y_i − f(x_i)| − ε) with f(x) = w'x + b, or the same with squared errors. With the
+    Minimises ½‖w‖² + Σ C_i max(0, |y_i − f(x_i)| − ε) with f(x) = w'x + b, or with the square of the loss. With the
     squared loss the error term is C·Σξ², as in LIBLINEAR and scikit-learn's LinearSVR.
 
     Parameters
@@ -403,9 +405,9 @@ def linear_path(
     start: LinearSolution | None = None
     for k, C in enumerate(values):
         if solved:
-            last = solved[-1][0]
+            previous = solved[-1][0]
             # Dual variables are scaled with C, so that those at their upper bound stay there.
-            start = replace(last, beta=last.beta * float(C / values[k - 1]))
+            start = replace(previous, beta=previous.beta * float(C / values[k - 1]))
         (problem,) = hinge_problems(machine, fit, float(C))
         solved.append(solve(problem, rows, replace(stop, report=progress.begin(f"C={C:g}")), start))
         progress.end()

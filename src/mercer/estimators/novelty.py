@@ -25,6 +25,7 @@ from mercer.solvers.dual.one_class import solve_one_class
 
 
 def _has_marks(machine: Any) -> bool:
+    """Return True if the machine is calibrated; raise AttributeError otherwise."""
     if not hasattr(machine, "prob_density_marks_"):
         raise AttributeError(
             f"{type(machine).__name__} estimates no probabilities; .calibrate(X) returns one that does"
@@ -55,6 +56,7 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         return super().fit(X, y, sample_weight)
 
     def _task(self, problem: DualProblem) -> Task[DualProblem]:
+        """Return the task of the machine's only problem."""
         solve = self._solver_around(solve_one_class)
         return Task("", problem, solve, np.arange(problem.n_variables), around=solve_one_class)
 
@@ -99,8 +101,8 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
     def calibrate(self, X: Data, *, cv: Any = 5, sample_weight: Weights = None) -> Self:
         """Return a copy of this machine with `predict_proba`, which ranks samples in steps of a tenth.
 
-        Ten thresholds divide the negative and the nonnegative decision values into five groups of equal size each. They
-        are LIBSVM's `prob_density_marks_`, which its model files contain.
+        Ten thresholds divide the negative decision values into five groups of equal size, and the nonnegative ones
+        likewise. They are LIBSVM's `prob_density_marks_`, which its model files contain.
 
         Parameters
         ----------
@@ -267,15 +269,16 @@ class SVDD(NoveltyDetector):
         return Tasks([self._task(problem)])
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+        """Set the fitted attributes: the centre, the radius and the offset."""
         certificate, p = solved[0].certificate, solved[0].task.problem.p
         (b,) = certificate.b
         bound = 1.0 / (float(self.nu) * float(fit.merged.weight.sum()))
         self._conclude_outputs(fit, solved, lambda: Bounds(bound, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
         energy = 2.0 * (inner(p, solved[0].solution.beta) - certificate.dual)  # β'Kβ
-        square = max(0.0, 2.0 * b + energy)
-        self.radius_ = float(np.sqrt(square))
-        self.offset_ = -square
+        radius_square = max(0.0, 2.0 * b + energy)
+        self.radius_ = float(np.sqrt(radius_square))
+        self.offset_ = -radius_square
         diagonal = 2.0 * p
         self.diagonal_ = float(diagonal[0]) if np.ptp(diagonal) <= 1e-12 * abs(diagonal[0]) else None
 
@@ -296,6 +299,7 @@ class SVDD(NoveltyDetector):
         return np.asarray(self._DECISION_FACTOR * self._decision(X)[:, 0] - self._diagonal_of(X))
 
     def _diagonal_of(self, X: Data) -> Any:
+        """Return k(x, x) of each sample; raise ValueError if a precomputed kernel does not determine it."""
         kernel = self._expansion_.kernel
         if kernel.accepts != "gram":
             return kernel.diag(read_samples(self, X, kernel, reset=False))

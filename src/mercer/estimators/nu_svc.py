@@ -23,7 +23,7 @@ from mercer.samples.arrays import Floats, Indices, freeze
 from mercer.samples.labels import Classes
 from mercer.solvers.dual.hulls import solve_hulls
 
-# nu="auto" means this ν if it is feasible, else 0.99 of the largest feasible one.
+# ν of nu="auto" if it is feasible; else 0.99 of the largest feasible ν is used.
 _USUAL_NU = 0.5
 
 
@@ -92,11 +92,13 @@ class NuSVC(PairwiseClassifier):
     nu: float | str = "auto"
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
+        """Return the weights, after a check that ν is feasible for all pairs of classes."""
         weight, target = super()._weigh(target, codes, weight)
         self._check_feasible(target, codes, weight)  # needs only the labels, and so comes before any kernel evaluation
         return weight, target
 
     def _check_feasible(self, target: Classes, codes: Indices, weight: Floats) -> None:
+        """Raise ValueError if ν is above its largest feasible value for a pair of classes."""
         for pair in target.pairs:
             rows, y = target.sides(pair, codes)
             largest = largest_nu(y, weight[rows])
@@ -107,6 +109,7 @@ class NuSVC(PairwiseClassifier):
                 )
 
     def _remarks(self, fit: Fit, solved: Solutions[DualProblem]) -> list[tuple[str, type[Warning]]]:
+        """Return warnings about pairs of classes for which nu="auto" did not use its usual ν."""
         if self.nu != "auto":
             return []
         remarks: list[tuple[str, type[Warning]]] = []
@@ -120,25 +123,22 @@ class NuSVC(PairwiseClassifier):
                     UserWarning,
                 )
             )
-        for why, changed in (
-            ("infeasible for labels as unequal as these", (nus < _USUAL_NU * (1 - 1e-12)) & ~constant),
-            (
-                "too small, because the classes' reduced hulls meet in feature space",
-                (nus > _USUAL_NU * (1 + 1e-12)) & ~constant,
-            ),
+        for reason, changed in (
+            ("infeasible for labels as unequal as these", nus < _USUAL_NU * (1 - 1e-12)),
+            ("too small, because the classes' reduced hulls meet in feature space", nus > _USUAL_NU * (1 + 1e-12)),
         ):
-            taken = [
-                f"{nus[k]:.4g} for {fit.target.name(fit.target.pairs[k])}" for k in np.flatnonzero(changed & ~constant)
-            ]
-            if taken:
+            pairs = np.flatnonzero(changed & ~constant)
+            values = [f"{nus[k]:.4g} for {fit.target.name(fit.target.pairs[k])}" for k in pairs]
+            if values:
                 text = (
-                    f"nu={_USUAL_NU} is {why}, so nu='auto' took {', '.join(taken[:3])}"
-                    f"{', …' if len(taken) > 3 else ''} (`nu_`); give nu to choose another"
+                    f"nu={_USUAL_NU} is {reason}, so nu='auto' took {', '.join(values[:3])}"
+                    f"{', …' if len(values) > 3 else ''} (`nu_`); give nu to choose another"
                 )
                 remarks.append((text, UserWarning))
         return remarks
 
     def _nu_of(self, y: Floats, weight: Floats) -> float:
+        """Return the ν of a pair of classes with labels y = ±1."""
         largest = largest_nu(y, weight)
         if self.nu == "auto":
             return _USUAL_NU if largest >= _USUAL_NU else 0.99 * largest
@@ -161,11 +161,12 @@ class NuSVC(PairwiseClassifier):
         super()._record_end(Solutions.of(scaled))
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+        """Set the fitted attributes, with every solution divided by ρ."""
         if "no margin" in solved.reasons:
             solved = Solutions.of(
                 [
-                    self._solve_at_smallest_nu(one, fit) if one.solution.stop_reason == "no margin" else one
-                    for one in solved
+                    self._solve_at_smallest_nu(pair, fit) if pair.solution.stop_reason == "no margin" else pair
+                    for pair in solved
                 ]
             )
             self._record_end(solved)
@@ -175,40 +176,40 @@ class NuSVC(PairwiseClassifier):
             b[k] = self._majority_label(solved[k])
         masses = [fit.merged.weight[s.task.rows].sum() for s in solved]
         totals = [2.0 * s.task.problem.totals[0] for s in solved]
-        self.nu_ = _one_or_all(np.array(totals) / np.array(masses))
-        self.equivalent_C_ = _one_or_all(1.0 / rho)
+        self.nu_ = _number_or_array(np.array(totals) / np.array(masses))
+        self.equivalent_C_ = _number_or_array(1.0 / rho)
         self._conclude_pairs(fit, solved, lambda: Bounds(1.0, 1.0), b, 1.0 / rho)
 
-    def _majority_label(self, one: Solved[DualProblem]) -> float:
-        """Return ±1, the label of the class with more weight: f of a pair of classes that no ν separates."""
-        problem = one.task.problem
+    def _majority_label(self, solved: Solved[DualProblem]) -> float:
+        """Return ±1, the label of the class with more weight; it is f of a pair of classes that no ν separates."""
+        problem = solved.task.problem
         return 1.0 if problem.upper.sum() >= -problem.lower.sum() else -1.0
 
-    def _solve_at_smallest_nu(self, one: Solved[DualProblem], fit: Fit) -> Solved[DualProblem]:
-        """Solve a pair whose reduced hulls intersect again at the smallest useful ν; raise ValueError unless nu="auto".
+    def _solve_at_smallest_nu(self, pair: Solved[DualProblem], fit: Fit) -> Solved[DualProblem]:
+        """Find the smallest useful ν of a pair whose reduced hulls intersect, and return the solution there.
 
-        If no ν is useful, "auto" leaves w = 0.
+        Raise ValueError unless nu="auto". If no ν is useful, the solution is w = 0.
         """
-        problem, part = one.task.problem, fit.gram().view(one.task.rows)
+        problem, gram = pair.task.problem, fit.gram().view(pair.task.rows)
         weight, y = problem.upper - problem.lower, np.where(problem.upper > 0, 1.0, -1.0)
 
-        def at(nu: float) -> Solved[DualProblem]:
-            raised = reduced_hulls(y, weight, nu)
-            solution, certificate = one.task.solve(raised, part, fit.limits.stop)
-            return Solved(replace(one.task, problem=raised), solution, certificate)
+        def solve_at(nu: float) -> Solved[DualProblem]:
+            nu_problem = reduced_hulls(y, weight, nu)
+            solution, certificate = pair.task.solve(nu_problem, gram, fit.limits.stop)
+            return Solved(replace(pair.task, problem=nu_problem), solution, certificate)
 
         given, largest = 2.0 * problem.totals[0] / weight.sum(), largest_nu(y, weight)
         text = (
-            f"nu={given:.6g} is too small for {one.task.name}: the classes' reduced hulls meet in feature space, so "
+            f"nu={given:.6g} is too small for {pair.task.name}: the classes' reduced hulls meet in feature space, so "
             "that ρ = 0 and f vanishes. "
         )
-        if part.positive_definite == "no" and self.nu != "auto":
+        if gram.positive_definite == "no" and self.nu != "auto":
             raise ValueError(
-                f"nu={given:.6g} found no f for {one.task.name}: the solver ended where ‖w‖² = β'Kβ is zero or below, "
+                f"nu={given:.6g} found no f for {pair.task.name}: the solver ended where ‖w‖² = β'Kβ is zero or below, "
                 "so that ρ = 0. K is indefinite, so that this is no proof that reduced hulls meet, and another solver "
                 "may end elsewhere. Raise nu, use SVC, or a positive semi-definite kernel"
             )
-        best = at(largest)
+        best = solve_at(largest)
         if best.solution.stop_reason == "no margin":
             if self.nu == "auto":
                 zero = np.zeros(len(y))
@@ -219,7 +220,7 @@ class NuSVC(PairwiseClassifier):
         low, high = given, largest
         while high - low > 1e-3 * high:  # three digits of the smallest ν that is useful
             middle = 0.5 * (low + high)
-            solved = at(middle)
+            solved = solve_at(middle)
             if solved.solution.stop_reason == "no margin":
                 low = middle
             else:
@@ -236,13 +237,13 @@ class NuSVC(PairwiseClassifier):
         super()._check_parameters()
 
 
-def _one_or_all(values: Floats) -> Any:
-    """Return a float for a single pair of classes, so that it can be passed to another machine, else an array."""
+def _number_or_array(values: Floats) -> Any:
+    """Return a float for a single pair of classes, which users can pass to another machine, else an array."""
     return float(values[0]) if len(values) == 1 else freeze(values)
 
 
 def _rho(solved: Solved[DualProblem]) -> float:
-    """Return ρ of a pair, infinite for w = 0; ½‖w‖² of hulls of mass 1 if a limit ended the fit before ρ > 0."""
+    """Return ρ of a pair: infinite for w = 0, and ½‖w‖² of hulls of mass 1 if a limit ended the fit before ρ > 0."""
     if not solved.solution.beta.any():
         return np.inf
     rho, mass = rho_and_b(solved.certificate.b)[0], float(solved.task.problem.totals[0])

@@ -72,8 +72,8 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         Treatment of the intercept: the weight of a constant feature 1 (the kernel k + 1), which is part of ‖w‖²; or
         absent, as in the notes.
     average : {"suffix", "all", "last"}, default="suffix"
-        Iterates that are averaged: those since the largest power of two up to T/2, which excludes the first, inaccurate
-        ones; all of them, as in the notes; or only the last one.
+        Iterates that are averaged: those since step number 2^k, the largest power of two up to T/2, which leaves out
+        the first, inaccurate ones; all of them, as in the notes; or only the last one.
     sampling : {"replacement", "passes"}, default="replacement"
         Order of the samples: drawn with replacement, as in the notes, or each once per epoch in random order.
         `partial_fit` always makes one pass over its chunk.
@@ -223,10 +223,11 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         return self.kernel_ if hasattr(self, "kernel_") else super()._kernel()
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
+        """Return the code of each sample and the classes; the first chunk of a stream has fixed the classes."""
         if not hasattr(self, "classes_"):
             return super()._read(y)
-        every = planes(len(self.classes_), against_rest=True)
-        return codes_among(self.classes_, y), Classes(self.classes_, every, self.class_weight_)
+        pairs = planes(len(self.classes_), against_rest=True)
+        return codes_among(self.classes_, y), Classes(self.classes_, pairs, self.class_weight_)
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
         return (weight, target) if hasattr(self, "class_weight_") else super()._weigh(target, codes, weight)
@@ -257,20 +258,23 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         return Tasks([Task("", self._problem(fit), solve, place=lambda n_threads: self._space(fit, n_threads))])
 
     def _problem(self, fit: Fit) -> PegasosProblem:
+        """Return the problem of all outputs, each with its signs y = ±1."""
         merged, target = fit.merged, fit.target
-        machines = np.ascontiguousarray(signs(merged.y, len(target.labels)).T)
-        return PegasosProblem(machines, merged.weight * target.factor[merged.y], float(self.alpha))
+        output_signs = np.ascontiguousarray(signs(merged.y, len(target.labels)).T)
+        return PegasosProblem(output_signs, merged.weight * target.factor[merged.y], float(self.alpha))
 
     def _space(self, fit: Fit, n_threads: int) -> DescentSpace:
+        """Return the space in which w is stored: weights of the features, or coefficients of samples."""
         bias, X = self.bias in REGULARIZED, fit.merged.X
         if self._linear:
             check_column_memory(X.shape[1], 5 * len(fit.target.pairs))  # θ, Σθ/t, two saved copies of it, w
             return LinearSpace(host(X), bias=bias)  # on the host, since a step takes a single row
         if not hasattr(self, "_theta_"):
             return KernelSpace(fit.gram(n_threads), bias=bias)
+        # Samples of earlier chunks contribute to u = Kθ of the new samples.
         theta = self._theta_
-        before = replace(self._expansion_, coefficients=theta.T.copy(), b=float(bias) * theta.sum(axis=1))
-        u = np.ascontiguousarray(before(X, n_threads).T)
+        earlier = replace(self._expansion_, coefficients=theta.T.copy(), b=float(bias) * theta.sum(axis=1))
+        u = np.ascontiguousarray(earlier(X, n_threads).T)
         return KernelSpace(fit.gram(n_threads), bias=bias, older=theta.shape[1], u=u)
 
     def _held_out(self, fit: Fit) -> Indices:
@@ -286,17 +290,20 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         return held_out
 
     def _conclude(self, fit: Fit, solved: Solutions[PegasosProblem]) -> None:
-        end: PegasosOutcome = solved[0].solution
+        """Set the fitted attributes after `fit`."""
+        outcome: PegasosOutcome = solved[0].solution
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
-        self.n_iter_, self.objective_, self.converged_ = end.epochs, end.objective, end.stop_reason != "max_time"
-        if end.validation_losses is not None:
-            self.validation_loss_ = freeze(end.validation_losses)
-        self._set_iterates(fit, end.iterates, end.w, end.rows)
+        self.n_iter_, self.objective_ = outcome.epochs, outcome.objective
+        self.converged_ = outcome.stop_reason != "max_time"
+        if outcome.validation_losses is not None:
+            self.validation_loss_ = freeze(outcome.validation_losses)
+        self._set_iterates(fit, outcome.iterates, outcome.w, outcome.rows)
 
     def _set_iterates(self, fit: Fit, iterates: Iterates, w: Floats, rows: Indices) -> None:
         """Set the fitted attributes and the state from which further steps continue.
 
-        With a kernel, w has a column for each of `rows` or, in a stream, for each old vector and each new sample.
+        With a kernel, w has a column for each of the merged samples in `rows` or, in a stream, for each stored vector
+        and each new sample.
         """
         biased = self.bias in REGULARIZED
         if self._linear:
@@ -321,6 +328,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         self._marks_, self._norm2_ = freeze(iterates.marks), freeze(iterates.norm2)
 
     def _unfinished(self, X: Data) -> str:
+        """Return the warning for a fit that reached `max_time`."""
         return (
             f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective {self.objective_:.6g}. "
             "Raise max_time or alpha, or lower max_iter"
@@ -408,7 +416,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         fit = Fit.of(self, X, y, sample_weight, chunk=True)
         self.n_iter_, self.stop_reason_, self.converged_ = self.n_iter_ + 1, "all steps", True
         if not first and not len(fit.merged.y):
-            return  # a chunk without weight changes nothing
+            return  # a chunk whose samples all have weight 0 changes nothing
         problem, space = self._problem(fit), self._space(fit, fit.limits.n_threads)
         if first:
             assert fit.kernel is not None
@@ -418,12 +426,12 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             iterates = Iterates(self._theta_, self._total_, self._marks_, self._norm2_, self.t_)
             iterates = iterates.extended(space.size - len(self._theta_[0]))
         draws = draw_pass(self._seed_, self.n_iter_ - 1, problem.weight)
-        made = run_steps(
+        n_steps = run_steps(
             space, problem.signs, draws, StepOptions(iterates, problem.lam, bool(self.project), None), deadline
         )
-        if made < len(draws):
+        if n_steps < len(draws):
             self.stop_reason_, self.converged_ = "max_time", False
-            visited = f"{made:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
+            visited = f"{n_steps:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
             self._warn_early(f"PegasosSVC visited {visited} (max_time); raise max_time")
         self._set_iterates(fit, iterates, iterates.finite_output(problem.lam, self.average), np.arange(space.n))
 
@@ -445,31 +453,33 @@ def _check_stream(machine: PegasosSVC) -> None:
     if not hasattr(machine, "_theta_"):
         return
     linear = not hasattr(machine, "_expansion_")
-    if (machine.kernel == "linear") != linear or _differs(kernel, machine.kernel_):
-        _refuse("kernel", machine.kernel, machine.kernel_)
+    if (machine.kernel == "linear") != linear or _kernels_differ(kernel, machine.kernel_):
+        _refuse_changed_parameter("kernel", machine.kernel, machine.kernel_)
     biased = machine.bias in REGULARIZED
     if biased is not _had_bias(machine, linear, biased):
-        _refuse("bias", machine.bias, "'regularized'" if machine.bias is False else False)
+        _refuse_changed_parameter("bias", machine.bias, "'regularized'" if machine.bias is False else False)
 
 
-def _differs(given: Kernel, used: Kernel) -> bool:
-    """Return True if two kernels differ in class or in a numerical parameter; "scale" and the like match any number."""
-    now, then = given.get_params(), used.get_params()
-    numbers = [name for name, value in now.items() if isinstance(value, Real)]
-    return type(given) is not type(used) or now.keys() != then.keys() or any(now[k] != then[k] for k in numbers)
+def _kernels_differ(present: Kernel, fitted: Kernel) -> bool:
+    """Return whether two kernels differ in class or in a number; a parameter such as "scale" matches any number."""
+    params, fitted_params = present.get_params(), fitted.get_params()
+    if type(present) is not type(fitted) or params.keys() != fitted_params.keys():
+        return True
+    return any(value != fitted_params[name] for name, value in params.items() if isinstance(value, Real))
 
 
-def _had_bias(machine: PegasosSVC, linear: bool, otherwise: bool) -> bool:
-    """Return True if the machine was trained with a bias; `otherwise` if all its functions happen to have b = 0."""
+def _had_bias(machine: PegasosSVC, linear: bool, default: bool) -> bool:
+    """Return whether the machine was trained with a bias, or `default` if its coefficients do not tell."""
     if linear:
         return bool(machine._theta_.shape[1] > machine.n_features_in_)
     if machine.intercept_.any():
         return True
-    return otherwise and not machine.dual_coef_.sum(axis=1).any()
+    return default and not machine.dual_coef_.sum(axis=1).any()
 
 
-def _refuse(name: str, now: Any, then: Any) -> None:
+def _refuse_changed_parameter(name: str, value: Any, first_value: Any) -> None:
+    """Raise ValueError because a parameter has changed since the first chunk."""
     raise ValueError(
-        f"{name}={now!r} was set after training began with {name}={then}, and training cannot continue with another "
-        f"{name}; set it back, or start again with fit or fit_stream"
+        f"{name}={value!r} was set after training began with {name}={first_value}, and training cannot continue with "
+        f"another {name}; set it back, or start again with fit or fit_stream"
     )

@@ -119,6 +119,7 @@ class RankSVM(RepresenterMachine):
         return _levels(y, self._qid)
 
     def _tasks(self, fit: Fit) -> Tasks[RankProblem]:
+        """Return the task of all pairs; raise ValueError if no two samples of a group differ in y."""
         level, group = (part[fit.merged.first] for part in fit.target)
         best = np.zeros(int(group.max()) + 1, dtype=np.intp)
         np.maximum.at(best, group, level)
@@ -181,17 +182,21 @@ class RankSVM(RepresenterMachine):
 
 
 def _levels(y: ArrayLike | None, qid: Any) -> tuple[Indices, tuple[Indices, Indices]]:
-    """Return a code for each (group, y), and the rank of y within its group and the group, both counted from 0."""
+    """Return three integers for each sample, as code, (level, group), all counted from 0.
+
+    Samples have the same code if they have the same group and y; the level is the rank of y among the distinct y of the
+    group.
+    """
     target = checks.numbers(y)
     exact = np.asarray(y).ravel()
-    if exact.dtype.kind in "iu" and exact.shape == target.shape:  # whole numbers above 2⁵³ differ where floats do not
+    if exact.dtype.kind in "iu" and exact.shape == target.shape:  # integers above 2⁵³ may differ where floats do not
         target = np.unique(exact, return_inverse=True)[1].ravel().astype(np.float64)
     if qid is None:
         qid = np.zeros(len(target))
     qid = np.asarray(qid)
     if qid.shape != target.shape:
         raise ValueError(f"qid has shape {qid.shape}, but y has {len(target)} entries: each sample has one group")
-    missing = np.flatnonzero([one is None or one != one for one in qid.tolist()])
+    missing = np.flatnonzero([value is None or value != value for value in qid.tolist()])
     if len(missing):
         raise ValueError(
             f"qid is missing in {len(missing)} of {len(qid)} rows (the first: {missing[0]}): the group of every "
@@ -199,10 +204,10 @@ def _levels(y: ArrayLike | None, qid: Any) -> tuple[Indices, tuple[Indices, Indi
         )
     group = np.unique(qid, return_inverse=True)[1].ravel()
     order = np.lexsort((target, group))
-    fresh = np.diff(group[order], prepend=-1) != 0
-    higher = fresh | (np.diff(target[order], prepend=0.0) != 0)
+    new_group = np.diff(group[order], prepend=-1) != 0
+    new_level = new_group | (np.diff(target[order], prepend=0.0) != 0)
     code = np.empty(len(target), dtype=np.intp)
-    code[order] = np.cumsum(higher) - 1
+    code[order] = np.cumsum(new_level) - 1
     starts = np.zeros(int(group.max()) + 1, dtype=np.intp)
-    starts[group[order][fresh]] = code[order][fresh]
+    starts[group[order][new_group]] = code[order][new_group]
     return code, (code - starts[group], group)

@@ -3,7 +3,7 @@
 Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample weights, the following problems are equivalent:
 
     (1/n) Σ loss_i + ϑ‖w‖²        C = 1/(2ϑn)    Igel's ϑ, Rosasco's λ; the parameter `theta` of the machines
-    Σ loss_i + λ‖f‖²              C = 1/(2λ)     the λ of least squares and of any loss; `lam` of those
+    Σ loss_i + λ‖f‖²              C = 1/(2λ)     the λ of least squares and of any loss; `lam` of these machines
     (α/2)‖w‖² + (1/n) Σ loss_i    C = 1/(αn)     Shalev-Shwartz's λ; `alpha` of PegasosSVC, as scikit-learn's
     ½‖w‖² + C' Σ ξ_i²             C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
 
@@ -113,10 +113,10 @@ def _consistent_C(C0: float, n0: float, n: float, a: float, kernel: Any) -> floa
     """Return C₀(n₀/n)^(1−a); raise ValueError if the kernel is not known to be universal."""
     if not 0 < a < 0.5:
         raise ValueError(f"a={a!r} must lie between 0 and 1/2: ϑ = 1/(2Cn) ~ n^(−a) must vanish, and ϑ²n must not")
-    known = as_kernel(kernel)
-    if known.universal != "yes":
+    kernel = as_kernel(kernel)
+    if kernel.universal != "yes":
         raise ValueError(
-            f"{known!r} is not known to be universal (universal={known.universal!r}), so that no schedule of C makes "
+            f"{kernel!r} is not known to be universal (universal={kernel.universal!r}), so that no schedule of C makes "
             "its machines consistent; use a Gaussian or Laplacian kernel, or choose C by validation"
         )
     return float(C0 * (n0 / n) ** (1.0 - a))
@@ -137,5 +137,5 @@ def check_C_or_theta(machine: Any) -> None:
 
 
 def penalty_C(machine: Any, n: float) -> float:
-    """Return C, or 1/(2ϑn) if theta is given; n is the total weight of the samples of this problem."""
+    """Return the machine's C, or 1/(2ϑn) if its `theta` is given; n is the total weight of the problem's samples."""
     return positive("C", machine.C) if machine.theta is None else C_from(theta=machine.theta, n=n)

@@ -49,7 +49,7 @@ class PathSource:
 
     machine: Any  # unfitted
     params: dict[str, Any]  # at this point of the grid
-    X: Any  # distinct training samples; None if they are not kept
+    X: Any  # distinct training samples; None if they are not stored
     member: Indices  # index into X for each training row
     y: Any  # target of each training row
     weight: Floats  # weight of each training row, times the weight of its class
@@ -74,14 +74,14 @@ class PathSource:
         return np.ascontiguousarray(out[:, :, 0] if np.ndim(self.y) == 1 and problem.n_outputs == 1 else out)
 
     def _machine(self, lam: float) -> Any:
-        """Return the unfitted machine at one λ, for the samples that are kept."""
+        """Return the unfitted machine at one λ, for the stored samples."""
         model = clone(self.machine).set_params(lam=lam, **self.params)
         if "class_weight" in model.get_params(deep=False):  # already included in the sample weights
             model.set_params(class_weight=None)
         return model
 
-    def fitted(self, lam: float, X: Data | None, y: ArrayLike | None, sample_weight: Weights) -> Any:
-        """Return the machine at one λ, fitted to the given samples, or to those that are kept."""
+    def fit_machine(self, lam: float, X: Data | None, y: ArrayLike | None, sample_weight: Weights) -> Any:
+        """Return the machine at one λ, fitted to the given samples or, if X is None, to the stored ones."""
         if X is not None:
             return clone(self.machine).set_params(lam=lam, **self.params).fit(X, y, sample_weight=sample_weight)
         model = self._machine(lam).fit(take(self.X, self.member), self.y, sample_weight=self.weight)
@@ -171,7 +171,7 @@ class RidgePath:
             raise ValueError(
                 "a machine with a linear or a precomputed kernel keeps no training samples: call at(lam, X, y)"
             )
-        return self._source.fitted(lam, X, y, sample_weight)
+        return self._source.fit_machine(lam, X, y, sample_weight)
 
     def predict(self, X: Data) -> Floats:
         """Predict with the machine of each λ; all of them together take one eigendecomposition of the kernel matrix.
@@ -230,13 +230,14 @@ class _RidgePathSearch(LeastSquaresMachine):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_of("criterion", self.criterion, self._criteria)
-        self._given_lams()
+        self._read_lams()
 
     def _kernel(self) -> Kernel:
-        """Return the kernel by which samples are read and merged: one that is not mergeable if the grid has such."""
+        """Return the kernel that decides how samples are read: one that forbids merging them if the grid has one."""
         return min(self._kernels(), key=lambda kernel: kernel.mergeable)
 
     def _kernels(self) -> list[Kernel]:
+        """Return the kernel of each point of the grid; raise ValueError if they take different kinds of samples."""
         kernels = [kernel_of(vars(self) | params) for params in self._points()]
         if len({kernel.accepts for kernel in kernels}) > 1:
             raise ValueError(
@@ -250,11 +251,11 @@ class _RidgePathSearch(LeastSquaresMachine):
             return [{}]
         points = list(ParameterGrid(self.grid))
         names = {name for params in points for name in params}
-        wrong = sorted(name for name in names if name not in _GRID and not name.startswith("kernel__"))
-        if wrong or not points:
+        unknown = sorted(name for name in names if name not in _GRID and not name.startswith("kernel__"))
+        if unknown or not points:
             raise ValueError(
                 f"grid may hold kernel, degree, gamma, coef0 and kernel__ parameters, each with values to try; "
-                f"it holds {wrong or 'nothing'}"
+                f"it holds {unknown or 'nothing'}"
             )
         return points
 
@@ -262,11 +263,11 @@ class _RidgePathSearch(LeastSquaresMachine):
         problem = self._problem(fit)
         if len(problem.weight) == 1 and problem.mass <= 1:
             raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")
-        solve = partial(solve_path, lams=self._given_lams(), score=self._scores, judge=self._judge(problem))
+        solve = partial(solve_path, lams=self._read_lams(), score=self._scores, judge=self._judge(problem))
         if self.grid is None:
             return Tasks([Task("", problem, solve)])
-        bound = [k if fit.precomputed else k.bind(fit.merged.X, fit.merged.weight) for k in self._kernels()]
-        return Tasks(Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in bound)
+        kernels = [k if fit.precomputed else k.bind(fit.merged.X, fit.merged.weight) for k in self._kernels()]
+        return Tasks(Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in kernels)
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # a decomposition takes the whole memory budget
@@ -275,15 +276,16 @@ class _RidgePathSearch(LeastSquaresMachine):
         super()._record_end(Solutions.of([_best(solved)]))
 
     def _conclude(self, fit: Fit, solved: Solutions[LeastSquares]) -> None:
-        best_fit, best = fit, _best(solved)
+        """Set the fitted attributes at the best point of the grid, and the path of every point."""
+        chosen_fit, best = fit, _best(solved)
         if best.task.place is not None:
-            best_fit = replace(fit, kernel=cast(Gram, best.task.place(fit.limits.n_threads)).kernel)
+            chosen_fit = replace(fit, kernel=cast(Gram, best.task.place(fit.limits.n_threads)).kernel)
         self.lam_ = float(best.solution.lams[best_lam_index(best.solution.scores)])
         self.loo_residuals_ = freeze(self._residuals_by_row(fit, best.solution.loo))
-        self._conclude_rows(best_fit, best.solution.best, self.lam_)
-        # The path keeps the samples only if the fitted expansion holds them anyway.
+        self._conclude_rows(chosen_fit, best.solution.best, self.lam_)
+        # The path stores the samples only if the fitted expansion stores them anyway.
         samples = self._expansion_.vectors if best.solution.best.C is not None else None
-        model = self._with_one_lam()
+        model = self._machine_without_lam()
         self.paths_ = tuple(
             RidgePath(
                 lams=s.solution.lams,
@@ -309,8 +311,8 @@ class _RidgePathSearch(LeastSquaresMachine):
         self.path_ = self.paths_[list(solved).index(best)]
         self.best_params_ = self.path_.params
 
-    def _with_one_lam(self) -> Any:
-        """Return the estimator for a single λ with copies of these parameters."""
+    def _machine_without_lam(self) -> Any:
+        """Return the unfitted estimator of a single λ, at its default, with copies of all other parameters."""
         params = vars(self)
         model = self._one_lam()
         shared = {name: params[name] for name in model.get_params(deep=False) if name in params}
@@ -318,8 +320,8 @@ class _RidgePathSearch(LeastSquaresMachine):
 
     # --- λ -----------------------------------------------------------------------------------------------------------
 
-    def _given_lams(self) -> int | Floats:
-        """Return the values of λ, or their number."""
+    def _read_lams(self) -> int | Floats:
+        """Return the values of λ from the parameter `lams`, or their number."""
         if self.lams is None:
             return 50
         if isinstance(self.lams, int | np.integer) and not isinstance(self.lams, bool):
@@ -333,11 +335,11 @@ class _RidgePathSearch(LeastSquaresMachine):
         return np.sort(np.array(checked))
 
     def _judge(self, problem: LeastSquares) -> ResidualCriterion | None:
-        """Return the function of the leave-one-out residuals that the criterion needs, if any."""
+        """Return the function of the leave-one-out residuals that the criterion needs, or None."""
         return None
 
     def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
-        """Return the criterion for each λ; the smallest is best."""
+        """Return the value of the criterion for each λ; the smallest is best."""
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
 
@@ -450,12 +452,14 @@ class RLSClassifierCV(LeastSquaresClassifier, _RidgePathSearch):
     criterion: str = "mistakes"
 
     def _judge(self, problem: LeastSquares) -> ResidualCriterion:
+        """Return the function that computes the weighted share of misclassified samples from residuals."""
+
         def mistakes(residual: Floats) -> Floats:
-            left_out = problem.Y[:, None, :] - residual
+            loo_values = problem.Y[:, None, :] - residual  # f at each sample without the sample, for each λ and output
             if problem.n_outputs == 1:
-                wrong = (left_out[:, :, 0] >= 0) != (problem.Y > 0)
+                wrong = (loo_values[:, :, 0] >= 0) != (problem.Y > 0)
             else:
-                wrong = np.argmax(left_out, axis=2) != np.argmax(problem.Y, axis=1)[:, None]
+                wrong = np.argmax(loo_values, axis=2) != np.argmax(problem.Y, axis=1)[:, None]
             return np.asarray(problem.weight @ wrong / problem.mass)
 
         return mistakes

@@ -165,6 +165,7 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     def _learn(
         self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: ArrayLike | None = None
     ) -> Self:
+        """Add or remove samples, after a check of the class labels and class weights."""
         labels = known_classes(classes, getattr(self, "classes_", None))
         if isinstance(self.class_weight, str):
             raise ValueError(

@@ -47,8 +47,8 @@ _BIASES, _SCHEMES = (True, False, "regularized"), ("ovo", "ovr", *JOINT)
 def _is_note(value: Any, _: Any) -> bool:
     """Return True if `value`, read from a file, is a `_trained_as_` that `SVC._conclude` could have set."""
     choices = {"slack": ("none", "l1", "l2"), "bias": _BIASES, "multiclass": _SCHEMES}
-    known = isinstance(value, dict) and value.keys() == choices.keys()
-    return known and all(type(value[name]) in (str, bool) and value[name] in choices[name] for name in choices)
+    has_keys = isinstance(value, dict) and value.keys() == choices.keys()
+    return has_keys and all(type(value[name]) in (str, bool) and value[name] in choices[name] for name in choices)
 
 
 @shared_docs
@@ -131,6 +131,7 @@ class SVC(PairwiseClassifier):
     # --- training --------------------------------------------------------------------------------------------------
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem | JointProblem]:
+        """Return one joint task, or a task for each pair of classes or each class against the rest."""
         merged, target = fit.merged, fit.target
         if self._joint:
             C = self._joint_penalties(fit) * merged.weight
@@ -149,6 +150,7 @@ class SVC(PairwiseClassifier):
         return Tasks(tasks)
 
     def _hard_tasks(self, fit: Fit) -> Tasks[DualProblem]:
+        """Return the hard-margin tasks; they are solved as nearest points of convex hulls, on centred samples."""
         if not fit.precomputed:
             refuse_both_labels(fit.merged, fit.limits.n_threads)
         (place, centring), tasks = centred_gram(fit, self.bias), []
@@ -164,7 +166,7 @@ class SVC(PairwiseClassifier):
         """Return the one-against-one tasks, whose problems are built and checked as a single array problem."""
         target = fit.target
         layout = Layout.of(target.members(fit.merged.y), np.array(target.pairs))
-        self._check_room(layout, fit)
+        self._check_pair_memory(layout, fit)
         sizes = np.diff(layout.starts)[layout.pairs]
         y = np.repeat(np.tile([1.0, -1.0], layout.n), sizes)
         penalties = np.repeat(self._penalties(fit), np.diff(layout.offsets))
@@ -176,39 +178,43 @@ class SVC(PairwiseClassifier):
             together=self.solver == "auto",
         )
 
-    def _check_room(self, layout: Layout, fit: Fit) -> None:
+    def _check_pair_memory(self, layout: Layout, fit: Fit) -> None:
         """Raise MemoryError if the pairs of classes do not fit into the memory budget."""
         # Bytes per pair and per variable, as measured with 300 and 1,000 classes of one and five rows.
-        need = 400 * layout.n + 120 * int(layout.offsets[-1])
-        if layout.n > 10_000 and need > fit.limits.budget:
+        n_bytes = 400 * layout.n + 120 * int(layout.offsets[-1])
+        if layout.n > 10_000 and n_bytes > fit.limits.budget:
             raise MemoryError(
-                f"{len(fit.target.labels)} classes make {layout.n} pairs, which take about {megabytes(need)}, but "
+                f"{len(fit.target.labels)} classes make {layout.n} pairs, which take about {megabytes(n_bytes)}, but "
                 f"cache_size={self.cache_size:g} allows {megabytes(fit.limits.budget)}; use multiclass='ovr', one "
                 "machine per class, or raise cache_size"
             )
 
     def _problem(self, fit: Fit, rows: Indices, y: Floats, penalties: Any) -> DualProblem:
-        """Return the dual problem on these samples, or the concatenation of several problems."""
+        """Return the dual problem of the merged samples `rows` with labels y = ±1.
+
+        For several pairs of classes, all arguments and the problem are concatenated over the pairs.
+        """
         C = penalties * fit.target.factor[fit.merged.y[rows]] * fit.merged.weight[rows]
         problem = (squared_soft_margin if self.slack == "l2" else soft_margin)(y, C)
         return problem if self.bias is True else problem.without_bias()
 
     def _penalties(self, fit: Fit) -> Floats:
-        """Penalty C of a sample of weight 1 in each binary problem."""
+        """Return the penalty C of a sample of weight 1 in each binary problem."""
         pairs = fit.target.pairs
         if self.theta is None:
             return np.full(len(pairs), float(self.C))
         weights = np.bincount(fit.merged.y, weights=fit.merged.weight, minlength=len(fit.target.labels))
         if REST in pairs[0]:
             return np.full(len(pairs), penalty_C(self, float(weights.sum())))
-        totals, which = np.unique(weights[np.array(pairs)].sum(axis=1), return_inverse=True)
-        return np.array([penalty_C(self, total) for total in totals.tolist()])[which]
+        totals, index = np.unique(weights[np.array(pairs)].sum(axis=1), return_inverse=True)
+        return np.array([penalty_C(self, total) for total in totals.tolist()])[index]
 
     def _joint_penalties(self, fit: Fit) -> Floats:
-        """Penalty C of each merged sample, for a weight of 1, in the joint problem."""
+        """Return the penalty C of each merged sample, for a weight of 1, in the joint problem."""
         return np.asarray(penalty_C(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
+        """Set the fitted attributes of the joint problem, of hard margins or of soft margins."""
         slack = "none" if self._hard else self.slack
         self._trained_as_ = {"slack": slack, "bias": bias_kind(self.bias), "multiclass": self.multiclass}
         if self._joint:
@@ -223,8 +229,8 @@ class SVC(PairwiseClassifier):
         if self._hard:
             refuse_no_margin(fit, solved, self.solver)
             if solved[0].task.place is not None:
-                b, parts = midpoint_bias(fit, solved), self.certificate_.parts or (self.certificate_,)
-                self.certificate_ = Certificate.total([between_support_vectors(part) for part in parts])
+                b, proofs = midpoint_bias(fit, solved), self.certificate_.parts or (self.certificate_,)
+                self.certificate_ = Certificate.total([between_support_vectors(proof) for proof in proofs])
             self._conclude_pairs(fit, solved, lambda: Bounds(np.inf, np.inf), b)
         else:
             self._conclude_pairs(fit, solved, partial(self._box, fit), b)
@@ -232,6 +238,7 @@ class SVC(PairwiseClassifier):
             self.certificate_ = replace(self.certificate_, lagrangian=self._lagrangian(fit, solved))
 
     def _lagrangian(self, fit: Fit, solved: Solutions[Any]) -> Lagrangian:
+        """Return the Lagrangian of the problem of two classes, with its variables in the order of the user's rows."""
         columns = solved.columns
         free, beta = self.bias is True, columns.beta
         b = float(self.intercept_[0]) if free else 0.0
@@ -241,7 +248,7 @@ class SVC(PairwiseClassifier):
         else:
             penalties = columns.upper - columns.lower if self.slack == "l1" else 1.0 / solved.d
         rows = fit.merged.first[columns.samples]
-        order = np.full(int(rows.max(initial=-1)) + 1, -1)  # the user's order, so that users can insert other values
+        order = np.full(int(rows.max(initial=-1)) + 1, -1)
         order[rows] = np.arange(len(rows))
         order = order[order >= 0]
         return Lagrangian(
@@ -257,15 +264,18 @@ class SVC(PairwiseClassifier):
         )
 
     def _box(self, fit: Fit) -> Bounds:
+        """Return the upper bounds of α for each class of a pair, C or, with squared slack, infinity."""
         bound: Any = self._penalties(fit) if self.slack == "l1" else np.inf
         return Bounds(bound, bound, fit.target.factor[fit.merged.y][:, None])
 
     @property
     def _hard(self) -> bool:
+        """True for the hard margin."""
         return bool(np.inf == self.C)
 
     @property
     def _joint(self) -> bool:
+        """True if one joint problem covers all classes."""
         return self.multiclass in JOINT
 
     @property
@@ -288,8 +298,8 @@ class SVC(PairwiseClassifier):
 
     def _check_joint(self) -> None:
         if self._hard or self.slack == "l2":
-            given = "C=inf" if self._hard else "slack='l2'"
-            raise ValueError(f"{given} is not defined for multiclass={self.multiclass!r}; use 'ovo' or 'ovr'")
+            parameter = "C=inf" if self._hard else "slack='l2'"
+            raise ValueError(f"{parameter} is not defined for multiclass={self.multiclass!r}; use 'ovo' or 'ovr'")
         if self.decision_function_shape == "ovo":
             raise ValueError(
                 f"decision_function_shape='ovo' has no meaning for multiclass={self.multiclass!r}, which has one "

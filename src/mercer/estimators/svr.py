@@ -90,6 +90,7 @@ class SVR(KernelRegressor):
     _FITTED = fitted(intercept_=Array("outputs", required=True))
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices, Floats]:
+        """Return a code for each distinct target, for the merging of samples, and the targets."""
         shape = np.asarray(y).shape
         if len(shape) != 2 or shape[1] < 2:
             return super()._read(y)
@@ -110,8 +111,8 @@ class SVR(KernelRegressor):
         if fit.target.ndim == 1:
             super()._conclude(fit, solved)
             return
-        one = self._problem(fit, fit.target[:1, 0], np.ones(1))
-        box = Bounds(float(one.upper.max()), -float(one.lower.min()))
+        unit_problem = self._problem(fit, fit.target[:1, 0], np.ones(1))  # of a single sample of weight 1
+        box = Bounds(float(unit_problem.upper.max()), -float(unit_problem.lower.min()))
         self._conclude_outputs(fit, solved, lambda: box, solved.biases(self.bias))
 
     @like_input
@@ -137,6 +138,7 @@ class SVR(KernelRegressor):
         return tags
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
+        """Return the dual problem of one output with the loss of the machine."""
         C = penalty_C(self, float(fit.merged.weight.sum())) * weight
         if self.loss == "epsilon_insensitive":
             problem = regression.epsilon_insensitive(y, C, float(self.epsilon))
@@ -209,6 +211,7 @@ class NuSVR(KernelRegressor):
         return regression.nu_tube(y, float(self.C) * weight, float(self.nu))
 
     def _bias(self, solved: Solved[DualProblem]) -> float:
+        """Return b, and set ε; both come from the two equalities of the dual problem."""
         upper, lower = solved.certificate.b
         self.epsilon_ = max(0.0, 0.5 * (upper - lower))
         return 0.5 * (upper + lower)
@@ -311,7 +314,7 @@ class QuantileSVR(KernelRegressor):
             Predicted quantiles, in the order of `quantiles_`.
         """
         values = self._decision(X)
-        if self._one_quantile():
+        if self._has_one_quantile():
             return np.asarray(values[:, 0])
         rank = np.argsort(np.argsort(self.quantiles_, kind="stable"), kind="stable")
         return np.asarray(np.sort(values, axis=1)[:, rank])
@@ -344,11 +347,12 @@ class QuantileSVR(KernelRegressor):
         ]
         return float(np.mean(scores))
 
-    def _one_quantile(self) -> bool:
-        """Return True if the fit had a single number as `quantiles`, whatever the parameter is now."""
+    def _has_one_quantile(self) -> bool:
+        """Return whether `quantiles` was a single number in the last fit."""
         return bool(getattr(self, "_flat_", np.ndim(self.quantiles) == 0))
 
     def _penalty(self, fit: Fit) -> float:
+        """Return the penalty C of a sample of weight 1."""
         return penalty_C(self, float(fit.merged.weight.sum()))
 
     def _check_parameters(self) -> None:
@@ -357,8 +361,9 @@ class QuantileSVR(KernelRegressor):
         _quantiles(self.quantiles)
 
 
-def _quantiles(given: Any) -> Floats:
-    listed = [given] if np.ndim(given) == 0 else list(given)
-    if not listed or np.ndim(given) > 1:
-        raise ValueError(f"quantiles={given!r} must be a number or a list of at least one number")
-    return np.array([share("quantiles", value) for value in listed])
+def _quantiles(quantiles: Any) -> Floats:
+    """Return the parameter `quantiles` as an array; raise ValueError for what is no list of levels."""
+    levels = [quantiles] if np.ndim(quantiles) == 0 else list(quantiles)
+    if not levels or np.ndim(quantiles) > 1:
+        raise ValueError(f"quantiles={quantiles!r} must be a number or a list of at least one number")
+    return np.array([share("quantiles", level) for level in levels])

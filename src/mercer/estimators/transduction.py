@@ -4,8 +4,8 @@
 
 with a given fraction of positive labels among the unlabelled samples. The algorithm is that of T. Joachims
 ("Transductive inference for text classification using support vector machines", 1999) and of SVMlight: C* grows from
-almost nothing, and two labels are exchanged wherever that lowers the objective. The search over labels is discrete and
-ends in a local minimum; the certificate is that of w and b for the labels found.
+almost nothing to its value, and two labels are exchanged wherever that lowers the objective. The search over labels is
+discrete and ends in a local minimum; the certificate is that of w and b for the final labels.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Transduction(NamedTuple):
     model : SVC
         Machine fitted to all samples.
     labels : array of shape (n_samples,)
-        Labels of all samples, given or found.
+        Labels of all samples, given or chosen by the search.
     switches : int
         Number of pairs of labels that were exchanged.
     """
@@ -73,7 +73,7 @@ def transduce(
     -------
     Transduction
         Result with the attributes ``model``, the `SVC` fitted to all samples; ``labels`` of all samples, given or
-        found; and ``switches``, the number of pairs of labels that were exchanged.
+        chosen by the search; and ``switches``, the number of pairs of labels that were exchanged.
 
     See Also
     --------
@@ -89,6 +89,7 @@ def transduce(
     if not isinstance(model, SVC):
         raise TypeError(f"transduce takes an SVC, not {type(model).__name__}")
     positive("price", price)
+    # 1. Read the labels.
     labels = np.array(on_host(y))
     known: Flags = labels != unlabelled
     classes = np.unique(labels[known])
@@ -99,52 +100,56 @@ def transduce(
             "If that is the label of a class, give another `unlabelled`"
         )
     second = labels == classes[1]
-    wanted = second[known].mean() if positive_share is None else share("positive_share", positive_share)
+    fraction = second[known].mean() if positive_share is None else share("positive_share", positive_share)
     free = np.flatnonzero(~known)
-    count = min(max(round(wanted * len(free)), 1), len(free) - 1) if len(free) > 1 else round(wanted)
+    count = min(max(round(fraction * len(free)), 1), len(free) - 1) if len(free) > 1 else round(fraction)
+    # 2. Label the `count` samples with the largest f of a machine without them as positive.
     machine = clone(model).set_params(warm_start=True)
     weight = known.astype(float)
     f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
     second[free[np.argsort(-f[free], kind="stable")[:count]]] = True
-    lower = min(_FIRST_RATIO, price)
-    upper = min(_FIRST_RATIO * max(1, count) / max(1, len(free) - count), price)
+    # 3. Raise C* of each class (as weights C*/C) from almost 0 to `price`, and exchange labels until none improves.
+    negative_ratio = min(_FIRST_RATIO, price)
+    positive_ratio = min(_FIRST_RATIO * max(1, count) / max(1, len(free) - count), price)
     switches = 0
     while True:
-        weight[free] = np.where(second[free], upper, lower)
-        seen = {second.tobytes()}
+        weight[free] = np.where(second[free], positive_ratio, negative_ratio)
+        visited = {second.tobytes()}
         while True:
             f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
-            better, worse = _pairs_to_exchange(f, second, free)
+            positives, negatives = _pairs_to_exchange(f, second, free)
             exchanged = second.copy()
-            exchanged[better], exchanged[worse] = False, True
-            if exchanged.tobytes() in seen:  # no pair to exchange, or a cycle because the machine is not at a minimum
+            exchanged[positives], exchanged[negatives] = False, True
+            if exchanged.tobytes() in visited:  # no pair to exchange, or a cycle: the machine is accurate to tol only
                 break
             second = exchanged
-            seen.add(second.tobytes())
-            weight[better], weight[worse] = lower, upper
-            switches += len(better)
-        if lower >= price and upper >= price:
+            visited.add(second.tobytes())
+            weight[positives], weight[negatives] = negative_ratio, positive_ratio
+            switches += len(positives)
+        if negative_ratio >= price and positive_ratio >= price:
             machine.set_params(warm_start=model.warm_start)
             return Transduction(machine, freeze(np.where(second, classes[1], classes[0])), switches)
-        lower, upper = min(2 * lower, price), min(2 * upper, price)
+        negative_ratio, positive_ratio = min(2 * negative_ratio, price), min(2 * positive_ratio, price)
 
 
 def _decision(machine: SVC, X: Data) -> Floats:
+    """Return the decision values f of a machine on the host."""
     return np.asarray(machine.decision_function(X))
 
 
 def _pairs_to_exchange(f: Floats, second: Flags, free: Any) -> tuple[Any, Any]:
-    """Return pairs of samples, one of each class, with positive slacks that add up to more than 2.
+    """Return the indices of positive and of negative samples whose labels to exchange, pair by pair.
 
-    Exchanging the labels of such a pair lowers both slacks.
+    Both slacks of a pair are positive and add up to more than 2: exchanging the labels lowers the sum of both.
     """
     slack = np.maximum(0.0, 1.0 - np.where(second, f, -f))[free]
-    of_second = second[free] & (slack > 0)
-    of_first = ~second[free] & (slack > 0)
-    a = free[of_second][np.argsort(-slack[of_second], kind="stable")]
-    b = free[of_first][np.argsort(-slack[of_first], kind="stable")]
-    m = min(len(a), len(b))
-    sums = np.maximum(0.0, 1.0 - f[a[:m]]) + np.maximum(0.0, 1.0 + f[b[:m]])
-    # Slacks are accurate to the machine's tol: a pair within it of 2 would be exchanged back and forth.
-    good = sums > 2.0 + 1e-2
-    return a[:m][good], b[:m][good]
+    is_positive = second[free] & (slack > 0)
+    is_negative = ~second[free] & (slack > 0)
+    positives = free[is_positive][np.argsort(-slack[is_positive], kind="stable")]
+    negatives = free[is_negative][np.argsort(-slack[is_negative], kind="stable")]
+    m = min(len(positives), len(negatives))
+    positives, negatives = positives[:m], negatives[:m]
+    sums = np.maximum(0.0, 1.0 - f[positives]) + np.maximum(0.0, 1.0 + f[negatives])
+    # Slacks are accurate to the machine's tol: a pair whose sum is within tol of 2 would be exchanged back and forth.
+    improves = sums > 2.0 + 1e-2
+    return positives[improves], negatives[improves]

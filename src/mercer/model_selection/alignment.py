@@ -1,12 +1,13 @@
 """Kernel target alignment: the similarity of a kernel matrix and the ideal matrix of the targets.
 
-With normalised weights p = w/Σw, ⟨A, B⟩ = Σ_ij p_ip_j A_ijB_ij, the centred kernel matrix K̄ = (I − 1p')K(I − p1'), and
-T̄, the centred matrix of the targets T = ZZ', where Z has ±1 for two classes, a column for each of several classes, or
-the numbers themselves,
+The weights are normalised, p = w/Σw, and ⟨A, B⟩ = Σ_ij p_ip_j A_ijB_ij. Z has one column of ±1 for two classes, one
+column for each of several classes, or the numbers themselves; T = ZZ' is the matrix of the targets. With the centred
+matrices K̄ = (I − 1p')K(I − p1') and T̄ = (I − 1p')T(I − p1'),
 
     alignment = ⟨K̄, T̄⟩ / (‖K̄‖‖T̄‖)
 
-between 0 and 1 for a positive definite kernel (Cristianini and others, 2002; centred: Cortes and others, 2012).
+which is between 0 and 1 for a positive definite kernel (Cristianini and others, 2002; centred: Cortes and others,
+2012).
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def kernel_alignment(
     >>> [round(kernel_alignment(X, y, kernel=Gaussian(gamma=gamma)), 2) for gamma in (0.001, 0.3, 100.0)]
     [0.67, 0.8, 0.13]
     """
-    bound = as_kernel(kernel).bind(X)
-    K = np.array(host(X), dtype=np.float64) if bound.accepts == "gram" else bound(X)
+    bound_kernel = as_kernel(kernel).bind(X)
+    K = np.array(host(X), dtype=np.float64) if bound_kernel.accepts == "gram" else bound_kernel(X)
     Z = target_columns(on_host(y))
     if K.shape != (len(Z), len(Z)):
         raise ValueError(f"y has {len(Z)} targets, but the kernel matrix has the shape {K.shape}")
@@ -65,27 +66,32 @@ def kernel_alignment(
 
 def target_columns(y: Any) -> Floats:
     """Return the matrix Z of the targets: numbers as they are, classes as columns of ±1."""
-    given = np.asarray(y)
-    if (given.dtype.kind == "f" and (given != np.round(given)).any()) or given.ndim == 2:
-        return outputs(given)[0]
-    labels, codes = read_labels(given)
+    targets = np.asarray(y)
+    if (targets.dtype.kind == "f" and (targets != np.round(targets)).any()) or targets.ndim == 2:
+        return outputs(targets)[0]
+    labels, codes = read_labels(targets)
     return signs(codes, len(labels))
 
 
 def alignment(K: Floats, Z: Floats, weight: Floats, centred: bool) -> tuple[float, Floats]:
-    """Return the alignment and its derivative by each entry of K."""
+    """Return the alignment of K with ZZ', and its derivative by each entry of K."""
     p = weight / weight.sum()
     scale = float(np.abs(K).max() * np.square(Z).sum(axis=1).max())
     if centred:
         Z = Z - p @ Z
         mean = K @ p
         K = K - mean[:, None] - mean + p @ mean
-    T, both = Z @ Z.T, np.outer(p, p)
-    common, size, target = (float((both * A * B).sum()) for A, B in ((K, T), (K, K), (T, T)))
-    if not size * target > (1e-14 * scale) ** 2:
+    T, pair_weights = Z @ Z.T, np.outer(p, p)
+    inner, K_square, T_square = (float((pair_weights * A * B).sum()) for A, B in ((K, T), (K, K), (T, T)))
+    if not K_square * T_square > (1e-14 * scale) ** 2:
         raise ValueError("all targets, or all samples in feature space, are equal: there is nothing to align")
-    length = np.sqrt(size * target)
-    slope = both * (T - (common / size) * K) / length
+    norms = np.sqrt(K_square * T_square)
+    gradient = pair_weights * (T - (inner / K_square) * K) / norms
     if centred:
-        slope = slope - np.outer(p, slope.sum(axis=0)) - np.outer(slope.sum(axis=1), p) + slope.sum() * both
-    return float(common / length), slope
+        gradient = (
+            gradient
+            - np.outer(p, gradient.sum(axis=0))
+            - np.outer(gradient.sum(axis=1), p)
+            + gradient.sum() * pair_weights
+        )
+    return float(inner / norms), gradient

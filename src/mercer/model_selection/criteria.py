@@ -12,11 +12,11 @@ CRITERIA: Final = ("folds", "loo", "xi-alpha", "span", "span-bound", "radius-mar
 
 
 def check_criterion(
-    estimator: Any, criterion: str, given: dict[str, bool], points: Sequence[Mapping[str, Any]] = ({},)
+    estimator: Any, criterion: str, passed: dict[str, bool], points: Sequence[Mapping[str, Any]] = ({},)
 ) -> None:
-    """Raise ValueError for options that only folds have, or if no point of the grid can be judged by the criterion.
+    """Raise ValueError if the user passed an option that only folds have, or the criterion applies to no grid point.
 
-    `given` maps each argument of `tune` to whether the user passed it.
+    `passed` maps the name of each option of `tune` to whether the user passed it.
     """
     if criterion == "folds":
         return
@@ -25,9 +25,9 @@ def check_criterion(
             f"criterion={criterion!r} leaves samples out of the machine only: the other steps of the Pipeline would "
             "have seen them; use criterion='folds', or pass the machine alone"
         )
-    wrong = [name for name, here in given.items() if here and not (name == "scoring" and criterion == "loo")]
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)} needs criterion='folds', not {criterion!r}; leave it out")
+    unsupported = [name for name, used in passed.items() if used and not (name == "scoring" and criterion == "loo")]
+    if unsupported:
+        raise ValueError(f"{', '.join(unsupported)} needs criterion='folds', not {criterion!r}; leave it out")
     if criterion != "loo" and not is_classifier(estimator):
         raise ValueError(f"criterion={criterion!r} is for classifiers; use 'loo' or 'folds'")
     reasons = [refusal(estimator, criterion, point) for point in points]
@@ -38,9 +38,9 @@ def check_criterion(
 def refusal(machine: Any, criterion: str, params: Mapping[str, Any]) -> str | None:
     """Return the reason why the criterion does not apply to the machine with these parameters, or None."""
     slack, bias = (params.get(name, getattr(machine, name, None)) for name in ("slack", "bias"))
-    known = ("l1", "l2") if criterion == "radius-margin" else ("l1",)
-    if criterion in ("xi-alpha", "span", "span-bound", "radius-margin") and slack not in known:
-        wanted = " or ".join(map(repr, known))
+    allowed = ("l1", "l2") if criterion == "radius-margin" else ("l1",)
+    if criterion in ("xi-alpha", "span", "span-bound", "radius-margin") and slack not in allowed:
+        wanted = " or ".join(map(repr, allowed))
         instead = "'folds', 'loo' or 'radius-margin'" if slack == "l2" else "'folds' or 'loo'"
         return (
             f"criterion={criterion!r} is for SVC with slack={wanted}, not {type(machine).__name__} with "

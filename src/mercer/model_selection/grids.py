@@ -14,22 +14,22 @@ from sklearn.pipeline import Pipeline
 from mercer.kernels import Kernel
 from mercer.kernels.bandwidth import gamma_from_variance
 from mercer.kernels.names import kernel_accepts
-from mercer.model_selection.parameter_keys import grouped, key_of_params
+from mercer.model_selection.parameter_keys import group_equal_keys, key_of_params
 from mercer.samples.matrices import as_matrix
 from mercer.tables.estimator import Tabular
 
-# Parameters that change a problem but neither its samples nor its kernel. RISING and FALLING ones rise or fall with
-# the penalty on errors.
+# Parameters that change a problem but neither its samples nor its kernel. Those in RISING grow with the penalty on
+# errors, those in FALLING shrink as it grows.
 RISING, FALLING = ("C",), ("theta", "lam")
 PROBLEM_PARAMETERS = (*RISING, *FALLING, "epsilon", "nu", "delta")
 # Parameters of a machine that only its kernel uses: samples and targets are read in the same way for all their values.
 KERNEL_PARAMETERS = ("gamma", "degree", "coef0")
 # C in factors of about 3: from almost constant f to almost no slack.
 _CS = tuple(float(f"{value:.3g}") for value in np.logspace(-2, 3, 11))
-# γ as multiples of gamma="scale": from a sixteenth to eight.
-_WIDTHS = tuple(2.0**k for k in range(-4, 4))
+# Factors by which the γ of gamma="scale" is multiplied: from 1/16 to 8.
+_GAMMA_FACTORS = tuple(2.0**k for k in range(-4, 4))
 # Quick grids have at most a fifth of the cells, which is enough to come near the best one, and wider Gaussians.
-_QUICK_CS, _QUICK_WIDTHS = (0.1, 1.0, 10.0, 100.0), (1 / 32, 1 / 8, 1 / 2, 2.0)
+_QUICK_CS, _QUICK_GAMMA_FACTORS = (0.1, 1.0, 10.0, 100.0), (1 / 32, 1 / 8, 1 / 2, 2.0)
 QUICK = "quick"
 
 
@@ -54,16 +54,16 @@ def grid_points(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     for part in [grid] if isinstance(grid, Mapping) else grid:
         if not part or not all(map(_is_list, part.values())):
             raise ValueError(f"grid={grid!r} must have a list of at least one value for each parameter")
-    given = list(ParameterGrid(grid))
-    names = {name: full_name(estimator, name) for point in given for name in point}
-    points = [{names[name]: value for name, value in point.items()} for point in given]
-    known, kernel = estimator.get_params(), f"{prefix_and_machine(estimator)[0]}kernel"
-    has_kernels = any(kernel in point for point in points)  # their parameters are known only once they are set
+    user_points = list(ParameterGrid(grid))
+    full_names = {name: full_name(estimator, name) for point in user_points for name in point}
+    points = [{full_names[name]: value for name, value in point.items()} for point in user_points]
+    parameters, kernel = estimator.get_params(), f"{prefix_and_machine(estimator)[0]}kernel"
+    has_kernels = any(kernel in point for point in points)  # a kernel's parameters are known only once it is set
     for name in sorted({name for point in points for name in point}):
-        if name not in known and not has_kernels and not name.startswith(f"{kernel}__"):
+        if name not in parameters and not has_kernels and not name.startswith(f"{kernel}__"):
             raise ValueError(
                 f"grid names {name!r}, which is no parameter of {type(estimator).__name__}; its parameters are "
-                f"{', '.join(sorted(known))}"
+                f"{', '.join(sorted(parameters))}"
             )
     return points
 
@@ -75,22 +75,23 @@ def _is_list(values: Any) -> bool:
 
 
 def full_name(estimator: Any, name: str) -> str:
-    """Return the name of a parameter for `set_params`.
+    """Return the name that `set_params` takes for a parameter of a grid.
 
-    `gamma` stands for `kernel__gamma` of a kernel object, and parameters of a machine inside need no prefix.
+    `gamma` stands for `kernel__gamma` of a kernel object, and parameters of the machine inside a Pipeline or Tabular
+    need no prefix.
     """
-    known = estimator.get_params()
+    parameters = estimator.get_params()
     prefix, machine = prefix_and_machine(estimator)
-    if prefix and name not in known:
+    if prefix and name not in parameters:
         return prefix + full_name(machine, name)
     kernel = getattr(estimator, "kernel", None)
-    if isinstance(kernel, Kernel) and f"kernel__{name}" in known and name in KERNEL_PARAMETERS:
+    if isinstance(kernel, Kernel) and f"kernel__{name}" in parameters and name in KERNEL_PARAMETERS:
         return f"kernel__{name}"
     return name
 
 
 def penalty_of(params: Mapping[str, Any], prefix: str = "") -> float:
-    """Return C, −θ or −λ of a point, which order points by the penalty on errors; 0 if the grid has none of them."""
+    """Return C, −θ or −λ of a point, which grows with the penalty on errors; 0 if the point has none of them."""
     for name, value in params.items():
         parameter = name.removeprefix(prefix)
         if parameter in (*RISING, *FALLING) and isinstance(value, Real):
@@ -104,16 +105,16 @@ def drop_parameters(names: Sequence[str], params: Mapping[str, Any], prefix: str
     return {name: value for name, value in params.items() if name not in excluded}
 
 
-def by_kernel(points: Sequence[dict[str, Any]], prefix: str = "") -> list[list[int]]:
-    """Return groups of points that differ only in `PROBLEM_PARAMETERS` and share a kernel, each in order of rising C.
+def group_points_by_kernel(points: Sequence[dict[str, Any]], prefix: str = "") -> list[list[int]]:
+    """Group the indices of points that differ only in `PROBLEM_PARAMETERS`, and sort each group by rising C.
 
-    The group in the middle of the list of kernels comes first and those at its ends last: the best point is more often
-    in the middle, and a good one that is known early lets others be skipped.
+    Groups in the middle of the list of kernels come first: they have the best point more often, and a good score that
+    is known early lets other points be skipped.
     """
-    groups = grouped(key_of_params(drop_parameters(PROBLEM_PARAMETERS, params, prefix)) for params in points)
+    groups = group_equal_keys(key_of_params(drop_parameters(PROBLEM_PARAMETERS, params, prefix)) for params in points)
     ordered = []
     for group in groups:
-        parts = grouped(key_of_params(drop_parameters((*RISING, *FALLING), points[k], prefix)) for k in group)
+        parts = group_equal_keys(key_of_params(drop_parameters((*RISING, *FALLING), points[k], prefix)) for k in group)
         rising = (sorted((group[k] for k in part), key=lambda k: penalty_of(points[k], prefix)) for part in parts)
         ordered.append([k for part in rising for k in part])
     middle = (len(ordered) - 1) / 2
@@ -122,10 +123,12 @@ def by_kernel(points: Sequence[dict[str, Any]], prefix: str = "") -> list[list[i
 
 
 def default_grid(machine: Any, X: Any, y: Any, quick: bool = False) -> dict[str, list[Any]]:
-    """Return values to try: γ around that of `gamma="scale"`, ε as shares of y's standard deviation, C and ν fixed."""
+    """Return lists of values by parameter: multiples of the γ of `gamma="scale"` for γ, shares of the standard
+    deviation of y for ε, and fixed values for C and ν.
+    """
     grid: dict[str, list[Any]] = {}
     names = machine.get_params()
-    widths = _QUICK_WIDTHS if quick else _WIDTHS
+    factors = _QUICK_GAMMA_FACTORS if quick else _GAMMA_FACTORS
     if "C" in names:
         grid["C"] = list(_QUICK_CS if quick else _CS)
     if "nu" in names and "C" not in names:
@@ -134,19 +137,19 @@ def default_grid(machine: Any, X: Any, y: Any, quick: bool = False) -> dict[str,
         spread = float(np.std(np.asarray(y, dtype=np.float64)))
         grid["epsilon"] = [share * (spread or 1.0) for share in ((0.1,) if quick else (0.01, 0.1, 0.3))]
     kernel = machine.kernel
-    width = _scale_gamma(X)
-    if kernel_accepts(kernel) == "vectors" and width is not None:
+    gamma = _scale_gamma(X)
+    if kernel_accepts(kernel) == "vectors" and gamma is not None:
         if isinstance(kernel, Kernel) and "kernel__gamma" in names:
-            grid["kernel__gamma"] = [width * factor for factor in widths]
+            grid["kernel__gamma"] = [gamma * factor for factor in factors]
         elif isinstance(kernel, str) and kernel in ("rbf", "laplacian", "poly", "sigmoid"):
-            grid["gamma"] = [width * factor for factor in widths]
+            grid["gamma"] = [gamma * factor for factor in factors]
     return grid
 
 
 def with_current_point(estimator: Any, points: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
     """Append the estimator's current parameters as a point if the grid lacks them; return the points and its index."""
-    known = estimator.get_params()
-    current = {name: known[name] for name in points[0]}
+    parameters = estimator.get_params()
+    current = {name: parameters[name] for name in points[0]}
     keys = [key_of_params(point) for point in (*points, current)]
     index = keys.index(keys[-1])
     return [*points, current][: max(len(points), index + 1)], index

@@ -7,8 +7,9 @@
                      Chapelle and others, 2002), in the feature space of K + diag(1/C_i), which separates them
     "alignment"      the alignment of the kernel with the targets, maximised
 
-Derivatives by K, chained with those of the kernel: with a_i = 2w_ir_i/(ΣwG_ii) and b_i = a_ir_i the second has
-G diag(b)G − Gac', and the third ‖w‖²(diag β − ββ') − R²αα', β those of the ball's centre.
+The chain rule gives the derivatives by the kernel's parameters from those by the entries of K. With a_i =
+2w_ir_i/(ΣwG_ii) and b_i = a_ir_i, the derivative of "loo" by K is G diag(b)G − Gac'. That of "radius-margin" is
+‖w‖²(diag β − ββ') − R²αα', where w = Σα_iφ(x_i), and Σβ_iφ(x_i) is the centre of the smallest ball.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from mercer.solvers.parameter_search import search_parameters
 from mercer.solvers.solution import Stop
 
 LEARN_CRITERIA: Final = ("likelihood", "loo", "radius-margin", "alignment")
-_SOLVED = Stop(tol=1e-7, max_iter=10_000_000)
+_STOP = Stop(tol=1e-7, max_iter=10_000_000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +90,8 @@ def learn_kernel(
     X : array, CSR matrix or sequence of samples
         Training samples.
     y : array
-        Numbers for "likelihood" and "loo" (±1 for two classes), labels of two classes for "radius-margin", either for
-        "alignment".
+        Numbers for "likelihood" and "loo" (±1 for two classes), labels of two classes for "radius-margin", numbers or
+        labels for "alignment".
     kernel : str, Kernel or callable, default="rbf"
         Kernel with the initial parameters.
     criterion : {"likelihood", "loo", "radius-margin", "alignment"}, default="likelihood"
@@ -131,10 +132,10 @@ def learn_kernel(
     """
     one_of("criterion", criterion, LEARN_CRITERIA)
     y, sample_weight = on_host(y), on_host(sample_weight)
-    bound = as_kernel(kernel).bind(X)
-    if bound.accepts == "gram":
+    bound_kernel = as_kernel(kernel).bind(X)
+    if bound_kernel.accepts == "gram":
         raise ValueError("a precomputed matrix has no parameters to learn; pass the kernel and the samples")
-    samples = as_matrix(X) if bound.accepts == "vectors" else X
+    samples = as_matrix(X) if bound_kernel.accepts == "vectors" else X
     problem = _LearningProblem(samples, y, weights(sample_weight, len(np.asarray(y))), bool(bias))
     objective = {
         "likelihood": problem.likelihood,
@@ -143,17 +144,17 @@ def learn_kernel(
         "alignment": problem.target_alignment,
     }[criterion]
     numbers = {"radius-margin": {"C": positive("C", C)}, "alignment": {}}.get(criterion, {"lam": positive("lam", lam)})
-    best, learnt = search_parameters(objective, bound, numbers, names, max_iter)
+    best, learnt = search_parameters(objective, bound_kernel, numbers, names, max_iter)
     best = clone(best)  # it may be the caller's object
     best.learnt = True
     sign = 1.0 if criterion in ("likelihood", "alignment") else -1.0
-    value, start = sign * objective(best, learnt)[0], sign * objective(bound, numbers)[0]
+    value, start = sign * objective(best, learnt)[0], sign * objective(bound_kernel, numbers)[0]
     return LearntKernel(best, learnt, criterion, value, start)
 
 
 @dataclass(frozen=True, eq=False)
 class _LearningProblem:
-    """Samples and targets; each method returns a criterion to maximise, with its derivatives."""
+    """Samples, targets and weights. Each method returns a criterion to maximise, and its derivatives by parameter."""
 
     X: Any
     y: Any
@@ -167,11 +168,13 @@ class _LearningProblem:
             raise ValueError("samples of weight 0 are not allowed; remove them from X, y and sample_weight")
 
     def likelihood(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+        """Return log p(y) of the Gaussian process, and its derivatives."""
         Y = outputs(self.y)[0]
         process = GaussianProcess(self.X, Y, self.weight, kernel=kernel, lam=numbers["lam"], bias=self.bias)
         return process.log_likelihood, process.log_likelihood_gradient
 
     def leave_one_out(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+        """Return minus the leave-one-out error of least squares, and its derivatives."""
         Y, n_threads = outputs(self.y)[0], effective_n_threads(None)
         factor = gram_for(kernel, self.X, n_threads=n_threads).factor(numbers["lam"] / self.weight, n_threads=n_threads)
         if factor is None:
@@ -189,23 +192,26 @@ class _LearningProblem:
         return -float((share * r * r).sum()), slopes
 
     def radius_margin(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+        """Return −R²‖w‖² of SVC(slack="l2"), and its derivatives."""
         gram = gram_for(kernel, self.X, n_threads=effective_n_threads(None))
         C = numbers["C"] * self.weight
         n = len(C)
-        machine = squared_soft_margin(read_signs(self.y), C)
+        margin = squared_soft_margin(read_signs(self.y), C)
         group = np.zeros(n, dtype=np.int32)
         half = 0.5 * (gram.diagonal + 1.0 / C)
-        # The box is wider than the total, so that a single vector at the surface of the ball determines b.
+        # The upper bound 2 exceeds the total 1, so that a single vector at the surface of the ball determines b.
         ball = DualProblem.of_rows(half, np.zeros(n), np.full(n, 2.0), 1.0 / C, group, np.ones(1))
-        (one, margin), (other, radius) = (solve_certified(problem, gram, _SOLVED) for problem in (machine, ball))
-        square, norm = 2.0 * radius.dual, 2.0 * margin.dual
-        alpha, beta = one.beta, other.beta
-        by_K = norm * (np.diag(beta) - np.outer(beta, beta)) - square * np.outer(alpha, alpha)
+        margin_solution, margin_proof = solve_certified(margin, gram, _STOP)
+        ball_solution, ball_proof = solve_certified(ball, gram, _STOP)
+        radius_square, norm_square = 2.0 * ball_proof.dual, 2.0 * margin_proof.dual
+        alpha, beta = margin_solution.beta, ball_solution.beta
+        by_K = norm_square * (np.diag(beta) - np.outer(beta, beta)) - radius_square * np.outer(alpha, alpha)
         by_C = -float(by_K.diagonal() @ (1.0 / C)) / numbers["C"]
-        if not math.isfinite(square * norm):
+        if not math.isfinite(radius_square * norm_square):
             raise FloatingPointError("R²‖w‖² overflows")
-        return -square * norm, {"C": -by_C, **kernel.parameter_gradient(self.X, weights=-by_K)}
+        return -radius_square * norm_square, {"C": -by_C, **kernel.parameter_gradient(self.X, weights=-by_K)}
 
     def target_alignment(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
-        value, slope = alignment(kernel(self.X), target_columns(self.y), self.weight, centred=True)
-        return value, kernel.parameter_gradient(self.X, weights=slope)
+        """Return the centred alignment of the kernel with the targets, and its derivatives."""
+        value, by_K = alignment(kernel(self.X), target_columns(self.y), self.weight, centred=True)
+        return value, kernel.parameter_gradient(self.X, weights=by_K)

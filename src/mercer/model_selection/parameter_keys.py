@@ -16,7 +16,7 @@ from mercer.kernels import Kernel
 
 
 def key_of(value: Any) -> Hashable:
-    """Return a key that is equal for values that mean the same, as long as these objects exist.
+    """Return a key of a value: equal keys mean equal values, as long as the values exist.
 
     Numbers, strings and arrays are compared by type and content to the last bit: 1, 1.0 and True differ, 0.0 and −0.0
     differ, and NaN equals NaN. Lists, dictionaries, kernels and other estimators are compared by their parts. All other
@@ -34,7 +34,7 @@ def key_of(value: Any) -> Hashable:
     if kind is dict:
         return kind, tuple((key_of(name), key_of(part)) for name, part in value.items())
     if isinstance(value, BaseEstimator | Kernel) and hasattr(value, "__dict__"):
-        # All attributes, not only parameters: a user's kernel may keep more.
+        # All attributes, not only parameters: a user's kernel may store more.
         return kind, tuple((name, key_of(part)) for name, part in sorted(vars(value).items()))
     return kind, id(value)
 
@@ -44,8 +44,8 @@ def key_of_params(params: dict[str, Any]) -> Hashable:
     return tuple((name, key_of(params[name])) for name in sorted(params))
 
 
-def grouped(keys: Iterable[Hashable]) -> list[list[int]]:
-    """Return the indices of equal keys, group by group, in the order of their first appearance."""
+def group_equal_keys(keys: Iterable[Hashable]) -> list[list[int]]:
+    """Return one list of indices for each distinct key, in the order in which the keys first appear."""
     groups: dict[Hashable, list[int]] = {}
     for index, key in enumerate(keys):
         groups.setdefault(key, []).append(index)

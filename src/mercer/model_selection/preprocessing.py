@@ -12,11 +12,11 @@ from mercer.tables.estimator import Tabular
 
 
 class Preprocessing:
-    """The transformations before the machine of an unfitted estimator, which is fitted in place."""
+    """The steps before the machine of a Pipeline or a Tabular, which `fit` fits in place."""
 
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator
-        self._fitted: list[Any] = []
+        self._transforms: list[Any] = []
         self.machine = prefix_and_machine(estimator)[1]
         self.unit = 0.0, 1.0  # mean and scale: y = mean + scale · the machine's target
 
@@ -41,23 +41,23 @@ class Preprocessing:
                 step.fit(X, y, sample_weight)
                 self.unit = step.target_mean_, step.target_scale_
                 X = step.encode(X)
-                self._fitted.append(step.encode)
+                self._transforms.append(step.encode)
             else:
                 step, estimator = estimator[:-1], estimator.steps[-1][1]
                 if len(step):
                     X = step.fit_transform(X, self.target(y))
-                    # Not as one Pipeline, which checks that its last step is fitted: some steps have nothing to fit.
-                    self._fitted += [one.transform for _, one in step.steps if one not in (None, "passthrough")]
+                    # One transformation per step: a Pipeline refuses a last step that has nothing to fit.
+                    self._transforms += [part.transform for _, part in step.steps if part not in (None, "passthrough")]
         return X
 
     def transform(self, X: Any) -> Any:
-        """Transform other samples into what the machine sees."""
-        for step in self._fitted:
-            X = step(X)
+        """Transform other samples by the fitted steps."""
+        for transform in self._transforms:
+            X = transform(X)
         return X
 
     def target(self, y: Any) -> Any:
-        """Convert y to the unit of the machine."""
+        """Convert y to the scale of the machine's targets."""
         return y if y is None or self.unit == (0.0, 1.0) else (y - self.unit[0]) / self.unit[1]
 
 

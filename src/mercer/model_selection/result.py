@@ -33,12 +33,12 @@ def summary(result: TuningResult) -> str:
     state = "" if result.complete_ else "; not complete" + ", interrupted" * result.interrupted_
     rows.append(("cells", f"{len(means)}: {', '.join([f'{scored} scored', *others])}{state}"))
     gap = result.search_gap_
-    known = (
+    gap_text = (
         f"no C within the range scores more than {gap:.3g} higher"
         if gap is not None
         else f"unknown: {result.search_gap_reason_}"
     )
-    rows.append(("search gap", known))
+    rows.append(("search gap", gap_text))
     rows.append(("shared", result.shared_))
     order = np.argsort(np.where(np.isnan(means), np.inf, -means), kind="stable")[:scored]
     for rank, k in enumerate(order[order != best][:4].tolist()):
@@ -58,6 +58,7 @@ def short(value: Any) -> str:
 
 
 def _describe_score(result: TuningResult, best: int) -> str:
+    """Write the best score and, if there are several folds, its standard error."""
     if result.n_splits_ < 2:
         return f"{result.best_score_:.4f}"
     scores = [float(result.cv_results_[f"split{k}_test_score"][best]) for k in range(result.n_splits_)]
@@ -66,16 +67,16 @@ def _describe_score(result: TuningResult, best: int) -> str:
 
 
 def _lines(name: str, text: str) -> list[str]:
-    """Wrap a text into at most two lines of 110 characters, after a column of twelve for the name."""
+    """Write a name in a column of twelve characters and wrap its text beside it, in at most two lines of 110."""
     wrapped = textwrap.wrap(text, 110 - 12, max_lines=2, placeholder=" …")
     return [f"{name if k == 0 else '':<12}{line}" for k, line in enumerate(wrapped)]
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(first: Any, second: Any) -> bool:
     """Return whether two values of a parameter are equal; 1 and 1.0 are."""
-    if isinstance(one, Real) and isinstance(other, Real):
-        return bool(one == other)
-    return key_of(one) == key_of(other)
+    if isinstance(first, Real) and isinstance(second, Real):
+        return bool(first == second)
+    return key_of(first) == key_of(second)
 
 
 class SearchInterrupted(KeyboardInterrupt):
@@ -163,12 +164,13 @@ class TuningResult:
     def within_one_standard_error(self) -> list[dict[str, Any]]:
         """Return the points of the grid whose mean score is within one standard error of the best.
 
-        If they are many, the choice of parameters matters little.
+        If there are many such points, the choice of parameters matters little.
 
         Raises
         ------
         ValueError
-            If cells were skipped: they are not the best, but may be near it.
+            If there is one fold only, or a cell lacks a score: a skipped cell is not the best, but its mean may be
+            within one standard error of the best.
 
         Examples
         --------
@@ -189,8 +191,8 @@ class TuningResult:
             )
         best = int(means.argmax())
         scores = [float(self.cv_results_[f"split{k}_test_score"][best]) for k in range(self.n_splits_)]
-        least = means[best] - float(np.std(scores, ddof=1)) / np.sqrt(self.n_splits_)
-        return [point for point, mean in zip(self.cv_results_["params"], means.tolist(), strict=True) if mean >= least]
+        lowest = means[best] - float(np.std(scores, ddof=1)) / np.sqrt(self.n_splits_)
+        return [point for point, mean in zip(self.cv_results_["params"], means.tolist(), strict=True) if mean >= lowest]
 
     def plot(self, **style: Any) -> Any:
         """Plot the scores over the grid; see `mercer.displays.TuningDisplay`."""
@@ -208,17 +210,17 @@ def best_cell(cells: ScoreTable) -> int | None:
 def smallest_penalty_cell(cells: ScoreTable, best: int, penalties: Sequence[float]) -> int:
     """Return the cell with the smallest penalty whose mean is within one standard error of the best cell's."""
     means = cells.means
-    least = means[best] - _standard_error(cells.scores[best])
-    near = [best, *(k for k in range(len(means)) if means[k] >= least)]
-    return min(near, key=lambda k: (penalties[k], -means[k], k))
+    lowest = means[best] - _standard_error(cells.scores[best])
+    candidates = [best, *(k for k in range(len(means)) if means[k] >= lowest)]
+    return min(candidates, key=lambda k: (penalties[k], -means[k], k))
 
 
 def choose_cell(cells: ScoreTable, best: int, current: int, overlap: float) -> tuple[int, str]:
-    """Return the best cell if it is better than the current one by a standard error, else the current one; and why.
+    """Choose the best cell or the current one, and return the chosen cell and the reason.
 
-    The current cell has the estimator's own parameters. The standard error is that of the differences in each fold.
-    Folds train on mostly the same samples, so that their scores vary less than those of independent sets: Nadeau and
-    Bengio (2003) add n_test/n_train, `overlap`, to 1/n_folds.
+    The current cell has the estimator's own parameters. The best cell is chosen only if its mean is larger by more than
+    one standard error of the differences over the folds. Folds train on mostly the same samples, so that their scores
+    vary less than those of independent sets: Nadeau and Bengio (2003) add n_test/n_train, `overlap`, to 1/n_folds.
     """
     if best == current:
         return current, "the estimator's own parameters have the largest mean score"
@@ -235,4 +237,5 @@ def choose_cell(cells: ScoreTable, best: int, current: int, overlap: float) -> t
 
 
 def _standard_error(values: Floats) -> float:
+    """Return the standard error of the mean of the values; 0 for a single value."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

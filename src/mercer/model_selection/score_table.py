@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.samples.arrays import Floats
 
-# Relative difference between means of the same numbers that are summed in another order, at most.
+# Bound on the relative difference between two means of the same numbers, summed in different orders.
 _ROUNDING = 1e-12
 
 
@@ -24,14 +24,14 @@ class ScoreTable:
         self,
         points: list[dict[str, Any]],
         n_folds: int,
-        ends: tuple[float, float] | None,
-        likely: bool = False,
-        kept: int | None = None,
+        score_range: tuple[float, float] | None,
+        skip_likely: bool = False,
+        never_skipped: int | None = None,
     ) -> None:
-        self.points, self.n_folds, self._likely = points, n_folds, likely
-        self._kept = kept  # a cell that is never skipped, since the best one is compared with it
-        self._least = -np.inf if ends is None else ends[0]
-        self._most = None if ends is None else ends[1]
+        self.points, self.n_folds, self._skip_likely = points, n_folds, skip_likely
+        self._never_skipped = never_skipped  # a cell that the best one is compared with
+        self._smallest_score = -np.inf if score_range is None else score_range[0]
+        self._largest_score = None if score_range is None else score_range[1]
         shape = (len(points), n_folds)
         self.scores, self.gaps, self.relative_gaps = (np.full(shape, np.nan) for _ in range(3))
         self.seconds = np.full(shape, np.nan)
@@ -47,17 +47,17 @@ class ScoreTable:
         fold: int,
         score: float,
         gap: float,
-        relative: float,
+        relative_gap: float,
         seconds: float,
-        ended: str = "converged",
+        stop_reason: str = "converged",
     ) -> None:
         """Store the result of a fit and its stop reason."""
         with self._lock:
-            if ended != "converged":
-                self.early[point, fold] = ended
-                self.notes[point, fold] = f"stopped early ({ended})"
+            if stop_reason != "converged":
+                self.early[point, fold] = stop_reason
+                self.notes[point, fold] = f"stopped early ({stop_reason})"
             self.scores[point, fold] = score
-            self.gaps[point, fold], self.relative_gaps[point, fold] = gap, relative
+            self.gaps[point, fold], self.relative_gaps[point, fold] = gap, relative_gap
             self.seconds[point, fold] = seconds
 
     def fail(self, point: int, fold: int, error: BaseException | str) -> None:
@@ -67,7 +67,7 @@ class ScoreTable:
             self.errors[point, fold] = text
 
     def wanted(self, point: int, fold: int) -> bool:
-        """Return whether this fit can still change which cell is chosen."""
+        """Return whether this fit can still change which cell is chosen; if not, record why the cell is skipped."""
         with self._lock:
             if point in self.lost:
                 return False
@@ -79,62 +79,64 @@ class ScoreTable:
             return reason is None
 
     def _reason_to_skip(self, point: int) -> str | None:
-        known = self.scores[point][~np.isnan(self.scores[point])]
-        if self._most is None or len(known) == 0 or point == self._kept:
+        """Return why no further fold of a cell can make it the best one, or None."""
+        scores = self.scores[point][~np.isnan(self.scores[point])]
+        if self._largest_score is None or len(scores) == 0 or point == self._never_skipped:
             return None
         best = self._best_lower_bound()
         most = self._upper_bound(point)
         if most < best - _ROUNDING * max(1.0, abs(best)):
             return (
-                f"lost after {len(known)} of {self.n_folds} folds: its mean is at most {most:.6g}, that of another "
+                f"lost after {len(scores)} of {self.n_folds} folds: its mean is at most {most:.6g}, that of another "
                 f"cell at least {best:.6g}"
             )
         means = self.scores.mean(axis=1)
-        reached = float(np.max(means, initial=-np.inf, where=~np.isnan(means)))
-        if self._likely and len(known) > 1 and np.isfinite(reached):
-            margin = 2.0 * float(known.std(ddof=1)) / np.sqrt(len(known))
-            if float(known.mean()) + margin < reached:
+        best_mean = float(np.max(means, initial=-np.inf, where=~np.isnan(means)))
+        if self._skip_likely and len(scores) > 1 and np.isfinite(best_mean):
+            margin = 2.0 * float(scores.std(ddof=1)) / np.sqrt(len(scores))
+            if float(scores.mean()) + margin < best_mean:
                 return (
-                    f"probably lost after {len(known)} of {self.n_folds} folds: their mean {known.mean():.6g} is more "
-                    f"than two standard errors below {reached:.6g}"
+                    f"probably lost after {len(scores)} of {self.n_folds} folds: their mean {scores.mean():.6g} is "
+                    f"more than two standard errors below {best_mean:.6g}"
                 )
         return None
 
     def _upper_bound(self, point: int) -> float:
-        """Upper bound on the mean score of a cell."""
-        assert self._most is not None
-        return float(np.where(np.isnan(self.scores[point]), self._most, self.scores[point]).mean())
+        """Return an upper bound on the mean score of a cell."""
+        assert self._largest_score is not None
+        return float(np.where(np.isnan(self.scores[point]), self._largest_score, self.scores[point]).mean())
 
     def _best_lower_bound(self) -> float:
-        """Largest lower bound on the mean score of any cell."""
-        sound = np.ones(len(self.points), dtype=bool)
-        sound[[point for point, _ in self.errors]] = False
-        sound[list(self.lost)] = False
-        sums = np.where(np.isnan(self.scores), self._least, self.scores).mean(axis=1)
-        return float(np.max(sums, initial=-np.inf, where=sound))
+        """Return the largest lower bound on the mean score of a cell, among cells neither failed nor skipped."""
+        candidates = np.ones(len(self.points), dtype=bool)
+        candidates[[point for point, _ in self.errors]] = False
+        candidates[list(self.lost)] = False
+        bounds = np.where(np.isnan(self.scores), self._smallest_score, self.scores).mean(axis=1)
+        return float(np.max(bounds, initial=-np.inf, where=candidates))
 
     def revive(self) -> list[int]:
         """Unmark and return the cells that were skipped because of a cell that failed later."""
         with self._lock:
             best = self._best_lower_bound()
-            again = [k for k, text in self.lost.items() if text.startswith("lost") and self._upper_bound(k) >= best]
-            for k in again:
+            revived = [k for k, text in self.lost.items() if text.startswith("lost") and self._upper_bound(k) >= best]
+            for k in revived:
                 del self.lost[k]
-            return again
+            return revived
 
     @property
     def done(self) -> int:
         """Number of fits that are done, were skipped, or failed."""
         with self._lock:
-            left = np.isnan(self.scores)
+            missing = np.isnan(self.scores)
             for point in self.lost:
-                left[point] = False
+                missing[point] = False
             for point, fold in self.errors:
-                left[point, fold] = False
-            return int(left.size - left.sum())
+                missing[point, fold] = False
+            return int(missing.size - missing.sum())
 
     @property
     def complete(self) -> bool:
+        """True if no fit is left to do."""
         return self.done == self.scores.size
 
     @property
@@ -143,21 +145,22 @@ class ScoreTable:
         return np.asarray(self.scores.mean(axis=1))
 
     def why(self, point: int) -> str:
-        """Describe why a cell has no score, or why its fits ended early; empty if neither holds."""
+        """Describe why a cell has no score, or else why its fits ended early; empty if there is nothing to say."""
         if point in self.lost:
             return self.lost[point]
         if any(k == point for k, _ in self.errors):
-            return self._listed(point, self.errors)
-        return "not reached" if np.isnan(self.scores[point]).any() else self._listed(point, self.notes)
+            return self._join_texts(point, self.errors)
+        return "not reached" if np.isnan(self.scores[point]).any() else self._join_texts(point, self.notes)
 
-    def _listed(self, point: int, texts: dict[tuple[int, int], str]) -> str:
+    def _join_texts(self, point: int, texts: dict[tuple[int, int], str]) -> str:
+        """Join the texts of a cell, each after the number of its fold if there are several folds."""
         several = self.n_folds > 1
         return "; ".join(
             f"fold {fold}: {text}" if several else text for (k, fold), text in sorted(texts.items()) if k == point
         )
 
     def results(self) -> dict[str, Any]:
-        """Return `cv_results_` as scikit-learn has it, with gaps, skipped cells and reasons."""
+        """Return `cv_results_` with scikit-learn's columns, and those of gaps, skipped cells and reasons."""
         n, means = len(self.points), self.means
         with np.errstate(invalid="ignore"):
             spread = self.scores.std(axis=1)
@@ -178,11 +181,8 @@ class ScoreTable:
         results["rank_test_score"] = (1 + np.cumsum(counts) - counts)[order].astype(np.int32)
         results["fit_time"] = np.nansum(self.seconds, axis=1)
         for name, values in (("gap", self.gaps), ("relative_gap", self.relative_gaps)):
-            results[name] = np.where(np.isnan(values).all(axis=1), np.nan, _largest(values))
+            largest = np.max(np.where(np.isnan(values), -np.inf, values), axis=1)
+            results[name] = np.where(np.isnan(values).all(axis=1), np.nan, largest)
         results["skipped"] = np.array([k in self.lost for k in range(n)])
         results["why"] = [self.why(k) for k in range(n)]
         return results
-
-
-def _largest(values: Floats) -> Floats:
-    return np.asarray(np.max(np.where(np.isnan(values), -np.inf, values), axis=1))

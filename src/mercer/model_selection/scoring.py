@@ -58,9 +58,9 @@ def scorer_of(estimator: Any, scoring: Any, labelled: bool) -> Scorer:
     scoring = _scoring_name(estimator, scoring)
     if isinstance(scoring, str) and scoring in _FAST_SCORERS:
         return _FAST_SCORERS[scoring]
-    if isinstance(scoring, str) and scoring not in (known := get_scorer_names()):
-        near = get_close_matches(scoring, known, n=3)
-        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    if isinstance(scoring, str) and scoring not in (names := get_scorer_names()):
+        similar = get_close_matches(scoring, names, n=3)
+        hint = f"did you mean {' or '.join(map(repr, similar))}? " if similar else ""
         raise ValueError(f"scoring={scoring!r} is unknown: {hint}sklearn.metrics.get_scorer_names() lists all names")
     scorer: Scorer = check_scoring(estimator, scoring)
     return scorer
@@ -79,6 +79,7 @@ def scorer_of_queries(scoring: Any) -> Scorer:
 
 
 def _score_within_queries(model: Any, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> float:
+    """Compute the score of the ranking in a Pipeline, or of the model itself, within each query."""
     while isinstance(model, Pipeline):  # its score method does not pass qid on
         X, model = model[:-1].transform(X), model.steps[-1][1]
     return float(model.score(X, y, sample_weight=sample_weight, qid=qid))
@@ -88,7 +89,8 @@ def score_range(estimator: Any, scoring: Any) -> tuple[float, float] | None:
     """Return the smallest and the largest possible value of a score, or None if they are unknown."""
     scoring = _scoring_name(estimator, scoring)
     if scoring is None:
-        # `novelty_score`, or the share of a loss that is explained
+        # A novelty detector has no `score` and is scored by `novelty_score`. QuantileSVR's is the explained share of a
+        # loss. Both scores are at most 1.
         at_most_one = _score_method(_step_with_score(estimator)) in (None, QuantileSVR.score)
         return (-np.inf, 1.0) if at_most_one else None
     if not isinstance(scoring, str):
@@ -104,7 +106,7 @@ def is_accuracy(estimator: Any, scoring: Any) -> bool:
 
 
 def _scoring_name(estimator: Any, scoring: Any) -> Any:
-    """Return `scoring`; if it is None, the name of the estimator's own score if that is accuracy or R², else None."""
+    """Return `scoring` or, if it is None, "accuracy" or "r2" if that is the estimator's own score, else None."""
     if scoring is not None:
         return scoring
     names = {ClassifierMixin.score: "accuracy", ScoresAccuracy.score: "accuracy"}
@@ -139,7 +141,7 @@ def compute_score(scorer: Scorer, model: Any, X: Any, y: Any, weight: Any, qid: 
 
 
 def novelty_score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """Score of a novelty detector: the balanced accuracy if there are labels ±1, else −|share of outliers − ν|."""
+    """Compute the score of a novelty detector: with labels ±1 the balanced accuracy, else −|share of outliers − ν|."""
     predictions = np.asarray(model.predict(X))
     weight = np.ones(len(predictions)) if sample_weight is None else sample_weight
     if y is None:
@@ -158,24 +160,24 @@ def _r2(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
 
 
 def soft_accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """Accuracy in which a row counts ½ + ½ tanh(margin): about half if it is near the boundary.
+    """Compute an accuracy in which a row counts ½ + ½ tanh(margin): about half if it is near the boundary.
 
-    Such rows fall on either side by chance, which would decide between good machines. Margins are divided by their
-    median, so that the scale of f has no influence.
+    In the ordinary accuracy, rows near the boundary fall on either side by chance, and chance would decide between good
+    machines. Margins are divided by the median of their sizes, so that the scale of f has no influence.
     """
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     f, is_class = np.asarray(model.decision_function(X)), np.asarray(model.classes_) == np.asarray(y)[:, None]
     if f.ndim == 1:
         f = np.column_stack([-f, f])
-    known = is_class.any(axis=1) & (weight > 0)  # the others have classes that training did not have
-    right, other = (np.max(f[known], axis=1, initial=-np.inf, where=mask[known]) for mask in (is_class, ~is_class))
-    unit = weighted_median(np.abs(right - other), weight[known]) if known.any() else 1.0
-    credit = 0.5 + 0.5 * np.tanh((right - other) / (unit or 1.0))
-    return float(credit @ weight[known] / weight.sum())
+    counted = is_class.any(axis=1) & (weight > 0)  # rows of a class without training samples get no credit
+    f_true, f_other = (np.max(f[counted], axis=1, initial=-np.inf, where=m[counted]) for m in (is_class, ~is_class))
+    unit = weighted_median(np.abs(f_true - f_other), weight[counted]) if counted.any() else 1.0
+    credit = 0.5 + 0.5 * np.tanh((f_true - f_other) / (unit or 1.0))
+    return float(credit @ weight[counted] / weight.sum())
 
 
 def balanced_soft_accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """`soft_accuracy` with weights that give all classes the same total."""
+    """Compute `soft_accuracy` with weights that give all classes the same total."""
     codes = np.unique(y, return_inverse=True)[1]
     weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     return soft_accuracy(model, X, y, weight / np.bincount(codes, weights=weight)[codes])
@@ -196,19 +198,26 @@ class NeedsModel(Exception):
 
 
 def score_of_values(
-    scorer: Scorer, estimator: Any, machine: Any, values: Floats, classes: Any, samples: Callable[[], Any], rest: Any
+    scorer: Scorer,
+    estimator: Any,
+    machine: Any,
+    values: Floats,
+    classes: Any,
+    samples: Callable[[], Any],
+    targets_and_weights: tuple[Any, Any],
 ) -> float:
-    """Compute the score of held-out samples from their decision values; `rest` holds their targets and weights.
+    """Compute the score of held-out samples from their decision values.
 
-    `machine` is the last step of the estimator. Raises NeedsModel, even if the scorer has caught that exception.
+    `machine` is the last step of the estimator, and `samples` returns the held-out samples. Raises NeedsModel if the
+    scorer asks for more than predictions, even if it catches that exception.
     """
-    kind = (
+    values_class = (
         _ClassifierValues if is_classifier(machine) else _RegressorValues if is_regressor(machine) else _NoveltyValues
     )
-    known = needs_predictions_only(scorer)
-    model = kind(estimator, machine, values, classes, values if known else samples(), watched=not known)
+    trusted = needs_predictions_only(scorer)
+    model = values_class(estimator, machine, values, classes, values if trusted else samples(), watched=not trusted)
     try:
-        score = compute_score(scorer, model, model._samples, *rest)
+        score = compute_score(scorer, model, model._samples, *targets_and_weights)
     except Exception:
         if model._needs_model:
             raise NeedsModel from None
@@ -219,7 +228,10 @@ def score_of_values(
 
 
 class _HeldOutValues:
-    """Stand-in for a fitted model that knows only the decision values of the held-out samples."""
+    """Stand-in for a fitted model that knows only the decision values of the held-out samples.
+
+    With `watched`, the scorer is a user's, and any change of the samples or other use of the model raises NeedsModel.
+    """
 
     __slots__ = ("_classes", "_content", "_estimator", "_machine", "_needs_model", "_samples", "_values")
 
@@ -234,7 +246,8 @@ class _HeldOutValues:
             self._refuse()
         return self._values
 
-    def _refuse(self, *args: Any, **given: Any) -> NoReturn:
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Record that the scorer needs a model, and raise NeedsModel."""
         self._needs_model = True
         raise NeedsModel
 
@@ -245,18 +258,14 @@ class _HeldOutValues:
         """Record that a scorer needs more than predictions, and raise NeedsModel."""
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in (
-            "decision_function",
-            "predict_proba",
-            "predict_log_proba",
-        ):  # AttributeError if the estimator lacks it
-            getattr(self._estimator, name)
+        if name in ("decision_function", "predict_proba", "predict_log_proba"):
+            getattr(self._estimator, name)  # AttributeError if the estimator has no such method
             return self._refuse
         return self._refuse()
 
     @property  # type: ignore[misc]  # object.__class__ is writable
     def __class__(self) -> Any:
-        """Class for isinstance; a user's scorer that checks it needs a model."""
+        """Class that isinstance sees; a user's scorer that checks it needs a model."""
         return type(self) if self._content is None else self._refuse()
 
     def __sklearn_tags__(self) -> Any:
@@ -275,7 +284,7 @@ class _ClassifierValues(_HeldOutValues):
 
     @property
     def _has_function_per_class(self) -> bool:
-        """Whether there is one function for two classes, or one per class, and not one per pair of classes."""
+        """True if the decision functions belong to classes: one for two classes, else one per class, none per pair."""
         return len(self._classes) == 2 or self._machine.multiclass != "ovo"
 
     def decision_function(self, X: Any) -> Floats:

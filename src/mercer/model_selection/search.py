@@ -35,8 +35,8 @@ class Search:
     scorer: Scorer
     cells: ScoreTable
     n_threads: int
-    budget: int
-    deadline: float
+    budget: int  # bytes for stored kernel matrices
+    deadline: float  # on the clock of time.monotonic
     gap: SearchGap
     reporter: Reporter
     callback: Callable[[dict[str, Any]], None] | None
@@ -46,20 +46,20 @@ class Search:
         return estimator_at(self.estimator, self.cells.points[point])
 
     def wanted(self, point: int, fold: int) -> bool:
-        """Return whether a fit can still change which cell is chosen, and time is left."""
+        """Return whether time is left, and this fit can still change which cell is chosen."""
         return time.monotonic() < self.deadline and self.cells.wanted(point, fold)
 
-    def training(self, fold: int) -> tuple[Any, Any, Any]:
+    def training_set(self, fold: int) -> tuple[Any, Any, Any]:
         """Return the training samples of a fold, their targets and weights."""
         train, _ = self.splits[fold]
-        return part_of(self.X, train, train if self._square else None), *self._targets_and_weights(train)
+        return part_of(self.X, train, train if self._is_precomputed else None), *self._targets_and_weights(train)
 
-    def samples(self, fold: int) -> Any:
-        """Return a copy of the held-out samples of a fold, which a scorer may change."""
+    def held_out_samples(self, fold: int) -> Any:
+        """Return a copy of the held-out samples of a fold; a user's scorer may change the copy."""
         train, test = self.splits[fold]
-        return part_of(self.X, test, train if self._square else None)
+        return part_of(self.X, test, train if self._is_precomputed else None)
 
-    def targets(self, fold: int) -> tuple[Any, Any]:
+    def held_out_targets(self, fold: int) -> tuple[Any, Any]:
         """Return copies of the targets and weights of the held-out samples of a fold."""
         return self._targets_and_weights(self.splits[fold][1])
 
@@ -89,15 +89,16 @@ class Search:
         self.reporter.close(self._line())
 
     @property
-    def _square(self) -> bool:
+    def _is_precomputed(self) -> bool:
+        """True if X is a square kernel matrix, whose columns are selected too."""
         return getattr(self.estimator, "kernel", None) == "precomputed"
 
     def _targets_and_weights(self, rows: Any) -> tuple[Any, Any]:
-        return None if self.y is None else self.y[rows], None if self.sample_weight is None else self.sample_weight[
-            rows
-        ]
+        y, weight = (None if values is None else values[rows] for values in (self.y, self.sample_weight))
+        return y, weight
 
     def _line(self) -> str:
+        """Write one line of progress."""
         cells, means = self.cells, self.cells.means
         line = f"{cells.done:>6,} of {cells.scores.size:,} fits"
         if cells.lost:
@@ -111,32 +112,33 @@ class Search:
 def fit_fold_by_fold(search: Search, group: list[int], *, warm_start: bool = True) -> None:
     """Fit and score these points in every fold; an error is stored in its cell, and the search goes on.
 
-    With `warm_start`, each fit starts from the solution of the last one.
+    With `warm_start`, each fit starts from the solution of the previous one.
     """
     for fold in range(len(search.splits)):
         model = clone(search.estimator)
-        warm = next((name for name in model.get_params() if name.rpartition("__")[2] == "warm_start"), None)
-        X, y, weight = search.training(fold)
-        seen, held_out = (None, None) if search.qid is None else (search.qid[rows] for rows in search.splits[fold])
+        warm_name = next((name for name in model.get_params() if name.rpartition("__")[2] == "warm_start"), None)
+        X, y, weight = search.training_set(fold)
+        train_qid, test_qid = (None, None) if search.qid is None else (search.qid[rows] for rows in search.splits[fold])
         for point in group:
             if not search.wanted(point, fold):
                 continue
-            begun = time.perf_counter()
-            if not needs_predictions_only(
-                search.scorer
-            ):  # the score may depend on what a warm start changes within tol
+            began = time.perf_counter()
+            if not needs_predictions_only(search.scorer):
+                # The score may depend on more than predictions, such as α, which a warm start changes within tol.
                 model = clone(search.estimator)
             try:
                 model.set_params(**{n: clone(v, safe=False) for n, v in search.cells.points[point].items()})
-                if warm_start and warm is not None and hasattr(machine_of(model), "certificate_"):
-                    model.set_params(**{warm: True})
-                model.fit(X, y, **weight_option(model, weight), **search.query_option(seen))
-                score = compute_score(search.scorer, model, search.samples(fold), *search.targets(fold), qid=held_out)
+                if warm_start and warm_name is not None and hasattr(machine_of(model), "certificate_"):
+                    model.set_params(**{warm_name: True})
+                model.fit(X, y, **weight_option(model, weight), **search.query_option(train_qid))
+                samples, targets_and_weights = search.held_out_samples(fold), search.held_out_targets(fold)
+                score = compute_score(search.scorer, model, samples, *targets_and_weights, qid=test_qid)
             except Exception as error:  # errors of a user's kernel or scorer belong to their cell
                 search.cells.fail(point, fold, error)
             else:
                 proof = getattr(machine_of(model), "certificate_", None)
-                gap, relative = (math.nan, math.nan) if proof is None else (proof.gap, proof.relative_gap)
-                ended = getattr(machine_of(model), "stop_reason_", "converged")
-                search.cells.put(point, fold, score, gap, relative, time.perf_counter() - begun, ended)
+                gap, relative_gap = (math.nan, math.nan) if proof is None else (proof.gap, proof.relative_gap)
+                stop_reason = getattr(machine_of(model), "stop_reason_", "converged")
+                seconds = time.perf_counter() - began
+                search.cells.put(point, fold, score, gap, relative_gap, seconds, stop_reason)
             search.report(point, fold)

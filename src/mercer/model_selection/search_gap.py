@@ -11,7 +11,7 @@ Hence
 
     |⟨w', φ(x)⟩ − (1 + r)/2 ⟨w, φ(x)⟩| ≤ √k(x, x) [ (1 + r)/2 √g + |1 − r|/2 (‖w‖ + √g) ]
 
-b is not bounded: samples count as surely wrong by their smallest number over all b.
+b is not bounded; so the number of samples that are surely wrong is the smallest number of wrong samples over all b.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from mercer.model_selection.grids import FALLING, PROBLEM_PARAMETERS, RISING, drop_parameters, penalty_of
 from mercer.model_selection.held_out.fold_fits import FoldFit
-from mercer.model_selection.parameter_keys import grouped, key_of_params
+from mercer.model_selection.parameter_keys import group_equal_keys, key_of_params
 from mercer.model_selection.score_table import ScoreTable
 from mercer.samples.arrays import Flags, Floats
 
@@ -38,7 +38,7 @@ _PARTS = 4
 
 @dataclass(frozen=True, eq=False)
 class FoldFunctions:
-    """Values of one fold's decision function at its held-out samples, with what bounds them for other C."""
+    """Values of one fold's decision function at its held-out samples, and the numbers that bound them for other C."""
 
     C: float
     values: Floats  # ⟨w, φ(x)⟩ without b
@@ -48,45 +48,49 @@ class FoldFunctions:
     gap: float
 
     def bounds(self, low: float, high: float) -> tuple[Floats, Floats]:
-        """Lower and upper bounds on ⟨w', φ(x)⟩ for the optimum at any C from `low` to `high`."""
-        ends = [self._at(C / self.C) for C in (low, high)]
+        """Return lower and upper bounds on ⟨w', φ(x)⟩ for the optimum at any C from `low` to `high`."""
+        ends = [self._bounds_at(C / self.C) for C in (low, high)]
         return np.minimum(ends[0][0], ends[1][0]), np.maximum(ends[0][1], ends[1][1])
 
-    def _at(self, ratio: float) -> tuple[Floats, Floats]:
-        off = np.sqrt(self.gap) * _SLACK
-        radius = 0.5 * (1 + ratio) * off + 0.5 * abs(1 - ratio) * (self.norm + off)
+    def _bounds_at(self, ratio: float) -> tuple[Floats, Floats]:
+        """Return lower and upper bounds on ⟨w', φ(x)⟩ for the optimum at `ratio` times this C."""
+        distance = np.sqrt(self.gap) * _SLACK  # of w from the optimum at this C, at most
+        radius = 0.5 * (1 + ratio) * distance + 0.5 * abs(1 - ratio) * (self.norm + distance)
         centre = 0.5 * (1 + ratio) * self.values
         width = (self.lengths * radius + 0.5 * (1 + ratio) * self.errors) * _SLACK + 1e-12 * np.abs(centre)
         return centre - width, centre + width
 
 
-def surely_wrong(low: Floats, high: Floats, positive: Flags, free_bias: bool) -> int:
-    """Number of samples that are wrong for every f with f − b between `low` and `high`, for all b if it is free.
+def count_surely_wrong(low: Floats, high: Floats, positive: Flags, free_bias: bool) -> int:
+    """Return the number of samples that are misclassified for every f with f − b between `low` and `high`.
 
-    f ≥ 0 is the positive class. A positive sample is wrong if high + b < 0, a negative one if low + b ≥ 0.
+    f ≥ 0 is the positive class. A positive sample is wrong if high + b < 0, a negative one if low + b ≥ 0. If b is
+    free, the result is the smallest such number over all b; otherwise b is 0.
     """
     if not free_bias:
         return int((high[positive] < 0).sum() + (low[~positive] >= 0).sum())
-    wrong_below = np.sort(-high[positive])  # positive samples are wrong for b below these
-    wrong_from = np.sort(-low[~positive])  # negative samples are wrong for b from these on
-    # The count changes only at these b. Just below each of them no more negative samples are wrong than anywhere up to
-    # the next, so the least count is at b = one of `wrong_below`, or before all of them.
-    at = np.concatenate([[-np.inf], wrong_below])
-    still = len(wrong_below) - np.searchsorted(wrong_below, at, side="right")
-    already = np.searchsorted(wrong_from, at, side="right")
-    return int((still + already).min())
+    wrong_below = np.sort(-high[positive])  # each positive sample is wrong for b below its number
+    wrong_from = np.sort(-low[~positive])  # each negative sample is wrong for b from its number on
+    # As b grows, the count falls at the numbers of `wrong_below` and rises at those of `wrong_from`. So it is smallest
+    # at one of `wrong_below`, or below all of them.
+    candidates = np.concatenate([[-np.inf], wrong_below])
+    n_positive = len(wrong_below) - np.searchsorted(wrong_below, candidates, side="right")
+    n_negative = np.searchsorted(wrong_from, candidates, side="right")
+    return int((n_positive + n_negative).min())
 
 
-def least_wrong(known: list[FoldFunctions], positive: Flags, free_bias: bool) -> list[tuple[float, float, int]]:
-    """Return ranges of C from the smallest to the largest, with the number of surely wrong samples in each."""
-    known = sorted(known, key=lambda one: one.C)
+def surely_wrong_by_range(
+    functions: list[FoldFunctions], positive: Flags, free_bias: bool
+) -> list[tuple[float, float, int]]:
+    """Split the range between the fitted C, and return (smallest C, largest C, number of surely wrong samples)."""
+    functions = sorted(functions, key=lambda function: function.C)
     ranges = []
-    for left, right in pairwise(known):
+    for left, right in pairwise(functions):
         cuts = np.geomspace(left.C, right.C, _PARTS + 1)
         for low, high in pairwise(cuts):
             first, second = left.bounds(low, high), right.bounds(low, high)
             lowest, highest = np.maximum(first[0], second[0]), np.minimum(first[1], second[1])
-            ranges.append((float(low), float(high), surely_wrong(lowest, highest, positive, free_bias)))
+            ranges.append((float(low), float(high), count_surely_wrong(lowest, highest, positive, free_bias)))
     return ranges
 
 
@@ -97,17 +101,17 @@ _PENALTIES = (*RISING, *FALLING)
 class SearchGap:
     """Collects the decision functions of all folds during a search, and computes `search_gap_` from them."""
 
-    def __init__(self, points: list[dict[str, Any]], counts_mistakes: bool, prefix: str = "") -> None:
+    def __init__(self, points: list[dict[str, Any]], scores_accuracy: bool, prefix: str = "") -> None:
         self._points, self._prefix = points, prefix
         # Groups of points that differ only in C, θ or λ, and therefore have the same kernel.
         keys = [
             key_of_params(drop_parameters(_PENALTIES, params, prefix) | self._penalties(params)) for params in points
         ]
-        self._kernels = {k: number for number, group in enumerate(grouped(keys)) for k in group}
+        self._kernels = {k: number for number, group in enumerate(group_equal_keys(keys)) for k in group}
         self._fold_functions: dict[tuple[int, int], dict[int, tuple[FoldFunctions, Any, bool]]] = {}
         self._lock = threading.Lock()
         self._reason = (
-            "" if counts_mistakes else "there is a bound only for the accuracy in folds, without sample weights"
+            "" if scores_accuracy else "there is a bound only for the accuracy in folds, without sample weights"
         )
         if not self._reason and not any(map(self._penalties, points)):
             self._reason = "the grid has no C"
@@ -115,7 +119,7 @@ class SearchGap:
             self._reason = f"the grid names several of {', '.join(_PENALTIES)} at once"
 
     def _penalties(self, params: dict[str, Any]) -> dict[str, bool]:
-        """Return the names among C, θ and λ that a point has, as keys."""
+        """Return a dictionary from each of C, θ and λ that is a number in the point to True."""
         return {name: True for name in _PENALTIES if isinstance(params.get(self._prefix + name), Real)}
 
     def put(self, point: int, fold: int, machine: Any, fit: FoldFit, y: Any) -> None:
@@ -137,12 +141,12 @@ class SearchGap:
         assert task.lengths is not None
         C = penalty_of(self._points[point], self._prefix) or float(machine.C)
         C = C if C > 0 else -1.0 / C
-        known = FoldFunctions(
+        functions = FoldFunctions(
             C, task.values - task.offset, task.errors, task.lengths, task.norm, max(task.certificate.gap, 0.0)
         )
         with self._lock:
             self._fold_functions.setdefault((self._kernels[point], fold), {})[point] = (
-                known,
+                functions,
                 np.asarray(y) == fit.classes[1],
                 machine.bias is True,
             )
@@ -161,13 +165,13 @@ class SearchGap:
         searched = sorted({name for point in cells.points for name in point} & others)
         if searched:
             return None, f"there is no bound if {', '.join(searched)} is searched too"
-        top, score = 0.0, float(cells.means[best])
+        gap, score = 0.0, float(cells.means[best])
         for kernel in {key for key, _ in self._fold_functions}:
-            top = max(top, self._largest_accuracy(cells, kernel) - score)
-        return top, ""
+            gap = max(gap, self._largest_accuracy(cells, kernel) - score)
+        return gap, ""
 
     def _largest_accuracy(self, cells: ScoreTable, kernel: int) -> float:
-        """Upper bound on the mean accuracy of any C in the range with this kernel."""
+        """Return an upper bound on the mean accuracy of any C in the range with this kernel."""
         shares: dict[tuple[float, float], float] = {}
         all_C = sorted(
             {fit.C for (key, _), fits in self._fold_functions.items() if key == kernel for fit, _, _ in fits.values()}
@@ -177,18 +181,18 @@ class SearchGap:
             if not fits:
                 continue
             positive, free = next((positive, free) for _, positive, free in fits.values())
-            for low, high, wrong in least_wrong([fit for fit, _, _ in fits.values()], positive, free):
+            for low, high, wrong in surely_wrong_by_range([fit for fit, _, _ in fits.values()], positive, free):
                 share = wrong / (max(1, len(positive)) * cells.n_folds)
                 shares[low, high] = shares.get((low, high), 0.0) + share
         return _accuracy_bound(shares, all_C) if len(all_C) > 1 else -np.inf
 
 
 def _accuracy_bound(shares: dict[tuple[float, float], float], all_C: list[float]) -> float:
-    """One minus the smallest share of surely wrong samples over the range of C.
+    """Return one minus the smallest share of surely wrong samples over the range of C.
 
-    Folds may have different ranges, if fits were skipped: their shares are added up on each piece between two ends.
-    Where a fold has no range, none of its samples counts as wrong. All ranges lie between the smallest and the largest
-    value in `all_C`, which has at least two.
+    `shares` maps ranges of C to shares of surely wrong samples, summed over the folds. Folds have different ranges if
+    fits were skipped: shares are then added on each piece between two neighbouring ends, and a fold without a range
+    there adds nothing. All ranges lie between the smallest and the largest of the values in `all_C`, at least two.
     """
     ends = np.unique([*all_C, *(end for piece in shares for end in piece)])
     middles = np.sqrt(ends[1:] * ends[:-1])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.model_selection.grids import KERNEL_PARAMETERS, PROBLEM_PARAMETERS, drop_parameters, prefix_and_machine
-from mercer.model_selection.held_out.fold_fits import FoldFit, affordable, fit_folds
+from mercer.model_selection.held_out.fold_fits import FoldFit, fit_folds, fits_budget
 from mercer.model_selection.held_out.folds import SharedFolds, reason_not_shared
-from mercer.model_selection.parameter_keys import grouped, key_of_params
+from mercer.model_selection.parameter_keys import group_equal_keys, key_of_params
 from mercer.model_selection.preprocessing import Preprocessing
 from mercer.model_selection.scoring import NeedsModel, needs_predictions_only, score_of_values
 from mercer.samples.arrays import n_samples, stack
@@ -25,14 +25,14 @@ MANY_PAIRS = "a fit solves its many pairs of classes in one call"
 
 
 class SharedSearch:
-    """Runs the groups of points of a search that share a kernel, as the `Listener` of their fits."""
+    """Fits and scores the points of a search that can share kernel values; it is the `Listener` of these fits."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self.words: list[str] = []
+        self.descriptions: list[str] = []  # of the kernel values that fits shared
         self._lock = threading.Lock()
         self._machines: dict[int, Any] = {}
-        self._needs_model = ""  # why models must be fitted instead
+        self._needs_model = ""  # why the scorer needs fitted models, if it does
         self._units: dict[int, tuple[float, float]] = {}  # mean and scale of y in each fold
 
     def run(self, groups: Sequence[list[int]]) -> list[tuple[list[int], str]]:
@@ -40,15 +40,15 @@ class SharedSearch:
         rest, shared = [], []
         for group in groups:
             reasons = [self._refusal(point) for point in group]
-            for same in grouped(reasons):
-                points, reason = [group[k] for k in same], reasons[same[0]]
+            for indices in group_equal_keys(reasons):
+                points, reason = [group[k] for k in indices], reasons[indices[0]]
                 if reason is None:
                     shared.append(points)
                 else:
                     rest.append((points, reason))
         fit = self._fit_by_steps if self._search.prefix else self._fit_at_once
-        for alike in grouped(self._reading(group[0]) for group in shared):
-            same_samples = [shared[k] for k in alike]
+        for indices in group_equal_keys(self._reading_key(group[0]) for group in shared):
+            same_samples = [shared[k] for k in indices]
             if not self._needs_model:
                 rest += fit(same_samples)
             if self._needs_model:  # a fit may have set it
@@ -58,22 +58,25 @@ class SharedSearch:
     # --- which points can share -------------------------------------------------------------------------------------
 
     def _machine(self, point: int) -> Any:
+        """Return the unfitted machine at a point of the grid, made once."""
         if point not in self._machines:
             self._machines[point] = prefix_and_machine(self._search.at(point))[1]
         return self._machines[point]
 
     def _refusal(self, point: int) -> str | None:
+        """Return why the fits of a point cannot share kernel values, or None if they can."""
         try:
             estimator = self._search.at(point)
             machine = prefix_and_machine(estimator)[1]
-            return Preprocessing.refusal(estimator) or reason_not_shared(machine) or self._many_pairs(machine)
+            return Preprocessing.refusal(estimator) or reason_not_shared(machine) or self._refuse_many_pairs(machine)
         except (TypeError, ValueError) as error:
             return str(error)
 
-    def _many_pairs(self, machine: Any) -> str | None:
-        """Refuse machines of at least 15 pairs of classes with up to 200 samples each (benchmarks/compare_tables.py).
+    def _refuse_many_pairs(self, machine: Any) -> str | None:
+        """Return `MANY_PAIRS` if there are at least 15 pairs of classes, of at most 200 samples on average, else None.
 
-        One call for all pairs of a fit costs less than a step in Python for each of them.
+        One call of the core for all pairs of a fit then costs less than steps in Python for each pair
+        (benchmarks/compare_tables.py).
         """
         search = self._search
         if getattr(machine, "multiclass", "") != "ovo" or search.sample_weight is not None:
@@ -85,18 +88,18 @@ class SharedSearch:
     def _n_classes(self) -> int:
         return len(np.unique(np.asarray(self._search.y)))
 
-    def _reading(self, point: int) -> Hashable:
+    def _reading_key(self, point: int) -> Hashable:
         """Return a key that is equal for points whose samples are read in the same way."""
         params, prefix = self._search.cells.points[point], self._search.prefix
-        kernel = f"{prefix}kernel"
-        kept = drop_parameters((*PROBLEM_PARAMETERS, *KERNEL_PARAMETERS, "kernel"), params, prefix)
-        kept = {name: value for name, value in kept.items() if not name.startswith(f"{kernel}__")}
-        used = self._machine(point)._kernel()
-        return key_of_params(kept), used.accepts, used.mergeable
+        params = drop_parameters((*PROBLEM_PARAMETERS, *KERNEL_PARAMETERS, "kernel"), params, prefix)
+        params = {name: value for name, value in params.items() if not name.startswith(f"{prefix}kernel__")}
+        kernel = self._machine(point)._kernel()
+        return key_of_params(params), kernel.accepts, kernel.mergeable
 
     # --- the same samples for all folds ------------------------------------------------------------------------------
 
     def _fit_at_once(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
+        """Fit groups in all folds on one K per kernel; return the groups whose K is too large, each with the reason."""
         search, machine = self._search, self._machine(groups[0][0])
         try:
             shared = SharedFolds.of(machine, search.X, search.y, search.splits, search.sample_weight)
@@ -105,7 +108,7 @@ class SharedSearch:
                 raise  # nothing can be fitted
             self._fail(groups, range(len(search.splits)), error)
             return []
-        if not affordable(shared, search.budget, _twins(machine)):
+        if not fits_budget(shared, search.budget, _has_twins(machine)):
             n = n_samples(shared.whole.merged.y)
             reason = (
                 f"the kernel matrix of {n:,} samples exceeds cache_size, so every fit computes its own kernel values"
@@ -116,16 +119,17 @@ class SharedSearch:
         )
         return []
 
-    def _fit(self, shared: SharedFolds, groups: list[list[int]], words: str) -> None:
-        """Fit all points to these folds; `words` describe what is shared."""
+    def _fit(self, shared: SharedFolds, groups: list[list[int]], description: str) -> None:
+        """Fit all points to these folds; `description` names the kernel values that they share."""
         for fold in shared.folds:
             if fold.error is not None:
                 self._fail(groups, [fold.number], fold.error)
-        self.words.append(words)
+        self.descriptions.append(description)
         batches = [[(point, self._machine(point)) for point in group] for group in groups]
         fit_folds(shared, batches, self, self._search.n_threads, self._search.budget)
 
     def _fail(self, groups: Sequence[list[int]], folds: Iterable[int], error: BaseException) -> None:
+        """Store the error in every cell of these groups and folds that has no score and is not skipped."""
         cells = self._search.cells
         for fold in folds:
             for point in (point for group in groups for point in group):
@@ -134,68 +138,73 @@ class SharedSearch:
 
     # --- results of fits: a Listener --------------------------------------------------------------------------------
 
-    def wanted(self, name: int, fold: int) -> bool:
-        return not self._needs_model and self._search.wanted(name, fold)
+    def wanted(self, point: int, fold: int) -> bool:
+        """Return whether this fit can still change the choice, and its score needs no model."""
+        return not self._needs_model and self._search.wanted(point, fold)
 
-    def finished(self, name: int, fold: int, fit: FoldFit) -> None:
-        search, cells, machine = self._search, self._search.cells, self._machine(name)
+    def finished(self, point: int, fold: int, fit: FoldFit) -> None:
+        """Score a fit and store its score, gap and decision values."""
+        search, cells, machine = self._search, self._search.cells, self._machine(point)
         try:
-            zero, unit = self._units.get(fold, (0.0, 1.0))
-            values, samples, targets = zero + unit * fit.values, partial(search.samples, fold), search.targets(fold)
+            mean, scale = self._units.get(fold, (0.0, 1.0))
+            values, samples = mean + scale * fit.values, partial(search.held_out_samples, fold)
+            targets = search.held_out_targets(fold)
             score = score_of_values(search.scorer, search.estimator, machine, values, fit.classes, samples, targets)
         except Exception as error:  # the user's scorer may raise
             if not needs_predictions_only(search.scorer):  # the cause may be that there is no real model
-                words = f"scoring raised {type(error).__name__} with predictions alone"
-                self._needs_model = str(error) if isinstance(error, NeedsModel) else words
+                reason = f"scoring raised {type(error).__name__} with predictions alone"
+                self._needs_model = str(error) if isinstance(error, NeedsModel) else reason
                 return
-            cells.fail(name, fold, error)
+            cells.fail(point, fold, error)
         else:
             proof = fit.certificate
-            cells.put(name, fold, score, proof.gap, proof.relative_gap, fit.seconds, fit.stop_reason)
-            search.gap.put(name, fold, machine, fit, targets[0])
+            cells.put(point, fold, score, proof.gap, proof.relative_gap, fit.seconds, fit.stop_reason)
+            search.gap.put(point, fold, machine, fit, targets[0])
         with self._lock:
-            search.report(name, fold)
+            search.report(point, fold)
 
-    def failed(self, name: int, fold: int, error: Exception) -> None:
-        self._fail([[name]], [fold], error)
+    def failed(self, point: int, fold: int, error: Exception) -> None:
+        """Store the error of a fit."""
+        self._fail([[point]], [fold], error)
         with self._lock:
-            self._search.report(name, fold)
+            self._search.report(point, fold)
 
     # --- samples transformed by the steps before the machine, fold by fold --------------------------------------------
 
     def _fit_by_steps(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
+        """Fit groups fold by fold on transformed samples; return all groups, with the reason, if K is too large."""
         search = self._search
-        words = (
+        description = (
             "kernel values within each fold, for all C and kernels (the steps before the machine are refitted in "
             "every fold)"
         )
         for fold in range(len(search.splits)):
             wanted = [[k for k in group if search.wanted(k, fold)] for group in groups]
-            kept = [group for group in wanted if group]
-            if not kept or self._needs_model:
+            wanted = [group for group in wanted if group]
+            if not wanted or self._needs_model:
                 continue
             try:
-                shared = self._transform_fold(kept[0][0], fold)
+                shared = self._transform_fold(wanted[0][0], fold)
             except Exception as error:
-                self._fail(kept, [fold], error)
+                self._fail(wanted, [fold], error)
                 continue
-            if not affordable(shared, search.budget, _twins(self._machine(kept[0][0]))):
+            if not fits_budget(shared, search.budget, _has_twins(self._machine(wanted[0][0]))):
                 return [(group, "the kernel matrix exceeds cache_size") for group in groups]
-            self._fit(shared, kept, words)
+            self._fit(shared, wanted, description)
         return []
 
     def _transform_fold(self, point: int, fold: int) -> SharedFolds:
         """Return the samples of a fold as the machine sees them, the training samples first."""
         search, (train, test) = self._search, self._search.splits[fold]
         order, steps = np.concatenate([train, test]), Preprocessing(self._search.at(point))
-        trained = steps.fit(*search.training(fold))
+        train_samples = steps.fit(*search.training_set(fold))
         self._units[fold] = steps.unit
-        y, weight = (None if part is None else part[order] for part in (search.y, search.sample_weight))
-        X, y = stack(trained, steps.transform(search.samples(fold))), steps.target(y)
+        y, weight = (None if values is None else values[order] for values in (search.y, search.sample_weight))
+        X, y = stack(train_samples, steps.transform(search.held_out_samples(fold))), steps.target(y)
         split = (np.arange(len(train)), np.arange(len(train), len(order)))
         return SharedFolds.of(steps.machine, X, y, [split], weight, first_number=fold)
 
 
-def _twins(machine: Any) -> bool:
+def _has_twins(machine: Any) -> bool:
     """Return whether the machine has two dual variables for each sample."""
     return getattr(machine, "loss", "") in ("epsilon_insensitive", "squared_epsilon_insensitive", "expectile")

@@ -21,10 +21,10 @@ from mercer.kernels.names import kernel_accepts
 from mercer.model_selection.criteria import CRITERIA, check_criterion
 from mercer.model_selection.grids import (
     QUICK,
-    by_kernel,
     default_grid,
     describe_edges,
     grid_points,
+    group_points_by_kernel,
     penalty_of,
     prefix_and_machine,
     with_current_point,
@@ -96,8 +96,8 @@ def tune(
         otherwise how close the share of held-out outliers is to ν. A function of the model, the samples and y that
         needs more than predictions for these samples is given a model, and then every fold is fitted by itself.
     criterion : {"folds", "loo", "xi-alpha", "span", "span-bound", "radius-margin", "margin-bound"}, default="folds"
-        Criterion that scores a point. "loo" is exact leave-one-out. The others need one fit: estimates of the
-        leave-one-out error, and a bound on the probability of error. Their scores are 1 − the share of errors.
+        Criterion that scores a point. "loo" is exact leave-one-out. The others need one fit: they estimate the
+        leave-one-out error or bound the probability of error, and score 1 − that error.
     groups : array of shape (n_samples,), optional
         Group of each sample, for splitters that need groups.
     qid : array of shape (n_samples,), optional
@@ -141,6 +141,7 @@ def tune(
     (True, True)
     """
     _check_arguments(estimator, X, y)
+    # 1. Check the arguments, and read samples and targets.
     one_of("skip", skip, (True, False, "likely"))
     one_of("criterion", criterion, CRITERIA)
     prefix, machine = prefix_and_machine(estimator)
@@ -155,18 +156,20 @@ def tune(
         X = frame_of(X)  # read once
     elif is_sparse(X) and not isinstance(X, EngineSamples):
         X = sp.csr_array(X)  # can be indexed by rows
+    # 2. List the points of the grid.
     current = None  # the cell of the estimator's own parameters
     if grid is None or (isinstance(grid, str) and grid == QUICK):
         steps = Preprocessing(clone(estimator))
-        rows = steps.fit(X, y, sample_weight)
-        grid = default_grid(machine, rows, steps.target(y), quick=grid is not None)
+        machine_samples = steps.fit(X, y, sample_weight)
+        grid = default_grid(machine, machine_samples, steps.target(y), quick=grid is not None)
         if not grid:
             raise ValueError(f"there is no default grid for {machine!r}; pass one, such as grid={{'C': [1, 10]}}")
         points, current = with_current_point(estimator, grid_points(estimator, grid))
     else:
         points = grid_points(estimator, grid)
-    given = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None, "qid": qid is not None}
-    check_criterion(estimator, criterion, {**given, "one_standard_error": one_standard_error}, points)
+    passed = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None, "qid": qid is not None}
+    check_criterion(estimator, criterion, {**passed, "one_standard_error": one_standard_error}, points)
+    # 3. Split the samples into folds.
     labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # ±1 for outliers
     by_folds = criterion == "folds"
     # Splitters need only the number of rows.
@@ -176,8 +179,14 @@ def tune(
         cv = GroupKFold(cv, shuffle=True, random_state=0) if isinstance(cv, int) else cv
     folds = _check_splitter(cv, y, labelled, groups).split(rows, y, groups) if by_folds else ()
     splits = [(row_indices(train, n_samples(X)), row_indices(test, n_samples(X))) for train, test in folds]
-    ends = score_range(estimator, scoring) if skip and by_folds else None
-    cells = ScoreTable(points, len(splits) if by_folds else 1, ends, likely=skip == "likely", kept=current)
+    # 4. Fit and score all cells that are not skipped.
+    cells = ScoreTable(
+        points,
+        len(splits) if by_folds else 1,
+        score_range(estimator, scoring) if skip and by_folds else None,
+        skip_likely=skip == "likely",
+        never_skipped=current,
+    )
     search = Search(
         estimator=estimator,
         prefix=prefix,
@@ -196,18 +205,19 @@ def tune(
         callback=callback,
     )
     interrupted = False
-    with collect_warnings() as of_fits:
+    with collect_warnings() as search_warnings:
         try:
             shared = _run(search) if by_folds else _run_without_folds(search, criterion)
         except KeyboardInterrupt:
             interrupted, shared = True, "interrupted"
     search.close()
-    with collect_warnings() as of_end:
+    # 5. Choose a cell, refit, and issue each warning once: `_conclude` counts the fits that ended early, and the refit
+    #    repeats guesses.
+    with collect_warnings() as end_warnings:
         result = _conclude(search, shared, interrupted, refit, one_standard_error, current)
-    # Each warning is issued once: `_conclude` counts the fits that ended early, and the refit repeats guesses.
     repeated = (ConvergenceWarning, GuessWarning) if result.best_estimator_ is not None else ConvergenceWarning
-    dropped = {warning for warning in of_fits if issubclass(warning[1], repeated)}
-    for message, category in dict.fromkeys([*(one for one in of_fits if one not in dropped), *of_end]):
+    unrepeated = (warning for warning in search_warnings if not issubclass(warning[1], repeated))
+    for message, category in dict.fromkeys([*unrepeated, *end_warnings]):
         warn_user(message, category)
     return result
 
@@ -268,18 +278,18 @@ def _check_queries(estimator: Any, machine: Any, groups: Any, qid: Any) -> Any:
 
 def _run(search: Search) -> str:
     """Fit all points in all folds, unless they are skipped; return the text of `TuningResult.shared_`."""
-    words: dict[str, None] = {}
-    left = by_kernel(search.cells.points, search.prefix)
-    while left:
+    descriptions: dict[str, None] = {}
+    groups = group_points_by_kernel(search.cells.points, search.prefix)
+    while groups:
         shared = SharedSearch(search)
-        rest = shared.run(left)
-        words.update(dict.fromkeys(shared.words))
+        rest = shared.run(groups)
+        descriptions.update(dict.fromkeys(shared.descriptions))
         for group, reason in rest:
-            words[f"not shared: {reason}"] = None
+            descriptions[f"not shared: {reason}"] = None
             fit_fold_by_fold(search, group, warm_start=reason != MANY_PAIRS)
-        again = set(search.cells.revive())
-        left = [kept for group in left if (kept := [k for k in group if k in again])]
-    return "; ".join(words)
+        revived = set(search.cells.revive())
+        groups = [points for group in groups if (points := [k for k in group if k in revived])]
+    return "; ".join(descriptions)
 
 
 def _run_without_folds(search: Search, criterion: str) -> str:
@@ -316,8 +326,11 @@ def _conclude(
         options = weight_option(model, search.sample_weight) | search.query_option(search.qid)
         result.best_estimator_ = model.fit(search.X, search.y, **options)
         if not cells.complete:
-            ended = f"the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time)"
-            warn_user(f"{ended} and chose the best of them. Raise max_time, or try fewer points", ConvergenceWarning)
+            warn_user(
+                f"the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time) and chose the best of "
+                "them. Raise max_time, or try fewer points",
+                ConvergenceWarning,
+            )
         edges = describe_edges(cells.points, result.best_params_)
         if edges:
             warn_user(f"the best score is at the edge of the grid: {'; '.join(edges)}. Widen the grid", UserWarning)
@@ -325,6 +338,7 @@ def _conclude(
 
 
 def _choose(search: Search, one_standard_error: bool, current: int | None) -> tuple[int | None, str]:
+    """Return the chosen cell and the reason; the cell is None if no cell has a mean."""
     cells = search.cells
     best = best_cell(cells)
     if best is None:
@@ -371,9 +385,11 @@ def _warn_of_early_stops(cells: ScoreTable, best: int) -> None:
     reasons = ", ".join(f"{count:,} × {reason}" for reason, count in Counter(cells.early.values()).most_common())
     n_fits = int(np.isfinite(cells.scores).sum())
     largest = max((float(cells.relative_gaps[cell]) for cell in cells.early), default=np.nan)
-    mark = "the chosen cell among them" if any(point == best for point, _ in cells.early) else "not in the chosen cell"
+    chosen_cell = (
+        "the chosen cell among them" if any(point == best for point, _ in cells.early) else "not in the chosen cell"
+    )
     warn_user(
-        f"{len(cells.early):,} of {n_fits:,} fits stopped before tol ({reasons}), {mark}, with gaps of up to "
+        f"{len(cells.early):,} of {n_fits:,} fits stopped before tol ({reasons}), {chosen_cell}, with gaps of up to "
         f"{largest:.1e} of the dual value: their scores are not those of optimal machines. "
         "Scale the features, lower C, or raise max_iter or tol; cv_results_['why'] names the cells",
         ConvergenceWarning,

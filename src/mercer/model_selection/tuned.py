@@ -33,7 +33,7 @@ from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats
 
-_FIGURE = Number(or_none=True, finite=False, required=True)
+_NUMBER = Number(or_none=True, finite=False, required=True)
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,17 @@ class _Results(AttributeSpec):
         return {name: {key: column for key, column in value.items() if not key.startswith("param_")}}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Return `cv_results_` from a file, with the columns of parameters made from the list of points."""
         results = parts[name]
-        known = isinstance(results, dict) and isinstance(results.get("params"), list)
-        expect(known, f"{name} must have the points of a search")
+        has_points = isinstance(results, dict) and isinstance(results.get("params"), list)
+        expect(has_points, f"{name} must have the points of a search")
         columns = {}
         names = sorted({key for point in results["params"] for key in point})
-        # Each name becomes a column: no more than the points hold, unless every point has other names.
+        # Each name becomes a column as long as the list of points: a small file with other names at every point would
+        # make huge columns.
         entries = sum(map(len, results["params"]))
-        most = 16 * entries + 10_000
-        expect(len(names) * len(results["params"]) <= most, f"{name} has {len(names)} parameters in {entries} values")
+        limit = 16 * entries + 10_000
+        expect(len(names) * len(results["params"]) <= limit, f"{name} has {len(names)} parameters in {entries} values")
         for parameter in names:
             column: Any = np.ma.array(np.empty(len(results["params"]), dtype=object), mask=True)
             for k, point in enumerate(results["params"]):
@@ -62,11 +64,22 @@ class _Results(AttributeSpec):
         return results | columns
 
 
-def _has(name: str) -> Callable[[Any], bool]:
+def _machine_has(name: str) -> Callable[[Any], bool]:
+    """Return a function that tells whether the best machine or, before `fit`, the machine to tune has a method."""
+
     def check(tuned: Any) -> bool:
         return hasattr(getattr(tuned, "best_estimator_", None) or tuned._machine(), name)
 
     return check
+
+
+def _best_attribute(name: str, doc: str) -> Any:
+    """Return a property with the value of a fitted attribute of the best machine."""
+
+    def value(tuned: Any) -> Any:
+        return getattr(tuned.best_estimator_, name)
+
+    return property(value, doc=doc)
 
 
 @dataclass(eq=False, repr=False)
@@ -74,10 +87,10 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
     """Base class of estimators that choose their parameters by `tune`."""
 
     _FITTED = fitted(
-        best_index_=_FIGURE,
-        best_score_=_FIGURE,
-        n_splits_=_FIGURE,
-        search_gap_=_FIGURE,
+        best_index_=_NUMBER,
+        best_score_=_NUMBER,
+        n_splits_=_NUMBER,
+        search_gap_=_NUMBER,
         search_gap_reason_=Text(required=True),
         shared_=Text(required=True),
         choice_=Text(required=True),
@@ -99,7 +112,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
     max_time: float | None = None
     verbose: bool = False
 
-    _kind: ClassVar[Any]
+    _default: ClassVar[Any]  # class of the machine if `estimator` is None
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """Return the parameters; a `cv` or `scoring` that is neither a number nor a string is not saved."""
@@ -114,7 +127,8 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         """Accept all parameters: `fit` checks them."""
 
     def _machine(self) -> Any:
-        return self._kind() if self.estimator is None else self.estimator
+        """Return the unfitted machine whose parameters are tuned."""
+        return self._default() if self.estimator is None else self.estimator
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Choose parameters by cross-validation and train the best machine on all samples.
@@ -144,11 +158,11 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
                 "max_time, or try fewer points"
             )
         fitted = blank_copy(self)
-        fitted._keep(result)
+        fitted._adopt_result(result)
         return adopt_fit(self, fitted)
 
-    def _keep(self, result: TuningResult) -> None:
-        """Keep the outcome of a search as attributes of the estimator."""
+    def _adopt_result(self, result: TuningResult) -> None:
+        """Set the fitted attributes from the result of a search."""
         self.best_index_, self.best_params_ = result.best_index_, result.best_params_
         self.best_estimator_, self.best_score_ = result.best_estimator_, result.best_score_
         self.choice_ = result.choice_
@@ -160,21 +174,10 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
     def result_(self) -> TuningResult:
         """The result of the search, with `plot` and `at`."""
         check_is_fitted(self, "best_estimator_")
-        return TuningResult(
-            cv_results_=self.cv_results_,
-            n_splits_=self.n_splits_,
-            complete_=self.complete_,
-            shared_=self.shared_,
-            best_index_=self.best_index_,
-            best_params_=self.best_params_,
-            best_score_=self.best_score_,
-            choice_=self.choice_,
-            best_estimator_=self.best_estimator_,
-            search_gap_=self.search_gap_,
-            search_gap_reason_=self.search_gap_reason_,
-        )
+        return TuningResult(**{name: getattr(self, name) for name in self._FITTED})
 
     def _best(self) -> Any:
+        """Return the best machine; raise NotFittedError before `fit`."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
@@ -185,7 +188,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         """Predict each sample by the best machine."""
         return self._best().predict(X)
 
-    @available_if(_has("decision_function"))
+    @available_if(_machine_has("decision_function"))
     def decision_function(self, X: Any) -> Floats:
         """Return the decision values of the best machine."""
         values: Floats = self._best().decision_function(X)
@@ -201,110 +204,27 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
 
     # --- fitted attributes of the best machine; AttributeError if it has none ----------------------------------------
 
-    @property
-    def certificate_(self) -> Any:
-        """Certificate of the best machine."""
-        return self.best_estimator_.certificate_
-
-    @property
-    def classes_(self) -> Any:
-        """The class labels."""
-        return self.best_estimator_.classes_
-
-    @property
-    def class_weight_(self) -> Any:
-        """The weight of each class."""
-        return self.best_estimator_.class_weight_
-
-    @property
-    def n_features_in_(self) -> Any:
-        """The number of features that the best machine was fitted on."""
-        return self.best_estimator_.n_features_in_
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """The names of the features, if the samples had names."""
-        return self.best_estimator_.feature_names_in_
-
-    @property
-    def kernel_(self) -> Any:
-        """The kernel, with numbers for all its parameters."""
-        return self.best_estimator_.kernel_
-
-    @property
-    def support_(self) -> Any:
-        """The indices of the support vectors among the samples."""
-        return self.best_estimator_.support_
-
-    @property
-    def support_vectors_(self) -> Any:
-        """The support vectors."""
-        return self.best_estimator_.support_vectors_
-
-    @property
-    def n_support_(self) -> Any:
-        """The number of support vectors; for a classifier, of each class."""
-        return self.best_estimator_.n_support_
-
-    @property
-    def dual_coef_(self) -> Any:
-        """The coefficients of the support vectors."""
-        return self.best_estimator_.dual_coef_
-
-    @property
-    def intercept_(self) -> Any:
-        """The bias of each decision function."""
-        return self.best_estimator_.intercept_
-
-    @property
-    def coef_(self) -> Any:
-        """The weight of each feature, for a linear kernel."""
-        return self.best_estimator_.coef_
-
-    @property
-    def offset_(self) -> Any:
-        """The threshold of a novelty detector's scores."""
-        return self.best_estimator_.offset_
-
-    @property
-    def function_(self) -> Any:
-        """The decision functions as elements of the kernel's space."""
-        return self.best_estimator_.function_
-
-    @property
-    def rkhs_norm_(self) -> Any:
-        """The norm ‖w‖ of each decision function."""
-        return self.best_estimator_.rkhs_norm_
-
-    @property
-    def n_iter_(self) -> Any:
-        """The number of steps of the solver."""
-        return self.best_estimator_.n_iter_
-
-    @property
-    def n_kernel_values_(self) -> Any:
-        """The number of kernel values that the fit computed."""
-        return self.best_estimator_.n_kernel_values_
-
-    @property
-    def converged_(self) -> Any:
-        """True if the fit reached its tolerance."""
-        return self.best_estimator_.converged_
-
-    @property
-    def stop_reason_(self) -> Any:
-        """The reason why the solver stopped."""
-        return self.best_estimator_.stop_reason_
-
-    @property
-    def fit_status_(self) -> Any:
-        """0 if the fit reached its tolerance, as scikit-learn's SVC has it."""
-        return self.best_estimator_.fit_status_
-
-    @property
-    def shape_fit_(self) -> Any:
-        """The shape of the samples that the best machine was fitted on."""
-        return self.best_estimator_.shape_fit_
+    certificate_ = _best_attribute("certificate_", "Certificate of the best machine.")
+    classes_ = _best_attribute("classes_", "The class labels.")
+    class_weight_ = _best_attribute("class_weight_", "The weight of each class.")
+    n_features_in_ = _best_attribute("n_features_in_", "The number of features that the best machine was fitted on.")
+    feature_names_in_ = _best_attribute("feature_names_in_", "The names of the features, if the samples had names.")
+    kernel_ = _best_attribute("kernel_", "The kernel, with numbers for all its parameters.")
+    support_ = _best_attribute("support_", "The indices of the support vectors among the samples.")
+    support_vectors_ = _best_attribute("support_vectors_", "The support vectors.")
+    n_support_ = _best_attribute("n_support_", "The number of support vectors; for a classifier, of each class.")
+    dual_coef_ = _best_attribute("dual_coef_", "The coefficients of the support vectors.")
+    intercept_ = _best_attribute("intercept_", "The bias of each decision function.")
+    coef_ = _best_attribute("coef_", "The weight of each feature, for a linear kernel.")
+    offset_ = _best_attribute("offset_", "The threshold of a novelty detector's scores.")
+    function_ = _best_attribute("function_", "The decision functions as elements of the kernel's space.")
+    rkhs_norm_ = _best_attribute("rkhs_norm_", "The norm ‖w‖ of each decision function.")
+    n_iter_ = _best_attribute("n_iter_", "The number of steps of the solver.")
+    n_kernel_values_ = _best_attribute("n_kernel_values_", "The number of kernel values that the fit computed.")
+    converged_ = _best_attribute("converged_", "True if the fit reached its tolerance.")
+    stop_reason_ = _best_attribute("stop_reason_", "The reason why the solver stopped.")
+    fit_status_ = _best_attribute("fit_status_", "0 if the fit reached its tolerance, as scikit-learn's SVC has it.")
+    shape_fit_ = _best_attribute("shape_fit_", "The shape of the samples that the best machine was fitted on.")
 
 
 @shared_docs
@@ -334,7 +254,7 @@ class TunedSVC(ScoresAccuracy, Tuned):
     (True, 'optimality')
     """
 
-    _kind = SVC
+    _default = SVC
 
 
 @shared_docs
@@ -366,15 +286,15 @@ class TunedSVR(ScoresR2, Tuned):
     True
     """
 
-    _kind = SVR
+    _default = SVR
 
 
 @shared_docs
 class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
     """Novelty detection that chooses ν and the kernel's parameters by cross-validation.
 
-    With labels y = ±1, −1 for outliers, the balanced accuracy on held-out samples decides. Without labels it is how
-    close the share of held-out outliers is to ν, which exposes an overfitted kernel.
+    With labels y = ±1, −1 for outliers, the score is the balanced accuracy on held-out samples. Without labels it is
+    −|share of held-out outliers − ν|: with an overfitted kernel, far more held-out samples than a share ν are outliers.
 
     Parameters
     ----------
@@ -400,9 +320,9 @@ class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-lea
     {'nu': 0.1}
     """
 
-    _kind = OneClassSVM
+    _default = OneClassSVM
 
-    @available_if(_has("score_samples"))
+    @available_if(_machine_has("score_samples"))
     def score_samples(self, X: Any) -> Floats:
         """Return the score that is compared with `offset_`."""
         values: Floats = self._best().score_samples(X)

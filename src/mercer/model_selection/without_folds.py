@@ -3,9 +3,12 @@
 Each point has one score, 1 − the share of errors by its criterion, so that larger is better:
 
     loo             the exact leave-one-out predictions, scored as held-out samples are
-    xi-alpha        ξα of Joachims; span, span-bound: Vapnik's and Chapelle's rule and bound
-    radius-margin   4(R² + 1/C)(‖w‖² + 2C Σξ)/n; without bias (R₀² + 1/C)(‖w‖² + 2C Σξ)/n; with slack="l2" 4R² Σα/n, R
-                    under K + I/C, which is a bound
+    xi-alpha        the ξα estimate of Joachims
+    span            the span estimate of Vapnik and Chapelle
+    span-bound      the span bound of Vapnik and Chapelle
+    radius-margin   4(R² + 1/C)(‖w‖² + 2C Σξ)/n, R the radius of the smallest ball around the samples in feature space;
+                    without bias (R₀² + 1/C)(‖w‖² + 2C Σξ)/n, R₀² = max k_ii; with slack="l2" 4R² Σα/n, a bound, where
+                    the ball is that of K + I/C
     margin-bound    structural risk minimisation: mean slack + 4/(nρ)√tr K + 3√(ln(2/δ')/2n), where δ' = δ/N pays for
                     the choice among the N points of the grid (`theory.soft_margin_bound`)
 """
@@ -41,18 +44,18 @@ def score_without_folds(search: Search, criterion: str) -> str:
     for point in range(len(search.cells.points)):
         if not search.wanted(point, 0):
             continue
-        begun = time.perf_counter()
+        began = time.perf_counter()
         try:
             refused = refusal(search.estimator, criterion, search.cells.points[point])
             if refused is not None:
                 raise ValueError(refused)
-            score, gap, relative, note = score_point(search, point)
+            score, gap, relative_gap, note = score_point(search, point)
         except Exception as error:  # errors of a user's kernel or scorer belong to their cell
             search.cells.fail(point, 0, error)
         else:
             if note:
                 search.cells.notes[point, 0] = note
-            search.cells.put(point, 0, score, gap, relative, time.perf_counter() - begun)
+            search.cells.put(point, 0, score, gap, relative_gap, time.perf_counter() - began)
         search.report(point, 0)
     scores = search.cells.scores
     if criterion == "margin-bound" and (scores <= 0).any() and not (scores > 0).any():
@@ -64,11 +67,12 @@ def score_without_folds(search: Search, criterion: str) -> str:
     return "nothing: every point is fitted by itself, to all samples"
 
 
-def _score_left_out(search: Search, point: int) -> _Score:
+def _score_leave_one_out(search: Search, point: int) -> _Score:
+    """Score the exact leave-one-out predictions of a point."""
     machine = search.at(point)
     result = leave_one_out(machine, search.X, search.y, search.sample_weight)
     counted = np.flatnonzero(np.isfinite(result.values.reshape(len(result.values), -1)).all(axis=1))
-    y, weight = (None if part is None else part[counted] for part in (search.y, search.sample_weight))
+    y, weight = (None if full is None else full[counted] for full in (search.y, search.sample_weight))
     values = result.values[counted].reshape(len(counted), -1)
     classes = np.unique(np.asarray(y)) if is_classifier(machine) else None
     ambiguous = int((~result.unique).sum())
@@ -82,6 +86,8 @@ def _score_left_out(search: Search, point: int) -> _Score:
 
 
 def _score_by(estimate: Callable[..., Estimate]) -> Callable[[Search, int], _Score]:
+    """Return a function that scores a point by 1 − an estimate of its leave-one-out error."""
+
     def score_point(search: Search, point: int) -> _Score:
         result = estimate(search.at(point), search.X, search.y, search.sample_weight)
         note = "" if result.proven else f"an upper bound if there is {result.assumes}"
@@ -91,6 +97,7 @@ def _score_by(estimate: Callable[..., Estimate]) -> Callable[[Search, int], _Sco
 
 
 def _score_margin_bound(search: Search, point: int) -> _Score:
+    """Score a point by 1 − a bound on its probability of error."""
     from mercer.notes.theory.margin_bounds import norm_with_bias, soft_margin_bound
 
     if search.sample_weight is not None:
@@ -100,10 +107,9 @@ def _score_margin_bound(search: Search, point: int) -> _Score:
         raise ValueError(f"the margin bound is for two classes, but y has {len(model.classes_)}")
     margins = model.margins(search.X, search.y)
     diagonal = np.diagonal(search.X) if model.kernel_.accepts == "gram" else model.kernel_.diag(search.X)
-    kind: Literal["none", "regularized"] = (
-        "none" if model.bias is False else "regularized"
-    )  # other values were refused before
-    norm, trace = norm_with_bias(margins.rkhs_norm, float(diagonal.sum()), len(diagonal), margins.b, kind)
+    # `refusal` has refused a free bias.
+    bias: Literal["none", "regularized"] = "none" if model.bias is False else "regularized"
+    norm, trace = norm_with_bias(margins.rkhs_norm, float(diagonal.sum()), len(diagonal), margins.b, bias)
     # With probability at least 0.95 the bounds on the risk hold for all points of the grid together.
     delta = 0.05 / len(search.cells.points)
     bound = soft_margin_bound(margins.slacks, trace, norm, delta=delta, bias=False)
@@ -112,7 +118,7 @@ def _score_margin_bound(search: Search, point: int) -> _Score:
 
 
 _CRITERIA: Final = {
-    "loo": _score_left_out,
+    "loo": _score_leave_one_out,
     "xi-alpha": _score_by(xi_alpha),
     "span": _score_by(span_estimate),
     "span-bound": _score_by(span_bound),

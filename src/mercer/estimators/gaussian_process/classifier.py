@@ -97,6 +97,7 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
     )
 
     def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
+        """Return a task for each process, whose solution is the mode."""
         self._weight_ = freeze(np.array(fit.merged.weight))
         self._signs_ = freeze(signs(fit.merged.y, len(fit.target.labels)))
         names = [f"output {k}" for k in range(self._signs_.shape[1])] if self._signs_.shape[1] > 1 else [""]
@@ -110,15 +111,16 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
     def _solve(
         self, fit: Fit, tasks: Tasks[RepresenterProblem], progress: Progress, starts: list[Any]
     ) -> tuple[Fit, Solutions[RepresenterProblem]]:
+        """Search for the kernel with the largest likelihood, and solve for the modes with it."""
         self._refuse_large(fit)
         X, kernel = fit.merged.X, self._scaled_kernel(fit)
         if self.optimise:
 
             def value(other: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
                 processes = self._processes(X, other)
-                slopes = [one.log_likelihood_gradient for one in processes]
-                total = {name: sum(slope[name] for slope in slopes) for name in slopes[0]}
-                return sum(one.log_likelihood for one in processes), total
+                gradients = [process.log_likelihood_gradient for process in processes]
+                total = {name: sum(gradient[name] for gradient in gradients) for name in gradients[0]}
+                return sum(process.log_likelihood for process in processes), total
 
             kernel = search_parameters(value, kernel, {}, self._names(), self._steps)[0]
         fit = replace(fit, kernel=kernel, _places={})
@@ -126,7 +128,7 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
 
     def _conclude(self, fit: Fit, solved: Solutions[RepresenterProblem]) -> None:
         assert fit.kernel is not None
-        C = np.column_stack([one.solution.c for one in solved])
+        C = np.column_stack([s.solution.c for s in solved])
         self.classes_, self.intercept_ = freeze(fit.target.labels), freeze(np.zeros(C.shape[1]))
         self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
         merged, by_row = fit.merged, np.zeros((C.shape[1], fit.n))
@@ -134,8 +136,8 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
         self.dual_coef_ = freeze(by_row)
         self._expansion_ = copy_vectors(expansion_of(fit, C, self.intercept_), fit)
         self._process_ = self._make_process()
-        self.log_marginal_likelihood_value_ = float(sum(one.log_likelihood for one in self._process_))
-        self.laplace_correction_ = freeze(np.array([one.correction for one in self._process_]))
+        self.log_marginal_likelihood_value_ = float(sum(process.log_likelihood for process in self._process_))
+        self.laplace_correction_ = freeze(np.array([process.correction for process in self._process_]))
 
     def _make_process(self) -> list[LaplaceProcess]:
         """Return the processes of the fitted modes."""
@@ -163,11 +165,12 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
             Posterior variance of f.
         """
         processes, new = self._process(), self._to_decide(X)
-        mean, variance = (np.column_stack(side) for side in zip(*(one.latent(new) for one in processes), strict=True))
+        means, variances = zip(*(process.latent(new) for process in processes), strict=True)
+        mean, variance = np.column_stack(means), np.column_stack(variances)
         return (mean[:, 0], variance[:, 0]) if len(processes) == 1 else (mean, variance)
 
-    def _averaged(self, X: Data) -> Floats:
-        """Return the averaged probability of each output."""
+    def _mean_probabilities(self, X: Data) -> Floats:
+        """Return P(y = 1) of each output (column) at each sample, averaged over the posterior of f."""
         mean, variance = self.latent_mean_and_variance(X)
         if mean.ndim == 1:
             return mean_sigmoid(mean, variance)[:, None]
@@ -189,7 +192,7 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
         array of shape (n_samples, n_classes)
             Probability of each class, in the order of `classes_`.
         """
-        P = self._averaged(X)
+        P = self._mean_probabilities(X)
         if len(self.classes_) == 2:
             return np.column_stack([1.0 - P, P])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
@@ -208,7 +211,7 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
         array of shape (n_samples,), or (n_samples, n_classes) for several classes
             Log-odds of the second of two classes, or of each class against the rest.
         """
-        values = logit(np.clip(self._averaged(X), 1e-300, 1.0 - 1e-16))
+        values = logit(np.clip(self._mean_probabilities(X), 1e-300, 1.0 - 1e-16))
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
     @like_input

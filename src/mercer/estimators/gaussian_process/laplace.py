@@ -9,7 +9,7 @@ a normal distribution around its mode, f̂ = Kc. The mode is KernelMachine("logi
     likelihood  log p(y) ≈ −½c'f̂ − Σ w log(1 + e^(−yf̂)) − ½ log det B
     gradient    Σ_ij (½(cc' − R) + vc')_ij ∂K_ij/∂θ,    v = (I − RK)s,  s_i = ½Σ_ii ∂³/∂f̂³ [w log σ(yf̂)]
 
-The first term that Laplace's approximation leaves out of log p(y) is, with the derivatives t = ∂³ and q = ∂⁴ of
+The first term that Laplace's approximation leaves out of log p(y) is, with the third and fourth derivatives t and q of
 w log σ(yf̂),
 
     ⅛Σ_i q_iΣ_ii² + ⅛Σ_ij t_iΣ_iiΣ_ijΣ_jjt_j + 1/12 Σ_ij t_iΣ_ij³t_j
@@ -37,9 +37,9 @@ from mercer.samples.arrays import Floats, n_samples, row_blocks
 from mercer.solvers.representer import RepresenterSolution, solve_representer
 from mercer.solvers.solution import Stop
 
-_MODE = Stop(tol=1e-14, max_iter=200)
+_MODE_STOP = Stop(tol=1e-14, max_iter=200)
 # Lower bound on W, so that 1/W stays finite.
-_LEAST = 1e-280
+_SMALLEST_CURVATURE = 1e-280
 # Standard deviation of f above which 1/(1 + e^(−f)) is split into a step and a remainder.
 _WIDE = 9.0
 
@@ -54,21 +54,21 @@ def solve_mode(
 ) -> tuple[RepresenterSolution, Certificate]:
     """Return the mode and its certificate, after one additional Newton step.
 
-    The step is needed because the error of f̂ is the square root of that of the objective: when the gap is at the level
-    of rounding, f̂ is not yet.
+    The step is needed because the error of f̂ is of the order of the square root of that of the objective: when the gap
+    is as small as rounding allows, f̂ is still less accurate.
     """
     solution, proof = solve_representer(problem, gram, stop, start)
     if solution.stop_reason != "converged":
         return solution, proof
     f = gram.product(solution.c)
-    W = np.maximum(problem.curvature(f), _LEAST)
+    W = np.maximum(problem.curvature(f), _SMALLEST_CURVATURE)
     factor = gram.factor(1.0 / W, n_threads=stop.n_threads)
     if factor is None:
         return solution, proof
     b = W * f - problem.gradient(f)
     c = b - factor.solve(gram.product(b)[:, None])[:, 0]
-    again = certify_representer(problem, gram.proof, c, 0.0, stop.tol)
-    return (replace(solution, c=c), again) if again.gap <= 2 * proof.gap else (solution, proof)
+    new_proof = certify_representer(problem, gram.proof, c, 0.0, stop.tol)
+    return (replace(solution, c=c), new_proof) if new_proof.gap <= 2 * proof.gap else (solution, proof)
 
 
 class LaplaceProcess(Process):
@@ -92,7 +92,7 @@ class LaplaceProcess(Process):
         """Coefficients c of the mode f̂ = Kc."""
         if self._given is not None:
             return self._given
-        return solve_mode(mode_problem(self.y, self.weight), self._gram, _MODE)[0].c
+        return solve_mode(mode_problem(self.y, self.weight), self._gram, _MODE_STOP)[0].c
 
     @cached_property
     def mode(self) -> Floats:
@@ -102,7 +102,7 @@ class LaplaceProcess(Process):
     @cached_property
     def curvature(self) -> Floats:
         """Curvature W of the negative log-likelihood at the mode."""
-        return np.maximum(self.weight * expit(self.mode) * expit(-self.mode), _LEAST)
+        return np.maximum(self.weight * expit(self.mode) * expit(-self.mode), _SMALLEST_CURVATURE)
 
     @cached_property
     def _factor(self) -> Factor:
@@ -133,8 +133,8 @@ class LaplaceProcess(Process):
     @cached_property
     def _inverse(self) -> tuple[Floats, Floats, Floats]:
         """Matrices K, R and Σ of the module docstring."""
-        every = np.arange(len(self.y))
-        K = self._gram.block(every, every)
+        rows = np.arange(len(self.y))
+        K = self._gram.block(rows, rows)
         R = self._factor.solve(np.eye(len(self.y)))
         return K, R, K - K @ R @ K
 
@@ -151,22 +151,24 @@ class LaplaceProcess(Process):
     @cached_property
     def correction(self) -> float:
         """Estimate of log p(y) − `log_likelihood`: the first neglected term of the expansion."""
-        up, down = expit(self.mode), expit(-self.mode)
-        third, fourth = -self.curvature * (down - up), -self.curvature * (1.0 - 6.0 * up * down)
+        p, q = expit(self.mode), expit(-self.mode)
+        third, fourth = -self.curvature * (q - p), -self.curvature * (1.0 - 6.0 * p * q)
         S = self._inverse[2]
         diagonal = S.diagonal()
-        double = float(third @ (np.outer(diagonal, diagonal) * S / 8.0 + S**3 / 12.0) @ third)
-        return float(fourth @ diagonal**2) / 8.0 + double
+        double_sums = float(third @ (np.outer(diagonal, diagonal) * S / 8.0 + S**3 / 12.0) @ third)
+        return float(fourth @ diagonal**2) / 8.0 + double_sums
 
 
 def mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
-    """Return E σ(z) for normal z, by the trapezoidal rule, which converges exponentially for such functions.
+    """Return E σ(z) for normal z with these means m and variances s², by the trapezoidal rule.
 
-    σ has poles at ±πi, so that the step must be small compared with π/s for the standard deviation s. For large s,
+    The rule converges exponentially for analytic functions. σ has poles at ±πi, so that its step must be small compared
+    with π/s. For large s,
 
         E σ(z) = Φ(m/s) + ∫ over t > 0 of [φ((t + m)/s) − φ((t − m)/s)]/s · σ(−t)
 
-    is used instead: the integral is the difference between σ and a step, and needs no more points for larger s.
+    is used instead: the integral is over the difference between σ and a step function, and needs no more points for
+    larger s.
     """
     out, root = np.empty(len(mean)), np.sqrt(variance)
     wide = root > _WIDE
@@ -178,8 +180,8 @@ def mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
         if wide[rows].any():
             m, s = m[wide[rows]], s[wide[rows]]
             nodes, weights = _remainder_quadrature()
-            near, far = (np.exp(-0.5 * ((nodes + sign * m) / s) ** 2) for sign in (1, -1))
-            out[rows][wide[rows]] = ndtr(m / s)[:, 0] + (near - far) @ weights / s[:, 0]
+            plus, minus = (np.exp(-0.5 * ((nodes + sign * m) / s) ** 2) for sign in (1, -1))
+            out[rows][wide[rows]] = ndtr(m / s)[:, 0] + (plus - minus) @ weights / s[:, 0]
     return np.clip(out, 0.0, 1.0)
 
 

@@ -37,8 +37,7 @@ class LikelihoodMachine(Machine):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         names = self.optimise
-        wrong = isinstance(names, str) or not (isinstance(names, bool) or all(isinstance(name, str) for name in names))
-        if wrong:
+        if isinstance(names, str) or not (isinstance(names, bool) or all(isinstance(name, str) for name in names)):
             raise TypeError(f"optimise={names!r} must be True, False or a list of parameter names")
         kernel = self._kernel()
         if kernel is not None and kernel.accepts == "gram":
@@ -49,6 +48,7 @@ class LikelihoodMachine(Machine):
 
     @property
     def _steps(self) -> int:
+        """Maximal number of steps of the search."""
         return max(1, iterations("max_iter", self.max_iter, _DEFAULT_STEPS))
 
     def _names(self) -> list[str] | None:
@@ -56,23 +56,25 @@ class LikelihoodMachine(Machine):
         return None if self.optimise is True else list(self.optimise or [])
 
     def _scaled_kernel(self, fit: Fit) -> Kernel:
-        """Return the kernel, times a scale if all parameters are optimised; warn of parameters that cannot be."""
+        """Return the kernel, times a scale if all parameters are optimised; warn of those that stay fixed."""
         assert fit.kernel is not None
         if self.optimise is True:
             _warn_of_fixed_parameters(fit.kernel)
         return 1.0 * fit.kernel if self.optimise is True else fit.kernel
 
     def _refuse_large(self, fit: Fit) -> None:
+        """Raise MemoryError if the matrices of the search exceed the memory budget."""
         n = len(fit.merged.weight)
-        need = 48 * n**2  # K, its factor and inverse, the weights of the derivatives, and a block of derivatives
-        if need > fit.limits.budget:
-            raise memory_error(f"the covariances of {n} samples", need, fit.limits.budget, "fewer samples")
+        n_bytes = 48 * n**2  # K, its factor and inverse, the weights of the derivatives, and a block of derivatives
+        if n_bytes > fit.limits.budget:
+            raise memory_error(f"the covariances of {n} samples", n_bytes, fit.limits.budget, "fewer samples")
 
     def _make_process(self) -> Any:
-        """Return the process of a machine that was loaded from a file."""
+        """Return the process of the fitted machine, from its fitted attributes."""
         raise NotImplementedError
 
     def _process(self) -> Any:
+        """Return the process of the fitted machine, made again after unpickling."""
         check_is_fitted(self)
         if "_process_" not in vars(self):
             self._process_ = self._make_process()

@@ -10,7 +10,7 @@ With f a Gaussian process of covariance k, and targets y = f(x) + noise of varia
 An unpenalised bias is a constant b with a flat prior. With a = 1'A⁻¹1 and b = 1'A⁻¹y/a,
 
     mean        k(x)'c + b,  c = A⁻¹(y − b1)             which is RLSRegressor(lam=λ, bias=True)
-    variance    the above + (1 − 1'A⁻¹k(x))²/a
+    variance    k(x, x) − k(x)'A⁻¹k(x) + (1 − 1'A⁻¹k(x))²/a
     likelihood  −½ (y − b1)'c − ½ log det A − ½ log a − (n − 1)/2 log 2π,   the integral of p(y | b) over b
 
 and A⁻¹ − A⁻¹11'A⁻¹/a takes the place of A⁻¹ in the gradient (Rasmussen and Williams 2006, algorithm 2.1, sections 2.7
@@ -54,8 +54,9 @@ class Process:
         """Return the Cholesky factor of K plus a diagonal; raise ValueError if it is not positive definite."""
         factor = gram.factor(diagonal, n_threads=effective_n_threads(None))
         if factor is None:
-            why = f"{name} is not positive definite to rounding, so {self.kernel!r} is not a covariance here"
-            raise ValueError(why + hint)
+            raise ValueError(
+                f"{name} is not positive definite to rounding, so {self.kernel!r} is not a covariance here{hint}"
+            )
         return factor
 
     def _blocks(self, new: Any) -> Iterator[tuple[slice, Any]]:
@@ -67,8 +68,9 @@ class Process:
 class GaussianProcess(Process):
     """Gaussian process of a least squares fit, with a column of Y for each output.
 
-    With `scatter`, the sums of squares around the means with one for each output, a weight w is equivalent to w targets
-    with mean Y. Without it the noise of a sample has the variance lam/w, and the likelihood is that of Y alone.
+    With `scatter`, a weight w stands for w targets with mean Y, and `scatter` is the sum of their squared deviations
+    from the mean for each output. Without it the noise of a sample has the variance lam/w, and the likelihood is that
+    of Y alone.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class GaussianProcess(Process):
 
     @cached_property
     def _factor(self) -> Factor:
+        """Cholesky factor of A = K + λW⁻¹."""
         hint = ", or lam is too small for it; raise lam"
         return self._factored(self._make_gram(), self.lam / self.weight, f"K + {self.lam:g}·W⁻¹", hint)
 
@@ -131,8 +134,8 @@ class GaussianProcess(Process):
         K = self.kernel(self.X, new)
         out = self.kernel(new) - K.T @ self._factor.solve(K)
         if self.bias:
-            rest = 1.0 - self._ones @ K
-            out += np.outer(rest, rest) / self._ones.sum()
+            deviation = 1.0 - self._ones @ K
+            out += np.outer(deviation, deviation) / self._ones.sum()
         out = 0.5 * (out + out.T)
         out[np.diag_indices(len(out))] = np.maximum(out.diagonal(), 0.0) + (self.lam if noise else 0.0)
         return np.asarray(out)
@@ -152,15 +155,15 @@ class GaussianProcess(Process):
         determinant = 2.0 * float(np.log(self._factor.pivots).sum())
         if self.bias:
             determinant += math.log(float(self._ones.sum()))
-        each = determinant + (len(self.Y) - self.bias) * math.log(2 * math.pi)
+        per_output = determinant + (len(self.Y) - self.bias) * math.log(2 * math.pi)
         square = float(((self.Y - self.b) * self._coefficients).sum())
         if self.scatter is not None:
-            each += self._joined * math.log(2 * math.pi * self.lam) + float(np.log(self.weight).sum())
+            per_output += self._n_merged * math.log(2 * math.pi * self.lam) + float(np.log(self.weight).sum())
             square += float(self.scatter.sum()) / self.lam
-        return -0.5 * (square + float(self.Y.shape[1]) * each)
+        return -0.5 * (square + float(self.Y.shape[1]) * per_output)
 
     @property
-    def _joined(self) -> float:
+    def _n_merged(self) -> float:
         """Number of targets minus the number of means, if weights are numbers of targets."""
         return float(self.weight.sum()) - len(self.weight)
 
@@ -173,7 +176,7 @@ class GaussianProcess(Process):
         weights = 0.5 * (self._coefficients @ self._coefficients.T - outputs * inverse)
         by_lam = float(weights.diagonal() @ (1.0 / self.weight))
         if self.scatter is not None:
-            by_lam += 0.5 * (float(self.scatter.sum()) / self.lam - outputs * self._joined) / self.lam
+            by_lam += 0.5 * (float(self.scatter.sum()) / self.lam - outputs * self._n_merged) / self.lam
         return {"lam": by_lam, **self.kernel.parameter_gradient(self.X, weights=weights)}
 
     def at(self, kernel: Kernel, lam: float) -> GaussianProcess:

@@ -99,16 +99,18 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
         return self._tasks_at(fit, float(self.lam))
 
     def _tasks_at(self, fit: Fit, lam: float) -> Tasks[LeastSquares]:
+        """Return the task of the mean at one lam."""
         return Tasks([Task("", self._problem(fit, lam), partial(solve_least_squares, solver="cholesky"))])
 
     def _solve(
         self, fit: Fit, tasks: Tasks[LeastSquares], progress: Progress, starts: list[Any]
     ) -> tuple[Fit, Solutions[LeastSquares]]:
+        """Search for the parameters with the largest likelihood, and solve for the mean at these."""
         problem = tasks[0].problem
         deviation = problem.Y - problem.mean[problem.member]
         self._weight_, self._means_ = freeze(np.array(problem.total)), freeze(np.array(problem.mean))
         self._scatter_ = freeze(problem.weight @ deviation**2)
-        process = self._at(fit.merged.X, self._scaled_kernel(fit), float(self.lam))
+        process = self._process_at(fit.merged.X, self._scaled_kernel(fit), float(self.lam))
         self._refuse_large(fit)
         if self.optimise:
             process = process.most_likely(self._names(), self._steps)
@@ -122,12 +124,13 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
         self._conclude_rows(fit, solved[0].solution, self.lam_)
         self._process_.X = self._expansion_.vectors  # not the caller's
 
-    def _at(self, X: Any, kernel: Kernel, lam: float) -> GaussianProcess:
+    def _process_at(self, X: Any, kernel: Kernel, lam: float) -> GaussianProcess:
+        """Return the process at the given kernel and lam; X are the merged training samples."""
         targets, weight, scatter = self._means_, self._weight_, self._scatter_
         return GaussianProcess(X, targets, weight, kernel=kernel, lam=lam, bias=bool(self.bias), scatter=scatter)
 
     def _make_process(self) -> GaussianProcess:
-        return self._at(self._expansion_.vectors, self.kernel_, self.lam_)
+        return self._process_at(self._expansion_.vectors, self.kernel_, self.lam_)
 
     @like_input
     def predict(self, X: Data, return_std: bool = False, return_cov: bool = False, noise: bool = False) -> Any:

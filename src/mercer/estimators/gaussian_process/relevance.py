@@ -52,9 +52,9 @@ from mercer.samples.engine import like_input
 from mercer.solvers.least_squares.solution import memory_error
 
 # Smallest gain in log p(y) that counts, smallest change of log σ² that counts, and limit on the updates of σ².
-_GAIN, _SAME, _MOST_NOISES = 1e-4, 1e-4, 200
+_SMALLEST_GAIN, _SMALLEST_NOISE_CHANGE, _MAX_NOISE_UPDATES = 1e-4, 1e-4, 200
 # Number of multiplications above which a product may use BLAS threads, and that of a block computed without threads.
-_ALONE_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS = 1 << 23, 1 << 18
+_THREADED_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS = 1 << 23, 1 << 18
 
 
 @shared_docs
@@ -154,6 +154,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
             positive("noise", self.noise, "None begins with a tenth of the variance of y")
 
     def _fit_copy(self, X: Any, y: Any, sample_weight: Any, options: FitOptions) -> Any:
+        """Return a copy fitted to samples."""
         trained = blank_copy(self)
         progress = Progress(options.watched_by, bool(self.verbose), 1, X, y)
         trained._learn(Fit.of(trained, X, y, sample_weight), progress)
@@ -161,6 +162,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         return trained
 
     def _learn(self, fit: Fit, progress: Progress) -> None:
+        """Maximise the evidence, and set the fitted attributes."""
         assert fit.kernel is not None
         gram, merged, n_threads = fit.gram(), fit.merged, effective_n_threads(self.n_jobs)
         n = len(merged.weight)
@@ -177,14 +179,14 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         progress.end()
         self.kernel_, self.n_iter_ = fit.kernel, max(1, evidence.steps)
         active, mean = evidence.active, evidence.mean
-        vectors = active < n  # the constant is the last, if it is left
-        used, coefficients = active[vectors], mean[vectors]
-        self.intercept_ = freeze(np.array([mean[~vectors].sum()]))
+        is_vector = active < n  # the constant comes last, unless it was dropped
+        used, coefficients = active[is_vector], mean[is_vector]
+        self.intercept_ = freeze(np.array([mean[~is_vector].sum()]))
         self.alpha_, self.sigma_ = freeze(evidence.alpha[active]), freeze(np.ascontiguousarray(evidence.sigma))
         self.noise_variance_ = float(evidence.noise)
         self.log_marginal_likelihood_value_ = float(evidence.value)
         self._expansion_ = expansion_of(fit, coefficients[:, None].copy(), self.intercept_, used)
-        # Of several equal rows, `relevance_` has the first.
+        # `relevance_` has the first of several equal rows.
         self.relevance_ = freeze(merged.first[used].astype(np.int64))
         self.relevance_vectors_ = freeze(np.empty((0, 0)) if fit.precomputed else host(merged.samples, used))
         self.dual_coef_ = freeze(coefficients[None, :].copy())
@@ -227,11 +229,11 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         return mean, np.sqrt(variance + (self.noise_variance_ if noise else 0.0))
 
 
-def _factored(A: Floats) -> Any:
+def _cholesky_factor(A: Floats) -> Any:
     """Return the Cholesky factor of a matrix with unit diagonal, with as little jitter as rounding requires."""
-    for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
+    for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
         try:
-            return cho_factor(A + more * np.eye(len(A)), lower=True)
+            return cho_factor(A + jitter * np.eye(len(A)), lower=True)
         except np.linalg.LinAlgError:
             continue
     raise FloatingPointError("columns of K are equal to rounding, and the noise is nearly zero; raise `noise`")
@@ -239,11 +241,11 @@ def _factored(A: Floats) -> Any:
 
 def _quadratic_forms(A: Floats, sigma: Floats) -> Floats:
     """Return a'Σa for every row a of A, in blocks so small that BLAS starts no threads (slow on a busy host)."""
-    if A.size * len(sigma) > _ALONE_MULTIPLICATIONS:
+    if A.size * len(sigma) > _THREADED_MULTIPLICATIONS:
         return np.asarray(((A @ sigma) * A).sum(axis=1))
     rows = max(1, _SERIAL_MULTIPLICATIONS // max(1, sigma.size))
-    parts = [A[top : top + rows] for top in range(0, len(A), rows)]
-    return np.concatenate([((part @ sigma) * part).sum(axis=1) for part in parts])
+    blocks = [A[first : first + rows] for first in range(0, len(A), rows)]
+    return np.concatenate([((block @ sigma) * block).sum(axis=1) for block in blocks])
 
 
 class _Evidence:
@@ -263,6 +265,7 @@ class _Evidence:
 
     @property
     def active(self) -> Indices:
+        """Indices of the columns with a finite α_j."""
         return np.flatnonzero(np.isfinite(self.alpha))
 
     def _refresh(self) -> None:
@@ -271,7 +274,7 @@ class _Evidence:
         precision = beta * self.PP[np.ix_(on, on)] + np.diag(self.alpha[on])
         if len(on):
             root = np.sqrt(np.diag(precision))
-            factor = _factored(precision / np.outer(root, root))
+            factor = _cholesky_factor(precision / np.outer(root, root))
             self.sigma = cho_solve(factor, np.eye(len(on))) / np.outer(root, root)
             determinant = 2.0 * float(np.log(np.diag(factor[0]) * root).sum()) - float(np.log(self.alpha[on]).sum())
         else:
@@ -289,7 +292,7 @@ class _Evidence:
         fit = beta * float(residual @ (residual / self.weight)) + float(self.alpha[on] @ self.mean**2)
         self.value = -0.5 * (determinant + self.n * math.log(2 * math.pi * self.noise) + fit)
 
-    def _part(self, alpha: Floats) -> Floats:
+    def _evidence_of_each(self, alpha: Floats) -> Floats:
         """Return the part of log p(y) that depends on each α_j, with the others fixed."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value = 0.5 * (-np.log1p(self.s / alpha) + self.q**2 / (alpha + self.s))
@@ -298,9 +301,9 @@ class _Evidence:
     def maximise(self, limit: int, report: Any) -> bool:
         """Maximise over α and σ²; return True if a maximum was reached within `limit` changes of an α."""
         changed = 1.0
-        for _ in range(_MOST_NOISES):
-            least = max(_GAIN, 0.1 * changed)
-            if not self._settle(least, limit, report):
+        for _ in range(_MAX_NOISE_UPDATES):
+            min_gain = max(_SMALLEST_GAIN, 0.1 * changed)
+            if not self._maximise_over_alpha(min_gain, limit, report):
                 return False
             on = self.active
             residual = self.y - self.Phi[:, on] @ self.mean
@@ -310,21 +313,24 @@ class _Evidence:
             changed = abs(math.log(noise / self.noise))
             self.noise = noise
             self._refresh()
-            if changed <= _SAME and least == _GAIN:
+            if changed <= _SMALLEST_NOISE_CHANGE and min_gain == _SMALLEST_GAIN:
                 return True
         return False
 
-    def _settle(self, least: float, limit: int, report: Any) -> bool:
-        """Change one α after another; return True once no gain exceeds `least`, False if `limit` is reached first."""
+    def _maximise_over_alpha(self, min_gain: float, limit: int, report: Any) -> bool:
+        """Change one α_j after another, the one with the largest gain first.
+
+        Return True once no gain exceeds `min_gain`, and False if `limit` changes are reached first.
+        """
         while True:
             report()
-            power = self.q**2 - self.s
+            excess = self.q**2 - self.s
             with np.errstate(divide="ignore", invalid="ignore"):
-                best = np.where((power > 0) & (self.s > 0), self.s**2 / power, math.inf)
-            gain = self._part(best) - self._part(self.alpha)
+                best = np.where((excess > 0) & (self.s > 0), self.s**2 / excess, math.inf)
+            gain = self._evidence_of_each(best) - self._evidence_of_each(self.alpha)
             gain = np.where(np.isnan(gain), 0.0, gain)
             j = int(np.argmax(gain))
-            if not gain[j] > least:
+            if not gain[j] > min_gain:
                 return True
             if self.steps >= limit:
                 return False
@@ -332,7 +338,7 @@ class _Evidence:
             self.alpha[j] = best[j]
             self.steps += 1
             self._refresh()
-            if not self.value > value:  # the predicted gain was rounding
+            if not self.value > value:  # the predicted gain is a rounding error
                 self.alpha[j] = old
                 self._refresh()
                 return True

@@ -39,14 +39,14 @@ from mercer.solvers.solution import ProgressReporter
 
 
 class _View(SampleReader):
-    """Second view, read and evaluated like the samples of any machine."""
+    """The second view of a KernelCCA, whose samples are read like those of any machine."""
 
     @classmethod
     def of(cls, model: Any) -> _View:
         """Return the unfitted second view of a KernelCCA."""
-        named = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
+        shared = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
         kernel = model.kernel if model.kernel_y is None else model.kernel_y
-        return cls(kernel=kernel, **{name: getattr(model, name) for name in named})
+        return cls(kernel=kernel, **{name: getattr(model, name) for name in shared})
 
     def rows(self, y: Any) -> Any:
         """Return y with two dimensions; a one-dimensional array becomes one column."""
@@ -169,35 +169,39 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
         return self
 
     def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: ProgressReporter) -> None:
+        """Solve the problem of the module docstring for the views X and y."""
         if y is None:
             raise ValueError("KernelCCA requires y to be passed, but the target y is None: it is the second view")
+        # 1. Read both views.
         second = _View.of(self)
-        first = Fit.of(self, X, None, sample_weight)
+        fit_x = Fit.of(self, X, None, sample_weight)
         y = second.rows(y)
-        check_consistent_length(first.X, y)
+        check_consistent_length(fit_x.X, y)
         with _errors_name_y():
-            other = Fit.of(second, y, None, sample_weight)
-        assert first.kernel is not None
-        assert other.kernel is not None
-        p = first.weight / first.weight.sum()
-        # Four matrices: K, its scaled copy, its eigenvectors and LAPACK's work space.
-        both = [points_of(fit, self.n_landmarks, 4, report) for fit in (first, other)]
+            fit_y = Fit.of(second, y, None, sample_weight)
+        assert fit_x.kernel is not None
+        assert fit_y.kernel is not None
+        p = fit_x.weight / fit_x.weight.sum()
+        # 2. Compute the eigenpairs of each view. Four matrices: K, its scaled copy, its eigenvectors and LAPACK's work
+        #    space.
+        points_x, points_y = (points_of(fit, self.n_landmarks, 4, report) for fit in (fit_x, fit_y))
         report(lambda: f"eigenvectors of two views of {len(p):,} samples")
-        side_x, side_y = (_ViewSpectrum.of(points, p) for points in both)
-        D_x, D_y = (np.sqrt(side.values / (side.values + self.kappa)) for side in (side_x, side_y))
-        left, rho, right = linalg.svd(D_x[:, None] * (side_x.U.T @ side_y.U) * D_y, full_matrices=False)
+        view_x, view_y = _ViewSpectrum.of(points_x, p), _ViewSpectrum.of(points_y, p)
+        # 3. Compute the singular vectors of D_x U_x'U_y D_y, and scale the functions to unit variance.
+        D_x, D_y = (np.sqrt(view.values / (view.values + self.kappa)) for view in (view_x, view_y))
+        left, rho, right = linalg.svd(D_x[:, None] * (view_x.U.T @ view_y.U) * D_y, full_matrices=False)
         k = min(self.n_components, n_positive(rho, len(p)))
         if k == 0:
             raise ValueError(
                 "the views are uncorrelated: no function of one view is correlated with a function of the other"
             )
         left, right = D_x[:, None] * left[:, :k], D_y[:, None] * right[:k].T
-        spread = np.linalg.norm(left, axis=0), np.linalg.norm(right, axis=0)
+        deviation_x, deviation_y = np.linalg.norm(left, axis=0), np.linalg.norm(right, axis=0)
         self.regularized_correlations_ = freeze(rho[:k].copy())
-        self.correlations_ = freeze(rho[:k] / (spread[0] * spread[1]))
-        sign = signs(side_x.U @ left)
-        self.kernel_, self._expansion_ = first.kernel, side_x.functions(sign * left / spread[0])
-        second.kernel_, second._expansion_ = other.kernel, side_y.functions(sign * right / spread[1])
+        self.correlations_ = freeze(rho[:k] / (deviation_x * deviation_y))
+        sign = signs(view_x.U @ left)
+        self.kernel_, self._expansion_ = fit_x.kernel, view_x.functions(sign * left / deviation_x)
+        second.kernel_, second._expansion_ = fit_y.kernel, view_y.functions(sign * right / deviation_y)
         self._second_ = second
 
     def _merges(self, X: Any, budget: int) -> bool:
@@ -249,7 +253,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
 
 @dataclass(frozen=True, eq=False)
 class _ViewSpectrum:
-    """Points of a view with the eigenpairs of their weighted and centred Gram matrix."""
+    """Points of a view, with the eigenpairs of their weighted and centred Gram matrix."""
 
     points: Points
     root: Floats  # √p
@@ -259,6 +263,7 @@ class _ViewSpectrum:
 
     @classmethod
     def of(cls, points: Points, p: Floats) -> _ViewSpectrum:
+        """Compute the eigenpairs of a view with normalised weights p; raise ValueError if the view does not vary."""
         root = np.sqrt(p)
         values, U = points.eigenpairs(root, None, p, None)
         if len(values) == 0:

@@ -10,8 +10,8 @@
 
        Lloyd's iteration alone misses such moves.
 
-At the end no point can change its cluster to decrease J. The state is the sums Σ_{j in c} w_j ⟨φ(x_j), φ(x_i)⟩, to
-which an iteration adds the columns of the points that moved.
+At the end no move of a single point decreases J. The state consists of the sums Σ_{j in c} w_j ⟨φ(x_j), φ(x_i)⟩ for all
+c and i; an iteration adds the columns of the points that moved.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from mercer.solvers.solution import ProgressReporter
 _MOVE_SHARE = 1e-12
 # If more than this fraction of the points have moved, the sums are recomputed from all rows of K.
 _MOVED_SHARE = 0.5
-# Limit on single points that move in one iteration; each takes all earlier moves into account.
-_MOVES_AT_ONCE = 1000
+# Limit on single points that move in one iteration; each move takes all earlier ones into account.
+_MAX_MOVES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,19 +72,24 @@ def cluster(
     rng: np.random.Generator,
     report: ProgressReporter,
 ) -> Clusters:
-    """Return the best of `n_init` runs."""
+    """Partition the points into k clusters, and return the best of `n_init` runs."""
     reporters = (partial(_report_run, report, f"start {number + 1} of {n_init}") for number in range(n_init))
-    runs = (_run(points, weight, _initial_labels(points, weight, k, rng), k, max_iter, each) for each in reporters)
+    runs = (
+        _run(points, weight, _initial_labels(points, weight, k, rng), k, max_iter, report_run)
+        for report_run in reporters
+    )
     return min(runs, key=lambda run: run.path[-1])
 
 
 def _report_run(report: ProgressReporter, name: str, path: list[float]) -> None:
+    """Report the number of iterations of a run, and J after the last one."""
     report(lambda: f"{name}  iteration {len(path):>3}" + (f"  J {path[-1]:.6g}" if path else ""))
 
 
 def _run(
     points: Points, weight: Floats, labels: Indices, k: int, max_iter: int, report_run: Callable[[list[float]], None]
 ) -> Clusters:
+    """Improve a partition until J no longer decreases, in at most `max_iter` iterations."""
     partition = _Partition(points, weight, _fill_empty_clusters(labels, np.zeros(len(labels)), k), k)
     path: list[float] = []
     for _ in range(max_iter + 1):
@@ -105,37 +110,38 @@ class _Partition:
     def __init__(self, points: Points, weight: Floats, labels: Indices, k: int) -> None:
         self.labels = labels.copy()
         self._points, self._weight, self._k = points, weight, k
-        self._squares, self._everything = points.squares, np.arange(points.n)
-        self._least = _MOVE_SHARE * float(weight @ np.abs(self._squares))
+        self._squares, self._all_points = points.squares, np.arange(points.n)
+        self._smallest_gain = _MOVE_SHARE * float(weight @ np.abs(self._squares))
         self._recompute_sums()
 
     def _recompute_sums(self) -> None:
-        inside = np.zeros((self._points.n, self._k))
-        inside[self._everything, self.labels] = self._weight
-        self._sums = np.ascontiguousarray(self._points.products(inside).T)  # k × n
-        self._masses = inside.sum(axis=0)
+        """Compute the sums over each cluster from scratch."""
+        membership = np.zeros((self._points.n, self._k))
+        membership[self._all_points, self.labels] = self._weight
+        self._sums = np.ascontiguousarray(self._points.products(membership).T)  # k × n
+        self._masses = membership.sum(axis=0)
         self._counts = np.bincount(self.labels, minlength=self._k)
-        self._patched = False
+        self._updated = False  # whether moves were added to the sums, with their rounding errors
         self._update_distances()
 
     def _update_distances(self) -> None:
         """Compute ‖Σ w_j φ(x_j)‖² of each cluster, and all squared distances from the means, k × n."""
-        products = self._weight * self._sums[self.labels, self._everything]
+        products = self._weight * self._sums[self.labels, self._all_points]
         self._lengths = np.bincount(self.labels, weights=products, minlength=self._k)
         self._distances = self._sums * (-2 / self._masses)[:, None]
         self._distances += self._squares
         self._distances += (self._lengths / self._masses**2)[:, None]
-        self._cost = self._distances[self.labels, self._everything]
+        self._cost = self._distances[self.labels, self._all_points]
 
     def inertia(self) -> float:
         """Return J."""
         return max(float(self._weight @ self._cost), 0.0)
 
     def improve(self) -> bool:
-        """Make one iteration; return False if no point would move, confirmed with recomputed sums."""
+        """Make one iteration; return False if no point moves, which is then confirmed with recomputed sums."""
         if self._reassign() or self._move_singly():
             return True
-        if not self._patched:
+        if not self._updated:
             return False
         self._recompute_sums()
         return self._reassign() or self._move_singly()
@@ -147,30 +153,30 @@ class _Partition:
             return False
         labels = self.labels.copy()
         labels[nearer] = np.argmin(self._distances[:, nearer], axis=0)
-        labels = _fill_empty_clusters(labels, self._weight * self._distances[labels, self._everything], self._k)
+        labels = _fill_empty_clusters(labels, self._weight * self._distances[labels, self._all_points], self._k)
         moved = np.flatnonzero(labels != self.labels)
-        before, self.labels = self.labels[moved], labels
+        old_labels, self.labels = self.labels[moved], labels
         if len(moved) > _MOVED_SHARE * len(labels):
             self._recompute_sums()
             return True
         change = np.zeros((len(moved), self._k))
-        change[np.arange(len(moved)), before] = -self._weight[moved]
+        change[np.arange(len(moved)), old_labels] = -self._weight[moved]
         change[np.arange(len(moved)), labels[moved]] = self._weight[moved]
         self._add(moved, change)
         return True
 
     def _move_singly(self) -> bool:
-        """Move single points if that decreases J, given the earlier moves; return False if nothing changes."""
+        """Move single points, one after another, if that decreases J; return False if nothing changes."""
         weight, masses = self._weight, self._masses
         joining = self._distances * (weight * masses[:, None] / (masses[:, None] + weight))
-        joining[self.labels, self._everything] = math.inf
+        joining[self.labels, self._all_points] = math.inf
         mass = masses[self.labels]
         with np.errstate(divide="ignore", invalid="ignore"):
             leaving = weight * mass / (mass - weight) * self._cost
         gain = np.where(self._counts[self.labels] > 1, leaving, -math.inf) - joining.min(axis=0, initial=math.inf)
-        chosen = np.flatnonzero(gain > self._least)
+        chosen = np.flatnonzero(gain > self._smallest_gain)
         chosen = chosen[np.argsort(-gain[chosen], kind="stable")]
-        chosen = chosen[:_MOVES_AT_ONCE]
+        chosen = chosen[:_MAX_MOVES]
         moved, change = np.empty(len(chosen), dtype=np.intp), np.zeros((len(chosen), self._k))
         count = 0
         for i in chosen:
@@ -185,9 +191,10 @@ class _Partition:
         return count > 0
 
     def _move(self, i: int, moved: Indices, change: Floats) -> int | None:
-        """Return the cluster to which point i should move after others have `moved`, or None.
+        """Return the cluster to which point i moves, or None if no move decreases J enough.
 
-        Counts, masses and lengths are updated for the move.
+        `moved` are the points that have moved already, with the `change` of their weights in each cluster. Counts,
+        masses and lengths are updated.
         """
         old, w, square, masses = self.labels[i], self._weight[i], self._squares[i], self._masses
         if self._counts[old] == 1:
@@ -197,7 +204,7 @@ class _Partition:
         joining = masses / (masses + w) * distances
         joining[old] = math.inf
         new = int(np.argmin(joining))
-        if not w * (masses[old] / (masses[old] - w) * distances[old] - joining[new]) > self._least:
+        if not w * (masses[old] / (masses[old] - w) * distances[old] - joining[new]) > self._smallest_gain:
             return None
         self._lengths[old] += w * (w * square - 2 * sums[old])
         self._lengths[new] += w * (w * square + 2 * sums[new])
@@ -212,27 +219,27 @@ class _Partition:
         self._sums += self._points.products(change, moved).T
         self._masses = np.bincount(self.labels, weights=self._weight, minlength=self._k)
         self._counts = np.bincount(self.labels, minlength=self._k)
-        self._patched = True
+        self._updated = True
         self._update_distances()
 
 
 def _fill_empty_clusters(labels: Indices, cost: Floats, k: int) -> Indices:
-    """Return labels in which each empty cluster has taken the point of largest cost from a cluster of several."""
+    """Return labels without empty clusters: each takes the point of largest cost from a cluster of several points."""
     counts = np.bincount(labels, minlength=k)
     if counts.all():
         return labels
     labels, cost = labels.copy(), cost.copy()
     for empty in np.flatnonzero(counts == 0):
-        taken = int(np.argmax(np.where(counts[labels] > 1, cost, -math.inf)))
-        counts[labels[taken]] -= 1
-        labels[taken], counts[empty] = empty, 1
+        costliest = int(np.argmax(np.where(counts[labels] > 1, cost, -math.inf)))
+        counts[labels[costliest]] -= 1
+        labels[costliest], counts[empty] = empty, 1
     return labels
 
 
 def _initial_labels(points: Points, weight: Floats, k: int, rng: np.random.Generator) -> Indices:
     """Return the nearest of k seeds for each point, by k-means++ (Arthur and Vassilvitskii, 2007).
 
-    Each seed is the best of several draws in proportion to the squared distance from the seeds before it; the number of
+    Each seed is the best of several draws in proportion to the squared distance from the earlier seeds; the number of
     draws is that of the paper and of scikit-learn.
     """
     squares, draws = points.squares, 2 + int(math.log(k))
@@ -242,14 +249,15 @@ def _initial_labels(points: Points, weight: Floats, k: int, rng: np.random.Gener
         chances = weight * nearest
         total = float(chances.sum())
         chances = chances / total if total > 0 else weight / weight.sum()
-        tried = [_distances(points, squares, int(i)) for i in rng.choice(points.n, size=draws, p=chances)]
-        best = min(tried, key=lambda distances: float(weight @ np.minimum(nearest, distances)))
+        candidates = [_distances(points, squares, int(i)) for i in rng.choice(points.n, size=draws, p=chances)]
+        best = min(candidates, key=lambda distances: float(weight @ np.minimum(nearest, distances)))
         labels[best < nearest] = seed
         nearest = np.minimum(nearest, best)
     return labels
 
 
 def _distances(points: Points, squares: Floats, i: int) -> Floats:
+    """Return the squared distance of every point from point i."""
     return np.asarray(np.maximum(squares - 2 * points.column(i) + squares[i], 0.0))
 
 
@@ -267,37 +275,39 @@ class Clustering(ClusterMixin, UnsupervisedMachine):  # type: ignore[misc]  # sc
         integer("n_init", self.n_init, 1, "the number of starts")
 
     def _nearest(self, X: Any) -> Indices:
-        """Return the cluster of each sample; the samples were read before."""
+        """Return the cluster of each sample; X has been read and checked."""
         raise NotImplementedError
 
     def _refuse_few(self, n: int) -> None:
+        """Raise ValueError if there are fewer samples than clusters."""
         if n < self.n_clusters:
             raise ValueError(
                 f"n_clusters={self.n_clusters} is too large for n_samples={n} of positive weight; lower n_clusters"
             )
 
-    def _n_distinct(self, fit: Fit) -> int:
-        """Return n_clusters, or with a warning the number of distinct samples if that is smaller."""
-        k, different = self.n_clusters, len(fit.merged.weight)
+    def _n_used_clusters(self, fit: Fit) -> int:
+        """Return `n_clusters` or, with a warning, the number of distinct samples if that is smaller."""
+        k, n_distinct = self.n_clusters, len(fit.merged.weight)
         self._refuse_few(len(fit.merged.rows))
-        if different < k:
+        if n_distinct < k:
             warn_user(
-                f"n_clusters={k} is too large for {different} distinct samples; {different} clusters are used",
+                f"n_clusters={k} is too large for {n_distinct} distinct samples; {n_distinct} clusters are used",
                 ConvergenceWarning,
             )
-        return min(different, k)
+        return min(n_distinct, k)
 
     def _labels_of_rows(self, fit: Fit, labels: Indices) -> Indices:
         """Return the labels of the caller's rows, from those of merged samples; rows of weight 0 are predicted."""
         out = np.empty(fit.n, dtype=np.intp)
         out[fit.merged.rows] = labels[fit.merged.member]
-        rest = np.setdiff1d(np.arange(fit.n), fit.merged.rows)
-        if len(rest):
-            out[rest] = self._nearest(take(fit.X, rest))
+        weightless = np.setdiff1d(np.arange(fit.n), fit.merged.rows)
+        if len(weightless):
+            out[weightless] = self._nearest(take(fit.X, weightless))
         return np.asarray(freeze(out))
 
 
 def _knows_distances(model: Any) -> bool:
+    """Return True if new samples have a k(x, x); raise AttributeError for a precomputed kernel."""
     if kernel_accepts(model.kernel) == "gram":
         raise AttributeError(
             "distances of samples need their k(x, x), which a precomputed kernel does not contain; use predict"
@@ -440,7 +450,8 @@ class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
     )
 
     def _learn(self, fit: Fit, report: ProgressReporter) -> None:
-        k = self._n_distinct(fit)
+        """Cluster the points, and store the function whose largest output gives the nearest mean."""
+        k = self._n_used_clusters(fit)
         points = points_of(fit, self.n_landmarks, 1, report)
         rng = np.random.default_rng(fit.limits.seed())
         clusters = cluster(points, fit.merged.weight, k, self.n_init, fit.limits.stop.max_iter, rng, report)

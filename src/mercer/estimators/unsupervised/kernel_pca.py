@@ -101,6 +101,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
             integer("n_components", self.n_components, 1, "the number of components; None means all")
 
     def _learn(self, fit: Fit, report: ProgressReporter) -> None:
+        """Set the components and their variances from the eigenpairs of the centred kernel matrix."""
         points = points_of(fit, self.n_landmarks, 3, report)  # K, its copy, and a work space
         total = float(fit.merged.weight.sum())
         p = fit.merged.weight / total
@@ -155,10 +156,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
             Pre-images.
         """
         check_is_fitted(self)
-        given = check_array(scores, input_name="scores", dtype=np.float64)
-        if given.shape[1] != self.n_components_:
-            raise ValueError(f"scores have {given.shape[1]} columns, but there are {self.n_components_} components")
-        return pre_images(self._expansion_, self._mean_, given)
+        checked = check_array(scores, input_name="scores", dtype=np.float64)
+        if checked.shape[1] != self.n_components_:
+            raise ValueError(f"scores have {checked.shape[1]} columns, but there are {self.n_components_} components")
+        return pre_images(self._expansion_, self._mean_, checked)
 
 
 def pre_images(components: Expansion, mean: Floats, scores: Floats) -> Floats:
@@ -171,19 +172,20 @@ def pre_images(components: Expansion, mean: Floats, scores: Floats) -> Floats:
     X = components.vectors
     C = scores @ np.asarray(components.coefficients).T + mean
     if linear:
-        return _combined(C, X)
+        return _dense_product(C, X)
     out = np.empty((len(C), X.shape[1]))
     for block in row_blocks(len(C), 8 * len(mean)):
         out[block] = _fixed_points(kernel, X, C[block])
     return out
 
 
-def _combined(C: Floats, X: Any) -> Floats:
-    return np.asarray((X.T @ C.T).T)  # C @ X, with a CSR matrix X as the left factor
+def _dense_product(C: Floats, X: Any) -> Floats:
+    """Return C @ X; the transposed product keeps a CSR matrix X as the left factor."""
+    return np.asarray((X.T @ C.T).T)
 
 
 def _best_vectors(kernel: Kernel, X: Any, C: Floats) -> Indices:
-    """Return for each row of C the vector at which g is largest."""
+    """Return, for each row of C, the index of the vector x at which g(x) = Σ_j c_j k(x_j, x) is largest."""
     n = C.shape[1]
     best, largest = np.zeros(len(C), dtype=np.intp), np.full(len(C), -np.inf)
     for block in row_blocks(n, 8 * n):
@@ -196,6 +198,7 @@ def _best_vectors(kernel: Kernel, X: Any, C: Floats) -> Indices:
 
 
 def _fixed_points(kernel: Kernel, X: Any, C: Floats) -> Floats:
+    """Return the pre-image of each row of C under a Gaussian, by the fixed-point iteration of the module docstring."""
     best = _best_vectors(kernel, X, C)
     Z = np.asarray(X[best].toarray() if hasattr(X, "toarray") else X[best], dtype=np.float64)
     spread = float(np.abs(Z).max(initial=0.0)) + 1.0
@@ -204,9 +207,9 @@ def _fixed_points(kernel: Kernel, X: Any, C: Floats) -> Floats:
     moving = np.arange(len(Z))
     for _ in range(300):
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = _combined(K[moving], X) / value[moving, None] - Z[moving]
-        far = np.abs(step).max(axis=1) > 1e-9 * spread
-        moving, step = moving[far], step[far]
+            step = _dense_product(K[moving], X) / value[moving, None] - Z[moving]
+        is_large = np.abs(step).max(axis=1) > 1e-9 * spread
+        moving, step = moving[is_large], step[is_large]
         for _ in range(30):
             trial = C[moving] * kernel(Z[moving] + step, X)
             worse = ~(trial.sum(axis=1) >= value[moving])

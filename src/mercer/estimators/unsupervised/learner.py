@@ -47,6 +47,7 @@ class UnsupervisedMachine(Machine):
         return self
 
     def _fit_copy(self, X: Any, y: Any, sample_weight: Any, options: FitOptions) -> Self:
+        """Return a copy fitted to samples."""
         trained = blank_copy(self)
         progress = Progress(options.watched_by, bool(self.verbose), 1, X, y)
         trained._learn_from(X, y, sample_weight, progress.begin(""))
@@ -55,6 +56,7 @@ class UnsupervisedMachine(Machine):
         return trained
 
     def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: ProgressReporter) -> None:
+        """Read the samples and set the fitted attributes."""
         fit = Fit.of(self, X, None, sample_weight)
         assert fit.kernel is not None
         self.kernel_ = fit.kernel

@@ -1,6 +1,6 @@
 """Kernels deformed by a graph of labelled and unlabelled samples: Laplacian RLS and SVMs with existing estimators.
 
-    ‖f‖̃² = ‖f‖² + τ Σ_ij W_ij (f(x_i) − f(x_j))²/2 = ‖f‖² + τ f'Lf,       f at all samples given here
+    ‖f‖̃² = ‖f‖² + τ Σ_ij W_ij (f(x_i) − f(x_j))²/2 = ‖f‖² + τ f'Lf       over all samples of the graph
 
 is the norm of the kernel k̃(x, z) = k(x, z) − k_x'(I + τLK)⁻¹τL k_z (V. Sindhwani, P. Niyogi, M. Belkin, "Beyond the
 point cloud", 2005). A machine with k̃ on the labelled samples alone minimises its loss + λ‖f‖² + λτ f'Lf: it is the
@@ -85,8 +85,8 @@ def manifold_kernel(
     k = bound_kernel(kernel, samples)
     n = samples.shape[0]
     if graph is None:
-        near = kneighbors_graph(samples, min(int(n_neighbors), n - 1))
-        graph = near.maximum(near.T)
+        neighbours = kneighbors_graph(samples, min(int(n_neighbors), n - 1))
+        graph = neighbours.maximum(neighbours.T)
     W = np.asarray(dense(graph), dtype=np.float64)
     if W.shape != (n, n) or not np.isfinite(W).all() or (W < 0).any() or not np.array_equal(W, W.T):
         raise ValueError(f"graph must be a symmetric matrix of {n} × {n} numbers that are finite and not negative")

@@ -35,7 +35,7 @@ _ROUNDING_SHARE = 1e-12
 # If that difference is this fraction of the range of the statistics, the test has lost power.
 _DECIDING_SHARE = 0.01
 # Maximum number of permutations between two progress reports and checks for interrupts.
-_MOST_AT_ONCE = 64
+_MAX_BLOCK = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,37 +142,37 @@ def mmd_test(
         n_jobs=n_jobs,
     )
     X, Y = to_engine(X), to_engine(Y)
-    n, m = _size(X, "X"), _size(Y, "Y")
+    n, m = _checked_size(X, "X"), _checked_size(Y, "Y")
     report = Progress(reader, verbose, 1, X, Y).begin("")
-    fit = Fit.of(reader, _joined(X, Y, kernel_accepts(kernel)), None, None)
+    fit = Fit.of(reader, _stack_samples(X, Y, kernel_accepts(kernel)), None, None)
     points = points_of(fit, n_landmarks, 1, report)
     assert fit.kernel is not None
     rng = np.random.default_rng(fit.limits.seed())
-    sums = _PermutationStatistics(points, n, m)
+    partitions = _PartitionStatistics(points, n, m)
     first = np.zeros((n + m, 1))
     first[:n] = 1.0
-    observed, biased = (float(part[0]) for part in sums.statistics(first))
+    observed, biased = (float(statistic[0]) for statistic in partitions.statistics(first))
     permuted = np.empty(n_permutations)
-    for block in row_blocks(n_permutations, max(16 * (n + m), BLOCK_BYTES // _MOST_AT_ONCE)):
+    for block in row_blocks(n_permutations, max(16 * (n + m), BLOCK_BYTES // _MAX_BLOCK)):
         report(partial("{:,} of {:,} permutations".format, block.start, n_permutations))
         chosen = np.zeros((block.stop - block.start, n + m))
         for row in chosen:
             row[rng.permutation(n + m)[:n]] = 1.0
-        permuted[block] = sums.statistics(chosen.T)[0]
+        permuted[block] = partitions.statistics(chosen.T)[0]
     if not (math.isfinite(observed) and np.isfinite(permuted).all()):
         raise ValueError(f"values of {fit.kernel!r} exceed float64 on these samples; scale them")
     slack = _ROUNDING_SHARE * float(np.abs(points.squares).max())
-    as_large = int(np.sum(permuted >= observed - slack))
+    n_as_large = int(np.sum(permuted >= observed - slack))
     if np.ptp(points.squares) > slack > _DECIDING_SHARE * np.ptp([observed, *permuted]):
         warn_user(
             f"values of {fit.kernel!r} are so large compared with their differences that rounding decides this test "
             "and p is too large; subtract the mean of all samples from X and Y, or use a Gaussian",
             UserWarning,
         )
-    return MMDTest(observed, biased, (1 + as_large) / (1 + n_permutations), freeze(permuted), fit.kernel)
+    return MMDTest(observed, biased, (1 + n_as_large) / (1 + n_permutations), freeze(permuted), fit.kernel)
 
 
-class _PermutationStatistics:
+class _PartitionStatistics:
     """Statistics of partitions of the points into two samples of sizes n and m."""
 
     def __init__(self, points: Points, n: int, m: int) -> None:
@@ -193,14 +193,16 @@ class _PermutationStatistics:
         return unbiased, within_x / n**2 + within_y / m**2 - cross
 
 
-def _size(X: Any, name: str) -> int:
+def _checked_size(X: Any, name: str) -> int:
+    """Return the number of points of a sample; raise ValueError if there are fewer than two."""
     n = n_samples(X)
     if n < 2:
         raise ValueError(f"{name} has {n} sample{'s' * (n != 1)}, but a two-sample test needs at least two")
     return n
 
 
-def _joined(X: Any, Y: Any, accepts: str) -> Any:
+def _stack_samples(X: Any, Y: Any, accepts: str) -> Any:
+    """Return the points of both samples as one array or list; raise ValueError if their features differ."""
     if accepts == "gram":
         raise ValueError(
             "kernel='precomputed' is not available here; give the samples, and the kernel as a function (X, Z) -> "

@@ -5,15 +5,15 @@
     linear      k(x, z) = s⟨x, z⟩ with Z = √s(X − m): the samples themselves, if they have fewer features than samples,
                 centred at their mean m, so that an offset does not cause cancellation
 
-Landmarks stand for the projection of the points onto the span of M landmarks: a combination Σ_i c_i φ(x_i) of points is
-then a combination of landmarks. In all representations x ↦ Σ_i c_i ⟨φ(x_i), φ(x)⟩ is an Expansion. The linear one moves
-the origin of feature space to φ(m), which does not affect any algorithm of this package.
+With landmarks, the points are projected onto the span of M of them, so that a combination Σ_i c_i φ(x_i) of points is a
+combination of landmarks. In all representations x ↦ Σ_i c_i ⟨φ(x_i), φ(x)⟩ is an Expansion. The linear representation
+moves the origin of feature space to φ(m), which does not affect any algorithm of this package.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -78,7 +78,7 @@ class Points(Protocol):
         ...
 
     def variance(self, p: Floats) -> float:
-        """Return Σ p_i ‖φ(x_i) − μ‖² with μ = Σ p_i φ(x_i) and Σp = 1, without directions of negative square."""
+        """Return Σ p_i ‖φ(x_i) − μ‖² with μ = Σ p_i φ(x_i) and Σp = 1, over directions of positive variance."""
         ...
 
     def function(self, C: Floats, b: Floats) -> Expansion:
@@ -86,7 +86,7 @@ class Points(Protocol):
         ...
 
     def combined(self, C: Floats) -> Floats:
-        """Return Σ_i C_i φ(x_i) as coefficients of the vectors of such a function, relative to the true origin."""
+        """Return Σ_i C_i φ(x_i) as coefficients of the vectors of `function`, relative to the origin of φ itself."""
         ...
 
 
@@ -94,10 +94,10 @@ class Points(Protocol):
 class KernelMatrixPoints:
     """Points with stored inner products; `columns` are their indices in a precomputed kernel matrix."""
 
-    kept: Float64Matrix
+    K: Float64Matrix
     squares: Floats
     kernel: Kernel
-    source: Any
+    source: Any  # the samples
     columns: Indices | None = None
     n_columns: int = 0
     definite: bool = True
@@ -109,20 +109,20 @@ class KernelMatrixPoints:
     @property
     def extremes(self) -> tuple[float, float]:
         """Smallest and largest inner product."""
-        return self.kept.extremes
+        return self.K.extremes
 
     def products(self, C: Floats, subset: Indices | None = None) -> Floats:
-        return self.kept.products(C, subset)
+        return self.K.products(C, subset)
 
     def column(self, i: int, subset: Indices | None = None) -> Floats:
-        return self.kept.column(i, subset)
+        return self.K.column(i, subset)
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
-        values, vectors = self.kept.leading(scale, k, centre, less)
+        values, vectors = self.K.leading(scale, k, centre, less)
         if centre is None:
             return values, vectors
-        kept = slice(0, n_positive(values, self.n, float(scale**2 @ np.abs(self.squares))))
-        return values[kept], vectors[:, kept]
+        nonzero = slice(0, n_positive(values, self.n, float(scale**2 @ np.abs(self.squares))))
+        return values[nonzero], vectors[:, nonzero]
 
     def variance(self, p: Floats) -> float:
         if not self.definite:
@@ -130,6 +130,7 @@ class KernelMatrixPoints:
         return float(p @ self.squares) - float(p @ self.products(p[:, None])[:, 0])
 
     def function(self, C: Floats, b: Floats) -> Expansion:
+        """Return x ↦ Σ_i C_i k(x_i, x) + b, with a column of C and an entry of b for each output."""
         C = np.ascontiguousarray(C)
         if self.columns is not None:
             return Expansion(self.kernel, None, C, b, self.columns, self.n_columns)
@@ -156,12 +157,12 @@ class EmbeddedPoints:
         return len(self.Z)
 
     def products(self, C: Floats, subset: Indices | None = None) -> Floats:
-        inside = np.zeros((self.Z.shape[1], C.shape[1]))
+        combination = np.zeros((self.Z.shape[1], C.shape[1]))  # Z'C
         for rows in row_blocks(len(C), self._row_bytes):
-            inside += (self.Z[rows] if subset is None else self.Z[subset[rows]]).T @ C[rows]
+            combination += (self.Z[rows] if subset is None else self.Z[subset[rows]]).T @ C[rows]
         out = np.empty((self.n, C.shape[1]))
         for rows in row_blocks(self.n, self._row_bytes):
-            out[rows] = self.Z[rows] @ inside
+            out[rows] = self.Z[rows] @ combination
         return out
 
     @property
@@ -182,8 +183,8 @@ class EmbeddedPoints:
         values, right = leading(gram, k)
         # Kernel values have rounding errors relative to their size; samples given directly are exact.
         size = float(scale**2 @ self.squares) if self.origin is None else 0.0
-        kept = slice(0, n_positive(values, self.n, size))
-        values, right = values[kept], right[:, kept] / np.sqrt(values[kept])
+        nonzero = slice(0, n_positive(values, self.n, size))
+        values, right = values[nonzero], right[:, nonzero] / np.sqrt(values[nonzero])
         vectors = np.empty((self.n, len(values)))
         for rows in row_blocks(self.n, self._row_bytes):
             vectors[rows] = B[rows] @ right
@@ -197,19 +198,18 @@ class EmbeddedPoints:
 
     def function(self, C: Floats, b: Floats) -> Expansion:
         assert self.map is not None
-        made, inside = self.map, self.Z.T @ C
-        through = made.coefficients @ inside
+        combination = self.Z.T @ C
         if self.origin is not None:
-            b = b - self._at_origin @ inside
-        return Expansion(made.kernel, made.vectors, through, b, made.columns, made.n_columns)
+            b = b - self._map_at_origin @ combination
+        return replace(self.map, coefficients=self.map.coefficients @ combination, b=b)
 
     def combined(self, C: Floats) -> Floats:
         assert self.map is not None
-        through = np.asarray(self.map.coefficients @ (self.Z.T @ C))
-        return through if self.origin is None else through + self.origin[:, None] * C.sum(axis=0)
+        combination = np.asarray(self.map.coefficients @ (self.Z.T @ C))
+        return combination if self.origin is None else combination + self.origin[:, None] * C.sum(axis=0)
 
     @property
-    def _at_origin(self) -> Floats:
+    def _map_at_origin(self) -> Floats:
         """Value of `map` at the origin."""
         assert self.map is not None
         assert self.origin is not None
@@ -219,14 +219,14 @@ class EmbeddedPoints:
 def sum_to_zero(a: Floats, p: Floats) -> Floats:
     """Return coefficients corrected so that their columns sum to zero, as those of centred points do up to rounding.
 
-    The normalised weights p sum to 1. The correction matters for small eigenvalues: the error of an eigenvector is that
-    of the matrix divided by the eigenvalue.
+    p are normalised weights, which sum to 1. The correction matters for small eigenvalues: the error of an eigenvector
+    is that of the matrix divided by the eigenvalue.
     """
     return np.asarray(a - p[:, None] * a.sum(axis=0))
 
 
 def single_point_message(n: int) -> str:
-    """Return the message for samples that do not differ."""
+    """Return the message for samples that are all equal in feature space."""
     subject = "1 sample is" if n == 1 else f"{n:,} samples are"
     return f"the {subject} a single point in feature space (at least two different ones are needed, not 1 sample)"
 
@@ -261,15 +261,16 @@ def points_of(
 
 
 def _centred_samples(kernel: Kernel, X: Floats, scale: float) -> EmbeddedPoints:
+    """Return the points of the kernel scale·⟨x, z⟩: the samples, centred at their mean and scaled."""
     mean, _ = moments(X)
     mean = mean + moments(X - mean)[0]  # a second pass, since a sum of large numbers loses digits
     Z, d = math.sqrt(scale) * (X - mean), X.shape[1]
     with np.errstate(over="ignore", under="ignore"):
         total = float(np.einsum("ij,ij->", Z, Z)) * len(Z)
     if Z.any() and not 1e-300 < total < math.inf:  # smaller sums of squares have lost digits
-        what = "exceed" if total > 1 else "vanish in"
+        verb = "exceed" if total > 1 else "vanish in"
         raise ValueError(
-            f"distances of samples {what} float64: the largest deviation of an entry of X from its column's mean is "
+            f"distances of samples {verb} float64: the largest deviation of an entry of X from its column's mean is "
             f"{np.abs(X - mean).max():.3g}. Scale the features"
         )
     coordinates = Expansion(kernel, np.eye(d), np.eye(d) / math.sqrt(scale), np.zeros(d))
@@ -277,7 +278,7 @@ def _centred_samples(kernel: Kernel, X: Floats, scale: float) -> EmbeddedPoints:
 
 
 def _kernel_matrix_points(fit: Fit, kernel: Kernel) -> KernelMatrixPoints:
-    """Return the points with the kernel matrix of the samples; of a precomputed one, rows and columns with weight."""
+    """Return the points with the stored kernel matrix of the merged samples; warn if it is not positive definite."""
     X, columns = fit.merged.X, fit.merged.rows if fit.precomputed else None
     gram = gram_for(
         kernel, X if columns is None else matrix_columns(X, columns), fit.limits.budget, fit.limits.n_threads
@@ -295,24 +296,24 @@ def _kernel_matrix_points(fit: Fit, kernel: Kernel) -> KernelMatrixPoints:
 
 
 def _landmark_points(fit: Fit, kernel: Kernel, m: int) -> EmbeddedPoints:
-    """Return the samples in coordinates of the span of m landmarks, which are columns of a precomputed matrix."""
+    """Return the samples in coordinates of the span of m landmarks, drawn at random."""
     merged, limits = fit.merged, fit.limits
     rng, n = np.random.default_rng(limits.seed()), len(merged.weight)
     chosen = draw([Chunk(merged.X, np.empty((n, 0)), merged.weight)], m, rng)
     columns = merged.rows[chosen.index] if fit.precomputed else None
     m = n_samples(chosen.X)
-    needed = 8 * (3 * m * m + 2 * n * m)
-    if needed > limits.budget:
-        raise memory_error(f"{n:,} samples on {m:,} landmarks", needed, limits.budget, "fewer landmarks")
-    given = chosen.X if columns is None else matrix_columns(chosen.X, columns)
-    values, vectors = linalg.eigh(gram_for(kernel, given, limits.budget, limits.n_threads).full())
+    n_bytes = 8 * (3 * m * m + 2 * n * m)
+    if n_bytes > limits.budget:
+        raise memory_error(f"{n:,} samples on {m:,} landmarks", n_bytes, limits.budget, "fewer landmarks")
+    landmarks = chosen.X if columns is None else matrix_columns(chosen.X, columns)
+    values, vectors = linalg.eigh(gram_for(kernel, landmarks, limits.budget, limits.n_threads).full())
     if values[0] < -1e-8 * max(1e-300, float(values[-1])) * m:
         raise ValueError(
             f"{kernel!r} is not positive semi-definite: its matrix on {m} landmarks has the eigenvalue "
             f"{values[0]:.3g}. Use a positive definite kernel, or n_landmarks=None"
         )
-    kept = slice(m - n_positive(values[::-1], m), m)
-    root = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
+    nonzero = slice(m - n_positive(values[::-1], m), m)
+    root = np.ascontiguousarray(vectors[:, nonzero] / np.sqrt(values[nonzero]))
     zero = np.zeros(root.shape[1])
     if columns is None:
         coordinates = Expansion(kernel, host(chosen.X), root, zero)

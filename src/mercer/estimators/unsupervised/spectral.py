@@ -37,7 +37,7 @@ from mercer.solvers.solution import ProgressReporter
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class AffinityGraph:
     """Samples with sparse affinities K; `columns` are their indices among the `n_columns` samples of the caller."""
 
     K: sp.csr_array
@@ -45,16 +45,16 @@ class Graph:
     n_columns: int
 
     @classmethod
-    def of(cls, A: Any, kept: Indices) -> Graph:
-        """Return the graph of the rows and columns `kept` of a square matrix, which must be symmetric."""
+    def of(cls, A: Any, members: Indices) -> AffinityGraph:
+        """Return the graph of the samples `members`, from a square matrix A of affinities, which must be symmetric."""
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"affinities are a square matrix between all training samples, but X has shape {A.shape}")
-        odd = float(abs(A - A.T).max())
-        if odd > 1e-8 * float(abs(A).max()):
+        asymmetry = float(abs(A - A.T).max())
+        if asymmetry > 1e-8 * float(abs(A).max()):
             raise ValueError(
-                f"the affinity matrix is not symmetric: A and A.T differ by up to {odd:.3g}; give (A + A.T) / 2"
+                f"the affinity matrix is not symmetric: A and A.T differ by up to {asymmetry:.3g}; give (A + A.T) / 2"
             )
-        return cls(sp.csr_array(A[kept][:, kept], dtype=np.float64), kept, A.shape[0])
+        return cls(sp.csr_array(A[members][:, members], dtype=np.float64), members, A.shape[0])
 
     @property
     def squares(self) -> Floats:
@@ -85,30 +85,36 @@ class Graph:
 def neighbour_affinities(X: Any, n_neighbors: int, weight: Floats, n_jobs: int | None) -> sp.csr_array:
     """Return the affinities of the nearest-neighbour graph: ½ for each of two samples that has the other as neighbour.
 
-    A sample is its own neighbour. A sample of weight w counts as w neighbours, the last one possibly as fewer.
+    A sample is its own neighbour. A neighbour of weight w counts as w neighbours, and with a share of w if that would
+    exceed `n_neighbors`.
     """
-    kept = np.flatnonzero(weight)
-    mass = weight[kept]
+    members = np.flatnonzero(weight)
+    mass = weight[members]
     if n_neighbors > mass.sum():
-        total = f"n_samples={len(kept)}" if (mass == 1).all() else f"samples of {mass.sum():g} units of weight in all"
+        total = (
+            f"n_samples={len(members)}" if (mass == 1).all() else f"samples of {mass.sum():g} units of weight in all"
+        )
         raise ValueError(f"n_neighbors={n_neighbors} is too large for {total}; lower n_neighbors")
-    near = NearestNeighbors(n_jobs=n_jobs).fit(X[kept])
+    search = NearestNeighbors(n_jobs=n_jobs).fit(X[members])
     rows, columns, shares = [], [], []
-    waiting, count = np.arange(len(weight)), n_neighbors
-    while len(waiting):
-        count = min(count, len(kept))
-        nearest = near.kneighbors(X[waiting], count, return_distance=False)
-        places = mass[nearest]
-        before = np.cumsum(places, axis=1) - places
-        done = (before + places)[:, -1] >= n_neighbors if count < len(kept) else np.ones(len(waiting), dtype=np.bool_)
-        share = np.clip(n_neighbors - before, 0.0, places) / places
-        at = np.nonzero(done[:, None] & (share > 0))
-        rows.append(waiting[at[0]])
-        columns.append(kept[nearest[at]])
-        shares.append(share[at])
-        waiting, count = waiting[~done], 2 * count
-    one_way = sp.csr_array((np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))), 2 * weight.shape)
-    return sp.csr_array(0.5 * (one_way + one_way.T))
+    pending, count = np.arange(len(weight)), n_neighbors
+    while len(pending):  # with weights below 1, more than n_neighbors samples are needed
+        count = min(count, len(members))
+        nearest = search.kneighbors(X[pending], count, return_distance=False)
+        masses = mass[nearest]
+        nearer_mass = np.cumsum(masses, axis=1) - masses
+        if count < len(members):
+            done = (nearer_mass + masses)[:, -1] >= n_neighbors
+        else:
+            done = np.ones(len(pending), dtype=np.bool_)
+        share = np.clip(n_neighbors - nearer_mass, 0.0, masses) / masses
+        entries = np.nonzero(done[:, None] & (share > 0))
+        rows.append(pending[entries[0]])
+        columns.append(members[nearest[entries]])
+        shares.append(share[entries])
+        pending, count = pending[~done], 2 * count
+    directed = sp.csr_array((np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))), 2 * weight.shape)
+    return sp.csr_array(0.5 * (directed + directed.T))
 
 
 _MAX_STEPS = 300
@@ -118,7 +124,7 @@ _ROUNDING_SHARE = 1e-14
 
 @dataclass(frozen=True)
 class _Centres(AttributeSpec):
-    """Spec of the cluster means in the eigenvectors that are extended; the last output of the model is the degree."""
+    """Spec of the cluster means in the coordinates of the eigenvectors: all outputs of the model except the degree."""
 
     def check(self, name: str, value: Any, model: Any) -> None:
         Array(None, len(model._expansion_.b) - 1).check(name, value, model)
@@ -130,12 +136,13 @@ class _Labels(AttributeSpec):
     """Spec of cluster labels; −1 for a sample of weight 0 that has no affinity."""
 
     def check(self, name: str, value: Any, model: Any) -> None:
-        whole = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
-        inside = whole and bool(((value >= -1) & (value < len(model._centres_))).all())
-        expect(inside, f"{name} must be numbers of clusters")
+        are_integers = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
+        are_labels = are_integers and bool(((value >= -1) & (value < len(model._centres_))).all())
+        expect(are_labels, f"{name} must be numbers of clusters")
 
 
-def _extends(model: SpectralClustering) -> bool:
+def _has_kernel_affinities(model: SpectralClustering) -> bool:
+    """Return True if new samples have affinities, by a kernel; raise AttributeError otherwise."""
     if model.affinity is not None:
         raise AttributeError(f"affinity={model.affinity!r} is defined for the training samples only; use a kernel")
     return True
@@ -202,6 +209,7 @@ class SpectralClustering(Clustering):
         integer("n_neighbors", self.n_neighbors, 1, "the number of nearest neighbours")
 
     def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: ProgressReporter) -> None:
+        """Cluster sparse affinities here, and all other samples as points with a kernel."""
         if self.affinity is None and not (kernel_accepts(self.kernel) == "gram" and is_sparse(X)):
             super()._learn_from(X, y, sample_weight, report)
             return
@@ -213,34 +221,35 @@ class SpectralClustering(Clustering):
         checks.refuse_no_weight(weight)
         if self.affinity is not None:
             X = neighbour_affinities(X, self.n_neighbors, weight, self.n_jobs)
-        kept = np.flatnonzero(weight)
-        self._refuse_few(len(kept))
+        members = np.flatnonzero(weight)
+        self._refuse_few(len(members))
         self.kernel_ = as_kernel("precomputed")
         labels = np.empty(X.shape[0], dtype=np.intp)
-        graph, rng = Graph.of(X, kept), np.random.default_rng(limits.seed())
-        labels[kept] = self._divide(graph, weight[kept], self.n_clusters, self.kernel_, rng, report)
-        rest = np.flatnonzero(weight == 0)
-        for block in row_blocks(len(rest), 8 * X.shape[0]):
-            labels[rest[block]] = self._nearest(X[rest[block]].toarray())
+        graph, rng = AffinityGraph.of(X, members), np.random.default_rng(limits.seed())
+        labels[members] = self._cluster_points(graph, weight[members], self.n_clusters, self.kernel_, rng, report)
+        weightless = np.flatnonzero(weight == 0)
+        for block in row_blocks(len(weightless), 8 * X.shape[0]):
+            labels[weightless[block]] = self._nearest(X[weightless[block]].toarray())
         self.labels_ = freeze(labels)
 
     def _learn(self, fit: Fit, report: ProgressReporter) -> None:
-        k = self._n_distinct(fit)
+        k = self._n_used_clusters(fit)
         # Three matrices: K, its scaled copy, and the work space of LAPACK or the Krylov basis.
         points, weight = points_of(fit, self.n_landmarks, 3, report, affinities=True), fit.merged.weight
         rng = np.random.default_rng(fit.limits.seed())
-        labels = self._divide(points, weight, k, self.kernel_, rng, report)
+        labels = self._cluster_points(points, weight, k, self.kernel_, rng, report)
         self.labels_ = self._labels_of_rows(fit, labels)
 
-    def _divide(
+    def _cluster_points(
         self,
-        points: Points | Graph,
+        points: Points | AffinityGraph,
         weight: Floats,
         k: int,
         kernel: Kernel,
         rng: np.random.Generator,
         report: ProgressReporter,
     ) -> Indices:
+        """Return the cluster of each point, and set the eigenvalues, the function of the embedding and the means."""
         report(lambda: f"{k} eigenvectors of {points.n:,} samples")
         self.eigenvalues_, embedding, self._expansion_ = _embedding(points, weight, k, kernel)
         clusters = cluster(EmbeddedPoints(embedding), weight, k, self.n_init, _MAX_STEPS, rng, report)
@@ -248,15 +257,16 @@ class SpectralClustering(Clustering):
         return clusters.labels
 
     def _nearest(self, X: Any) -> Indices:
+        """Return the cluster whose mean is nearest in the embedding; −1 for samples without affinity."""
         values = self._values(X)
-        affine = values[:, -1] > 0
+        has_affinity = values[:, -1] > 0  # the last output is the degree Σ_j w_j k(x, x_j)
         with np.errstate(divide="ignore", invalid="ignore"):
-            embedding = np.where(affine[:, None], values[:, :-1] / values[:, -1:], 0.0)
+            embedding = np.where(has_affinity[:, None], values[:, :-1] / values[:, -1:], 0.0)
         squares = np.einsum("cj,cj->c", self._centres_, self._centres_)
         nearest = np.argmax(embedding @ self._centres_.T - 0.5 * squares, axis=1)
-        return np.where(affine, nearest, -1)
+        return np.where(has_affinity, nearest, -1)
 
-    @available_if(_extends)
+    @available_if(_has_kernel_affinities)
     @like_input
     def predict(self, X: Any) -> Indices:
         """Predict the cluster of samples by Nyström's extension of the eigenvectors.
@@ -283,17 +293,19 @@ class SpectralClustering(Clustering):
         return tags
 
 
-def _embedding(points: Points | Graph, weight: Floats, k: int, kernel: Kernel) -> tuple[Floats, Floats, Expansion]:
+def _embedding(
+    points: Points | AffinityGraph, weight: Floats, k: int, kernel: Kernel
+) -> tuple[Floats, Floats, Expansion]:
     """Return the leading eigenvalues, the embedding of the samples by their eigenvectors, and its extension."""
-    known = points.extremes if isinstance(points, KernelMatrixPoints | Graph) else None
-    if known is not None and known[0] < -_ROUNDING_SHARE * max(map(abs, known)):
+    extremes = points.extremes if isinstance(points, KernelMatrixPoints | AffinityGraph) else None  # None: landmarks
+    if extremes is not None and extremes[0] < -_ROUNDING_SHARE * max(map(abs, extremes)):
         raise ValueError(
             f"Negative values in data: affinities must not be negative, but {kernel!r} has the value "
-            f"{known[0]:.3g}; use a Gaussian, a Laplacian or another nonnegative kernel"
+            f"{extremes[0]:.3g}; use a Gaussian, a Laplacian or another nonnegative kernel"
         )
     diagonal = points.squares
-    degrees = points.products(weight[:, None])[:, 0] - (0.0 if known is None else diagonal)
-    if known is None and not (degrees > 0).all():
+    degrees = points.products(weight[:, None])[:, 0] - (0.0 if extremes is None else diagonal)
+    if extremes is None and not (degrees > 0).all():
         raise ValueError(
             f"{int(np.sum(degrees <= 0))} samples have no affinity to others after projection onto the landmarks; "
             "raise n_landmarks, or lower gamma"

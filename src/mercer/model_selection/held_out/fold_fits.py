@@ -34,7 +34,7 @@ from mercer.samples.engine import EngineSamples
 from mercer.solvers.dual.certified import solve_stored
 from mercer.solvers.solution import Stop
 
-# Memory of one variable of a pair: five numbers, a row and a group.
+# Bytes of one variable in the problem of a pair of classes: five float64 numbers, a row and a group.
 _PAIR_VARIABLE_BYTES = 52
 
 # Machines with the same kernel, each with its number.
@@ -79,34 +79,36 @@ class FoldFit:
 
 
 class Listener(Protocol):
-    """Receiver of fits, identified by the number of the machine and of the fold; several threads may call it."""
+    """Receiver of fits, each identified by the number of its machine and its fold; several threads may call it."""
 
-    def wanted(self, name: int, fold: int) -> bool:
+    def wanted(self, number: int, fold: int, /) -> bool:
         """Return whether this fit is still wanted."""
 
-    def finished(self, name: int, fold: int, fit: FoldFit) -> None:
+    def finished(self, number: int, fold: int, fit: FoldFit, /) -> None:
         """Receive a fit."""
 
-    def failed(self, name: int, fold: int, error: Exception) -> None:
+    def failed(self, number: int, fold: int, error: Exception, /) -> None:
         """Receive the error of a fit."""
 
 
-def affordable(shared: SharedFolds, budget: int, twins: bool) -> bool:
-    """Return whether K fits the budget."""
+def fits_budget(shared: SharedFolds, budget: int, twins: bool) -> bool:
+    """Return whether a stored K takes at most `budget` bytes; `twins` says that every sample has two variables."""
     return _matrix_bytes(shared, twins) <= budget
 
 
 def fit_folds(shared: SharedFolds, batches: Sequence[Batch], listener: Listener, n_threads: int, budget: int) -> None:
-    """Fit every machine to every fold that could be read; errors go to the listener."""
+    """Fit every machine to every fold that could be read, and pass the fits and errors to the listener."""
     memory = _Memory(budget)
-    chains: list[tuple[_BatchFit, Fold]] = []
+    chains: list[tuple[_BatchFit, Fold]] = []  # the machines of a batch, fitted one after another to one fold
     for batch in batches:
-        batch = [(name, clone(machine).set_params(solver="decomposition")) for name, machine in batch]
+        batch = [(number, clone(machine).set_params(solver="decomposition")) for number, machine in batch]
         try:
             kernels = shared.kernels(batch[0][1])
             groups = [
-                _BatchFit(shared, memory, kernels[same[0]], batch, [shared.folds[f] for f in same], listener, n_threads)
-                for same in shared.group_by_kernel(kernels)
+                _BatchFit(
+                    shared, memory, kernels[folds[0]], batch, [shared.folds[f] for f in folds], listener, n_threads
+                )
+                for folds in shared.group_by_kernel(kernels)
             ]
         except Exception as error:  # an error of a kernel concerns only its batch
             _fail_batch(listener, batch, [fold for fold in shared.folds if fold.fit is not None], error)
@@ -121,17 +123,19 @@ def fit_folds(shared: SharedFolds, batches: Sequence[Batch], listener: Listener,
             group.run_fold(fold)
     elif chains:
         X = shared.whole.X
-        most = (X.most_solvers if isinstance(X, EngineSamples) else None) or n_threads
-        map_in_threads(lambda chain: chain[0].run_fold(chain[1]), chains, min(n_threads, len(chains), most))
+        max_solvers = (X.most_solvers if isinstance(X, EngineSamples) else None) or n_threads
+        map_in_threads(lambda chain: chain[0].run_fold(chain[1]), chains, min(n_threads, len(chains), max_solvers))
 
 
 def _fail_batch(listener: Listener, batch: Batch, folds: Sequence[Fold], error: Exception) -> None:
-    for name, _ in batch:
+    """Report the error for every machine of the batch in every fold."""
+    for number, _ in batch:
         for fold in folds:
-            listener.failed(name, fold.number, error)
+            listener.failed(number, fold.number, error)
 
 
 def _matrix_bytes(shared: SharedFolds, twins: bool) -> int:
+    """Return the bytes of a stored K of all merged samples."""
     return (3 if twins else 1) * 4 * len(shared.whole.merged.y) ** 2
 
 
@@ -140,21 +144,22 @@ class _Memory:
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._lock, self._taken = threading.Lock(), 0
+        self._lock, self._reserved = threading.Lock(), 0
 
-    def take(self, need: int) -> None:
+    def reserve(self, n_bytes: int) -> None:
         """Wait until this much memory is free, and reserve it."""
         while True:
             with self._lock:
-                if self._taken == 0 or self._taken + need <= self.budget:
-                    self._taken += need
+                if self._reserved == 0 or self._reserved + n_bytes <= self.budget:
+                    self._reserved += n_bytes
                     return
             _core.check_stop()
             time.sleep(WAKE_SECONDS)
 
-    def give_back(self, need: int) -> None:
+    def release(self, n_bytes: int) -> None:
+        """Give reserved memory back."""
         with self._lock:
-            self._taken -= need
+            self._reserved -= n_bytes
 
 
 class _BatchFit:
@@ -172,12 +177,13 @@ class _BatchFit:
     ) -> None:
         self._shared, self._memory, self._kernel, self._batch, self.folds = shared, memory, kernel, batch, folds
         self._listener, self._n_threads = listener, n_threads
-        self._lock, self._left = threading.Lock(), len(folds)
+        self._lock, self._n_unfinished = threading.Lock(), len(folds)
         self._stored: StoredGram | None = None
-        self._taken = 0  # bytes reserved for K
+        self._reserved = 0  # bytes reserved for K
 
     @cached_property
     def _gram(self) -> Gram:
+        """The Gram matrix of all merged samples."""
         gram = replace(self._shared.whole, kernel=self._kernel, _places={}).gram()
         gram.share()
         return gram
@@ -193,6 +199,7 @@ class _BatchFit:
         return list({pair: None for target in targets for pair in _label_pairs(target)})
 
     def _tasks(self, machine: Any, fold: Fold) -> Sequence[Task[DualProblem]]:
+        """Return the problems of a machine in a fold."""
         assert fold.fit is not None
         fit = replace(fold.fit, kernel=self._kernel)
         fit = fit.with_gram(self._gram.view(fold.rows), self._gram.diagonal[fold.rows])
@@ -200,7 +207,7 @@ class _BatchFit:
         return tasks
 
     def _solve(self, machine: Any, fold: Fold, task: Task[DualProblem], field: StoredField) -> TaskFit:
-        """Solve one problem of a fold on a stored K, starting from the solution of the field's last problem."""
+        """Solve one problem of a fold on a stored K, starting from the solution of the field's previous problem."""
         assert fold.fit is not None
         limits = fold.fit.limits.stop
         stop = replace(limits, tol=task.unit * limits.tol)
@@ -217,9 +224,9 @@ class _BatchFit:
     # --- every problem is about all samples --------------------------------------------------------------------------
 
     def run_fold(self, fold: Fold) -> None:
-        """Fit all machines to one fold, each starting from the last solution; the last fold releases K."""
+        """Fit all machines to one fold, each starting from the previous solution; the last fold to end releases K."""
         try:
-            if any(self._listener.wanted(name, fold.number) for name, _ in self._batch):
+            if any(self._listener.wanted(number, fold.number) for number, _ in self._batch):
                 try:
                     stored, twins = self._matrix(fold)
                 except Exception as error:  # an error of a kernel concerns only its batch
@@ -228,30 +235,31 @@ class _BatchFit:
                     self._fit_machines(fold, stored, twins)
         finally:
             with self._lock:
-                self._left -= 1
-                if self._left == 0:
+                self._n_unfinished -= 1
+                if self._n_unfinished == 0:
                     self._stored = None
-                    self._memory.give_back(self._taken)
+                    self._memory.release(self._reserved)
 
     def _matrix(self, fold: Fold) -> tuple[StoredGram, bool]:
         """Return K of all samples, computed once, and whether a sample has two variables."""
         with self._lock:
             twins = bool(self._tasks(self._batch[0][1], fold)[0].problem.twins)
-            if not self._taken:
-                need = _matrix_bytes(self._shared, twins)
-                self._memory.take(need)
-                self._taken = need
+            if not self._reserved:
+                n_bytes = _matrix_bytes(self._shared, twins)
+                self._memory.reserve(n_bytes)
+                self._reserved = n_bytes
             if self._stored is None:
                 self._stored = StoredGram.of(self._gram)
             return self._stored, twins
 
     def _fit_machines(self, fold: Fold, stored: StoredGram, twins: bool) -> None:
+        """Fit the machines one after another to one fold, and pass the fits and errors to the listener."""
         assert fold.fit is not None
         fields: dict[int, StoredField] = {}
-        for name, machine in self._batch:
-            if not self._listener.wanted(name, fold.number):
+        for number, machine in self._batch:
+            if not self._listener.wanted(number, fold.number):
                 continue
-            begun = time.perf_counter()
+            began = time.perf_counter()
             try:
                 fits = []
                 for k, task in enumerate(self._tasks(machine, fold)):
@@ -259,21 +267,21 @@ class _BatchFit:
                         fields[k] = StoredField(stored, fold.rows[task.rows], twins=twins)
                     fits.append(self._with_values(self._solve(machine, fold, task, fields[k]), fold, fields[k]))
             except Exception as error:
-                self._listener.failed(name, fold.number, error)
+                self._listener.failed(number, fold.number, error)
                 fields.clear()  # the state of a failed solve is not reliable
                 continue
             values = np.column_stack([fit.values for fit in fits if fit.values is not None])
             classes = getattr(fold.fit.target, "labels", None)
-            self._listener.finished(name, fold.number, FoldFit(classes, fits, values, time.perf_counter() - begun))
+            self._listener.finished(number, fold.number, FoldFit(classes, fits, values, time.perf_counter() - began))
 
     def _with_values(self, fit: TaskFit, fold: Fold, field: StoredField) -> TaskFit:
         """Add the decision values of the held-out samples, which have rows in the field."""
         assert fold.fit is not None
         test = self._shared.rows[fold.test]
         offset = 0.0 if fold.fit.constant else fit.b  # u includes the constant feature already
-        close = np.unique(test[np.abs(field.u[test] + offset) <= field.e[test]])
-        if len(close):  # the sign is uncertain in the stored precision
-            field.sharpen(close)
+        uncertain = np.unique(test[np.abs(field.u[test] + offset) <= field.e[test]])
+        if len(uncertain):  # the stored precision does not determine their sign
+            field.sharpen(uncertain)
         beta, u, e = fit.coefficients, field.u, field.e
         return replace(
             fit,
@@ -290,24 +298,25 @@ class _BatchFit:
         """Fit the pairs of classes, each on its own matrix, then compute the held-out values of each fold."""
         try:
             variables = sum(task.problem.n_variables for task in self._tasks(self._batch[0][1], self.folds[0]))
-            # Number of machines whose problems for all pairs and folds take at most a quarter of the budget.
-            each = _PAIR_VARIABLE_BYTES * max(1, variables) * len(self.folds)
-            step = max(1, int(self._memory.budget / 4 / each))
+            # As many machines at a time as have problems, for all pairs and folds, in a quarter of the budget.
+            machine_bytes = _PAIR_VARIABLE_BYTES * max(1, variables) * len(self.folds)
+            step = max(1, int(self._memory.budget / 4 / machine_bytes))
             for first in range(0, len(self._batch), step):
-                self._run_pairs_of(self._batch[first : first + step])
+                self._fit_pairs(self._batch[first : first + step])
         except Exception as error:
             _fail_batch(self._listener, self._batch, self.folds, error)
 
-    def _run_pairs_of(self, batch: Batch) -> None:
-        tasks = {(name, fold.number): self._tasks(machine, fold) for name, machine in batch for fold in self.folds}
+    def _fit_pairs(self, batch: Batch) -> None:
+        """Fit some machines of the batch to all pairs of classes, each pair in every fold that has both classes."""
+        tasks = {(number, fold.number): self._tasks(machine, fold) for number, machine in batch for fold in self.folds}
         target = self._shared.whole.target
         labels = np.asarray(target.labels)[self._shared.whole.merged.y]
 
         def fit_pair(pair: tuple[Any, Any]) -> dict[tuple[int, int], TaskFit]:
             members = np.flatnonzero((labels == pair[0]) | (labels == pair[1]))
             stored = StoredGram.of(self._gram.view(members))
-            at = np.full(len(labels), -1, np.intp)
-            at[members] = np.arange(len(members))
+            index_in_pair = np.full(len(labels), -1, np.intp)
+            index_in_pair[members] = np.arange(len(members))
             fits = {}
             for fold in self.folds:
                 assert fold.fit is not None
@@ -315,61 +324,65 @@ class _BatchFit:
                 if pair not in label_pairs:
                     continue
                 field: StoredField | None = None
-                for name, machine in batch:
-                    if not self._listener.wanted(name, fold.number):
+                for number, machine in batch:
+                    if not self._listener.wanted(number, fold.number):
                         continue
-                    task = tasks[name, fold.number][label_pairs.index(pair)]
-                    field = field or StoredField(stored, at[fold.rows[task.rows]])
+                    task = tasks[number, fold.number][label_pairs.index(pair)]
+                    field = field or StoredField(stored, index_in_pair[fold.rows[task.rows]])
                     try:
-                        fits[name, fold.number] = self._solve(machine, fold, task, field)
+                        fits[number, fold.number] = self._solve(machine, fold, task, field)
                     except Exception as error:
-                        self._listener.failed(name, fold.number, error)
+                        self._listener.failed(number, fold.number, error)
                         field = None  # the state of a failed solve is not reliable
             return fits
 
-        begun, pairs = time.perf_counter(), self.pairs or []
+        began, pairs = time.perf_counter(), self.pairs or []
         if self._n_threads == 1:
-            every = [fit_pair(pair) for pair in pairs]
+            fits = [fit_pair(pair) for pair in pairs]
         else:
-            every = map_in_threads(fit_pair, pairs, self._n_threads)
-        seconds = (time.perf_counter() - begun) / max(1, len(batch) * len(self.folds))
-        by_pair = dict(zip(pairs, every, strict=True))
+            fits = map_in_threads(fit_pair, pairs, self._n_threads)
+        seconds = (time.perf_counter() - began) / max(1, len(batch) * len(self.folds))
+        pair_fits = dict(zip(pairs, fits, strict=True))
         for fold in self.folds:
-            self._conclude_pairs(fold, batch, by_pair, seconds)
+            self._conclude_pairs(fold, batch, pair_fits, seconds)
 
     def _conclude_pairs(
         self,
         fold: Fold,
         batch: Batch,
-        every: dict[tuple[Any, Any], dict[tuple[int, int], TaskFit]],
-        seconds_of_pairs: float,
+        pair_fits: dict[tuple[Any, Any], dict[tuple[int, int], TaskFit]],
+        fit_seconds: float,
     ) -> None:
-        """Compute the held-out values of a fold from its pairs, and pass the fits to the listener."""
+        """Compute the held-out values of a fold from its pairs, and pass the fits to the listener.
+
+        `pair_fits` maps a pair of labels, and then the numbers of a machine and a fold, to the fit. `fit_seconds` is
+        the mean time that the pairs of one machine took in one fold.
+        """
         assert fold.fit is not None
         target, whole = fold.fit.target, self._shared.whole
         fits: dict[int, list[TaskFit]] = {}
-        for name, _ in batch:
-            by_pair = [every[pair].get((name, fold.number)) for pair in _label_pairs(target)]
-            solved = [one for one in by_pair if one is not None]
+        for number, _ in batch:
+            attempts = [pair_fits[pair].get((number, fold.number)) for pair in _label_pairs(target)]
+            solved = [fit for fit in attempts if fit is not None]
             if len(solved) == len(target.pairs):  # otherwise a pair has failed, or was skipped
-                fits[name] = solved
+                fits[number] = solved
         if not fits:
             return
-        begun, n_pairs = time.perf_counter(), len(target.pairs)
-        ordered = [one for solved in fits.values() for one in solved]
-        data, rows = (np.concatenate([getattr(one, part) for one in ordered]) for part in ("coefficients", "rows"))
-        ends = np.cumsum([0, *(len(one.rows) for one in ordered)])
+        began, n_pairs = time.perf_counter(), len(target.pairs)
+        ordered = [fit for solved in fits.values() for fit in solved]
+        data, rows = (np.concatenate([getattr(fit, part) for fit in ordered]) for part in ("coefficients", "rows"))
+        ends = np.cumsum([0, *(len(fit.rows) for fit in ordered)])
         table = CoefficientTable.of_columns(data, rows, ends, len(whole.merged.y))
         used = np.flatnonzero(table.lengths)
         used = used[np.argsort(whole.merged.y[used], kind="stable")]
         expansion = table_expansion(
-            replace(whole, kernel=self._kernel), table, used, np.array([one.b for one in ordered])
+            replace(whole, kernel=self._kernel), table, used, np.array([fit.b for fit in ordered])
         )
         values = expansion(take(whole.X, fold.test), self._n_threads)
-        seconds = seconds_of_pairs + (time.perf_counter() - begun) / len(fits)
-        for j, (name, solved) in enumerate(fits.items()):
-            part = np.ascontiguousarray(values[:, j * n_pairs : (j + 1) * n_pairs])
-            self._listener.finished(name, fold.number, FoldFit(target.labels, solved, part, seconds))
+        seconds = fit_seconds + (time.perf_counter() - began) / len(fits)
+        for j, (number, solved) in enumerate(fits.items()):
+            machine_values = np.ascontiguousarray(values[:, j * n_pairs : (j + 1) * n_pairs])
+            self._listener.finished(number, fold.number, FoldFit(target.labels, solved, machine_values, seconds))
 
 
 def _label_pairs(target: Any) -> list[tuple[Any, Any]]:

@@ -20,7 +20,7 @@ from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.estimators.fitting.families.pairwise import JOINT
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.kernels import Kernel
-from mercer.model_selection.parameter_keys import grouped, key_of
+from mercer.model_selection.parameter_keys import group_equal_keys, key_of
 from mercer.samples.arrays import Floats, Indices, pick
 from mercer.tables.frame import part_of
 
@@ -35,16 +35,16 @@ class Fold:
     number: int
     train: Indices
     test: Indices
-    fit: Fit | None = None  # without samples; None if it could not be read
-    rows: Any = None  # row of K for each merged sample
-    error: Exception | None = None
+    fit: Fit | None = None  # the training part without its samples; None if reading it failed
+    rows: Any = None  # row of K for each merged training sample
+    error: Exception | None = None  # the reason why reading failed
 
 
 @dataclass(frozen=True, eq=False)
 class SharedFolds:
     """All samples of a data set, merged, and its folds."""
 
-    whole: Fit
+    whole: Fit  # all samples as read
     rows: Indices  # row of K for each of the caller's rows
     folds: list[Fold]
 
@@ -58,7 +58,7 @@ class SharedFolds:
         sample_weight: Any = None,
         first_number: int = 0,
     ) -> SharedFolds:
-        """Read the samples for a machine whose folds can share K; a fold that cannot be read keeps its error."""
+        """Read the samples for a machine whose folds can share K, and store the error of a fold that cannot be read."""
         # Reading samples needs no kernel, and linear machines must not choose a solver that avoids K.
         reader = clone(machine).set_params(solver="decomposition")
         whole = Fit.of(reader, X, y, None)
@@ -78,42 +78,41 @@ class SharedFolds:
             except ValueError as error:
                 folds.append(Fold(k, train, test, error=error))
                 continue
-            at = rows[train[fit.merged.first]]
-            # The samples are dropped, so that they are not held once per fold.
-            fit = replace(fit, X=None, merged=replace(fit.merged, samples=None))
-            folds.append(Fold(k, train, test, fit, at))
+            # The samples are dropped, so that they are not stored once per fold.
+            stripped = replace(fit, X=None, merged=replace(fit.merged, samples=None))
+            folds.append(Fold(k, train, test, stripped, rows[train[fit.merged.first]]))
         return cls(whole, rows, folds)
 
     def kernels(self, machine: Any) -> list[Kernel | None]:
-        """Return the machine's kernel in each fold: one object, unless it depends on the training samples."""
+        """Return the machine's kernel in each fold: the same object, unless the kernel depends on training samples."""
         kernel = machine._kernel()
         if kernel.accepts == "gram" or kernel.bound:
             return [kernel if fold.fit is not None else None for fold in self.folds]
-        bound: list[Kernel | None] = []
+        kernels: list[Kernel | None] = []
         for fold in self.folds:
             if fold.fit is None:
-                bound.append(None)
+                kernels.append(None)
                 continue
             merged = fold.fit.merged
-            bound.append(
-                kernel.bind(pick(self.whole.X, fold.train[merged.first], self.whole.limits.n_threads), merged.weight)
-            )
-        return bound
+            samples = pick(self.whole.X, fold.train[merged.first], self.whole.limits.n_threads)
+            kernels.append(kernel.bind(samples, merged.weight))
+        return kernels
 
     def group_by_kernel(self, kernels: Sequence[Kernel | None]) -> list[list[int]]:
-        """Return groups of folds that have the same kernel."""
+        """Return groups of indices of folds that have the same kernel."""
         folds = [k for k, kernel in enumerate(kernels) if kernel is not None]
-        return [[folds[k] for k in group] for group in grouped(key_of(kernels[k]) for k in folds)]
+        return [[folds[k] for k in group] for group in group_equal_keys(key_of(kernels[k]) for k in folds)]
 
 
 def make_splitter(cv: Any, y: Any, labelled: bool) -> Any:
     """Return a scikit-learn splitter; a number means folds of shuffled rows, always the same ones.
 
-    Tables are often ordered, also within a class, and folds of consecutive rows then differ from new rows.
+    Rows of tables are often ordered, also within a class, and consecutive rows then differ from the others more than
+    new rows would.
     """
     splitter = check_cv(cv, y, classifier=labelled)
-    counted = cv is None or isinstance(cv, Integral)
-    return type(splitter)(splitter.n_splits, shuffle=True, random_state=0) if counted else splitter
+    is_count = cv is None or isinstance(cv, Integral)
+    return type(splitter)(splitter.n_splits, shuffle=True, random_state=0) if is_count else splitter
 
 
 def reason_not_shared(machine: Any) -> str | None:
@@ -132,12 +131,12 @@ def reason_not_shared(machine: Any) -> str | None:
 
 
 def row_indices(rows: Any, n: int) -> Indices:
-    """Return the rows of a fold as indices from 0 to n − 1, from indices that may be negative, or from a mask."""
+    """Return the rows of a fold as indices from 0 to n − 1; `rows` are indices, perhaps negative ones, or a mask."""
     rows = np.asarray(rows)
     indices = np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
-    beyond = indices[(indices < -n) | (indices >= n)]
-    if len(beyond):
-        raise ValueError(f"a fold of cv has row {beyond[0]}, but there are {n} samples")
+    outside = indices[(indices < -n) | (indices >= n)]
+    if len(outside):
+        raise ValueError(f"a fold of cv has row {outside[0]}, but there are {n} samples")
     return indices % n
 
 
@@ -157,18 +156,18 @@ def calibration_splits(splitter: Any, y: Any, cv: Any) -> Splits:
             raise ValueError(
                 f"fold {k} of cv holds out no sample; drop it, or use a number of folds, KFold or StratifiedKFold"
             )
-    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
-    odd = np.flatnonzero(times != 1)
-    if len(odd):
+    counts = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
+    not_once = np.flatnonzero(counts != 1)
+    if len(not_once):
         raise ValueError(
             f"calibration needs folds that hold out every sample exactly once, but cv={cv!r} holds out sample "
-            f"{odd[0]} {times[odd[0]]} times; use a number of folds, KFold or StratifiedKFold"
+            f"{not_once[0]} {counts[not_once[0]]} times; use a number of folds, KFold or StratifiedKFold"
         )
     for train, test in splits:
-        both = np.intersect1d(train, test)
-        if len(both):
+        overlap = np.intersect1d(train, test)
+        if len(overlap):
             raise ValueError(
-                f"a fold of cv trains on sample {both[0]}, which it also holds out; use a number of folds, KFold or "
+                f"a fold of cv trains on sample {overlap[0]}, which it also holds out; use a number of folds, KFold or "
                 "StratifiedKFold"
             )
     return splits

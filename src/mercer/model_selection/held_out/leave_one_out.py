@@ -35,7 +35,7 @@ class LeaveOneOutResult:
     values : array of shape (n_samples,), or (n_samples, n_planes) for several classes
         f(x_i) of the machine trained without sample i.
     predictions : array of shape (n_samples,)
-        Class or number that this machine predicts; for a sample of weight zero it is the first class.
+        Class or number that the machine trained without sample i predicts; the first class if sample i has weight zero.
     wrong : array of bool of shape (n_samples,), or None
         Mask of the misclassified samples; None for a regressor.
     residuals : array of shape (n_samples,), or None
@@ -43,10 +43,10 @@ class LeaveOneOutResult:
     error : float
         Weighted share of misclassified samples, or weighted mean absolute residual.
     unique : array of bool of shape (n_samples,)
-        Whether the machine without sample i is the only solution. If no support vector is free, b may be anywhere in an
-        interval; its midpoint is used.
+        Whether the machine trained without sample i is the only solution. If no support vector is free, b may be
+        anywhere in an interval, and its midpoint is used.
     n_removed : int
-        Number of samples that had to be removed; the others have α = 0.
+        Number of samples that had to be removed from the solution; all others have α = 0.
 
     Examples
     --------
@@ -96,22 +96,23 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     >>> round(leave_one_out(SVC(C=10), X, y).error, 3)
     0.027
     """
-    _refuse(model, np.asarray(on_host(y)))
+    _check_supported(model, np.asarray(on_host(y)))
     fit, solved = exact_solutions(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
     refuse_one_sample(len(merged.rows))
     values = np.full((fit.n, len(solved)), np.nan)
     removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
-    for k, one in enumerate(solved):
-        values[merged.rows, k] = _decision_values(fit, one)[merged.member] if len(one.rows) < len(merged.y) else np.nan
-        for removal in _removals(fit, one):
-            row, (_, _, value, only) = removal.row, removal.solution()
+    for k, solution in enumerate(solved):
+        if len(solution.rows) < len(merged.y):  # samples that are not part of this problem need no removal
+            values[merged.rows, k] = _decision_values(fit, solution)[merged.member]
+        for removal in _removals(fit, solution):
+            row, (_, _, value, is_unique) = removal.row, removal.solution()
             values[row, k] = value
             removed[row] |= removal.moved
-            unique[row] &= only
+            unique[row] &= is_unique
     if classifies:
-        labels, several = fit.target.labels, len(fit.target.labels) > 2
-        if several and not model._function_per_class:
+        labels = fit.target.labels
+        if len(labels) > 2 and not model._function_per_class:
             codes = winner(votes(values[merged.rows], len(labels))[0])
         else:
             codes = winner(values[merged.rows])
@@ -136,16 +137,16 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     )
 
 
-def refuse_one_sample(counted: int) -> None:
-    """Raise ValueError if there are fewer than two samples."""
-    if counted < 2:
+def refuse_one_sample(n_samples: int) -> None:
+    """Raise ValueError if there are fewer than two samples with positive weight."""
+    if n_samples < 2:
         raise ValueError(
-            f"leaving one out needs at least 2 samples with positive weight, but n_samples = {counted}; pass more "
+            f"leaving one out needs at least 2 samples with positive weight, but n_samples = {n_samples}; pass more "
             "samples, or positive weights"
         )
 
 
-def _refuse(model: Any, y: Any) -> None:
+def _check_supported(model: Any, y: Any) -> None:
     """Raise for several outputs or quantiles, and for machines that learn kernel weights from the targets."""
     name = type(model).__name__
     if y.ndim > 1 and y.shape[1] > 1:
@@ -165,12 +166,12 @@ def _refuse(model: Any, y: Any) -> None:
         )
 
 
-def _decision_values(fit: Fit, one: ExactSolution) -> Floats:
+def _decision_values(fit: Fit, solution: ExactSolution) -> Floats:
     """Return f of every merged sample, including those that are not part of the problem."""
     gram = fit.gram()
     coefficients = np.zeros(gram.n)
-    coefficients[one.rows] = sums_by(one.problem.row, one.beta, len(one.rows))
-    return np.asarray(gram.product(coefficients) + one.b)
+    coefficients[solution.rows] = sums_by(solution.problem.row, solution.beta, len(solution.rows))
+    return np.asarray(gram.product(coefficients) + solution.b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +179,7 @@ class _Removal:
     """The exact solution without one of the caller's rows."""
 
     row: int
-    moved: bool  # whether it differs from the solution with all rows
+    moved: bool  # whether the coefficients differ from those of the solution with all rows
     problem: DualProblem
     exact: Homotopy
     variables: list[int]  # variables of the row's sample
@@ -189,32 +190,32 @@ class _Removal:
         t, v = self.exact.t, self.variables[0]
         beta = self.exact.beta(t)
         h = self.exact.gradient(t, beta)
-        among = np.ones(len(h), dtype=np.bool_)
-        among[self.variables] = self.share < 1
-        b, only = choose_b(self.problem, beta, h, among)
-        return beta, b, float(self.problem.p[v] - h[v] - self.problem.d[v] * beta[v]) + b, only
+        remaining = np.ones(len(h), dtype=np.bool_)
+        remaining[self.variables] = self.share < 1
+        b, is_unique = choose_b(self.problem, beta, h, remaining)
+        return beta, b, float(self.problem.p[v] - h[v] - self.problem.d[v] * beta[v]) + b, is_unique
 
 
-def _removals(fit: Fit, one: ExactSolution) -> Iterator[_Removal]:
-    """Yield the solution without each of the caller's rows that are part of the problem."""
-    merged, problem = fit.merged, one.problem
+def _removals(fit: Fit, solution: ExactSolution) -> Iterator[_Removal]:
+    """Yield, for each of the caller's rows that is part of the problem, the solution without this row."""
+    merged, problem = fit.merged, solution.problem
     index = np.full(len(merged.y), -1)
-    index[one.rows] = np.arange(len(one.rows))
-    beta, curved = one.beta, bool(problem.d.any())
-    variables_of: list[list[int]] = [[] for _ in one.rows]
+    index[solution.rows] = np.arange(len(solution.rows))
+    beta, curved = solution.beta, bool(problem.d.any())
+    variables_of: list[list[int]] = [[] for _ in solution.rows]
     for v, row in enumerate(problem.row.tolist()):
         variables_of[row].append(v)
     for i, sample, share in zip(merged.rows.tolist(), merged.member.tolist(), merged.share.tolist(), strict=True):
         if index[sample] < 0:
             continue
-        variables, reduced, exact = variables_of[index[sample]], problem, one.homotopy
+        variables, reduced, exact = variables_of[index[sample]], problem, solution.homotopy
         moved = bool(beta[variables].any())
         if moved:
             reduced = _without_share(problem, variables, share)
             if curved and share < 1:
-                exact = solve_exactly(reduced, one.K, beta)
+                exact = solve_exactly(reduced, solution.K, beta)
             else:
-                exact = solve_without(problem, one.K, one.homotopy, beta, variables, share)
+                exact = solve_without(problem, solution.K, solution.homotopy, beta, variables, share)
         yield _Removal(i, moved, reduced, exact, variables, share)
 
 
@@ -231,11 +232,11 @@ def _without_share(problem: DualProblem, variables: list[int], share: float) -> 
 
 
 def _check_memory(machine: Any, n: int, functions: int) -> None:
-    """Raise MemoryError if the coefficients of this many functions exceed the machine's cache_size."""
-    need = 8 * n * (functions + 1)
-    if need > machine.cache_size * 1e6:
+    """Raise MemoryError if the n coefficients of this many functions exceed the machine's cache_size."""
+    n_bytes = 8 * n * (functions + 1)
+    if n_bytes > machine.cache_size * 1e6:
         raise MemoryError(
-            f"leaving out each of {functions} samples takes {megabytes(need)}, more than "
+            f"leaving out each of {functions} samples takes {megabytes(n_bytes)}, more than "
             f"cache_size={machine.cache_size:g}; use a number of folds, or raise cache_size"
         )
 
@@ -252,27 +253,27 @@ class FunctionsLeftOut:
     @classmethod
     def of(cls, machine: Any, X: Any, y: Floats, sample_weight: Any) -> FunctionsLeftOut:
         """Compute the functions of a fitted machine with one output from its training samples."""
-        fit, (one,) = exact_solutions(machine, X, y, sample_weight)
-        n, values = len(one.rows), np.zeros(fit.n)
-        moved = int(np.isin(fit.merged.member, one.problem.row[np.flatnonzero(one.beta)]).sum())
+        fit, (full,) = exact_solutions(machine, X, y, sample_weight)
+        n, values = len(full.rows), np.zeros(fit.n)
+        moved = int(np.isin(fit.merged.member, full.problem.row[np.flatnonzero(full.beta)]).sum())
         _check_memory(machine, n, moved)
         if len(fit.merged.rows) < fit.n:
             raise ValueError("cv='leave-one-out' needs positive weights; remove samples of weight 0")
         output = np.zeros(fit.n, dtype=np.intp)
-        coefficients, offsets = [sums_by(one.problem.row, one.beta, n)], [one.b]
-        for removal in _removals(fit, one):
-            beta, b, values[removal.row], only = removal.solution()
+        coefficients, offsets = [sums_by(full.problem.row, full.beta, n)], [full.b]
+        for removal in _removals(fit, full):
+            beta, b, values[removal.row], is_unique = removal.solution()
             # Without a free variable, b may be anywhere in an interval, whose end may come from a sample with α = 0.
-            if removal.moved or (not only and b != one.b):
+            if removal.moved or (not is_unique and b != full.b):
                 _check_memory(machine, n, len(offsets))
                 output[removal.row] = len(offsets)
-                coefficients.append(sums_by(one.problem.row, beta, n))
+                coefficients.append(sums_by(full.problem.row, beta, n))
                 offsets.append(b)
         table = np.column_stack(coefficients)
         # A regularised b is the weight of a constant feature.
-        each_b = np.asarray(table.sum(axis=0) if fit.constant else offsets, dtype=np.float64)
+        b_values = np.asarray(table.sum(axis=0) if fit.constant else offsets, dtype=np.float64)
         used = np.flatnonzero(table.any(axis=1))
-        expansion = expansion_of(fit, np.ascontiguousarray(table[used]), each_b, used)
+        expansion = expansion_of(fit, np.ascontiguousarray(table[used]), b_values, used)
         return cls(expansion, output, y - values, fit.limits.n_threads)
 
     def __call__(self, X: Any) -> Floats:

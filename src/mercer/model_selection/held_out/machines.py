@@ -1,4 +1,4 @@
-"""Machines fitted without a fold and their values for its samples, also inside pipelines, tables and searches."""
+"""Fits of a model without each fold and decision values of held-out samples; a model may wrap its machine."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ def machine_of(model: Any) -> Any:
 
 
 def decision_values(model: Any, X: Any) -> Floats:
-    """Return the machine's decision values for X, a column for each plane, after the steps before the machine."""
+    """Apply the steps before the machine to X, and return its decision values, a column per decision function."""
     unwrapped = unwrap(model)
     values: Floats = unwrapped.machine._decision(unwrapped.rows(X))
     return values
 
 
 def without_names(owner: Any, X: Any) -> tuple[Any, Any]:
-    """Return the fitted model inside `owner` and X, both without feature names, which the owner has compared.
+    """Return the fitted model inside `owner` and X, both without feature names, after the owner has compared the names.
 
-    So there is at most one warning about missing names, and none if the names of the owner were removed (as shap does).
+    The model would compare them again, and warn a second time about missing names, or at all if somebody removed the
+    owner's names (as shap does).
     """
     unwrapped = unwrap(owner.estimator_)
     model = owner.estimator_ if unwrapped.steps else unwrapped.machine
@@ -67,11 +68,11 @@ def weight_option(model: Any, weight: Any) -> dict[str, Any]:
     return {"__".join(path): weight}
 
 
-def fit_counted(model: Any, X: Any, y: Any, weight: Any) -> None:
+def fit_positive_weights(model: Any, X: Any, y: Any, weight: Any) -> None:
     """Fit a model to the samples with positive weight.
 
     scikit-learn's Pipelines and searches pass weights to the last step only, so samples of weight 0 are removed before
-    their other steps see them. Rows of a kernel matrix are not removed.
+    the other steps see them. Rows of a kernel matrix are not removed.
     """
     if weight is not None and isinstance(model, Pipeline | BaseSearchCV) and not get_tags(model).input_tags.pairwise:
         weight = checks.weights(on_host(weight), _num_samples(y))
@@ -80,17 +81,17 @@ def fit_counted(model: Any, X: Any, y: Any, weight: Any) -> None:
     model.fit(X, y, **weight_option(model, weight))
 
 
-def as_fitted(model: Any) -> Any:
-    """Return a copy that stays as it is when the model is fitted again; both share arrays."""
-    kept = copy(model)
+def copy_fitted(model: Any) -> Any:
+    """Return a copy that does not change when the model is fitted again; it shares the model's arrays."""
+    copied = copy(model)
     if isinstance(model, Pipeline):
-        kept.steps = [(name, step if isinstance(step, str) else as_fitted(step)) for name, step in model.steps]
+        copied.steps = [(name, step if isinstance(step, str) else copy_fitted(step)) for name, step in model.steps]
     elif isinstance(model, FrozenEstimator):
-        kept.estimator = as_fitted(model.estimator)
-    return kept
+        copied.estimator = copy_fitted(model.estimator)
+    return copied
 
 
-def searches_in(model: Any) -> list[str]:
+def search_names(model: Any) -> list[str]:
     """Return the class names of the searches in a fitted model, from the outside in."""
     return [type(layer).__name__ for layer in unwrap(model).layers if best_estimator_of(layer) is not layer]
 
@@ -104,21 +105,21 @@ class FoldProgress:
     def done(self, n_folds: int = 1) -> None:
         """Count `n_folds` more finished folds."""
         self._done += n_folds
-        words = f"{self._done} of {self._n} folds of the calibration"
+        line = f"{self._done} of {self._n} folds of the calibration"
         if self._done < self._n:
-            self._reporter.report(words, self._done / self._n)
+            self._reporter.report(line, self._done / self._n)
         else:
-            self._reporter.close(words)
+            self._reporter.close(line)
 
 
 def out_of_fold(
     machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits, done: Callable[[int], None] = lambda n: None
 ) -> Floats:
-    """Return held-out decision values, a row for each sample and a column for each plane.
+    """Return held-out decision values of a fitted machine, a row for each sample and a column for each function.
 
-    The machine is fitted. Whatever it learnt from y is learnt again in every fold; a kernel bound to all of X may be
-    shared. A value is NaN if the sample is on neither side of a plane, or in no fold. `done` is called with the number
-    of finished folds.
+    Whatever the machine learnt from y is learnt again in every fold; a kernel bound to all of X may be shared. A value
+    is NaN if the sample belongs to neither class of the decision function, or to no fold. `done` is called with the
+    number of finished folds.
     """
     unwrapped = unwrap(machine)
     # Weights of balanced classes come from the labels of each fold.
@@ -127,15 +128,16 @@ def out_of_fold(
         if held_out is not None:
             return held_out
     out: Any = None
-    for part, test, rest in fold_machines(machine, X, np.asarray(y), weight, splits):
-        values = decision_values(part, rest)
+    for model, test, held_out_samples in fold_machines(machine, X, np.asarray(y), weight, splits):
+        values = decision_values(model, held_out_samples)
         out = np.full((len(y), values.shape[1]), np.nan) if out is None else out
         out[test] = values
         done(1)
     return np.asarray(out)
 
 
-def _rows(model: Any, X: Any, rows: Indices, train: Indices | None) -> Any:
+def _select_rows(model: Any, X: Any, rows: Indices, train: Indices | None) -> Any:
+    """Return rows of a table or of an array, the latter with the columns `train` if X is a kernel matrix."""
     return X.rows(rows) if isinstance(X, Frame) else _safe_split(model, X, None, rows, train)[0]
 
 
@@ -154,12 +156,12 @@ def fold_machines(
     X = X if unwrapped.steps else read_samples(unwrapped.machine, X, kernel, reset=False)
     precomputed = kernel is not None and kernel.accepts == "gram"
     for train, test in splits:
-        part = clone(model)
-        options = weight_option(part, None if weight is None else weight[train])
+        fold_model = clone(model)
+        options = weight_option(fold_model, None if weight is None else weight[train])
         if unwrapped.steps:
-            seen, rest = _rows(part, X, train, None), _rows(part, X, test, train)
+            train_X, test_X = _select_rows(fold_model, X, train, None), _select_rows(fold_model, X, test, train)
         else:
             columns = train if precomputed else None
-            seen, rest = part_of(X, train, columns), part_of(X, test, columns)
-        part.fit(seen, None if y is None else y[train], **options)
-        yield part, test, rest
+            train_X, test_X = part_of(X, train, columns), part_of(X, test, columns)
+        fold_model.fit(train_X, None if y is None else y[train], **options)
+        yield fold_model, test, test_X

@@ -14,9 +14,9 @@ from mercer.estimators.fitting.pipeline.machine import fit_copy_on
 from mercer.estimators.fitting.pipeline.reporting import Progress
 from mercer.estimators.fitting.reports.coefficients import expansion_of
 from mercer.estimators.svc import SVC
-from mercer.model_selection.paths.exact_path import Trace, problem_at, trace
+from mercer.model_selection.paths.exact_path import Trace, problem_at, trace_path
 from mercer.model_selection.paths.exact_solution import merged_duals
-from mercer.model_selection.paths.path_nodes import Nodes, nodes_of
+from mercer.model_selection.paths.path_nodes import Nodes, fit_nodes
 from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.parameters import REGULARIZED, positive
@@ -46,8 +46,8 @@ class CPath:
     C_range_ : tuple of float
         Smallest and largest C of the path.
     n_free_, n_bounded_, n_support_ : arrays of shape (n_breakpoints,)
-        Number of merged samples on the margin, inside it, and both. At a breakpoint they are those of the segment that
-        ends there.
+        Number of merged samples on the margin, inside it, and their sum. At a breakpoint they are those of the segment
+        that ends there.
     margin_ : array of shape (n_breakpoints,)
         Margin 1/‖w‖.
     intercept_ : array of shape (n_breakpoints,)
@@ -95,11 +95,12 @@ class CPath:
 
     @property
     def n_support_(self) -> Any:
+        """Number of support vectors at each breakpoint."""
         return self.n_free_ + self.n_bounded_
 
     def alpha(self, C: float) -> Floats:
         """Return α of every training row at C; copies of a sample share its α in proportion to their weights."""
-        beta, _ = self._solution(self._inside(C))
+        beta, _ = self._solution(self._check_C(C))
         merged = self._fit.merged
         alpha = np.zeros(self._fit.n)
         alpha[merged.rows] = np.abs(beta)[merged.member] * merged.share
@@ -107,7 +108,7 @@ class CPath:
 
     def at(self, C: float) -> SVC:
         """Return the fitted machine at C, with its certificate."""
-        C = self._inside(C)
+        C = self._check_C(C)
         if C == 0 or math.isinf(C):
             raise ValueError(f"the path has no machine at its end C={C:g}; choose a C in between")
         machine = clone(self._machine).set_params(C=C)
@@ -128,7 +129,7 @@ class CPath:
 
     def decision_function(self, X: Any, Cs: Any) -> Floats:
         """Return f of every sample (row) at every C (column), with one pass over the kernel values."""
-        values = [self._inside(C) for C in np.atleast_1d(np.asarray(Cs, dtype=np.float64)).tolist()]
+        values = [self._check_C(C) for C in np.atleast_1d(np.asarray(Cs, dtype=np.float64)).tolist()]
         solutions = [self._solution(C) for C in values]
         beta = np.column_stack([beta for beta, _ in solutions]) if solutions else np.empty((len(self._fit.merged.y), 0))
         b = np.array([b for _, b in solutions])
@@ -149,7 +150,8 @@ class CPath:
         wrong = self.predict(X, Cs) != np.asarray(y).reshape(-1, 1)
         return np.asarray(wrong.mean(axis=0))
 
-    def _inside(self, C: float) -> float:
+    def _check_C(self, C: float) -> float:
+        """Return C as a float; raise ValueError if the path does not reach it."""
         low, high = self.C_range_
         C = positive("C", C)
         if not low <= C <= high:
@@ -167,9 +169,9 @@ class CPath:
         return PathDisplay.from_svm_path(self, *axes, **options)
 
 
-# Maximal number of samples for an exact path by default: it takes about three events for each sample, and each event a
-# product with up to that many rows of K.
-_MOST_EXACT = 5000
+# Maximal number of samples for which the path is exact by default: it has about three events for each sample, and
+# each event takes a product with up to that many rows of K.
+_MAX_EXACT_SAMPLES = 5000
 # Default ε and default range of C of an ε-path.
 _EPSILON, _RANGE = 1e-3, (0.01, 100.0)
 
@@ -224,6 +226,7 @@ def svm_path(
     machine = SVC(**{"tol": 1e-8, **options})
     if epsilon is not None:
         positive("epsilon", epsilon, "it is a relative duality gap")
+    # 1. Read the parameters and the samples.
     begin = None if C_min is None else positive("C_min", C_min)
     end = math.inf if C_max is None else positive("C_max", C_max)
     if begin is not None and not begin < end:
@@ -240,22 +243,23 @@ def svm_path(
         raise ValueError(
             f"{fit.kernel!r} is not positive definite on these samples, so α is no function of C; use another kernel"
         )
-    problem = problem_of(machine, fit)
+    # 2. Follow the exact path, or fit as many machines as an ε-path needs.
+    problem = problem_at_unit_C(machine, fit)
     progress = Progress(None, bool(machine.verbose), 1, fit.X, y)
-    if epsilon is None and len(fit.merged.y) > _MOST_EXACT:
+    if epsilon is None and len(fit.merged.y) > _MAX_EXACT_SAMPLES:
         epsilon = _EPSILON
     stop, constant = replace(fit.limits.stop, report=progress.begin("path")), fit.constant
     path: Trace | Nodes
     if epsilon is None:
-        path = trace(problem, gram, stop, begin, end, constant=constant)
+        path = trace_path(problem, gram, stop, begin, end, constant=constant)
     else:
         begin, end = begin or _RANGE[0], end if math.isfinite(end) else _RANGE[1]
-        path = nodes_of(problem, gram, stop, begin, end, epsilon, constant=constant)
+        path = fit_nodes(problem, gram, stop, begin, end, epsilon, constant=constant)
     progress.end()
     return CPath(machine, fit, path)
 
 
-def problem_of(machine: Any, fit: Fit) -> DualProblem:
+def problem_at_unit_C(machine: Any, fit: Fit) -> DualProblem:
     """Return the dual problem of a two-class machine at C = 1."""
     (pair,) = fit.target.pairs
     rows, sides = fit.target.sides(pair, fit.merged.y)
@@ -266,6 +270,7 @@ def problem_of(machine: Any, fit: Fit) -> DualProblem:
 
 
 def _check_machine(machine: SVC) -> None:
+    """Raise ValueError for parameters of the machine with which α is not piecewise linear in C."""
     if machine.C != 1.0 or machine.theta is not None:
         raise ValueError("a path covers all C: leave C, theta and lam out, and pass C_min and C_max")
     if machine.slack != "l1":

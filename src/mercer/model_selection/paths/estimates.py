@@ -2,14 +2,15 @@
 
 With k_ii = k(x_i, x_i), slacks ξ_i and, for a machine with a free bias, R² = max k_ii − min k_ij:
 
-    ξα              a sample is suspect if 2α_iR² + ξ_i ≥ 1 (Joachims, 2000), or with different C if the others of its
-                    class cannot take over α_i within their C; without bias, if α_ik_ii + ξ_i ≥ 1
-                    (Jaakkola and Haussler, 1999)
-    span            if α_iS_i² ≥ y_if(x_i), S_i the distance of φ(x_i) from the affine hull of the other free vectors;
-                    a bounded vector always, and a free one also if α_iS_i·max(D, 1/√C) ≥ 1, where S_i keeps to those
-                    points of the hull that α_i can be handed over to, and D is the diameter of the smallest ball
-                    (Vapnik and Chapelle, 2000)
-    radius–margin   4R²/ρ² errors at most, R the radius of the smallest ball; R₀²/ρ² without bias, R₀² = max k_ii
+    ξα              A sample is suspect if 2α_iR² + ξ_i ≥ 1 (Joachims, 2000). If samples have different C, it is suspect
+                    too if the other samples of its class cannot take over α_i within their bounds. Without bias, it is
+                    suspect if α_ik_ii + ξ_i ≥ 1 (Jaakkola and Haussler, 1999).
+    span estimate   A support vector is suspect if α_iS_i² ≥ y_if(x_i), where S_i is the distance of φ(x_i) from the
+                    affine hull of the other free support vectors (Vapnik and Chapelle, 2000).
+    span bound      A bounded support vector is suspect. A free one is suspect if α_iS_i·max(D, 1/√C) ≥ 1, where D is
+                    the diameter of the smallest ball around the samples, and S_i the distance of φ(x_i) from those
+                    points of the hull to which α_i can be moved within the bounds (Vapnik and Chapelle, 2000).
+    radius–margin   At most 4R²/ρ² errors, R the radius of the smallest ball; R₀²/ρ² without bias, R₀² = max k_ii.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from mercer.solvers.solution import Stop
 # Slack up to which it counts as rounding, in units of f.
 _NO_SLACK = 1e-7
 _FREE_VECTORS = "a free support vector in each of the machines with one sample left out, so that their b is unique"
-# Bound on the coefficients of a combination without a box: their sum must not overflow.
-_ANYWHERE = 1e300
-_SOLVED = Stop(tol=1e-6, max_iter=10_000_000)
+# Bound on the coefficients of an affine combination that has no bounds of its own: their sum must not overflow.
+_LARGEST_COEFFICIENT = 1e300
+_STOP = Stop(tol=1e-6, max_iter=10_000_000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,27 +82,28 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     >>> bool(leave_one_out(SVC(), scale(X), y).error <= xi_alpha(SVC(), scale(X), y).error)
     True
     """
-    solved = _solved(model, X, y, sample_weight)
+    solved = _solve_machine(model, X, y, sample_weight)
     alpha, merged = solved.alpha, solved.fit.merged
     if solved.biased:
-        size = np.full(len(alpha), 2 * _range_of_values(solved.one.K.gram))
+        size = np.full(len(alpha), 2 * _range_of_values(solved.solution.K.gram))
         assumes = _FREE_VECTORS
     else:
-        size, assumes = solved.one.K.diagonal, "no free bias, as here"
+        size, assumes = solved.solution.K.diagonal, "no free bias, as here"
     # Copies of a sample are left out one at a time.
-    handed = alpha[merged.member] * merged.share
-    suspect = (handed * size[merged.member] + solved.slack[merged.member] >= 1) & (handed > 0)
+    alpha_rows = alpha[merged.member] * merged.share
+    suspect = (alpha_rows * size[merged.member] + solved.slack[merged.member] >= 1) & (alpha_rows > 0)
     if solved.biased:
         capacity = _capacity_of_others(solved)
-        suspect |= handed > capacity
+        suspect |= alpha_rows > capacity
         if np.isfinite(capacity).any():
             assumes = f"{assumes}, and the same C for all samples, which is not so here"
     weight, second = merged.input_weight, solved.signs[merged.member] > 0
-    missed, false_alarms = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
-    kept = float(weight @ second) - missed
-    precision = kept / (kept + false_alarms) if kept + false_alarms else np.nan
+    false_negatives, false_positives = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
+    true_positives = float(weight @ second) - false_negatives
+    positives = true_positives + false_positives
+    precision = true_positives / positives if positives else np.nan
     estimate = solved.estimate(suspect, assumes, proven=not solved.biased)
-    return replace(estimate, recall=kept / float(weight @ second), precision=precision)
+    return replace(estimate, recall=true_positives / float(weight @ second), precision=precision)
 
 
 @shared_docs
@@ -112,10 +114,10 @@ def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
 
     %(leave-one-out estimate)s
     """
-    solved = _solved(model, X, y, sample_weight)
-    suspect = (solved.alpha * _span_squares(solved.one) >= solved.signs * solved.f) & (solved.alpha > 0)
-    same = "the same free and bounded support vectors whichever sample is left out; then it is the error itself"
-    return solved.estimate(suspect[solved.fit.merged.member], same)
+    solved = _solve_machine(model, X, y, sample_weight)
+    suspect = (solved.alpha * _span_squares(solved.solution) >= solved.signs * solved.f) & (solved.alpha > 0)
+    assumes = "the same free and bounded support vectors whichever sample is left out; then it is the error itself"
+    return solved.estimate(suspect[solved.fit.merged.member], assumes)
 
 
 @shared_docs
@@ -124,17 +126,19 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
 
     %(leave-one-out estimate)s
     """
-    solved = _solved(model, X, y, sample_weight)
+    solved = _solve_machine(model, X, y, sample_weight)
     if not solved.biased:
         raise ValueError(f"the span bound is for bias=True, not {model.bias!r}; use xi_alpha, which bounds both")
-    one, alpha = solved.one, solved.alpha
-    bounds = np.maximum(one.problem.upper, -one.problem.lower)
-    diameter = max(2 * np.sqrt(ball_square(one.K.gram)), 1 / np.sqrt(float(bounds.min())))
+    solution, alpha = solved.solution, solved.alpha
+    bounds = np.maximum(solution.problem.upper, -solution.problem.lower)
+    diameter = max(2 * np.sqrt(ball_square(solution.K.gram)), 1 / np.sqrt(float(bounds.min())))
     suspect = alpha > 0
-    near = _span_squares(one)
-    for v in np.flatnonzero(suspect & (one.homotopy.side == FREE)).tolist():  # a free vector may have α = 0
-        inside = alpha[v] * np.sqrt(near[v]) * diameter < 1
-        suspect[v] = not inside or alpha[v] * np.sqrt(_constrained_span_square(one, v)) * diameter >= 1
+    span_squares = _span_squares(solution)
+    for v in np.flatnonzero(suspect & (solution.homotopy.side == FREE)).tolist():  # a free vector may have α = 0
+        # The span without bounds is at most that within them, and costs less.
+        suspect[v] = not alpha[v] * np.sqrt(span_squares[v]) * diameter < 1
+        if not suspect[v]:
+            suspect[v] = alpha[v] * np.sqrt(_constrained_span_square(solution, v)) * diameter >= 1
     return solved.estimate(suspect[solved.fit.merged.member], _FREE_VECTORS)
 
 
@@ -172,41 +176,41 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None, *, slac
         misclassified, or None if only their number is bounded; ``recall`` and ``precision`` of the second class, which
         only ξα has.
     """
-    solved = _solved(model, X, y, sample_weight, ("l1", "l2"))
+    solved = _solve_machine(model, X, y, sample_weight, ("l1", "l2"))
     if model.slack == "l2":
         return _hard_margin_estimate(solved)
-    gram, largest = solved.one.K.gram, float(solved.slack.max())
+    gram, largest = solved.solution.K.gram, float(solved.slack.max())
     spread = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
     if slack:
-        bounds = np.maximum(solved.one.problem.upper, -solved.one.problem.lower)
+        bounds = np.maximum(solved.solution.problem.upper, -solved.solution.problem.lower)
         radius = spread + (4 if solved.biased else 1) / float(bounds.max())
-        square = solved.square + 2 * float(bounds @ solved.slack)
-        return Estimate(radius * square * solved.largest_share, False, "no slack, whichever sample is left out")
+        objective = solved.norm_square + 2 * float(bounds @ solved.slack)
+        return Estimate(radius * objective * solved.largest_share, False, "no slack, whichever sample is left out")
     return Estimate(
-        error=min(1.0, spread * solved.square * solved.largest_share),
+        error=min(1.0, spread * solved.norm_square * solved.largest_share),
         proven=largest <= _NO_SLACK and not solved.biased,
         assumes=f"no slack, whichever sample is left out; the largest slack of this solution is {largest:.1g}",
     )
 
 
 def _hard_margin_estimate(solved: _SolvedMachine) -> Estimate:
-    """Bound the errors of the hard margin of K + I/C, where every copy of a sample has its own coordinate."""
-    gram, merged = solved.one.K.gram, solved.fit.merged
-    ridge = solved.one.problem.d[merged.member] / merged.share
+    """Bound the leave-one-out errors of the hard margin of K + I/C, in which copies of a sample are distinct rows."""
+    gram, merged = solved.solution.K.gram, solved.fit.merged
+    ridge = solved.solution.problem.d[merged.member] / merged.share
     if solved.biased:
         radius = 4 * ball_square(gram, merged.member, ridge)
     else:
         radius = float((gram.diagonal[merged.member] + ridge).max())
-    lonely = int(np.bincount(merged.y[merged.member]).min()) < 2
+    has_single_member = int(np.bincount(merged.y[merged.member]).min()) < 2  # in one of the classes
     return Estimate(
         error=radius * float(solved.alpha.sum()) * solved.largest_share,
-        proven=not (solved.biased and lonely),
+        proven=not (solved.biased and has_single_member),
         assumes="two samples of each class, so that both are left whichever sample is left out",
     )
 
 
 def ball_square(gram: Gram, rows: Any = None, ridge: Any = 0.0) -> float:
-    """Upper bound on R² of the smallest ball around the samples in feature space.
+    """Return an upper bound on R², where R is the radius of the smallest ball around the samples in feature space.
 
     With `rows` of the Gram matrix and a `ridge`, the ball is that of K + ridge·I on these rows, which may repeat.
     """
@@ -214,35 +218,35 @@ def ball_square(gram: Gram, rows: Any = None, ridge: Any = 0.0) -> float:
     n, squares = len(rows), gram.diagonal[rows] + ridge
     box, d = (np.zeros(n), np.full(n, 2.0)), np.broadcast_to(np.asarray(ridge, dtype=np.float64), n).copy()
     problem = DualProblem(0.5 * squares, *box, d, np.asarray(rows), np.zeros(n, dtype=np.int32), np.ones(1))
-    return 2 * solve_certified(problem, gram, replace(_SOLVED, tol=1e-6 * float(squares.max())))[1].primal
+    return 2 * solve_certified(problem, gram, replace(_STOP, tol=1e-6 * float(squares.max())))[1].primal
 
 
 @dataclass(frozen=True, eq=False)
 class _SolvedMachine:
-    """The exact solution of a two-class machine, by merged sample."""
+    """The exact solution of a two-class machine; arrays have an entry for each merged sample."""
 
     fit: Fit
-    one: ExactSolution
-    biased: bool
-    signs: Floats
+    solution: ExactSolution
+    biased: bool  # whether b is free
+    signs: Floats  # +1 for the second class
 
     @property
     def alpha(self) -> Floats:
-        return np.abs(self.one.beta)
+        return np.abs(self.solution.beta)
 
     @property
     def f(self) -> Floats:
-        return self.one.f
+        return self.solution.f
 
     @property
     def slack(self) -> Floats:
         return np.maximum(0.0, 1 - self.signs * self.f)
 
     @property
-    def square(self) -> float:
+    def norm_square(self) -> float:
         """‖w‖²."""
-        beta = self.one.beta
-        return float(beta @ self.one.K.product(beta))
+        beta = self.solution.beta
+        return float(beta @ self.solution.K.product(beta))
 
     @property
     def largest_share(self) -> float:
@@ -258,7 +262,8 @@ class _SolvedMachine:
         return Estimate(error, proven, assumes, freeze(rows))
 
 
-def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _SolvedMachine:
+def _solve_machine(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _SolvedMachine:
+    """Solve a two-class SVC exactly; raise ValueError for other machines, and for a `slack` not in `slacks`."""
     if getattr(model, "slack", None) not in slacks:
         wanted = " or ".join(map(repr, slacks))
         instead = "leave_one_out takes any machine"
@@ -277,58 +282,58 @@ def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, .
 
 
 def _capacity_of_others(solved: _SolvedMachine) -> Floats:
-    """Return, for each weighted row, how much α the other samples of its class can take over.
+    """Return, for each weighted row, how much α the other samples of its class can take over within their bounds.
 
-    It is infinite if C is the same for all samples, as Joachims' theorem assumes. With different C, leaving a heavy
-    sample out may change the majority, and b with it. The capacity includes a tolerance for rounding.
+    The capacity is infinite if C is the same for all samples, as Joachims' theorem assumes. With different C, leaving a
+    heavy sample out may make its class the smaller one, and change b. The capacity includes a tolerance for rounding.
     """
     merged, alpha = solved.fit.merged, solved.alpha
-    bounds = np.maximum(solved.one.problem.upper, -solved.one.problem.lower)
+    bounds = np.maximum(solved.solution.problem.upper, -solved.solution.problem.lower)
     if np.ptp(bounds[merged.member] * merged.share) <= 1e-12 * bounds.max():
         return np.full(len(merged.member), np.inf)
     second = solved.signs > 0
     total = np.where(second, float((bounds - alpha) @ second), float((bounds - alpha) @ ~second))
-    own_capacity = (bounds - alpha)[merged.member] * merged.share
-    return np.asarray(total[merged.member] - own_capacity + 1e-9 * bounds.max())
+    capacity_of_row = (bounds - alpha)[merged.member] * merged.share
+    return np.asarray(total[merged.member] - capacity_of_row + 1e-9 * bounds.max())
 
 
 def _range_of_values(gram: Gram) -> float:
     """Return max k(x, x) − min k(x, z)."""
-    everything, least = np.arange(gram.n), np.inf
+    all_rows, smallest = np.arange(gram.n), np.inf
     for rows in row_blocks(gram.n, 8 * gram.n):
-        least = min(least, float(gram.block(everything[rows], everything).min()))
-    return float(gram.diagonal.max()) - least
+        smallest = min(smallest, float(gram.block(all_rows[rows], all_rows).min()))
+    return float(gram.diagonal.max()) - smallest
 
 
-def _span_squares(one: ExactSolution) -> Floats:
-    """Return S² of every support vector, its squared distance from the affine hull of the other free ones; else 0."""
-    homotopy, squares = one.homotopy, np.zeros(one.problem.n_variables)
+def _span_squares(solution: ExactSolution) -> Floats:
+    """Return S² of each support vector, its squared distance from the affine hull of the other free ones, else 0."""
+    homotopy, squares = solution.homotopy, np.zeros(solution.problem.n_variables)
     squares[homotopy.order] = homotopy.distances()
-    bounded = np.flatnonzero((homotopy.side != FREE) & (one.beta != 0))
+    bounded = np.flatnonzero((homotopy.side != FREE) & (solution.beta != 0))
     for v in bounded.tolist():
         squares[v] = homotopy.distance(v)
     return squares
 
 
-def _constrained_span_square(one: ExactSolution, v: int) -> float:
-    """Return S² of a free vector, restricted to points of the hull to which α_v can be moved within all bounds.
+def _constrained_span_square(solution: ExactSolution, v: int) -> float:
+    """Return S² of a free vector, its squared distance from the points of the hull to which α_v can be moved.
 
-    It is infinite if there are none.
+    Such a point Σλ_jφ(x_j) keeps every β_j + β_vλ_j within its bounds. S² is infinite if there is no such point.
     """
-    problem, beta, free = one.problem, one.beta, one.homotopy.order
+    problem, beta, free = solution.problem, solution.beta, solution.homotopy.order
     others = free[free != v]
     if len(others) == 0:
         return np.inf
-    # β_j + β_vλ_j must stay in the box.
+    # Bounds of λ_j.
     with np.errstate(over="ignore"):
         ends = np.stack([problem.lower[others] - beta[others], problem.upper[others] - beta[others]]) / beta[v]
-    ends = np.clip(ends, -_ANYWHERE, _ANYWHERE)
+    ends = np.clip(ends, -_LARGEST_COEFFICIENT, _LARGEST_COEFFICIENT)
     lower, upper = ends.min(axis=0), ends.max(axis=0)
     if not lower.sum() <= 1 <= upper.sum():
         return np.inf
-    gram = one.K.gram.view(others)
-    p = one.K.rows(np.array([v]))[0][others]
+    gram = solution.K.gram.view(others)
+    p = solution.K.rows(np.array([v]))[0][others]
     m = len(others)
     hull = DualProblem(p, lower, upper, np.zeros(m), np.arange(m), np.zeros(m, dtype=np.int32), np.ones(1))
-    square = float(one.K.diagonal[v])
-    return max(0.0, square - 2 * solve_certified(hull, gram, replace(_SOLVED, tol=1e-6 * square))[1].dual)
+    square = float(solution.K.diagonal[v])
+    return max(0.0, square - 2 * solve_certified(hull, gram, replace(_STOP, tol=1e-6 * square))[1].dual)

@@ -67,12 +67,12 @@ class Trace:
         }
 
     def at(self, C: float, K: KernelRows | None = None) -> tuple[Floats, float, bool]:
-        """Return β, b, and whether β is optimal to tol: with nearly singular K the sets may not determine it."""
-        here, K = problem_at(self.problem, C), K or KernelRows(self.gram, keep=False)
+        """Return β, b, and whether β is optimal to tol; it may not be if K is nearly singular."""
+        problem, K = problem_at(self.problem, C), K or KernelRows(self.gram, keep=False)
         path = path_at(self.problem, K, self.sides(C), C)
-        beta = here.nearest_feasible(path.beta(C))
+        beta = problem.nearest_feasible(path.beta(C))
         h, free = path.gradient(C, beta), path.order
-        violation, offsets = here.violation_and_offsets(beta, h)
+        violation, offsets = problem.violation_and_offsets(beta, h)
         # At a breakpoint all free variables may be at a bound; their equations still determine b.
         b = float(h[free].mean()) if len(free) else float(offsets.sum())
         return beta, b if len(offsets) else 0.0, violation <= self.stop.tol
@@ -87,14 +87,14 @@ class Trace:
         times, variables, sides = zip(*self.log, strict=True) if self.log else ((), (), ())
         k = int(np.searchsorted(times, C, side="right"))
         side = self.first.copy()
-        side[np.array(variables[:k], dtype=np.intp)] = sides[:k]  # the last of several changes holds
+        side[np.array(variables[:k], dtype=np.intp)] = sides[:k]  # the last change of a variable holds
         return side
 
 
-def trace(
+def trace_path(
     problem: DualProblem, gram: Gram, stop: Stop, begin: float | None, end: float, *, constant: bool = False
 ) -> Trace:
-    """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
+    """Follow the solutions of `problem`, stated at C = 1, from C = `begin` (None means 0) to `end`."""
     K, quiet = KernelRows(gram), replace(stop, report=None)
     path = _start_path(problem, K, quiet) if begin is None else _restart_path(problem, K, begin, quiet, None)
     record = Trace(problem, gram, path.side, path.t, quiet, constant=constant)
@@ -107,10 +107,10 @@ def trace(
             stalled = True
         record.log += path.log
         record.n_refactorisations += path.refactorisations
-        after = _skip_stall(record, path, K, quiet) if stalled else None
-        if after is None:
+        restarted = _skip_stall(record, path, K, quiet) if stalled else None
+        if restarted is None:
             break
-        path = after
+        path = restarted
     record.end = path.t
     if stalled:
         record.stop_reason = "stalled"
@@ -146,19 +146,20 @@ def problem_at(problem: DualProblem, C: float) -> DualProblem:
 
 
 def _start_path(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
-    """Return the path with the sets just above C = 0.
+    """Return the path with the sets of bounded and free variables just above C = 0.
 
     There f is nearly b, and every sample is inside its margin: all variables are bounded. With a free bias and classes
-    of unequal weight, f is the label of the larger class, and the smaller class is bounded. The coefficients of the
-    larger class balance it such that ‖w‖ is smallest, which is one more problem, without targets.
+    of unequal weight, f is nearly the label of the larger class, and only the smaller class is bounded. The
+    coefficients of the larger class then have the same sum and minimise ‖w‖: they solve the dual problem with p = 0.
     """
-    upwards = problem.p > 0
-    side = np.where(upwards, UPPER, LOWER).astype(np.int8)
-    above, below = float(problem.upper[upwards].sum()), float(-problem.lower[~upwards].sum())
-    if len(problem.totals) == 0 or abs(above - below) <= 1e-14 * len(side) * (above + below):
+    positive = problem.p > 0
+    side = np.where(positive, UPPER, LOWER).astype(np.int8)
+    positive_sum, negative_sum = float(problem.upper[positive].sum()), float(-problem.lower[~positive].sum())
+    total = positive_sum + negative_sum
+    if len(problem.totals) == 0 or abs(positive_sum - negative_sum) <= 1e-14 * len(side) * total:
         return path_at(problem, K, side, 0.0)
-    smaller = upwards if above < below else ~upwards
-    bound = np.where(upwards, problem.upper, problem.lower)
+    smaller = positive if positive_sum < negative_sum else ~positive
+    bound = np.where(positive, problem.upper, problem.lower)
     balance = replace(
         problem,
         p=np.zeros(len(side)),
@@ -168,14 +169,14 @@ def _start_path(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
     size = float(np.abs(K.product(balance.feasible_start())).max()) or 1.0
     rough = solve_certified(balance, K.gram, replace(stop, tol=1e-4 * size))[0]
     side = solve_exactly(balance, K, rough.beta).side
-    return path_at(problem, K, np.where(smaller, np.where(upwards, UPPER, LOWER), side).astype(np.int8), 0.0)
+    return path_at(problem, K, np.where(smaller, np.where(positive, UPPER, LOWER), side).astype(np.int8), 0.0)
 
 
 def _restart_path(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
-    """Return the path with the sets at C, from an ordinary solution."""
-    here = problem_at(problem, C)
-    rough = solve_certified(here, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
-    return solve_exactly(here, K, rough.beta).with_family(scaled_bounds(problem), C)
+    """Return the path with the sets of an ordinary solution at C, which the solver reaches from `start`."""
+    problem_C = problem_at(problem, C)
+    rough = solve_certified(problem_C, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
+    return solve_exactly(problem_C, K, rough.beta).with_family(scaled_bounds(problem), C)
 
 
 def _skip_stall(record: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy | None:
@@ -184,13 +185,13 @@ def _skip_stall(record: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Hom
         C = max(path.t * (1 + leap), np.nextafter(path.t, math.inf))
         try:
             beta = path.beta(path.t) * (C / path.t) if path.t > 0 else None
-            after = _restart_path(record.problem, K, C, stop, beta)
+            restarted = _restart_path(record.problem, K, C, stop, beta)
         except Stalled:
             continue
-        side = after.side
+        side = restarted.side
         record.log += [(C, int(v), int(side[v])) for v in np.flatnonzero(side != path.side)]
         record.n_restarts += 1
-        return after
+        return restarted
     return None
 
 
@@ -203,6 +204,7 @@ class _PathObserver:
         self.last = record.start  # C of the last event
 
     def __call__(self, path: Homotopy) -> bool:
+        """Record one event; return whether the path ends here."""
         record, t = self.record, path.t
         self.events += 1
         self.last = t
@@ -236,9 +238,9 @@ class _PathObserver:
             self.record.end, self.record.stop_reason = resolved, "rounding floor"
 
     def _largest_resolved(self, path: Homotopy) -> float:
-        """Largest C of a segment at which rounding is below tol; Σα is linear there."""
-        begin, now, slope = path.sum_of(np.sign(self.record.problem.p))
-        return math.inf if slope <= 0 else begin + max(0.0, self._largest_sum - now) / slope
+        """Return the largest C at which rounding is below tol, if Σα goes on as in this segment, where it is linear."""
+        begin, alpha_sum, slope = path.sum_of(np.sign(self.record.problem.p))
+        return math.inf if slope <= 0 else begin + max(0.0, self._largest_sum - alpha_sum) / slope
 
     @cached_property
     def _largest_sum(self) -> float:

@@ -44,15 +44,15 @@ class ExactSolution:
         return np.asarray(self.problem.p - self.h - self.problem.d * self.beta + self.b)
 
 
-def choose_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> tuple[float, bool]:
-    """Return b and whether it is unique, from the variables in `among`.
+def choose_b(problem: DualProblem, beta: Floats, h: Floats, counted: Flags) -> tuple[float, bool]:
+    """Return b and whether it is unique, from the variables in the mask `counted`.
 
-    b is the mean of h over the free variables or, without any, the middle of its interval.
+    b is the mean of h over the free variables or, if none is free, the middle of the interval of optimal b.
     """
     if len(problem.totals) == 0:
         return 0.0, True
-    near = _ON_BOUND * float(np.abs(beta).max(initial=0.0))
-    up, low = among & (beta < problem.upper - near), among & (beta > problem.lower + near)
+    tolerance = _ON_BOUND * float(np.abs(beta).max(initial=0.0))
+    up, low = counted & (beta < problem.upper - tolerance), counted & (beta > problem.lower + tolerance)
     if (up & low).any():
         return float(h[up & low].mean()), True
     ends = [end for end in (h[up].max(initial=-np.inf), h[low].min(initial=np.inf)) if np.isfinite(end)]
@@ -90,11 +90,11 @@ def exact_solutions(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit
                 "SVC or SVR with a finite C, and multiclass 'ovo' or 'ovr'"
             )
         rows = np.arange(gram.n) if task.rows is None else task.rows
-        place = gram if len(rows) == gram.n and task.blocks is None else gram.view(rows)
+        task_gram = gram if len(rows) == gram.n and task.blocks is None else gram.view(rows)
         start = _start(model, fit, problem) if len(tasks) == 1 else None
         limits = replace(fit.limits.stop, tol=_ROUGH_TOL)
-        rough = task.solve(problem, place, limits, start)[0]
-        K = KernelRows(place)
+        rough = task.solve(problem, task_gram, limits, start)[0]
+        K = KernelRows(task_gram)
         exact = solve_exactly(problem, K, rough.beta)
         beta = exact.beta(exact.t)
         solutions.append(ExactSolution(problem, rows, K, exact, beta, exact.gradient(exact.t, beta)))

@@ -1,12 +1,12 @@
 """The ε-path in C: ordinary fits with a proven bound on the gap between them.
 
 Between two fits at C₀ and C₁ take β = (1 − λ)β₀ + λβ₁ at C = (1 − λ)C₀ + λC₁, and w and b likewise. β is feasible,
-and the slacks of f are at most the mean of the two. So the gap there is at most
+and the slack of each sample is at most (1 − λ)ξ₀ + λξ₁. So the gap there is at most
 
     G(λ) = (1 − λ)²g₀ + λ(1 − λ)h + λ²g₁,   h = 2⟨w₀, w₁⟩ + C₀Ξ₁ + C₁Ξ₀ − p'(β₀ + β₁)
 
-with the gaps g and the sums of slacks Ξ at C = 1. It is of second order in the distance of the fits: a relative gap of
-ε takes O(1/√ε) of them (Giesen, Mueller, Laue and Swiercy, 2012).
+with the gaps g of the two fits and their sums of slacks Ξ at C = 1. G is of second order in the distance of the fits: a
+relative gap of ε takes O(1/√ε) fits (Giesen, Mueller, Laue and Swiercy, 2012).
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Node:
 
     @property
     def energy(self) -> float:
+        """‖w‖² = β'Kβ."""
         return inner(self.beta, self.u)
 
 
@@ -71,8 +72,7 @@ class Nodes:
         """Return the values at the fits, by the names of CPath's attributes."""
         free, bounded, norms, intercepts = [], [], [], []
         for node in self.nodes:
-            here = problem_at(self.problem, node.C)
-            up, low = here.movable(node.beta)
+            up, low = problem_at(self.problem, node.C).movable(node.beta)
             used = np.count_nonzero(node.beta)
             free.append(int((up & low).sum()))
             bounded.append(int(used) - free[-1])
@@ -91,7 +91,10 @@ class Nodes:
         }
 
     def at(self, C: float) -> tuple[Floats, float, bool]:
-        """Return β and b, interpolated between two fits, and True, because the gap is proven at every C."""
+        """Return β and b, interpolated between two fits, and True, because the gap is proven for every C.
+
+        `Trace.at` returns whether β is optimal in the same place.
+        """
         all_C = [node.C for node in self.nodes]
         k = min(int(np.searchsorted(all_C, C)), len(all_C) - 1)
         right, left = self.nodes[k], self.nodes[max(k - 1, 0)]
@@ -99,18 +102,17 @@ class Nodes:
         return (1 - share) * left.beta + share * right.beta, (1 - share) * left.b + share * right.b, True
 
 
-def nodes_of(
+def fit_nodes(
     problem: DualProblem, gram: Gram, stop: Stop, begin: float, end: float, epsilon: float, *, constant: bool = False
 ) -> Nodes:
     """Fit from C = `begin` to `end` so densely that the relative gap is at most ε everywhere between."""
     fit_stop = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon)
-    found = Nodes(problem, epsilon, constant)
+    path = Nodes(problem, epsilon, constant)
 
     def fit(C: float, start: Floats | None) -> Node:
-        here = problem_at(problem, C)
-        solution, certificate = solve_certified(here, gram, fit_stop, start)
+        solution, certificate = solve_certified(problem_at(problem, C), gram, fit_stop, start)
         if solution.stop_reason != "converged":
-            found.stop_reason = solution.stop_reason
+            path.stop_reason = solution.stop_reason
         b = certificate.b[0] if certificate.b else 0.0
         assert solution.u is not None
         residual = problem.p - solution.u - b
@@ -119,29 +121,29 @@ def nodes_of(
 
     first = fit(begin, None)
     last = fit(end, problem_at(problem, end).nearest_feasible(first.beta * (end / begin)))
-    waiting, found.nodes = [last], [first]
-    while waiting:
-        left, right = found.nodes[-1], waiting[-1]
+    pending, path.nodes = [last], [first]
+    while pending:
+        left, right = path.nodes[-1], pending[-1]
         gap = largest_gap_between(problem, left, right)
-        if gap <= epsilon or right.C <= left.C * _NARROWEST or found.stop_reason != "converged":
-            found.nodes.append(waiting.pop())
-            found.gaps.append(gap)
+        if gap <= epsilon or right.C <= left.C * _NARROWEST or path.stop_reason != "converged":
+            path.nodes.append(pending.pop())
+            path.gaps.append(gap)
             continue
         C = float(np.sqrt(left.C * right.C))
         share = (C - left.C) / (right.C - left.C)
         start = (1 - share) * left.beta + share * right.beta
-        waiting.append(fit(C, problem_at(problem, C).nearest_feasible(start)))
-    return found
+        pending.append(fit(C, problem_at(problem, C).nearest_feasible(start)))
+    return path
 
 
 def largest_gap_between(problem: DualProblem, left: Node, right: Node) -> float:
-    """Largest relative gap between two fits."""
+    """Return a bound on the relative gap of every machine interpolated between two fits."""
     mixed = 2 * inner(left.beta, right.u) + left.C * right.slack + right.C * left.slack
     h = mixed - inner(problem.p, left.beta + right.beta)
-    # The maximum of G(λ) = (1 − λ)²g₀ + λ(1 − λ)h + λ²g₁ is at an end, or at its stationary point if that is inside.
-    bend = left.gap - h + right.gap
-    top = (left.gap - 0.5 * h) / bend if bend < 0 else 0.0
-    at = [0.0, 1.0] + ([top] if 0 < top < 1 else [])
-    most = max((1 - s) ** 2 * left.gap + s * (1 - s) * h + s**2 * right.gap for s in at)
-    # The dual value is concave between the fits, and so at least the smaller of their values.
-    return most / max(min(left.dual, right.dual), float(np.finfo(float).tiny))
+    # The maximum of G(λ) = (1 − λ)²g₀ + λ(1 − λ)h + λ²g₁ is at λ = 0 or 1, or at its stationary point between them.
+    curvature = left.gap - h + right.gap
+    stationary = (left.gap - 0.5 * h) / curvature if curvature < 0 else 0.0
+    lambdas = [0.0, 1.0] + ([stationary] if 0 < stationary < 1 else [])
+    gap = max((1 - s) ** 2 * left.gap + s * (1 - s) * h + s**2 * right.gap for s in lambdas)
+    # The dual value is concave in λ, and so at least the smaller one of the two fits.
+    return gap / max(min(left.dual, right.dual), float(np.finfo(float).tiny))
