@@ -46,7 +46,7 @@ class HostJointField(ActiveSet):
         return self.problem.excess(self.u[rows], self.b, rows)
 
     def violations(self) -> Floats:
-        """KKT violation of each active sample."""
+        """Return the KKT violation of each active sample."""
         if self._violations is None:
             active = self.active
             self._violations = self.problem.violations(self.beta[active], self.excess(active), active)
@@ -114,7 +114,7 @@ class HostJointField(ActiveSet):
             self._add(rows, sources, change[sources])
 
     def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
-        """Add K[rows, sources] @ change to u[rows]."""
+        """Add K[rows, sources] @ change to u[rows]; `change` has a column per class."""
         full = np.zeros_like(self.beta)
         full[sources] = change
         self.u[rows] += self.gram.products(full, rows, self.dtype)
