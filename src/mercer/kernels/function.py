@@ -82,6 +82,7 @@ class FromFunction(Kernel):
         return in_row_blocks(self._diagonal, self._samples(X), DIAGONAL_ROWS)
 
     def _diagonal(self, X: Samples) -> Floats:
+        """Compute k(x_i, x_i) from one block, and check its symmetry."""
         block = self._values(X, X)
         self._check_symmetry(block)
         return block.diagonal()
