@@ -63,18 +63,18 @@ class ProgressEstimate:
         self._log_errors: deque[tuple[float, float]] = deque()  # times, and logarithms of the relative error
 
     def share(self, now: float, error_ratio: float) -> float | None:
-        """Share of the work done, or None if unknown; `error_ratio` is error / tolerance, NaN if unknown."""
+        """Return the share of the work done, None if unknown; `error_ratio` is error / tolerance, NaN if unknown."""
         if not 1 < error_ratio < math.inf:
             return None
-        spent, error = now - self._begun, math.log(error_ratio)
+        elapsed, error = now - self._begun, math.log(error_ratio)
         self._log_errors.append((now, error))
-        while len(self._log_errors) > 2 and self._log_errors[1][0] <= self._begun + 0.5 * spent:
+        while len(self._log_errors) > 2 and self._log_errors[1][0] <= self._begun + 0.5 * elapsed:
             self._log_errors.popleft()
-        then, before = self._log_errors[0]
+        first_time, first_error = self._log_errors[0]
         # A rate that was observed for less than a second is not reliable.
-        if spent < 1.0 or before <= error:
+        if elapsed < 1.0 or first_error <= error:
             return None
-        return spent / (spent + error * (now - then) / (before - error))
+        return elapsed / (elapsed + error * (now - first_time) / (first_error - error))
 
 
 class Reporter:
@@ -127,7 +127,7 @@ class Lines:
         self._width = len(line)
 
     def end(self) -> None:
-        """End a rewritten line, so that the next output begins a new one."""
+        """Finish a line that was rewritten, so that the next output begins a new line."""
         if self._in_place and self._width:
             print(flush=True)
 

@@ -41,7 +41,7 @@ _DENSE_SHARE = 0.1
 
 
 def distances(X: Samples, Z: Samples) -> Floats:
-    """Euclidean distances ‖x_i − z_j‖ of entries of any size, even if squares would overflow or underflow."""
+    """Return the Euclidean distances ‖x_i − z_j‖ for entries of any size, even if squares overflow or underflow."""
     check_same_width(X, Z)
     if ordinary(X, Z):
         out = squared_distances(X, Z)
@@ -59,7 +59,7 @@ def distances(X: Samples, Z: Samples) -> Floats:
 
 
 def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> Floats:
-    """Squared distances ‖x_i − z_j‖², or ‖(x_i − z_j)ᵀF‖² with F = ``factor``, of dense or CSR rows."""
+    """Return the squared distances ‖x_i − z_j‖², or ‖(x_i − z_j)ᵀF‖² with F = ``factor``, of dense or CSR rows."""
     check_same_width(X, Z)
     same = X is Z
     X = as_float64(X)
@@ -68,11 +68,11 @@ def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> F
         X, Z = drop_shared_empty_columns(X, Z)
     with np.errstate(over="ignore", invalid="ignore"):
         centre = _centre(X, Z)
-        from_x = _centred(X, centre, factor)
-        from_z = from_x if same else _centred(Z, centre, factor)
-        squares_x = squared_lengths(from_x)
-        squares_z = squares_x if same else squared_lengths(from_z)
-        out = dot(from_x, from_z)
+        centred_x = _centred(X, centre, factor)
+        centred_z = centred_x if same else _centred(Z, centre, factor)
+        squares_x = squared_lengths(centred_x)
+        squares_z = squares_x if same else squared_lengths(centred_z)
+        out = dot(centred_x, centred_z)
         for rows in strips(out):
             strip = out[rows]
             size = squares_x[rows, None] + squares_z
@@ -87,7 +87,7 @@ def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> F
 
 
 def _centre(X: Samples, Z: Samples) -> Floats:
-    """Column means of Z; 0 for columns in which a CSR matrix has implicit zeros, so that it stays sparse."""
+    """Return the column means of Z; 0 for columns in which a CSR matrix has implicit zeros, so that it stays sparse."""
     full = np.ones(Z.shape[1], dtype=np.bool_)
     for matrix in (X, Z):
         if is_sparse(matrix):
@@ -105,29 +105,29 @@ def _centred(X: Samples, centre: Floats, factor: Floats | None) -> Samples:
     return X if factor is None else X @ factor
 
 
-def _from_differences(out: Floats, chosen: Flags, X: Samples, Z: Samples, factor: Floats | None) -> None:
-    """Replace the chosen entries of ``out`` by squared distances that are computed from the differences x − z."""
-    rows, columns = np.divmod(np.flatnonzero(chosen), out.shape[1])
+def _from_differences(out: Floats, selected: Flags, X: Samples, Z: Samples, factor: Floats | None) -> None:
+    """Replace the selected entries of ``out`` by squared distances computed from the differences x − z."""
+    rows, columns = np.divmod(np.flatnonzero(selected), out.shape[1])
     sparse = is_sparse(X) or is_sparse(Z)
     if not sparse and factor is None and len(rows) > 0.05 * out.size:  # faster than gathering rows
-        out[chosen] = _cdist(X, Z, "sqeuclidean")[chosen]
+        out[selected] = _cdist(X, Z, "sqeuclidean")[selected]
         return
-    alike = is_sparse(X) == is_sparse(Z)
-    for block in pieces(len(rows), width(X) + width(Z) if alike else X.shape[1]):
+    same_form = is_sparse(X) == is_sparse(Z)
+    for block in pieces(len(rows), width(X) + width(Z) if same_form else X.shape[1]):
         i, j = rows[block], columns[block]
-        difference = X[i] - Z[j] if alike else dense(X[i]) - dense(Z[j])
+        difference = X[i] - Z[j] if same_form else dense(X[i]) - dense(Z[j])
         out[i, j] = squared_lengths(difference if factor is None else difference @ factor)
 
 
 def l1_distances(X: Samples, Z: Samples) -> Floats:
-    """L1 distances Σ_f |x_if − z_jf|."""
+    """Return the L1 distances Σ_f |x_if − z_jf|."""
     return sums_over_features(lambda x, z: _cdist(x, z, "cityblock"), lambda x, z: np.abs(x - z), X, Z)
 
 
 def sums_over_features(
     function: Callable[[Floats, Floats], Floats], term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples
 ) -> Floats:
-    """Sums Σ_f term(x_if, z_jf) with term(x, 0) = term(0, x) = |x|; ``function`` computes them for dense blocks."""
+    """Return Σ_f term(x_if, z_jf) for term(x, 0) = term(0, x) = |x|; ``function`` computes the sums of dense blocks."""
     check_same_width(X, Z)
     if not is_sparse(X) and not is_sparse(Z):
         return np.ascontiguousarray(function(as_float64(X), as_float64(Z)), dtype=np.float64)
@@ -143,7 +143,7 @@ def sums_over_features(
 
 
 def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples) -> Floats:
-    """Sums Σ_f term(x_if, z_jf) of CSR rows: the terms of common entries plus the sizes of all other entries.
+    """Return Σ_f term(x_if, z_jf) of CSR rows: the terms of common entries plus the sizes of all other entries.
 
     The size of the other entries of a row is the difference of two sums, or is summed directly where the difference
     cancels. It is exactly zero if there are no other entries, so that equal rows have distance zero.
@@ -174,6 +174,6 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z
 
 
 def _cdist(X: Floats, Z: Floats, metric: Literal["sqeuclidean", "cityblock"]) -> Floats:
-    from scipy.spatial.distance import cdist  # imported here, since it takes 0.1 s
+    from scipy.spatial.distance import cdist  # imported here, since the import takes 0.1 s
 
     return np.asarray(cdist(X, Z, metric))
