@@ -44,9 +44,11 @@ class PointwiseKernel(Composite):
         return iter(())
 
     def _blocks(self, X: Samples, Z: Samples) -> list[Floats]:
+        """Return a block of values for each part."""
         return [part._values(X, Z) for part in self.parts.values()]
 
     def _diagonals(self, X: Samples) -> list[Floats]:
+        """Return k(x, x) of every sample for each part."""
         return [np.array(part.diag(X), dtype=np.float64) for part in self.parts.values()]
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
@@ -69,8 +71,8 @@ class PointwiseKernel(Composite):
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         blocks = self._blocks(X, Z)
-        for (side, part), outer in zip(self.parts.items(), self._partials(blocks), strict=True):
-            yield from self._slopes_of(side, part._slopes(X, Z), outer)
+        for (part_name, part), outer in zip(self.parts.items(), self._partials(blocks), strict=True):
+            yield from self._slopes_of(part_name, part._slopes(X, Z), outer)
         yield from self._parameter_slopes(blocks)
 
 

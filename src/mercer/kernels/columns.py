@@ -52,6 +52,7 @@ class OnColumns(Composite):
         self._indices()
 
     def _indices(self) -> Indices:
+        """Return the checked columns as an array."""
         return column_indices("columns", self.columns)
 
     combines = True

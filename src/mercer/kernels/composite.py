@@ -150,10 +150,10 @@ class Composite(Kernel):
     def positive_values(self) -> Answer:
         return self._follows("positive_values")
 
-    def _slopes_of(self, side: str, slopes: Iterator[Slope], factor: Floats | float = 1.0) -> Iterator[Slope]:
+    def _slopes_of(self, part_name: str, slopes: Iterator[Slope], factor: Floats | float = 1.0) -> Iterator[Slope]:
         """Yield the derivatives by a part's parameters, times a factor, under the parameter names of this kernel."""
         for name, entry, slope in slopes:
-            yield f"{side}__{name}", entry, slope * factor
+            yield f"{part_name}__{name}", entry, slope * factor
 
     def _text(self) -> str:
         raise NotImplementedError
@@ -163,7 +163,7 @@ class Composite(Kernel):
 
 
 def bracketed(kernel: Kernel, precedence: int = ATOM) -> str:
-    """Return the repr of a part, in brackets if its precedence is lower than `precedence`."""
+    """Return the repr of a part, in brackets if it binds less tightly than `precedence`, the expression around it."""
     own_precedence = kernel._precedence if isinstance(kernel, Composite) else ATOM
     return f"({kernel!r})" if own_precedence < precedence else repr(kernel)
 

@@ -88,6 +88,7 @@ class FromFunction(Kernel):
         return block.diagonal()
 
     def _check_symmetry(self, K: Floats) -> None:
+        """Raise ValueError if a block of values is not symmetric up to rounding."""
         asymmetry = float(np.abs(K - K.T).max(initial=0.0))
         if asymmetry > 1e-8 * np.abs(K).max(initial=0.0):  # more than a rounding error
             raise ValueError(

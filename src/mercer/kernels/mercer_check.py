@@ -122,6 +122,7 @@ def float32_rounding(X: Samples, kernel: Kernel) -> float:
 
 
 def _are_strings(X: Samples) -> bool:
+    """Return whether the samples are a sequence of strings."""
     return not hasattr(X, "shape") and len(X) > 0 and all(isinstance(sample, str) for sample in X)
 
 

@@ -86,7 +86,7 @@ def kernel_named(name: str, *, degree: int = 3, gamma: float | str = "scale", co
 
 
 def kernel_accepts(kernel: object) -> Domain:
-    """Return the kind of samples that a kernel takes; wrong names and parameters are not reported here.
+    """Return the kind of samples that a kernel takes; a wrong name or parameter raises no error here.
 
     Parameters
     ----------

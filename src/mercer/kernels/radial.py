@@ -354,12 +354,12 @@ def _product_or_zero(squares: Floats, values: Floats) -> Floats:
 def matern_slope_over_t(nu: float, t: Floats) -> Floats:
     """Compute k'(t)/t of the Matérn function, from (t^ν K_ν)' = −t^ν K_{ν−1} (DLMF 10.29.4); does not overwrite t.
 
-    For ν ≤ 1 it is infinite at t = 0; the result there is 0, since it is multiplied by the difference x − z = 0.
+    For ν ≤ 1, k'(t)/t is infinite at t = 0; the result there is 0, since it is multiplied by the difference x − z = 0.
     """
     if nu > 1:
         return matern(nu - 1.0, t.copy()) / (-2.0 * (nu - 1.0))
     out = np.zeros_like(t)
-    nonzero = (t > 0) & (t < 1e3)  # beyond, the exponential is 0
+    nonzero = (t > 0) & (t < 1e3)  # for larger t, the exponential is 0
     s = t[nonzero]
     if nu == 0.5:
         out[nonzero] = -np.exp(-s) / s

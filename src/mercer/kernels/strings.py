@@ -217,6 +217,7 @@ class Mismatch(StringKernel):
 
 @lru_cache(maxsize=1 << 14)
 def _cached_neighbours(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
+    """Return `_neighbours`, cached for the most recent substrings."""
     return _neighbours(part, mismatches, alphabet)
 
 

@@ -112,6 +112,7 @@ class Term:
 
 
 def _same_features(left: Flags | None, right: Flags | None) -> bool:
+    """Return whether two masks select the same features; None selects all."""
     return left is right or (left is not None and right is not None and np.array_equal(left, right))
 
 

@@ -162,20 +162,20 @@ class Ball:
         with e_y. Where |y| ≤ e_y, Y may be 0 and nothing is known.
         """
         x, e = self.value, self.error
-        lost = 2 * LEAST * (abs(x) + e > 0)
+        underflow = 2 * LEAST * (abs(x) + e > 0)
         if isinstance(other, float) and 0 < abs(other) < math.inf:
             value = x / other
-            return Ball(value, (e / abs(other) + _U * abs(value)) * _UP + lost)
+            return Ball(value, (e / abs(other) + _U * abs(value)) * _UP + underflow)
         y, e_y = (other.value, other.error) if isinstance(other, Ball) else (other, None)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            value, least = np.divide(x, y), abs(y)
+            value, smallest = np.divide(x, y), abs(y)
             if e_y is not None:
                 tiny = LEAST * (abs(x) > 0)
                 e = e + (abs(value) + tiny) * e_y + tiny * (e_y > 0)
-                least = least - e_y
-            error = (np.divide(e, least) + _U * abs(value)) * (1 + 16 * _U) + lost  # nine roundings
+                smallest = smallest - e_y
+            error = (np.divide(e, smallest) + _U * abs(value)) * (1 + 16 * _U) + underflow  # nine roundings
             # Nothing is known where the denominator is 0 or infinite: the error becomes ∞ or NaN.
-            return Ball(value, np.divide(error, (least > 0) & (least < np.inf)))
+            return Ball(value, np.divide(error, (smallest > 0) & (smallest < np.inf)))
 
     def __rtruediv__(self, other: Any) -> Ball:
         return Ball(other, 0.0 * other) / self
@@ -261,9 +261,9 @@ class Ball:
         value = float(np.add.reduce(self.value * self.value, None))
         error = float(np.add.reduce(self.error * self.error, None))
         n = self.value.size
-        lost = math.sqrt(n * LEAST) if value + error > 0 or np.any(self.value) or np.any(self.error) else 0.0
+        underflow = math.sqrt(n * LEAST) if value + error > 0 or np.any(self.value) or np.any(self.error) else 0.0
         value, error, share = math.sqrt(value), math.sqrt(error), gamma(n + 8)
-        return Ball(value, (error + share * value) * (1 + share) + 2 * lost)
+        return Ball(value, (error + share * value) * (1 + share) + 2 * underflow)
 
     def transformed(self, A: Any) -> Ball:
         """Return AX for an exact matrix or row A, sparse or dense: |AX − fl(Ax)| ≤ |A|e + γ_k|A||x| for k terms."""

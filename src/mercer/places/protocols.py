@@ -68,11 +68,11 @@ class Rows(Protocol):
     def precise_product(self, w: Floats) -> Ball:
         """Return Xw with the tightest available bounds: on the host it is rounded once."""
 
-    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+    def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
         """Return X'c as the sum of two vectors, and a bound on the length of its error.
 
-        An error of a length up to `enough` is accepted. The second vector is small compared with the first, and may be
-        0.
+        An error of a length up to `tolerance` is accepted. The second vector is small compared with the first, and may
+        be 0.
         """
 
     def gram_product(self, c: Floats) -> Ball:

@@ -128,7 +128,7 @@ class Rounding:
         return max(_TILE_ROWS, min(_SUMMED_ROWS, _SUMMED_BYTES / (8 * max(1, self.terms)) - 2 * _TILE_ROWS))
 
     def _out_of_range(self, a: Floats, b: Floats, absolute: Floats) -> Floats:
-        """Bound the loss from coefficients, and products with them, below the normal range of float32; ∞ above it."""
+        """Return a bound on what is lost as numbers fall below float32's normal range; ∞ if they exceed its range."""
         longest, numbers = float(b.max(initial=0.0)), self.recipe.numbers
         values = np.ones_like(a)
         if self.recipe.ending == "identity":
@@ -137,8 +137,8 @@ class Rounding:
             values = (numbers[0] * a * longest + abs(numbers[1])) ** numbers[2]
         values = 1.0 + self.recipe.scale * values
         limits = np.finfo(np.float32)
-        lost = len(absolute) * float(limits.smallest_subnormal) * values
-        return np.where(16 * values * float(absolute.max(initial=0.0)) < float(limits.max), lost, np.inf)
+        loss = len(absolute) * float(limits.smallest_subnormal) * values
+        return np.where(16 * values * float(absolute.max(initial=0.0)) < float(limits.max), loss, np.inf)
 
     def estimated_errors(self, sizes: Floats, sources: Floats, squares: Floats, aligned: Callable[[], float]) -> Floats:
         """Estimate the errors that float32 kernel values cause in sums; the estimate is about three times too large.
@@ -218,18 +218,18 @@ class Rounding:
             error = _SECOND_ORDER * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
             return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sums)
         if self.recipe.ending == "gaussian":
-            slope, rest = 3 * sizes, 2 * _MOST_TIMES_POWER
+            slope, intercept = 3 * sizes, 2 * _MOST_TIMES_POWER
             all_small = bool(self._small_exponent_errors(float(sizes.max(initial=0.0)), v, c))
             small: Any = all_small or self._small_exponent_errors(sizes, v, c)
         else:  # |x_j|₁ ≤ |x_i|₁ + D; from dense rows D is a sum of differences, from sparse ones of norms
             length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
-            slope, rest = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
+            slope, intercept = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
             small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
-        error = np.minimum(_SECOND_ORDER * math.log(2) * v * c * (slope + rest) + sums, 1.0 + sums)
+        error = np.minimum(_SECOND_ORDER * math.log(2) * v * c * (slope + intercept) + sums, 1.0 + sums)
         return scale * l1 * (error if small is True else np.where(small, error, 1.0 + sums))
 
     def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
-        """Return bounds for kernels of inner products of rows of the lengths a with columns of the lengths b."""
+        """Return bounds for kernels of inner products; rows have the lengths a, columns b, and `absolute` is |β|."""
         recipe, l1 = self.recipe, float(absolute.sum())
         t += 4 * (self.mapped + 2) * (self.mapped > 0)
         if recipe.normalise and v == DOUBLE:
@@ -273,9 +273,11 @@ class WeightedSumBound:
         """Return bounds on |computed − true| for rows with N_i = `sizes`, g_i = `weighted_sums` and `terms` terms."""
         rounding, v, scale = self._rounding, SINGLE, self._rounding.recipe.scale
         sums, c = rounding._sums(self._m, v), np.minimum(rounding._inner_terms(v), terms) + 10
-        least = self._low + self._added
+        smallest_weight = self._low + self._added
         with np.errstate(over="ignore", invalid="ignore"):
-            first_order = math.log(2) * v * c * np.maximum(1.0, (sizes + self._low) / least) + sums / least
+            first_order = (
+                math.log(2) * v * c * np.maximum(1.0, (sizes + self._low) / smallest_weight) + sums / smallest_weight
+            )
             error = _SECOND_ORDER * first_order * weighted_sums + _FLUSHED * scale * (self._l1 + self._m) * (1 + sizes)
             trivial = scale * self._l1 * (1.0 + sums)
             out = np.where(rounding._small_exponent_errors(sizes, v, c), np.minimum(error, trivial), trivial)
@@ -300,7 +302,7 @@ def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -
 
 
 def generic_error(d: int, conditioning: float = 1.0, factors: int = 1) -> float:
-    """Bound the error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj), at most 1.
+    """Return a bound ≤ 1 on the error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj).
 
     A product of several `factors`, such as a power, has the roundings of all of them. The cancellation in distances
     counts once: kernels fall with the distance, so that the product is small whenever many errors would add up.

@@ -79,7 +79,7 @@ class LeastSquares:
         return np.column_stack([exact_parts(c, p, self.member, exact) for c, p in zip(C.T, parts.T, strict=True)])
 
     def dual(self, output: int) -> DualProblem:
-        """Return the dual problem of one output on the rows."""
+        """Return the dual problem of one output, with one variable per row."""
         rows = len(self.weight)
         return DualProblem(
             p=np.ascontiguousarray(self.Y[:, output]),

@@ -340,4 +340,5 @@ def divide(values: Floats, norm: float | Floats) -> Floats:
 
 
 def _frozen(values: Floats) -> Floats:
+    """Return the array, made read-only."""
     return np.asarray(freeze(values))

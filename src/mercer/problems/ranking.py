@@ -82,9 +82,12 @@ class RankProblem:
         """Return sums over pairs with r_j > limit_i: Σ_j V_j for each better sample i, Σ_i V_i for each worse one j."""
         sums_of_better, sums_of_worse = np.zeros_like(V), np.zeros_like(V)
         for sorted_pass in self._sorted_passes(r, limit):
-            below, above = _running_sums(V[sorted_pass.worse]), _running_sums(V[sorted_pass.better])
-            sums_of_better[sorted_pass.better] += below[sorted_pass.end] - below[sorted_pass.begin]
-            sums_of_worse[sorted_pass.worse] += above[sorted_pass.last] - above[sorted_pass.first]
+            sums_over_worse, sums_over_better = (
+                _running_sums(V[sorted_pass.worse]),
+                _running_sums(V[sorted_pass.better]),
+            )
+            sums_of_better[sorted_pass.better] += sums_over_worse[sorted_pass.end] - sums_over_worse[sorted_pass.begin]
+            sums_of_worse[sorted_pass.worse] += sums_over_better[sorted_pass.last] - sums_over_better[sorted_pass.first]
         return sums_of_better, sums_of_worse
 
     def count(self, r: Floats, low: float, high: float) -> int:

@@ -121,6 +121,7 @@ def function(name: str, value: Any) -> None:
 
 
 def _is_integer(value: Any) -> bool:
+    """Return whether a value is an integer; True and False are none."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 

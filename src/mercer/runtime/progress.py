@@ -49,6 +49,7 @@ class StatusLine:
 
     @property
     def line(self) -> str:
+        """Text of the report: seconds, description and time left."""
         return f"{self.seconds:7.1f} s  {self.words}{'  ' * bool(self.time_left)}{self.time_left}"
 
 
@@ -119,6 +120,7 @@ class Lines:
         self.print(status.line)
 
     def print(self, words: str) -> None:
+        """Print a line, or rewrite the last one in a notebook."""
         line = f"{self._prefix} {words}"
         if self._in_place:
             print(f"\r{line.ljust(self._width)}", end="", flush=True)
@@ -193,6 +195,7 @@ class _VerboseLines(Lines):
         self.print(self._text)
 
     def advance(self) -> None:
+        """Count one more item as done."""
         self._done += 1
         self.print(f"{self._done} of {self._steps} done")
 
@@ -218,6 +221,7 @@ class _ClockLine:
         self._status, self._updated = status, time.monotonic()
 
     def advance(self) -> None:
+        """Count one more item as done."""
         self._done += 1
 
     def end(self) -> None:
@@ -227,6 +231,7 @@ class _ClockLine:
         self.wipe()
 
     def wipe(self) -> None:
+        """Erase the line."""
         with self._lock:
             if self._width:
                 sys.stderr.write(f"\r{' ' * self._width}\r")
@@ -234,12 +239,14 @@ class _ClockLine:
             self._width = 0
 
     def _keep_time(self) -> None:
+        """Redraw the line every second until the command ends."""
         pause = _FIRST_SECONDS
         while not self._over.wait(pause):
             self._draw()
             pause = _SECONDS
 
     def _draw(self) -> None:
+        """Write the line with the current time and the last report."""
         status, now = self._status, time.monotonic()
         clock = f"{now - self._begun:.0f} s"
         if self._steps is not None:
@@ -285,6 +292,7 @@ class _Bar:
             self._bar.update(self._task, description=words, total=1.0, completed=status.share)
 
     def advance(self) -> None:
+        """Count one more item as done."""
         self._bar.advance(self._task)
 
 

@@ -160,6 +160,7 @@ def _check_columns(X: Any) -> None:
 
 
 def _is_list_of_strings(X: Any) -> bool:
+    """Return whether X is a list or one-dimensional array of strings."""
     one_dimension = isinstance(X, (list, tuple)) or getattr(X, "ndim", 0) == 1
     return one_dimension and len(X) > 0 and all(isinstance(sample, str) for sample in X)
 

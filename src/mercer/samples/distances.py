@@ -49,11 +49,13 @@ def distances(X: Samples, Z: Samples) -> Floats:
     x, z = as_float64(X), as_float64(Z)
     exponent = max(int(exponents(x).max(initial=-1100)), int(exponents(z).max(initial=-1100)))
     out = squared_distances(times_power(x, -exponent), times_power(z, -exponent))
-    lost = np.flatnonzero(~(out > 2.0**-760))  # squares that may have lost digits; the largest entry is now about 1
+    inaccurate = np.flatnonzero(
+        ~(out > 2.0**-760)
+    )  # squares that may have lost digits; the largest entry is now about 1
     with np.errstate(over="ignore"):
         out = np.ldexp(np.sqrt(out, out=out), exponent)
-    for block in pieces(len(lost), x.shape[1]):
-        i, j = np.divmod(lost[block], out.shape[1])
+    for block in pieces(len(inaccurate), x.shape[1]):
+        i, j = np.divmod(inaccurate[block], out.shape[1])
         out[i, j] = length_of_differences(x[i], z[j])
     return out
 
@@ -174,6 +176,7 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z
 
 
 def _cdist(X: Floats, Z: Floats, metric: Literal["sqeuclidean", "cityblock"]) -> Floats:
+    """Return the distances between all rows of two dense arrays in this metric."""
     from scipy.spatial.distance import cdist  # imported here, since the import takes 0.1 s
 
     return np.asarray(cdist(X, Z, metric))

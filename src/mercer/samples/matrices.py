@@ -140,7 +140,7 @@ def row_by_row(function: Callable[[Floats, Floats], Floats], X: Samples, Z: Samp
 
 
 def column_spreads(X: Samples) -> Floats:
-    """Return each column's standard deviation; for a CSR matrix with more columns than entries, of the used ones."""
+    """Return each column's standard deviation; for a CSR matrix with more columns than entries, of used columns."""
     if isinstance(X, EngineSamples) or not is_sparse(X):
         return moments(X)[1]
     X, _ = drop_shared_empty_columns(X, X)
@@ -229,7 +229,7 @@ def pieces(n: int, width: int) -> Iterator[slice]:
 
 
 def width(X: Samples) -> int:
-    """Return the number of entries of a row; for a CSR matrix, one more than their average number."""
+    """Return the number of entries of a row; for a CSR matrix, 1 + the average number of stored entries."""
     return 1 + X.nnz // max(1, X.shape[0]) if is_sparse(X) else max(1, int(X.shape[1]))
 
 

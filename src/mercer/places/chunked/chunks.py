@@ -66,15 +66,15 @@ class Chunks:
 
     @abstractmethod
     def call(
-        self, verb: Callable[..., T], which: Sequence[int], each: Sequence[tuple[Any, ...]], common: Any
+        self, verb: Callable[..., T], which: Sequence[int], chunk_arguments: Sequence[tuple[Any, ...]], common: Any
     ) -> list[T]:
-        """Return verb(chunk, *arguments, *common) for the chunks `which`, in this order, with `each` chunk's arguments.
+        """Return verb(chunk, *arguments, *common) for the chunks `which`, in this order.
 
-        `common` is sent once for all chunks.
+        `chunk_arguments` holds the arguments of each of these chunks; `common` is sent once for all.
         """
 
     @abstractmethod
-    def hold(self, each: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    def hold(self, chunk_arguments: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Keep arguments on the workers for repeated use; return handles that replace them in `call`."""
 
     @abstractmethod
@@ -85,38 +85,44 @@ class Chunks:
         self,
         verb: Callable[..., T],
         which: Sequence[int],
-        each: Sequence[tuple[Any, ...]],
+        chunk_arguments: Sequence[tuple[Any, ...]],
         common: Any,
         add: Callable[[T, T], T],
     ) -> T:
         """Return the sum of a verb's results over chunks, added pairwise so that the order is always the same."""
-        return tree_sum(self.call(verb, which, each, common), add)
+        return tree_sum(self.call(verb, which, chunk_arguments, common), add)
 
     # --- calls with statistics ---------------------------------------------------------------------------------------
 
     def map(
-        self, verb: Callable[..., T], each: Sequence[tuple[Any, ...] | None], common: tuple[Any, ...] = ()
+        self, verb: Callable[..., T], chunk_arguments: Sequence[tuple[Any, ...] | None], common: tuple[Any, ...] = ()
     ) -> list[tuple[int, T]]:
-        """Call the verb on every chunk whose entry of `each` is not None; return pairs of chunk number and result."""
-        which = [k for k, arguments in enumerate(each) if arguments is not None]
-        results = self._counted(verb, which, [each[k] or () for k in which], common, self.call)
+        """Call the verb on every chunk whose arguments are not None; return pairs of chunk number and result."""
+        which = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
+        results = self._counted(verb, which, [chunk_arguments[k] or () for k in which], common, self.call)
         return list(zip(which, results, strict=True))
 
     def sum(
-        self, verb: Callable[..., T], each: Sequence[tuple[Any, ...] | None], common: tuple[Any, ...], add: Any
+        self,
+        verb: Callable[..., T],
+        chunk_arguments: Sequence[tuple[Any, ...] | None],
+        common: tuple[Any, ...],
+        add: Any,
     ) -> T | None:
-        """Return the sum of the verb's results over chunks whose entry of `each` is not None; None without chunks."""
-        which = [k for k, arguments in enumerate(each) if arguments is not None]
+        """Return the sum of the verb's results over chunks whose arguments are not None; None if all are None."""
+        which = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
         if not which:
             return None
-        total: T = self._counted(verb, which, [each[k] or () for k in which], common, partial(self.reduce, add=add))
+        total: T = self._counted(
+            verb, which, [chunk_arguments[k] or () for k in which], common, partial(self.reduce, add=add)
+        )
         return total
 
-    def _counted(self, verb: Any, which: Any, each: Any, common: Any, run: Callable[..., Any]) -> Any:
+    def _counted(self, verb: Any, which: Any, chunk_arguments: Any, common: Any, run: Callable[..., Any]) -> Any:
         """Return run(verb, which, each, common), and record the call."""
         start = time.perf_counter()
-        result = run(verb, which, each, common)
-        sent, received = n_bytes(each) + len(which) * n_bytes(common), n_bytes(result)
+        result = run(verb, which, chunk_arguments, common)
+        sent, received = n_bytes(chunk_arguments) + len(which) * n_bytes(common), n_bytes(result)
         self.statistics.add(verb.__name__, sent, received, time.perf_counter() - start)
         return result
 
@@ -133,10 +139,10 @@ class Chunks:
 
     def per_row(self, verb: Callable[..., Any], positions: Indices | None, common: tuple[Any, ...] = ()) -> Any:
         """Return the verb's result for each row at these positions, in their order."""
-        each = self.selections(positions)
-        return self.gather(each, self.map(verb, each, common), positions)
+        selections = self.selections(positions)
+        return self.gather(selections, self.map(verb, selections, common), positions)
 
-    def gather(self, each: Sequence[Any], results: Sequence[tuple[int, Any]], positions: Indices | None) -> Any:
+    def gather(self, selections: Sequence[Any], results: Sequence[tuple[int, Any]], positions: Indices | None) -> Any:
         """Join per-row results that chunks returned for their `selections`, in the order of the positions."""
         if positions is None and results:
             return np.concatenate([part for _, part in results])
@@ -144,7 +150,7 @@ class Chunks:
         all_rows = np.empty((self.n, *first.shape[1:]), first.dtype)
         for k, part in results:
             chunk = all_rows[self.ends[k] : self.ends[k + 1]]
-            chunk[verbs.unpacked(each[k][0], len(chunk))] = part
+            chunk[verbs.unpacked(selections[k][0], len(chunk))] = part
         return all_rows if positions is None else all_rows[positions]
 
     def members(self, positions: Indices | None) -> list[tuple[Indices, verbs.RowSelection] | None]:
@@ -176,9 +182,9 @@ class Chunks:
             indices = np.minimum(np.searchsorted(held_positions, positions), max(0, len(held_positions) - 1))
             if len(held_positions) and np.array_equal(held_positions[indices], positions):
                 return held_rows[indices]
-        wanted = np.zeros(self.n, dtype=bool)
-        wanted[positions] = True
-        sorted_positions = np.flatnonzero(wanted)
+        mask = np.zeros(self.n, dtype=bool)
+        mask[positions] = True
+        sorted_positions = np.flatnonzero(mask)
         parts = [part for _, part in self.map(verbs.rows, self.selections(sorted_positions))]
         if not parts:
             parts = [part for _, part in self.map(verbs.rows, [(np.empty(0, np.int32),)])]
@@ -190,8 +196,8 @@ class Chunks:
     @property
     def bytes_per_row(self) -> int:
         """Approximate memory of a row in bytes."""
-        each = self.dtype.itemsize + (4 if self.sparse else 0)
-        return each * self.stored // max(1, self.n) + 8
+        entry_bytes = self.dtype.itemsize + (4 if self.sparse else 0)
+        return entry_bytes * self.stored // max(1, self.n) + 8
 
 
 def group_by_owner(owner: Indices, count: int) -> list[Indices]:

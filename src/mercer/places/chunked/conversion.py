@@ -63,6 +63,7 @@ def _native(dtype: Any) -> Any:
 
 
 def _check_numbers(values: Any, source: str) -> None:
+    """Raise ValueError if the dtype is not numeric, or an integer is too large for float64."""
     dtype = values.dtype
     if dtype.kind not in "fiub" or dtype.char in "eg":
         raise ValueError(f"{source} holds {dtype}; give float32, float64 or integers: X.astype(float)")
@@ -71,6 +72,7 @@ def _check_numbers(values: Any, source: str) -> None:
 
 
 def _check_integers(low: int, high: int, source: str) -> None:
+    """Raise ValueError if float64 would round one of the integers from `low` to `high`."""
     if max(abs(low), abs(high)) > _LARGEST_INTEGER:
         raise ValueError(
             f"{source} holds integers beyond 2**53, which float64 rounds; scale them yourself, then convert them"
@@ -78,6 +80,7 @@ def _check_integers(low: int, high: int, source: str) -> None:
 
 
 def _pandas_rows(block: Any, source: str) -> Any:
+    """Return the rows of a pandas frame; missing values become NaN."""
     for k, (name, dtype) in enumerate(zip(block.columns, block.dtypes, strict=True)):
         kind = getattr(dtype, "kind", "O")
         if kind not in "fiub" or (kind == "f" and dtype.itemsize not in (4, 8)):

@@ -116,8 +116,8 @@ class ChunkedCross:
         K_MM = self._on_host.K_MM if self.kernel.accepts == "gram" else None
         common, call = (self.kernel, self._landmarks, K_MM), (name, *options)
         parts = [
-            chunks.sum(verbs.cross, each, (*common, chunks.threads(self._n_threads), *call), combine)
-            for chunks, each in handles
+            chunks.sum(verbs.cross, chunk_arguments, (*common, chunks.threads(self._n_threads), *call), combine)
+            for chunks, chunk_arguments in handles
         ]
         total = parts[0]
         for part in parts[1:]:
@@ -130,10 +130,10 @@ def _hold_on_workers(chunk: Chunk) -> tuple[Any, list[tuple[Any, ...] | None]]:
     chunks, positions = chunk.X.chunks, chunk.X.positions
     members = [(k, *member) for k, member in enumerate(chunks.members(positions)) if member is not None]
     parts = [(selection, chunk.Y[which], chunk.weight[which]) for _, which, selection in members]
-    each: list[tuple[Any, ...] | None] = [None] * len(chunks.sizes)
+    chunk_arguments: list[tuple[Any, ...] | None] = [None] * len(chunks.sizes)
     for (k, *_), handles in zip(members, chunks.hold(parts), strict=True):
-        each[k] = handles
-    return chunks, each
+        chunk_arguments[k] = handles
+    return chunks, chunk_arguments
 
 
 def _add(a: Floats, b: Floats) -> Floats:
@@ -141,4 +141,5 @@ def _add(a: Floats, b: Floats) -> Floats:
 
 
 def _add_gathered(a: tuple[Floats, Totals], b: tuple[Floats, Totals]) -> tuple[Floats, Totals]:
+    """Return the sums of two results of `Cross.gather`."""
     return a[0] + b[0], verbs.add_totals(a[1], b[1])

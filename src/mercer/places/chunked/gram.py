@@ -70,6 +70,7 @@ class ChunkedGram:
 
     @property
     def _verb_threads(self) -> int:
+        """Number of threads of each verb."""
         return self.X.chunks.threads(self.n_threads)
 
     @property
@@ -193,11 +194,11 @@ class ChunkedGram:
         return Ball(value, error)
 
     def block(self, I: Indices, J: Indices) -> Floats:
-        both = np.union1d(I, J)
+        union = np.union1d(I, J)
         self.evaluations += len(I) * len(J)
         if len(I) == 0 or len(J) == 0:
             return np.zeros((len(I), len(J)))
-        return self.local(both).block(np.searchsorted(both, I), np.searchsorted(both, J))
+        return self.local(union).block(np.searchsorted(union, I), np.searchsorted(union, J))
 
     def local(self, rows: Indices | None, budget: int | None = None) -> KernelMatrix:
         """Return the Gram of these rows, or of all, on the host."""

@@ -41,6 +41,7 @@ class ChunkedRows:
         return ChunkedRows(self._X.take(which), self._n_threads, self._centre)
 
     def _per_row(self, name: str, *options: Any) -> Any:
+        """Return the method or attribute `name` of `Rows`, computed per row by the workers."""
         return self._X.chunks.per_row(verbs.row_products, self._X.positions, (self._make_rows, name, *options))
 
     @cached_property
@@ -55,15 +56,16 @@ class ChunkedRows:
         return np.zeros(self.d) if total is None else total
 
     def _sum(self, name: str, c: Floats, combine: Any, *options: Any) -> Any:
+        """Return the sum over all chunks of the method `name` of `Rows`, called with the coefficients c."""
         chunks = self._X.chunks
         return chunks.sum(
             verbs.weighted_sum, chunks.weights(self._X.positions, c), (self._make_rows, name, *options), combine
         )
 
     def gram(self, which: Indices, others: Indices) -> Floats:
-        both = np.union1d(which, others)
-        rows = rows_for(self._X.host(both), self._n_threads, None, self._centre)
-        return rows.gram(np.searchsorted(both, which), np.searchsorted(both, others))
+        union = np.union1d(which, others)
+        rows = rows_for(self._X.host(union), self._n_threads, None, self._centre)
+        return rows.gram(np.searchsorted(union, which), np.searchsorted(union, others))
 
     def outer(self, which: Indices, c: Floats) -> Floats:
         weight = np.zeros(self.n)
@@ -77,9 +79,9 @@ class ChunkedRows:
     def precise_product(self, w: Floats) -> Ball:
         return _ball(self._per_row("precise_product", w))
 
-    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+    def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
         parts = max(1, len(self._X.chunks.sizes))
-        total = self._sum("combination", c, _add_doubled, enough / (2 * parts))
+        total = self._sum("combination", c, _add_doubled, tolerance / (2 * parts))
         return (np.zeros(self.d), np.zeros(self.d), 0.0) if total is None else total
 
     def gram_product(self, c: Floats) -> Ball:
@@ -129,6 +131,7 @@ class ChunkedLinearGram:
         return Ball(*np.split(self._per_row("times_bound", W, centre), 2, axis=1))
 
     def _per_row(self, *call: Any) -> Any:
+        """Return the result of a method of `HostLinearGram`, computed per row by the workers."""
         return self._X.chunks.per_row(verbs.row_products, self._X.positions, (HostLinearGram, *call))
 
     def _sum(
@@ -145,8 +148,8 @@ class ChunkedLinearGram:
             return selection, (Ball(*arguments[:2]), *arguments[2:]) if ball else arguments
 
         members = self._X.chunks.members(self._X.positions)
-        each = [None if member is None else of_chunk(*member) for member in members]
-        return self._X.chunks.sum(verbs.row_sums, each, (HostLinearGram, name, centre), combine)
+        chunk_arguments = [None if member is None else of_chunk(*member) for member in members]
+        return self._X.chunks.sum(verbs.row_sums, chunk_arguments, (HostLinearGram, name, centre), combine)
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
         return np.asarray(self._sum("transposed", (C,), centre, add))
@@ -170,8 +173,10 @@ class ChunkedLinearGram:
             return selection, LeastSquares(Y, weight, member, len(samples), problem.bias, problem.lam)
 
         parts = group_by_owner(owner[problem.member], len(members))
-        each = [None if m is None else arguments_of(*m, targets) for m, targets in zip(members, parts, strict=True)]
-        total: Sums = chunks.sum(verbs.least_squares, each, (), Sums.plus)  # type: ignore[assignment]  # there is a chunk
+        chunk_arguments = [
+            None if m is None else arguments_of(*m, targets) for m, targets in zip(members, parts, strict=True)
+        ]
+        total: Sums = chunks.sum(verbs.least_squares, chunk_arguments, (), Sums.plus)  # type: ignore[assignment]  # there is a chunk
         return total
 
     def dense_blocks(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:

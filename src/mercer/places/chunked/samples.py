@@ -59,8 +59,8 @@ class ChunkedSamples(EngineSamples):
         assert isinstance(others, ChunkedSamples)
         if others.chunks is self.chunks:
             return ChunkedSamples(self.engine, self.chunks, np.concatenate([self._all, others._all]), self.names)
-        both = self.chunks.joined(others.chunks)
-        return ChunkedSamples(self.engine, both, np.concatenate([self._all, self.chunks.n + others._all]), self.names)
+        chunks = self.chunks.joined(others.chunks)
+        return ChunkedSamples(self.engine, chunks, np.concatenate([self._all, self.chunks.n + others._all]), self.names)
 
     @property
     def _all(self) -> Indices:
@@ -87,6 +87,7 @@ class ChunkedSamples(EngineSamples):
         return int(self.chunks.ends[k]) + row, column, value, sum(first[3] for _, first in bad)
 
     def _per_row(self, verb: Callable[..., Any], *common: Any) -> Any:
+        """Return the result of a verb for each sample."""
         return self.chunks.per_row(verb, self.positions, common)
 
     def hash(self) -> NDArray[np.uint64]:
@@ -148,4 +149,5 @@ class ChunkedSamples(EngineSamples):
 
 
 def _add_pairs(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return the sums of the first and of the second arrays."""
     return a[0] + b[0], a[1] + b[1]

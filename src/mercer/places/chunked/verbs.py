@@ -62,6 +62,7 @@ def rows(X: Any, selection: RowSelection) -> Any:
 
 @cache
 def _libraries() -> ThreadpoolController:
+    """Return the thread pools of this process."""
     return ThreadpoolController()  # finding the libraries takes long, so that it is done once
 
 
@@ -89,10 +90,12 @@ class _OneThread:
                 _in_a_thread(self._limit.restore_original_limits)
 
     def _set(self) -> None:
+        """Limit BLAS to one thread, and remember the previous limit."""
         self._limit = _libraries().limit(limits=1, user_api="blas")  # OpenMP has a limit for each thread
 
 
 def _in_a_thread(call: Callable[[], object]) -> None:
+    """Make a call in a new thread, and wait for its end."""
     thread = threading.Thread(target=call)
     thread.start()
     thread.join()
@@ -132,17 +135,18 @@ def first_not_finite(X: Any, selection: RowSelection) -> tuple[int, int, float, 
 
 
 def hashes(X: Any, selection: RowSelection) -> NDArray[np.uint64]:
+    """Return a hash of each row."""
     return hash_samples(rows(X, selection), 1)
 
 
 def column_sums(X: Any, weight: Floats, centre: Floats) -> tuple[Floats, Floats]:
     """Return Σ w (x − centre) and Σ w (x − centre)² of every column."""
     first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for part, at in _strips(X, None):
+    for part, positions in _strips(X, None):
         centred = dense(part).astype(np.float64, copy=False) - centre
-        first += weight[at] @ centred
+        first += weight[positions] @ centred
         with np.errstate(over="ignore"):
-            second += weight[at] @ centred**2
+            second += weight[positions] @ centred**2
     return first, second
 
 
@@ -168,9 +172,9 @@ def _strips(X: Any, selection: RowSelection) -> Any:
     """Yield strips of the selected rows, and the slice of the selection that each one is."""
     which = unpacked(selection, X.shape[0])
     for start in range(0, len(which), _STRIP_ROWS):
-        at = slice(start, min(len(which), start + _STRIP_ROWS))
-        part = X[at] if selection is None else take(X, which[at])
-        yield part, at
+        positions = slice(start, min(len(which), start + _STRIP_ROWS))
+        part = X[positions] if selection is None else take(X, which[positions])
+        yield part, positions
 
 
 # --- products with K --------------------------------------------------------------------------------------------------
@@ -192,16 +196,16 @@ def products(
     n, m = len(unpacked(selection, X.shape[0])), len(C)
     value, error = np.zeros((n, *C.shape[1:])), np.zeros((n, *C.shape[1:])) if proven else None
     largest_bound = 0.0
-    for part, at in _strips(X, selection):
+    for part, positions in _strips(X, selection):
         gram = KernelMatrix.of(kernel, stack(part, Z), _BUDGET, n_threads, centre=centre).streamed()
         if refuted:
             gram.refute()
-        n_rows = at.stop - at.start
+        n_rows = positions.stop - positions.start
         strip, c = np.arange(n_rows), np.concatenate([np.zeros((n_rows, *C.shape[1:])), C])
         if error is not None:
-            value[at], error[at] = gram.product_bound(c, strip, level)
+            value[positions], error[positions] = gram.product_bound(c, strip, level)
         else:
-            value[at] = (gram.product if c.ndim == 1 else gram.products)(c, strip, level)
+            value[positions] = (gram.product if c.ndim == 1 else gram.products)(c, strip, level)
         if gram.positive_definite != "yes" and m:
             largest_bound = max(largest_bound, float(gram.entry_bounds.max()))
     return value, error, largest_bound
@@ -212,15 +216,15 @@ def errors(
 ) -> Floats:
     """Return error bounds for K(rows, Z) @ c, which hold for every way to compute K with this centre."""
     out = np.empty(len(unpacked(selection, X.shape[0])))
-    for part, at in _strips(X, selection):
-        stacked, n_rows = stack(part, Z), at.stop - at.start
+    for part, positions in _strips(X, selection):
+        stacked, n_rows = stack(part, Z), positions.stop - positions.start
         prepared = PreparedSamples.of(kernel, stacked, n_threads, centre)
         if prepared is None or level == EXACT:
             gram = KernelMatrix.of(kernel, stacked, _BUDGET, n_threads, centre=centre).streamed()
-            out[at] = gram.errors(np.concatenate([np.zeros(n_rows), c]), np.arange(n_rows), level)
+            out[positions] = gram.errors(np.concatenate([np.zeros(n_rows), c]), np.arange(n_rows), level)
         else:
             sizes = prepared.sizes
-            out[at] = prepared.rounding.errors(sizes[:n_rows], sizes[n_rows:], c, level)
+            out[positions] = prepared.rounding.errors(sizes[:n_rows], sizes[n_rows:], c, level)
     return out
 
 
@@ -290,6 +294,7 @@ def weighted_sum(X: Any, c: Floats, make: Callable[[Any], Any], name: str, *opti
 
 
 def least_squares(X: Any, selection: RowSelection, problem: LeastSquares) -> Sums:
+    """Return the sums over the rows that linear least squares needs."""
     return Sums.of(rows(X, selection), problem)
 
 

@@ -75,13 +75,13 @@ def run_device_rounds(
     variables should be dropped. Without a deadline no clock is read: the same start ends in the same bits, however fast
     the device is.
     """
-    taken, violation, count = 0, math.inf, 1
+    n_steps, violation, count = 0, math.inf, 1
     while (result := solve.run_rounds(count, block.size, block.share, 0.5 * tol, INNER_STEPS)) is not None:
-        taken, violation, count = taken + result.steps, result.violation, min(2 * count, _UNSEEN_ROUNDS)
+        n_steps, violation, count = n_steps + result.steps, result.violation, min(2 * count, _UNSEEN_ROUNDS)
         block.double_if_crowded(result.free)
-        if violation <= tol or taken >= max_steps or result.enough:
+        if violation <= tol or n_steps >= max_steps or result.enough:
             break
         if deadline < math.inf and time.monotonic() >= deadline:
             break
     solve.copy_to_host()
-    return taken, violation
+    return n_steps, violation

@@ -119,14 +119,14 @@ class HostField(ActiveSet):
         changed = np.flatnonzero(delta)
         self.beta[J], self._ends = beta, None
         rows = self.problem.row[J]
-        outside = self.rows
+        other_rows = self.rows
         if np.array_equal(rows, self._block_rows):
-            inside, positions = np.unique(rows, return_index=True)
-            self.u[inside] += self._block[np.ix_(positions, changed)] @ delta[changed]
-            outside = np.setdiff1d(self.rows, inside, assume_unique=True)
-        if len(outside) and len(changed):
+            block_rows, positions = np.unique(rows, return_index=True)
+            self.u[block_rows] += self._block[np.ix_(positions, changed)] @ delta[changed]
+            other_rows = np.setdiff1d(self.rows, block_rows, assume_unique=True)
+        if len(other_rows) and len(changed):
             sources, which = np.unique(rows[changed], return_inverse=True)
-            self._spread(sources, sums_by(which, delta[changed], len(sources)), outside)
+            self._spread(sources, sums_by(which, delta[changed], len(sources)), other_rows)
 
     def inner_field(self, J: Indices) -> Field:
         rows, part = self._inner_problem(J)

@@ -76,13 +76,13 @@ class HostJointField(ActiveSet):
             # In a corner only one β may rise. The sample is settled if that β's excess is above all others' by more
             # than the violation.
             corner = up.sum(axis=1) == 1
-            holder = np.where(up, e, np.inf).min(axis=1)
-            others = np.where(up, -np.inf, e).max(axis=1)
-            settled = corner & (holder - others > violation)
+            rising_excess = np.where(up, e, np.inf).min(axis=1)
+            largest_other = np.where(up, -np.inf, e).max(axis=1)
+            settled = corner & (rising_excess - largest_other > violation)
         else:
             corner = ~(down & up).any(axis=1)
-            away = np.where(down, e_label - e, np.where(up, e - e_label, np.inf))
-            settled = corner & (away.min(axis=1) > violation)
+            differences = np.where(down, e_label - e, np.where(up, e - e_label, np.inf))
+            settled = corner & (differences.min(axis=1) > violation)
         if settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or settled.all():
             return
         self._dropped.append((rows[settled], self.beta.copy()))

@@ -162,9 +162,9 @@ class KernelMatrix(HostAlgebra):
         if prepared is not None and not self._stored:
             return prepared.rounding.entry_bounds(prepared.sizes if self._rows is None else prepared.sizes[self._rows])
         # For any other K the diagonal bounds nothing.
-        least = np.full(self.n, max(self._roots.max(initial=0.0), self._source.root_of_largest))
+        bounds = np.full(self.n, max(self._roots.max(initial=0.0), self._source.root_of_largest))
         majorants = self._source.majorants
-        return least if majorants is None else np.maximum(least, majorants[self._global(np.arange(self.n))])
+        return bounds if majorants is None else np.maximum(bounds, majorants[self._global(np.arange(self.n))])
 
     @cached_property
     def _roots(self) -> Floats:
@@ -274,14 +274,14 @@ class KernelMatrix(HostAlgebra):
         if bounded is not None:
             return bounded
         if self._square_pays(coefficients, rows, level):
-            inside = np.zeros(self.n)
-            inside[rows] = coefficients[rows]
+            inner = np.zeros(self.n)
+            inner[rows] = coefficients[rows]
             prepared = self._source.prepared
             assert prepared is not None
             prepared.keep_rows(np.unique(self._global(np.union1d(rows, np.flatnonzero(coefficients)))), level)
-            u = self._square_product(inside[rows], rows)
+            u = self._square_product(inner[rows], rows)
             if u is not None:
-                u += self.product(coefficients - inside, rows, level)
+                u += self.product(coefficients - inner, rows, level)
                 in_sequence = _SQUARE_ROWS + self.n // _SQUARE_ROWS
                 return Ball(u, self.errors(coefficients, rows, level, in_sequence=in_sequence))
         return Ball(self.product(coefficients, rows, level), self.errors(coefficients, rows, level))
@@ -303,8 +303,8 @@ class KernelMatrix(HostAlgebra):
         if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
         samples = self._source.prepared.all_samples(np.float32) if self._source.prepared is not None else None
-        inside = int(np.count_nonzero(coefficients[rows]))
-        return samples is not None and samples.expensive and inside > len(rows) // 2
+        n_shared = int(np.count_nonzero(coefficients[rows]))
+        return samples is not None and samples.expensive and n_shared > len(rows) // 2
 
     def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
         """Return `product_bound` in float32 for a Gaussian kernel, bounded by weighted sums computed along with u."""

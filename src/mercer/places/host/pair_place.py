@@ -128,16 +128,16 @@ class PairPlace:
         data = (*layout.arrays, self.gram.diagonal, h, beta, *box)
         limits = (paired, tol, max_steps, max_seconds, self.n_threads)
         if self.exact.dense:
-            taken, reasons, values = self.steps.solve_pairs(*data, *limits)
+            n_steps, reasons, values = self.steps.solve_pairs(*data, *limits)
             u = self.products(layout, beta)
         else:
             u = np.zeros(len(beta))
-            taken, reasons, values = self.exact.solve_sparse_pairs(*data, u, self.single, *limits)
+            n_steps, reasons, values = self.exact.solve_sparse_pairs(*data, u, self.single, *limits)
         self.gram.evaluations += values
-        return taken, reasons, u
+        return n_steps, reasons, u
 
     def errors(self, layout: Layout, beta: Floats) -> Floats:
-        """Bound the error of each entry of u = Kβ."""
+        """Return a bound on the error of each entry of u = Kβ."""
         l1 = np.add.reduceat(np.abs(beta), layout.offsets[:-1])
         return np.asarray(self.unit[layout.rows] * np.repeat(l1, np.diff(layout.offsets)))
 

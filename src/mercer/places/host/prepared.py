@@ -114,6 +114,7 @@ class PreparedSamples:
         return (exact or self.lowering).prepare(X, dtype, self._n_threads)[0]
 
     def _prepare_all(self, precision: Precision) -> _core.Samples | None:
+        """Prepare all samples, without cancellation if that is needed."""
         if precision != EXACT:
             samples, norms = self.lowering.prepare(self._X, precision, self._n_threads)
             if self._norms is None:
@@ -130,6 +131,7 @@ class PreparedSamples:
         return self._norms
 
     def _float64_norms(self) -> Floats:
+        """Compute the `norms` in float64, a block of samples at a time."""
         return np.concatenate(
             [
                 self.lowering.prepare(self._X[block], np.dtype(np.float64), self._n_threads)[1]
@@ -329,11 +331,13 @@ class Lowering:
         return all(number == 0 or 1 / largest <= abs(number) <= largest for number in used)
 
     def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
+        """Return samples whose kernel values include the constant of the recipe."""
         if samples is None or self.recipe.constant == 0:
             return samples
         return cast(_core.Samples, _ShiftedSamples(samples, self.recipe.constant))
 
     def _prepare_dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        """Return samples as dense rows in the core's form, and their norms."""
         recipe, centre, which = self.recipe, self.centre, None
         if is_sparse(X):
             X = X.toarray()
@@ -353,6 +357,7 @@ class Lowering:
         return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads), norms
 
     def _prepare_sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        """Return samples as sparse rows in the core's form, and their norms."""
         if not is_sparse(X) and not self.recipe.normalise and self.used is None:
             l1, single, centre = self.recipe.inner == "l1", dtype == np.float32, np.zeros(X.shape[1])
             centre[self.full] = self.centre
@@ -398,6 +403,7 @@ class Lowering:
     def _from_entries(
         self, values: Any, indices: Any, starts: Any, d: int, norms: Any, n_threads: int
     ) -> tuple[_core.Samples | None, Floats]:
+        """Return sparse samples from the arrays of a CSR matrix, None if norms are too large, and the norms."""
         if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
             return None, norms
         return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads), norms

@@ -125,13 +125,13 @@ class HostRows:
         self._core.doubled_product(hi, lo, f)
         return self._rounded_once(f, self._lengths * (_length(hi) + _length(lo)), 0.0)
 
-    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+    def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
         """Return X'c, in twice the precision of float64 if float64 alone is not accurate enough."""
-        size, lost = self._mass(c), 4 * self.n * self.d * LEAST
-        error = gamma(self.n + 8) * size + lost
-        if error <= enough:
+        size, underflow = self._mass(c), 4 * self.n * self.d * LEAST
+        error = gamma(self.n + 8) * size + underflow
+        if error <= tolerance:
             return self.transposed(c), np.zeros(self.d), error
-        return *self.doubled_transposed(c), (gamma(self.n + 8) ** 2 + self._centring_error) * size + lost
+        return *self.doubled_transposed(c), (gamma(self.n + 8) ** 2 + self._centring_error) * size + underflow
 
     def gram_product(self, c: Floats) -> Ball:
         """Return XX'c in twice the precision of float64, rounded once unless terms cancel by a factor of 10³²."""
@@ -145,10 +145,10 @@ class HostRows:
         self._core.doubled_transposed(c, hi, lo)
         return hi, lo
 
-    def _rounded_once(self, f: Floats, size: Floats, lost: float) -> Ball:
-        """Return bounds for sums f in twice the precision; `size` is Σ|terms|, and factors have errors up to `lost`."""
+    def _rounded_once(self, f: Floats, size: Floats, factor_error: float) -> Ball:
+        """Return bounds for sums f in twice the precision; `size` is Σ|terms|, `factor_error` bounds factors' errors."""
         share = 2 * gamma(self.n + self.d + 8) ** 2 + 2 * self._centring_error
-        error = gamma(4) * np.abs(f) + share * size + self.d * (self._lengths * lost + 8 * LEAST)
+        error = gamma(4) * np.abs(f) + share * size + self.d * (self._lengths * factor_error + 8 * LEAST)
         return Ball(f, error).finite()
 
     @property

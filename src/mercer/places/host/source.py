@@ -58,7 +58,7 @@ class SharedSamples:
         return np.asarray(np.minimum(roots, _LARGEST_ROOT))
 
     def record_largest(self, values: Floats) -> None:
-        """Record the largest value of a kernel that is not positive definite."""
+        """Record the largest |value| computed so far, for a kernel that is not positive definite."""
         self.largest = max(self.largest, _largest_magnitude(values))
 
 
@@ -70,7 +70,7 @@ def kernel_diagonal(kernel: Kernel, X: Any) -> Floats:
 
 
 def value_error(kernel: Kernel, *samples: Any) -> float:
-    """Bound the error of a value that the kernel computes between any of these samples, in units of √(k_ii k_jj).
+    """Return a bound on the error of the kernel's values between any of these samples, in units of √(k_ii k_jj).
 
     For a kernel that is not positive definite the units are those of its `majorant`. The values of a user's function
     count as exact. Values on sequences are sums of counts, or of numbers with at most a few quotients.

@@ -69,9 +69,9 @@ class HostFloat32Matrix:
         n, q = len(u), len(beta)
         table, u_of_variables = (self.values, u) if q == n else (self._doubled, np.tile(u, 2))
         row, limits = np.arange(q) % n, (tol, max_steps, max_seconds)
-        taken, _, reason = _core.solve_stored(table, row, box.p, beta, u_of_variables, *box[1:], *limits)
+        n_steps, _, reason = _core.solve_stored(table, row, box.p, beta, u_of_variables, *box[1:], *limits)
         u[:] = u_of_variables[:n]
-        return taken, reason
+        return n_steps, reason
 
     @cached_property
     def _doubled(self) -> Values:
@@ -108,7 +108,7 @@ class StoredGram:
         return len(self.sizes)
 
     def errors(self, coefficients: Floats) -> Floats:
-        """Bound the error of each row's product with these coefficients, summed in float64.
+        """Return a bound on the error of each row's product with these coefficients, summed in float64.
 
         The bounds are infinite if the Gram's `proof` is another matrix.
         """

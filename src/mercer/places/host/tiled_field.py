@@ -285,6 +285,7 @@ class RowCache:
             self._rows[key] = positions if rows is None else rows[positions]
 
     def clear(self) -> None:
+        """Drop all cached rows."""
         self._tables.clear()
         self._rows.clear()
         self._batch[:] = -1

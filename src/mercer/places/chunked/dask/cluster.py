@@ -130,8 +130,8 @@ _checked_digests: dict[int, tuple[Any, bytes]] = {}
 
 def _expect_unchanged(X: Any, rows: Any, digest: bytes) -> None:
     """Raise if a lost chunk was computed again with other rows: targets and proofs belong to the first rows."""
-    known, address = _checked_digests.get(id(X)), id(X)
-    if known is not None and known[0]() is X and known[1] == digest:
+    checked, address = _checked_digests.get(id(X)), id(X)
+    if checked is not None and checked[0]() is X and checked[1] == digest:
         return
     if _digest(rows) != digest:
         raise RuntimeError(
@@ -143,6 +143,7 @@ def _expect_unchanged(X: Any, rows: Any, digest: bytes) -> None:
 
 
 def _expect_version(version: str) -> None:
+    """Raise RuntimeError if a worker has another version of mercer than the client."""
     if version != mercer.__version__:
         raise RuntimeError(
             f"this client has mercer {version}, but a worker has {mercer.__version__}; install the same version on "
@@ -196,7 +197,7 @@ class _WorkerMonitor:
         workers = self._client.scheduler_info()["workers"]
         self._last_look = time.monotonic()
         if workers:
-            self._nannies = [one["nanny"] for one in workers.values() if one.get("nanny")]
+            self._nannies = [worker["nanny"] for worker in workers.values() if worker.get("nanny")]
             self._last_worker, self._restart = self._last_look, None
         if workers or self._workers_expected():
             self._last_expected = self._last_look
@@ -214,14 +215,16 @@ class _WorkerMonitor:
         cluster = self._client.cluster
         if not hasattr(cluster, "worker_spec"):  # a remote cluster, where a nanny that answers restarts its worker
             return bool(self._client.sync(self._nanny_answers))
-        alive = [one for one in cluster.workers.values() if one.status.name not in ("closing", "closed", "failed")]
+        alive = [
+            worker for worker in cluster.workers.values() if worker.status.name not in ("closing", "closed", "failed")
+        ]
         if not alive and self._restart is None:
             self._restart = asyncio.run_coroutine_threadsafe(_wait_until_filled(cluster), cluster.loop.asyncio_loop)
         return bool(alive) or not self._restart.done()
 
     async def _nanny_answers(self) -> bool:
         """Return whether one of the nannies answers."""
-        calls = [asyncio.wait_for(self._client.rpc(one).identity(), _ANSWER_SECONDS) for one in self._nannies[:8]]
+        calls = [asyncio.wait_for(self._client.rpc(nanny).identity(), _ANSWER_SECONDS) for nanny in self._nannies[:8]]
         return any(isinstance(answer, dict) for answer in await asyncio.gather(*calls, return_exceptions=True))
 
 
@@ -235,6 +238,7 @@ async def _wait_for_any(futures: list[Any]) -> None:
 
 
 async def _gather(client: Any, futures: list[Any]) -> list[Any]:
+    """Fetch the results of these futures."""
     results: list[Any] = await client.gather(futures, asynchronous=True)
     return results
 
@@ -260,9 +264,9 @@ class DaskChunks(Chunks):
         self._facts: list[_ChunkFacts] = []
         self._convert: list[Callable[[Any], Any] | None] = []
         if joins is not None:
-            one, other = joins
-            self.futures = [*one.futures, *other.futures]
-            self._facts, self._convert = [*one._facts, *other._facts], [*one._convert, *other._convert]
+            first, second = joins
+            self.futures = [*first.futures, *second.futures]
+            self._facts, self._convert = [*first._facts, *second._facts], [*first._convert, *second._convert]
         else:
             self.futures = make()
             self._facts = self._inspected()
@@ -284,7 +288,7 @@ class DaskChunks(Chunks):
             return task(self.client, "look", inspect_chunk, self.futures[k], mercer.__version__)
 
         facts: list[Any] = self._results(submit, range(len(self.futures)))
-        refused = next((one for one in facts if isinstance(one, Exception)), None)
+        refused = next((fact for fact in facts if isinstance(fact, Exception)), None)
         if refused is not None:
             raise refused
         return facts
@@ -305,26 +309,28 @@ class DaskChunks(Chunks):
     def _shared(self, value: Any) -> _SharedBytes:
         return _SharedBytes(pickled(value), lambda content: task(self.client, "rows", identity, content))
 
-    def call(self, verb: Any, which: Sequence[int], each: Sequence[Any], common: Any) -> list[Any]:
+    def call(self, verb: Any, which: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
         shared = self._shared(common)
-        return self._results(lambda i: self._submit(verb, which[i], each[i], shared), range(len(which)))
+        return self._results(lambda i: self._submit(verb, which[i], chunk_arguments[i], shared), range(len(which)))
 
-    def reduce(self, verb: Any, which: Sequence[int], each: Sequence[Any], common: Any, add: Any) -> Any:
+    def reduce(self, verb: Any, which: Sequence[int], chunk_arguments: Sequence[Any], common: Any, add: Any) -> Any:
         shared = self._shared(common)
 
         def total(_: int) -> Any:
-            parts = [self._submit(verb, k, arguments, shared) for k, arguments in zip(which, each, strict=True)]
+            parts = [
+                self._submit(verb, k, arguments, shared) for k, arguments in zip(which, chunk_arguments, strict=True)
+            ]
             return tree_sum(parts, partial(task, self.client, verb.__name__, add_results, add))
 
         return self._results(total, [0])[0]
 
-    def hold(self, each: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [self._shared(arguments) for arguments in each]
+    def hold(self, chunk_arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [self._shared(arguments) for arguments in chunk_arguments]
 
     def joined(self, others: Chunks) -> DaskChunks:
         assert isinstance(others, DaskChunks)
-        one, other = self._make, others._make
-        return DaskChunks(self.client, lambda: [*one(), *other()], (self, others))
+        make, make_others = self._make, others._make
+        return DaskChunks(self.client, lambda: [*make(), *make_others()], (self, others))
 
     # --- results despite lost workers --------------------------------------------------------------------------------
 
@@ -346,8 +352,8 @@ class DaskChunks(Chunks):
                     failed.result()
             except (distributed.KilledWorker, CancelledError) as error:
                 expect_open(self.client)
-                losses, before, without_memory = losses + 1, without_memory, self._killed_for_memory()
-                if losses > 1 and without_memory > before:
+                losses, previous, without_memory = losses + 1, without_memory, self._killed_for_memory()
+                if losses > 1 and without_memory > previous:
                     raise RuntimeError(
                         f"workers were ended for lack of memory repeatedly during one step ({error}); use smaller "
                         "chunks (X.rechunk), or workers with more memory"
@@ -402,5 +408,6 @@ class DaskChunks(Chunks):
                 self.futures[k] = self._converted(k, new_futures[k])
 
     def _cancel(self, futures: list[Any]) -> None:
+        """Cancel tasks if the client is still connected."""
         if self.client.status == "running":
             self.client.cancel(futures)

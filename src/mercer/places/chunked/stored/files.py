@@ -52,8 +52,8 @@ class MappedArray:
 
     def part(self, begin: int, end: int) -> MappedArray:
         """Return rows `begin` to `end` − 1, which stay in the file."""
-        row = np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
-        return replace(self, offset=self.offset + begin * row, shape=(end - begin, *self.shape[1:]))
+        row_bytes = np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
+        return replace(self, offset=self.offset + begin * row_bytes, shape=(end - begin, *self.shape[1:]))
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,7 @@ class Scratch:
         return self._write_array(X)
 
     def _write_array(self, X: Any) -> MappedArray:
+        """Write an array to a new file, and return where it is."""
         path = self.new_path()
         with _explain_write_errors(path, X.nbytes):
             np.ascontiguousarray(X).tofile(path)
