@@ -195,9 +195,8 @@ def _gamma_from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
     distances = l1_distances(rows, rows) if l1 else np.sqrt(squared_distances(rows, rows))
     first, second = np.tril_indices(len(sampled), -1)
     pair_distances = distances[first, second]
-    scaled_weight = np.ldexp(
-        weight[sampled], -math.frexp(float(weight.max()))[1]
-    )  # products of weights fit into float64
+    # Weights are scaled so that their products fit into float64.
+    scaled_weight = np.ldexp(weight[sampled], -math.frexp(float(weight.max()))[1])
     pair_weight = scaled_weight[first] * scaled_weight[second]
     distinct = (pair_distances > 0) & (pair_weight > 0)
     if not distinct.any():

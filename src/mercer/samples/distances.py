@@ -153,13 +153,16 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z
     sizes_z, entries_z, m = reduce_rows(np.add, np.abs(Z.data), Z), np.diff(Z.indptr), Z.shape[0]
     by_column, out = Z.tocsc(), np.empty((X.shape[0], Z.shape[0]))
     for i, (begin, end) in enumerate(pairwise(X.indptr.tolist())):
+        # 1. The entries of Z in the columns of row i of X, each with the entry of X in its column.
         columns, values = X.indices[begin:end], X.data[begin:end]
         first, counts = by_column.indptr[columns], np.diff(by_column.indptr)[columns]
         entry = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
         x, z, row = np.repeat(values, counts), by_column.data[entry], by_column.indices[entry]
+        # 2. Σ|x| and Σ|z| over the other entries, as differences.
         common = np.bincount(row, minlength=m)
         size_x = np.abs(values).sum()
         rest_x, rest_z = size_x - sums_by(row, np.abs(x), m), sizes_z - sums_by(row, np.abs(z), m)
+        # 3. The same sums directly, where the differences cancel.
         cancelled = (common < end - begin) & (rest_x < _CANCELLED_SHARE * size_x)
         if cancelled.any():
             absent = np.ones((m, end - begin), dtype=np.bool_)
@@ -169,6 +172,7 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z
             others = np.ones(Z.shape[1])
             others[columns] = 0.0
             rest_z = reduce_rows(np.add, np.abs(Z.data) * others[Z.indices], Z)
+        # 4. The terms of common entries, and the sizes of the others.
         out[i] = sums_by(row, term(x, z), m)
         out[i] += np.where(common < end - begin, np.maximum(rest_x, 0.0), 0.0)
         out[i] += np.where(common < entries_z, np.maximum(rest_z, 0.0), 0.0)

@@ -111,9 +111,11 @@ class HostCross:
         for chunk in self._chunks():
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
+                # 1. Bounds on the errors of f and of K_nMᵀc that errors of kernel values cause.
                 rows, Y, weight = self._rows(chunk, part), chunk.Y[part], chunk.weight[part]
                 forward_error, transposed_error = self._value_errors(chunk.X[part])
                 f_error, weighted = forward_error(C), np.empty_like(Y)
+                # 2. Totals, and the sizes that bound the rounding of their sums, in short partial sums.
                 for begin in range(0, len(weight), _PROOF_ROWS):
                     block = slice(begin, begin + _PROOF_ROWS)
                     K, w = rows.values(block), weight[block]
@@ -125,6 +127,7 @@ class HostCross:
                     f_error[block] += share * (K @ size + np.abs(Y[block]) + np.abs(b))
                     sums += K.T @ np.abs(weighted[block])
                     errors.terms += 1
+                # 3. The errors of kernel values, and the error of f in the squares.
                 errors.residual += transposed_error(weighted)
                 errors.squares += np.sum(weight[:, None] * f_error * f_error, axis=0)
                 errors.trace += float(weight @ self._diagonal(chunk.X[part]))

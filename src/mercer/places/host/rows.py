@@ -146,7 +146,7 @@ class HostRows:
         return hi, lo
 
     def _rounded_once(self, f: Floats, size: Floats, factor_error: float) -> Ball:
-        """Return bounds for sums f in twice the precision; `size` is Σ|terms|, `factor_error` bounds factors' errors."""
+        """Return bounds for sums f in twice the precision; `size` is Σ|terms|, whose factors err by `factor_error`."""
         share = 2 * gamma(self.n + self.d + 8) ** 2 + 2 * self._centring_error
         error = gamma(4) * np.abs(f) + share * size + self.d * (self._lengths * factor_error + 8 * LEAST)
         return Ball(f, error).finite()

@@ -120,7 +120,7 @@ def _aligned(X: Any) -> Any:
 
 
 def _digest(rows: Any) -> bytes:
-    """Return a hash of the rows, of sixteen bytes."""
+    """Return a 16-byte hash of the rows."""
     return blake2b(verbs.on_one_thread(hash_samples, rows, 1).tobytes(), digest_size=16).digest()
 
 
