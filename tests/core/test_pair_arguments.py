@@ -9,7 +9,7 @@ from mercer.places.host.prepared import PreparedSamples
 
 def arguments():
     """What `solve_pairs` and `add_pairs` of the core take for three samples against two."""
-    samples = PreparedSamples.of(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2), 1).whole(np.float64)
+    samples = PreparedSamples.of(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2), 1).all_samples(np.float64)
     layout = {
         "members": np.arange(5),
         "starts": np.array([0, 3, 5]),

@@ -257,12 +257,12 @@ def test_broken_arguments_are_refused():
         _core.Active(*good).choose(np.array([n]))
     with pytest.raises(ValueError, match="row"):
         _core.Active(*good[:4], problem.row + 1, *good[5:])
-    samples = PreparedSamples.of(Gaussian(1.0), data(20), 1).whole(np.float64)
+    samples = PreparedSamples.of(Gaussian(1.0), data(20), 1).all_samples(np.float64)
     with pytest.raises(ValueError, match="which"):
         samples.columns(np.array([20]))
     with pytest.raises(ValueError, match="total"):
         samples.add(np.zeros(3), samples.columns(np.arange(20)), np.arange(2), np.ones(2))
-    other = PreparedSamples.of(Gaussian(1.0), sp.csr_array(data(20)), 1).whole(np.float64)
+    other = PreparedSamples.of(Gaussian(1.0), sp.csr_array(data(20)), 1).all_samples(np.float64)
     with pytest.raises(ValueError, match="columns"):
         samples.block(np.arange(3), other.columns(np.arange(3)))
 
@@ -270,7 +270,7 @@ def test_broken_arguments_are_refused():
 def test_numbers_too_large_for_float32_are_left_to_float64():
     X = data() * 1e20
     gram = gram_for(Linear(), X)
-    assert PreparedSamples.of(Linear(), X, 1).whole(np.float32) is None
+    assert PreparedSamples.of(Linear(), X, 1).all_samples(np.float32) is None
     np.testing.assert_allclose(gram.block(np.arange(3), np.arange(90)), X[:3] @ X.T, rtol=1e-12)
 
 

@@ -184,7 +184,7 @@ def test_norms_that_lose_some_digits_but_not_all(name, sparse, apart):
 def holds(kernel, X, precision):
     """Whether the core computes the kernel in this precision."""
     prepared = PreparedSamples.of(kernel, X, 1)
-    return prepared is not None and prepared.whole(precision) is not None
+    return prepared is not None and prepared.all_samples(precision) is not None
 
 
 def check_rows(name, X, exact, beta):

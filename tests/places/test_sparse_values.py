@@ -53,7 +53,7 @@ def test_rows_of_more_entries_than_a_strip_holds_take_several_turns(kernel, dtyp
     X = sp.csr_array(wide_rows(5, 10**6, 50_000).astype(dtype))
     rows, (x,) = np.arange(5), narrow_copy(X.astype(np.float64))
     rounding = 1e-5 if dtype == np.float32 else 1e-11
-    samples = PreparedSamples.of(kernel, X, 1).whole(dtype)
+    samples = PreparedSamples.of(kernel, X, 1).all_samples(dtype)
     np.testing.assert_allclose(samples.block(rows, samples.columns(rows)), kernel(x, x), rtol=rounding, atol=1e-2)
     total = np.zeros(5)
     samples.add(total, samples.columns(rows), rows, np.ones(5))

@@ -111,7 +111,7 @@ def stored_rows(source: Any, *, target: str | None = None, n_features: int | Non
     widest = n_features or max((part.rows.width for part in parts if isinstance(part.rows, MappedCSR)), default=0)
     sources = [replace(one.rows, width=widest) if isinstance(one.rows, MappedCSR) else one.rows for one in parts]
     if len({_dtype(rows) for rows in sources}) > 1:  # float32 and float64 mixed: convert all to float64
-        sources = [one if _dtype(one) == np.float64 else scratch.stored(as_float64(one.load())) for one in sources]
+        sources = [one if _dtype(one) == np.float64 else scratch.store(as_float64(one.load())) for one in sources]
     rows = FileRows(sources, scratch, parts[0].names)
     return StoredRows(rows, _joined([part.y for part in parts]), _joined([part.weight for part in parts]))
 
@@ -143,7 +143,7 @@ def _chunk(item: Any, number: int, scratch: Scratch, first: _Part | None) -> _Pa
         wanted, named = (names, source) if first is None or first.names is None else (first.names, first.source)
         positions = column_positions(names, wanted, source, named)
         names, rows = wanted, rows if positions == list(range(len(names))) else rows[:, positions]
-    return _Part(scratch.stored(rows), y, weight, names, source)
+    return _Part(scratch.store(rows), y, weight, names, source)
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -192,7 +192,7 @@ def _read(path: Path, scratch: Scratch, target: str | None, n_features: int | No
         return [_Part(chunk) for chunk in _mapped(np.load(path, mmap_mode="r"), scratch, str(path))]
     if path.suffix == ".parquet":
         return list(_parquet(path, scratch, target, first))
-    return [_Part(scratch.stored(X), y) for X, y in _text(path, n_features)]
+    return [_Part(scratch.store(X), y) for X, y in _text(path, n_features)]
 
 
 def _mapped(X: NDArray[Any], scratch: Scratch, source: str) -> list[Any]:
@@ -204,7 +204,7 @@ def _mapped(X: NDArray[Any], scratch: Scratch, source: str) -> list[Any]:
     step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
     whole = MappedArray.of(X) if X.dtype.char in "fd" and X.dtype.isnative else None
     if whole is None:
-        return [scratch.stored(as_rows(X[k : k + step], source)) for k in range(0, len(X), step)]
+        return [scratch.store(as_rows(X[k : k + step], source)) for k in range(0, len(X), step)]
     return [whole.part(k, min(len(X), k + step)) for k in range(0, len(X), step)]
 
 
@@ -245,4 +245,4 @@ def _parquet(path: Path, scratch: Scratch, target: str | None, first: _Part | No
         part = frame.slice(begin, step).collect()
         X = as_rows(part.select(names), repr(str(path))).astype(np.float64, copy=False)
         y = None if target is None else part[target].to_numpy()
-        yield _Part(scratch.stored(X), y, names=names, source=repr(str(path)))
+        yield _Part(scratch.store(X), y, names=names, source=repr(str(path)))

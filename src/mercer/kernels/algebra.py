@@ -27,7 +27,7 @@ class PointwiseKernel(Composite):
     """Kernel whose value is a function of the values of its parts at the same pair of samples."""
 
     def of_values(self, values: list[Floats]) -> Floats:
-        """Combine one block of values per part, arrays or an engine's tensors; it may overwrite the first block."""
+        """Compute k from one block of values per part, arrays or an engine's tensors; may overwrite the first block."""
         raise NotImplementedError
 
     combines = True
@@ -36,17 +36,19 @@ class PointwiseKernel(Composite):
         return [self.of_values(list(values)) for values in zip(*parts, strict=True)]
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
-        """Return the derivatives of `of_values` by the values of each part, without overwriting these."""
+        """Return the derivatives of `of_values` by the values of each part, which are not overwritten."""
         raise NotImplementedError
 
-    def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
-        """Yield the derivatives by the parameters of this kernel, without those of its parts."""
+    def _parameter_slopes(self, values: list[Floats]) -> Iterator[Slope]:
+        """Yield the derivatives by this kernel's own parameters, not by those of its parts."""
         return iter(())
 
     def _blocks(self, X: Samples, Z: Samples) -> list[Floats]:
+        """Return a block of values for each part."""
         return [part._values(X, Z) for part in self.parts.values()]
 
     def _diagonals(self, X: Samples) -> list[Floats]:
+        """Return k(x, x) of every sample for each part."""
         return [np.array(part.diag(X), dtype=np.float64) for part in self.parts.values()]
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
@@ -69,9 +71,9 @@ class PointwiseKernel(Composite):
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         blocks = self._blocks(X, Z)
-        for (side, part), outer in zip(self.parts.items(), self._partials(blocks), strict=True):
-            yield from self._slopes_of(side, part._slopes(X, Z), outer)
-        yield from self._own_slopes(blocks)
+        for (part_name, part), outer in zip(self.parts.items(), self._partials(blocks), strict=True):
+            yield from self._slopes_of(part_name, part._slopes(X, Z), outer)
+        yield from self._parameter_slopes(blocks)
 
 
 @dataclass(eq=False, repr=False)
@@ -92,7 +94,7 @@ class BinaryKernel(PointwiseKernel):
     _sign: ClassVar[str]
 
     def _text(self) -> str:
-        return f"{bracketed(self.left, self._binds)} {self._sign} {bracketed(self.right, self._binds)}"
+        return f"{bracketed(self.left, self._precedence)} {self._sign} {bracketed(self.right, self._precedence)}"
 
 
 class Sum(BinaryKernel):
@@ -112,7 +114,7 @@ class Sum(BinaryKernel):
     Gaussian(gamma=0.5) + Linear()
     """
 
-    _binds, _sign = SUM, "+"
+    _precedence, _sign = SUM, "+"
     _rules = recipes.added, terms.added
 
     def of_values(self, values: list[Floats]) -> Floats:
@@ -125,7 +127,7 @@ class Sum(BinaryKernel):
     @property
     def strictly_positive_definite(self) -> Answer:
         strict = [part.strictly_positive_definite == "yes" for part in self.parts.values()]
-        return "yes" if self._holds("positive_definite") and any(strict) else "unknown"
+        return "yes" if self._all_parts_have("positive_definite") and any(strict) else "unknown"
 
     @property
     def universal(self) -> Answer:
@@ -133,15 +135,15 @@ class Sum(BinaryKernel):
         parts = self.parts.values()
         continuous = all("yes" in (part.universal, part.differentiable) for part in parts)
         any_universal = any(part.universal == "yes" for part in parts)
-        return "yes" if any_universal and continuous and self._holds("positive_definite") else "unknown"
+        return "yes" if any_universal and continuous and self._all_parts_have("positive_definite") else "unknown"
 
     @property
     def unit_diagonal(self) -> Answer:
-        return "no" if self._holds("unit_diagonal") else "unknown"
+        return "no" if self._all_parts_have("unit_diagonal") else "unknown"
 
     @property
     def lipschitz(self) -> float | None:
-        return _hypotenuse(self.left, self.right) if self._holds("positive_definite") else None
+        return _hypotenuse(self.left, self.right) if self._all_parts_have("positive_definite") else None
 
 
 class Product(BinaryKernel):
@@ -161,7 +163,7 @@ class Product(BinaryKernel):
     Linear() * Laplacian(gamma=0.5)
     """
 
-    _binds, _sign = PRODUCT, "*"
+    _precedence, _sign = PRODUCT, "*"
     _rules = recipes.multiplied, terms.multiplied
 
     def of_values(self, values: list[Floats]) -> Floats:
@@ -179,17 +181,17 @@ class Product(BinaryKernel):
     @property
     def strictly_positive_definite(self) -> Answer:
         # Schur: A ∘ B is positive definite if A is and B is positive semi-definite with a positive diagonal.
-        if not self._holds("positive_definite"):
+        if not self._all_parts_have("positive_definite"):
             return "unknown"
-        for one, other in ((self.left, self.right), (self.right, self.left)):
-            positive_diagonal = "yes" in (other.unit_diagonal, other.strictly_positive_definite)
-            if one.strictly_positive_definite == "yes" and positive_diagonal:
+        for factor, other_factor in ((self.left, self.right), (self.right, self.left)):
+            positive_diagonal = "yes" in (other_factor.unit_diagonal, other_factor.strictly_positive_definite)
+            if factor.strictly_positive_definite == "yes" and positive_diagonal:
                 return "yes"
         return "unknown"
 
     @property
     def universal(self) -> Answer:
-        return "yes" if self._holds("positive_definite", "universal") else "unknown"
+        return "yes" if self._all_parts_have("positive_definite", "universal") else "unknown"
 
     @property
     def unit_diagonal(self) -> Answer:
@@ -199,8 +201,8 @@ class Product(BinaryKernel):
     @property
     def lipschitz(self) -> float | None:
         # 1 − ab ≤ (1 − a) + (1 − b) for |a|, |b| ≤ 1.
-        both = self._holds("positive_definite", "unit_diagonal")
-        return _hypotenuse(self.left, self.right) if both else None
+        bounded_by_one = self._all_parts_have("positive_definite", "unit_diagonal")
+        return _hypotenuse(self.left, self.right) if bounded_by_one else None
 
 
 @dataclass(eq=False, repr=False)
@@ -223,7 +225,7 @@ class Scaled(UnaryKernel):
 
     factor: float
 
-    _binds, _number = PRODUCT, "factor"
+    _precedence, _number = PRODUCT, "factor"
     _rules = recipes.scaled, terms.scaled
 
     def _check(self) -> None:
@@ -241,7 +243,7 @@ class Scaled(UnaryKernel):
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         return (float(self.factor),)
 
-    def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
+    def _parameter_slopes(self, values: list[Floats]) -> Iterator[Slope]:
         yield "factor", (), values[0]
 
     def _follows(self, statement: str) -> Answer:
@@ -280,7 +282,7 @@ class Shifted(UnaryKernel):
 
     constant: float
 
-    _binds, _number = SUM, "constant"
+    _precedence, _number = SUM, "constant"
     _rules = recipes.shifted, terms.shifted
 
     def _check(self) -> None:
@@ -298,7 +300,7 @@ class Shifted(UnaryKernel):
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         return (1.0,)
 
-    def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
+    def _parameter_slopes(self, values: list[Floats]) -> Iterator[Slope]:
         yield "constant", (), np.ones_like(values[0])
 
     @property
@@ -351,7 +353,7 @@ class Power(UnaryKernel):
 
     exponent: int
 
-    _binds, _number = POWER, "exponent"
+    _precedence, _number = POWER, "exponent"
     _rules = recipes.raised, terms.raised
 
     def _check(self) -> None:
@@ -384,7 +386,9 @@ class Power(UnaryKernel):
         if constant is None or self.exponent == 1:
             return constant
         # 1 − a^n ≤ n(1 − a) for |a| ≤ 1.
-        return math.sqrt(self.exponent) * constant if self._holds("positive_definite", "unit_diagonal") else None
+        return (
+            math.sqrt(self.exponent) * constant if self._all_parts_have("positive_definite", "unit_diagonal") else None
+        )
 
     def _text(self) -> str:
         return f"{bracketed(self.kernel, ATOM)} ** {self.exponent}"
@@ -431,7 +435,7 @@ class Exponential(UnaryKernel):
     def lipschitz(self) -> float | None:
         # e − e^a ≤ e(1 − a).
         constant = self.kernel.lipschitz
-        if constant is None or not self._holds("positive_definite", "unit_diagonal"):
+        if constant is None or not self._all_parts_have("positive_definite", "unit_diagonal"):
             return None
         return math.sqrt(math.e) * constant
 

@@ -139,12 +139,12 @@ def gamma_from_variance(X: Samples, weight: Floats) -> float | None:
         if isinstance(X, EngineSamples):
             mean = X.sums_about(0.0, weight)[0] / total
             first, second = X.sums_about(mean, weight)
-            rest, variance = first / total, second / total
+            mean_error, variance = first / total, second / total
         else:
             mean = _mean(X, weight, total)
-            rest, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
+            mean_error, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
     # The mean is rounded; the mean of the centred data corrects for that (Chan, Golub and LeVeque 1983).
-    variance -= rest * rest
+    variance -= mean_error * mean_error
     if not math.isfinite(variance):
         raise ValueError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
     # Rounding can give constant data a standard deviation of up to 1e-14 of their size.
@@ -154,18 +154,19 @@ def gamma_from_variance(X: Samples, weight: Floats) -> float | None:
 
 
 def _row_sums(block: Samples) -> Floats:
+    """Return the sum of each row of an array or a CSR matrix."""
     return reduce_rows(np.add, block.data, block) if is_sparse(block) else np.add.reduce(block, axis=1)
 
 
 def _mean(X: Samples, weight: Floats, total: float) -> float:
-    """Weighted mean of all entries of X, including implicit zeros; `total` is the sum of their weights."""
+    """Return the weighted mean of all entries of X, including implicit zeros; `total` is the sum of weights."""
     if isinstance(X, PickedRows):
         return inner(weight, X.row_moments(0.0)[0]) / total
     return sum(float(weight[rows] @ _row_sums(as_float64(X[rows]))) for rows in strips(X)) / total
 
 
 def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[float, float]:
-    """Weighted means of x − centre and (x − centre)² over all entries of X, including implicit zeros."""
+    """Return the weighted means of x − centre and (x − centre)² over all entries of X, including implicit zeros."""
     if isinstance(X, PickedRows):
         sums, squares = X.row_moments(centre)
         return inner(weight, sums) / total, inner(weight, squares) / total
@@ -189,17 +190,18 @@ def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[f
 
 def _gamma_from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
     """Return 1/(2m²), or 1/m for the L1 distance, with m the median distance; None if all rows are equal."""
-    chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 1000)).round().astype(np.intp)
-    rows = host(X, chosen)
+    sampled = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 1000)).round().astype(np.intp)
+    rows = host(X, sampled)
     distances = l1_distances(rows, rows) if l1 else np.sqrt(squared_distances(rows, rows))
-    first, second = np.tril_indices(len(chosen), -1)
-    between = distances[first, second]
-    scaled = np.ldexp(weight[chosen], -math.frexp(float(weight.max()))[1])  # products of weights fit into float64
-    pair_weight = scaled[first] * scaled[second]
-    different = (between > 0) & (pair_weight > 0)
-    if not different.any():
+    first, second = np.tril_indices(len(sampled), -1)
+    pair_distances = distances[first, second]
+    # Weights are scaled so that their products fit into float64.
+    scaled_weight = np.ldexp(weight[sampled], -math.frexp(float(weight.max()))[1])
+    pair_weight = scaled_weight[first] * scaled_weight[second]
+    distinct = (pair_distances > 0) & (pair_weight > 0)
+    if not distinct.any():
         return None
-    median = weighted_median(between[different], pair_weight[different])
+    median = weighted_median(pair_distances[distinct], pair_weight[distinct])
     if not math.isfinite(median):
         raise ValueError("gamma='median' overflows: distances of rows of X exceed float64. Scale the features")
     return min(1.0 / median if l1 else 0.5 / median / median, LARGEST)
@@ -235,10 +237,12 @@ def sigest(X: Samples, *, share: float = 0.5, random_state: Any = None) -> Float
     """
     X = as_matrix(host(X))
     rng, n = check_random_state(random_state), X.shape[0]
-    count = max(1, math.ceil(positive("share", share) * n))
-    first, second = rng.randint(0, n, count), rng.randint(0, n, count)
-    apart = X[first] - X[second]
-    squares = np.asarray((apart.multiply(apart) if is_sparse(apart) else apart * apart).sum(axis=1)).ravel()
+    n_pairs = max(1, math.ceil(positive("share", share) * n))
+    first, second = rng.randint(0, n, n_pairs), rng.randint(0, n, n_pairs)
+    differences = X[first] - X[second]
+    squares = np.asarray(
+        (differences.multiply(differences) if is_sparse(differences) else differences * differences).sum(axis=1)
+    ).ravel()
     squares = squares[squares > 0]
     if not len(squares):
         raise ValueError("the two samples of every pair that was drawn are equal: there is no distance to estimate")

@@ -18,8 +18,8 @@ from mercer.samples.matrices import as_matrix, squared_lengths, weighted_differe
 
 # Largest order ν: beyond it Γ(ν + 1) and the other factors would leave the range of float64.
 _LARGEST_ORDER = 50.0
-# Below the first t the confluent hypergeometric limit function is used, which is smooth at 0, and from there on J_ν.
-# From the second t on the value is 0, since it would be smaller than any bound on its rounding error.
+# Below the first t, values come from the confluent hypergeometric limit function, which is smooth at 0, then from J_ν.
+# From the second t on they are 0, since they would be smaller than any bound on their rounding error.
 _FROM_SERIES, _TO_ZERO = 10.0, 1e15
 
 
@@ -76,7 +76,7 @@ class Bessel(Kernel):
         return X
 
     def _scaled(self, X: Samples, Z: Samples) -> Floats:
-        """Scaled distances t = sigma·‖x − z‖."""
+        """Return the scaled distances t = sigma·‖x − z‖."""
         self._check()
         t = distances(X, Z)
         with np.errstate(over="ignore"):
@@ -87,7 +87,7 @@ class Bessel(Kernel):
         return _bessel(float(self.order), self._scaled(X, Z))
 
     def n_terms(self, X: Samples) -> int:
-        """Number of terms whose rounding bounds that of a value.
+        """Return a number of terms whose rounding errors bound that of a value.
 
         For ν ≥ ½ the error of a value is less than twice the relative error of t, and for a smaller ν less than √t
         times that, where t ≤ 2σ max‖x‖.
@@ -140,9 +140,9 @@ def _bessel(nu: float, t: Floats) -> Floats:
     flat = t.reshape(-1)
     for block in row_blocks(len(flat), 512):  # a value takes a microsecond, as for Matérn kernels
         s = flat[block]
-        near, far = s < _FROM_SERIES, s >= _TO_ZERO
-        between = ~(near | far)
-        s[near] = special.hyp0f1(nu + 1.0, -0.25 * s[near] ** 2)
-        s[between] = np.exp(special.gammaln(nu + 1.0) + nu * np.log(2.0 / s[between])) * special.jv(nu, s[between])
-        s[far] = 0.0
+        small, large = s < _FROM_SERIES, s >= _TO_ZERO
+        medium = ~(small | large)
+        s[small] = special.hyp0f1(nu + 1.0, -0.25 * s[small] ** 2)
+        s[medium] = np.exp(special.gammaln(nu + 1.0) + nu * np.log(2.0 / s[medium])) * special.jv(nu, s[medium])
+        s[large] = 0.0
     return t

@@ -52,6 +52,7 @@ class OnColumns(Composite):
         self._indices()
 
     def _indices(self) -> Indices:
+        """Return the checked columns as an array."""
         return column_indices("columns", self.columns)
 
     combines = True
@@ -72,7 +73,7 @@ class OnColumns(Composite):
             )
         return X
 
-    def _part(self, X: Samples) -> Samples:
+    def _select_columns(self, X: Samples) -> Samples:
         """Return the columns in the form that the inner kernel takes."""
         which = self._indices()
         if isinstance(X, PickedRows):
@@ -82,18 +83,18 @@ class OnColumns(Composite):
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         X = X if isinstance(X, PickedRows) else self._samples(X)
-        return self._with({"kernel": self.kernel.bind(self._part(X), sample_weight)})
+        return self._with_parts({"kernel": self.kernel.bind(self._select_columns(X), sample_weight)})
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         check_same_width(X, Z)
-        part = self._part(X)
-        return self.kernel._values(part, part if Z is X else self._part(Z))
+        part = self._select_columns(X)
+        return self.kernel._values(part, part if Z is X else self._select_columns(Z))
 
     def _diag(self, X: Samples) -> Floats:
-        return self.kernel.diag(self._part(self._samples(X)))
+        return self.kernel.diag(self._select_columns(self._samples(X)))
 
     def n_terms(self, X: Samples) -> int:
-        return len(self._indices()) if isinstance(X, EngineSamples) else self.kernel.n_terms(self._part(X))
+        return len(self._indices()) if isinstance(X, EngineSamples) else self.kernel.n_terms(self._select_columns(X))
 
     def majorant(self) -> Kernel:
         return OnColumns(self.kernel.majorant(), self.columns)
@@ -104,11 +105,11 @@ class OnColumns(Composite):
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         out = np.zeros(X.shape)
-        out[:, self._indices()] = self.kernel._gradient(self._part(X), self._part(Z), weights)
+        out[:, self._indices()] = self.kernel._gradient(self._select_columns(X), self._select_columns(Z), weights)
         return out
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        return self._slopes_of("kernel", self.kernel._slopes(self._part(X), self._part(Z)))
+        return self._slopes_of("kernel", self.kernel._slopes(self._select_columns(X), self._select_columns(Z)))
 
     def _follows(self, statement: str) -> Answer:
         answer: Answer = getattr(self.kernel, statement)
@@ -129,7 +130,7 @@ class OnColumns(Composite):
 
 
 def column_indices(name: str, columns: Any) -> Indices:
-    """Return different column numbers as an array of integers."""
+    """Return column numbers as an array of integers; raise ValueError unless they are different and ≥ 0."""
     indices = np.asarray(columns)
     integers = indices.ndim == 1 and (indices.dtype.kind in "iu" or len(indices) == 0)
     if not integers or (len(indices) and indices.min() < 0) or len(np.unique(indices)) < len(indices):
@@ -177,14 +178,14 @@ class Categorical(Kernel):
     _no_gradient = "a category cannot be changed by a small step"
 
     def _check(self) -> None:
-        given = self.frequencies
-        if given is None or (isinstance(given, str) and given == "data"):
+        shares = self.frequencies
+        if shares is None or (isinstance(shares, str) and shares == "data"):
             return
-        tables = isinstance(given, Sequence) and all(isinstance(table, dict) for table in given)
-        if not tables or any(not 0 <= p <= 1 for table in given for p in table.values()):  # type: ignore[union-attr]
+        tables = isinstance(shares, Sequence) and all(isinstance(table, dict) for table in shares)
+        if not tables or any(not 0 <= p <= 1 for table in shares for p in table.values()):  # type: ignore[union-attr]
             raise ValueError(
-                f"frequencies={given!r} must be None, 'data', or for each column a dictionary from category to a share "
-                "between 0 and 1"
+                f"frequencies={shares!r} must be None, 'data', or for each column a dictionary from category to a "
+                "share between 0 and 1"
             )
 
     @property
@@ -200,13 +201,13 @@ class Categorical(Kernel):
         weight = weight / weight.sum()
         frequencies = []
         for f in range(X.shape[1]):
-            values, which = np.unique(as_float64(dense(X[:, f : f + 1])).ravel(), return_inverse=True)
-            shares = np.minimum(np.bincount(which, weights=weight, minlength=len(values)), 1.0)
+            values, codes = np.unique(as_float64(dense(X[:, f : f + 1])).ravel(), return_inverse=True)
+            shares = np.minimum(np.bincount(codes, weights=weight, minlength=len(values)), 1.0)
             frequencies.append(dict(zip(values.tolist(), shares.tolist(), strict=True)))
         return Categorical(frequencies)
 
-    def _counts(self, X: Floats) -> Floats:
-        """Return the contribution of a match, 1 or 1 − p, for each entry."""
+    def _match_weights(self, X: Floats) -> Floats:
+        """Return for each entry what a match counts: 1, or 1 − p with the frequency p of its category."""
         if self.frequencies is None:
             return np.ones(X.shape)
         if isinstance(self.frequencies, str):
@@ -220,9 +221,9 @@ class Categorical(Kernel):
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         check_same_width(X, Z)
-        out, counts = np.zeros((X.shape[0], Z.shape[0])), self._counts(as_float64(dense(X)))
+        out, match_weights = np.zeros((X.shape[0], Z.shape[0])), self._match_weights(as_float64(dense(X)))
         for i, rows, x, z in rows_with_blocks(X, Z):
-            out[i, rows] = (x == z) @ counts[i]
+            out[i, rows] = (x == z) @ match_weights[i]
         out /= max(1, X.shape[1])
         return out
 
@@ -230,7 +231,7 @@ class Categorical(Kernel):
         X = as_matrix(X)
         if self.frequencies is None:
             return np.ones(X.shape[0])
-        blocks = [self._counts(as_float64(dense(X[rows]))).sum(axis=1) for rows in strips(X)]
+        blocks = [self._match_weights(as_float64(dense(X[rows]))).sum(axis=1) for rows in strips(X)]
         return np.asarray(np.concatenate([*blocks, np.zeros(0)]) / max(1, X.shape[1]))
 
     @property
@@ -281,9 +282,9 @@ class Gower(DistanceKernel):
             raise ValueError(f"categorical names column {categories.max()}, but there are {d}, 0 to {d - 1}")
 
         def mean(x: Floats, z: Floats) -> Floats:
-            apart = np.abs(x - z)
-            apart[:, categories] = apart[:, categories] > 0
-            return np.asarray(apart.mean(axis=1))
+            terms_of_columns = np.abs(x - z)
+            terms_of_columns[:, categories] = terms_of_columns[:, categories] > 0
+            return np.asarray(terms_of_columns.mean(axis=1))
 
         return row_by_row(mean, X, Z)
 

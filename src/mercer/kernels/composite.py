@@ -27,7 +27,7 @@ _ROWS = 1024
 class Composite(Kernel):
     """Base class of kernels made of other kernels, the parts. By default it has a property if all parts have it."""
 
-    _binds = ATOM
+    _precedence = ATOM
     _part_names: tuple[str, ...] = ("kernel",)
     # Functions that compute the recipe and the terms from those of the parts and, as last argument, from the parameter
     # `_number` of this kernel, if it has one.
@@ -43,7 +43,7 @@ class Composite(Kernel):
     combines = False
 
     def combined(self, parts: list[list[Any]]) -> list[Any]:
-        """Compute k(x, z), k(x, x) and k(z, z) from those of the parts, arrays or tensors, which may be overwritten."""
+        """Compute k(x, z), k(x, x) and k(z, z) from those values of each part: they may be overwritten."""
         raise NotImplementedError
 
     @property
@@ -89,10 +89,10 @@ class Composite(Kernel):
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
-        return self._with({name: part.bind(X, sample_weight) for name, part in self.parts.items()})
+        return self._with_parts({name: part.bind(X, sample_weight) for name, part in self.parts.items()})
 
-    def _with(self, parts: dict[str, Kernel]) -> Kernel:
-        """Return a copy with other sub-kernels; self if they are the same."""
+    def _with_parts(self, parts: dict[str, Kernel]) -> Kernel:
+        """Return a copy with these parts; self if it has them already."""
         if all(parts[name] is part for name, part in self.parts.items()):
             return self
         return type(self)(**{**self.get_params(deep=False), **parts})
@@ -105,25 +105,26 @@ class Composite(Kernel):
         return max(part.n_terms(X) for part in self.parts.values())
 
     def majorant(self) -> Kernel:
-        return self._with({name: part.majorant() for name, part in self.parts.items()})
+        return self._with_parts({name: part.majorant() for name, part in self.parts.items()})
 
     def recipe(self) -> Recipe | None:
         rule = self._rules[0]
-        return None if rule is None else rule(*(part.recipe() for part in self.parts.values()), *self._own_number())
+        return None if rule is None else rule(*(part.recipe() for part in self.parts.values()), *self._rule_arguments())
 
     def terms(self, d: int) -> Terms | None:
         rule = self._rules[1]
-        return None if rule is None else rule(*(part.terms(d) for part in self.parts.values()), *self._own_number())
+        return None if rule is None else rule(*(part.terms(d) for part in self.parts.values()), *self._rule_arguments())
 
-    def _own_number(self) -> list[float]:
+    def _rule_arguments(self) -> list[float]:
+        """Return the last argument of the rules, the parameter `_number`, if this kernel has one."""
         return [] if self._number is None else [getattr(self, self._number)]
 
-    def _holds(self, *statements: str) -> bool:
+    def _all_parts_have(self, *statements: str) -> bool:
         """Return whether every part answers "yes" to each of the statements."""
         return all(getattr(part, statement) == "yes" for part in self.parts.values() for statement in statements)
 
     def _follows(self, statement: str) -> Answer:
-        """Return "yes" if all parts do, "depends" if all answer "yes" or "depends", and otherwise "unknown"."""
+        """Return "yes" if all parts answer "yes", "depends" if each answers one of the two, otherwise "unknown"."""
         answers = {getattr(part, statement) for part in self.parts.values()}
         if answers == {"yes"}:
             return "yes"
@@ -149,10 +150,10 @@ class Composite(Kernel):
     def positive_values(self) -> Answer:
         return self._follows("positive_values")
 
-    def _slopes_of(self, side: str, slopes: Iterator[Slope], factor: Floats | float = 1.0) -> Iterator[Slope]:
+    def _slopes_of(self, part_name: str, slopes: Iterator[Slope], factor: Floats | float = 1.0) -> Iterator[Slope]:
         """Yield the derivatives by a part's parameters, times a factor, under the parameter names of this kernel."""
         for name, entry, slope in slopes:
-            yield f"{side}__{name}", entry, slope * factor
+            yield f"{part_name}__{name}", entry, slope * factor
 
     def _text(self) -> str:
         raise NotImplementedError
@@ -161,10 +162,10 @@ class Composite(Kernel):
         return self._text()
 
 
-def bracketed(kernel: Kernel, binds: int = ATOM) -> str:
-    """Return the repr of a part, in brackets if its precedence is lower than `binds`."""
-    precedence = kernel._binds if isinstance(kernel, Composite) else ATOM
-    return f"({kernel!r})" if precedence < binds else repr(kernel)
+def bracketed(kernel: Kernel, precedence: int = ATOM) -> str:
+    """Return the repr of a part, in brackets if it binds less tightly than `precedence`, the expression around it."""
+    own_precedence = kernel._precedence if isinstance(kernel, Composite) else ATOM
+    return f"({kernel!r})" if own_precedence < precedence else repr(kernel)
 
 
 @dataclass(eq=False, repr=False)
@@ -226,8 +227,8 @@ class Normalised(Composite):
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         rows, columns = self._lengths(X), self._lengths(Z)
         scaled = weights / rows[:, None] / columns
-        along = (scaled * self.kernel._values(X, Z)).sum(axis=1)
-        return self.kernel._gradient(X, Z, scaled) - self.kernel._diagonal_gradient(X, along / (2 * rows**2))
+        projections = (scaled * self.kernel._values(X, Z)).sum(axis=1)
+        return self.kernel._gradient(X, Z, scaled) - self.kernel._diagonal_gradient(X, projections / (2 * rows**2))
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         rows, columns, values = self._lengths(X), self._lengths(Z), self._values(X, Z)
@@ -242,6 +243,7 @@ class Normalised(Composite):
             )
 
     def _lengths(self, X: Samples) -> Floats:
+        """Return √k(x, x) of every sample; raise ValueError if one of them is not positive."""
         diagonal = self.kernel.diag(X)
         bad = np.flatnonzero(~(diagonal > 0))
         if len(bad):
@@ -396,9 +398,9 @@ class PulledBack(_FunctionComposite):
         return f"{bracketed(self.kernel)}.of({function_name(self.feature_map)})"
 
 
-def map_samples(feature_map: SampleFunction, X: Samples, checked: SampleFunction) -> Samples:
-    """Compute φ(X), one row per sample, and convert it by `checked` to the form that a kernel takes."""
-    features = checked(call(feature_map, X))
+def map_samples(feature_map: SampleFunction, X: Samples, convert: SampleFunction) -> Samples:
+    """Compute φ(X), one row per sample, and convert it with `convert` to the form that a kernel takes."""
+    features = convert(call(feature_map, X))
     if n_samples(features) != n_samples(X):
         raise ValueError(
             f"the feature map {function_name(feature_map)} returned {n_samples(features)} rows for {n_samples(X)} "

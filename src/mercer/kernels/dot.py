@@ -147,6 +147,7 @@ class Polynomial(_AffineProductKernel):
 
     @property
     def _constant(self) -> bool:
+        """True if the kernel has the same value for all samples."""
         return self.degree == 0 or self.gamma == 0
 
     @property
@@ -240,16 +241,16 @@ class Cosine(Kernel):
         return np.asarray(nonzero_rows(as_matrix(X)), dtype=np.float64)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
-        used = weights.any(axis=1)
-        at_zero = np.flatnonzero(~nonzero_rows(X) & used)
-        if len(at_zero):
+        weighted = weights.any(axis=1)
+        zero_rows = np.flatnonzero(~nonzero_rows(X) & weighted)
+        if len(zero_rows):
             raise NotDifferentiableError(
-                f"the cosine kernel has no derivative at 0, but row {at_zero[0]} of X is 0; drop such rows"
+                f"the cosine kernel has no derivative at 0, but row {zero_rows[0]} of X is 0; drop such rows"
             )
         unit_x, unit_z = unit_rows(X), unit_rows(Z)
-        along = (weights * dot(unit_x, unit_z)).sum(axis=1)
-        lengths = np.where(used, np.linalg.norm(dense(as_float64(X)), axis=1), 1.0)
-        return np.asarray((combined(weights, unit_z) - along[:, None] * dense(unit_x)) / lengths[:, None])
+        projections = (weights * dot(unit_x, unit_z)).sum(axis=1)
+        lengths = np.where(weighted, np.linalg.norm(dense(as_float64(X)), axis=1), 1.0)
+        return np.asarray((combined(weights, unit_z) - projections[:, None] * dense(unit_x)) / lengths[:, None])
 
     def recipe(self) -> Recipe:
         return Recipe("dot", "identity", normalise=True)

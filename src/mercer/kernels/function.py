@@ -82,11 +82,13 @@ class FromFunction(Kernel):
         return in_row_blocks(self._diagonal, self._samples(X), DIAGONAL_ROWS)
 
     def _diagonal(self, X: Samples) -> Floats:
+        """Compute k(x_i, x_i) from one block, and check its symmetry."""
         block = self._values(X, X)
         self._check_symmetry(block)
         return block.diagonal()
 
     def _check_symmetry(self, K: Floats) -> None:
+        """Raise ValueError if a block of values is not symmetric up to rounding."""
         asymmetry = float(np.abs(K - K.T).max(initial=0.0))
         if asymmetry > 1e-8 * np.abs(K).max(initial=0.0):  # more than a rounding error
             raise ValueError(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mercer.kernels.recipe import Recipe
     from mercer.kernels.terms import Terms
 
+# Answer to a question about a kernel: "depends" on samples or unset parameters, "unknown" if nothing is proven.
 Answer = Literal["yes", "no", "depends", "unknown"]
 # Name of a parameter, index of an entry of it (empty for a number), and derivative of a block or diagonal of K by it.
 Slope = tuple[str, tuple[int, ...], Floats]
@@ -69,7 +70,7 @@ class Kernel(FeatureGeometry, NamedParameters):
     __array_ufunc__ = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Reset the facts about the parent's formula, such as the core's recipe, in a class with another formula."""
+        """Drop inherited facts about the parent's formula, such as its recipe, if the class has another formula."""
         super().__init_subclass__(**options)
         if "diag" in vars(cls):
             raise TypeError(
@@ -217,7 +218,7 @@ class Kernel(FeatureGeometry, NamedParameters):
                 out = self._gradients(X, Z)
             else:
                 out = np.zeros((n, m, X.shape[1] if hasattr(X, "shape") else 0))
-        return self._finite(out)
+        return self._expect_finite(out)
 
     def parameter_gradient(self, X: Samples, Z: Samples = None, weights: ArrayLike | None = None) -> dict[str, Any]:
         """Compute the derivatives of k(x_i, z_j) with respect to the real-valued parameters of the kernel.
@@ -252,7 +253,7 @@ class Kernel(FeatureGeometry, NamedParameters):
         slopes: dict[str, dict[tuple[int, ...], Any]] = {}
         with np.errstate(over="ignore", invalid="ignore"):
             for name, entry, slope in self._slopes(X, Z):
-                slope = self._finite(slope)
+                slope = self._expect_finite(slope)
                 total = slope if pair_weights is None else float(np.sum(pair_weights * slope))
                 slopes.setdefault(name, {})[entry] = total
         return {name: _assemble(entries) for name, entries in slopes.items()}
@@ -262,7 +263,8 @@ class Kernel(FeatureGeometry, NamedParameters):
         X = self._samples(host(X))
         return X, X if Z is None else self._samples(host(Z))
 
-    def _finite(self, out: Floats) -> Floats:
+    def _expect_finite(self, out: Floats) -> Floats:
+        """Return these derivatives; raise ValueError if one is not finite."""
         if not np.isfinite(out).all():
             raise ValueError(
                 f"a derivative of {self!r} is not a finite number: its values overflow float64 for these samples, or "
@@ -272,9 +274,9 @@ class Kernel(FeatureGeometry, NamedParameters):
 
     def _gradients(self, X: Samples, Z: Samples) -> Floats:
         """Compute ∂k(x_i, z_j)/∂x_i for all pairs."""
-        one = np.ones((n_samples(X), 1))
+        ones = np.ones((n_samples(X), 1))
         try:
-            return np.stack([self._gradient(X, Z[j : j + 1], one) for j in range(n_samples(Z))], axis=1)
+            return np.stack([self._gradient(X, Z[j : j + 1], ones) for j in range(n_samples(Z))], axis=1)
         except NotDifferentiableError:
             self._gradient(X, Z, np.ones((n_samples(X), n_samples(Z))))  # raises with the correct row of Z
             raise
@@ -326,11 +328,11 @@ class Kernel(FeatureGeometry, NamedParameters):
 
     @property
     def compares(self) -> Domain:
-        """Kind of objects that values are computed from: the samples, or what a feature map returns for them."""
+        """Kind of objects that values are computed from: the samples, or the features that a map returns for them."""
         return self.accepts
 
     def n_terms(self, X: Samples) -> int:
-        """Largest number of terms of a sum over two samples, without exact zeros; 0 if all terms are whole numbers."""
+        """Return the largest number of non-zero terms in a sum over two samples; 0 if all terms are whole numbers."""
         if self.accepts != "vectors":
             return 0
         stored = is_sparse(X) and not isinstance(X, EngineSamples)  # the zeros of an engine's samples are not known
@@ -355,32 +357,32 @@ class Kernel(FeatureGeometry, NamedParameters):
 
     @property
     def positive_definite(self) -> Answer:
-        """Whether Σ_ij c_i c_j k(x_i, x_j) ≥ 0 for all samples and all c."""
+        """Answer "yes" if Σ_ij c_i c_j k(x_i, x_j) ≥ 0 for all samples and all c."""
         return "unknown"
 
     @property
     def strictly_positive_definite(self) -> Answer:
-        """Whether Σ_ij c_i c_j k(x_i, x_j) > 0 for all distinct samples and c ≠ 0."""
+        """Answer "yes" if Σ_ij c_i c_j k(x_i, x_j) > 0 for all distinct samples and c ≠ 0."""
         return "unknown"
 
     @property
     def universal(self) -> Answer:
-        """Whether k is continuous, and functions Σ c_i k(x_i, ·) are dense in C(S) for every compact set S."""
+        """Answer "yes" if k is continuous, and functions Σ c_i k(x_i, ·) are dense in C(S) for every compact set S."""
         return "unknown"
 
     @property
     def unit_diagonal(self) -> Answer:
-        """Whether k is normalised: k(x, x) = 1 for every x."""
+        """Answer "yes" if k is normalised: k(x, x) = 1 for every x."""
         return "unknown"
 
     @property
     def positive_values(self) -> Answer:
-        """Whether k(x, z) > 0 for all x and z, so that all φ(x) lie within one orthant: no angle reaches 90°."""
+        """Answer "yes" if k(x, z) > 0 for all x and z: all φ(x) lie within one orthant, and no angle reaches 90°."""
         return "unknown"
 
     @property
     def differentiable(self) -> Answer:
-        """Whether k is differentiable on its whole domain."""
+        """Answer "yes" if k is differentiable on its whole domain."""
         return "unknown"
 
     @property
@@ -463,6 +465,7 @@ class Kernel(FeatureGeometry, NamedParameters):
 
 
 def _diagonal_blocks(X: Samples) -> list[slice]:
+    """Split the samples into blocks, of which k(x, x) is the diagonal."""
     return [slice(start, start + DIAGONAL_ROWS) for start in range(0, n_samples(X), DIAGONAL_ROWS)]
 
 
@@ -484,7 +487,7 @@ def _as_weights(weights: ArrayLike, n: int, m: int) -> Floats:
 
 
 def _assemble(entries: dict[tuple[int, ...], Any]) -> Any:
-    """Return the derivative by a number, or stack those by all entries of an array, with their indices as last axes."""
+    """Return the derivative by a number, or stack those by the entries of an array, whose axes become the last ones."""
     if set(entries) == {()}:
         return entries[()]
     shape = tuple(np.max(list(entries), axis=0) + 1)

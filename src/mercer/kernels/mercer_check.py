@@ -116,16 +116,18 @@ def check_kernel(
 
 
 def float32_rounding(X: Samples, kernel: Kernel) -> float:
-    """Bound on the effect of float32 rounding of a precomputed matrix, relative to its largest eigenvalue."""
+    """Return a bound on the effect of rounding a precomputed matrix to float32, relative to its largest eigenvalue."""
     single = kernel.accepts == "gram" and getattr(X, "dtype", None) == np.float32
     return float(np.finfo(np.float32).eps) * n_samples(X) if single else 0.0
 
 
 def _are_strings(X: Samples) -> bool:
+    """Return whether the samples are a sequence of strings."""
     return not hasattr(X, "shape") and len(X) > 0 and all(isinstance(sample, str) for sample in X)
 
 
 def _verdict(n: int, symmetric: bool, witness: Floats | None) -> str:
+    """Return the conclusion of the check in words."""
     faults = ["K is not symmetric"] * (not symmetric)
     faults += ["K has a negative eigenvalue, as the witness shows"] * (witness is not None)
     if faults:

@@ -53,8 +53,8 @@ class NamedParameters:
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
+        defaults = {name: parameter.default for name, parameter in inspect.signature(type(self)).parameters.items()}
         with np.printoptions(threshold=36, edgeitems=2):
             texts = {name: repr(value) for name, value in sorted(self.get_params(deep=False).items())}
-        given = [f"{name}={text}" for name, text in texts.items() if text != repr(defaults.get(name))]
-        return f"{type(self).__name__}({', '.join(given)})"
+        changed = [f"{name}={text}" for name, text in texts.items() if text != repr(defaults.get(name))]
+        return f"{type(self).__name__}({', '.join(changed)})"

@@ -32,6 +32,7 @@ def _is_default(gamma: Any) -> bool:
     return isinstance(gamma, str) and gamma == "scale"
 
 
+# Functions of degree, gamma and coef0 that make a kernel, by its name.
 _NAMES: dict[str, Callable[[int, Any, float], Kernel]] = {
     "anova": lambda degree, gamma, coef0: ANOVA() if _is_default(gamma) else ANOVA(gamma=gamma),
     "bessel": lambda degree, gamma, coef0: Bessel(),
@@ -85,7 +86,7 @@ def kernel_named(name: str, *, degree: int = 3, gamma: float | str = "scale", co
 
 
 def kernel_accepts(kernel: object) -> Domain:
-    """Return the kind of samples that a kernel takes; wrong names and parameters are not reported here.
+    """Return the kind of samples that a kernel takes; a wrong name or parameter raises no error here.
 
     Parameters
     ----------
@@ -136,6 +137,6 @@ def as_kernel(kernel: object, *, degree: int = 3, gamma: float | str = "scale", 
 
 
 def bound_kernel(kernel: Any, X: Any) -> Kernel:
-    """Convert to a kernel whose parameters are numbers, computed from X if necessary."""
+    """Convert a kernel in any form to one whose parameters are numbers, computed from X if necessary."""
     converted: Kernel = as_kernel(kernel)
     return converted if converted.bound else converted.bind(X)

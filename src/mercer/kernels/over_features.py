@@ -43,6 +43,7 @@ class DistanceKernel(Kernel):
         return float(self.gamma)
 
     def _distances(self, X: Samples, Z: Samples) -> Floats:
+        """Return D(x_i, z_j) for all pairs of samples."""
         raise NotImplementedError
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
@@ -144,7 +145,7 @@ class Chi2(HistogramKernel, DistanceKernel):
 
     def _distances(self, X: Samples, Z: Samples) -> Floats:
         if ordinary(X, Z):
-            return sums_over_features(_chi2, lambda x, z: (x - z) ** 2 / (x + z), X, Z)
+            return sums_over_features(_additive_chi2, lambda x, z: (x - z) ** 2 / (x + z), X, Z)
         return sums_over_features(partial(row_by_row, lambda x, z: _chi2_term(x, z).sum(axis=1)), _chi2_term, X, Z)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
@@ -184,64 +185,66 @@ class Tanimoto(Kernel):
     differentiable = positive_values = "no"
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
-        shared, either = self._shared_and_either(X, Z)
-        both_zero = either == 0
-        np.divide(shared, either, out=shared, where=~both_zero)
-        shared[both_zero] = 1.0
-        return shared
+        intersection, union = self._intersection_and_union(X, Z)
+        both_zero = union == 0
+        np.divide(intersection, union, out=intersection, where=~both_zero)
+        intersection[both_zero] = 1.0
+        return intersection
 
     @staticmethod
-    def _shared_and_either(X: Samples, Z: Samples) -> tuple[Floats, Floats]:
-        """Return ⟨x, z⟩ and ‖x‖² + ‖z‖² − ⟨x, z⟩; the second is 0 only if both samples are 0.
+    def _intersection_and_union(X: Samples, Z: Samples) -> tuple[Floats, Floats]:
+        """Return ⟨x, z⟩ and ‖x‖² + ‖z‖² − ⟨x, z⟩, for sets the sizes of intersection and union.
 
-        If squares would overflow or underflow, both numbers are divided by about the larger of ‖x‖² and ‖z‖².
+        The second is 0 only if both samples are 0. If squares would overflow or underflow, both results are divided by
+        about the larger of ‖x‖² and ‖z‖².
         """
-        usual = ordinary(X, Z)
+        safe = ordinary(X, Z)
         x, z = X, Z
-        if not usual:  # each row is scaled by its own power of two
+        if not safe:  # each row is scaled by its own power of two
             power_x, power_z = (exponents(samples) for samples in (as_float64(X), as_float64(Z)))
             x, z = times_power(as_float64(X), -power_x), times_power(as_float64(Z), -power_z)
-        shared, lengths_x = dot(x, z), squared_lengths(x)
+        intersection, lengths_x = dot(x, z), squared_lengths(x)
         lengths_z = lengths_x if z is x else squared_lengths(z)
-        if usual:
-            either = lengths_x[:, None] + lengths_z
+        if safe:
+            union = lengths_x[:, None] + lengths_z
         else:
             # A row of zeros has no size, so that the size of the other row counts.
             power_x = np.where(lengths_x > 0, power_x, -3000)[:, None]
             power_z = np.where(lengths_z > 0, power_z, -3000)
             larger = np.maximum(power_x, power_z)
-            shared = np.ldexp(shared, power_x + power_z - 2 * larger)
-            either = np.ldexp(lengths_x[:, None], 2 * (power_x - larger)) + np.ldexp(lengths_z, 2 * (power_z - larger))
-        either -= shared
-        return shared, either
+            intersection = np.ldexp(intersection, power_x + power_z - 2 * larger)
+            union = np.ldexp(lengths_x[:, None], 2 * (power_x - larger)) + np.ldexp(lengths_z, 2 * (power_z - larger))
+        union -= intersection
+        return intersection, union
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         if not ordinary(X, Z):
             raise ValueError(
                 "derivatives of the Tanimoto kernel need entries between 1e-114 and 1e114 in size; scale the features"
             )
-        shared, either = self._shared_and_either(X, Z)
-        empty = (either == 0) & (weights != 0)
+        intersection, union = self._intersection_and_union(X, Z)
+        empty = (union == 0) & (weights != 0)
         if empty.any():
             i, j = np.argwhere(empty)[0]
             raise NotDifferentiableError(
                 f"the Tanimoto kernel is not continuous where both samples are 0, as row {i} of X and row {j} of Z are"
             )
-        weights = np.divide(weights, either, out=np.zeros_like(either), where=either > 0)
-        values = np.divide(shared, either, out=np.zeros_like(either), where=either > 0)
-        along_x = (2 * weights * values).sum(axis=1)
-        return np.asarray(combined(weights * (1 + values), Z) - along_x[:, None] * dense(as_float64(X)))
+        weights = np.divide(weights, union, out=np.zeros_like(union), where=union > 0)
+        values = np.divide(intersection, union, out=np.zeros_like(union), where=union > 0)
+        coefficients_of_x = (2 * weights * values).sum(axis=1)
+        return np.asarray(combined(weights * (1 + values), Z) - coefficients_of_x[:, None] * dense(as_float64(X)))
 
 
 def _chi2_term(x: Floats, z: Floats) -> Floats:
-    """Compute (x − z)²/(x + z) for numbers of any size, from their halves, since a sum of two may overflow."""
+    """Compute (x − z)²/(x + z) for numbers of any size, from their halves, since x + z may overflow."""
     total = 0.5 * x + 0.5 * z
     return np.asarray((x - z) * ((0.5 * x - 0.5 * z) / np.where(total > 0, total, 1.0)))
 
 
-def _chi2(x: Floats, z: Floats) -> Floats:
+def _additive_chi2(x: Floats, z: Floats) -> Floats:
+    """Return Σ_f (x_f − z_f)²/(x_f + z_f) for all pairs of rows."""
     # scikit-learn's loop refuses read-only arrays.
     x, z = np.require(x, requirements="W"), np.require(z, requirements="W")
-    from sklearn.metrics.pairwise import additive_chi2_kernel  # imported here, since it takes a second
+    from sklearn.metrics.pairwise import additive_chi2_kernel  # imported here, since the import takes a second
 
     return np.asarray(-additive_chi2_kernel(x, z), dtype=np.float64)

@@ -71,6 +71,7 @@ class ANOVA(Kernel):
         return row_by_row(lambda x, z: _symmetric_sum(self._factors(x, z), self.order), X, Z)
 
     def _factors(self, x: Floats, z: Floats) -> Floats:
+        """Return exp(−γ(x_f − z_f)²) of every feature f."""
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(np.exp(-float(self.gamma) * (x - z) ** 2))
 
@@ -78,8 +79,8 @@ class ANOVA(Kernel):
         X = self._samples(X)
         return np.full(n_samples(X), _symmetric_sum(np.ones((1, X.shape[1])), self.order)[0])
 
-    def _with_factor(self, x: Floats, z: Floats) -> Iterator[tuple[int, Floats]]:
-        """Yield for each feature the sum of the products that contain it."""
+    def _products_with_feature(self, x: Floats, z: Floats) -> Iterator[tuple[int, Floats]]:
+        """Yield each feature f, and the sum of the products that contain its factor."""
         factors = self._factors(x, z)
         for f in range(len(x)):
             others = _symmetric_sum(np.delete(factors, f, axis=1), self.order - 1)
@@ -88,13 +89,13 @@ class ANOVA(Kernel):
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         out = np.zeros(X.shape)
         for i, rows, x, z in rows_with_blocks(X, Z):
-            for f, products in self._with_factor(x, z):
+            for f, products in self._products_with_feature(x, z):
                 out[i, f] -= 2.0 * float(self.gamma) * (weights[i, rows] * (x[f] - z[:, f])) @ products
         return out
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         def slope(x: Floats, z: Floats) -> Floats:
-            by_feature = [(x[f] - z[:, f]) ** 2 * products for f, products in self._with_factor(x, z)]
+            by_feature = [(x[f] - z[:, f]) ** 2 * products for f, products in self._products_with_feature(x, z)]
             return np.asarray(-np.sum(by_feature, axis=0))
 
         yield "gamma", (), row_by_row(slope, X, Z)
@@ -111,7 +112,7 @@ class ANOVA(Kernel):
 
 
 def _symmetric_sum(factors: Floats, order: int) -> Floats:
-    """Elementary symmetric polynomial of degree `order` of the positive factors in each row, without cancellation."""
+    """Return the elementary symmetric polynomial of degree `order` of each row's factors > 0, without cancellation."""
     sums = np.zeros((order + 1, len(factors)))
     sums[0] = 1.0
     for column in factors.T:
@@ -141,7 +142,7 @@ class Spline(Kernel):
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         check_same_width(X, Z)  # columns that are empty in both may be dropped: their factor is 1
-        return row_by_row(lambda x, z: np.prod(_spline(x, z), axis=1), *drop_shared_empty_columns(X, Z))
+        return row_by_row(lambda x, z: np.prod(_spline_factors(x, z), axis=1), *drop_shared_empty_columns(X, Z))
 
     def _diag(self, X: Samples) -> Floats:
         X, out = as_matrix(X), np.empty(n_samples(X))
@@ -155,17 +156,17 @@ class Spline(Kernel):
         check_same_width(X, Z)
         out = np.zeros(X.shape)
         for i, rows, x, z in rows_with_blocks(X, Z):
-            factors, one = _spline(x, z), np.ones((len(z), 1))
-            before = np.cumprod(np.hstack([one, factors[:, :-1]]), axis=1)
-            after = np.cumprod(np.hstack([one, factors[:, :0:-1]]), axis=1)[:, ::-1]
+            factors, ones = _spline_factors(x, z), np.ones((len(z), 1))
+            prefix_products = np.cumprod(np.hstack([ones, factors[:, :-1]]), axis=1)
+            suffix_products = np.cumprod(np.hstack([ones, factors[:, :0:-1]]), axis=1)[:, ::-1]
             m = np.minimum(np.abs(x), np.abs(z)) * (np.sign(x) == np.sign(z))
             slopes = z + np.sign(x) * m * (np.abs(z) - 0.5 * m)
-            out[i] += weights[i, rows] @ (slopes * before * after)
+            out[i] += weights[i, rows] @ (slopes * prefix_products * suffix_products)
         return out
 
 
-def _spline(x: Floats, z: Floats) -> Floats:
-    """Factors of the spline kernel, one per feature."""
+def _spline_factors(x: Floats, z: Floats) -> Floats:
+    """Return the factors of the spline kernel, one per feature."""
     a, b = np.abs(x), np.abs(z)
     m = np.minimum(a, b) * (np.sign(x) == np.sign(z))
     return np.asarray(1.0 + x * z + m * m * (3.0 * np.maximum(a, b) - m) / 6.0)

@@ -61,15 +61,15 @@ class Gaussian(GammaKernel):
     def _check(self) -> None:
         gamma_is_set = not isinstance(self.gamma, str) or self.gamma != "scale"
         if gamma_is_set + (self.sigma is not None) + (self.M is not None) > 1:
-            given = {"gamma": gamma_is_set, "sigma": self.sigma is not None, "M": self.M is not None}
-            names = [name for name, is_given in given.items() if is_given]
+            settings = {"gamma": gamma_is_set, "sigma": self.sigma is not None, "M": self.M is not None}
+            names = [name for name, is_given in settings.items() if is_given]
             raise ValueError(f"{' and '.join(names)} are given, but each alone sets the width of a Gaussian; give one")
         super()._check()
         if self.sigma is not None:
             positive("sigma", self.sigma)
 
     def _factor(self) -> Floats | None:
-        """Cholesky factor L of M = L Lᵀ, so that (x − z)ᵀM(x − z) = ‖(x − z)ᵀL‖²; None without M."""
+        """Return the factor L of M = L Lᵀ, so that (x − z)ᵀM(x − z) = ‖(x − z)ᵀL‖²; None without M."""
         if self.M is None:
             return None
         M = np.asarray(self.M, dtype=np.float64)
@@ -123,18 +123,18 @@ class Gaussian(GammaKernel):
             yield from self._slopes_by_matrix(X, Z, values)
             return
         if self.sigma is None:
-            yield "gamma", (), -_times(squared_distances(X, Z), values)
+            yield "gamma", (), -_product_or_zero(squared_distances(X, Z), values)
         else:
             t = distances(X, Z) / float(self.sigma)
-            yield "sigma", (), _times(t * t, values) / float(self.sigma)
+            yield "sigma", (), _product_or_zero(t * t, values) / float(self.sigma)
 
     def _slopes_by_matrix(self, X: Samples, Z: Samples, values: Floats) -> Iterator[Slope]:
         """Yield the derivative −(x − z)_a (x − z)_b k by each entry M_ab."""
         x, z = (as_float64(dense(samples)) for samples in (X, Z))
         for a in range(x.shape[1]):
-            part = -(x[:, a, None] - z[:, a]) * values
+            slope_of_row = -(x[:, a, None] - z[:, a]) * values
             for b in range(x.shape[1]):
-                yield "M", (a, b), part * (x[:, b, None] - z[:, b])
+                yield "M", (a, b), slope_of_row * (x[:, b, None] - z[:, b])
 
     def recipe(self) -> Recipe | None:
         if not _has_square(self.sigma):
@@ -162,8 +162,10 @@ class Gaussian(GammaKernel):
     def lipschitz(self) -> float | None:
         if not self.bound:
             return None
-        widest = 1.0 if self.M is None else float(np.linalg.eigvalsh(np.asarray(self.M, dtype=np.float64))[-1])
-        return math.sqrt(2) * math.sqrt(self._gamma()) * math.sqrt(widest)
+        largest_eigenvalue = (
+            1.0 if self.M is None else float(np.linalg.eigvalsh(np.asarray(self.M, dtype=np.float64))[-1])
+        )
+        return math.sqrt(2) * math.sqrt(self._gamma()) * math.sqrt(largest_eigenvalue)
 
 
 @dataclass(eq=False, repr=False)
@@ -200,7 +202,7 @@ class Matern(Kernel):
         return Gaussian(sigma=self.length_scale) if self.nu == math.inf else None
 
     def _scaled(self, X: Samples, Z: Samples) -> Floats:
-        """Scaled distances t = √(2ν) ‖x − z‖ / length_scale."""
+        """Return the scaled distances t = √(2ν) ‖x − z‖ / length_scale."""
         t = distances(X, Z)
         with np.errstate(over="ignore"):
             t /= float(self.length_scale)
@@ -233,7 +235,7 @@ class Matern(Kernel):
             return
         t = self._scaled(X, Z)
         slope = matern_slope_over_t(float(self.nu), t)
-        yield "length_scale", (), -_times(t * t, slope) / float(self.length_scale)
+        yield "length_scale", (), -_product_or_zero(t * t, slope) / float(self.length_scale)
 
     def recipe(self) -> Recipe | None:
         gaussian = self._gaussian()
@@ -293,10 +295,10 @@ class RationalQuadratic(Kernel):
         for rows in strips(r):
             with np.errstate(over="ignore"):
                 u = (r[rows] / length) ** 2 * min(0.5 / alpha, LARGEST)
-            far = np.isinf(u)
-            beyond = 2.0 * (np.log(r[rows][far]) - math.log(length)) - math.log(2.0) - math.log(alpha)
+            overflows = np.isinf(u)
+            logarithms = 2.0 * (np.log(r[rows][overflows]) - math.log(length)) - math.log(2.0) - math.log(alpha)
             np.log1p(u, out=r[rows])
-            r[rows][far] = beyond
+            r[rows][overflows] = logarithms
         return r
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
@@ -327,7 +329,7 @@ def _half_inverse_square(length: float) -> float:
 
 
 def _has_square(length: float | None) -> bool:
-    """Return whether the square of a width is representable in float64; else distances are divided by the width."""
+    """Return whether a width's square is representable in float64; if not, distances are divided by the width."""
     return length is None or ordinary(np.array([[float(length)]]))
 
 
@@ -344,26 +346,26 @@ def _gaussian(t: Floats) -> Floats:
     return exp_of_minus(1.0, t)
 
 
-def _times(squares: Floats, values: Floats) -> Floats:
-    """Return the product, which is 0 where the values are 0, even for infinite squares."""
+def _product_or_zero(squares: Floats, values: Floats) -> Floats:
+    """Return squares · values, which is 0 where the values are 0, even for infinite squares."""
     return np.where(values == 0, 0.0, squares * values)
 
 
 def matern_slope_over_t(nu: float, t: Floats) -> Floats:
     """Compute k'(t)/t of the Matérn function, from (t^ν K_ν)' = −t^ν K_{ν−1} (DLMF 10.29.4); does not overwrite t.
 
-    For ν ≤ 1 it is infinite at t = 0; the result there is 0, since it is multiplied by the difference x − z = 0.
+    For ν ≤ 1, k'(t)/t is infinite at t = 0; the result there is 0, since it is multiplied by the difference x − z = 0.
     """
     if nu > 1:
         return matern(nu - 1.0, t.copy()) / (-2.0 * (nu - 1.0))
     out = np.zeros_like(t)
-    between = (t > 0) & (t < 1e3)  # beyond, the exponential is 0
-    s = t[between]
+    nonzero = (t > 0) & (t < 1e3)  # for larger t, the exponential is 0
+    s = t[nonzero]
     if nu == 0.5:
-        out[between] = -np.exp(-s) / s
+        out[nonzero] = -np.exp(-s) / s
     else:
         size = (1 - nu) * math.log(2) - special.gammaln(nu) + (nu - 1) * np.log(s)
-        out[between] = -np.exp(size + np.log(special.kve(1.0 - nu, s)) - s)
+        out[nonzero] = -np.exp(size + np.log(special.kve(1.0 - nu, s)) - s)
     return out
 
 
@@ -381,10 +383,11 @@ def matern(nu: float, t: Floats) -> Floats:
 
 
 def _matern_by_bessel(nu: float, t: Floats) -> Floats:
+    """Compute the Matérn function from the Bessel function K_ν."""
     out = np.ones_like(t)
     out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and kve fails for very large arguments
-    between = (t > 0) & (out > 0)
-    values = t[between]
+    computed = (t > 0) & (out > 0)
+    values = t[computed]
     # A Bessel function takes about a microsecond, as long as other kernels take for half a kilobyte of values: blocks
     # are correspondingly smaller, so that Ctrl-C and max_time take effect in time.
     for block in row_blocks(len(values), 512):
@@ -393,10 +396,10 @@ def _matern_by_bessel(nu: float, t: Floats) -> Floats:
         with np.errstate(over="ignore"):
             matern_values = np.exp((1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
         # K_ν overflows only near 0, where the first term of 1 − k, t²/(4(ν − 1)), is at the level of rounding.
-        near = np.isinf(scaled)
-        matern_values[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))
+        overflows = np.isinf(scaled)
+        matern_values[overflows] = 1.0 - s[overflows] ** 2 / (4 * (nu - 1))
         values[block] = np.minimum(matern_values, 1.0)
-    out[between] = values
+    out[computed] = values
     return out
 
 
@@ -409,16 +412,16 @@ def _matern_by_debye(nu: float, t: Floats) -> Floats:
     with np.errstate(over="ignore"):
         z = np.minimum(t / nu, 1e150)
         s = np.sqrt(1.0 + z**2)
-        above = z**2 / (1.0 + s)  # s − 1 without cancellation
+        s_minus_1 = z**2 / (1.0 + s)  # s − 1 without cancellation
         series = sum(((-1 / nu) ** k * u for k, u in enumerate(_debye_polynomials())), np.polynomial.Polynomial([0.0]))
-        logarithm = -nu * (above - np.log1p(above / 2)) - 0.5 * np.log1p(above)
+        logarithm = -nu * (s_minus_1 - np.log1p(s_minus_1 / 2)) - 0.5 * np.log1p(s_minus_1)
         logarithm += np.log(series(1.0 / s) / series(1.0))
     return np.exp(logarithm)
 
 
 @cache
 def _debye_polynomials() -> tuple[np.polynomial.Polynomial, ...]:
-    """Polynomials U_0 to U_10 by their recurrence (DLMF 10.41.9); for ν ≥ 50 further terms are below rounding."""
+    """Return U_0 to U_10 by their recurrence (DLMF 10.41.9); for ν ≥ 50 further terms are below rounding."""
     Polynomial = np.polynomial.Polynomial
     polynomials = [Polynomial([1.0])]
     for _ in range(10):

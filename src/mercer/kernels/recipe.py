@@ -3,8 +3,8 @@
     k(x, z) = scale · ending(inner(x, z)) + constant
 
 The data are first multiplied by ``factor``, or their rows are scaled to length 1. Every implementation of recipes must
-agree with the simple one in tests/reference/recipes.py. A composite kernel has a recipe if that gives exactly its
-values.
+agree with the simple one in tests/reference/recipes.py. A composite kernel has a recipe only if the recipe gives
+exactly its values.
 """
 
 from __future__ import annotations
@@ -182,14 +182,14 @@ _EXPONENTIAL = ("gaussian", "laplacian")
 
 
 def scaled(recipe: Recipe | None, factor: float) -> Recipe | None:
-    """Recipe of a·k."""
+    """Return the recipe of a·k."""
     if recipe is None:
         return None
     return _with_scale(recipe, recipe.scale * factor, recipe.constant * factor)
 
 
 def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
-    """Recipe of k + c: c is part of the ending if k is affine in ⟨x, z⟩, so that powers have a recipe too."""
+    """Return the recipe of k + c: c is part of the ending if k is affine in ⟨x, z⟩, so that powers have a recipe."""
     if recipe is None or constant == 0:
         return recipe
     polynomial = _as_polynomial(recipe)
@@ -200,14 +200,14 @@ def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
 
 
 def added(left: Recipe | None, right: Recipe | None) -> Recipe | None:
-    """Recipe of k1 + k2, if these differ by a factor and a constant only; else None."""
+    """Return the recipe of k1 + k2 if the two differ only by a factor and a constant; otherwise None."""
     if left is None or right is None or not left.same_up_to_scale(right):
         return None
     return _with_scale(left, left.scale + right.scale, left.constant + right.constant)
 
 
 def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
-    """Recipe of k1·k2: coefficients of exponentials, or degrees of powers of the same base, are added; else None."""
+    """Return the recipe of k1·k2 for two exponentials, or for powers of the same base; otherwise None."""
     if left is None or right is None or not left.same_inner(right) or left.constant or right.constant:
         return None
     scale = left.scale * right.scale
@@ -220,7 +220,7 @@ def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
 
 
 def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
-    """Recipe of k^n, if there is one."""
+    """Return the recipe of k^n; None if there is none."""
     if recipe is None or exponent == 1:
         return recipe
     if recipe.constant:
@@ -238,7 +238,7 @@ def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
 
 
 def unit_diagonal(recipe: Recipe | None) -> Recipe | None:
-    """Recipe of k(x, z)/√(k(x, x) k(z, z)), if k(x, x) is constant; else None."""
+    """Return the recipe of k(x, z)/√(k(x, x) k(z, z)) if k(x, x) is constant; otherwise None."""
     if recipe is None or recipe.ending not in _EXPONENTIAL:
         return None
     at_zero = recipe.scale + recipe.constant
@@ -246,12 +246,14 @@ def unit_diagonal(recipe: Recipe | None) -> Recipe | None:
 
 
 def _as_polynomial(recipe: Recipe) -> Recipe | None:
+    """Return the recipe with a polynomial ending; None if its ending is no polynomial."""
     if recipe.ending == "polynomial":
         return recipe
     return replace(recipe, ending="polynomial", numbers=(1.0, 0.0, 1.0)) if recipe.ending == "identity" else None
 
 
 def _with_scale(recipe: Recipe, scale: float, constant: float) -> Recipe | None:
+    """Return the recipe with another scale and constant; None if one overflows."""
     return _with_numbers(replace(recipe, constant=constant), recipe.numbers, scale) if math.isfinite(constant) else None
 
 

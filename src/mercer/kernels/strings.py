@@ -35,7 +35,7 @@ _PER_PART = 128
 class StringKernel(Kernel):
     """Base class of kernels Σ_s count(s in x) · count(s in z) over parts s of strings, or of similar sums.
 
-    With `normalise` values are divided by √(k(x, x) k(z, z)) if that is not 0.
+    With `normalise`, values are divided by √(k(x, x) k(z, z)) if that is not 0.
     """
 
     accepts: Domain = "sequences"
@@ -57,12 +57,12 @@ class StringKernel(Kernel):
         table = sp.csr_array((values, indices, np.cumsum([0, *map(len, counts)])), shape=(len(counts), len(columns)))
         return np.ascontiguousarray((table[: len(X)] @ table[len(counts) - len(Z) :].T).toarray())
 
-    def _own_sums(self, X: Samples) -> Floats:
+    def _diagonal_sums(self, X: Samples) -> Floats:
         """Compute the unnormalised value of every sample with itself."""
         return np.array([sum(count * count for count in parts.values()) for parts in self._counts(X)], dtype=np.float64)
 
     def _roundings(self, X: Samples) -> int:
-        """Largest number of successive roundings of a sum; 0 for whole numbers."""
+        """Return the largest number of successive roundings in a sum; 0 for sums of whole numbers."""
         return 0
 
     def _check_memory(self, nbytes: int, content: str) -> None:
@@ -85,14 +85,14 @@ class StringKernel(Kernel):
         self._check()
         out = self._sums(X, Z)
         if self.normalise:
-            rows = _roots(self._own_sums(X))
+            rows = _roots(self._diagonal_sums(X))
             out /= rows[:, None]
-            out /= rows if Z is X else _roots(self._own_sums(Z))
+            out /= rows if Z is X else _roots(self._diagonal_sums(Z))
         return out
 
     def _diag(self, X: Samples) -> Floats:
         self._check()
-        totals = self._own_sums(self._samples(X))
+        totals = self._diagonal_sums(self._samples(X))
         return (totals > 0).astype(np.float64) if self.normalise else totals
 
     def n_terms(self, X: Samples) -> int:
@@ -105,7 +105,7 @@ class StringKernel(Kernel):
 
 
 def _roots(squares: Floats) -> Floats:
-    """Square roots; 1 for squares that are 0."""
+    """Return the square roots, and 1 for squares that are 0."""
     return np.sqrt(np.where(squares > 0, squares, 1.0))
 
 
@@ -191,10 +191,10 @@ class Mismatch(StringKernel):
             )
 
     def _n_neighbours(self) -> int:
-        """Upper bound on the number of neighbours of a string, capped at a value above `_MAX_NEIGHBOURS`."""
-        few = min(int(self.mismatches), int(self.length - self.mismatches), 15)  # C(30, 15) > `_MAX_NEIGHBOURS`
+        """Return an upper bound on the number of neighbours, capped at a value above `_MAX_NEIGHBOURS`."""
+        n_positions = min(int(self.mismatches), int(self.length - self.mismatches), 15)  # C(30, 15) > `_MAX_NEIGHBOURS`
         letters = len(self.alphabet) ** min(int(self.mismatches), 14)
-        return int(letters * math.comb(int(self.length), few))
+        return int(letters * math.comb(int(self.length), n_positions))
 
     def _counts(self, X: Samples) -> list[Counter[Any]]:
         for x in X:
@@ -217,6 +217,7 @@ class Mismatch(StringKernel):
 
 @lru_cache(maxsize=1 << 14)
 def _cached_neighbours(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
+    """Return `_neighbours`, cached for the most recent substrings."""
     return _neighbours(part, mismatches, alphabet)
 
 
@@ -265,7 +266,7 @@ class Substrings(StringKernel):
             raise ValueError(f"decay={self.decay!r} must be at least {_SMALLEST_WEIGHT:g}, or values lose digits")
 
     def _weights(self, X: Samples) -> Floats:
-        """Weights decay^l of all lengths l ≥ 1."""
+        """Return the weights decay^l of all lengths l ≥ 1 that occur in X."""
         longest = _longest(X)
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(float(self.decay) ** np.arange(1, min(longest, self.longest or longest) + 1))
@@ -280,16 +281,16 @@ class Substrings(StringKernel):
                 break
             out += weight * part
         if Z is X:
-            np.fill_diagonal(out, self._own_sums(X))
+            np.fill_diagonal(out, self._diagonal_sums(X))
         return out
 
-    def _own_sums(self, X: Samples) -> Floats:
+    def _diagonal_sums(self, X: Samples) -> Floats:
         out = np.zeros(len(X))
         for i, x in enumerate(X):
             weights = self._weights([x])
             squares = np.arange(len(x), len(x) - len(weights), -1, dtype=np.float64)  # if all parts are different
             for length in range(1, len(weights) + 1):
-                sum_of_squares = float(Spectrum(length)._own_sums([x])[0])
+                sum_of_squares = float(Spectrum(length)._diagonal_sums([x])[0])
                 if sum_of_squares == squares[length - 1]:  # all longer parts are different too
                     break
                 squares[length - 1] = sum_of_squares
@@ -348,7 +349,7 @@ class Subsequences(StringKernel):
             out[rows] = self._pair_values(_padded_codes(X[rows], 2)[:, None], z[None])
         return out
 
-    def _own_sums(self, X: Samples) -> Floats:
+    def _diagonal_sums(self, X: Samples) -> Floats:
         if self.length > (longest := _longest(X)):
             return np.zeros(len(X))
         rows = min(len(X), DIAGONAL_ROWS)
@@ -387,13 +388,13 @@ class Subsequences(StringKernel):
 
 
 def _longest(strings: Samples) -> int:
-    """Number of characters of the longest string; 0 if there are no strings."""
+    """Return the number of characters of the longest string; 0 if there are no strings."""
     return max(map(len, strings), default=0)
 
 
-def _padded_codes(strings: Samples, filling: int) -> NDArray[Any]:
-    """Return the code points of each string as a row, padded with −filling, which equals no code point."""
-    codes = np.full((len(strings), _longest(strings)), -filling, dtype=np.int64)
-    for i, one in enumerate(strings):
-        codes[i, : len(one)] = [ord(character) for character in one]
+def _padded_codes(strings: Samples, padding: int) -> NDArray[Any]:
+    """Return the code points of each string as a row, padded with −`padding`, which equals no code point."""
+    codes = np.full((len(strings), _longest(strings)), -padding, dtype=np.int64)
+    for i, string in enumerate(strings):
+        codes[i, : len(string)] = [ord(character) for character in string]
     return codes

@@ -2,7 +2,7 @@
 
     k(x, z) = Σ_terms q(⟨x, z⟩) Π_l exp(−a_l u² − b_l |u| − c_l u²/(x_l + z_l) + e_l x_l z_l),   u = x_l − z_l
 
-with a polynomial q, whose inner product may be over some of the features only. Sums, products, powers and multiples of
+with a polynomial q; its inner product may run over some of the features only. Sums, products, powers and multiples of
 such kernels have the same form. Shapley values, for example, are computed from the terms.
 """
 
@@ -21,7 +21,7 @@ Terms = tuple["Term", ...]
 
 # Highest power of ⟨x, z⟩ that the core supports (kMaxSeries in src/core/simd/level.hpp).
 MAX_DEGREE = 16
-# Largest number of terms; powers of sums with more terms count as having none.
+# Largest number of terms; a kernel with more of them counts as having no such form.
 MAX_TERMS = 200
 _RATES = ("square", "absolute", "chi2", "dot")
 
@@ -63,39 +63,41 @@ class Term:
         return len(self.polynomial) == 1 and not np.any(self.dot)
 
     def rates(self, d: int) -> Floats:
-        """Rates a, b, c and e of d features, one row each."""
+        """Return the rates as an array: rows are a, b, c and e, columns are the d features."""
         return np.stack([np.broadcast_to(np.asarray(getattr(self, name), dtype=np.float64), (d,)) for name in _RATES])
 
     def on(self, columns: Indices, d: int) -> Term:
         """Return the term applied to the given columns, out of d."""
-        wide = np.zeros((len(_RATES), d))
-        wide[:, columns] = self.rates(len(columns))
+        rates_of_all = np.zeros((len(_RATES), d))
+        rates_of_all[:, columns] = self.rates(len(columns))
         inside = np.zeros(d, dtype=np.bool_)
         inside[columns] = True if self.inside is None else self.inside
-        rates = dict(zip(_RATES, wide, strict=True))
+        rates = dict(zip(_RATES, rates_of_all, strict=True))
         return Term(self.polynomial, **rates, inside=None if len(self.polynomial) == 1 else inside)
 
     @property
     def within(self) -> bool:
-        """True if features outside of ⟨x, z⟩, if any, do not occur in the exponents either."""
+        """True if only the features of ⟨x, z⟩ occur in the exponents."""
         return self.inside is None or not any(
             np.any(np.broadcast_to(getattr(self, name), self.inside.shape)[~self.inside]) for name in _RATES
         )
 
     def times(self, other: Term) -> Term | None:
         """Return the product of two terms; None if both have inner products, over different features."""
-        curved = [term for term in (self, other) if len(term.polynomial) > 1]
-        if len(curved) == 2 and not _same_features(self.inside, other.inside):
+        with_polynomial = [term for term in (self, other) if len(term.polynomial) > 1]
+        if len(with_polynomial) == 2 and not _same_features(self.inside, other.inside):
             return None
         exponents = {name: getattr(self, name) + getattr(other, name) for name in _RATES}
         with np.errstate(over="ignore", invalid="ignore"):
             polynomial = np.convolve(self.polynomial, other.polynomial)
-        return Term(tuple(polynomial.tolist()), **exponents, inside=curved[0].inside if curved else None)
+        return Term(
+            tuple(polynomial.tolist()), **exponents, inside=with_polynomial[0].inside if with_polynomial else None
+        )
 
     def same_exponents(self, other: Term) -> bool:
         """Return whether the two terms differ in their polynomials only."""
-        curved = len(self.polynomial) > 1 and len(other.polynomial) > 1
-        if curved and not _same_features(self.inside, other.inside):
+        both_polynomial = len(self.polynomial) > 1 and len(other.polynomial) > 1
+        if both_polynomial and not _same_features(self.inside, other.inside):
             return False
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _RATES)
 
@@ -103,73 +105,74 @@ class Term:
         """Return the sum of two terms with the same exponents."""
         size = max(len(self.polynomial), len(other.polynomial))
         total = np.zeros(size)
-        for one in (self, other):
-            total[: len(one.polynomial)] += one.polynomial
+        for term in (self, other):
+            total[: len(term.polynomial)] += term.polynomial
         longer = self if len(self.polynomial) == size else other
         return Term(tuple(total.tolist()), **{name: getattr(self, name) for name in _RATES}, inside=longer.inside)
 
 
 def _same_features(left: Flags | None, right: Flags | None) -> bool:
+    """Return whether two masks select the same features; None selects all."""
     return left is right or (left is not None and right is not None and np.array_equal(left, right))
 
 
 def polynomial_term(gamma: float, coef0: float, degree: int) -> Terms | None:
-    """Terms of (γ⟨x, z⟩ + coef0)^degree; None if the degree is too high or a coefficient overflows."""
+    """Return the terms of (γ⟨x, z⟩ + coef0)^degree; None if the degree is too high or a coefficient overflows."""
     if degree > MAX_DEGREE:
         return None
     try:
         factors = [math.comb(degree, k) * gamma**k * coef0 ** (degree - k) for k in range(degree + 1)]
     except OverflowError:
         return None
-    return _checked([Term(tuple(factors))])
+    return _join_equal([Term(tuple(factors))])
 
 
 def added(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
-    """Terms of k1 + k2."""
-    return None if left is None or right is None else _checked([*left, *right])
+    """Return the terms of k1 + k2."""
+    return None if left is None or right is None else _join_equal([*left, *right])
 
 
 def multiplied(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
-    """Terms of k1·k2."""
+    """Return the terms of k1·k2."""
     if left is None or right is None or len(left) * len(right) > MAX_TERMS**2:
         return None
     products = [one.times(other) for one in left for other in right]
-    return None if None in products else _checked(cast(list[Term], products))
+    return None if None in products else _join_equal(cast(list[Term], products))
 
 
 def on_columns(terms: Sequence[Term] | None, columns: Indices, d: int) -> Terms | None:
-    """Terms of k applied to some of d columns."""
-    return None if terms is None else _checked(term.on(columns, d) for term in terms)
+    """Return the terms of k applied to the given columns, out of d."""
+    return None if terms is None else _join_equal(term.on(columns, d) for term in terms)
 
 
 def scaled(terms: Sequence[Term] | None, factor: float) -> Terms | None:
-    """Terms of a·k."""
+    """Return the terms of a·k."""
     return multiplied((Term((float(factor),)),), terms)
 
 
 def shifted(terms: Sequence[Term] | None, constant: float) -> Terms | None:
-    """Terms of k + c."""
+    """Return the terms of k + c."""
     return added(terms, (Term((float(constant),)),))
 
 
 def unit_diagonal(terms: Sequence[Term] | None) -> Terms | None:
-    """Terms of k(x, z)/√(k(x, x) k(z, z)), if k(x, x) is constant; else None."""
+    """Return the terms of k(x, z)/√(k(x, x) k(z, z)) if k(x, x) is constant; otherwise None."""
     if terms is None or not all(term.of_differences for term in terms):
         return None
     return scaled(terms, 1.0 / sum(term.polynomial[0] for term in terms))
 
 
 def raised(terms: Sequence[Term] | None, exponent: int) -> Terms | None:
-    """Terms of k^n."""
+    """Return the terms of k^n."""
     if terms is None:
         return None
     if len(terms) == 1 and len(terms[0].polynomial) == 1:  # c^n Π exp(n …) for any n
-        one = terms[0]
+        term = terms[0]
         try:
-            scale = float(one.polynomial[0]) ** exponent
+            scale = float(term.polynomial[0]) ** exponent
         except OverflowError:
             return None
-        return _checked([Term((scale,), **{name: exponent * getattr(one, name) for name in _RATES})])
+        return _join_equal([Term((scale,), **{name: exponent * getattr(term, name) for name in _RATES})])
     power: Terms | None = tuple(terms)
     for _ in range(exponent - 1):
         power = multiplied(power, terms)
@@ -179,7 +182,7 @@ def raised(terms: Sequence[Term] | None, exponent: int) -> Terms | None:
 
 
 def exponential(terms: Sequence[Term] | None) -> Terms | None:
-    """Terms of exp(k), which is a product over the features if k is a multiple of ⟨x, z⟩ plus a constant; else None."""
+    """Return the terms of exp(k) if k is a multiple of ⟨x, z⟩ plus a constant; otherwise None."""
     if terms is None or len(terms) != 1 or not terms[0].only_polynomial or len(terms[0].polynomial) > 2:
         return None
     constant, *slope = terms[0].polynomial
@@ -188,11 +191,11 @@ def exponential(terms: Sequence[Term] | None) -> Terms | None:
     except OverflowError:
         return None
     inside = 1.0 if terms[0].inside is None else terms[0].inside.astype(np.float64)
-    return _checked([Term((scale,), dot=slope[0] * inside if slope else 0.0)])
+    return _join_equal([Term((scale,), dot=slope[0] * inside if slope else 0.0)])
 
 
-def _checked(terms: Iterable[Term]) -> Terms | None:
-    """Join terms with equal exponents; return None if they are too many, of too high a degree, or not finite."""
+def _join_equal(terms: Iterable[Term]) -> Terms | None:
+    """Join terms with equal exponents; return None if too many are left, a degree is too high, or one overflows."""
     joined: list[Term] = []
     for term in terms:
         same = next((k for k, other in enumerate(joined) if term.same_exponents(other)), None)

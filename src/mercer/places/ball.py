@@ -31,7 +31,7 @@ from mercer.samples.arrays import Indices, gamma, sums_by
 # Smallest number above 0: twice the most that a product or a quotient can lose below the normal numbers.
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
 # Array size from which on BLAS starts threads for an inner product.
-_MOST_NUMBERS = 10_000
+_THREADED_SIZE = 10_000
 _U = 2.0**-53
 _UP = 1 + 8 * _U
 
@@ -78,22 +78,22 @@ class Ball:
     @property
     def low(self) -> Any:
         """Lower bound on the true numbers, −∞ where nothing is known."""
-        return -_at_most(-self.value, self.error)
+        return -_sum_rounded_up(-self.value, self.error)
 
     @property
     def high(self) -> Any:
         """Upper bound on the true numbers, ∞ where nothing is known."""
-        return _at_most(self.value, self.error)
+        return _sum_rounded_up(self.value, self.error)
 
     @property
     def size(self) -> Any:
         """Upper bound on the true numbers' absolute values, ∞ where nothing is known."""
-        return _at_most(abs(self.value), self.error)
+        return _sum_rounded_up(abs(self.value), self.error)
 
     def finite(self) -> Ball:
         """Return the balls with infinite errors where a value, or its error, has overflowed or is NaN."""
         # A sum of products is not finite if one of the numbers is not.
-        if np.size(self.value) < _MOST_NUMBERS and math.isfinite(np.vdot(self.value, self.error)):
+        if np.size(self.value) < _THREADED_SIZE and math.isfinite(np.vdot(self.value, self.error)):
             return self
         known = np.isfinite(self.value) & np.isfinite(self.error)
         return Ball(self.value, np.where(known, self.error, np.inf))
@@ -158,24 +158,24 @@ class Ball:
     def __truediv__(self, other: Any) -> Ball:
         """Return X/Y: |X/Y − fl(x/y)| ≤ (e_x + |x/y|e_y)/(|y| − e_y) + u|fl(x/y)|, plus LEAST for each quotient.
 
-        X/Y − x/y = ((X − x) − (x/y)(Y − y))/Y. The computed |x/y| may have lost LEAST/2, and its product with e_y too.
-        Where |y| ≤ e_y, Y may be 0 and nothing is known.
+        X/Y − x/y = ((X − x) − (x/y)(Y − y))/Y. The computed |x/y| may have lost LEAST/2, and so may its product
+        with e_y. Where |y| ≤ e_y, Y may be 0 and nothing is known.
         """
         x, e = self.value, self.error
-        lost = 2 * LEAST * (abs(x) + e > 0)
+        underflow = 2 * LEAST * (abs(x) + e > 0)
         if isinstance(other, float) and 0 < abs(other) < math.inf:
             value = x / other
-            return Ball(value, (e / abs(other) + _U * abs(value)) * _UP + lost)
+            return Ball(value, (e / abs(other) + _U * abs(value)) * _UP + underflow)
         y, e_y = (other.value, other.error) if isinstance(other, Ball) else (other, None)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            value, least = np.divide(x, y), abs(y)
+            value, smallest = np.divide(x, y), abs(y)
             if e_y is not None:
                 tiny = LEAST * (abs(x) > 0)
                 e = e + (abs(value) + tiny) * e_y + tiny * (e_y > 0)
-                least = least - e_y
-            error = (np.divide(e, least) + _U * abs(value)) * (1 + 16 * _U) + lost  # nine roundings
+                smallest = smallest - e_y
+            error = (np.divide(e, smallest) + _U * abs(value)) * (1 + 16 * _U) + underflow  # nine roundings
             # Nothing is known where the denominator is 0 or infinite: the error becomes ∞ or NaN.
-            return Ball(value, np.divide(error, (least > 0) & (least < np.inf)))
+            return Ball(value, np.divide(error, (smallest > 0) & (smallest < np.inf)))
 
     def __rtruediv__(self, other: Any) -> Ball:
         return Ball(other, 0.0 * other) / self
@@ -187,7 +187,7 @@ class Ball:
         return Ball(value, ((2 * size + e) * e + _U * value) * _UP + 4 * LEAST * (size + e > 0))
 
     def sqrt(self) -> Ball:
-        """Return √X for X ≥ 0; of a ball that extends below 0 only the part from 0 on counts.
+        """Return √X for X ≥ 0; if a ball extends below 0, only its part from 0 on counts.
 
         With z = √x, |√X − z| = |X − x|/(√X + z) ≤ e/(√(x − e) + z), and never above √e. If x < 0, X is within e of 0.
         The computed denominator is larger by the factor 1 + 2.5u at most.
@@ -200,8 +200,8 @@ class Ball:
         x, e = np.maximum(self.value, 0.0), self.error
         with np.errstate(over="ignore", invalid="ignore"):
             z = np.sqrt(x)
-            both = np.maximum(z + np.sqrt(np.maximum(x - e, 0.0)), LEAST)  # no root but 0 is as small as LEAST
-            error = np.minimum(np.sqrt(e), e / both)
+            denominator = np.maximum(z + np.sqrt(np.maximum(x - e, 0.0)), LEAST)  # no root but 0 is as small as LEAST
+            error = np.minimum(np.sqrt(e), e / denominator)
             return Ball(z, (error + _U * z + 0.0 * self.value) * _UP)  # NaN where x is −∞
 
     def positive(self) -> Ball:
@@ -212,7 +212,7 @@ class Ball:
         return Ball(np.maximum(self.value, 0.0), np.minimum(error, np.maximum(self.high, 0.0)))
 
     def max(self, axis: int) -> Ball:
-        """Return the largest along an axis: |max X − max x| ≤ max e."""
+        """Return the largest number along an axis: |max X − max x| ≤ max e."""
         return Ball(np.maximum.reduce(self.value, axis), np.maximum.reduce(self.error, axis))
 
     # --- sums ---------------------------------------------------------------------------------------------------------
@@ -220,8 +220,8 @@ class Ball:
     def sum(self, axis: int | None = None) -> Ball:
         """Return ΣX, summed in any order: |ΣX − fl(Σx)| ≤ Σe + γ_{n−1}Σ|x| (Higham, equation 4.4).
 
-        γ_n fl(Σ|x|) may lose LEAST/2 if it underflows. If Σ|x| is above 2⁻¹⁰²¹, then γ_n − γ_{n−1} times it is more
-        than that, and otherwise all sums are exact.
+        γ_n fl(Σ|x|) may lose LEAST/2 if it underflows. If Σ|x| is above 2⁻¹⁰²¹, (γ_n − γ_{n−1})Σ|x| is larger than
+        this loss, and otherwise all sums are exact.
         """
         value, size = np.add.reduce(self.value, axis), np.add.reduce(abs(self.value), axis)
         n = self.value.size if axis is None else self.value.shape[axis]
@@ -231,7 +231,7 @@ class Ball:
     def inner(self, other: Any, axis: int | None = None) -> Ball:
         """Return ΣXY, summed in any order: |ΣXY − fl(Σxy)| ≤ Σ[|x|e_y + (|y| + e_y)e_x] + γ_nΣ|xy| (Higham, 3.5).
 
-        Each product may lose LEAST/2, and so may each of the two in its error. Sums of zeros are exact.
+        Each product may lose LEAST/2, and so may each of the two products in its error. Sums of zeros are exact.
         """
         x, e = self.value, self.error
         y, e_y = (other.value, other.error) if isinstance(other, Ball) else (other, None)
@@ -255,18 +255,18 @@ class Ball:
     def norm(self) -> Ball:
         """Return ‖X‖, the root of the sum of all squares: |‖X‖ − ‖x‖| ≤ ‖e‖.
 
-        Both sums of n squares have the relative error γ_n, as squares are ≥ 0, and each square may lose LEAST/2. A root
-        of a sum that is off by s is off by √s at most.
+        Both sums of n squares have the relative error γ_n, as squares are ≥ 0, and each square may lose LEAST/2. If a
+        sum is off by s, its root is off by √s at most.
         """
         value = float(np.add.reduce(self.value * self.value, None))
         error = float(np.add.reduce(self.error * self.error, None))
         n = self.value.size
-        lost = math.sqrt(n * LEAST) if value + error > 0 or np.any(self.value) or np.any(self.error) else 0.0
+        underflow = math.sqrt(n * LEAST) if value + error > 0 or np.any(self.value) or np.any(self.error) else 0.0
         value, error, share = math.sqrt(value), math.sqrt(error), gamma(n + 8)
-        return Ball(value, (error + share * value) * (1 + share) + 2 * lost)
+        return Ball(value, (error + share * value) * (1 + share) + 2 * underflow)
 
     def transformed(self, A: Any) -> Ball:
-        """Return AX for an exact matrix or row A, sparse or dense: |AX − fl(Ax)| ≤ |A|e + γ_k|A||x|, k terms a sum."""
+        """Return AX for an exact matrix or row A, sparse or dense: |AX − fl(Ax)| ≤ |A|e + γ_k|A||x| for k terms."""
         terms = int(np.bincount(A.nonzero()[0], minlength=1).max()) if hasattr(A, "tocsr") else A.shape[-1]
         size = abs(A)
         error = np.asarray(size @ self.error) + gamma(terms + 1) * np.asarray(size @ abs(self.value))
@@ -282,18 +282,18 @@ def sum_rows(values: Any) -> Ball:
     """Return Σ_k x_ik of each row, summed in twice the precision of float64 and rounded once.
 
     The rounding error of an addition is itself a float (Knuth's TwoSum), so that only the sum of these errors is
-    inexact, by γ_m of their sizes. Coefficients that cancel exactly have the sum 0, and no error.
+    inexact, by γ_m of their sizes. Terms that cancel exactly have the sum 0, without an error.
     """
-    total, rest, size = 0.0 * values[:, 0], 0.0 * values[:, 0], 0.0 * values[:, 0]
+    s, errors, size = 0.0 * values[:, 0], 0.0 * values[:, 0], 0.0 * values[:, 0]
     for x in values.T:
-        after = total + x
-        back = after - total
-        lost = (total - (after - back)) + (x - back)
-        total, rest, size = after, rest + lost, size + abs(lost)
-    return exact(total) + Ball(rest, size * gamma(2 * values.shape[1] + 8))
+        new = s + x
+        rounded_x = new - s
+        error = (s - (new - rounded_x)) + (x - rounded_x)
+        s, errors, size = new, errors + error, size + abs(error)
+    return exact(s) + Ball(errors, size * gamma(2 * values.shape[1] + 8))
 
 
-def _at_most(value: Any, error: Any) -> Any:
+def _sum_rounded_up(value: Any, error: Any) -> Any:
     """Return x + e rounded up, and ∞ for NaN or −∞.
 
     s = fl(x + e) is within u|s| of x + e, and s + 2u|s| rounds to no less than s + u|s|.
@@ -311,8 +311,7 @@ def _at_most(value: Any, error: Any) -> Any:
 def rounded_up(values: Any, roundings: int, factor: Any = 1.0) -> Any:
     """Return upper bounds on numbers ≥ 0 that were computed from numbers ≥ 0 in `roundings` rounded operations.
 
-    The operations are sums, products, quotients and roots. Each makes the result smaller by the factor 1 − u at most,
-    and by LEAST/2 more if it underflows, times what it is multiplied by afterwards: at most `factor`, if that is
-    above 1.
+    The operations are sums, products, quotients and roots. Each makes the result smaller by the factor 1 − u at most.
+    One that underflows loses up to LEAST/2 more, and later operations multiply this loss by 1 or `factor` at most.
     """
     return values * (1 + gamma(roundings + 4)) + roundings * LEAST * (1.0 + factor)

@@ -63,7 +63,7 @@ def evaluation_for(
 def rows_for(X: Any, n_threads: int, which: Indices | None = None, centre: Floats | None = None) -> Rows:
     """Build the rows of a linear machine from samples, with a centre subtracted if there is one.
 
-    `which` selects rows of sparse samples, in any order; these have no centre.
+    `which` selects rows of sparse samples in any order; sparse samples have no centre.
     """
     if isinstance(X, EngineSamples):
         return X.engine.rows(X, n_threads, which, centre)
@@ -118,6 +118,6 @@ def cross_for(
         Engine that holds the samples of the chunks; None for the host.
     """
     if engine is not None:
-        placed = landmarks if kernel.accepts == "gram" else engine.samples(landmarks)
-        return engine.cross(kernel, placed, chunks, budget, n_threads, K_MM)
+        engine_landmarks = landmarks if kernel.accepts == "gram" else engine.samples(landmarks)
+        return engine.cross(kernel, engine_landmarks, chunks, budget, n_threads, K_MM)
     return HostCross(kernel, landmarks, chunks, budget, n_threads, K_MM)

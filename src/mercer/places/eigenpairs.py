@@ -61,30 +61,33 @@ def leading_sparse(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
 
 
 def n_positive(values: Floats, size: int, scale: float = 0.0) -> int:
-    """Number of eigenvalues, in descending order, that are above the rounding of their matrix of `size` rows.
+    """Count the eigenvalues above the rounding error of their matrix, which has `size` rows; `values` are descending.
 
-    The entries of the matrix were rounded like numbers as large as `scale`, if that is more than the first eigenvalue.
+    The error is relative to the first eigenvalue, or to `scale` if that is larger: the size of the numbers from which
+    the matrix was computed.
     """
     return int(np.sum(values > size * np.finfo(np.float64).eps * max(float(values[0]), scale)))
 
 
 def _krylov(S: Any, k: int, product: Callable[[Floats], Floats] | None = None) -> tuple[Floats, Floats] | None:
-    """Return k leading eigenpairs of S, or of the operator `product`; None if they do not converge."""
-    n, wide = S.shape[0], k + _MORE_VECTORS
+    """Return k leading eigenpairs of S, or of the operator X ↦ product(X); None if they do not converge."""
+    n, block_size = S.shape[0], k + _MORE_VECTORS
     times = partial(_product, S) if product is None else product
-    X = _orthonormal(np.random.default_rng(0).normal(size=(n, wide)))
+    X = _orthonormal(np.random.default_rng(0).normal(size=(n, block_size)))
     for _ in range(_RESTARTS):
         basis, images = [X], [times(X)]
         for _ in range(_POWERS):
-            fresh = images[-1]
-            whole = np.concatenate(basis, axis=1)
-            for _ in range(2):  # a second pass, since most digits, or for a matrix of low rank all, may cancel
-                fresh = _orthonormal(fresh - whole @ (whole.T @ fresh))
-            basis.append(fresh)
+            new = images[-1]
+            span = np.concatenate(basis, axis=1)
+            for _ in range(2):  # a second pass: most digits may cancel, and all do if S has a low rank
+                new = _orthonormal(new - span @ (span.T @ new))
+            basis.append(new)
             images.append(times(basis[-1]))
         Q, SQ = np.concatenate(basis, axis=1), np.concatenate(images, axis=1)
-        small = Q.T @ SQ
-        values, vectors = linalg.eigh(0.5 * (small + small.T), subset_by_index=[len(small) - wide, len(small) - 1])
+        projected = Q.T @ SQ
+        values, vectors = linalg.eigh(
+            0.5 * (projected + projected.T), subset_by_index=[len(projected) - block_size, len(projected) - 1]
+        )
         values, vectors = values[::-1], vectors[:, ::-1]
         X = Q @ vectors
         residual = np.linalg.norm(SQ @ vectors[:, :k] - X[:, :k] * values[:k], axis=0)
@@ -95,10 +98,12 @@ def _krylov(S: Any, k: int, product: Callable[[Floats], Floats] | None = None) -
 
 
 def _orthonormal(X: Floats) -> Floats:
+    """Return an orthonormal basis of the column space of X."""
     return np.asarray(linalg.qr(X, mode="economic")[0], dtype=np.float64)
 
 
 def _product(S: Any, X: Floats) -> Floats:
+    """Return SX, computed a block of rows at a time."""
     out = np.empty(X.shape)
     for block in row_blocks(S.shape[0], 8 * S.shape[0]):
         out[block] = S[block] @ X
@@ -111,7 +116,7 @@ def fix_signs(vectors: Floats) -> Floats:
 
 
 def signs(vectors: Floats) -> Floats:
-    """Sign of each column's largest entry, the first one if several are as large."""
+    """Return the sign of each column's largest entry, of the first one if several are as large."""
     size = np.abs(vectors)
-    first = np.argmax(size >= (1 - _TIE_SHARE) * size.max(axis=0, initial=0.0), axis=0)
-    return np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+    largest = np.argmax(size >= (1 - _TIE_SHARE) * size.max(axis=0, initial=0.0), axis=0)
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)

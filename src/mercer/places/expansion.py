@@ -48,11 +48,11 @@ class Expansion:
         return out
 
     def norms(self, n_threads: int = 1) -> Floats:
-        """Norm ‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative."""
+        """Return the norm ‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative."""
         values = np.zeros((self.coefficients.shape[0], len(self.b)))
         self._evaluation(engine_of(self.vectors)).add(values, self.vectors, n_threads)
-        table = self.coefficients.toarray() if is_sparse(self.coefficients) else self.coefficients
-        return np.asarray(np.sqrt(np.maximum(np.sum(table * values, axis=0), 0.0)))
+        coefficients = self.coefficients.toarray() if is_sparse(self.coefficients) else self.coefficients
+        return np.asarray(np.sqrt(np.maximum(np.sum(coefficients * values, axis=0), 0.0)))
 
     def _evaluation(self, engine: Engine | None) -> Evaluation:
         """Return the evaluation at samples of this engine, which is built once."""
@@ -63,4 +63,5 @@ class Expansion:
 
     @cached_property
     def _evaluations(self) -> dict[Engine | None, Evaluation]:
+        """Evaluations built so far, by engine."""
         return {}

@@ -31,13 +31,13 @@ class CholeskyFactor:
 
     @classmethod
     def of(cls, A: Values, diagonal: Floats, n_threads: int) -> CholeskyFactor | None:
-        """Factor A in place, with this diagonal instead of its own; None if A is not positive definite."""
+        """Factor A in place, with `diagonal` in place of A's own; None if A is not positive definite."""
         if not diagonal.min(initial=np.inf) > 0 or not np.isfinite(diagonal).all():
             return None
-        unit = 1.0 / np.sqrt(diagonal)
+        inverse_root = 1.0 / np.sqrt(diagonal)
         for rows in row_blocks(len(A), 8 * len(A)):
-            A[rows] *= unit[rows, None]
-            A[rows] *= unit
+            A[rows] *= inverse_root[rows, None]
+            A[rows] *= inverse_root
         np.einsum("ii->i", A)[...] = 1.0
         # Cholesky's method fails for infinite entries too.
         return None if _core.cholesky(A, n_threads) >= 0 else cls(A, diagonal, n_threads)
@@ -47,13 +47,13 @@ class CholeskyFactor:
         return np.asarray(np.sqrt(self.diagonal) * np.diagonal(self.L))
 
     def solve(self, R: Floats) -> Floats:
-        unit = 1.0 / np.sqrt(self.diagonal)[:, None]
-        R = unit * R
+        inverse_root = 1.0 / np.sqrt(self.diagonal)[:, None]
+        R = inverse_root * R
         size = np.abs(R).max(axis=0, initial=0.0)
         size[size == 0] = 1.0
         Z = np.ascontiguousarray(R / size, dtype=self.L.dtype)
         _core.cholesky_solve(self.L, Z, self.n_threads)
-        return np.asarray(unit * np.asarray(Z, dtype=np.float64) * size)
+        return np.asarray(inverse_root * np.asarray(Z, dtype=np.float64) * size)
 
 
 def factor_of(gram: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
@@ -103,11 +103,11 @@ class HostFloat64Matrix:
     ) -> tuple[Floats, Floats]:
         K, n = self.K, len(self.K)
         S = np.empty_like(K)
-        mean = np.zeros(n) if centre is None else self.products(centre[:, None])[:, 0]
-        middle = 0.0 if centre is None else float(centre @ mean)
+        means = np.zeros(n) if centre is None else self.products(centre[:, None])[:, 0]
+        grand_mean = 0.0 if centre is None else float(centre @ means)
         for rows in row_blocks(n, 8 * n):
-            np.subtract(K[rows], mean[rows, None] - middle, out=S[rows])
-            S[rows] -= mean
+            np.subtract(K[rows], means[rows, None] - grand_mean, out=S[rows])
+            S[rows] -= means
             if less is not None:
                 S[rows, rows].flat[:: rows.stop - rows.start + 1] -= less[rows]
             S[rows] *= scale
@@ -157,9 +157,9 @@ def eigenvectors_of(gram: Gram, scale: Floats, centred: bool, deadline: float = 
         m -= 0.5 * (u @ m) * u
         _add_outer(S, -1.0, u, m)
         _add_outer(S, -1.0, m, u)
-        # The eigenvector u is moved above every other eigenvalue and then dropped: the others are orthogonal to it.
-        above = max(float(np.abs(S[rows]).sum(axis=1).max()) for rows in row_blocks(len(S), 8 * len(S)))
-        _add_outer(S, 2.0 * max(above, 1e-300), u, u)
+        # The eigenvalue of u is raised above all others, so that u comes last and is dropped.
+        norm_bound = max(float(np.abs(S[rows]).sum(axis=1).max()) for rows in row_blocks(len(S), 8 * len(S)))
+        _add_outer(S, 2.0 * max(norm_bound, 1e-300), u, u)
     # S is symmetric: its transpose is the same matrix in LAPACK's memory order, and is overwritten.
     eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False, driver="evd")
     check_decomposition_time(deadline, S.T, eigh)
@@ -187,7 +187,7 @@ class HostAlgebra:
 
 
 def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
-    """Add factor · xy' to S in place, for contiguous rows."""
+    """Add factor · xy' to S in place; the rows of S are contiguous."""
     scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)
 
 

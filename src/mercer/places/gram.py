@@ -56,9 +56,9 @@ class BoundedProducts(Protocol):
         """
 
     def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
-        """Bounds on the errors of `product_bound` for one vector, without the product: they may be larger.
+        """Return error bounds as in `product_bound`, for one vector, without computing the product; they may be larger.
 
-        They also hold for exact sums of the values of `block`, `full` and `float64_matrix`, however these are computed.
+        They also hold for exact sums of the values that `block`, `full` and `float64_matrix` return.
         """
 
 
@@ -83,14 +83,14 @@ class Gram(BoundedProducts, Protocol):
 
     @property
     def outer_rows(self) -> int:
-        """Number of variables of an outer working set, whose problem is solved by smaller blocks.
+        """Number of variables of an outer working set, solved in smaller blocks; 0 if working sets are not nested.
 
-        It is above 0 if a pass over all rows costs more than its kernel values; 0 means that working sets are blocks.
+        Nesting pays if selecting variables from all rows costs much compared with the kernel values.
         """
 
     @property
     def chunk_rows(self) -> int:
-        """Number of samples that a part made by `copied` may have to be solved within the budget."""
+        """Largest number of samples for which a part made by `copied` can be solved within the budget."""
 
     @property
     def proof(self) -> BoundedProducts:
@@ -147,9 +147,10 @@ class Gram(BoundedProducts, Protocol):
         """Return all values in float64, computed once for many products and factors; that takes 8n² bytes."""
 
     def eigh(self, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigensystem:
-        """Decompose SKS = QΛQᵀ with S = diag(scale); if centred, PSKSP with Pv = v − ss'v/s's, s = scale, without s.
+        """Decompose SKS = QΛQᵀ with S = diag(scale).
 
-        Raise TimeoutError if it would end long after the deadline on time.monotonic's clock.
+        If `centred`, decompose PSKSP with Pv = v − ss'v/s's and s = scale, and leave out its eigenvector s. Raise
+        TimeoutError if it would end long after the deadline on time.monotonic's clock.
         """
 
     # --- views and copies ---------------------------------------------------------------------------------------
@@ -177,7 +178,8 @@ class Gram(BoundedProducts, Protocol):
     ) -> Field:
         """Return the state of a solve on this matrix, started at β or at a feasible point; u = Kβ if it is known.
 
-        If u differs from Kβ, the difference stays constant: p contains it if the other variables are held fixed.
+        u may differ from Kβ by a vector that stays constant, and is then part of p: the contribution of variables that
+        are held fixed.
         """
 
     def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64) -> JointField:
@@ -188,7 +190,7 @@ class Gram(BoundedProducts, Protocol):
 
 
 class BoxVariables(NamedTuple):
-    """The arrays of a `DualProblem` with an entry per variable, except for their rows."""
+    """Arrays of a `DualProblem` that have one entry per variable, without `row`."""
 
     p: Floats
     lower: Floats
@@ -215,13 +217,13 @@ class Float32Matrix(Protocol):
         ...
 
     def steps(
-        self, box: BoxVariables, beta: Floats, u: Floats, tol: float, most: int, seconds: float
+        self, box: BoxVariables, beta: Floats, u: Floats, tol: float, max_steps: int, max_seconds: float
     ) -> tuple[int, str]:
         """Take pair steps from β with u = Kβ; return their number and the reason why they ended, such as "converged".
 
-        Other reasons are "stalled", "max_seconds", "nonfinite" and "unbounded". There is one variable for every row, or
-        two: the first ones of all rows, and then the second ones. β is changed in place, and K times the whole change
-        is added to u in one sum; after "nonfinite" and "unbounded", neither is valid.
+        Other reasons are "stalled", "max_seconds", "nonfinite" and "unbounded". Every row has one
+        variable, or two: first come the first variables of all rows, then the second ones. β is changed in place, and K
+        times the whole change is added to u in one sum; after "nonfinite" and "unbounded", neither β nor u is valid.
         """
         ...
 
@@ -303,7 +305,7 @@ class State(Protocol):
         """True if variables were dropped: then u is up to date in the active rows only."""
 
     def violators(self, q: int, keep: float) -> Indices:
-        """Choose at most q active ones: up to q·keep of the previous set, free ones first, then the worst violators."""
+        """Return at most q active variables: up to q·keep of the last set, free ones first, and the worst violators."""
 
     def block(self, J: Indices) -> Values:
         """Return K between the rows of J, in the precision of the solve; the next block may overwrite it."""
@@ -311,27 +313,27 @@ class State(Protocol):
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β on J and bring u of the active rows up to date.
 
-        The last call of `block` was for J, always for a joint solve and usually for others.
+        `block` was last called for J: always in a joint solve, usually in others.
         """
 
     def unshrink(self) -> None:
-        """Make everything active again, with its u."""
+        """Make all variables or samples active again, and bring u up to date in all rows."""
 
 
 class Field(State, DeviceSolve, Protocol):
     """State of one solve: β of all variables, u = Kβ of the active rows, and the active variables.
 
-    The decomposition loop gets the worst violators and K on the working set from it, and has it move β and shrink. A
+    The decomposition loop asks it for the worst violators and for K on the working set, then to move β and to shrink. A
     field does not depend on the machine that is solved.
     """
 
     problem: DualProblem
 
     def violation(self) -> tuple[float, Floats, Floats]:
-        """Largest violation over the active variables, and for each group the largest and smallest h that define it."""
+        """Return the largest violation of active variables, and for each group the largest and smallest h behind it."""
 
     def gradient(self, J: Indices) -> Floats:
-        """Gradient h on the variables J, which must be active."""
+        """Return the gradient h of the variables J, which must be active."""
 
     def inner_field(self, J: Indices) -> Field:
         """Return the state of the problem on J, active and in ascending order, with all other variables held fixed.
@@ -340,7 +342,7 @@ class Field(State, DeviceSolve, Protocol):
         """
 
     def shrink(self) -> bool:
-        """Drop bounded variables that no pair would choose if there are enough of them; return whether any were."""
+        """Drop variables at a bound that no pair would choose, if there are enough of them; return whether it did."""
 
 
 class JointField(State, Protocol):
@@ -353,10 +355,10 @@ class JointField(State, Protocol):
         """Continue with this problem, which differs from the last one only in its biases."""
 
     def violation(self) -> float:
-        """Largest violation over the active samples."""
+        """Return the largest violation of the active samples."""
 
     def excess(self, rows: Indices) -> Floats:
-        """Excess e on the given active samples."""
+        """Return the excess e of the given active samples."""
 
     def shrink(self, violation: float) -> None:
         """Drop samples in a corner of their box that no gradient difference as large as the violation would move."""

@@ -39,7 +39,7 @@ class Landmarks:
 
 
 def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score | None = None) -> Landmarks:
-    """Draw at most m samples without replacement, with probabilities in proportion to weight (times score)."""
+    """Draw at most m samples without replacement, with probabilities in proportion to weight, or weight times score."""
     keys, index, chances, weights = np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
     X: Any = None
     total_weight, seen = 0.0, 0
@@ -47,8 +47,8 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
         chance = chunk.weight if score is None else score(chunk)
         with np.errstate(divide="ignore"):
             # −log(−key) instead of the key: the same order, and no overflow for tiny probabilities.
-            fresh = np.log(chance) - np.log(-np.log(1.0 - rng.random(chunk.n)))
-        all_keys = np.concatenate([keys, fresh])
+            new_keys = np.log(chance) - np.log(-np.log(1.0 - rng.random(chunk.n)))
+        all_keys = np.concatenate([keys, new_keys])
         usable = np.flatnonzero(all_keys > -np.inf)
         best = usable if len(usable) <= m else np.sort(usable[np.argpartition(-all_keys[usable], m - 1)[:m]])
         old, new = best[best < len(keys)], best[best >= len(keys)] - len(keys)
@@ -80,8 +80,8 @@ def leverage_scores(kernel: Kernel, pilot: Any, lam: float, total_weight: float,
         for start in range(0, chunk.n, CHUNK_ROWS):
             part = slice(start, start + CHUNK_ROWS)
             X = rows_between(chunk.X, part)
-            inside = solve_triangular(K, kernel(X, pilot).T, lower=True, check_finite=False, overwrite_b=True)
-            out[part] = np.maximum(kernel.diag(X) - np.sum(inside**2, axis=0), 0.0)
+            projections = solve_triangular(K, kernel(X, pilot).T, lower=True, check_finite=False, overwrite_b=True)
+            out[part] = np.maximum(kernel.diag(X) - np.sum(projections**2, axis=0), 0.0)
         return np.asarray(chunk.weight * out / lam)
 
     return score

@@ -68,10 +68,11 @@ class Rows(Protocol):
     def precise_product(self, w: Floats) -> Ball:
         """Return Xw with the tightest available bounds: on the host it is rounded once."""
 
-    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+    def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
         """Return X'c as the sum of two vectors, and a bound on the length of its error.
 
-        An error of the length `enough` is accepted. The second vector may be 0, and is small beside the first.
+        An error of a length up to `tolerance` is accepted. The second vector is small compared with the first, and may
+        be 0.
         """
 
     def gram_product(self, c: Floats) -> Ball:
@@ -103,7 +104,7 @@ class LinearGram(Protocol):
         """Return (X − 1c')W with a bound on the error of each number."""
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
-        """Return (X − 1c')ᵀC with a bound on the error of each number; `size` is at least |C|."""
+        """Return (X − 1c')ᵀC with a bound on the error of each number, where `size` ≥ |C|."""
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
         """Return Σ w_i (x_ij − c_j)² for each feature."""
@@ -133,7 +134,7 @@ class Totals:
     n: int = 0  # number of samples
 
     def add(self, weight: Floats, E: Floats, weighted: Floats) -> None:
-        """Add samples of these weights with errors E; `weighted` is the product of both."""
+        """Add samples with these weights and errors E = y − f; `weighted` holds each weight times its errors."""
         self.weight += float(weight.sum())
         self.error_sum = weighted.sum(axis=0) + self.error_sum
         self.squares = (weighted * E).sum(axis=0) + self.squares
@@ -142,7 +143,7 @@ class Totals:
 
 @dataclass
 class ErrorTotals:
-    """Bounds on the rounding errors of Totals: of each entry of `residual`, and of f itself."""
+    """Bounds on the rounding errors of each entry of `Totals.residual`, and of f(x)."""
 
     residual: Floats  # bounds on the errors of `Totals.residual`
     squares: Floats  # Σ w e², where e bounds the error of f(x)
@@ -175,7 +176,10 @@ class Cross(Protocol):
         """Return K_nMᵀ W K_nM C."""
 
     def residual(self, C: Floats, b: Floats) -> Totals:
-        """Return K_nMᵀ W (Y − K_nM C − b) and the other totals; `bias_column`, which never changes, only at C = 0."""
+        """Return K_nMᵀ W (Y − K_nM C − b) and the other totals.
+
+        `bias_column` depends on neither C nor b; it is computed only if C = 0.
+        """
 
     def proof(self, C: Floats, b: Floats) -> tuple[Totals, ErrorTotals]:
         """Return the totals of `residual`, and bounds on their rounding errors."""

@@ -29,7 +29,7 @@ from mercer.samples.arrays import Floats, Precision
 
 # Unit roundoffs of float32 and float64, 2⁻²⁴ and 2⁻⁵³.
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps) / 2, float(np.finfo(np.float64).eps) / 2
-# Terms of a float32 sum before it is added to another one (src/core/simd/summation.hpp).
+# Number of terms of a float32 sum before it is added to another one (src/core/simd/summation.hpp).
 _RUN = _core.FEATURES_PER_RUN
 # Roundings of a kernel value after its inner sum, and of the at most twelve products that a tile sums.
 _ENDING = 24
@@ -49,6 +49,7 @@ _FLUSHED = 2.0**-120
 _LEAST_ADDED = 0.05
 # Roundings that dividing both rows by their lengths adds to a cosine in float32.
 _LENGTH_ROUNDINGS = 3.0
+# Smallest normal number, in place of powers that underflow.
 _LEAST_SHARE = float(np.finfo(float).tiny)
 # Powers up to this degree are expanded, so that each column counts with its own length.
 _LARGEST_EXPANDED_DEGREE = 12
@@ -72,10 +73,10 @@ class Rounding:
         columns: int | None = None,
         in_sequence: int = 0,
     ) -> Floats:
-        """Bounds on |computed − true| for rows with these N_i, columns with these N_j and coefficients β_j.
+        """Return bounds on |computed − true| for rows with N_i = `sizes` and columns with N_j = `sources`, times β.
 
-        One column may represent several `columns` that are no longer than it, and its coefficient the sum of theirs.
-        If a library computes the sums, in any order, `in_sequence` is the most additions that follow one another.
+        One source may represent `columns` columns that are no longer than it; its coefficient is then their ‖β‖₁. If a
+        library adds the terms in an order of its own, `in_sequence` bounds the number of successive additions.
         """
         single = level == np.float32
         v, ending = SINGLE if single else DOUBLE, self.recipe.ending
@@ -95,7 +96,7 @@ class Rounding:
         return np.where(np.isnan(out), np.inf, out) if math.isnan(out.sum()) else out
 
     def entry_bounds(self, sizes: Floats) -> Floats:
-        """Numbers r with |k(x_i, x_j)| ≤ r_i r_j for rows with these N_i, by the Cauchy–Schwarz inequality."""
+        """Return numbers r with |k(x_i, x_j)| ≤ r_i r_j for rows with these N_i, by the Cauchy–Schwarz inequality."""
         recipe, squares = self.recipe, np.ones_like(sizes)  # 1 bounds exponentials and tanh
         with np.errstate(over="ignore"):
             if recipe.ending == "identity":
@@ -107,26 +108,27 @@ class Rounding:
             return np.sqrt(_SECOND_ORDER * (recipe.scale * squares + abs(recipe.constant)))
 
     def _sums(self, m: int, v: float) -> float:
-        """Relative error σ of a kernel value's ending and of the sum over m columns."""
+        """Return σ, the relative error of a kernel value's ending and of the sum over m columns."""
         longest = m / _STRIP_ROWS if self.sparse else _TILES + m / self._rows_per_sum
         return _ENDING * v + (longest + 8) * DOUBLE
 
     def _inner_terms(self, v: float) -> int:
+        """Return the largest number of successive additions in an inner sum with unit roundoff v."""
         t = self.terms
         return min(t, _RUN) + math.ceil(t / _RUN) if v == SINGLE and not self.sparse else t
 
     @staticmethod
     def _small_exponent_errors(sizes: Any, v: float, c: Any) -> Any:
-        """Return whether Gaussian exponents up to the one that gives 0 have small errors, by N_j ≤ 2N_i + 2D."""
+        """Return whether Gaussian exponents D have small errors up to 130, above which 2^-D is 0; N_j ≤ 2N_i + 2D."""
         return v * c * (5 * sizes + 4 * _LOWEST_EXPONENT) <= _LARGEST_EXPONENT_ERROR
 
     @property
     def _rows_per_sum(self) -> float:
-        """Least number of rows, on average, in a partial sum of dense rows."""
+        """Smallest average number of rows in a partial sum of dense rows."""
         return max(_TILE_ROWS, min(_SUMMED_ROWS, _SUMMED_BYTES / (8 * max(1, self.terms)) - 2 * _TILE_ROWS))
 
     def _out_of_range(self, a: Floats, b: Floats, absolute: Floats) -> Floats:
-        """Bound on the loss from coefficients, and products with them, outside the normal range of float32."""
+        """Return a bound on what is lost as numbers fall below float32's normal range; ∞ if they exceed its range."""
         longest, numbers = float(b.max(initial=0.0)), self.recipe.numbers
         values = np.ones_like(a)
         if self.recipe.ending == "identity":
@@ -135,14 +137,14 @@ class Rounding:
             values = (numbers[0] * a * longest + abs(numbers[1])) ** numbers[2]
         values = 1.0 + self.recipe.scale * values
         limits = np.finfo(np.float32)
-        lost = len(absolute) * float(limits.smallest_subnormal) * values
-        return np.where(16 * values * float(absolute.max(initial=0.0)) < float(limits.max), lost, np.inf)
+        loss = len(absolute) * float(limits.smallest_subnormal) * values
+        return np.where(16 * values * float(absolute.max(initial=0.0)) < float(limits.max), loss, np.inf)
 
     def estimated_errors(self, sizes: Floats, sources: Floats, squares: Floats, aligned: Callable[[], float]) -> Floats:
-        """Estimate, about three times too large, the errors that float32 kernel values cause in sums.
+        """Estimate the errors that float32 kernel values cause in sums; the estimate is about three times too large.
 
         `squares` are the squared coefficients, with a column per sum. The result is no bound, since roundings are taken
-        to be independent: it serves to choose a precision for predictions. `aligned` returns the largest mean of cos²
+        to be independent: it serves to choose a precision for predictions. `aligned()` is the largest mean of cos²
         between the columns and any row: sums of products of one sign have larger roundings.
         """
         a, b, recipe = np.sqrt(2 * sizes), np.sqrt(2 * sources), self.recipe
@@ -150,38 +152,39 @@ class Rounding:
         longest, norm = float(b.max(initial=0.0)), math.sqrt(float(np.max(squares.sum(axis=0), initial=0.0)))
         with np.errstate(over="ignore", invalid="ignore"):
             if recipe.ending in ("gaussian", "laplacian"):
-                largest = self._exponents(sizes)
-                moved = norm * largest
+                largest_value = self._exponents(sizes)
+                error = norm * largest_value
             elif recipe.ending == "sigmoid":
-                largest = gamma * longest * a + abs(coef0) + 1
-                moved = norm * largest
+                largest_value = gamma * longest * a + abs(coef0) + 1
+                error = norm * largest_value
             else:
                 degree = degree if recipe.ending == "polynomial" else 1.0
-                largest = (gamma * longest * a + abs(coef0)) ** degree
-                square = aligned()
-                near = min(1.0, 2 * math.sqrt(square))  # most cosines are no larger than this
-                summed = math.sqrt(self._inner_terms(SINGLE) * square)
-                roundings = 1 + summed + _LENGTH_ROUNDINGS * near * recipe.normalise
-                powers = _powers(gamma * near * a, b, abs(coef0), int(2 * degree), squares)
-                moved = degree * roundings * np.sqrt(powers)
-            most = float(np.finfo(np.float32).max) / 4
+                largest_value = (gamma * longest * a + abs(coef0)) ** degree
+                mean_square = aligned()
+                cosine = min(1.0, 2 * math.sqrt(mean_square))  # most cosines are no larger than this
+                inner_roundings = math.sqrt(self._inner_terms(SINGLE) * mean_square)
+                roundings = 1 + inner_roundings + _LENGTH_ROUNDINGS * cosine * recipe.normalise
+                powers = _powers(gamma * cosine * a, b, abs(coef0), int(2 * degree), squares)
+                error = degree * roundings * np.sqrt(powers)
+            overflow = float(np.finfo(np.float32).max) / 4
             factor = gamma if recipe.ending in ("polynomial", "sigmoid") else 1.0  # others scale the samples
-            fits = (1 / most < factor < most) & (recipe.scale * largest < most)
-            return np.where(fits, SINGLE * recipe.scale * moved, np.inf)
+            fits = (1 / overflow < factor < overflow) & (recipe.scale * largest_value < overflow)
+            return np.where(fits, SINGLE * recipe.scale * error, np.inf)
 
     def common_error(self, sizes: Floats) -> Floats:
-        """Estimate of the relative error that the rounding of a row's float32 norm causes in all its values alike."""
+        """Estimate the relative error that rounding a row's norm to float32 causes, the same one in all its values."""
         radial = self.recipe.ending in ("gaussian", "laplacian")
         return SINGLE * self._exponents(sizes) if radial else np.zeros(len(sizes))
 
     def _exponents(self, sizes: Floats) -> Floats:
+        """Estimate the error of each row's exponents in units of the roundoff, which is about their size."""
         gaussian = self.recipe.ending == "gaussian" or self.sparse
         return 3 * (sizes if gaussian else np.sqrt(2 * self.terms * sizes)) + 1
 
     def typical_value(self, sources: Floats, norm: float) -> float:
         """Estimate the size of a sum with coefficients of this 2-norm at a sample of the median column's length.
 
-        The result is 0 if float32 cannot represent such coefficients. It is no bound either.
+        The result is no bound. It is 0 if float32 cannot represent such coefficients.
         """
         square, value = 2 * float(np.median(sources)) if len(sources) else 0.0, 1.0
         with np.errstate(over="ignore", invalid="ignore"):
@@ -196,9 +199,9 @@ class Rounding:
     def _radial(
         self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Precision
     ) -> Floats:
-        """Bounds for radial kernels: exponents have errors of v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D for k = 2^−D.
+        """Return bounds for radial kernels: k = 2^−D, D has an error of v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D.
 
-        D is the true exponent. If samples are mapped by a Cholesky factor, `sizes` are computed from the absolute
+        If samples are mapped by a Cholesky factor, `sizes` are computed from the absolute
         values of the terms, N' ≥ N, and only the `longest` N'_j is known.
         """
         scale, c = self.recipe.scale, t + 10
@@ -206,30 +209,31 @@ class Rounding:
             c += t  # the roundings of the norms
         if self.mapped:
             mapping = 8 * (self.mapped + 2) * DOUBLE * (sizes + longest)
-            plain = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
-            most = scale * l1 * (1 + sums)
-            moved = plain + _SECOND_ORDER * math.log(2) * scale * l1 * mapping
-            return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(moved, most), most)
+            unmapped = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
+            trivial = scale * l1 * (1 + sums)
+            bound = unmapped + _SECOND_ORDER * math.log(2) * scale * l1 * mapping
+            return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(bound, trivial), trivial)
         if level == "exact":  # sums of sparse rows in twice the precision keep a tiny error relative to the norms
             trace = 4 * ((t + 4) * v) ** 2 * (3 * sizes + 2 * _MOST_TIMES_POWER)
             error = _SECOND_ORDER * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
             return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sums)
         if self.recipe.ending == "gaussian":
-            slope, rest = 3 * sizes, 2 * _MOST_TIMES_POWER
+            slope, intercept = 3 * sizes, 2 * _MOST_TIMES_POWER
             all_small = bool(self._small_exponent_errors(float(sizes.max(initial=0.0)), v, c))
             small: Any = all_small or self._small_exponent_errors(sizes, v, c)
         else:  # |x_j|₁ ≤ |x_i|₁ + D; from dense rows D is a sum of differences, from sparse ones of norms
             length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
-            slope, rest = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
+            slope, intercept = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
             small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
-        error = np.minimum(_SECOND_ORDER * math.log(2) * v * c * (slope + rest) + sums, 1.0 + sums)
+        error = np.minimum(_SECOND_ORDER * math.log(2) * v * c * (slope + intercept) + sums, 1.0 + sums)
         return scale * l1 * (error if small is True else np.where(small, error, 1.0 + sums))
 
     def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
+        """Return bounds for kernels of inner products; rows have the lengths a, columns b, and `absolute` is |β|."""
         recipe, l1 = self.recipe, float(absolute.sum())
         t += 4 * (self.mapped + 2) * (self.mapped > 0)
         if recipe.normalise and v == DOUBLE:
-            t += t + 8  # the lengths that rows were divided by
+            t += t + 8  # roundings of the lengths that rows are divided by
         smallest = float(np.finfo(np.float32 if v == SINGLE else np.float64).smallest_subnormal)
         # Underflow of entries and of products; γ multiplies what was lost.
         underflow = 64 * t * smallest * max((1.0, *recipe.numbers[:1])) * (1.0 + a + float(b.max(initial=0.0)))
@@ -265,23 +269,25 @@ class WeightedSumBound:
         self._low, self._added = float(sources.min()), float(sources.mean()) + _LEAST_ADDED
         self.coefficients = self._absolute * (sources + self._added)
 
-    def errors(self, sizes: Floats, beside: Floats, terms: Any) -> Floats:
-        """Bounds on |computed − true| for rows with these N_i and g_i, and at most `terms` terms per inner sum."""
+    def errors(self, sizes: Floats, weighted_sums: Floats, terms: Any) -> Floats:
+        """Return bounds on |computed − true| for rows with N_i = `sizes`, g_i = `weighted_sums` and `terms` terms."""
         rounding, v, scale = self._rounding, SINGLE, self._rounding.recipe.scale
         sums, c = rounding._sums(self._m, v), np.minimum(rounding._inner_terms(v), terms) + 10
-        least = self._low + self._added
+        smallest_weight = self._low + self._added
         with np.errstate(over="ignore", invalid="ignore"):
-            first_order = math.log(2) * v * c * np.maximum(1.0, (sizes + self._low) / least) + sums / least
-            error = _SECOND_ORDER * first_order * beside + _FLUSHED * scale * (self._l1 + self._m) * (1 + sizes)
-            most = scale * self._l1 * (1.0 + sums)
-            out = np.where(rounding._small_exponent_errors(sizes, v, c), np.minimum(error, most), most)
+            first_order = (
+                math.log(2) * v * c * np.maximum(1.0, (sizes + self._low) / smallest_weight) + sums / smallest_weight
+            )
+            error = _SECOND_ORDER * first_order * weighted_sums + _FLUSHED * scale * (self._l1 + self._m) * (1 + sizes)
+            trivial = scale * self._l1 * (1.0 + sums)
+            out = np.where(rounding._small_exponent_errors(sizes, v, c), np.minimum(error, trivial), trivial)
             out = out + rounding._out_of_range(sizes, sizes[:0], self._absolute)
         out = out + DOUBLE * (self._m + 4) * rounding.recipe.constant * self._l1
         return np.where(np.isnan(out), np.inf, out)
 
 
 def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -> Floats:
-    """Upper bound on Σ_j |β_j| (a_i b_j + coef0)^degree for every i, and for any column of |β| if there are several."""
+    """Return an upper bound on Σ_j |β_j| (a_i b_j + coef0)^degree for every i, the largest over the columns of |β|."""
     longest = float(b.max(initial=0.0))
     if degree > _LARGEST_EXPANDED_DEGREE:
         return np.asarray(absolute.sum(axis=0).max() * (a * longest + coef0) ** degree)
@@ -296,10 +302,10 @@ def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -
 
 
 def generic_error(d: int, conditioning: float = 1.0, factors: int = 1) -> float:
-    """Bound on the error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj), at most 1.
+    """Return a bound ≤ 1 on the error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj).
 
     A product of several `factors`, such as a power, has the roundings of all of them. The cancellation in distances
-    counts once: kernels fall with the distance, so that the product is small whenever many factors would add it up.
+    counts once: kernels fall with the distance, so that the product is small whenever many errors would add up.
 
     Squared distances are recomputed from differences if they are below 10⁻⁴ of the norms (samples/distances.py). If
     samples are mapped by a factor L, their relative error grows with its `conditioning` κ: (d + 1)κu from
@@ -310,9 +316,10 @@ def generic_error(d: int, conditioning: float = 1.0, factors: int = 1) -> float:
 
 
 def conditioning(factor: Floats) -> float:
-    """Largest ratio of ‖|x|ᵀ|F|‖² to ‖xᵀF‖² over all x, for any units of the features.
+    """Return the largest ratio of ‖|x|ᵀ|F|‖² to ‖xᵀF‖² over all x, for any units of the features.
 
-    The rounding of Cholesky's factor and of products with it is relative to the first; the second is a distance.
+    The rounding of Cholesky's factor and of products with it is relative to the numerator; the denominator is a
+    squared distance.
     """
     lengths = np.sqrt(np.einsum("ij,ij->i", factor, factor))
     units = factor / np.where(lengths > 0, lengths, 1.0)[:, None]

@@ -29,9 +29,9 @@ _ROUNDINGS = 8
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Weight, sums, and sums of squares and products about an origin close to the mean (0 without bias)."""
+    """Weight, sums, and sums of squares and products, about an origin close to the mean (0 without bias)."""
 
-    weight: float
+    weight: float  # Σ w
     x: Floats  # origin of the d features
     y: Floats  # origin of the outputs
     xx: Floats  # d × d
@@ -97,7 +97,7 @@ class Sums:
         sums = cls(weight, origin, y, xx, xy, yy, problem.bias, rest, deviation.sum(axis=0), error)
         if not problem.bias:
             return replace(sums, rest_x=np.zeros(d), rest_y=np.zeros(q))
-        return sums._moved(x, y) if sparse else sums
+        return sums._about(x, y) if sparse else sums
 
     def plus(self, other: Sums) -> Sums:
         """Return the sums over both sets of samples."""
@@ -112,9 +112,9 @@ class Sums:
             )
         if weight <= 1e-9 * self.weight:
             raise ValueError("no samples would be left: forget fewer samples, or make a new estimator")
-        left = self._combined(other, -1.0)
-        left._check_possible()
-        return left
+        difference = self._combined(other, -1.0)
+        difference._check_possible()
+        return difference
 
     def _check_possible(self) -> None:
         """Raise ValueError if no samples can have these sums, even with the rounding that e allows."""
@@ -124,13 +124,15 @@ class Sums:
         largest = np.maximum(size, 0.0) + 2 * allowed
         d = len(self.x)
         root, slack = np.sqrt(largest), self.error
-        parts = (
+        bounded_sums = (
             (self.rest_x, root[0] * root[1 : d + 1], slack[0] * slack[1 : d + 1]),
             (self.rest_y, root[0] * root[d + 1 :], slack[0] * slack[d + 1 :]),
             (self.xy, np.outer(root[1 : d + 1], root[d + 1 :]), np.outer(slack[1 : d + 1], slack[d + 1 :])),
         )
         possible = bool((size >= -2 * allowed).all())
-        possible = possible and all(bool((np.abs(a) <= bound + 2 * error).all()) for a, bound, error in parts)
+        possible = possible and all(
+            bool((np.abs(sums) <= bound + 2 * error).all()) for sums, bound, error in bounded_sums
+        )
         if possible and d:
             unit = np.divide(1.0, root[1 : d + 1], out=np.zeros(d), where=root[1 : d + 1] > 0)
             smallest = float(scipy.linalg.eigvalsh(self.xx * unit[:, None] * unit, check_finite=False)[0])
@@ -144,19 +146,20 @@ class Sums:
 
     @property
     def centred_error(self) -> Floats:
-        """Bound e for the features and outputs of sums about the exact mean, which least squares with a bias needs.
+        """Error bounds e of features and outputs in sums about the exact mean.
 
-        Sums about the origin differ from these by rest_j rest_k over the weight.
+        Least squares with a bias needs these sums. Those about the origin differ from them by rest_j rest_k over the
+        weight.
         """
         e = self.error
         if not self.bias:
             return e[1:]
         rest = np.concatenate([np.abs(self.rest_x), np.abs(self.rest_y)]) + e[0] * e[1:]
-        sure = self.weight - e[0] ** 2
-        return np.sqrt(e[1:] ** 2 + rest**2 / sure) if sure > 0 else np.full(len(rest), math.inf)
+        least_weight = self.weight - e[0] ** 2
+        return np.sqrt(e[1:] ** 2 + rest**2 / least_weight) if least_weight > 0 else np.full(len(rest), math.inf)
 
     def bias_of(self, W: Floats) -> Floats:
-        """Optimal b for the feature weights W."""
+        """Return the bias b that is optimal for the feature weights W."""
         if not self.bias:
             return np.zeros(W.shape[1])
         return np.asarray(self.y - self.x @ W + (self.rest_y - self.rest_x @ W) / self.weight)
@@ -168,16 +171,16 @@ class Sums:
             a, b = self, other
         else:
             share = sign * other.weight / weight
-            x, y = (mean + share * (theirs - mean) for mean, theirs in ((self.x, other.x), (self.y, other.y)))
-            a, b = self._moved(x, y), other._moved(x, y)
+            x, y = (mean + share * (other_mean - mean) for mean, other_mean in ((self.x, other.x), (self.y, other.y)))
+            a, b = self._about(x, y), other._about(x, y)
         squares = np.abs(a.xx.diagonal()) + np.abs(b.xx.diagonal())
         size = np.concatenate([[a.weight + b.weight], squares, np.abs(a.yy) + np.abs(b.yy)])
-        both = ("xx", "xy", "yy", "rest_x", "rest_y")
-        summed: dict[str, Any] = {name: getattr(a, name) + sign * getattr(b, name) for name in both}
+        names = ("xx", "xy", "yy", "rest_x", "rest_y")
+        summed: dict[str, Any] = {name: getattr(a, name) + sign * getattr(b, name) for name in names}
         error = np.sqrt(a.error**2 + b.error**2 + gamma(_ROUNDINGS) * size)
         return replace(a, weight=weight, error=error, **summed)
 
-    def _moved(self, x: Floats, y: Floats) -> Sums:
+    def _about(self, x: Floats, y: Floats) -> Sums:
         """Return the sums about another origin."""
         dx, dy, W = x - self.x, y - self.y, self.weight
         size = np.concatenate([[W], np.abs(self.xx.diagonal()), np.abs(self.yy)])

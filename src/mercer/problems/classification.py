@@ -44,17 +44,18 @@ def reduced_hulls(y: Floats, weight: Floats, nu: float) -> DualProblem:
 
 
 def rho_and_b(b: tuple[float, ...]) -> tuple[float, float]:
-    """ρ and b of a hull problem, from the offsets of its two classes."""
-    above, below = b
-    return 0.5 * (below - above), 0.5 * (above + below)
+    """Return ρ and b of a hull problem, from the offsets b₊ and b₋ of its two classes."""
+    b_positive, b_negative = b
+    return 0.5 * (b_negative - b_positive), 0.5 * (b_positive + b_negative)
 
 
 def largest_nu(y: Floats, weight: Floats) -> float:
-    """Largest feasible ν: the weights of each class must add up to at least νW/2."""
+    """Return the largest feasible ν: the weights of each class must add up to at least νW/2."""
     return 2.0 * float(min(weight[y > 0].sum(), weight[y < 0].sum())) / float(weight.sum())
 
 
 def _by_class(y: Floats, bound: Floats, mass: float) -> DualProblem:
+    """Build a hull problem: Σβ is `mass` over the positive class, and −`mass` over the negative one."""
     group = np.where(y > 0, 0, 1).astype(np.int32)
     return _two_sided(y, np.zeros(len(y)), bound, np.zeros(len(y)), group, np.array([mass, -mass]))
 

@@ -117,7 +117,7 @@ class DualProblem:
         return problem
 
     def without_bias(self) -> DualProblem:
-        """Return the problem without equality constraints: the bias is the multiplier of one."""
+        """Return the problem without equality constraints, whose multipliers are the biases."""
         group = np.full(self.n_variables, -1, dtype=np.int32)
         return replace(self, group=group, totals=np.empty(0))
 
@@ -128,9 +128,9 @@ class DualProblem:
         """
         p, lower, upper = self.p[which], self.lower[which], self.upper[which]
         row = self.row[: len(p)]
-        part = DualProblem(p, lower, upper, self.d[which], row, self.group[which], self.totals, checked=True)
-        part.twins = False
-        return part
+        problem = DualProblem(p, lower, upper, self.d[which], row, self.group[which], self.totals, checked=True)
+        problem.twins = False
+        return problem
 
     def restricted(self, which: Indices, rows: Indices, beta: Floats, fixed: Floats) -> DualProblem:
         """Return the problem of the variables `which` with all others held at β.
@@ -166,7 +166,7 @@ class DualProblem:
         return QuadraticProgram(P, -self.p, A, self.totals, self.lower, self.upper)
 
     def gradient(self, beta: Floats, u: Floats) -> Floats:
-        """h = p − u[row] − dβ."""
+        """Return the gradient h = p − u[row] − dβ."""
         return self.p - u[self.row] - self.d * beta
 
     def movable(self, beta: Floats) -> tuple[Flags, Flags]:
@@ -174,7 +174,7 @@ class DualProblem:
         return beta < self.upper, beta > self.lower
 
     def row_coefficients(self, beta: Floats, n_rows: int) -> Floats:
-        """β summed over the variables of each Gram row: the vector that K is multiplied by."""
+        """Return β summed over the variables of each Gram row: the vector that K is multiplied by."""
         if not self.twins and n_rows == self.n_variables:
             return beta
         return sums_by(self.row, beta, n_rows)
@@ -208,7 +208,7 @@ class DualProblem:
         if len(self.totals) == 0 or len(beta) == 0:
             return True
         allowed = _SUM_TOLERANCE * max(float(beta.max()), -float(beta.min()))
-        if self._one_sum:
+        if self._single_group:
             total = float(self.totals[0])
             return abs(float(beta.sum()) - total) <= max(allowed, _SUM_TOLERANCE * abs(total))
         member = self.group >= 0
@@ -216,7 +216,7 @@ class DualProblem:
         return bool((np.abs(sums - self.totals) <= np.maximum(allowed, _SUM_TOLERANCE * np.abs(self.totals))).all())
 
     @cached_property
-    def _one_sum(self) -> bool:
+    def _single_group(self) -> bool:
         """True if all variables are in one group."""
         return len(self.totals) == 1 and not self.group.any()
 
@@ -244,19 +244,19 @@ class DualProblem:
         return _core.Active(*fixed, beta, u, n_threads)
 
     def violation(self, beta: Floats, h: Floats) -> float:
-        """Largest violation of optimality at β, whose gradient is h."""
+        """Return the largest violation of optimality at β, where the gradient is h."""
         return self.violation_and_offsets(beta, h)[0]
 
     def violation_and_offsets(self, beta: Floats, h: Floats) -> tuple[float, Floats]:
-        """Largest violation, and b of each group: the mean of h over its free variables, or its interval's middle."""
+        """Return the largest violation, and b of each group: the mean h of free variables, or its interval's middle."""
         up, low = self.movable(beta)
         free = up & low
         largest, tops, bottoms = violation(h, up, low, self.group, len(self.totals))
         b = np.zeros(len(self.totals))
         for g in range(len(b)):
-            here = h[free] if len(b) == 1 else h[free & (self.group == g)]
+            free_h = h[free] if len(b) == 1 else h[free & (self.group == g)]
             ends = [end for end in (tops[g], bottoms[g]) if np.isfinite(end)]
-            b[g] = here.sum() / len(here) if len(here) else np.mean(ends) if ends else 0.0
+            b[g] = free_h.sum() / len(free_h) if len(free_h) else np.mean(ends) if ends else 0.0
         return largest, b
 
 
@@ -270,19 +270,19 @@ def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower
         movers = movers[beta[movers] < upper[movers]] if missing > 0 else movers[beta[movers] > lower[movers]]
         if len(movers) == 0:
             return False
-        before = beta[movers]
-        slack = upper[movers] - before if missing > 0 else before - lower[movers]
-        widest = int(np.argmax(slack))
-        if abs(missing) <= min(len(members) * rounding, slack[widest]):  # rounding of a sum: one variable takes it
-            beta[movers[widest]] += missing
+        current = beta[movers]
+        slack = upper[movers] - current if missing > 0 else current - lower[movers]
+        most_slack = int(np.argmax(slack))
+        if abs(missing) <= min(len(members) * rounding, slack[most_slack]):  # rounding of a sum: one variable takes it
+            beta[movers[most_slack]] += missing
             return True
-        beta[movers] = np.clip(before + missing / len(movers), lower[movers], upper[movers])
+        beta[movers] = np.clip(current + missing / len(movers), lower[movers], upper[movers])
 
 
 def violation(
     h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_groups: int
 ) -> tuple[float, Floats, Floats]:
-    """Largest violation, and for each group the largest h among `up` and the smallest h among `low`."""
+    """Return the largest violation, and for each group the largest h among `up` and the smallest h among `low`."""
     if n_groups == 1:
         top, bottom = float(h[up].max(initial=-np.inf)), float(h[low].min(initial=np.inf))
         return _not_negative(top - bottom), np.array([top]), np.array([bottom])
@@ -299,5 +299,5 @@ def violation(
 
 
 def _not_negative(x: float) -> float:
-    """max(x, 0), or infinity for NaN: nothing is known about the violation then."""
+    """Return max(x, 0), and infinity for NaN, which says nothing about the violation."""
     return max(x, 0.0) if x == x else math.inf

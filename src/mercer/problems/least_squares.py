@@ -55,8 +55,8 @@ class LeastSquares:
             return self.Y[np.argsort(self.member)]
         sums = [sums_by(self.member, self.weight * column, self.n) for column in self.Y.T]
         means = np.column_stack(sums) / self.total[:, None]
-        alone = np.bincount(self.member, minlength=self.n)[self.member] == 1
-        means[self.member[alone]] = self.Y[alone]
+        single = np.bincount(self.member, minlength=self.n)[self.member] == 1
+        means[self.member[single]] = self.Y[single]
         return means
 
     @property
@@ -79,7 +79,7 @@ class LeastSquares:
         return np.column_stack([exact_parts(c, p, self.member, exact) for c, p in zip(C.T, parts.T, strict=True)])
 
     def dual(self, output: int) -> DualProblem:
-        """Return the dual problem of one output on the rows."""
+        """Return the dual problem of one output, with one variable per row."""
         rows = len(self.weight)
         return DualProblem(
             p=np.ascontiguousarray(self.Y[:, output]),

@@ -45,12 +45,12 @@ class LinearProblem:
     @cached_property
     def max_slope(self) -> Floats:
         """Largest slope of each loss: the wider half of the box, or 1/d for a squared loss, whose box is infinite."""
-        half = np.maximum(self.upper, -self.lower)
+        half_width = np.maximum(self.upper, -self.lower)
         with np.errstate(divide="ignore"):
-            return np.where(np.isfinite(half), half, 1.0 / self.d)
+            return np.where(np.isfinite(half_width), half_width, 1.0 / self.d)
 
     def value(self, beta: Floats, energy: float) -> float:
-        """Dual value of β, where energy = ‖X'β‖² (+ (BΣβ)²)."""
+        """Return the dual value of β, where energy = ‖X'β‖² (+ (BΣβ)²)."""
         separable = beta * (self.p - 0.5 * self.d * beta) - self.epsilon * np.abs(beta)
         return float(separable.sum()) - 0.5 * energy
 

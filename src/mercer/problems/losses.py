@@ -76,8 +76,10 @@ class Huber:
     kind: ClassVar[Kind] = "regression"
 
     def value(self, y: Floats, f: Floats) -> Floats:
-        far = np.abs(y - f)
-        return np.asarray(np.where(far <= self.delta, 0.5 * far**2, self.delta * (far - 0.5 * self.delta)))
+        distance = np.abs(y - f)
+        return np.asarray(
+            np.where(distance <= self.delta, 0.5 * distance**2, self.delta * (distance - 0.5 * self.delta))
+        )
 
     def gradient(self, y: Floats, f: Floats) -> Floats:
         return np.clip(f - y, -self.delta, self.delta)
@@ -191,20 +193,21 @@ def check_derivatives(loss: Any, y: Floats) -> None:
     f = targets + spread * np.linspace(-2.0, 2.0, 64) + 0.01
     step = 1e-5 * spread
     for name, function in (("gradient", loss.value), ("curvature", loss.gradient)):
-        given = _array(loss, name, targets, f)
+        derivative = _finite_values(loss, name, targets, f)
         below, above = (np.asarray(function(targets, f + s), dtype=np.float64) for s in (-step, step))
-        wrong = np.abs((above - below) / (2 * step) - given) > 1e-3 * (1.0 + np.abs(given))
+        wrong = np.abs((above - below) / (2 * step) - derivative) > 1e-3 * (1.0 + np.abs(derivative))
         if wrong.mean() > 0.2:
             i = int(np.argmax(wrong))
             raise ValueError(
-                f"loss.{name}(y, f) is {given[i]:.6g} at y={targets[i]:.6g}, f={f[i]:.6g}, but differences of "
+                f"loss.{name}(y, f) is {derivative[i]:.6g} at y={targets[i]:.6g}, f={f[i]:.6g}, but differences of "
                 f"loss.{function.__name__} give {(above - below)[i] / (2 * step):.6g}; correct the derivative"
             )
-    if (_array(loss, "curvature", targets, f) < 0).any():
+    if (_finite_values(loss, "curvature", targets, f) < 0).any():
         raise ValueError("loss.curvature(y, f) is negative somewhere: the loss is not convex in f")
 
 
-def _array(loss: Any, name: str, y: Floats, f: Floats) -> Floats:
+def _finite_values(loss: Any, name: str, y: Floats, f: Floats) -> Floats:
+    """Call a method of a user's loss, and raise ValueError unless it returns one finite number per sample."""
     out = np.asarray(getattr(loss, name)(y, f), dtype=np.float64)
     if out.shape != f.shape or not np.isfinite(out).all():
         raise ValueError(

@@ -139,6 +139,7 @@ class Margins(_SampleMargins):
         return self._standing(0)
 
     def _standing(self, mark: int) -> Indices:
+        """Return the rows whose standing is 0 (other), 1 (free) or 2 (bounded)."""
         if self.standings is None:
             raise ValueError(
                 "only training samples can be free or bounded vectors, and these are other samples; "
@@ -184,8 +185,8 @@ class Margins(_SampleMargins):
             counts = np.bincount(self.standings, minlength=3)
             lines.append(f"vectors            {counts[1]} free, {counts[2]} bounded, {counts[0]} other")
         interval = self.b_interval
-        any_other = "" if interval is None else f", any in [{interval[0]:.6g}, {interval[1]:.6g}]"
-        return "\n".join([*lines, f"b                  {self.b:.6g}{any_other}"])
+        interval_text = "" if interval is None else f", any in [{interval[0]:.6g}, {interval[1]:.6g}]"
+        return "\n".join([*lines, f"b                  {self.b:.6g}{interval_text}"])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,6 +262,7 @@ class SeveralMargins(_SampleMargins):
         return self._smallest("geometric_margins")
 
     def _smallest(self, name: str) -> Floats:
+        """Return the smallest value of an attribute of `Margins` for each sample over the planes of its class."""
         out = np.full(len(self.labels), np.inf)
         for part in self.parts:
             np.minimum.at(out, part.rows, getattr(part, name))
@@ -338,4 +340,5 @@ def divide(values: Floats, norm: float | Floats) -> Floats:
 
 
 def _frozen(values: Floats) -> Floats:
+    """Return the array, made read-only."""
     return np.asarray(freeze(values))

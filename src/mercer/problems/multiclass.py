@@ -66,26 +66,26 @@ class JointProblem:
         return len(self.y)
 
     def offsets(self, beta: Floats) -> Floats:
-        """Biases b_k, one per class."""
+        """Return the biases b_k, one per class."""
         fixed = np.zeros(self.n_classes) if self.b is None else self.b
         return np.asarray(fixed + self.shift * beta.sum(axis=0) if self.shift else fixed)
 
     def excess(self, u: Floats, b: Floats, rows: Indices | None = None) -> Floats:
-        """Excess e on the given rows, or on all; `u` is Kβ on these rows."""
+        """Return the excess e of the given rows, or of all; `u` is Kβ on these rows."""
         y = self.y if rows is None else self.y[rows]
         e: Floats = u + (b + 1.0)
         e[np.arange(len(y)), y] -= 1.0
         return e
 
     def movable(self, beta: Floats, rows: Indices | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return masks of the β that may fall and that may rise, as others of the sample move the other way."""
+        """Return masks of the β that may fall, and that may rise, while others of the same sample compensate."""
         y, C = (self.y, self.C) if rows is None else (self.y[rows], self.C[rows])
         label = np.arange(len(y)), y
         if self.shared:
             down, up = np.ones(beta.shape, dtype=bool), beta < 0
             up[label] = beta[label] < C
         else:
-            # Each one moves, and the β of the label moves in the opposite direction.
+            # Each β moves by itself, and the β of the label moves in the opposite direction.
             down, up = beta > -C[:, None], beta < 0
             down[label] = up[label] = False
         return down, up
@@ -94,7 +94,7 @@ class JointProblem:
         """Return β with its multipliers clipped to their bounds and each label's β as their sum.
 
         As a rule this moves β by a few roundings. A multiplier that reaches a bound up to rounding is set exactly to
-        it. If the multipliers of a sample share a bound, their sum is, and they are scaled to add up.
+        it. If the multipliers of a sample share a bound, their sum is set to it instead, and they are scaled.
         """
         y, C = (self.y, self.C) if rows is None else (self.y[rows], self.C[rows])
         label = np.arange(len(y)), y
@@ -105,15 +105,15 @@ class JointProblem:
             alpha = np.where(alpha >= (1 - _MULTIPLIER_TOLERANCE) * C[:, None], C[:, None], alpha)
         total = alpha.sum(axis=1)
         if self.shared:
-            spent = total >= C * (1 - _SUM_TOLERANCE)
-            alpha[spent] *= (C[spent] / total[spent])[:, None]
-            total = np.where(spent, C, total)
+            at_bound = total >= C * (1 - _SUM_TOLERANCE)
+            alpha[at_bound] *= (C[at_bound] / total[at_bound])[:, None]
+            total = np.where(at_bound, C, total)
         beta = -alpha
         beta[label] = total
         return beta
 
     def violations(self, beta: Floats, e: Floats, rows: Indices | None = None, error: Floats | float = 0.0) -> Floats:
-        """KKT violation of each sample: the largest difference of gradients that a feasible move could still exploit.
+        """Return each sample's KKT violation: the largest difference of gradients that a feasible move could exploit.
 
         With a bound `error` on the error of e, the result is the largest violation within that error.
         """
@@ -128,7 +128,7 @@ class JointProblem:
         return np.asarray(np.maximum(np.maximum(top - lowest[label], highest[label] - bottom), 0.0))
 
     def losses(self, e: Floats, error: Floats | float = 0.0) -> Floats:
-        """C_i loss_i of each sample, the largest for any e within the error."""
+        """Return C_i loss_i of each sample, the largest for any e within the error."""
         label = np.arange(self.n), self.y
         errors = np.broadcast_to(error, e.shape)
         x = e - e[label][:, None] + (errors + errors[label][:, None])
@@ -137,7 +137,7 @@ class JointProblem:
         return np.asarray(self.C * (excess.max(axis=1) if self.shared else excess.sum(axis=1)))
 
     def gap_terms(self, beta: Floats, e: Floats) -> Floats:
-        """Each sample's part of the gap, C_i loss_i − Σ_k α_ik (e_ik − e_{i,y_i}), as a sum of terms that are ≥ 0."""
+        """Return each sample's part of the gap, C_i loss_i − Σ_k α_ik (e_ik − e_{i,y_i}), as a sum of terms ≥ 0."""
         label = np.arange(self.n), self.y
         if self.shared:
             slack = e.max(axis=1)[:, None] - e

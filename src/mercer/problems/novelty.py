@@ -26,6 +26,7 @@ def data_description(diagonal: Floats, weight: Floats, nu: float) -> DualProblem
 
 
 def _convex_combination(p: Floats, bound: Floats, mass: float) -> DualProblem:
+    """Build the problem with 0 ≤ β_i ≤ bound_i and Σβ = mass."""
     n = len(p)
     group = np.zeros(n, dtype=np.int32)
     return DualProblem.of_rows(p, np.zeros(n), bound, np.zeros(n), group, np.array([mass]))

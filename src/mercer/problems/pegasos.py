@@ -26,6 +26,7 @@ class PegasosProblem:
 
     @cached_property
     def probability(self) -> Floats:
+        """Share p of each sample in the total weight."""
         return np.asarray(self.weight / self.weight.sum())
 
     def part(self, rows: Indices) -> PegasosProblem:
@@ -33,6 +34,6 @@ class PegasosProblem:
         return replace(self, signs=np.ascontiguousarray(self.signs[:, rows]), weight=self.weight[rows])
 
     def objective(self, machine: int, square: float, f: Floats) -> float:
-        """Objective F of one machine, where `square` is ‖w‖² and f are its outputs."""
+        """Return the objective F of one machine, where `square` is ‖w‖² and f are its outputs."""
         hinge = np.maximum(0.0, 1.0 - self.signs[machine] * f)
         return 0.5 * self.lam * square + inner(self.probability, hinge)

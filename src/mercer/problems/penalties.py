@@ -64,13 +64,14 @@ class UserPenalty:
     penalty: Penalty
 
     def value(self, r: float) -> float:
-        return _or_inf(self.penalty.value, r)
+        return _value_or_inf(self.penalty.value, r)
 
     def derivative(self, r: float) -> float:
-        return _or_inf(self.penalty.derivative, r)
+        return _value_or_inf(self.penalty.derivative, r)
 
 
-def _or_inf(function: Callable[[float], float], r: float) -> float:
+def _value_or_inf(function: Callable[[float], float], r: float) -> float:
+    """Return function(r), or infinity if it overflows."""
     try:
         with np.errstate(over="ignore"):
             return float(function(r))

@@ -49,7 +49,7 @@ class RankProblem:
 
     @cached_property
     def _passes(self) -> list[tuple[Indices, Indices, Indices]]:
-        """For each bit: samples with it set in their level, samples without it, and codes that are equal for pairs."""
+        """For each bit, the samples whose level has it, the other samples, and codes that are equal for pairs."""
         passes = []
         for bit in range(int(self.level.max()).bit_length()):
             high = (self.level >> bit) & 1 == 1
@@ -62,15 +62,15 @@ class RankProblem:
         n = len(r)
         rank = np.unique(np.concatenate([r, limit]), return_inverse=True)[1].ravel()
         for high, low, code in self._passes:
-            key, until = code * (2 * n + 1) + rank[:n], code * (2 * n + 1) + rank[n:]
-            worse, better = low[np.argsort(key[low])], high[np.argsort(until[high])]
+            key, limit_key = code * (2 * n + 1) + rank[:n], code * (2 * n + 1) + rank[n:]
+            worse, better = low[np.argsort(key[low])], high[np.argsort(limit_key[high])]
             yield _SortedPass(
                 better,
                 worse,
-                begin=np.searchsorted(key[worse], until[better], side="right"),
+                begin=np.searchsorted(key[worse], limit_key[better], side="right"),
                 end=np.searchsorted(code[worse], code[better], side="right"),
                 first=np.searchsorted(code[better], code[worse]),
-                last=np.searchsorted(until[better], key[worse]),
+                last=np.searchsorted(limit_key[better], key[worse]),
             )
 
     @property
@@ -79,34 +79,38 @@ class RankProblem:
         return len(self._passes)
 
     def sums(self, r: Floats, limit: Floats, V: Floats) -> tuple[Floats, Floats]:
-        """Sums over the pairs with r_j > limit_i: Σ_j V_j for each better sample i, Σ_i V_i for each worse sample j."""
-        won, lost = np.zeros_like(V), np.zeros_like(V)
-        for met in self._sorted_passes(r, limit):
-            below, above = _running(V[met.worse]), _running(V[met.better])
-            won[met.better] += below[met.end] - below[met.begin]
-            lost[met.worse] += above[met.last] - above[met.first]
-        return won, lost
+        """Return sums over pairs with r_j > limit_i: Σ_j V_j for each better sample i, Σ_i V_i for each worse one j."""
+        sums_of_better, sums_of_worse = np.zeros_like(V), np.zeros_like(V)
+        for sorted_pass in self._sorted_passes(r, limit):
+            sums_over_worse, sums_over_better = (
+                _running_sums(V[sorted_pass.worse]),
+                _running_sums(V[sorted_pass.better]),
+            )
+            sums_of_better[sorted_pass.better] += sums_over_worse[sorted_pass.end] - sums_over_worse[sorted_pass.begin]
+            sums_of_worse[sorted_pass.worse] += sums_over_better[sorted_pass.last] - sums_over_better[sorted_pass.first]
+        return sums_of_better, sums_of_worse
 
     def count(self, r: Floats, low: float, high: float) -> int:
-        """Number of pairs with low ≤ r_i − r_j < high."""
-        far, near = (
-            sum(int((met.end - met.begin).sum()) for met in self._sorted_passes(r, r - t)) for t in (high, low)
+        """Return the number of pairs with low ≤ r_i − r_j < high."""
+        n_below_high, n_below_low = (
+            sum(int((sorted_pass.end - sorted_pass.begin).sum()) for sorted_pass in self._sorted_passes(r, r - t))
+            for t in (high, low)
         )
-        return far - near
+        return n_below_high - n_below_low
 
     def pairs(self, r: Floats, low: float, high: float) -> Pairs:
         """Return the pairs with low ≤ r_i − r_j < high."""
-        firsts, seconds, stop = [np.empty(0, np.intp)], [np.empty(0, np.intp)], np.empty(len(r), np.intp)
-        for far, near in zip(self._sorted_passes(r, r - high), self._sorted_passes(r, r - low), strict=True):
-            stop[near.better] = near.begin
-            counts = stop[far.better] - far.begin
-            firsts.append(np.repeat(far.better, counts))
-            offsets = np.repeat(far.begin - np.cumsum(counts) + counts, counts)
-            seconds.append(far.worse[np.arange(counts.sum()) + offsets])
-        return np.concatenate(firsts), np.concatenate(seconds)
+        better, worse, stop = [np.empty(0, np.intp)], [np.empty(0, np.intp)], np.empty(len(r), np.intp)
+        for high_pass, low_pass in zip(self._sorted_passes(r, r - high), self._sorted_passes(r, r - low), strict=True):
+            stop[low_pass.better] = low_pass.begin
+            counts = stop[high_pass.better] - high_pass.begin
+            better.append(np.repeat(high_pass.better, counts))
+            offsets = np.repeat(high_pass.begin - np.cumsum(counts) + counts, counts)
+            worse.append(high_pass.worse[np.arange(counts.sum()) + offsets])
+        return np.concatenate(better), np.concatenate(worse)
 
     def bound(self, pairs: Pairs) -> Floats:
-        """Upper bound C_ij of each pair's α."""
+        """Return the upper bound C_ij of each pair's α."""
         return np.asarray(self.C * self.weight[pairs[0]] * self.weight[pairs[1]])
 
     def combined(self, pairs: Pairs, alpha: Floats) -> Floats:
@@ -127,6 +131,6 @@ class RankDual:
     alpha: Floats
 
 
-def _running(V: Floats) -> Floats:
-    """Sums of the first 0, 1, 2, … rows of V."""
+def _running_sums(V: Floats) -> Floats:
+    """Return the sums of the first 0, 1, 2, … rows of V."""
     return np.concatenate([np.zeros((1, V.shape[1])), np.cumsum(V, axis=0)])

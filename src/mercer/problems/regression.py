@@ -54,6 +54,7 @@ def nu_tube(y: Floats, C: Floats, nu: float) -> DualProblem:
 
 
 def _single(p: Floats, lower: Floats, upper: Floats, d: Floats) -> DualProblem:
+    """Build a problem with one variable per sample, and Σβ = 0."""
     n = len(p)
     return DualProblem.of_rows(p, lower, upper, d, np.zeros(n, dtype=np.int32), np.zeros(1))
 

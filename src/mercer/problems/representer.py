@@ -48,13 +48,13 @@ class RepresenterProblem:
         return g if self.combine is None else np.asarray(self.combine.T @ g)
 
     def value(self, t: Floats) -> float:
-        """Loss Σ w_p ℓ(z_p, t_p)."""
+        """Return the loss Σ w_p ℓ(z_p, t_p)."""
         return inner(self.weight, self.loss.value(self.y, t))
 
     def gradient(self, t: Floats) -> Floats:
-        """Gradient g = wℓ′, one entry for each of t."""
+        """Return the gradient g = wℓ′, one entry for each of t."""
         return np.asarray(self.weight * self.loss.gradient(self.y, t))
 
     def curvature(self, t: Floats) -> Floats:
-        """Curvature wℓ″, one entry for each of t."""
+        """Return the curvature wℓ″, one entry for each of t."""
         return np.asarray(self.weight * self.loss.curvature(self.y, t))

@@ -123,10 +123,10 @@ def warn_user(message: str, category: type[Warning]) -> None:
     loaded = [sys.modules[name].__file__ for name in ("sklearn", "joblib") if name in sys.modules]
     libraries = (_PACKAGE_FOLDER, *(str(Path(file).parent) + os.sep for file in loaded if file is not None))
     frame: FrameType | None = sys._getframe(1)
-    level, outside = 2, 0
+    level, first_level_outside = 2, 0
     while frame is not None and frame.f_code.co_filename.startswith(libraries):
-        if not outside and not frame.f_code.co_filename.startswith(_PACKAGE_FOLDER):
-            outside = level
+        if not first_level_outside and not frame.f_code.co_filename.startswith(_PACKAGE_FOLDER):
+            first_level_outside = level
         frame, level = frame.f_back, level + 1
     # In a worker process of joblib no line of the user is on the stack: there the first line outside mercer is named.
-    warnings.warn(message, category, stacklevel=level if frame is not None else outside or 2)
+    warnings.warn(message, category, stacklevel=level if frame is not None else first_level_outside or 2)

@@ -46,5 +46,5 @@ def _split_words(name: str) -> str:
 
 
 def _summary(documented: Any) -> str:
-    """First paragraph of an object's docstring in lower case; empty if there is none, or the object is not loaded."""
+    """Return the first paragraph of an object's docstring in lower case; empty without one, or before it is loaded."""
     return " ".join((getattr(documented, "__doc__", None) or "").partition("\n\n")[0].lower().split())

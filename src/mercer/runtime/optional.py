@@ -35,8 +35,8 @@ def require(module: str, purpose: str) -> ModuleType:
         package = module.partition(".")[0]
         if error.name != package:
             raise
-        wanted = f"mercer[{EXTRAS[package]}]" if package in EXTRAS else package
+        requirement = f"mercer[{EXTRAS[package]}]" if package in EXTRAS else package
         raise MissingExtraError(
-            f"{purpose} needs {package}, which is not installed: python -m pip install '{wanted}'",
+            f"{purpose} needs {package}, which is not installed: python -m pip install '{requirement}'",
             name=package,
         ) from None

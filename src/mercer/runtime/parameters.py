@@ -63,10 +63,10 @@ def share(name: str, value: Any, hint: str = "", *, whole: bool = False) -> floa
     return number
 
 
-def integer(name: str, value: Any, least: int, why: str) -> int:
-    """Return an integer of at least `least`; floats are refused, even 2.0. `why` explains the bound in the error."""
-    if not _is_integer(value) or value < least:
-        raise ValueError(f"{name}={value!r} must be an integer of at least {least}: {why}")
+def integer(name: str, value: Any, minimum: int, why: str) -> int:
+    """Return an integer of at least `minimum`; floats are refused, even 2.0. `why` explains the bound in the error."""
+    if not _is_integer(value) or value < minimum:
+        raise ValueError(f"{name}={value!r} must be an integer of at least {minimum}: {why}")
     return int(value)
 
 
@@ -77,12 +77,14 @@ def iterations(name: str, value: Any, default: int) -> int:
     return default if value == -1 else int(value)
 
 
-def one_of(name: str, value: Any, choices: tuple[Any, ...], beside: str = "") -> Any:
-    """Return a value that is one of `choices`; the error also lists `beside`, which describes other valid values."""
+def one_of(name: str, value: Any, choices: tuple[Any, ...], other_values: str = "") -> Any:
+    """Return a value that is one of `choices`; the error first describes `other_values` that would be valid too."""
     known = value in choices if isinstance(value, str) else any(value is choice for choice in choices)
     if not known:
         words = ", ".join(map(repr, choices))
-        raise ValueError(f"{name}={value!r} must be {f'{beside}, or {words}' if beside else f'one of {words}'}")
+        raise ValueError(
+            f"{name}={value!r} must be {f'{other_values}, or {words}' if other_values else f'one of {words}'}"
+        )
     return value
 
 
@@ -99,15 +101,15 @@ def weights(name: str, value: Any, n: int) -> Floats:
     """Return n non-negative weights that add up to 1; None means equal weights."""
     if value is None:
         return np.full(n, 1.0 / n)
-    wanted = f"{name} must be a finite number ≥ 0 for each of the {n} rows, not all of them 0"
+    requirement = f"{name} must be a finite number ≥ 0 for each of the {n} rows, not all of them 0"
     try:
         weight = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{wanted}; {value!r} is not") from None
+        raise ValueError(f"{requirement}; {value!r} is not") from None
     if weight.shape != (n,):
-        raise ValueError(f"{wanted}; its shape is {weight.shape}")
+        raise ValueError(f"{requirement}; its shape is {weight.shape}")
     if not np.isfinite(weight).all() or weight.min() < 0 or not weight.max() > 0:
-        raise ValueError(f"{wanted}; they are between {weight.min():g} and {weight.max():g}")
+        raise ValueError(f"{requirement}; they are between {weight.min():g} and {weight.max():g}")
     weight = weight / weight.max()
     return np.asarray(weight / weight.sum())
 
@@ -119,6 +121,7 @@ def function(name: str, value: Any) -> None:
 
 
 def _is_integer(value: Any) -> bool:
+    """Return whether a value is an integer; True and False are none."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -126,9 +129,9 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean C?" with the most similar known name, or an empty string if none is similar."""
     from difflib import get_close_matches  # imported here, since only errors need it
 
-    by_lower_case = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.7)
-    return f"; did you mean {by_lower_case[close[0]]}?" if close else ""
+    by_lower_case = {known_name.lower(): known_name for known_name in known}
+    matches = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.7)
+    return f"; did you mean {by_lower_case[matches[0]]}?" if matches else ""
 
 
 class SuggestsParameters:
@@ -137,19 +140,19 @@ class SuggestsParameters:
     # Parameters of scikit-learn's class of the same name that this class lacks, and what to use instead.
     _FOREIGN_PARAMETERS: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
-    def __new__(cls, *values: Any, **given: Any) -> Self:
-        known = _keywords(cls.__init__) if given else None
+    def __new__(cls, *values: Any, **keywords: Any) -> Self:
+        known = _keywords(cls.__init__) if keywords else None
         if known is not None:
-            for name in given.keys() - known:
+            for name in keywords.keys() - known:
                 foreign = cls._FOREIGN_PARAMETERS.get(name)
                 hint = f": {foreign}" if foreign else suggest_name(name, known)
-                raise TypeError(f"{cls.__name__} got an unexpected parameter {name}={given[name]!r}{hint}")
+                raise TypeError(f"{cls.__name__} got an unexpected parameter {name}={keywords[name]!r}{hint}")
         return super().__new__(cls)
 
 
 @cache
 def _keywords(init: Callable[..., None]) -> frozenset[str] | None:
-    """Parameter names of an `__init__`; None if it takes arbitrary keywords."""
+    """Return the parameter names of an `__init__`; None if it takes arbitrary keywords."""
     parameters = inspect.signature(init).parameters
     arbitrary = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
     return None if arbitrary else frozenset(parameters) - {"self"}

@@ -49,6 +49,7 @@ class StatusLine:
 
     @property
     def line(self) -> str:
+        """Text of the report: seconds, description and time left."""
         return f"{self.seconds:7.1f} s  {self.words}{'  ' * bool(self.time_left)}{self.time_left}"
 
 
@@ -63,18 +64,18 @@ class ProgressEstimate:
         self._log_errors: deque[tuple[float, float]] = deque()  # times, and logarithms of the relative error
 
     def share(self, now: float, error_ratio: float) -> float | None:
-        """Share of the work done, or None if unknown; `error_ratio` is error / tolerance, NaN if unknown."""
+        """Return the share of the work done, None if unknown; `error_ratio` is error / tolerance, NaN if unknown."""
         if not 1 < error_ratio < math.inf:
             return None
-        spent, error = now - self._begun, math.log(error_ratio)
+        elapsed, error = now - self._begun, math.log(error_ratio)
         self._log_errors.append((now, error))
-        while len(self._log_errors) > 2 and self._log_errors[1][0] <= self._begun + 0.5 * spent:
+        while len(self._log_errors) > 2 and self._log_errors[1][0] <= self._begun + 0.5 * elapsed:
             self._log_errors.popleft()
-        then, before = self._log_errors[0]
+        first_time, first_error = self._log_errors[0]
         # A rate that was observed for less than a second is not reliable.
-        if spent < 1.0 or before <= error:
+        if elapsed < 1.0 or first_error <= error:
             return None
-        return spent / (spent + error * (now - then) / (before - error))
+        return elapsed / (elapsed + error * (now - first_time) / (first_error - error))
 
 
 class Reporter:
@@ -119,6 +120,7 @@ class Lines:
         self.print(status.line)
 
     def print(self, words: str) -> None:
+        """Print a line, or rewrite the last one in a notebook."""
         line = f"{self._prefix} {words}"
         if self._in_place:
             print(f"\r{line.ljust(self._width)}", end="", flush=True)
@@ -127,7 +129,7 @@ class Lines:
         self._width = len(line)
 
     def end(self) -> None:
-        """End a rewritten line, so that the next output begins a new one."""
+        """Finish a line that was rewritten, so that the next output begins a new line."""
         if self._in_place and self._width:
             print(flush=True)
 
@@ -193,6 +195,7 @@ class _VerboseLines(Lines):
         self.print(self._text)
 
     def advance(self) -> None:
+        """Count one more item as done."""
         self._done += 1
         self.print(f"{self._done} of {self._steps} done")
 
@@ -218,6 +221,7 @@ class _ClockLine:
         self._status, self._updated = status, time.monotonic()
 
     def advance(self) -> None:
+        """Count one more item as done."""
         self._done += 1
 
     def end(self) -> None:
@@ -227,6 +231,7 @@ class _ClockLine:
         self.wipe()
 
     def wipe(self) -> None:
+        """Erase the line."""
         with self._lock:
             if self._width:
                 sys.stderr.write(f"\r{' ' * self._width}\r")
@@ -234,12 +239,14 @@ class _ClockLine:
             self._width = 0
 
     def _keep_time(self) -> None:
+        """Redraw the line every second until the command ends."""
         pause = _FIRST_SECONDS
         while not self._over.wait(pause):
             self._draw()
             pause = _SECONDS
 
     def _draw(self) -> None:
+        """Write the line with the current time and the last report."""
         status, now = self._status, time.monotonic()
         clock = f"{now - self._begun:.0f} s"
         if self._steps is not None:
@@ -285,6 +292,7 @@ class _Bar:
             self._bar.update(self._task, description=words, total=1.0, completed=status.share)
 
     def advance(self) -> None:
+        """Count one more item as done."""
         self._bar.advance(self._task)
 
 

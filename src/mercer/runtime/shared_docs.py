@@ -250,7 +250,7 @@ _SHARED: Final = {
     n_iter_no_change : int, default=2
         Number of steps over which the validation loss is averaged; Newton's method takes few steps.
     rise : float, default=0.05
-        Relative rise of the averaged validation loss above its smallest value that ends training.
+        Training ends when the averaged validation loss is above its smallest value by this fraction.
     %(kernel)s
     bias : bool, default=True
         Whether f has an intercept b, which is not penalised. For a loss of differences it must be False.

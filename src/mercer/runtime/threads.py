@@ -15,7 +15,7 @@ __all__ = ["effective_n_threads"]
 
 
 def effective_n_threads(n_jobs: int | None) -> int:
-    """Number of threads for one call.
+    """Return the number of threads for one call.
 
     None means as many as BLAS would use: all processors that this process may use (affinity and cgroup quota), at most
     MERCER_NUM_THREADS or else OMP_NUM_THREADS, and at most the limit of a surrounding
@@ -36,17 +36,19 @@ def effective_n_threads(n_jobs: int | None) -> int:
 
 
 def _processors() -> int:
-    """Number of processors as joblib counts them; cached, since joblib reads files, until affinity or limit change."""
+    """Return joblib's number of processors, cached until affinity or limit change, since joblib reads files."""
     allowed = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     return _cached_count(joblib.cpu_count, allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
 
 
 @lru_cache(maxsize=8)
 def _cached_count(count: Callable[[], int], allowed: frozenset[int] | None, limit: str | None) -> int:
+    """Return count(), computed once for each affinity and limit."""
     return count()
 
 
 def _environment_limit() -> int | None:
+    """Return the limit set by MERCER_NUM_THREADS or OMP_NUM_THREADS; None without a limit."""
     limit = os.environ.get("MERCER_NUM_THREADS")
     if limit:
         if not limit.strip().isdecimal() or int(limit) < 1:

@@ -70,6 +70,7 @@ def _devices() -> list[tuple[str, str]]:
 
 
 def _version(package: str) -> str:
+    """Return the version of a package, or "not installed"."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -38,7 +38,7 @@ _PRODUCT_MULTIPLICATIONS, _PRODUCT_ROWS = 1 << 29, 1024
 # OpenBLAS starts threads above the second number, and on a busy host waits milliseconds for them. Products of few
 # columns up to the first number, about a millisecond, are split into smaller ones (3,000 × 20: 0.08 ms, against 0.25 ms
 # on an idle host and 17 ms on a busy one).
-_ALONE_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS, _FEW_COLUMNS = 1 << 23, 1 << 18, 64
+_SPLIT_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS, _FEW_COLUMNS = 1 << 23, 1 << 18, 64
 
 # Size from which `pick` copies no rows; below it a copy is faster than indirect access.
 PICKED_BYTES = BLOCK_BYTES
@@ -83,12 +83,12 @@ def are_strings(X: Any) -> bool:
 
 
 def n_entries(X: Any) -> int:
-    """Number of stored entries of an array or a CSR matrix."""
+    """Return the number of stored entries of an array or a CSR matrix."""
     return X.n_entries if isinstance(X, EngineSamples) else int(X.size)
 
 
 def n_samples(X: Any) -> int:
-    """Number of samples in an array, a CSR matrix or a sequence."""
+    """Return the number of samples in an array, a CSR matrix or a sequence."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
@@ -113,8 +113,8 @@ class PickedRows:
         return _copy_rows(self.X, self.which[rows], self.n_threads)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        whole = self[:]
-        return whole if dtype is None else whole.astype(dtype, copy=False)
+        rows = self[:]
+        return rows if dtype is None else rows.astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("a PickedRows has no rows in memory to iterate over; index blocks of rows instead")
@@ -134,7 +134,7 @@ class PickedRows:
 
 
 def take(X: Any, rows: Indices, n_threads: int = 1) -> Any:
-    """Return a copy of some rows of an array, a CSR matrix, a sequence or an engine's samples."""
+    """Return a copy of these rows of an array, a CSR matrix, a sequence or an engine's samples."""
     if isinstance(X, EngineSamples):
         return X.take(rows)
     if not hasattr(X, "shape"):
@@ -144,13 +144,14 @@ def take(X: Any, rows: Indices, n_threads: int = 1) -> Any:
 
 
 def pick(X: Any, rows: Indices, n_threads: int) -> Any:
-    """Return some rows like `take`, but as `PickedRows`, without a copy, if the array is large."""
+    """Return these rows like `take`, but as `PickedRows`, without a copy, if the array is large."""
     if not isinstance(X, np.ndarray) or len(rows) * X.nbytes < PICKED_BYTES * len(X) or X.dtype.char not in "fd":
         return take(X, rows)
     return PickedRows(X, rows, n_threads)
 
 
 def _copy_rows(X: NDArray[Any], rows: Indices, n_threads: int) -> NDArray[Any]:
+    """Return a copy of these rows of an array, made by the core's threads if possible."""
     out = np.empty((len(rows), *X.shape[1:]), X.dtype)
     core = _core() if X.ndim == 2 and X.dtype.char in "fd" and X.flags.c_contiguous and X.flags.aligned else None
     if core is not None:
@@ -167,7 +168,7 @@ def rows_between(X: Any, rows: slice) -> Any:
 
 
 def host(X: Any, rows: Indices | None = None) -> Any:
-    """Return samples in host memory: X itself, or a copy of an engine's samples; only the given rows, if any."""
+    """Return samples in host memory, all or those of `rows`: X itself, or a copy of an engine's samples."""
     X = to_engine(X)
     if isinstance(X, EngineSamples):
         return X.host(rows)
@@ -216,22 +217,22 @@ def moments(X: Any) -> tuple[Floats, Floats]:
 def add_gram(lower: Floats, A: Floats) -> None:
     """Add AᵀA to the lower triangle of `lower`; entries above the diagonal are undefined until `mirror` is called."""
     columns = A.shape[1]
-    if columns <= _FEW_COLUMNS and len(A) * columns * columns <= _ALONE_MULTIPLICATIONS:
+    if columns <= _FEW_COLUMNS and len(A) * columns * columns <= _SPLIT_MULTIPLICATIONS:
         step = max(1, _SERIAL_MULTIPLICATIONS // max(1, columns * columns))
         for top in range(0, len(A), step):
             block = A[top : top + step]
             lower += block.T @ block
         return
     rows = max(_PRODUCT_ROWS, _PRODUCT_MULTIPLICATIONS // max(1, columns * columns))
-    wide = max(64, _PRODUCT_MULTIPLICATIONS // (rows * max(1, columns)))
+    width = max(64, _PRODUCT_MULTIPLICATIONS // (rows * max(1, columns)))
     for top in range(0, len(A), rows):
-        for left in range(0, columns, wide):
+        for left in range(0, columns, width):
             _check_stop()
-            right = min(columns, left + wide)
-            block, below = A[top : top + rows, left:right], A[top : top + rows, right:]
+            right = min(columns, left + width)
+            block, lower_columns = A[top : top + rows, left:right], A[top : top + rows, right:]
             lower[left:right, left:right] += block.T @ block  # BLAS computes one half
             if right < columns:
-                lower[right:, left:right] += below.T @ block
+                lower[right:, left:right] += lower_columns.T @ block
 
 
 def mirror(lower: Floats) -> None:
@@ -258,7 +259,7 @@ def stack(first: Any, second: Any) -> Any:
 
 
 def inner(a: Floats, b: Floats) -> float:
-    """Inner product Σ a_i b_i by NumPy's summation.
+    """Return the inner product Σ a_i b_i by NumPy's summation.
 
     BLAS would start its threads for ten thousand numbers, and on a busy host wait milliseconds for them to finish.
     """
@@ -266,12 +267,12 @@ def inner(a: Floats, b: Floats) -> float:
 
 
 def norm(a: Floats) -> float:
-    """Euclidean norm √Σ a_i², summed as in `inner`."""
+    """Return the Euclidean norm √Σ a_i², summed as in `inner`."""
     return math.sqrt(inner(a, a))
 
 
 def gamma(roundings: int) -> float:
-    """Bound γ_k = ku/(1 − ku), u = 2⁻⁵³, on the relative error of k successive roundings (Higham, lemma 3.1)."""
+    """Return γ_k = ku/(1 − ku), u = 2⁻⁵³, which bounds the relative error of k roundings (Higham, lemma 3.1)."""
     share = roundings * 2.0**-53
     return share / (1.0 - share) if share < 1 else math.inf
 
@@ -284,7 +285,7 @@ def sums_by(index: Any, values: Floats, n: int) -> Floats:
 def rounded_sums_by(index: Indices, values: Floats, n: int) -> Floats:
     """Sum the values over equal indices, for each index from 0 to n − 1, with a single rounding of each sum.
 
-    So the result does not depend on the order of the values. Sums of whole numbers are exact in any case.
+    The result does not depend on the order of the values. Sums of whole numbers are exact in any case.
     """
     sums = sums_by(index, values, n)
     if float(sums.max(initial=0.0)) < 2.0**53 and (np.rint(values) == values).all() and values.min(initial=0.0) >= 0:
@@ -299,7 +300,7 @@ def rounded_sums_by(index: Indices, values: Floats, n: int) -> Floats:
 
 
 def rounded_sum(values: Floats) -> float:
-    """Sum of numbers ≥ 0 with a single rounding; infinite if it overflows."""
+    """Return the sum of numbers ≥ 0 with a single rounding; infinite if it overflows."""
     try:
         return math.fsum(values.tolist())
     except OverflowError:
@@ -307,15 +308,15 @@ def rounded_sum(values: Floats) -> float:
 
 
 def weighted_median(values: Floats, weight: Floats) -> float:
-    """Weighted median of the values; the mean of two values if half of the weight lies on each side of their gap.
+    """Return the weighted median: the mean of two neighbouring values if half of the weight lies on either side.
 
     Sums of weights are rounded: a sum that differs from half of the total by rounding only counts as half.
     """
     order = np.argsort(values, kind="stable")
-    below = np.cumsum(weight[order])
-    half, rounding = 0.5 * below[-1], 1e-11 * below[-1]
-    lower = int(np.searchsorted(below, half - rounding, side="left"))
-    upper = min(int(np.searchsorted(below, half + rounding, side="right")), len(order) - 1)
+    cumulative = np.cumsum(weight[order])
+    half, rounding = 0.5 * cumulative[-1], 1e-11 * cumulative[-1]
+    lower = int(np.searchsorted(cumulative, half - rounding, side="left"))
+    upper = min(int(np.searchsorted(cumulative, half + rounding, side="right")), len(order) - 1)
     return float(0.5 * values[order[lower]] + 0.5 * values[order[upper]])
 
 
@@ -332,7 +333,7 @@ def freeze(array: Any) -> Any:
 
 @cache
 def physical_memory() -> float:
-    """Physical memory of the host in bytes; infinite if the operating system does not report it."""
+    """Return the physical memory of the host in bytes; infinite if the operating system does not report it."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not a POSIX system

@@ -160,6 +160,7 @@ def _check_columns(X: Any) -> None:
 
 
 def _is_list_of_strings(X: Any) -> bool:
+    """Return whether X is a list or one-dimensional array of strings."""
     one_dimension = isinstance(X, (list, tuple)) or getattr(X, "ndim", 0) == 1
     return one_dimension and len(X) > 0 and all(isinstance(sample, str) for sample in X)
 
@@ -283,6 +284,7 @@ def _check_finite(X: Any, n_jobs: int | None = None) -> None:
 
 
 def _refuse_not_finite(row: int, column: int, value: float, count: int) -> NoReturn:
+    """Raise an error that names the first entry that is not finite, and the number of such entries."""
     name = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
         f"Input X contains {name}: X[{row}, {column}]={value}, and {count} such entries in all. "
@@ -291,7 +293,7 @@ def _refuse_not_finite(row: int, column: int, value: float, count: int) -> NoRet
 
 
 def _non_numeric_column(X: Any) -> Any:
-    """Name of the first column of a data frame that cannot be converted to float; None if there is none."""
+    """Return the name of a frame's first column that cannot be converted to float; None if there is none."""
     for name in getattr(X, "columns", ()):
         try:
             np.asarray(np.asarray(X[name]), dtype=np.float64)
@@ -343,23 +345,25 @@ def canonical_csr(X: Any) -> Any:
 
 
 def _check_compressed(X: Any) -> None:
+    """Raise an error if the arrays of a CSR, CSC or BSR matrix are inconsistent."""
     rows, columns = X.shape[::-1] if X.format == "csc" else X.shape
     if X.format == "bsr":
         rows, columns = rows // X.blocksize[0], columns // X.blocksize[1]
     ends, stored = X.indptr, len(X.indices)
-    whole = ends.dtype.kind in "iu" and X.indices.dtype.kind in "iu"
-    _expect(X, whole, f"indices and indptr must be integers, not {X.indices.dtype} and {ends.dtype}")
+    integers = ends.dtype.kind in "iu" and X.indices.dtype.kind in "iu"
+    _expect(X, integers, f"indices and indptr must be integers, not {X.indices.dtype} and {ends.dtype}")
     _expect(X, len(X.data) == stored, f"indices holds {stored} entries, but data holds {len(X.data)}")
-    rising = len(ends) == rows + 1 and ends[0] == 0 and ends[-1] <= stored and not (np.diff(ends) < 0).any()
-    _expect(X, rising, f"indptr must rise from 0 to at most {stored} in {rows + 1} entries")
+    increasing = len(ends) == rows + 1 and ends[0] == 0 and ends[-1] <= stored and not (np.diff(ends) < 0).any()
+    _expect(X, increasing, f"indptr must rise from 0 to at most {stored} in {rows + 1} entries")
     _check_range(X, "indices", X.indices[: ends[-1]], columns)
 
 
 def _check_range(X: Any, name: str, index: Any, size: int) -> None:
+    """Raise an error if an index is no integer from 0 to size − 1."""
     _expect(X, index.dtype.kind in "iu", f"{name} must hold integers, not {index.dtype}")
     for extreme in (index.min(initial=0), index.max(initial=0)):
-        within = 0 <= extreme < max(size, 1)
-        _expect(X, within, f"{name} holds {extreme}, but its shape is {X.shape} and only 0 to {size - 1} exist")
+        valid = 0 <= extreme < max(size, 1)
+        _expect(X, valid, f"{name} holds {extreme}, but its shape is {X.shape} and only 0 to {size - 1} exist")
 
 
 def _expect(X: Any, condition: bool, fault: str) -> None:
@@ -375,11 +379,11 @@ def numbers(y: Any) -> Floats:
     """Return the targets of a regression with one output as finite float64 numbers."""
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
-    several = (
+    advice = (
         "SVR and RLSRegressor learn several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
     )
     refuse_masked(y, "y")
-    y = single_column(y, several)
+    y = single_column(y, advice)
     refuse_non_numbers(y, "y")
     target: Floats = y.astype(np.float64)
     check_finite_targets(target)
@@ -409,8 +413,8 @@ def outputs(y: Any) -> tuple[Floats, bool]:
     return y.reshape(len(y), -1), y.ndim == 1
 
 
-def single_column(y: Any, several: str) -> np.ndarray:
-    """Return y with one value per sample; if it has several, the error ends with the advice in `several`."""
+def single_column(y: Any, advice: str) -> np.ndarray:
+    """Return y with one value per sample; if it has several, the error ends with the advice in `advice`."""
     if is_plain(y, 1):
         return np.asarray(y)
     try:
@@ -418,7 +422,7 @@ def single_column(y: Any, several: str) -> np.ndarray:
     except ValueError as error:
         if "1d array" not in str(error):
             raise
-        raise ValueError(f"{error} {several}") from None
+        raise ValueError(f"{error} {advice}") from None
 
 
 def check_finite_targets(y: np.ndarray) -> None:

@@ -19,7 +19,7 @@ Target = Callable[[Any], Floats]
 class Chunk:
     """Block of samples: rows of X, their targets (one column per output) and weights.
 
-    `kept` is a cache for what is computed from the samples, if they stay in memory between passes, else None.
+    `kept` caches results computed from the samples if these stay in memory between passes; otherwise it is None.
     """
 
     X: Any
@@ -51,7 +51,7 @@ class Stream:
 
     def __init__(self, estimator: Any, source: Any, target: Target) -> None:
         self._estimator, self._source, self._target = estimator, source, target
-        self.once = not callable(source)
+        self.once = not callable(source)  # an iterator, which can be read only once
         self._first = True
         self.seen = (0, 0.0)  # number of samples and total weight of the last complete pass
 
@@ -78,6 +78,7 @@ class Stream:
         self.seen = (n, weight)
 
     def _check(self, item: Any, number: int) -> Chunk:
+        """Return chunk `number` with its samples, targets and weights checked."""
         X, y, weight = unpack(item, number)
         try:
             X = checks.vectors(self._estimator, X, reset=self._first)

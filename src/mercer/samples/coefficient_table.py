@@ -56,7 +56,7 @@ class CoefficientTable:
         return CoefficientTable(data, self.indices, self.indptr, self.n_columns)
 
     def take(self, rows: Indices) -> CoefficientTable:
-        """Return some of the rows, in the given order."""
+        """Return the table of these rows, in this order."""
         indptr, entry, row = _core.take_rows(self.indptr, rows)
         taken = CoefficientTable(self.data[entry], self.indices[entry], indptr, self.n_columns)
         taken.rows = row

@@ -36,8 +36,8 @@ def column_names(X: Any) -> Names | None:
 def column_positions(names: Names, wanted: Names, source: str, first: str) -> list[int]:
     """Return the positions of the columns `wanted`, those of the source `first`, among the names of another source."""
     if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise ValueError(f"{source} has two columns called {twice!r}; rename one of them")
+        duplicate = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"{source} has two columns called {duplicate!r}; rename one of them")
     missing, other = [name for name in wanted if name not in names], [name for name in names if name not in wanted]
     if missing or other:
         faults = [f"lacks {_quoted(missing)}"] * bool(missing) + [f"also has {_quoted(other)}"] * bool(other)
@@ -82,6 +82,7 @@ def names_remark(estimator: Any, names: Names | None) -> str | None:
 
 
 def _bullets(names: Sequence[str]) -> list[str]:
+    """Return the first names as lines of scikit-learn's message."""
     return [f"- {name}" for name in names[:_MAX_NAMES]] + ["- ..."] * (len(names) > _MAX_NAMES)
 
 

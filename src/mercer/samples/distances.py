@@ -41,7 +41,7 @@ _DENSE_SHARE = 0.1
 
 
 def distances(X: Samples, Z: Samples) -> Floats:
-    """Euclidean distances ‖x_i − z_j‖ of entries of any size, even if squares would overflow or underflow."""
+    """Return the Euclidean distances ‖x_i − z_j‖ for entries of any size, even if squares overflow or underflow."""
     check_same_width(X, Z)
     if ordinary(X, Z):
         out = squared_distances(X, Z)
@@ -49,17 +49,19 @@ def distances(X: Samples, Z: Samples) -> Floats:
     x, z = as_float64(X), as_float64(Z)
     exponent = max(int(exponents(x).max(initial=-1100)), int(exponents(z).max(initial=-1100)))
     out = squared_distances(times_power(x, -exponent), times_power(z, -exponent))
-    lost = np.flatnonzero(~(out > 2.0**-760))  # squares that may have lost digits; the largest entry is now about 1
+    inaccurate = np.flatnonzero(
+        ~(out > 2.0**-760)
+    )  # squares that may have lost digits; the largest entry is now about 1
     with np.errstate(over="ignore"):
         out = np.ldexp(np.sqrt(out, out=out), exponent)
-    for block in pieces(len(lost), x.shape[1]):
-        i, j = np.divmod(lost[block], out.shape[1])
+    for block in pieces(len(inaccurate), x.shape[1]):
+        i, j = np.divmod(inaccurate[block], out.shape[1])
         out[i, j] = length_of_differences(x[i], z[j])
     return out
 
 
 def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> Floats:
-    """Squared distances ‖x_i − z_j‖², or ‖(x_i − z_j)ᵀF‖² with F = ``factor``, of dense or CSR rows."""
+    """Return the squared distances ‖x_i − z_j‖², or ‖(x_i − z_j)ᵀF‖² with F = ``factor``, of dense or CSR rows."""
     check_same_width(X, Z)
     same = X is Z
     X = as_float64(X)
@@ -68,11 +70,11 @@ def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> F
         X, Z = drop_shared_empty_columns(X, Z)
     with np.errstate(over="ignore", invalid="ignore"):
         centre = _centre(X, Z)
-        from_x = _centred(X, centre, factor)
-        from_z = from_x if same else _centred(Z, centre, factor)
-        squares_x = squared_lengths(from_x)
-        squares_z = squares_x if same else squared_lengths(from_z)
-        out = dot(from_x, from_z)
+        centred_x = _centred(X, centre, factor)
+        centred_z = centred_x if same else _centred(Z, centre, factor)
+        squares_x = squared_lengths(centred_x)
+        squares_z = squares_x if same else squared_lengths(centred_z)
+        out = dot(centred_x, centred_z)
         for rows in strips(out):
             strip = out[rows]
             size = squares_x[rows, None] + squares_z
@@ -87,7 +89,7 @@ def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> F
 
 
 def _centre(X: Samples, Z: Samples) -> Floats:
-    """Column means of Z; 0 for columns in which a CSR matrix has implicit zeros, so that it stays sparse."""
+    """Return the column means of Z; 0 for columns in which a CSR matrix has implicit zeros, so that it stays sparse."""
     full = np.ones(Z.shape[1], dtype=np.bool_)
     for matrix in (X, Z):
         if is_sparse(matrix):
@@ -105,29 +107,29 @@ def _centred(X: Samples, centre: Floats, factor: Floats | None) -> Samples:
     return X if factor is None else X @ factor
 
 
-def _from_differences(out: Floats, chosen: Flags, X: Samples, Z: Samples, factor: Floats | None) -> None:
-    """Replace the chosen entries of ``out`` by squared distances that are computed from the differences x − z."""
-    rows, columns = np.divmod(np.flatnonzero(chosen), out.shape[1])
+def _from_differences(out: Floats, selected: Flags, X: Samples, Z: Samples, factor: Floats | None) -> None:
+    """Replace the selected entries of ``out`` by squared distances computed from the differences x − z."""
+    rows, columns = np.divmod(np.flatnonzero(selected), out.shape[1])
     sparse = is_sparse(X) or is_sparse(Z)
     if not sparse and factor is None and len(rows) > 0.05 * out.size:  # faster than gathering rows
-        out[chosen] = _cdist(X, Z, "sqeuclidean")[chosen]
+        out[selected] = _cdist(X, Z, "sqeuclidean")[selected]
         return
-    alike = is_sparse(X) == is_sparse(Z)
-    for block in pieces(len(rows), width(X) + width(Z) if alike else X.shape[1]):
+    same_form = is_sparse(X) == is_sparse(Z)
+    for block in pieces(len(rows), width(X) + width(Z) if same_form else X.shape[1]):
         i, j = rows[block], columns[block]
-        difference = X[i] - Z[j] if alike else dense(X[i]) - dense(Z[j])
+        difference = X[i] - Z[j] if same_form else dense(X[i]) - dense(Z[j])
         out[i, j] = squared_lengths(difference if factor is None else difference @ factor)
 
 
 def l1_distances(X: Samples, Z: Samples) -> Floats:
-    """L1 distances Σ_f |x_if − z_jf|."""
+    """Return the L1 distances Σ_f |x_if − z_jf|."""
     return sums_over_features(lambda x, z: _cdist(x, z, "cityblock"), lambda x, z: np.abs(x - z), X, Z)
 
 
 def sums_over_features(
     function: Callable[[Floats, Floats], Floats], term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples
 ) -> Floats:
-    """Sums Σ_f term(x_if, z_jf) with term(x, 0) = term(0, x) = |x|; ``function`` computes them for dense blocks."""
+    """Return Σ_f term(x_if, z_jf) for term(x, 0) = term(0, x) = |x|; ``function`` computes the sums of dense blocks."""
     check_same_width(X, Z)
     if not is_sparse(X) and not is_sparse(Z):
         return np.ascontiguousarray(function(as_float64(X), as_float64(Z)), dtype=np.float64)
@@ -143,7 +145,7 @@ def sums_over_features(
 
 
 def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples) -> Floats:
-    """Sums Σ_f term(x_if, z_jf) of CSR rows: the terms of common entries plus the sizes of all other entries.
+    """Return Σ_f term(x_if, z_jf) of CSR rows: the terms of common entries plus the sizes of all other entries.
 
     The size of the other entries of a row is the difference of two sums, or is summed directly where the difference
     cancels. It is exactly zero if there are no other entries, so that equal rows have distance zero.
@@ -151,13 +153,16 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z
     sizes_z, entries_z, m = reduce_rows(np.add, np.abs(Z.data), Z), np.diff(Z.indptr), Z.shape[0]
     by_column, out = Z.tocsc(), np.empty((X.shape[0], Z.shape[0]))
     for i, (begin, end) in enumerate(pairwise(X.indptr.tolist())):
+        # 1. The entries of Z in the columns of row i of X, each with the entry of X in its column.
         columns, values = X.indices[begin:end], X.data[begin:end]
         first, counts = by_column.indptr[columns], np.diff(by_column.indptr)[columns]
         entry = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
         x, z, row = np.repeat(values, counts), by_column.data[entry], by_column.indices[entry]
+        # 2. Σ|x| and Σ|z| over the other entries, as differences.
         common = np.bincount(row, minlength=m)
         size_x = np.abs(values).sum()
         rest_x, rest_z = size_x - sums_by(row, np.abs(x), m), sizes_z - sums_by(row, np.abs(z), m)
+        # 3. The same sums directly, where the differences cancel.
         cancelled = (common < end - begin) & (rest_x < _CANCELLED_SHARE * size_x)
         if cancelled.any():
             absent = np.ones((m, end - begin), dtype=np.bool_)
@@ -167,6 +172,7 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z
             others = np.ones(Z.shape[1])
             others[columns] = 0.0
             rest_z = reduce_rows(np.add, np.abs(Z.data) * others[Z.indices], Z)
+        # 4. The terms of common entries, and the sizes of the others.
         out[i] = sums_by(row, term(x, z), m)
         out[i] += np.where(common < end - begin, np.maximum(rest_x, 0.0), 0.0)
         out[i] += np.where(common < entries_z, np.maximum(rest_z, 0.0), 0.0)
@@ -174,6 +180,7 @@ def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z
 
 
 def _cdist(X: Floats, Z: Floats, metric: Literal["sqeuclidean", "cityblock"]) -> Floats:
-    from scipy.spatial.distance import cdist  # imported here, since it takes 0.1 s
+    """Return the distances between all rows of two dense arrays in this metric."""
+    from scipy.spatial.distance import cdist  # imported here, since the import takes 0.1 s
 
     return np.asarray(cdist(X, Z, metric))

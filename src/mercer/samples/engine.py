@@ -38,7 +38,7 @@ class EngineSamples:
     engine: Engine
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # float32 or float64; object for strings
-    sparse: bool = False  # whether zeros are not stored
+    sparse: bool = False  # True if zeros are not stored
     names: tuple[str, ...] | None = None  # column names, if there are any
 
     def __init_subclass__(cls) -> None:
@@ -71,7 +71,7 @@ class EngineSamples:
 
     @abstractmethod
     def take(self, rows: Indices) -> EngineSamples:
-        """Return some of the samples, in the given order."""
+        """Return the samples at these indices, in this order."""
 
     @abstractmethod
     def joined(self, others: EngineSamples) -> EngineSamples:
@@ -85,7 +85,7 @@ class EngineSamples:
 
     @abstractmethod
     def first_not_finite(self) -> tuple[int, int, float, int] | None:
-        """Return row, column and value of the first entry that is not finite, and their number; None if all are."""
+        """Return row, column and value of the first entry that is not finite, and how many there are; None if none."""
 
     @abstractmethod
     def hash(self) -> NDArray[np.uint64]:
@@ -109,7 +109,7 @@ class EngineSamples:
 
     @abstractmethod
     def squared_lengths(self) -> Floats:
-        """Squared norms ‖x_i‖² of all samples."""
+        """Return the squared norms ‖x_i‖² of all samples."""
 
     # --- kernel values ----------------------------------------------------------------------------------------------
 
@@ -256,18 +256,18 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def like_input(method: Method) -> Method:
-    """Let a method of samples X return the kind of array that X is: a tensor for a tensor, on its device.
+    """Make a method of samples X return an array of X's type: for a tensor, a tensor on the same device.
 
-    Where such arrays are computed later, so is the answer.
+    For a lazy array X, the result is lazy too.
     """
 
     @wraps(method)
-    def answer(self: Any, X: Any, *options: Any, **named: Any) -> Any:
+    def answer(self: Any, X: Any, *options: Any, **keywords: Any) -> Any:
         engine = None if isinstance(X, np.ndarray | EngineSamples) else engine_of(X)
         later = getattr(engine, "later", None)
         if later is not None:
-            return later(X, lambda rows: method(self, rows, *options, **named))
-        values = method(self, X if engine is None else engine.samples(X), *options, **named)
+            return later(X, lambda rows: method(self, rows, *options, **keywords))
+        values = method(self, X if engine is None else engine.samples(X), *options, **keywords)
         numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
         return engine.given(values, X) if engine is not None and numbers else values
 
@@ -275,7 +275,7 @@ def like_input(method: Method) -> Method:
 
 
 def report_of(X: Any) -> dict[str, Any]:
-    """Return the fitted attribute `fit_report_`, the statistics of the workers, if the samples X had workers."""
+    """Return the fitted attribute `fit_report_`, statistics of the workers, by name; empty if X has no workers."""
     return {"fit_report_": X.report} if isinstance(X, EngineSamples) and X.report is not None else {}
 
 

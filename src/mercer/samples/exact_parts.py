@@ -27,24 +27,24 @@ def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | No
     firsts = np.flatnonzero(np.diff(group[order], prepend=-1))
     present = group[order[firsts]]
     smallest, largest = order[firsts], order[np.append(firsts[1:], len(order)) - 1]
-    sizes = np.zeros(n)  # take the place of totals that are 0
+    sizes = np.zeros(n)  # used in place of totals that are 0
     sizes[present] = np.abs(parts[largest])
     grid = np.spacing(np.where(totals == 0, sizes, np.abs(totals)))[group]
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.rint(parts / grid)
         rounded = np.where(np.abs(steps) < 2.0**53, steps * grid, parts)
-        missing = (totals - sums_by(group, rounded, n))[present]
+        differences = (totals - sums_by(group, rounded, n))[present]
     corrected = np.where(np.abs(parts[largest]) <= np.abs(totals[present]), largest, smallest)
-    rounded[corrected] += np.where(np.isfinite(missing), missing, 0.0)
+    rounded[corrected] += np.where(np.isfinite(differences), differences, 0.0)
     if exact is not None:
         rounded = np.where(exact[group], rounded, parts)
-    alone = smallest == largest
-    rounded[smallest[alone]] = totals[present[alone]]
+    single = smallest == largest
+    rounded[smallest[single]] = totals[present[single]]
     return rounded
 
 
 def sum_error_bounds(totals: Floats, parts: Floats, group: Indices) -> Floats:
-    """Bounds on |totals[g] − sum of the parts of group g|, for parts that have the sign of their total.
+    """Return bounds on |totals[g] − sum of the parts of group g|, for parts that have the sign of their total.
 
     The bound is 0 if the parts add up exactly, unless they are very many or very unequal. Each part is split into
     a multiple of a unit near the total's last bit, a multiple of 2⁻⁴⁰ of that unit, and a tiny rest. Multiples of the
@@ -55,9 +55,9 @@ def sum_error_bounds(totals: Floats, parts: Floats, group: Indices) -> Floats:
     coarse = np.rint(parts / grid) * grid
     rest = parts - coarse
     fine = np.rint(rest / (_FINER * grid)) * (_FINER * grid)
-    missing = np.abs(totals - sums_by(group, coarse, n) - sums_by(group, fine, n))
-    left = sums_by(group, np.abs(rest - fine), n) + np.where(count <= _FEW, 0.0, sums_by(group, np.abs(fine), n))
-    return np.asarray(missing * (1 + 1e-15) + left * (1 + 1e-9))
+    difference = np.abs(totals - sums_by(group, coarse, n) - sums_by(group, fine, n))
+    unsummed = sums_by(group, np.abs(rest - fine), n) + np.where(count <= _FEW, 0.0, sums_by(group, np.abs(fine), n))
+    return np.asarray(difference * (1 + 1e-15) + unsummed * (1 + 1e-9))
 
 
 def needs_exact_sum(diagonal: Floats, ridge: Floats, group: Indices) -> Flags:

@@ -31,11 +31,11 @@ def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
     """Return the classes in sorted order, and the index of each sample's class."""
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
-    several = "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output"
-    y = single_column(_plain(y), several)
-    small = _small_integers(y)
-    if small is not None:
-        return small
+    advice = "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output"
+    y = single_column(_to_plain_array(y), advice)
+    counted = _small_integers(y)
+    if counted is not None:
+        return counted
     if y.dtype == object:
         _check_objects(y.tolist())
     if y.dtype.kind == "f":
@@ -53,15 +53,15 @@ def read_signs(y: Any) -> Floats:
     """Convert two labels to −1 and +1, the larger one positive as in `SVC`; −1 and +1 stay, even if only one occurs."""
     if y is None:
         raise ValueError("y is None, but labels of two classes are needed")
-    given = single_column(_plain(y), "give one label for each sample")
-    if given.dtype.kind in "iuf" and len(given) and (np.abs(given) == 1).all():
-        return given.astype(np.float64)
-    if given.dtype.kind != "O" and len(given) and (given == given[0]).all():
+    values = single_column(_to_plain_array(y), "give one label for each sample")
+    if values.dtype.kind in "iuf" and len(values) and (np.abs(values) == 1).all():
+        return values.astype(np.float64)
+    if values.dtype.kind != "O" and len(values) and (values == values[0]).all():
         raise ValueError(
-            f"y has only 1 label, {given[:1].tolist()[0]!r}, so that its sign is unknown; give labels of both classes, "
-            "or −1 and +1"
+            f"y has only 1 label, {values[:1].tolist()[0]!r}, so that its sign is unknown; give labels of both "
+            "classes, or −1 and +1"
         )
-    labels, codes = read_labels(given)
+    labels, codes = read_labels(values)
     if len(labels) != 2:
         raise ValueError(f"y must have labels of two classes, but it has {len(labels)}: {labels[:5].tolist()}")
     return np.where(codes == 1, 1.0, -1.0)
@@ -75,7 +75,7 @@ def trained_codes(classes: np.ndarray, y: Any) -> Indices:
 
 def codes_among(classes: np.ndarray, y: Any, hint: str = "") -> Indices:
     """Return the index of each label among the classes, in any order; `hint` ends the error for an unknown label."""
-    y = column_or_1d(_plain(y), warn=True)
+    y = column_or_1d(_to_plain_array(y), warn=True)
     if y.dtype == object:
         _check_objects(y.tolist())
     check_classification_targets(y)
@@ -91,7 +91,7 @@ def codes_among(classes: np.ndarray, y: Any, hint: str = "") -> Indices:
 
 
 def known_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
-    """Return all classes of samples that come in chunks, sorted: the given ones, or those `known` from the first call.
+    """Return all classes of samples that come in chunks, sorted: `classes`, or those `known` from the first call.
 
     A chunk need not contain every class, so that the classes must be given with the first chunk.
     """
@@ -101,15 +101,15 @@ def known_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
                 "classes must be passed on the first call to partial_fit: a chunk need not show all of them"
             )
         return known
-    given = np.unique(column_or_1d(np.asarray(classes)))
-    if len(given) < 2:
-        raise ValueError(f"a classifier needs at least 2 classes, but classes={given.tolist()}")
-    if known is not None and not np.array_equal(given, known):
+    all_classes = np.unique(column_or_1d(np.asarray(classes)))
+    if len(all_classes) < 2:
+        raise ValueError(f"a classifier needs at least 2 classes, but classes={all_classes.tolist()}")
+    if known is not None and not np.array_equal(all_classes, known):
         raise ValueError(
-            f"`classes={given.tolist()}` is not the same as on last call to partial_fit: they differ from those of the "
-            f"first call, {known.tolist()}"
+            f"`classes={all_classes.tolist()}` is not the same as on last call to partial_fit: they differ from those "
+            f"of the first call, {known.tolist()}"
         )
-    return given
+    return all_classes
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight: Floats) -> Floats:
@@ -140,7 +140,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight
     return factor
 
 
-def _plain(y: Any) -> Any:
+def _to_plain_array(y: Any) -> Any:
     """Convert labels of pandas' nullable types and NumPy's strings to arrays that scikit-learn accepts."""
     refuse_masked(y, "y")
     dtype: Any = getattr(y, "dtype", None)
@@ -169,9 +169,9 @@ def _check_objects(labels: list[Any]) -> None:
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     if str not in kinds:
         raise ValueError(f"Unknown label type: y is an array of objects ({names}); give it a dtype, say y.astype(int)")
-    odd = next(i for i, label in enumerate(labels) if isinstance(label, str) != isinstance(labels[0], str))
+    other = next(i for i, label in enumerate(labels) if isinstance(label, str) != isinstance(labels[0], str))
     raise ValueError(
-        f"y mixes label types ({names}), which have no common order: y[0]={labels[0]!r}, y[{odd}]={labels[odd]!r}; "
+        f"y mixes label types ({names}), which have no common order: y[0]={labels[0]!r}, y[{other}]={labels[other]!r}; "
         "use one type for all labels"
     )
 
@@ -240,7 +240,7 @@ def planes(n_classes: int, against_rest: bool) -> list[Pair]:
 
 
 def n_planes(n_classes: int, against_rest: bool) -> int:
-    """Number of binary problems for `n_classes` classes, one against the rest or one against one."""
+    """Return the number of binary problems for `n_classes` classes, one against the rest or one against one."""
     if n_classes == 2:
         return 1
     return n_classes if against_rest else n_classes * (n_classes - 1) // 2
@@ -278,17 +278,20 @@ class Classes:
         return [order[begin:end] for begin, end in pairwise([0, *ends])]
 
     def name(self, pair: Pair) -> str:
+        """Return the name of a plane, such as "1 against the rest"."""
         first, second = side_labels(pair, self.labels)
         return f"{first} against {second}"
 
 
 def wins(values: Floats, n_classes: int) -> Floats:
-    """Number of pairs that each class wins, from the decision values of all pairs."""
-    ahead = np.ascontiguousarray((values > 0).T)  # so that each of hundreds of pairs is read from contiguous memory
+    """Return the number of pairs that each class wins, from the decision values of all pairs."""
+    first_is_ahead = np.ascontiguousarray(
+        (values > 0).T
+    )  # so that each of hundreds of pairs is read from contiguous memory
     won = np.zeros((n_classes, len(values)), dtype=np.int16)
     begin = 0
     for first in range(n_classes - 1):  # against every later class
-        first_wins = ahead[begin : begin + n_classes - 1 - first]
+        first_wins = first_is_ahead[begin : begin + n_classes - 1 - first]
         won[first] += first_wins.sum(axis=0, dtype=np.int16)
         won[first + 1 :] += ~first_wins
         begin += len(first_wins)
@@ -327,8 +330,8 @@ def to_dual_coef(table: CoefficientTable, codes: Indices, pairs: list[Pair], n_c
     out = np.zeros((n_classes - 1, table.shape[0]))
     first, second = np.array(pairs).T
     vector, pair = table.rows, table.indices
-    against = np.where(codes[vector] == first[pair], second[pair] - 1, first[pair])
-    out[against, vector] = table.data
+    row = np.where(codes[vector] == first[pair], second[pair] - 1, first[pair])
+    out[row, vector] = table.data
     return out
 
 

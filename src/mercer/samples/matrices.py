@@ -47,6 +47,7 @@ def as_matrix(X: Samples) -> Samples:
 
 
 def _as_csr(X: Samples) -> Samples:
+    """Return a sparse matrix as a canonical CSR matrix of float32 or float64."""
     X = X.tocsr()
     if X.dtype not in (np.float64, np.float32):
         X = X.astype(np.float64)
@@ -57,6 +58,7 @@ def _as_csr(X: Samples) -> Samples:
 
 
 def _as_numbers(X: Samples) -> Samples:
+    """Return an array of other numbers in float64; raise ValueError if it holds no real numbers."""
     try:
         if X.dtype.kind not in "biufO":
             raise TypeError
@@ -77,7 +79,7 @@ def check_same_width(X: Samples, Z: Samples) -> None:
 
 
 def dot(X: Samples, Z: Samples) -> Floats:
-    """Matrix of inner products ⟨x_i, z_j⟩ in float64, C-ordered."""
+    """Return the matrix of inner products ⟨x_i, z_j⟩ in float64, C-ordered."""
     check_same_width(X, Z)
     X, Z = drop_shared_empty_columns(as_float64(X), as_float64(Z))
     if is_sparse(X) and is_sparse(Z) and _is_crowded(Z):
@@ -104,7 +106,7 @@ def dense(X: Samples) -> Samples:
 
 
 def combined(weights: Floats, Z: Samples) -> Floats:
-    """Linear combinations Σ_j weights_ij z_j of the rows of Z in float64."""
+    """Return the linear combinations Σ_j weights_ij z_j of the rows of Z in float64."""
     return np.asarray(weights @ as_float64(Z), dtype=np.float64)
 
 
@@ -138,7 +140,7 @@ def row_by_row(function: Callable[[Floats, Floats], Floats], X: Samples, Z: Samp
 
 
 def column_spreads(X: Samples) -> Floats:
-    """Standard deviation of every column; of a CSR matrix wider than its entries, only of non-empty columns."""
+    """Return each column's standard deviation; for a CSR matrix with more columns than entries, of used columns."""
     if isinstance(X, EngineSamples) or not is_sparse(X):
         return moments(X)[1]
     X, _ = drop_shared_empty_columns(X, X)
@@ -147,7 +149,7 @@ def column_spreads(X: Samples) -> Floats:
 
 
 def smallest_entry(X: Samples) -> float:
-    """Smallest stored entry; 0 if there is none."""
+    """Return the smallest stored entry; 0 if there is none."""
     if isinstance(X, EngineSamples):
         return X.extremes()[0]
     entries = X.data if is_sparse(X) else X
@@ -155,7 +157,7 @@ def smallest_entry(X: Samples) -> float:
 
 
 def squared_lengths(X: Samples) -> Floats:
-    """Squared norms ‖x_i‖² in float64, without a float64 copy of all of X."""
+    """Return the squared norms ‖x_i‖² in float64, without a float64 copy of all of X."""
     if isinstance(X, EngineSamples):
         return X.squared_lengths()
     out = np.empty(X.shape[0])
@@ -194,15 +196,16 @@ def unit_rows(X: Samples) -> Samples:
     X = as_float64(X)
     if is_sparse(X):
         per_row = np.diff(X.indptr)
-        data = X.data / np.repeat(_or_one(reduce_rows(np.maximum, np.abs(X.data), X)), per_row)
-        data /= np.repeat(_or_one(np.sqrt(reduce_rows(np.add, data**2, X))), per_row)
+        data = X.data / np.repeat(_replace_zeros(reduce_rows(np.maximum, np.abs(X.data), X)), per_row)
+        data /= np.repeat(_replace_zeros(np.sqrt(reduce_rows(np.add, data**2, X))), per_row)
         return with_data(X, data)
-    X = X / _or_one(np.abs(X).max(axis=1, initial=0.0))[:, None]
-    X /= _or_one(np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
+    X = X / _replace_zeros(np.abs(X).max(axis=1, initial=0.0))[:, None]
+    X /= _replace_zeros(np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
     return X
 
 
-def _or_one(lengths: Floats) -> Floats:
+def _replace_zeros(lengths: Floats) -> Floats:
+    """Return the lengths with 1 in place of 0, so that rows can be divided by them."""
     return np.where(lengths > 0, lengths, 1.0)
 
 
@@ -226,7 +229,7 @@ def pieces(n: int, width: int) -> Iterator[slice]:
 
 
 def width(X: Samples) -> int:
-    """Number of entries of a row; for a CSR matrix, one more than the average number of stored entries."""
+    """Return the number of entries of a row; for a CSR matrix, 1 + the average number of stored entries."""
     return 1 + X.nnz // max(1, X.shape[0]) if is_sparse(X) else max(1, int(X.shape[1]))
 
 
@@ -268,7 +271,7 @@ def call_for_numbers(function: Callable[[Samples], ArrayLike], X: Samples) -> Fl
 
 
 def function_name(function: object) -> str:
-    """Name of a user's function, for messages."""
+    """Return the name of a user's function, for messages."""
     return str(getattr(function, "__qualname__", None) or repr(function))
 
 
@@ -301,8 +304,8 @@ def positions_among(used: Indices, indices: NDArray[np.integer[Any]], d: int) ->
         table[used] = np.arange(len(used), dtype=np.int32)
         return np.asarray(table[indices])
     positions = np.searchsorted(used, indices).astype(np.int32)
-    known = np.append(used, -1)[positions] == indices
-    return np.where(known, positions, np.int32(len(used)))
+    is_used = np.append(used, -1)[positions] == indices
+    return np.where(is_used, positions, np.int32(len(used)))
 
 
 def drop_shared_empty_columns(X: Samples, Z: Samples) -> tuple[Samples, Samples]:
@@ -315,10 +318,10 @@ def drop_shared_empty_columns(X: Samples, Z: Samples) -> tuple[Samples, Samples]
 
 
 def without_empty_columns(X: Samples) -> tuple[Samples, Indices | None]:
-    """Drop the empty columns of a CSR matrix with more columns than entries, and return the used columns; else None.
+    """Return a CSR matrix without empty columns, and its used columns; X and None unless columns outnumber entries.
 
-    `over_all_columns` spreads the weights of the used columns over all columns in the end; it is checked here that
-    these weights fit into memory.
+    `over_all_columns` later spreads the weights of the used columns over all columns; an error is raised here if these
+    weights would not fit into memory.
     """
     if isinstance(X, EngineSamples) or not (is_sparse(X) and X.shape[1] > X.nnz):
         return X, None
@@ -332,21 +335,21 @@ def check_column_memory(d: int, numbers: int = 1) -> None:
 
     Trying the allocation is no check: many systems grant any amount of memory, and kill the process that uses it.
     """
-    needed, present = 8.0 * numbers * d, physical_memory()
-    if needed > present:
+    needed, installed = 8.0 * numbers * d, physical_memory()
+    if needed > installed:
         raise MemoryError(
             f"X has {d:,} columns, whose weights need {needed / 1e9:.0f} GB, but this computer has "
-            f"{present / 1e9:.0f} GB; renumber the features that occur, or hash them into fewer columns"
+            f"{installed / 1e9:.0f} GB; renumber the features that occur, or hash them into fewer columns"
         )
 
 
 def over_all_columns(W: Floats, used: Indices | None, d: int) -> Floats:
-    """Spread numbers for the used columns, in the last axis, over all d columns; the others are zero."""
+    """Return numbers for all d columns, in the last axis, from those for the used columns; the others are zero."""
     if used is None:
         return W
-    wide = np.zeros((*W.shape[:-1], d))
-    wide[..., used] = W
-    return wide
+    out = np.zeros((*W.shape[:-1], d))
+    out[..., used] = W
+    return out
 
 
 def _take_columns(X: Samples, used: Indices) -> Samples:
@@ -371,6 +374,7 @@ def ordinary(*samples: Samples) -> bool:
 
 
 def _is_ordinary(X: Samples) -> bool:
+    """Return whether all entries of X are of an ordinary size."""
     if X.dtype == np.float32:  # every float32 is of an ordinary size
         return True
     if is_sparse(X):
@@ -379,12 +383,13 @@ def _is_ordinary(X: Samples) -> bool:
 
 
 def _are_ordinary(entries: Floats) -> bool:
+    """Return whether all numbers are 0 or of an ordinary size."""
     sizes = np.abs(entries)
     return not (((sizes < _SMALLEST) & (sizes != 0)) | (sizes > _LARGEST)).any()
 
 
 def exponents(X: Samples) -> Indices:
-    """Exponent e of each row with 2^(e−1) ≤ max |x| < 2^e; 0 for a row of zeros."""
+    """Return the exponent e of each row with 2^(e−1) ≤ max |x| < 2^e; 0 for a row of zeros."""
     largest = reduce_rows(np.maximum, np.abs(X.data), X) if is_sparse(X) else np.abs(X).max(axis=1, initial=0.0)
     return np.asarray(np.frexp(largest)[1], dtype=np.intp)
 
@@ -398,7 +403,7 @@ def times_power(X: Samples, exponent: int | Indices) -> Samples:
 
 
 def length_of_differences(X: Samples, Z: Samples) -> Floats:
-    """Euclidean distances ‖x_i − z_i‖ of pairs of rows, with entries of any size."""
+    """Return the Euclidean distances ‖x_i − z_i‖ of pairs of rows, with entries of any size."""
     difference = dense(X) - dense(Z)
     exponent = exponents(difference)
     difference = times_power(difference, -exponent)

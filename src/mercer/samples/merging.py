@@ -1,7 +1,7 @@
 """Merging of identical samples into one sample with a larger weight, in an order that depends only on the data.
 
-So an integer weight is equivalent to repeating the sample, a weight of zero to dropping it, and the order of the rows
-has no effect, to the last bit. Merging also saves work, since real data contain duplicates.
+Merging makes an integer weight equivalent to repeating the sample, a weight of zero to dropping it, and the order of
+the rows irrelevant, to the last bit. It also saves work, since real data contain duplicates.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     rows = (weight > 0).nonzero()[0]
     row_weight = weight if len(rows) == len(weight) else weight[rows]
     if not identical:
-        kept = X if len(rows) == n_samples(X) else pick(X, rows, n_threads)
-        return Merged(kept, y[rows], row_weight, rows, np.arange(len(rows)), row_weight, rows)
+        samples = X if len(rows) == n_samples(X) else pick(X, rows, n_threads)
+        return Merged(samples, y[rows], row_weight, rows, np.arange(len(rows)), row_weight, rows)
     order, is_first = _canonical_order(X, y, rows, n_threads)
     member = np.empty(len(rows), dtype=np.intp)
     if is_first is None:
@@ -98,7 +98,7 @@ def conflicting_rows(X: Any, y: Indices, n_threads: int) -> list[Indices]:
 
 
 def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
-    """64-bit hash of the non-zero entries of each sample, equal for an array and a CSR matrix."""
+    """Return a 64-bit hash of each sample's non-zero entries, equal for an array and a CSR matrix."""
     if isinstance(X, EngineSamples):
         return X.hash()
     if is_sparse(X):
@@ -111,7 +111,7 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
 def _canonical_order(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags | None]:
     """Sort positions in `rows` by sample and label, and flag the first of each run of equal samples and labels.
 
-    None stands for flags that are all True.
+    The flags are None if all of them are True.
     """
     if are_strings(X):
         X = host(X)
@@ -163,5 +163,6 @@ def _break_ties(X: Any, y: Indices, rows: Indices, keys: Any, order: Indices) ->
 
 
 def _dense_row(X: Any, row: Any) -> Floats:
+    """Return one row as a dense float64 array, with −0.0 replaced by 0.0."""
     values = host(X, np.array([row]))
     return np.asarray(values.toarray() if is_sparse(values) else values, dtype=np.float64).ravel() + 0.0

@@ -36,7 +36,7 @@ def small_working_sets(monkeypatch):
 def stored(X, sizes=(90, 0, 64)):
     """Rows in files, in chunks of these sizes, again and again."""
     scratch = Scratch()
-    whole = scratch.stored(X)
+    whole = scratch.store(X)
     return FileRows([whole.part(*cut) for cut in cuts(X.shape[0], sizes)], scratch)
 
 

@@ -20,7 +20,7 @@ from mercer.places.chunked import verbs
 from mercer.samples.arrays import Flags, Floats, Indices, is_sparse, sums_by
 
 T = TypeVar("T")
-# Largest size of the rows fetched last that are kept on the host: products with a working set need its rows again.
+# The rows fetched last are kept on the host up to this size: products with a working set need its rows again.
 _HELD_BYTES = 1 << 28
 
 
@@ -31,6 +31,7 @@ class CallStatistics:
         self._rows: dict[str, dict[str, float]] = {}
 
     def add(self, verb: str, sent: int, received: int, seconds: float) -> None:
+        """Record one call of a verb, with the bytes sent and received."""
         row = self._rows.setdefault(verb, {"calls": 0, "bytes_sent": 0, "bytes_received": 0, "seconds": 0.0})
         for name, value in zip(row, (1, sent, received, seconds), strict=True):
             row[name] += value
@@ -60,21 +61,21 @@ class Chunks:
     # --- methods of an engine ----------------------------------------------------------------------------------------
 
     def threads(self, n_threads: int) -> int:
-        """Number of threads of a verb if this process has `n_threads`: a worker has one core for each of its tasks."""
+        """Return the threads of a verb if this process has `n_threads`: a worker has one core for each of its tasks."""
         return 1
 
     @abstractmethod
     def call(
-        self, verb: Callable[..., T], which: Sequence[int], each: Sequence[tuple[Any, ...]], common: Any
+        self, verb: Callable[..., T], which: Sequence[int], chunk_arguments: Sequence[tuple[Any, ...]], common: Any
     ) -> list[T]:
-        """Return verb(chunk, *arguments, *common) for the chunks `which`, in this order, with `each` chunk's arguments.
+        """Return verb(chunk, *arguments, *common) for the chunks `which`, in this order.
 
-        `common` is sent once for all chunks.
+        `chunk_arguments` holds the arguments of each of these chunks; `common` is sent once for all.
         """
 
     @abstractmethod
-    def hold(self, each: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """Keep arguments on the workers for repeated use; the results replace them in `call`."""
+    def hold(self, chunk_arguments: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Keep arguments on the workers for repeated use; return handles that replace them in `call`."""
 
     @abstractmethod
     def joined(self, others: Chunks) -> Chunks:
@@ -84,38 +85,44 @@ class Chunks:
         self,
         verb: Callable[..., T],
         which: Sequence[int],
-        each: Sequence[tuple[Any, ...]],
+        chunk_arguments: Sequence[tuple[Any, ...]],
         common: Any,
         add: Callable[[T, T], T],
     ) -> T:
         """Return the sum of a verb's results over chunks, added pairwise so that the order is always the same."""
-        return tree_sum(self.call(verb, which, each, common), add)
+        return tree_sum(self.call(verb, which, chunk_arguments, common), add)
 
     # --- calls with statistics ---------------------------------------------------------------------------------------
 
     def map(
-        self, verb: Callable[..., T], each: Sequence[tuple[Any, ...] | None], common: tuple[Any, ...] = ()
+        self, verb: Callable[..., T], chunk_arguments: Sequence[tuple[Any, ...] | None], common: tuple[Any, ...] = ()
     ) -> list[tuple[int, T]]:
-        """Call the verb on every chunk whose entry of `each` is not None; return pairs of chunk number and result."""
-        which = [k for k, arguments in enumerate(each) if arguments is not None]
-        results = self._counted(verb, which, [each[k] or () for k in which], common, self.call)
+        """Call the verb on every chunk whose arguments are not None; return pairs of chunk number and result."""
+        which = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
+        results = self._counted(verb, which, [chunk_arguments[k] or () for k in which], common, self.call)
         return list(zip(which, results, strict=True))
 
     def sum(
-        self, verb: Callable[..., T], each: Sequence[tuple[Any, ...] | None], common: tuple[Any, ...], add: Any
+        self,
+        verb: Callable[..., T],
+        chunk_arguments: Sequence[tuple[Any, ...] | None],
+        common: tuple[Any, ...],
+        add: Any,
     ) -> T | None:
-        """Return the sum of the verb's results over chunks whose entry of `each` is not None; None without chunks."""
-        which = [k for k, arguments in enumerate(each) if arguments is not None]
+        """Return the sum of the verb's results over chunks whose arguments are not None; None if all are None."""
+        which = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
         if not which:
             return None
-        total: T = self._counted(verb, which, [each[k] or () for k in which], common, partial(self.reduce, add=add))
+        total: T = self._counted(
+            verb, which, [chunk_arguments[k] or () for k in which], common, partial(self.reduce, add=add)
+        )
         return total
 
-    def _counted(self, verb: Any, which: Any, each: Any, common: Any, run: Callable[..., Any]) -> Any:
+    def _counted(self, verb: Any, which: Any, chunk_arguments: Any, common: Any, run: Callable[..., Any]) -> Any:
         """Return run(verb, which, each, common), and record the call."""
         start = time.perf_counter()
-        result = run(verb, which, each, common)
-        sent, received = n_bytes(each) + len(which) * n_bytes(common), n_bytes(result)
+        result = run(verb, which, chunk_arguments, common)
+        sent, received = n_bytes(chunk_arguments) + len(which) * n_bytes(common), n_bytes(result)
         self.statistics.add(verb.__name__, sent, received, time.perf_counter() - start)
         return result
 
@@ -131,69 +138,69 @@ class Chunks:
         return [(verbs.packed(part),) if part.any() else None for part in parts]
 
     def per_row(self, verb: Callable[..., Any], positions: Indices | None, common: tuple[Any, ...] = ()) -> Any:
-        """Return the verb's result for each of these rows, in their order."""
-        each = self.selections(positions)
-        return self.gather(each, self.map(verb, each, common), positions)
+        """Return the verb's result for each row at these positions, in their order."""
+        selections = self.selections(positions)
+        return self.gather(selections, self.map(verb, selections, common), positions)
 
-    def gather(self, each: Sequence[Any], results: Sequence[tuple[int, Any]], positions: Indices | None) -> Any:
+    def gather(self, selections: Sequence[Any], results: Sequence[tuple[int, Any]], positions: Indices | None) -> Any:
         """Join per-row results that chunks returned for their `selections`, in the order of the positions."""
         if positions is None and results:
             return np.concatenate([part for _, part in results])
         first = results[0][1] if results else np.empty(0)
-        whole = np.empty((self.n, *first.shape[1:]), first.dtype)
+        all_rows = np.empty((self.n, *first.shape[1:]), first.dtype)
         for k, part in results:
-            chunk = whole[self.ends[k] : self.ends[k + 1]]
-            chunk[verbs.unpacked(each[k][0], len(chunk))] = part
-        return whole if positions is None else whole[positions]
+            chunk = all_rows[self.ends[k] : self.ends[k + 1]]
+            chunk[verbs.unpacked(selections[k][0], len(chunk))] = part
+        return all_rows if positions is None else all_rows[positions]
 
     def members(self, positions: Indices | None) -> list[tuple[Indices, verbs.RowSelection] | None]:
-        """Return for each chunk the samples at these positions that it has, and their rows in it; None without any."""
+        """Return for each chunk the indices of the positions in it, and their rows within it; None without any."""
         if positions is None:
             return [
                 (np.arange(begin, end), None) if end > begin else None
                 for begin, end in zip(self.ends[:-1], self.ends[1:], strict=True)
             ]
-        parts = by_owner(np.searchsorted(self.ends, positions, side="right") - 1, len(self.sizes))
+        parts = group_by_owner(np.searchsorted(self.ends, positions, side="right") - 1, len(self.sizes))
         return [
             (which, (positions[which] - begin).astype(np.int32)) if len(which) else None
             for which, begin in zip(parts, self.ends[:-1], strict=True)
         ]
 
     def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        """Split numbers of all rows by chunks."""
+        """Split an array with an entry for every row into one array per chunk."""
         return np.split(values, self.ends[1:-1])
 
     def weights(self, positions: Indices | None, weight: Floats) -> list[tuple[Floats] | None]:
-        """Return the total weight of each row, by chunks, for weights of rows at these positions; None if all are 0."""
+        """Return each row's total weight, split by chunk, from weights of the positions; None for a chunk of zeros."""
         total = weight if positions is None else sums_by(positions, weight, self.n)
         return [(part,) if part.any() else None for part in self.split(np.ascontiguousarray(total))]
 
     def rows(self, positions: Indices) -> Any:
         """Return copies of the rows at these positions, in this order."""
         if self._held is not None:
-            held, kept = self._held
-            at = np.minimum(np.searchsorted(held, positions), max(0, len(held) - 1))
-            if len(held) and np.array_equal(held[at], positions):
-                return kept[at]
-        wanted = np.zeros(self.n, dtype=bool)
-        wanted[positions] = True
-        sorted_positions = np.flatnonzero(wanted)
+            held_positions, held_rows = self._held
+            indices = np.minimum(np.searchsorted(held_positions, positions), max(0, len(held_positions) - 1))
+            if len(held_positions) and np.array_equal(held_positions[indices], positions):
+                return held_rows[indices]
+        mask = np.zeros(self.n, dtype=bool)
+        mask[positions] = True
+        sorted_positions = np.flatnonzero(mask)
         parts = [part for _, part in self.map(verbs.rows, self.selections(sorted_positions))]
         if not parts:
             parts = [part for _, part in self.map(verbs.rows, [(np.empty(0, np.int32),)])]
-        kept = vstack(parts)
+        held_rows = vstack(parts)
         if len(sorted_positions) * self.bytes_per_row <= _HELD_BYTES:
-            self._held = sorted_positions, kept
-        return kept[np.searchsorted(sorted_positions, positions)]
+            self._held = sorted_positions, held_rows
+        return held_rows[np.searchsorted(sorted_positions, positions)]
 
     @property
     def bytes_per_row(self) -> int:
         """Approximate memory of a row in bytes."""
-        each = self.dtype.itemsize + (4 if self.sparse else 0)
-        return each * self.stored // max(1, self.n) + 8
+        entry_bytes = self.dtype.itemsize + (4 if self.sparse else 0)
+        return entry_bytes * self.stored // max(1, self.n) + 8
 
 
-def by_owner(owner: Indices, count: int) -> list[Indices]:
+def group_by_owner(owner: Indices, count: int) -> list[Indices]:
     """Return the indices with owner 0, those with owner 1, …, each in ascending order."""
     return np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner, minlength=count))[:-1])
 
@@ -215,7 +222,7 @@ def vstack(parts: Sequence[Any]) -> Any:
 
 
 def n_bytes(values: Any) -> int:
-    """Approximate number of bytes of values in a message."""
+    """Return the approximate number of bytes of values in a message."""
     if isinstance(values, np.ndarray):
         return values.nbytes
     if isinstance(values, list | tuple):

@@ -23,7 +23,7 @@ def as_float64(block: Any) -> Any:
 
 
 def as_rows(block: Any, source: str = "X") -> Any:
-    """Return a chunk as float32 or float64 rows, or a CSR matrix; raise ValueError if it holds other values.
+    """Return a chunk as float32 or float64 rows, or a CSR matrix; raise ValueError if float64 cannot hold its values.
 
     A chunk that already has this form is returned itself.
     """
@@ -36,7 +36,7 @@ def as_rows(block: Any, source: str = "X") -> Any:
         if block.ndim != 2:
             raise ValueError(f"{source} must be a matrix with a row per sample, but it has {block.ndim} dimensions")
         _check_numbers(block.data, source)
-        if isinstance(block, sp.csr_array) and _kept(block.dtype) and block.has_canonical_format:
+        if isinstance(block, sp.csr_array) and _is_native_float(block.dtype) and block.has_canonical_format:
             return block
         rows = sp.csr_array(block)
         if not rows.has_canonical_format:
@@ -52,7 +52,8 @@ def as_rows(block: Any, source: str = "X") -> Any:
     return np.ascontiguousarray(block, dtype=_native(block.dtype))
 
 
-def _kept(dtype: Any) -> bool:
+def _is_native_float(dtype: Any) -> bool:
+    """Return whether the dtype is float32 or float64 in the host's byte order."""
     return dtype.char in "fd" and bool(dtype.isnative)
 
 
@@ -62,6 +63,7 @@ def _native(dtype: Any) -> Any:
 
 
 def _check_numbers(values: Any, source: str) -> None:
+    """Raise ValueError if the dtype is not numeric, or an integer is too large for float64."""
     dtype = values.dtype
     if dtype.kind not in "fiub" or dtype.char in "eg":
         raise ValueError(f"{source} holds {dtype}; give float32, float64 or integers: X.astype(float)")
@@ -70,6 +72,7 @@ def _check_numbers(values: Any, source: str) -> None:
 
 
 def _check_integers(low: int, high: int, source: str) -> None:
+    """Raise ValueError if float64 would round one of the integers from `low` to `high`."""
     if max(abs(low), abs(high)) > _LARGEST_INTEGER:
         raise ValueError(
             f"{source} holds integers beyond 2**53, which float64 rounds; scale them yourself, then convert them"
@@ -77,6 +80,7 @@ def _check_integers(low: int, high: int, source: str) -> None:
 
 
 def _pandas_rows(block: Any, source: str) -> Any:
+    """Return the rows of a pandas frame; missing values become NaN."""
     for k, (name, dtype) in enumerate(zip(block.columns, block.dtypes, strict=True)):
         kind = getattr(dtype, "kind", "O")
         if kind not in "fiub" or (kind == "f" and dtype.itemsize not in (4, 8)):

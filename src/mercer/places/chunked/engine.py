@@ -104,20 +104,20 @@ class ChunkedCross:
         return totals
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
-        held = None if sample is None else [_by_chunks(sample)]
-        sums: tuple[Floats, Totals] = self._sum("gather", _add_gathered, held=held)
+        handles = None if sample is None else [_hold_on_workers(sample)]
+        sums: tuple[Floats, Totals] = self._sum("gather", _add_gathered, handles=handles)
         return sums
 
-    def _sum(self, name: str, combine: Any, *options: Any, held: Any = None) -> Any:
-        """Return the sum over all chunks of the results of each worker's `Cross`."""
-        if held is None:
-            self._held = self._held or [_by_chunks(chunk) for chunk in self._chunks()]
-            held = self._held
+    def _sum(self, name: str, combine: Any, *options: Any, handles: Any = None) -> Any:
+        """Return the sum over all chunks of the results of the method `name` of each worker's `Cross`."""
+        if handles is None:
+            self._held = self._held or [_hold_on_workers(chunk) for chunk in self._chunks()]
+            handles = self._held
         K_MM = self._on_host.K_MM if self.kernel.accepts == "gram" else None
         common, call = (self.kernel, self._landmarks, K_MM), (name, *options)
         parts = [
-            chunks.sum(verbs.cross, each, (*common, chunks.threads(self._n_threads), *call), combine)
-            for chunks, each in held
+            chunks.sum(verbs.cross, chunk_arguments, (*common, chunks.threads(self._n_threads), *call), combine)
+            for chunks, chunk_arguments in handles
         ]
         total = parts[0]
         for part in parts[1:]:
@@ -125,15 +125,15 @@ class ChunkedCross:
         return total
 
 
-def _by_chunks(chunk: Chunk) -> tuple[Any, list[tuple[Any, ...] | None]]:
-    """Return the chunks, and for each its selection, targets and weights, which workers keep between passes."""
+def _hold_on_workers(chunk: Chunk) -> tuple[Any, list[tuple[Any, ...] | None]]:
+    """Send each chunk its selection, targets and weights, which workers keep; return the chunks and their handles."""
     chunks, positions = chunk.X.chunks, chunk.X.positions
-    members = [(k, *own) for k, own in enumerate(chunks.members(positions)) if own is not None]
-    parts = [(here, chunk.Y[which], chunk.weight[which]) for _, which, here in members]
-    each: list[tuple[Any, ...] | None] = [None] * len(chunks.sizes)
-    for (k, *_), held in zip(members, chunks.hold(parts), strict=True):
-        each[k] = held
-    return chunks, each
+    members = [(k, *member) for k, member in enumerate(chunks.members(positions)) if member is not None]
+    parts = [(selection, chunk.Y[which], chunk.weight[which]) for _, which, selection in members]
+    chunk_arguments: list[tuple[Any, ...] | None] = [None] * len(chunks.sizes)
+    for (k, *_), handles in zip(members, chunks.hold(parts), strict=True):
+        chunk_arguments[k] = handles
+    return chunks, chunk_arguments
 
 
 def _add(a: Floats, b: Floats) -> Floats:
@@ -141,4 +141,5 @@ def _add(a: Floats, b: Floats) -> Floats:
 
 
 def _add_gathered(a: tuple[Floats, Totals], b: tuple[Floats, Totals]) -> tuple[Floats, Totals]:
+    """Return the sums of two results of `Cross.gather`."""
     return a[0] + b[0], verbs.add_totals(a[1], b[1])

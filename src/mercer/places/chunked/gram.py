@@ -39,7 +39,7 @@ _FLOAT64_ROWS = 1000
 _SENT_BYTES = 64 << 20
 # Bytes of the budget for each byte of a part that is solved on the host, as in places/host/kernel_matrix.py.
 _BUDGET_PER_BYTE = 10
-# Number of rows that determine how a kernel is computed, and the centre.
+# Number of rows that determine the centre and how a kernel is computed.
 _FEW_ROWS = 1024
 
 
@@ -55,7 +55,7 @@ class ChunkedGram:
         budget: int,
         n_threads: int,
         diagonal: Floats | None = None,
-        known: dict[str, Any] | None = None,
+        shared: dict[str, Any] | None = None,
     ) -> None:
         self.kernel, self.X, self.budget, self.n_threads = kernel, X, budget, n_threads
         self.n, self.evaluations = X.shape[0], 0
@@ -66,10 +66,11 @@ class ChunkedGram:
         self.diagonal = diagonal
         # Data that views share: whether K was refuted, the largest entry bound of a K that may be indefinite, and the
         # centre.
-        self._known: dict[str, Any] = {"refuted": False, "largest_bound": 0.0} if known is None else known
+        self._shared: dict[str, Any] = {"refuted": False, "largest_bound": 0.0} if shared is None else shared
 
     @property
     def _verb_threads(self) -> int:
+        """Number of threads of each verb."""
         return self.X.chunks.threads(self.n_threads)
 
     @property
@@ -78,31 +79,31 @@ class ChunkedGram:
 
         Any point among the rows would serve; this one is the same to the last bit in every layout of chunks.
         """
-        if "centre" not in self._known:
+        if "centre" not in self._shared:
             with np.errstate(over="ignore"):
-                self._known["centre"] = np.asarray(self._few.mean(axis=0, dtype=np.float64)).ravel()
-        centre: Floats = self._known["centre"]
+                self._shared["centre"] = np.asarray(self._sampled_rows.mean(axis=0, dtype=np.float64)).ravel()
+        centre: Floats = self._shared["centre"]
         return centre
 
     @cached_property
-    def _few(self) -> Any:
-        """Rows that determine how a kernel is computed, and the centre."""
+    def _sampled_rows(self) -> Any:
+        """A few rows, which determine the centre and how a kernel is computed."""
         return self.X.host(np.linspace(0, self.n - 1, min(self.n, _FEW_ROWS)).astype(np.intp))
 
     # --- facts -------------------------------------------------------------------------------------------------------
 
     @property
     def positive_definite(self) -> str:
-        return "no" if self._known["refuted"] else self.kernel.positive_definite
+        return "no" if self._shared["refuted"] else self.kernel.positive_definite
 
     def looks_positive_definite(self) -> bool:
         if self.kernel.positive_definite == "yes":
             return True
-        self._known["refuted"] |= has_negative_direction(self)
-        return not self._known["refuted"]
+        self._shared["refuted"] |= has_negative_direction(self)
+        return not self._shared["refuted"]
 
     def refute(self) -> None:
-        self._known["refuted"] = True
+        self._shared["refuted"] = True
 
     @property
     def proof(self) -> BoundedProducts:
@@ -111,7 +112,7 @@ class ChunkedGram:
     @cached_property
     def _fused(self) -> tuple[bool, bool]:
         """Return two flags: the core computes kernel values, and it can compute them without cancellation."""
-        prepared = PreparedSamples.of(self.kernel, self._few, 1, self.centre)
+        prepared = PreparedSamples.of(self.kernel, self._sampled_rows, 1, self.centre)
         exact = prepared is not None and (prepared.has_exact or linear_terms(self.kernel) is not None)
         return prepared is not None, exact
 
@@ -140,11 +141,11 @@ class ChunkedGram:
 
     @property
     def entry_bounds(self) -> Floats:
-        common = self.kernel, self.centre, bool(self._known["refuted"]), self._verb_threads
+        common = self.kernel, self.centre, bool(self._shared["refuted"]), self._verb_threads
         bounds = self.X.chunks.per_row(verbs.entry_bounds, self.X.positions, common)
         if self.positive_definite == "yes" or self._fused[0]:
             return np.asarray(bounds)
-        return np.full(self.n, max(float(bounds.max(initial=0.0)), self._known["largest_bound"]))
+        return np.full(self.n, max(float(bounds.max(initial=0.0)), self._shared["largest_bound"]))
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         value, error = self._product(coefficients, rows, level, proven=True)
@@ -156,7 +157,7 @@ class ChunkedGram:
         if len(J) == 0:
             return np.zeros(self.n if rows is None else len(rows))
         common = self.kernel, self.centre, self.X.host(J), coefficients[J], level, self._verb_threads
-        return np.asarray(self.X.chunks.per_row(verbs.errors, self.X.at(rows), common))
+        return np.asarray(self.X.chunks.per_row(verbs.errors, self.X.positions_of(rows), common))
 
     # --- values ------------------------------------------------------------------------------------------------------
 
@@ -169,6 +170,7 @@ class ChunkedGram:
     def _product(
         self, C: Floats, rows: Indices | None, level: Precision, *, proven: bool = False
     ) -> tuple[Floats, Floats | None]:
+        """Return K[rows] @ C, and bounds on its errors if `proven`, otherwise None."""
         J, n = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1)), self.n if rows is None else len(rows)
         total = Ball(np.zeros((n, *C.shape[1:])), np.zeros((n, *C.shape[1:])))
         step = max(1, _SENT_BYTES // self.X.chunks.bytes_per_row)
@@ -180,29 +182,29 @@ class ChunkedGram:
         return total.value, total.error if proven else None
 
     def _part_of_product(self, Z: Any, C: Floats, rows: Indices | None, level: Precision, proven: bool) -> Ball:
-        """Return K[rows] between the samples and Z, times C."""
-        chunks, positions = self.X.chunks, self.X.at(rows)
-        each = chunks.selections(positions)
-        refuted, C = bool(self._known["refuted"]), np.ascontiguousarray(C)
+        """Return K(samples[rows], Z) @ C; the error is 0, not a bound, unless `proven`."""
+        chunks, positions = self.X.chunks, self.X.positions_of(rows)
+        selections = chunks.selections(positions)
+        refuted, C = bool(self._shared["refuted"]), np.ascontiguousarray(C)
         common = self.kernel, self.centre, refuted, Z, C, level, proven, self._verb_threads
-        results = chunks.map(verbs.products, each, common)
-        self._known["largest_bound"] = max([self._known["largest_bound"], *(bound for _, (*_, bound) in results)])
-        value = chunks.gather(each, [(k, part[0]) for k, part in results], positions)
-        error = chunks.gather(each, [(k, part[1]) for k, part in results], positions) if proven else np.zeros(())
+        results = chunks.map(verbs.products, selections, common)
+        self._shared["largest_bound"] = max([self._shared["largest_bound"], *(bound for _, (*_, bound) in results)])
+        value = chunks.gather(selections, [(k, part[0]) for k, part in results], positions)
+        error = chunks.gather(selections, [(k, part[1]) for k, part in results], positions) if proven else np.zeros(())
         return Ball(value, error)
 
     def block(self, I: Indices, J: Indices) -> Floats:
-        both = np.union1d(I, J)
+        union = np.union1d(I, J)
         self.evaluations += len(I) * len(J)
         if len(I) == 0 or len(J) == 0:
             return np.zeros((len(I), len(J)))
-        return self.local(both).block(np.searchsorted(both, I), np.searchsorted(both, J))
+        return self.local(union).block(np.searchsorted(union, I), np.searchsorted(union, J))
 
     def local(self, rows: Indices | None, budget: int | None = None) -> KernelMatrix:
-        """Return this matrix, or a part of it, on the host."""
+        """Return the Gram of these rows, or of all, on the host."""
         X, budget = self.X.host(rows), self.budget if budget is None else budget
         gram = KernelMatrix.of(self.kernel, X, budget, self.n_threads, centre=self.centre)
-        if self._known["refuted"]:
+        if self._shared["refuted"]:
             gram.refute()
         return gram
 
@@ -232,7 +234,7 @@ class ChunkedGram:
     def view(self, rows: Indices) -> ChunkedGram:
         _ = self.centre  # computed from all rows before a view could compute it from its own
         return ChunkedGram(
-            self.kernel, self.X.take(rows), self.budget, self.n_threads, self.diagonal[rows], self._known
+            self.kernel, self.X.take(rows), self.budget, self.n_threads, self.diagonal[rows], self._shared
         )
 
     def streamed(self) -> ChunkedGram:

@@ -13,7 +13,7 @@ import numpy as np
 from mercer.places.ball import LEAST, Ball
 from mercer.places.choose import rows_for
 from mercer.places.chunked import verbs
-from mercer.places.chunked.chunks import by_owner
+from mercer.places.chunked.chunks import group_by_owner
 from mercer.places.chunked.samples import ChunkedSamples
 from mercer.places.host.linear_gram import HostLinearGram
 from mercer.places.sums import Sums
@@ -41,6 +41,7 @@ class ChunkedRows:
         return ChunkedRows(self._X.take(which), self._n_threads, self._centre)
 
     def _per_row(self, name: str, *options: Any) -> Any:
+        """Return the method or attribute `name` of `Rows`, computed per row by the workers."""
         return self._X.chunks.per_row(verbs.row_products, self._X.positions, (self._make_rows, name, *options))
 
     @cached_property
@@ -51,25 +52,26 @@ class ChunkedRows:
         return np.asarray(self._per_row("product", w, shift))
 
     def transposed(self, c: Floats) -> Floats:
-        found = self._sum("transposed", c, add)
-        return np.zeros(self.d) if found is None else found
+        total = self._sum("transposed", c, add)
+        return np.zeros(self.d) if total is None else total
 
     def _sum(self, name: str, c: Floats, combine: Any, *options: Any) -> Any:
+        """Return the sum over all chunks of the method `name` of `Rows`, called with the coefficients c."""
         chunks = self._X.chunks
         return chunks.sum(
             verbs.weighted_sum, chunks.weights(self._X.positions, c), (self._make_rows, name, *options), combine
         )
 
     def gram(self, which: Indices, others: Indices) -> Floats:
-        both = np.union1d(which, others)
-        rows = rows_for(self._X.host(both), self._n_threads, None, self._centre)
-        return rows.gram(np.searchsorted(both, which), np.searchsorted(both, others))
+        union = np.union1d(which, others)
+        rows = rows_for(self._X.host(union), self._n_threads, None, self._centre)
+        return rows.gram(np.searchsorted(union, which), np.searchsorted(union, others))
 
     def outer(self, which: Indices, c: Floats) -> Floats:
         weight = np.zeros(self.n)
         weight[which] = c
-        found = self._sum("outer", weight, add)
-        return np.zeros((self.d + 1, self.d + 1)) if found is None else found
+        total = self._sum("outer", weight, add)
+        return np.zeros((self.d + 1, self.d + 1)) if total is None else total
 
     def product_bound(self, w: Floats, shift: float = 0.0) -> Ball:
         return _ball(self._per_row("product_bound", w, shift))
@@ -77,33 +79,34 @@ class ChunkedRows:
     def precise_product(self, w: Floats) -> Ball:
         return _ball(self._per_row("precise_product", w))
 
-    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+    def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
         parts = max(1, len(self._X.chunks.sizes))
-        found = self._sum("combination", c, _add_doubled, enough / (2 * parts))
-        return (np.zeros(self.d), np.zeros(self.d), 0.0) if found is None else found
+        total = self._sum("combination", c, _add_doubled, tolerance / (2 * parts))
+        return (np.zeros(self.d), np.zeros(self.d), 0.0) if total is None else total
 
     def gram_product(self, c: Floats) -> Ball:
-        hi, lo, off = self.combination(c)
-        found = self._X.chunks.per_row(verbs.gram_products, self._X.positions, (self._make_rows, hi, lo, off))
-        return _ball(found).finite()
+        hi, lo, error = self.combination(c)
+        columns = self._X.chunks.per_row(verbs.gram_products, self._X.positions, (self._make_rows, hi, lo, error))
+        return _ball(columns).finite()
 
 
 def _ball(columns: Floats) -> Ball:
+    """Build balls from a column of values and a column of errors."""
     return Ball(np.ascontiguousarray(columns[:, 0]), np.ascontiguousarray(columns[:, 1]))
 
 
 def _add_doubled(a: tuple[Floats, Floats, float], b: tuple[Floats, Floats, float]) -> tuple[Floats, Floats, float]:
-    """Add two sums of two vectors each: the rounding error of the large parts is added to the small ones.
+    """Add two unevaluated sums hi + lo, each with a bound on its error: what rounding takes from hi is added to lo.
 
-    hi + rest is exact (Knuth's TwoSum), so that only the sums of small parts are rounded.
+    hi + lost is exact (Knuth's TwoSum), so that only the sums of small parts are rounded.
     """
     hi = a[0] + b[0]
-    back = hi - a[0]
-    rest = (a[0] - (hi - back)) + (b[0] - back)
-    lo = a[1] + b[1] + rest
-    rounded = gamma(4) * norm(np.abs(a[1]) + np.abs(b[1]) + np.abs(rest)) + len(hi) * LEAST
-    off = (a[2] + b[2] + rounded) * (1 + 2.0**-40)
-    return hi, lo, off if math.isfinite(off) and np.isfinite(hi).all() else math.inf
+    b_hi = hi - a[0]
+    lost = (a[0] - (hi - b_hi)) + (b[0] - b_hi)
+    lo = a[1] + b[1] + lost
+    rounding = gamma(4) * norm(np.abs(a[1]) + np.abs(b[1]) + np.abs(lost)) + len(hi) * LEAST
+    error = (a[2] + b[2] + rounding) * (1 + 2.0**-40)
+    return hi, lo, error if math.isfinite(error) and np.isfinite(hi).all() else math.inf
 
 
 class ChunkedLinearGram:
@@ -116,10 +119,10 @@ class ChunkedLinearGram:
     @property
     def norm_bound(self) -> float:
         chunks = self._X.chunks
-        found = chunks.sum(
+        largest = chunks.sum(
             verbs.row_products, chunks.selections(self._X.positions), (HostLinearGram, "norm_bound"), max
         )
-        return math.sqrt(self.scale) * (0.0 if found is None else found) * (1 + 2.0**-50) + LEAST
+        return math.sqrt(self.scale) * (0.0 if largest is None else largest) * (1 + 2.0**-50) + LEAST
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
         return np.asarray(self._per_row("times", W, centre))
@@ -128,6 +131,7 @@ class ChunkedLinearGram:
         return Ball(*np.split(self._per_row("times_bound", W, centre), 2, axis=1))
 
     def _per_row(self, *call: Any) -> Any:
+        """Return the result of a method of `HostLinearGram`, computed per row by the workers."""
         return self._X.chunks.per_row(verbs.row_products, self._X.positions, (HostLinearGram, *call))
 
     def _sum(
@@ -144,15 +148,15 @@ class ChunkedLinearGram:
             return selection, (Ball(*arguments[:2]), *arguments[2:]) if ball else arguments
 
         members = self._X.chunks.members(self._X.positions)
-        each = [None if member is None else of_chunk(*member) for member in members]
-        return self._X.chunks.sum(verbs.row_sums, each, (HostLinearGram, name, centre), combine)
+        chunk_arguments = [None if member is None else of_chunk(*member) for member in members]
+        return self._X.chunks.sum(verbs.row_sums, chunk_arguments, (HostLinearGram, name, centre), combine)
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
         return np.asarray(self._sum("transposed", (C,), centre, add))
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
-        found: Ball = self._sum("transposed_bound", (C.value, C.error, size), centre, add, ball=True)
-        return found.finite()
+        total: Ball = self._sum("transposed_bound", (C.value, C.error, size), centre, add, ball=True)
+        return total.finite()
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
         return np.asarray(self._sum("transposed_squares", (weight,), centre, add))
@@ -160,18 +164,20 @@ class ChunkedLinearGram:
     def sums(self, problem: LeastSquares) -> Sums:
         chunks, members = self._X.chunks, self._X.chunks.members(self._X.positions)
         owner, local = np.empty(self.n, dtype=np.intp), np.empty(self.n, dtype=np.intp)
-        for k, own in enumerate(members):
-            if own is not None:
-                owner[own[0]], local[own[0]] = k, np.arange(len(own[0]))
+        for k, member in enumerate(members):
+            if member is not None:
+                owner[member[0]], local[member[0]] = k, np.arange(len(member[0]))
 
-        def part(own: Any, mine: Indices) -> tuple[Any, ...]:
-            Y, weight, member = problem.Y[mine], problem.weight[mine], local[problem.member[mine]]
-            return own[1], LeastSquares(Y, weight, member, len(own[0]), problem.bias, problem.lam)
+        def arguments_of(samples: Indices, selection: verbs.RowSelection, targets: Indices) -> tuple[Any, ...]:
+            Y, weight, member = problem.Y[targets], problem.weight[targets], local[problem.member[targets]]
+            return selection, LeastSquares(Y, weight, member, len(samples), problem.bias, problem.lam)
 
-        parts = by_owner(owner[problem.member], len(members))
-        each = [None if own is None else part(own, mine) for own, mine in zip(members, parts, strict=True)]
-        found: Sums = chunks.sum(verbs.least_squares, each, (), Sums.plus)  # type: ignore[assignment]  # there is a chunk
-        return found
+        parts = group_by_owner(owner[problem.member], len(members))
+        chunk_arguments = [
+            None if m is None else arguments_of(*m, targets) for m, targets in zip(members, parts, strict=True)
+        ]
+        total: Sums = chunks.sum(verbs.least_squares, chunk_arguments, (), Sums.plus)  # type: ignore[assignment]  # there is a chunk
+        return total
 
     def dense_blocks(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
         for rows in row_blocks(self.n, 8 * self.d):

@@ -46,24 +46,25 @@ class ChunkedSamples(EngineSamples):
     def report(self) -> dict[str, dict[str, float]]:
         return self.chunks.statistics.report()
 
-    def at(self, rows: Indices | None) -> Indices | None:
+    def positions_of(self, rows: Indices | None) -> Indices | None:
         """Return the positions of the given samples in the chunks."""
         if rows is None:
             return self.positions
         return rows if self.positions is None else self.positions[rows]
 
     def take(self, rows: Indices) -> ChunkedSamples:
-        return ChunkedSamples(self.engine, self.chunks, self.at(np.asarray(rows)), self.names)
+        return ChunkedSamples(self.engine, self.chunks, self.positions_of(np.asarray(rows)), self.names)
 
     def joined(self, others: EngineSamples) -> ChunkedSamples:
         assert isinstance(others, ChunkedSamples)
         if others.chunks is self.chunks:
             return ChunkedSamples(self.engine, self.chunks, np.concatenate([self._all, others._all]), self.names)
-        both = self.chunks.joined(others.chunks)
-        return ChunkedSamples(self.engine, both, np.concatenate([self._all, self.chunks.n + others._all]), self.names)
+        chunks = self.chunks.joined(others.chunks)
+        return ChunkedSamples(self.engine, chunks, np.concatenate([self._all, self.chunks.n + others._all]), self.names)
 
     @property
     def _all(self) -> Indices:
+        """Positions of all samples in the chunks."""
         return np.arange(self.shape[0]) if self.positions is None else self.positions
 
     def host(self, rows: Indices | None = None) -> Any:
@@ -86,6 +87,7 @@ class ChunkedSamples(EngineSamples):
         return int(self.chunks.ends[k]) + row, column, value, sum(first[3] for _, first in bad)
 
     def _per_row(self, verb: Callable[..., Any], *common: Any) -> Any:
+        """Return the result of a verb for each sample."""
         return self.chunks.per_row(verb, self.positions, common)
 
     def hash(self) -> NDArray[np.uint64]:
@@ -94,17 +96,18 @@ class ChunkedSamples(EngineSamples):
     def equal(self, left: Indices, right: Indices) -> Flags:
         out = np.empty(len(left), dtype=bool)
         for block in row_blocks(len(left), 2 * self.chunks.bytes_per_row):
-            one, other = self.host(left[block]), self.host(right[block])
+            left_rows, right_rows = self.host(left[block]), self.host(right[block])
             if self.sparse:
-                out[block] = np.asarray((one != other).sum(axis=1)).ravel() == 0
+                out[block] = np.asarray((left_rows != right_rows).sum(axis=1)).ravel() == 0
             else:
-                out[block] = (one == other).all(axis=1)
+                out[block] = (left_rows == right_rows).all(axis=1)
         return out
 
     def _column_sums(self, weight: Floats, centre: Floats) -> tuple[Floats, Floats]:
-        each = self.chunks.weights(self.positions, weight)
-        found = self.chunks.sum(verbs.column_sums, each, (centre,), _add_pairs)
-        return found if found is not None else (np.zeros(self.chunks.d), np.zeros(self.chunks.d))
+        """Return Σ w (x − centre) and Σ w (x − centre)² of every column."""
+        weights = self.chunks.weights(self.positions, weight)
+        sums = self.chunks.sum(verbs.column_sums, weights, (centre,), _add_pairs)
+        return sums if sums is not None else (np.zeros(self.chunks.d), np.zeros(self.chunks.d))
 
     def moments(self) -> tuple[Floats, Floats]:
         n, weight = self.shape[0], np.ones(self.shape[0])
@@ -116,8 +119,8 @@ class ChunkedSamples(EngineSamples):
         return float(first.sum()), float(second.sum())
 
     def extremes(self) -> tuple[float, float]:
-        found = [part for _, part in self.chunks.map(verbs.extremes, self.chunks.selections(self.positions))]
-        return min(low for low, _ in found), max(high for _, high in found)
+        extremes = [part for _, part in self.chunks.map(verbs.extremes, self.chunks.selections(self.positions))]
+        return min(low for low, _ in extremes), max(high for _, high in extremes)
 
     def squared_lengths(self) -> Floats:
         return np.asarray(self._per_row(verbs.lengths))
@@ -146,4 +149,5 @@ class ChunkedSamples(EngineSamples):
 
 
 def _add_pairs(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return the sums of the first and of the second arrays."""
     return a[0] + b[0], a[1] + b[1]

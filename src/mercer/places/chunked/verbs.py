@@ -62,6 +62,7 @@ def rows(X: Any, selection: RowSelection) -> Any:
 
 @cache
 def _libraries() -> ThreadpoolController:
+    """Return the thread pools of this process."""
     return ThreadpoolController()  # finding the libraries takes long, so that it is done once
 
 
@@ -89,10 +90,12 @@ class _OneThread:
                 _in_a_thread(self._limit.restore_original_limits)
 
     def _set(self) -> None:
+        """Limit BLAS to one thread, and remember the previous limit."""
         self._limit = _libraries().limit(limits=1, user_api="blas")  # OpenMP has a limit for each thread
 
 
 def _in_a_thread(call: Callable[[], object]) -> None:
+    """Make a call in a new thread, and wait for its end."""
     thread = threading.Thread(target=call)
     thread.start()
     thread.join()
@@ -122,27 +125,28 @@ def first_not_finite(X: Any, selection: RowSelection) -> tuple[int, int, float, 
     if np.isfinite(values.sum(dtype=np.float64)) and np.isfinite(values).all():
         return None
     if is_sparse(X):
-        at = np.flatnonzero(~np.isfinite(X.data))
-        row = int(np.searchsorted(X.indptr, at[0], side="right")) - 1
-        in_row = at[at < X.indptr[row + 1]]
+        entries = np.flatnonzero(~np.isfinite(X.data))
+        row = int(np.searchsorted(X.indptr, entries[0], side="right")) - 1
+        in_row = entries[entries < X.indptr[row + 1]]
         first = in_row[np.argmin(X.indices[in_row])]
-        return row, int(X.indices[first]), float(X.data[first]), len(at)
+        return row, int(X.indices[first]), float(X.data[first]), len(entries)
     bad = np.argwhere(~np.isfinite(X))
     return int(bad[0, 0]), int(bad[0, 1]), float(X[tuple(bad[0])]), len(bad)
 
 
 def hashes(X: Any, selection: RowSelection) -> NDArray[np.uint64]:
+    """Return a hash of each row."""
     return hash_samples(rows(X, selection), 1)
 
 
 def column_sums(X: Any, weight: Floats, centre: Floats) -> tuple[Floats, Floats]:
     """Return Σ w (x − centre) and Σ w (x − centre)² of every column."""
     first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for part, at in _strips(X, None):
+    for part, positions in _strips(X, None):
         centred = dense(part).astype(np.float64, copy=False) - centre
-        first += weight[at] @ centred
+        first += weight[positions] @ centred
         with np.errstate(over="ignore"):
-            second += weight[at] @ centred**2
+            second += weight[positions] @ centred**2
     return first, second
 
 
@@ -152,6 +156,7 @@ def extremes(X: Any, selection: RowSelection) -> tuple[float, float]:
 
 
 def lengths(X: Any, selection: RowSelection) -> Floats:
+    """Return the squared length of each row."""
     return squared_lengths(rows(X, selection))
 
 
@@ -164,12 +169,12 @@ def values(X: Any, selection: RowSelection, kernel: Kernel, others: Any) -> Floa
 
 
 def _strips(X: Any, selection: RowSelection) -> Any:
-    """Yield strips of the selected rows, and their positions in the selection."""
+    """Yield strips of the selected rows, and the slice of the selection that each one is."""
     which = unpacked(selection, X.shape[0])
     for start in range(0, len(which), _STRIP_ROWS):
-        at = slice(start, min(len(which), start + _STRIP_ROWS))
-        part = X[at] if selection is None else take(X, which[at])
-        yield part, at
+        positions = slice(start, min(len(which), start + _STRIP_ROWS))
+        part = X[positions] if selection is None else take(X, which[positions])
+        yield part, positions
 
 
 # --- products with K --------------------------------------------------------------------------------------------------
@@ -191,16 +196,16 @@ def products(
     n, m = len(unpacked(selection, X.shape[0])), len(C)
     value, error = np.zeros((n, *C.shape[1:])), np.zeros((n, *C.shape[1:])) if proven else None
     largest_bound = 0.0
-    for part, at in _strips(X, selection):
+    for part, positions in _strips(X, selection):
         gram = KernelMatrix.of(kernel, stack(part, Z), _BUDGET, n_threads, centre=centre).streamed()
         if refuted:
             gram.refute()
-        here = at.stop - at.start
-        strip, c = np.arange(here), np.concatenate([np.zeros((here, *C.shape[1:])), C])
+        n_rows = positions.stop - positions.start
+        strip, c = np.arange(n_rows), np.concatenate([np.zeros((n_rows, *C.shape[1:])), C])
         if error is not None:
-            value[at], error[at] = gram.product_bound(c, strip, level)
+            value[positions], error[positions] = gram.product_bound(c, strip, level)
         else:
-            value[at] = (gram.product if c.ndim == 1 else gram.products)(c, strip, level)
+            value[positions] = (gram.product if c.ndim == 1 else gram.products)(c, strip, level)
         if gram.positive_definite != "yes" and m:
             largest_bound = max(largest_bound, float(gram.entry_bounds.max()))
     return value, error, largest_bound
@@ -209,23 +214,24 @@ def products(
 def errors(
     X: Any, selection: RowSelection, kernel: Kernel, centre: Floats, Z: Any, c: Floats, level: Precision, n_threads: int
 ) -> Floats:
-    """Error bounds that hold for every matrix with this centre, however it computes its values."""
+    """Return error bounds for K(rows, Z) @ c, which hold for every way to compute K with this centre."""
     out = np.empty(len(unpacked(selection, X.shape[0])))
-    for part, at in _strips(X, selection):
-        both, here = stack(part, Z), at.stop - at.start
-        prepared = PreparedSamples.of(kernel, both, n_threads, centre)
+    for part, positions in _strips(X, selection):
+        stacked, n_rows = stack(part, Z), positions.stop - positions.start
+        prepared = PreparedSamples.of(kernel, stacked, n_threads, centre)
         if prepared is None or level == EXACT:
-            gram = KernelMatrix.of(kernel, both, _BUDGET, n_threads, centre=centre).streamed()
-            out[at] = gram.errors(np.concatenate([np.zeros(here), c]), np.arange(here), level)
+            gram = KernelMatrix.of(kernel, stacked, _BUDGET, n_threads, centre=centre).streamed()
+            out[positions] = gram.errors(np.concatenate([np.zeros(n_rows), c]), np.arange(n_rows), level)
         else:
             sizes = prepared.sizes
-            out[at] = prepared.rounding.errors(sizes[:here], sizes[here:], c, level)
+            out[positions] = prepared.rounding.errors(sizes[:n_rows], sizes[n_rows:], c, level)
     return out
 
 
 def entry_bounds(
     X: Any, selection: RowSelection, kernel: Kernel, centre: Floats, refuted: bool, n_threads: int
 ) -> Floats:
+    """Return the `entry_bounds` of K at the rows."""
     parts = []
     for part, _ in _strips(X, selection):
         gram = KernelMatrix.of(kernel, part, _BUDGET, n_threads, centre=centre)
@@ -267,23 +273,28 @@ def row_sums(X: Any, selection: RowSelection, C: Any, make: Callable[[Any], Any]
 
 
 def gram_products(
-    X: Any, selection: RowSelection, make: Callable[[Any], Any], hi: Floats, lo: Floats, off: float
+    X: Any, selection: RowSelection, make: Callable[[Any], Any], hi: Floats, lo: Floats, error: float
 ) -> Floats:
-    """Return X(hi + lo) with bounds, where hi + lo has an error of length `off` at most."""
-    made = make(rows(X, selection))
-    ball = made.doubled_product(hi, lo)
-    long = np.sqrt(made.lengths) * (1 + 2e-16 * (made.d + 4)) + 1e-150
-    return np.column_stack([ball.value, ball.error + 1.0001 * off * long])
+    """Return X(hi + lo) with bounds, where the error of hi + lo has at most the length `error`."""
+    linear_rows = make(rows(X, selection))
+    ball = linear_rows.doubled_product(hi, lo)
+    lengths = np.sqrt(linear_rows.lengths) * (1 + 2e-16 * (linear_rows.d + 4)) + 1e-150
+    return np.column_stack([ball.value, ball.error + 1.0001 * error * lengths])
 
 
 def weighted_sum(X: Any, c: Floats, make: Callable[[Any], Any], name: str, *options: Any) -> Any:
     """Return the sum over the rows with c ≠ 0 that the method `name` of make(rows) computes from c."""
     which = np.flatnonzero(c)
-    made = make(X if len(which) == len(c) else take(X, which))
-    return made.outer(np.arange(len(which)), c[which]) if name == "outer" else getattr(made, name)(c[which], *options)
+    linear_rows = make(X if len(which) == len(c) else take(X, which))
+    return (
+        linear_rows.outer(np.arange(len(which)), c[which])
+        if name == "outer"
+        else getattr(linear_rows, name)(c[which], *options)
+    )
 
 
 def least_squares(X: Any, selection: RowSelection, problem: LeastSquares) -> Sums:
+    """Return the sums over the rows that linear least squares needs."""
     return Sums.of(rows(X, selection), problem)
 
 
@@ -308,7 +319,7 @@ def cross(
 
 
 def add_totals(a: Totals, b: Totals) -> Totals:
-    """Return the totals of both sets of samples."""
+    """Return the totals over the union of two sets of samples."""
     return Totals(
         a.residual + b.residual,
         a.bias_column + b.bias_column,
@@ -320,14 +331,14 @@ def add_totals(a: Totals, b: Totals) -> Totals:
 
 
 def add_error_totals(a: tuple[Totals, ErrorTotals], b: tuple[Totals, ErrorTotals]) -> tuple[Totals, ErrorTotals]:
-    """Return the totals of both sets, and bounds on their errors, including the rounding of this addition."""
-    (left, one), (right, other) = a, b
-    both = add_totals(left, right)
-    rounded = 2.0**-52 * (np.abs(left.residual) + np.abs(right.residual))
+    """Return the totals of the union, and bounds on their errors, including the rounding of this addition."""
+    (totals_a, errors_a), (totals_b, errors_b) = a, b
+    totals = add_totals(totals_a, totals_b)
+    rounded = 2.0**-52 * (np.abs(totals_a.residual) + np.abs(totals_b.residual))
     errors = ErrorTotals(
-        (one.residual + other.residual) * (1 + 2.0**-50) + rounded,
-        (one.squares + other.squares) * (1 + 2.0**-50),
-        (one.trace + other.trace) * (1 + 2.0**-50),
-        max(one.terms, other.terms) + 1,
+        (errors_a.residual + errors_b.residual) * (1 + 2.0**-50) + rounded,
+        (errors_a.squares + errors_b.squares) * (1 + 2.0**-50),
+        (errors_a.trace + errors_b.trace) * (1 + 2.0**-50),
+        max(errors_a.terms, errors_b.terms) + 1,
     )
-    return both, errors
+    return totals, errors

@@ -55,11 +55,11 @@ class RoundsResult(NamedTuple):
 class DeviceSolve(Protocol):
     """A solve that may run rounds on a device: each one chooses a block, solves it and brings u up to date there."""
 
-    def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
+    def run_rounds(self, count: int, size: int, share: float, min_tol: float, max_steps: int) -> RoundsResult | None:
         """Run `count` rounds without waiting between them; return None if this solve runs no rounds, or no more.
 
-        Each solves a block of about `size` variables to the fraction `share` of the violation, or to `least`, in at
-        most `most` steps per variable. β and u stay on the device until `copy_to_host`.
+        Each solves a block of about `size` variables to the fraction `share` of the violation, or to `min_tol`, in at
+        most `max_steps` steps per variable. β and u stay on the device until `copy_to_host`.
         """
 
     def copy_to_host(self) -> None:
@@ -67,21 +67,21 @@ class DeviceSolve(Protocol):
 
 
 def run_device_rounds(
-    solve: DeviceSolve, block: BlockSize, tol: float, most: int, deadline: float = math.inf
+    solve: DeviceSolve, block: BlockSize, tol: float, max_steps: int, deadline: float = math.inf
 ) -> tuple[int, float]:
     """Run rounds on a device while they pay, and return the pair steps and the violation before the last round.
 
-    They end at a violation of `tol`, after `most` steps, at a deadline on time.monotonic's clock, or when variables
-    should be dropped. Without a deadline no clock is read: the same start ends in the same bits, however fast the
-    device is.
+    Rounds end at a violation of `tol`, after `max_steps` steps, at a deadline on time.monotonic's clock, or when
+    variables should be dropped. Without a deadline no clock is read: the same start ends in the same bits, however fast
+    the device is.
     """
-    taken, violation, count = 0, math.inf, 1
+    n_steps, violation, count = 0, math.inf, 1
     while (result := solve.run_rounds(count, block.size, block.share, 0.5 * tol, INNER_STEPS)) is not None:
-        taken, violation, count = taken + result.steps, result.violation, min(2 * count, _UNSEEN_ROUNDS)
+        n_steps, violation, count = n_steps + result.steps, result.violation, min(2 * count, _UNSEEN_ROUNDS)
         block.double_if_crowded(result.free)
-        if violation <= tol or taken >= most or result.enough:
+        if violation <= tol or n_steps >= max_steps or result.enough:
             break
         if deadline < math.inf and time.monotonic() >= deadline:
             break
     solve.copy_to_host()
-    return taken, violation
+    return n_steps, violation

@@ -47,15 +47,15 @@ class HostCross:
         self._cache_bytes_left = budget
         self._prepared = PreparedSamples.of(kernel, landmarks, n_threads)
         self._landmarks: tuple[Any, Indices, Any] | None = None
-        self._both_ways = False
+        self._in_one_pass = False
         if self._prepared is not None:
-            samples, lowering = self._prepared.whole(np.float64), self._prepared.lowering
+            samples, lowering = self._prepared.all_samples(np.float64), self._prepared.lowering
             if samples is not None:
                 everything = np.arange(self.m)
                 self._landmarks = (samples, everything, samples.columns(everything))
             # K_nM c and K_nMᵀ(…) in one pass over the landmarks is faster if the landmarks fit the cache.
             plain = not lowering.sparse and lowering.recipe.constant == 0
-            self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
+            self._in_one_pass = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
 
     @property
     def K_MM(self) -> Floats:
@@ -74,7 +74,7 @@ class HostCross:
         prepared, plain = self._prepared, self._landmarks
         assert prepared is not None
         assert plain is not None
-        samples = prepared.whole(EXACT) if prepared.has_exact else None
+        samples = prepared.all_samples(EXACT) if prepared.has_exact else None
         return (plain[0], np.float64) if samples is None else (samples, EXACT)
 
     @property
@@ -83,14 +83,14 @@ class HostCross:
 
     def normal(self, C: Floats) -> Floats:
         out = np.zeros(C.shape)
-        for _, X, weight in self._pass():
+        for _, X, weight in self._blocks():
             X.normal(C, weight, out)
         return out
 
     def residual(self, C: Floats, b: Floats) -> Totals:
         out = Totals(np.zeros(C.shape), np.zeros(self.m))
         zero = not C.any()
-        for Y, X, weight in self._pass():
+        for Y, X, weight in self._blocks():
             E = Y - b if zero else Y - X.forward(C) - b
             weighted = weight[:, None] * E
             X.backward(weighted, out.residual)
@@ -111,9 +111,11 @@ class HostCross:
         for chunk in self._chunks():
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
+                # 1. Bounds on the errors of f and of K_nMᵀc that errors of kernel values cause.
                 rows, Y, weight = self._rows(chunk, part), chunk.Y[part], chunk.weight[part]
                 forward_error, transposed_error = self._value_errors(chunk.X[part])
                 f_error, weighted = forward_error(C), np.empty_like(Y)
+                # 2. Totals, and the sizes that bound the rounding of their sums, in short partial sums.
                 for begin in range(0, len(weight), _PROOF_ROWS):
                     block = slice(begin, begin + _PROOF_ROWS)
                     K, w = rows.values(block), weight[block]
@@ -125,6 +127,7 @@ class HostCross:
                     f_error[block] += share * (K @ size + np.abs(Y[block]) + np.abs(b))
                     sums += K.T @ np.abs(weighted[block])
                     errors.terms += 1
+                # 3. The errors of kernel values, and the error of f in the squares.
                 errors.residual += transposed_error(weighted)
                 errors.squares += np.sum(weight[:, None] * f_error * f_error, axis=0)
                 errors.trace += float(weight @ self._diagonal(chunk.X[part]))
@@ -137,16 +140,19 @@ class HostCross:
         prepared = self._prepared
         if prepared is not None and self._landmarks is not None:
             level = EXACT if prepared.cancels else np.float64
-            here, there = prepared.sizes_of(X), prepared.sizes
-            ways = ((here, there), (there, here))
+            sizes_X, sizes_Z = prepared.sizes_of(X), prepared.sizes
+            pairs = ((sizes_X, sizes_Z), (sizes_Z, sizes_X))
             forward_error, transposed_error = (
                 lambda C, a=a, b=b: np.column_stack([prepared.rounding.errors(a, b, c, level) for c in C.T])
-                for a, b in ways
+                for a, b in pairs
             )
             return forward_error, transposed_error
         a, b = np.sqrt(self._diagonal(X)), np.sqrt(np.abs(self.K_MM.diagonal()))
-        each = self.value_error
-        return lambda C: each * np.outer(a, b @ np.abs(C)), lambda C: each * np.outer(b, a @ np.abs(C))
+        relative_error = self.value_error
+        return (
+            lambda C: relative_error * np.outer(a, b @ np.abs(C)),
+            lambda C: relative_error * np.outer(b, a @ np.abs(C)),
+        )
 
     @property
     def value_error(self) -> float:
@@ -161,7 +167,7 @@ class HostCross:
         return 0.0 if self.kernel.accepts == "gram" else value_error(self.kernel, self._points)
 
     def _diagonal(self, X: Any) -> Floats:
-        """|k(x, x)| of samples; for a precomputed kernel, where it is unknown, the largest of the landmarks'."""
+        """Return |k(x, x)| of each sample; for a precomputed kernel, where it is unknown, the largest of landmarks."""
         if self.kernel.accepts == "gram":
             return np.full(n_samples(X), float(np.abs(self.K_MM.diagonal()).max()))
         return np.abs(self.kernel.diag(X))
@@ -169,7 +175,7 @@ class HostCross:
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
         G = np.zeros((self.m, self.m))
         out = Totals(np.zeros((self.m, 0)), np.zeros(self.m))
-        for Y, X, weight in self._pass(None if sample is None else [sample]):
+        for Y, X, weight in self._blocks(None if sample is None else [sample]):
             K = X.values()
             scaled = np.sqrt(weight)[:, None] * K
             add_gram(G, scaled)
@@ -182,7 +188,8 @@ class HostCross:
 
     # --- one chunk at a time -----------------------------------------------------------------------------------
 
-    def _pass(self, chunks: Iterable[Chunk] | None = None) -> Iterator[tuple[Floats, _Rows, Floats]]:
+    def _blocks(self, chunks: Iterable[Chunk] | None = None) -> Iterator[tuple[Floats, _Rows, Floats]]:
+        """Yield targets, rows of K_nM and weights of all chunks, a block of samples at a time."""
         for chunk in self._chunks() if chunks is None else chunks:
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
@@ -190,6 +197,7 @@ class HostCross:
                 yield chunk.Y[part], self._rows(chunk, part), weight
 
     def _rows(self, chunk: Chunk, part: slice) -> _Rows:
+        """Return the rows of K_nM for a part of a chunk, and keep them with the chunk if the budget allows."""
         key = part.start
         if chunk.kept is not None and key in chunk.kept:
             rows: _Rows = chunk.kept[key]
@@ -201,7 +209,7 @@ class HostCross:
             rows = _StoredRows(self.kernel, X, self._points)
             size = 8 * n_samples(X) * self.m
         else:
-            rows = _ComputedRows(samples, X.shape[0], landmarks, self._both_ways)
+            rows = _ComputedRows(samples, X.shape[0], landmarks, self._in_one_pass)
             size = 8 * (X.nnz if hasattr(X, "nnz") else 2 * X.shape[0] * X.shape[1])
         if chunk.kept is not None and size <= self._cache_bytes_left:
             self._cache_bytes_left -= size
@@ -210,7 +218,7 @@ class HostCross:
 
 
 class _Rows:
-    """A block of rows K of K_nM, and its products in a pass."""
+    """A block K of rows of K_nM, and products with it."""
 
     def values(self, block: slice = slice(None)) -> Floats:
         """Return these rows, or a part of them, in float64."""
@@ -232,8 +240,8 @@ class _Rows:
 class _ComputedRows(_Rows):
     """Rows whose kernel values the core computes each time they are needed."""
 
-    def __init__(self, samples: Any, n: int, landmarks: tuple[Any, Indices, Any], both_ways: bool) -> None:
-        self._both_ways = both_ways
+    def __init__(self, samples: Any, n: int, landmarks: tuple[Any, Indices, Any], in_one_pass: bool) -> None:
+        self._in_one_pass = in_one_pass
         self._samples, self._rows, self._landmarks = samples, np.arange(n), landmarks
         self._columns = samples.columns(self._rows)
 
@@ -259,7 +267,7 @@ class _ComputedRows(_Rows):
             out[:, k] += total
 
     def normal(self, C: Floats, weight: Floats, out: Floats) -> None:
-        if C.shape[1] > _FEW_OUTPUTS or not self._both_ways:
+        if C.shape[1] > _FEW_OUTPUTS or not self._in_one_pass:
             super().normal(C, weight, out)
             return
         landmarks, everything, _ = self._landmarks

@@ -35,20 +35,20 @@ class Float32Check:
         self._squares = coefficients.power(2) if is_sparse(coefficients) else coefficients**2
 
     def too_coarse(self, sizes: Floats, sources: Floats, rounding: Rounding) -> tuple[Flags, Floats]:
-        """Return a mask of the samples that need float64, and the largest |f| for which float32 suffices for others.
+        """Return a mask of the samples that need float64, and for each other one the largest |f| that float32 allows.
 
-        `sizes` and `sources` are N of the samples and of the vectors. Roundings of single values are taken to be
-        independent. The error that all values of a sample have in common grows with f.
+        `sizes` and `sources` hold half the squared length of each sample and of each vector. The roundings of different
+        values are taken to be independent. The relative error that all values of a sample share grows with f.
         """
         estimated = rounding.estimated_errors(sizes, sources, self._squares, lambda: self._aligned)
         # If targets are in a large unit, f is small, and so is its acceptable error.
         unit = min(1.0, rounding.typical_value(sources, float(np.sqrt(np.max(self._squares.sum(axis=0), initial=0.0)))))
-        shared = np.maximum(rounding.common_error(sizes) - 2 * SINGLE, np.finfo(float).tiny)
-        return np.asarray(~(estimated <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / shared
+        common_error = np.maximum(rounding.common_error(sizes) - 2 * SINGLE, np.finfo(float).tiny)
+        return np.asarray(~(estimated <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / common_error
 
     @cached_property
     def _aligned(self) -> float:
-        """Largest mean of cos² between a sample of the vectors and any direction: 1 if all point the same way."""
+        """Largest mean of cos² between some of the vectors and any one direction: 1 if all vectors are parallel."""
         sample = host(self._vectors, np.linspace(0, self._n_vectors - 1, _FEW_VECTORS).astype(np.intp))
         sample = sample.astype(np.float64) / (float(abs(sample).max()) or 1.0)  # so that squares do not overflow
         products = sample @ sample.T
@@ -84,12 +84,12 @@ class BlockEvaluation:
                 self._add(out[block], part, prepared, np.float64, n_threads)
                 continue
             sizes = np.asarray(prepared.lowering.prepare(part, np.float32, 1)[1], dtype=np.float64)
-            needs_float64, limit = self._in_float32.too_coarse(sizes, prepared.sizes, prepared.rounding)
+            needs_float64, limit = self._float32_check.too_coarse(sizes, prepared.sizes, prepared.rounding)
             rows = np.flatnonzero(~needs_float64)
             values = self._values(part, rows, prepared, np.float32, n_threads)
-            close = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
-            out[block.start + rows[close]] += values[close]
-            needs_float64[rows[~close]] = True
+            accurate = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
+            out[block.start + rows[accurate]] += values[accurate]
+            needs_float64[rows[~accurate]] = True
             rows = np.flatnonzero(needs_float64)
             out[block.start + rows] += self._values(part, rows, prepared, np.float64, n_threads)
 
@@ -101,12 +101,13 @@ class BlockEvaluation:
         return out
 
     def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Precision, n_threads: int) -> None:
-        vectors = others = None
+        """Add K(X, vectors) @ coefficients to `out`, with kernel values of this precision."""
+        vectors = prepared_X = None
         if prepared is not None:
-            vectors = prepared.whole(precision)
-            others = prepared.prepare(X, precision)
-        if vectors is not None and others is not None:
-            columns, rows = others.columns(np.arange(X.shape[0])), np.arange(self._coefficients.shape[0])
+            vectors = prepared.all_samples(precision)
+            prepared_X = prepared.prepare(X, precision)
+        if vectors is not None and prepared_X is not None:
+            columns, rows = prepared_X.columns(np.arange(X.shape[0])), np.arange(self._coefficients.shape[0])
             if out.shape[1] == 1:
                 total = np.zeros(X.shape[0])
                 vectors.add(total, columns, rows, np.ascontiguousarray(self._coefficients[:, 0]))
@@ -119,11 +120,11 @@ class BlockEvaluation:
             K = values.T
         else:
             K = X[:, self._columns] if self._columns is not None else self._kernel(X, self._vectors)
-        for part, outputs, coefficients in self._segments:
-            out[:, outputs] += np.asarray(K[:, part], dtype=np.float64) @ coefficients
+        for segment, outputs, coefficients in self._segments:
+            out[:, outputs] += np.asarray(K[:, segment], dtype=np.float64) @ coefficients
 
     @cached_property
-    def _in_float32(self) -> Float32Check:
+    def _float32_check(self) -> Float32Check:
         return Float32Check(self._vectors, self._coefficients)
 
     @cached_property
@@ -148,16 +149,16 @@ class BlockEvaluation:
         limit = max(isqrt(2 * n_outputs), *map(len, used))
         segments, start, outputs = [], 0, np.empty(0, dtype=np.intp)
         for row in range(n + 1):
-            more = outputs if row == n else np.union1d(outputs, used[row])
-            if row == n or len(more) > limit:
+            wider = outputs if row == n else np.union1d(outputs, used[row])
+            if row == n or len(wider) > limit:
                 values = np.zeros((row - start, len(outputs)))
                 for k in range(start, row):
                     values[k - start, np.searchsorted(outputs, used[k])] = table.data[
                         table.indptr[k] : table.indptr[k + 1]
                     ]
                 segments.append((slice(start, row), outputs.astype(np.intp), values))
-                start, more = row, more if row == n else np.unique(used[row])
-            outputs = more
+                start, wider = row, wider if row == n else np.unique(used[row])
+            outputs = wider
         return segments
 
     @cached_property

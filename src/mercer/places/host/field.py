@@ -29,12 +29,12 @@ _SHRINK_MARGIN_SHARE = 0.1
 class ActiveSet:
     """β and u of all variables or samples, of which some are active; `n` is their number.
 
-    Only the rows of u that belong to active ones are up to date; `unshrink` brings the others up to date.
+    Only the rows of u that belong to active variables are up to date; `unshrink` brings the others up to date.
     """
 
-    _free: Callable[[Indices], Flags]  # mask of those that can move in both directions
-    _worst: Callable[[Indices, int], Indices]  # the given number of worst violators, active and not kept
-    _rows_of: Callable[[Indices], Indices]  # rows of the Gram that belong to them
+    _free: Callable[[Indices], Flags]  # mask of the variables that can move in both directions
+    _worst: Callable[[Indices, int], Indices]  # this number of worst violators, active and not among those kept
+    _rows_of: Callable[[Indices], Indices]  # rows of the Gram that belong to variables
     _square_of: Callable[[Indices], Values]  # K[rows, rows]
     _catch_up: Callable[[Indices, Floats], None]  # u[rows] += K[rows] times a change of β
 
@@ -56,13 +56,13 @@ class ActiveSet:
     def violators(self, q: int, keep: float) -> Indices:
         if q >= len(self.active):
             return self.active
-        old = self._previous
-        kept = old[np.argsort(~self._free(old), kind="stable")][: int(q * keep)]
+        previous = self._previous
+        kept = previous[np.argsort(~self._free(previous), kind="stable")][: int(q * keep)]
         self._previous = np.concatenate([self._worst(kept, q - len(kept)), kept])
         return self._previous
 
     def _activate(self, which: Indices) -> None:
-        """Make only these active."""
+        """Make only `which` active."""
         self.active = which
         self._previous = self._previous[np.isin(self._previous, which)]
 
@@ -75,8 +75,8 @@ class ActiveSet:
 
     def unshrink(self) -> None:
         """Make everything active again: each dropped row is updated by the change of β since it was dropped."""
-        for rows, then in self._dropped:
-            self._catch_up(rows, self.beta - then)
+        for rows, old_beta in self._dropped:
+            self._catch_up(rows, self.beta - old_beta)
         self._dropped = []
         self.active = np.arange(self._n)
 
@@ -99,7 +99,7 @@ class HostField(ActiveSet):
         self._selector.choose(self.active)
         self._ends: tuple[float, Floats, Floats] | None = None  # result of `violation` at the current β
 
-    def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
+    def run_rounds(self, count: int, size: int, share: float, min_tol: float, max_steps: int) -> RoundsResult | None:
         return None
 
     def copy_to_host(self) -> None:
@@ -119,31 +119,31 @@ class HostField(ActiveSet):
         changed = np.flatnonzero(delta)
         self.beta[J], self._ends = beta, None
         rows = self.problem.row[J]
-        outside = self.rows
+        other_rows = self.rows
         if np.array_equal(rows, self._block_rows):
-            inside, first = np.unique(rows, return_index=True)
-            self.u[inside] += self._block[np.ix_(first, changed)] @ delta[changed]
-            outside = np.setdiff1d(self.rows, inside, assume_unique=True)
-        if len(outside) and len(changed):
+            block_rows, positions = np.unique(rows, return_index=True)
+            self.u[block_rows] += self._block[np.ix_(positions, changed)] @ delta[changed]
+            other_rows = np.setdiff1d(self.rows, block_rows, assume_unique=True)
+        if len(other_rows) and len(changed):
             sources, which = np.unique(rows[changed], return_inverse=True)
-            self._spread(sources, sums_by(which, delta[changed], len(sources)), outside)
+            self._spread(sources, sums_by(which, delta[changed], len(sources)), other_rows)
 
     def inner_field(self, J: Indices) -> Field:
         rows, part = self._inner_problem(J)
         return self.gram.view(rows).field(part, self.beta[J], np.zeros(len(rows)))
 
     def _inner_problem(self, J: Indices) -> tuple[Indices, DualProblem]:
-        """Return the rows of J, and the problem on J, whose p contains the present u: the inner u starts at 0."""
+        """Return the rows of J, and the problem on J; its p contains the present u, so that its own u starts at 0."""
         rows = self.problem.row[J]
         rows = rows if (np.diff(rows) > 0).all() else np.unique(rows)
         return rows, self.problem.restricted(J, rows, self.beta, self.u[rows])
 
     def shrink(self) -> bool:
-        stay = self._survivors()
-        if len(stay) > (1 - _SHRINK_SHARE) * len(self.active):
+        survivors = self._survivors()
+        if len(survivors) > (1 - _SHRINK_SHARE) * len(self.active):
             return False
-        self._activate(stay)
-        rows = np.unique(self.problem.row[stay]) if self.problem.twins else stay
+        self._activate(survivors)
+        rows = np.unique(self.problem.row[survivors]) if self.problem.twins else survivors
         positions = np.searchsorted(self.rows, rows)
         self._dropped.append((np.delete(self.rows, positions), self.beta.copy()))
         self._cache = {r: column[positions] for r, column in self._cache.items()}
@@ -172,8 +172,8 @@ class HostField(ActiveSet):
 
     def _square_of(self, rows: Indices) -> Values:
         if all(r in self._cache for r in rows.tolist()):
-            at = np.searchsorted(self.rows, rows)
-            return np.stack([self._cache[r][at] for r in rows.tolist()])
+            positions = np.searchsorted(self.rows, rows)
+            return np.stack([self._cache[r][positions] for r in rows.tolist()])
         return self.gram.block(rows, rows)
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:

@@ -46,7 +46,7 @@ class HostJointField(ActiveSet):
         return self.problem.excess(self.u[rows], self.b, rows)
 
     def violations(self) -> Floats:
-        """KKT violation of each active sample."""
+        """Return the KKT violation of each active sample."""
         if self._violations is None:
             active = self.active
             self._violations = self.problem.violations(self.beta[active], self.excess(active), active)
@@ -76,13 +76,13 @@ class HostJointField(ActiveSet):
             # In a corner only one β may rise. The sample is settled if that β's excess is above all others' by more
             # than the violation.
             corner = up.sum(axis=1) == 1
-            holder = np.where(up, e, np.inf).min(axis=1)
-            others = np.where(up, -np.inf, e).max(axis=1)
-            settled = corner & (holder - others > violation)
+            rising_excess = np.where(up, e, np.inf).min(axis=1)
+            largest_other = np.where(up, -np.inf, e).max(axis=1)
+            settled = corner & (rising_excess - largest_other > violation)
         else:
             corner = ~(down & up).any(axis=1)
-            away = np.where(down, e_label - e, np.where(up, e - e_label, np.inf))
-            settled = corner & (away.min(axis=1) > violation)
+            differences = np.where(down, e_label - e, np.where(up, e - e_label, np.inf))
+            settled = corner & (differences.min(axis=1) > violation)
         if settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or settled.all():
             return
         self._dropped.append((rows[settled], self.beta.copy()))
@@ -114,7 +114,7 @@ class HostJointField(ActiveSet):
             self._add(rows, sources, change[sources])
 
     def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
-        """Add K[rows, sources] @ change to u[rows]."""
+        """Add K[rows, sources] @ change to u[rows]; `change` has a column per class."""
         full = np.zeros_like(self.beta)
         full[sources] = change
         self.u[rows] += self.gram.products(full, rows, self.dtype)

@@ -138,7 +138,7 @@ class KernelMatrix(HostAlgebra):
     def outer_rows(self) -> int:
         if self.n < _NESTED_ROWS or not self._fused or self._streamed:
             return 0
-        samples = self._whole(self.precisions[0])
+        samples = self._all_samples(self.precisions[0])
         return 0 if samples is None or samples.expensive else _OUTER_ROWS
 
     @property
@@ -148,10 +148,10 @@ class KernelMatrix(HostAlgebra):
     @cached_property
     def linear(self) -> HostLinearGram | None:
         scale = linear_scale(self.kernel)
-        return None if scale is None else HostLinearGram(copy_short_rows(self._own_samples), scale)
+        return None if scale is None else HostLinearGram(copy_short_rows(self._selected_samples), scale)
 
     @property
-    def _own_samples(self) -> Any:
+    def _selected_samples(self) -> Any:
         return self._source.X if self._rows is None else take(self._source.X, self._rows)
 
     @property
@@ -162,9 +162,9 @@ class KernelMatrix(HostAlgebra):
         if prepared is not None and not self._stored:
             return prepared.rounding.entry_bounds(prepared.sizes if self._rows is None else prepared.sizes[self._rows])
         # For any other K the diagonal bounds nothing.
-        least = np.full(self.n, max(self._roots.max(initial=0.0), self._source.root_of_largest))
+        bounds = np.full(self.n, max(self._roots.max(initial=0.0), self._source.root_of_largest))
         majorants = self._source.majorants
-        return least if majorants is None else np.maximum(least, majorants[self._global(np.arange(self.n))])
+        return bounds if majorants is None else np.maximum(bounds, majorants[self._global(np.arange(self.n))])
 
     @cached_property
     def _roots(self) -> Floats:
@@ -173,7 +173,8 @@ class KernelMatrix(HostAlgebra):
 
     @property
     def precisions(self) -> tuple[Precision, ...]:
-        single = self.n > _FLOAT64_ROWS and self._fused and (self._streamed or self._whole(np.float32) is not None)
+        large = self.n > _FLOAT64_ROWS and self._fused
+        single = large and (self._streamed or self._all_samples(np.float32) is not None)
         return (np.float32, np.float64) if single else (np.float64,)
 
     # --- views and copies ---------------------------------------------------------------------------------------
@@ -199,10 +200,10 @@ class KernelMatrix(HostAlgebra):
         if self._fused:
             # The samples in float64 may take an eighth of the budget.
             if 64 * source.X.shape[0] * source.X.shape[1] <= self.budget:
-                self._whole(np.float64)
+                self._all_samples(np.float64)
         elif not self._stored and self.n <= _SHARED_MATRIX_ROWS and 16 * self.n**2 <= self.budget:
-            everything = np.arange(self.n)
-            source.matrix = self.block(everything, everything)
+            all_rows = np.arange(self.n)
+            source.matrix = self.block(all_rows, all_rows)
 
     # --- values -------------------------------------------------------------------------------------------------
 
@@ -214,15 +215,15 @@ class KernelMatrix(HostAlgebra):
         return out
 
     def full(self, dtype: Precision = np.float64) -> Any:
-        everything = np.arange(self.n)
-        samples = self._whole(dtype) if self._fused else None
+        all_rows = np.arange(self.n)
+        samples = self._all_samples(dtype) if self._fused else None
         if samples is not None:
             self.evaluations += self.n**2
-            return BlockBuffer(samples)(self._global(everything), self.diagonal)
+            return BlockBuffer(samples)(self._global(all_rows), self.diagonal)
         K = np.empty((self.n, self.n), dtype)
         for block in row_blocks(self.n, 8 * self.n):
             with np.errstate(over="ignore"):
-                K[block] = self._evaluate(everything[block], everything)
+                K[block] = self._evaluate(all_rows[block], all_rows)
         return K
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
@@ -230,7 +231,7 @@ class KernelMatrix(HostAlgebra):
         rows = np.arange(self.n) if rows is None else rows
         out = np.zeros(len(rows))
         if everything and self.n <= _FLOAT64_ROWS and self._fused and not self._streamed:
-            samples = self._whole(dtype)
+            samples = self._all_samples(dtype)
             if samples is not None:
                 samples.add(out, samples.columns(self._global(rows)), self._global(J), coefficients[J])
                 self.evaluations += self.n * len(J)
@@ -241,9 +242,9 @@ class KernelMatrix(HostAlgebra):
             sums = self._fused_sums(coefficients[np.newaxis, J], J, rows, dtype)
             if sums is not None:
                 return np.asarray(sums[0])
-        wide = max(1, BLOCK_BYTES // (8 * min(len(rows), _BLOCK_ROWS)))
-        for left in range(0, len(J), wide):
-            columns = J[left : left + wide]
+        width = max(1, BLOCK_BYTES // (8 * min(len(rows), _BLOCK_ROWS)))
+        for left in range(0, len(J), width):
+            columns = J[left : left + width]
             for block in row_blocks(len(rows), 8 * len(columns)):
                 out[block] += self._evaluate(rows[block], columns) @ coefficients[columns]
         return out
@@ -269,29 +270,28 @@ class KernelMatrix(HostAlgebra):
         if rows is None and self.n <= 2 * _SQUARE_ROWS and level != np.float32:
             return Ball(self.product(coefficients, None, level), self.errors(coefficients, None, level))
         rows = np.arange(self.n) if rows is None else rows
-        if level == np.float32 and self._fused:
-            bounded = self._single_product_bound(coefficients, rows)
-            if bounded is not None:
-                return bounded
+        bounded = self._single_product_bound(coefficients, rows) if level == np.float32 and self._fused else None
+        if bounded is not None:
+            return bounded
         if self._square_pays(coefficients, rows, level):
-            inside = np.zeros(self.n)
-            inside[rows] = coefficients[rows]
+            inner = np.zeros(self.n)
+            inner[rows] = coefficients[rows]
             prepared = self._source.prepared
             assert prepared is not None
             prepared.keep_rows(np.unique(self._global(np.union1d(rows, np.flatnonzero(coefficients)))), level)
-            u = self._square_product(inside[rows], rows)
+            u = self._square_product(inner[rows], rows)
             if u is not None:
-                u += self.product(coefficients - inside, rows, level)
+                u += self.product(coefficients - inner, rows, level)
                 in_sequence = _SQUARE_ROWS + self.n // _SQUARE_ROWS
                 return Ball(u, self.errors(coefficients, rows, level, in_sequence=in_sequence))
         return Ball(self.product(coefficients, rows, level), self.errors(coefficients, rows, level))
 
     def _several_bounds(self, C: Floats, rows: Indices | None, level: Precision) -> Ball:
-        """Return `product_bound` for several columns; kernel values are computed once unless the level sums each."""
+        """Return `product_bound` for several columns, in one pass over K unless the level sums each column alone."""
         by_column = C.shape[1] == 1 or (level == EXACT and (self._stored or self._linear_rows is not None))
         if by_column:
-            each = [self.product_bound(column, rows, level) for column in C.T]
-            return Ball(*map(np.column_stack, zip(*each, strict=True)))
+            bounds_of_columns = [self.product_bound(column, rows, level) for column in C.T]
+            return Ball(*map(np.column_stack, zip(*bounds_of_columns, strict=True)))
         errors = np.column_stack([self.errors(column, rows, level) for column in C.T])
         bounds, size = self.entry_bounds, np.abs(C)
         # One matrix product sums all columns, in any order.
@@ -299,12 +299,12 @@ class KernelMatrix(HostAlgebra):
         return Ball(self.products(C, rows, level), errors + np.outer(bounds if rows is None else bounds[rows], summed))
 
     def _square_pays(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
-        """Return whether many of these rows are columns too, and reading a value twice is cheaper than computing it."""
+        """Return whether many rows are columns too, and reading a value twice costs less than computing it twice."""
         if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
-        samples = self._source.prepared.whole(np.float32) if self._source.prepared is not None else None
-        inside = int(np.count_nonzero(coefficients[rows]))
-        return samples is not None and samples.expensive and inside > len(rows) // 2
+        samples = self._source.prepared.all_samples(np.float32) if self._source.prepared is not None else None
+        n_shared = int(np.count_nonzero(coefficients[rows]))
+        return samples is not None and samples.expensive and n_shared > len(rows) // 2
 
     def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
         """Return `product_bound` in float32 for a Gaussian kernel, bounded by weighted sums computed along with u."""
@@ -313,18 +313,18 @@ class KernelMatrix(HostAlgebra):
         recipe = prepared.lowering.recipe
         if recipe.ending != "gaussian" or recipe.factor is not None or len(J) == 0:
             return None
-        beta, sizes, at = coefficients[J], prepared.sizes, self._global(rows)
+        beta, sizes, positions = coefficients[J], prepared.sizes, self._global(rows)
         bound = WeightedSumBound(prepared.rounding, sizes[self._global(J)], beta)
         sums = self._fused_sums(np.stack([beta, bound.coefficients]), J, rows, np.float32)
         if sums is None:
             return None
-        terms = prepared.row_terms
-        return Ball(sums[0], bound.errors(sizes[at], sums[1], terms if np.ndim(terms) == 0 else terms[at]))
+        terms = prepared.row_terms if np.ndim(prepared.row_terms) == 0 else prepared.row_terms[positions]
+        return Ball(sums[0], bound.errors(sizes[positions], sums[1], terms))
 
     def errors(
         self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64, *, in_sequence: int = 0
     ) -> Floats:
-        """Bounds as in `Gram.errors`; with `in_sequence=k` also for sums in any order with k successive additions."""
+        """Return bounds as in `Gram.errors`, for sums in any order with up to `in_sequence` successive additions."""
         J, prepared = coefficients.nonzero()[0], self._source.prepared
         if prepared is not None and not self._stored:
             which = self._rows if rows is None else self._global(rows)
@@ -336,7 +336,7 @@ class KernelMatrix(HostAlgebra):
     @cached_property
     def _linear_rows(self) -> HostRows | None:
         """Samples for sums in twice the precision; None unless the kernel is linear up to a constant."""
-        return None if linear_terms(self.kernel) is None else HostRows(self._own_samples, self.n_threads)
+        return None if linear_terms(self.kernel) is None else HostRows(self._selected_samples, self.n_threads)
 
     def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> Ball:
         """Return Kβ = sX(X'β) + c Σβ with both parts in twice the precision, since they may cancel."""
@@ -351,29 +351,28 @@ class KernelMatrix(HostAlgebra):
         return Ball(u, e) if rows is None else Ball(u[rows], e[rows])
 
     def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
-        """Return K[rows, J] times one row of coefficients, or two if k is Gaussian, computed by the core in chunks.
+        """Return K[rows, J] times one row of coefficients, or two if k is Gaussian.
 
-        The result is None if numbers are too large for the core.
+        The core computes it in chunks. The result is None if numbers are too large for the core.
         """
         prepared = self._source.prepared
         assert prepared is not None
-        parts = []
-        chunk = CHUNK_ROWS
+        parts, chunk = list[Floats](), CHUNK_ROWS
         if self._streamed:  # two chunks are in memory at a time, each as a copy, as prepared rows and as columns
             chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self._bytes_per_row))))
         for top in range(0, len(rows), chunk):
-            others, these = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
-            columns = None if others is None else others.columns(these)
-            total = np.zeros((len(coefficients), len(these)))
+            row_samples, row_positions = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
+            columns = None if row_samples is None else row_samples.columns(row_positions)
+            total = np.zeros((len(coefficients), len(row_positions)))
             for left in range(0, len(J), chunk):
-                part = slice(left, left + chunk)
-                vectors, which = prepared.prepare_rows(self._global(J[part]), dtype)
-                if vectors is None or columns is None:
+                block = slice(left, left + chunk)
+                samples, positions = prepared.prepare_rows(self._global(J[block]), dtype)
+                if samples is None or columns is None:
                     return None
                 if len(coefficients) == 1:
-                    vectors.add(total[0], columns, which, coefficients[0, part])
+                    samples.add(total[0], columns, positions, coefficients[0, block])
                 else:
-                    vectors.add_two(total, columns, which, np.ascontiguousarray(coefficients[:, part]))
+                    samples.add_two(total, columns, positions, np.ascontiguousarray(coefficients[:, block]))
             parts.append(total)
         self.evaluations += len(rows) * len(J)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
@@ -418,7 +417,7 @@ class KernelMatrix(HostAlgebra):
         self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
     ) -> HostField:
         beta = problem.feasible_start() if beta is None else beta
-        samples = self._whole(dtype) if self._fused else None
+        samples = self._all_samples(dtype) if self._fused else None
         if u is None:
             u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
         if samples is None:
@@ -428,7 +427,7 @@ class KernelMatrix(HostAlgebra):
     def joint_field(
         self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64
     ) -> HostJointField:
-        samples = self._whole(dtype) if self._fused else None
+        samples = self._all_samples(dtype) if self._fused else None
         if samples is None:
             return HostJointField(self, problem, beta, u, dtype)
         return TiledJointField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
@@ -440,10 +439,10 @@ class KernelMatrix(HostAlgebra):
         size = max(np.dtype(self.precisions[0]).itemsize, 8 if is_sparse(self._source.X) else 0)
         if 8 * self.n * self._bytes_per_row + 2 * size * layout.values_kept(n_threads) > self.budget:
             return None
-        prepared, exact = self._source.prepared, self._whole(np.float64)
+        prepared, exact = self._source.prepared, self._all_samples(np.float64)
         if prepared is None or not isinstance(exact, _core.Samples):  # numbers are too large, or a constant is added
             return None
-        steps = self._whole(self.precisions[0]) if exact.dense else exact
+        steps = self._all_samples(self.precisions[0]) if exact.dense else exact
         if not isinstance(steps, _core.Samples) or steps.dense != exact.dense:
             return None
         unit = prepared.unit_errors(layout.largest)
@@ -476,15 +475,17 @@ class KernelMatrix(HostAlgebra):
                 return samples.block(positions, columns)
         return self._evaluate(I, J)
 
-    def _whole(self, dtype: Precision) -> _core.Samples | None:
+    def _all_samples(self, dtype: Precision) -> _core.Samples | None:
         """Return all samples in the core's form; None if the kernel has no recipe or the numbers are too large."""
         prepared = self._source.prepared
-        return None if prepared is None else prepared.whole(dtype)
+        return None if prepared is None else prepared.all_samples(dtype)
 
     def _global(self, rows: Indices) -> Indices:
+        """Return the positions of these rows among all samples."""
         return rows if self._rows is None else self._rows[rows]
 
     def _evaluate(self, I: Indices, J: Indices) -> Floats:
+        """Return K[I, J] from the stored matrix, or computed by the kernel itself."""
         I, J = self._global(I), self._global(J)
         X, matrix = self._source.X, self._source.matrix
         if matrix is not None:

@@ -34,10 +34,10 @@ class HostLinearGram:
     @property
     def norm_bound(self) -> float:
         if self.sparse:
-            sides = [abs(side.toarray().ravel()) for side in (self._X.max(axis=0), self._X.min(axis=0))]
+            extremes = [abs(extreme.toarray().ravel()) for extreme in (self._X.max(axis=0), self._X.min(axis=0))]
         else:
-            sides = [np.abs(part).max(axis=0) for _, part in float64_strips(self._X)]
-        sizes = np.max(sides, axis=0).astype(np.float64)
+            extremes = [np.abs(part).max(axis=0) for _, part in float64_strips(self._X)]
+        sizes = np.max(extremes, axis=0).astype(np.float64)
         largest = float(sizes.max(initial=0.0)) or 1.0
         length = largest * float(np.linalg.norm(sizes / largest)) + self.d * LEAST
         return float(np.sqrt(self.scale)) * length * (1 + gamma(self.d + 8)) + LEAST
@@ -54,20 +54,20 @@ class HostLinearGram:
 
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
         shape = (self.n, W.value.shape[1])
-        spread = gamma(self.d + 2) * np.abs(W.value) + 2 * W.error + LEAST
+        entry_errors = gamma(self.d + 2) * np.abs(W.value) + 2 * W.error + LEAST
         out = Ball(np.empty(shape), np.empty(shape))
         for rows, part in self._parts(centre):
-            out.value[rows], out.error[rows] = part @ W.value, abs(part) @ spread + 2 * self.d * LEAST
+            out.value[rows], out.error[rows] = part @ W.value, abs(part) @ entry_errors + 2 * self.d * LEAST
         return out.finite()
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
-        rows = max(1, min(self.n, _SUM_ROWS, BLOCK_BYTES // (8 * self.d)))
-        parts = 2 * -(-self.n // rows)
-        spread = gamma((self.n if self.sparse else rows) + parts + 3) * size + 2 * C.error + LEAST
+        sum_rows = max(1, min(self.n, _SUM_ROWS, BLOCK_BYTES // (8 * self.d)))
+        n_sums = 2 * -(-self.n // sum_rows)
+        entry_errors = gamma((self.n if self.sparse else sum_rows) + n_sums + 3) * size + 2 * C.error + LEAST
         values, errors = np.zeros((self.d, C.value.shape[1])), np.zeros((self.d, C.value.shape[1]))
-        for here, part in self._parts(centre):
-            values += part.T @ C.value[here]
-            errors += abs(part).T @ spread[here]
+        for rows, part in self._parts(centre):
+            values += part.T @ C.value[rows]
+            errors += abs(part).T @ entry_errors[rows]
         return Ball(values, errors + 2 * self.n * LEAST).finite()
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
@@ -90,24 +90,25 @@ class HostLinearGram:
         return HostLinearGram(X, self.scale), used
 
     def _parts(self, centre: Floats | None) -> Iterator[tuple[slice, Any]]:
+        """Yield X − centre in float64, a few rows at a time; sparse samples, which have no centre, in larger strips."""
         for rows, strip in float64_strips(self._X):
             if is_sparse(strip):
                 yield rows, strip
                 continue
             for start in range(0, len(strip), _SUM_ROWS):
                 part = strip[start : start + _SUM_ROWS]
-                here = slice(rows.start + start, rows.start + start + len(part))
-                yield here, part if centre is None else part - centre
+                rows_of_part = slice(rows.start + start, rows.start + start + len(part))
+                yield rows_of_part, part if centre is None else part - centre
 
 
 def linear_scale(kernel: Kernel) -> float | None:
-    """Factor s of a kernel k = s⟨x, z⟩ on vectors; None for any other kernel."""
+    """Return the factor s of a kernel k = s⟨x, z⟩ on vectors; None for any other kernel."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     return recipe.scale if recipe is not None and recipe.linear else None
 
 
 def linear_terms(kernel: Kernel) -> tuple[float, float] | None:
-    """Numbers s and c of a kernel k = s⟨x, z⟩ + c on vectors, each with a few roundings; None for any other kernel."""
+    """Return s and c of a kernel k = s⟨x, z⟩ + c on vectors, each with a few roundings; None for any other kernel."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     if recipe is None or (recipe.inner, recipe.normalise, recipe.factor) != ("dot", False, None):
         return None

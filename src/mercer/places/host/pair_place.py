@@ -45,12 +45,12 @@ class Layout:
         return Layout(self.members, self.starts, pairs.ravel(), _offsets(self.starts, pairs))
 
     def variables(self, which: Indices) -> slice | Indices:
-        """Positions of the variables of the given pairs among all variables."""
+        """Return the positions of these pairs' variables among all variables."""
         if len(which) == self.n:
             return slice(None)
         lengths = np.diff(self.offsets)[which]
-        before = self.offsets[which] - np.cumsum(lengths) + lengths
-        positions: Indices = np.arange(lengths.sum()) + np.repeat(before, lengths)
+        shifts = self.offsets[which] - np.cumsum(lengths) + lengths
+        positions: Indices = np.arange(lengths.sum()) + np.repeat(shifts, lengths)
         return positions
 
     @cached_property
@@ -62,23 +62,27 @@ class Layout:
 
     @property
     def n(self) -> int:
+        """Number of pairs."""
         return len(self.offsets) - 1
 
     @property
     def arrays(self) -> tuple[Indices, Indices, Indices, Indices]:
+        """The four arrays in the order that the core takes."""
         return self.members, self.starts, self.pairs, self.offsets
 
     @property
     def largest(self) -> int:
+        """Largest number of variables of a pair."""
         return int(np.diff(self.offsets).max())
 
     def values_kept(self, n_threads: int) -> float:
-        """Number of kernel values that the core stores: K within each block, and rows of K for each thread's pair."""
-        edge = 64.0  # rows that padding to whole tiles may add
-        return float(((np.diff(self.starts) + edge) ** 2).sum()) + n_threads * (self.largest + edge) ** 2
+        """Count the kernel values that the core stores: K within each block, and rows of K for each thread's pair."""
+        padding = 64.0  # rows that padding to whole tiles may add
+        return float(((np.diff(self.starts) + padding) ** 2).sum()) + n_threads * (self.largest + padding) ** 2
 
 
 def _offsets(starts: Indices, pairs: Indices) -> Indices:
+    """Return where the variables of each pair begin, and their total number."""
     return np.concatenate([[0], np.cumsum(np.diff(starts)[pairs].sum(axis=1))])
 
 
@@ -106,43 +110,59 @@ class PairPlace:
         return bool(self.gram.precisions[0] == np.float32)
 
     def solve(
-        self, part: Layout, h: Floats, beta: Floats, box: Box, paired: bool, tol: float, most: int, seconds: float
+        self,
+        layout: Layout,
+        h: Floats,
+        beta: Floats,
+        box: Box,
+        paired: bool,
+        tol: float,
+        max_steps: int,
+        max_seconds: float,
     ) -> tuple[Sequence[int], Sequence[str], Floats]:
         """Move β, whose gradient is h, by pair steps; return the steps of each pair, why they ended, and u = Kβ.
 
-        Each pair takes at most `most` steps, to half of the tolerance; `paired` is True if each pair has the equality
-        Σβ = 0.
+        Each pair takes at most `max_steps` steps, to half of the tolerance; `paired` is True if each pair has the
+        equality Σβ = 0.
         """
-        given = (*part.arrays, self.gram.diagonal, h, beta, *box)
-        limits = (paired, tol, most, seconds, self.n_threads)
+        data = (*layout.arrays, self.gram.diagonal, h, beta, *box)
+        limits = (paired, tol, max_steps, max_seconds, self.n_threads)
         if self.exact.dense:
-            taken, reasons, values = self.steps.solve_pairs(*given, *limits)
-            u = self.products(part, beta)
+            n_steps, reasons, values = self.steps.solve_pairs(*data, *limits)
+            u = self.products(layout, beta)
         else:
             u = np.zeros(len(beta))
-            taken, reasons, values = self.exact.solve_sparse_pairs(*given, u, self.single, *limits)
+            n_steps, reasons, values = self.exact.solve_sparse_pairs(*data, u, self.single, *limits)
         self.gram.evaluations += values
-        return taken, reasons, u
+        return n_steps, reasons, u
 
-    def errors(self, part: Layout, beta: Floats) -> Floats:
-        """Bound on the error of each u = Kβ."""
-        l1 = np.add.reduceat(np.abs(beta), part.offsets[:-1])
-        return np.asarray(self.unit[part.rows] * np.repeat(l1, np.diff(part.offsets)))
+    def errors(self, layout: Layout, beta: Floats) -> Floats:
+        """Return a bound on the error of each entry of u = Kβ."""
+        l1 = np.add.reduceat(np.abs(beta), layout.offsets[:-1])
+        return np.asarray(self.unit[layout.rows] * np.repeat(l1, np.diff(layout.offsets)))
 
-    def products(self, part: Layout, beta: Floats) -> Floats:
+    def products(self, layout: Layout, beta: Floats) -> Floats:
         """Return u = Kβ of each pair, from float64 values."""
         u = np.zeros(len(beta))
         if self.exact.dense:
-            self.exact.add_pairs(*part.arrays, beta, u, self.n_threads)
+            self.exact.add_pairs(*layout.arrays, beta, u, self.n_threads)
         else:  # the solver with a limit of 0 steps returns u alone
-            none = np.zeros(len(beta))
-            given = (*part.arrays, self.gram.diagonal, none, beta.copy(), beta, beta, none)
-            self.exact.solve_sparse_pairs(*given, u, False, False, 1.0, 0, np.inf, self.n_threads)
-        self.gram.evaluations += int(np.add.reduceat(beta != 0, part.offsets[:-1]) @ np.diff(part.offsets))
+            zeros = np.zeros(len(beta))
+            data = (*layout.arrays, self.gram.diagonal, zeros, beta.copy(), beta, beta, zeros)
+            self.exact.solve_sparse_pairs(*data, u, False, False, 1.0, 0, np.inf, self.n_threads)
+        self.gram.evaluations += int(np.add.reduceat(beta != 0, layout.offsets[:-1]) @ np.diff(layout.offsets))
         return u
 
     def solve_folds(
-        self, layout: Layout, p: Floats, beta: Floats, bounds: Box, paired: bool, tol: float, most: int, seconds: float
+        self,
+        layout: Layout,
+        p: Floats,
+        beta: Floats,
+        bounds: Box,
+        paired: bool,
+        tol: float,
+        max_steps: int,
+        max_seconds: float,
     ) -> Floats | None:
         """Return β of problems that differ in their bounds, a row for each; None if one of them did not converge.
 
@@ -161,8 +181,8 @@ class PairPlace:
             single=self.single,
             paired=paired,
             tol=tol,
-            max_steps=most,
-            max_seconds=seconds,
+            max_steps=max_steps,
+            max_seconds=max_seconds,
             n_threads=self.n_threads,
         )
         self.gram.evaluations += computed

@@ -57,8 +57,8 @@ class PreparedSamples:
     def __init__(self, recipe: Recipe, X: Any, n_threads: int, centre: Floats | None = None) -> None:
         self.lowering = Lowering.of(recipe, X, centre)
         self._X, self._n_threads = X, n_threads
-        self._whole: dict[Any, _core.Samples | None] = {}
-        self._kept: dict[Any, tuple[Indices, _core.Samples | None]] = {}
+        self._all_samples: dict[Any, _core.Samples | None] = {}
+        self._kept_rows: dict[Any, tuple[Indices, _core.Samples | None]] = {}
         self._norms: Floats | None = None
 
     @classmethod
@@ -70,33 +70,33 @@ class PreparedSamples:
         prepared = cls(recipe, X, n_threads, centre)
         return None if prepared._mapped_cancels else prepared
 
-    def whole(self, precision: Precision) -> _core.Samples | None:
-        """Return all samples, prepared at the first call; two threads that call it at once prepare the same numbers."""
-        precision = _key(precision)
-        if precision not in self._whole:
-            self._whole[precision] = self._prepare_whole(precision)
-        return self._whole[precision]
+    def all_samples(self, precision: Precision) -> _core.Samples | None:
+        """Return all samples, prepared at the first call; threads that call it at once prepare the same numbers."""
+        precision = _precision_key(precision)
+        if precision not in self._all_samples:
+            self._all_samples[precision] = self._prepare_all(precision)
+        return self._all_samples[precision]
 
     def prepare_rows(self, rows: Indices, precision: Precision) -> tuple[_core.Samples | None, Indices]:
         """Return prepared samples that include these rows, and the rows' positions in them.
 
-        These are all samples if they are already prepared, and only the given rows otherwise.
+        The result holds all samples if they are already prepared, and only the given rows otherwise.
         """
-        precision = _key(precision)
-        if precision in self._whole:
-            return self._whole[precision], rows
-        if precision in self._kept:
-            kept, samples = self._kept[precision]
-            positions = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
-            if np.array_equal(kept[positions], rows):
+        precision = _precision_key(precision)
+        if precision in self._all_samples:
+            return self._all_samples[precision], rows
+        if precision in self._kept_rows:
+            kept_rows, samples = self._kept_rows[precision]
+            positions = np.minimum(np.searchsorted(kept_rows, rows), len(kept_rows) - 1)
+            if np.array_equal(kept_rows[positions], rows):
                 return samples, positions
         return self.prepare(self._rows(rows), precision), np.arange(len(rows))
 
     def keep_rows(self, rows: Indices, precision: Precision) -> None:
         """Prepare these rows, in ascending order, once for all later calls of `prepare_rows` with a subset of them."""
-        precision = _key(precision)
-        if precision not in self._whole and len(rows):
-            self._kept[precision] = rows, self.prepare(self._rows(rows), precision)
+        precision = _precision_key(precision)
+        if precision not in self._all_samples and len(rows):
+            self._kept_rows[precision] = rows, self.prepare(self._rows(rows), precision)
 
     def _rows(self, rows: Indices) -> Any:
         """Return the given samples; rows of an array are copied only when they are prepared."""
@@ -108,12 +108,13 @@ class PreparedSamples:
 
     def prepare(self, X: Any, precision: Precision) -> _core.Samples | None:
         """Prepare other samples so that the core can compare them with these."""
-        precision = _key(precision)
+        precision = _precision_key(precision)
         exact = self._exact if precision == EXACT or (precision == np.float64 and self.cancels) else None
         dtype = np.dtype(np.float64) if precision == EXACT else precision
         return (exact or self.lowering).prepare(X, dtype, self._n_threads)[0]
 
-    def _prepare_whole(self, precision: Precision) -> _core.Samples | None:
+    def _prepare_all(self, precision: Precision) -> _core.Samples | None:
+        """Prepare all samples, without cancellation if that is needed."""
         if precision != EXACT:
             samples, norms = self.lowering.prepare(self._X, precision, self._n_threads)
             if self._norms is None:
@@ -130,6 +131,7 @@ class PreparedSamples:
         return self._norms
 
     def _float64_norms(self) -> Floats:
+        """Compute the `norms` in float64, a block of samples at a time."""
         return np.concatenate(
             [
                 self.lowering.prepare(self._X[block], np.dtype(np.float64), self._n_threads)[1]
@@ -194,13 +196,14 @@ class PreparedSamples:
 
     @cached_property
     def _exact(self) -> Lowering | None:
+        """Preparation for values without cancellation: dense differences, or sparse sums in twice the precision."""
         exact = self.lowering.by_differences()
         if exact is None or not is_sparse(self._X):
             return exact
         longest, largest = (float(np.max(sizes, initial=0.0)) for sizes in (self.row_terms, self.norms))
         trace = 3 * (2 * DOUBLE * (longest + 4)) ** 2 * largest  # error that remains in twice the precision
-        small = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
-        return exact if small and not trace <= CANCELLED_EXPONENT else replace(self.lowering, doubled=True)
+        fits_dense = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
+        return exact if fits_dense and not trace <= CANCELLED_EXPONENT else replace(self.lowering, doubled=True)
 
     @cached_property
     def row_terms(self) -> Any:
@@ -218,20 +221,20 @@ class PreparedSamples:
     def errors(
         self, rows: Indices | None, columns: Indices, coefficients: Floats, level: Precision, in_sequence: int = 0
     ) -> Floats:
-        """Error bounds of products of these rows, or of all, with these columns (`Rounding.errors`)."""
+        """Return error bounds for products of these rows, or of all, with these columns (`Rounding.errors`)."""
         level = self._level(level)
         sizes = self.exact_sizes if level == EXACT else self.sizes
         row_sizes = sizes if rows is None else sizes[rows]
         return self.rounding.errors(row_sizes, sizes[columns], coefficients, level, in_sequence=in_sequence)
 
     def unit_errors(self, columns: int) -> Floats:
-        """Error bounds of float64 products with any coefficients of ‖β‖₁ = 1 on this number of columns."""
+        """Return error bounds for float64 products with any coefficients of ‖β‖₁ = 1 on this number of columns."""
         level = self._level(np.float64)
         sizes = self.exact_sizes if level == EXACT else self.sizes
         return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, columns)
 
     def _level(self, level: Precision) -> Precision:
-        """Return the level at which values are really computed if this one is requested."""
+        """Return the level that is used if this one is requested."""
         if not self.has_exact:
             return np.float64 if level == EXACT else level
         return EXACT if level == np.float64 and self.cancels else level
@@ -260,7 +263,7 @@ class Lowering:
     ending: int
     numbers: Floats
     sparse: bool
-    full: Any = None  # columns of sparse samples without a zero: only these are centred, so that samples stay sparse
+    full: Any = None  # columns of sparse samples that have no zero: only these are centred, so that samples stay sparse
     used: Any = None  # columns in which CSR samples have an entry: only these are laid out
     doubled: bool = False  # True for uncentred sparse samples that are summed in twice the precision of float64
 
@@ -306,14 +309,16 @@ class Lowering:
     def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """Return the samples of X in the core's form, None if numbers are out of range, and their norms."""
         if self.doubled:
-            return self._doubled(X, n_threads)
+            return self._prepare_doubled(X, n_threads)
         if self.ending in _DIFFERENCE_ENDINGS.values():
             X = X[:] if isinstance(X, PickedRows) else X.toarray() if is_sparse(X) else X
             rows = np.ascontiguousarray(X, dtype=np.float64)
             norms = np.zeros(len(rows))
             samples: _core.Samples | None = _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
         else:
-            samples, norms = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
+            samples, norms = (self._prepare_sparse if self.sparse else self._prepare_dense)(
+                X, np.dtype(dtype), n_threads
+            )
             if np.dtype(dtype) == np.float32 and not self._fits_float32:
                 samples = None
         return self._plus_constant(samples), norms
@@ -326,11 +331,13 @@ class Lowering:
         return all(number == 0 or 1 / largest <= abs(number) <= largest for number in used)
 
     def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
+        """Return samples whose kernel values include the constant of the recipe."""
         if samples is None or self.recipe.constant == 0:
             return samples
         return cast(_core.Samples, _ShiftedSamples(samples, self.recipe.constant))
 
-    def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
+    def _prepare_dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        """Return samples as dense rows in the core's form, and their norms."""
         recipe, centre, which = self.recipe, self.centre, None
         if is_sparse(X):
             X = X.toarray()
@@ -349,7 +356,8 @@ class Lowering:
             return None, norms
         return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads), norms
 
-    def _sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
+    def _prepare_sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        """Return samples as sparse rows in the core's form, and their norms."""
         if not is_sparse(X) and not self.recipe.normalise and self.used is None:
             l1, single, centre = self.recipe.inner == "l1", dtype == np.float32, np.zeros(X.shape[1])
             centre[self.full] = self.centre
@@ -368,10 +376,10 @@ class Lowering:
             norms = sums_by(rows, sizes, X.shape[0]).astype(dtype)
         return self._from_entries(stored, *self._core_indices(X), norms, n_threads)
 
-    def _doubled(self, X: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+    def _prepare_doubled(self, X: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """Return uncentred samples for values without cancellation (src/core/simd/sparse_sums.hpp), and their norms.
 
-        They can only be compared with each other.
+        Such samples can only be compared with each other.
         """
         X = sp.csr_array(X[:] if isinstance(X, PickedRows) else X)
         values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
@@ -395,16 +403,19 @@ class Lowering:
     def _from_entries(
         self, values: Any, indices: Any, starts: Any, d: int, norms: Any, n_threads: int
     ) -> tuple[_core.Samples | None, Floats]:
+        """Return sparse samples from the arrays of a CSR matrix, None if norms are too large, and the norms."""
         if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
             return None, norms
         return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads), norms
 
 
-def _key(precision: Precision) -> Precision:
+def _precision_key(precision: Precision) -> Precision:
+    """Return the precision as a key: EXACT or a dtype."""
     return EXACT if isinstance(precision, str) and precision == EXACT else np.dtype(precision)
 
 
 def _column_sums(X: Any) -> Floats:
+    """Return the float64 sum of every column."""
     if isinstance(X, PickedRows):
         return X.column_moments(np.zeros(X.shape[1]))[0]
     # np.mean takes three times as long on a small array, because of its checks.
@@ -430,7 +441,7 @@ def _is_mostly_zero(X: Any) -> bool:
 
 
 def _in_columns(values: Floats, columns: Indices, d: int) -> Any:
-    """Build a CSR matrix of d columns that holds `values` in the given ones."""
+    """Build a CSR matrix of d columns that holds the columns of `values` at the positions `columns`."""
     n, m = values.shape
     return sp.csr_array((values.ravel(), np.tile(columns, n), np.arange(0, n * m + 1, m)), shape=(n, d))
 

@@ -25,16 +25,16 @@ def _with_int32_columns(X: Any) -> Any:
         raise ValueError(f"X has {X.shape[1]} columns, but linear machines take at most 2³¹ − 1")
     if X.indices.dtype == np.int32:
         return X
-    narrow = type(X)(X.shape, dtype=X.dtype)
-    narrow.data, narrow.indices, narrow.indptr = X.data, X.indices.astype(np.int32), X.indptr
-    return narrow
+    converted = type(X)(X.shape, dtype=X.dtype)
+    converted.data, converted.indices, converted.indptr = X.data, X.indices.astype(np.int32), X.indptr
+    return converted
 
 
 class HostRows:
     """`Rows` of an array or a CSR matrix, which is not copied except for int64 column indices.
 
-    `which` selects rows, in any order. `origin` is the length of a centre that was subtracted from all rows before; if
-    there was one, its rounding limits the accuracy of all sums.
+    `which` selects rows, in any order. `origin` is the length of a centre that was subtracted from all rows before, or
+    0; the rounding of that difference limits the accuracy of all sums.
     """
 
     def __init__(self, X: Any, n_threads: int, which: Indices | None = None, origin: float = 0.0) -> None:
@@ -125,13 +125,13 @@ class HostRows:
         self._core.doubled_product(hi, lo, f)
         return self._rounded_once(f, self._lengths * (_length(hi) + _length(lo)), 0.0)
 
-    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+    def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
         """Return X'c, in twice the precision of float64 if float64 alone is not accurate enough."""
-        size, lost = self._mass(c), 4 * self.n * self.d * LEAST
-        error = gamma(self.n + 8) * size + lost
-        if error <= enough:
+        size, underflow = self._mass(c), 4 * self.n * self.d * LEAST
+        error = gamma(self.n + 8) * size + underflow
+        if error <= tolerance:
             return self.transposed(c), np.zeros(self.d), error
-        return *self.doubled_transposed(c), (gamma(self.n + 8) ** 2 + self._centring_error) * size + lost
+        return *self.doubled_transposed(c), (gamma(self.n + 8) ** 2 + self._centring_error) * size + underflow
 
     def gram_product(self, c: Floats) -> Ball:
         """Return XX'c in twice the precision of float64, rounded once unless terms cancel by a factor of 10³²."""
@@ -145,10 +145,10 @@ class HostRows:
         self._core.doubled_transposed(c, hi, lo)
         return hi, lo
 
-    def _rounded_once(self, f: Floats, size: Floats, lost: float) -> Ball:
-        """Bound sums f in twice the precision; `size` is the sum of |terms|, `lost` the error of their factors."""
+    def _rounded_once(self, f: Floats, size: Floats, factor_error: float) -> Ball:
+        """Return bounds for sums f in twice the precision; `size` is Σ|terms|, whose factors err by `factor_error`."""
         share = 2 * gamma(self.n + self.d + 8) ** 2 + 2 * self._centring_error
-        error = gamma(4) * np.abs(f) + share * size + self.d * (self._lengths * lost + 8 * LEAST)
+        error = gamma(4) * np.abs(f) + share * size + self.d * (self._lengths * factor_error + 8 * LEAST)
         return Ball(f, error).finite()
 
     @property
@@ -162,13 +162,13 @@ class HostRows:
         return np.asarray(np.sqrt(self.lengths + self.d * LEAST))
 
     def _mass(self, c: Floats) -> float:
-        """Σ|c_i|‖x_i‖, infinite if it overflows or is NaN."""
+        """Return Σ|c_i|‖x_i‖, infinite if it overflows or is NaN."""
         mass = float(np.abs(c) @ self._lengths)
         return mass if math.isfinite(mass) else math.inf
 
 
 def _length(w: Floats) -> float:
-    """Length of w, kept positive where squares underflow."""
+    """Return the length of w, kept positive where squares underflow."""
     return math.sqrt(inner(w, w) + len(w) * LEAST)
 
 

@@ -32,7 +32,7 @@ class SharedSamples:
         self.refuted = False
         self.largest = 0.0  # largest |value| computed so far, for a kernel that is not positive definite
         if self.matrix is not None and kernel.positive_definite != "yes":
-            largest = max((_largest(X[block]) for block in row_blocks(len(X), 8 * len(X))), default=0.0)
+            largest = max((_largest_magnitude(X[block]) for block in row_blocks(len(X), 8 * len(X))), default=0.0)
             self.largest = largest + constant
 
     @cached_property
@@ -58,8 +58,8 @@ class SharedSamples:
         return np.asarray(np.minimum(roots, _LARGEST_ROOT))
 
     def record_largest(self, values: Floats) -> None:
-        """Record the largest value of a kernel that is not positive definite."""
-        self.largest = max(self.largest, _largest(values))
+        """Record the largest |value| computed so far, for a kernel that is not positive definite."""
+        self.largest = max(self.largest, _largest_magnitude(values))
 
 
 def kernel_diagonal(kernel: Kernel, X: Any) -> Floats:
@@ -70,7 +70,7 @@ def kernel_diagonal(kernel: Kernel, X: Any) -> Floats:
 
 
 def value_error(kernel: Kernel, *samples: Any) -> float:
-    """Bound on the error of a value that the kernel computes between any of these samples, in units of √(k_ii k_jj).
+    """Return a bound on the error of the kernel's values between any of these samples, in units of √(k_ii k_jj).
 
     For a kernel that is not positive definite the units are those of its `majorant`. The values of a user's function
     count as exact. Values on sequences are sums of counts, or of numbers with at most a few quotients.
@@ -80,11 +80,12 @@ def value_error(kernel: Kernel, *samples: Any) -> float:
     n_terms = max(map(kernel.n_terms, samples))
     if kernel.compares != "vectors":
         return gamma((64 + n_terms) * kernel.n_factors)
-    stretched = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
-    return generic_error(n_terms, stretched, kernel.n_factors)
+    worst_conditioning = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
+    return generic_error(n_terms, worst_conditioning, kernel.n_factors)
 
 
 def _factors(kernel: Kernel) -> Iterator[Floats]:
+    """Yield the Cholesky factors that the kernel or its parts map samples by."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     if recipe is not None and recipe.factor is not None:
         yield recipe.factor
@@ -93,7 +94,8 @@ def _factors(kernel: Kernel) -> Iterator[Floats]:
             yield from _factors(part)
 
 
-def _largest(values: Floats) -> float:
+def _largest_magnitude(values: Floats) -> float:
+    """Return the largest |value|."""
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
@@ -119,14 +121,14 @@ def partial_sums(
 
     `value_error` bounds the error of each value in units of r_i r_j; it is 0 for a given matrix.
     """
-    J, few = coefficients.nonzero()[0], math.isqrt(len(coefficients)) + 1
+    J, width = coefficients.nonzero()[0], math.isqrt(len(coefficients)) + 1
     c, u, size = coefficients[J], np.zeros(len(rows)), np.zeros(len(rows))
     for block in row_blocks(len(rows), 8 * len(J)):
         K = values(rows[block], J)
-        for left in range(0, len(J), few):
-            u[block] += K[:, left : left + few] @ c[left : left + few]
+        for left in range(0, len(J), width):
+            u[block] += K[:, left : left + width] @ c[left : left + width]
         size[block] = np.abs(K, out=K) @ np.abs(c)
-    error = gamma(2 * few + 8) * size
+    error = gamma(2 * width + 8) * size
     if value_error:
         error += 1.01 * value_error * float(np.abs(c) @ r[J]) * r[rows]
     return Ball(u, error)

@@ -29,8 +29,8 @@ _BLOCK_ROWS = 512
 _LARGEST_VALUE = 1e30
 # A scaled coefficient this close to a bound, relative to the largest bound, was on the bound before it was scaled.
 _SNAP_SHARE = 1e-15
-# Largest total change by moving coefficients onto bounds, in the same unit, for which u is not recomputed; its error
-# bounds grow instead.
+# Largest total change, in the same unit, from moving coefficients onto bounds for which u is not recomputed: the error
+# bounds of u grow instead.
 _SNAPPED_SHARE = 1e-10
 # If at most this fraction of the coefficients changed, u is updated by their rows; otherwise it is recomputed from K.
 _FEW_SHARE = 0.2
@@ -64,14 +64,14 @@ class HostFloat32Matrix:
         return out
 
     def steps(
-        self, box: BoxVariables, beta: Floats, u: Floats, tol: float, most: int, seconds: float
+        self, box: BoxVariables, beta: Floats, u: Floats, tol: float, max_steps: int, max_seconds: float
     ) -> tuple[int, str]:
         n, q = len(u), len(beta)
-        table, both = (self.values, u) if q == n else (self._doubled, np.tile(u, 2))
-        which, limits = np.arange(q) % n, (tol, most, seconds)
-        taken, _, reason = _core.solve_stored(table, which, box.p, beta, both, *box[1:], *limits)
-        u[:] = both[:n]
-        return taken, reason
+        table, u_of_variables = (self.values, u) if q == n else (self._doubled, np.tile(u, 2))
+        row, limits = np.arange(q) % n, (tol, max_steps, max_seconds)
+        n_steps, _, reason = _core.solve_stored(table, row, box.p, beta, u_of_variables, *box[1:], *limits)
+        u[:] = u_of_variables[:n]
+        return n_steps, reason
 
     @cached_property
     def _doubled(self) -> Values:
@@ -86,7 +86,7 @@ class StoredGram:
     table: Float32Matrix
     gram: Gram
     level: Precision  # precision in which the Gram computed the values
-    unit: float  # bound on the rounding since then: |δk_ij| ≤ unit · size_i · size_j
+    unit: float  # bound on the rounding of the values after that: |δk_ij| ≤ unit · size_i · size_j
     sizes: Floats  # `entry_bounds` of the Gram's `proof`
 
     @classmethod
@@ -108,7 +108,7 @@ class StoredGram:
         return len(self.sizes)
 
     def errors(self, coefficients: Floats) -> Floats:
-        """Bound on the error of each row's product with these coefficients, summed in float64.
+        """Return a bound on the error of each row's product with these coefficients, summed in float64.
 
         The bounds are infinite if the Gram's `proof` is another matrix.
         """
@@ -123,16 +123,16 @@ class StoredGram:
 
 def float32_matrix_of(gram: Gram) -> HostFloat32Matrix:
     """Compute `Gram.float32_matrix` on the host, block by block above the diagonal."""
-    n, everything, values = gram.n, np.arange(gram.n), np.empty((gram.n, gram.n), np.float32)
+    n, all_rows, values = gram.n, np.arange(gram.n), np.empty((gram.n, gram.n), np.float32)
     with np.errstate(over="ignore"):
         for left in range(0, n, _BLOCK_ROWS):
             columns = slice(left, min(n, left + _BLOCK_ROWS))
             for top in range(0, left + 1, _BLOCK_ROWS):
                 rows = slice(top, min(n, top + _BLOCK_ROWS))
                 _core.check_stop()
-                values[rows, columns] = gram.block(everything[rows], everything[columns])
+                values[rows, columns] = gram.block(all_rows[rows], all_rows[columns])
                 values[columns, rows] = values[rows, columns].T
-        values[everything, everything] = gram.diagonal
+        values[all_rows, all_rows] = gram.diagonal
     return HostFloat32Matrix(values)
 
 
@@ -140,7 +140,7 @@ class StoredField:
     """State of solves on a subset of the rows of a stored K: β, and u = Kβ with error bounds e on all rows.
 
     It implements `BoundedProducts` for its rows: a certificate gets u and e, and float64 products if these are too
-    coarse. With `proven=False` the bounds e are not computed, and are infinite.
+    coarse. With `twins`, each row has two variables. With `proven=False` the bounds e are not computed, but infinite.
     """
 
     def __init__(self, stored: StoredGram, rows: Indices, *, twins: bool = False, proven: bool = True) -> None:
@@ -182,31 +182,31 @@ class StoredField:
         return (_STORED, *(level for level in self.gram.proof.levels if level != np.float32))
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
-        """Return u and e; `coefficients` must be those of the field's β. Better levels update u and e."""
+        """Return u and e, which better levels update first; `coefficients` must be those of the field's β."""
         rows = np.arange(self.n) if rows is None else rows
-        at = self.rows[rows]
+        positions = self.rows[rows]
         if level != _STORED:
-            self.u[at], self.e[at] = self.gram.proof.product_bound(coefficients, rows, level)
-        return Ball(self.u[at], self.e[at])
+            self.u[positions], self.e[positions] = self.gram.proof.product_bound(coefficients, rows, level)
+        return Ball(self.u[positions], self.e[positions])
 
     # --- start of a solve --------------------------------------------------------------------------------------------
 
     def start(self, problem: DualProblem) -> Floats:
-        """Return a feasible β near the last one, and set β and u to it."""
+        """Set β to a feasible point near the last solution, bring u up to date, and return β."""
         variables = self._variables(problem)
         beta, largest = self._beta[variables], float(problem.upper.max(initial=0.0))
-        before, self._largest = self._largest, largest
-        if problem.totals.any() or before is None or not np.isfinite(largest):
+        previous_largest, self._largest = self._largest, largest
+        if problem.totals.any() or previous_largest is None or not np.isfinite(largest):
             start = problem.nearest_feasible(beta) if beta.any() else problem.feasible_start()
             if not np.array_equal(start, beta):
                 self.move(problem, start)
             return start
         rows, sizes = self.rows[problem.row], self.stored.sizes
         energy, linear = float(beta @ (self.u[rows] + problem.d * beta)), float(problem.p @ beta)
-        ratio = largest / before
+        ratio = largest / previous_largest
         scale = ratio if ratio <= 1 or ratio * linear - 0.5 * ratio**2 * energy > linear - 0.5 * energy else 1.0
         scaled = np.clip(scale * beta, problem.lower, problem.upper)
-        for bound in (problem.lower, problem.upper):  # back onto a bound that rounding has moved β away from
+        for bound in (problem.lower, problem.upper):  # restore bounds that rounding has moved β away from
             scaled = np.where(np.abs(scaled - bound) <= _SNAP_SHARE * largest, bound, scaled)
         scaled = problem.nearest_feasible(scaled)
         snapped = float(np.abs(scaled - scale * beta) @ sizes[rows])
@@ -220,20 +220,20 @@ class StoredField:
 
     def move(self, problem: DualProblem, beta: Floats) -> None:
         """Set β, and update u by the rows of changed coefficients, or recompute it if many have changed."""
-        before = self._coefficients
+        old = self._coefficients
         self._beta[:] = 0.0
         self._beta[self._variables(problem)] = beta
-        after = self._coefficients
-        changed = np.flatnonzero(after != before)
+        new = self._coefficients
+        changed = np.flatnonzero(new != old)
         if len(changed) <= _FEW_SHARE * self.stored.n:
             change = np.zeros(self.stored.n)
-            change[changed] = after[changed] - before[changed]
+            change[changed] = new[changed] - old[changed]
             self.u += self.stored.table.product(change)
             if self._proven:
                 self.e += self.stored.errors(change) + 2 * _EPS * np.abs(self.u)
         else:
-            self.u[:] = self.stored.table.product(after)
-            self.e = self.stored.errors(after) if self._proven else self.e
+            self.u[:] = self.stored.table.product(new)
+            self.e = self.stored.errors(new) if self._proven else self.e
 
     def sharpen(self, rows: Indices) -> None:
         """Recompute u on the given rows of the stored K in float64."""
@@ -241,36 +241,39 @@ class StoredField:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def pair_steps(self, problem: DualProblem, tol: float, most: int, seconds: float) -> tuple[Floats, int, str]:
-        """Take at most `most` pair steps and return β, their number, and why they ended; u and e are updated.
+    def pair_steps(
+        self, problem: DualProblem, tol: float, max_steps: int, max_seconds: float
+    ) -> tuple[Floats, int, str]:
+        """Take at most `max_steps` pair steps, update u and e, and return β, the number of steps and why they ended.
 
         If a number becomes infinite or NaN, nothing changes.
         """
         variables, q, n = self._variables(problem), len(self._beta), self.stored.n
         p, lower, upper, d = np.zeros((4, q))
         box = BoxVariables(p, lower, upper, d, np.full(q, problem.group[0], np.int32))
-        for part in BoxVariables._fields:
-            getattr(box, part)[variables] = getattr(problem, part)
+        for name in BoxVariables._fields:
+            getattr(box, name)[variables] = getattr(problem, name)
         beta, u = self._beta.copy(), self.u.copy()
-        steps, reason = self.stored.table.steps(box, beta, u, tol, most, seconds)
+        steps, reason = self.stored.table.steps(box, beta, u, tol, max_steps, max_seconds)
         if reason not in ("nonfinite", "unbounded"):
-            before, ends = self._coefficients, np.abs(self._beta) + np.abs(beta)
+            old, sizes_of_beta = self._coefficients, np.abs(self._beta) + np.abs(beta)
             self._beta, self.u = beta, u
             if self._proven:
                 # K times the change of β is one sum of at most q terms, each with a rounded difference.
                 sizes = self.stored.sizes
-                summed = _EPS * q * float(ends @ np.tile(sizes, q // n)) * sizes
-                self.e += self.stored.errors(self._coefficients - before) + summed + 2 * _EPS * np.abs(self.u)
+                summed = _EPS * q * float(sizes_of_beta @ np.tile(sizes, q // n)) * sizes
+                self.e += self.stored.errors(self._coefficients - old) + summed + 2 * _EPS * np.abs(self.u)
         if not problem.keeps_sums(self._beta[variables]):
             self.move(problem, problem.nearest_feasible(self._beta[variables]))
         return self._beta[variables], steps, reason
 
     @property
     def _coefficients(self) -> Floats:
+        """One coefficient per row: β, or the sum of the row's two variables."""
         n = self.stored.n
         return self._beta.copy() if len(self._beta) == n else self._beta[:n] + self._beta[n:]
 
     def _variables(self, problem: DualProblem) -> Indices:
-        """Position of each variable in `_beta`: second variables of a row are in its second half."""
+        """Return the position of each variable in `_beta`, whose second half holds the second variables of rows."""
         second = np.arange(problem.n_variables) >= len(self.rows)
         return np.asarray(self.rows[problem.row] + second * self.stored.n)

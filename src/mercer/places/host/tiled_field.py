@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # than laying out the other rows again costs.
 _BLOCK_SHARE = 1 / 8
 
-# The size is rounded up to a multiple of every instruction set's tile.
+# The size of a block is rounded up to a multiple of every instruction set's tile.
 _TILE_MULTIPLE = 192
 # Extra entries per row: rows that are a power of two bytes apart would compete for the same few cache sets.
 _PADDING_ENTRIES = 16
@@ -40,14 +40,14 @@ class TiledField(HostField):
         super().__init__(gram, problem, beta, u, gram.n_threads)
         self._matrix, self.samples, self.origin = gram, samples, origin
         self._columns: _core.Columns | None = None
-        self._kept = RowCache(gram.n, gram.budget // 2, gram.n_threads) if samples.expensive else None
+        self._row_cache = RowCache(gram.n, gram.budget // 2, gram.n_threads) if samples.expensive else None
         self._square = BlockBuffer(samples)
 
     def violators(self, q: int, keep: float) -> Indices:
         J = super().violators(q, keep)
-        if self._kept is None or len(J) == self.problem.n_variables:
+        if self._row_cache is None or len(J) == self.problem.n_variables:
             return J
-        return J[np.argsort(self._kept.holds(self.problem.row[J]), kind="stable")]  # cached rows come last
+        return J[np.argsort(self._row_cache.holds(self.problem.row[J]), kind="stable")]  # cached rows come last
 
     def inner_field(self, J: Indices) -> TiledField:
         rows, part = self._inner_problem(J)
@@ -58,14 +58,17 @@ class TiledField(HostField):
 
     def _square_of(self, rows: Indices) -> Values:
         """Return K[rows, rows]: cached values are copied, the others are computed."""
-        kept, diagonal = self._kept, self.gram.diagonal[rows]
-        new = len(rows) if kept is None else int((~kept.holds(rows)).sum())
+        cache, diagonal = self._row_cache, self.gram.diagonal[rows]
+        new = len(rows) if cache is None else int((~cache.holds(rows)).sum())
         self._matrix.evaluations += new**2
-        if kept is None or new == len(rows) or kept.holds(rows[:new]).any():
+        if cache is None or new == len(rows) or cache.holds(rows[:new]).any():
             return self._square(self.origin[rows], diagonal)
-        at = np.searchsorted(self.rows, rows)
+        positions = np.searchsorted(self.rows, rows)
         return self._square(
-            self.origin[rows[:new]], diagonal, lambda out: kept.copy(at, rows[new:], out), self._matrix.n_threads
+            self.origin[rows[:new]],
+            diagonal,
+            lambda out: cache.copy(positions, rows[new:], out),
+            self._matrix.n_threads,
         )
 
     def move(self, J: Indices, beta: Floats) -> None:
@@ -75,86 +78,96 @@ class TiledField(HostField):
         self._ends = None
         if len(changed) == 0:
             return
-        rows, everywhere = self.problem.row[J], len(self.rows) == self.gram.n
-        total = self.u if everywhere else self.u[self.rows]
+        rows, all_active = self.problem.row[J], len(self.rows) == self.gram.n
+        total = self.u if all_active else self.u[self.rows]
         if self.problem.twins:
             sources, which = np.unique(rows[changed], return_inverse=True)
             self._add(total, sources, sums_by(which, delta[changed], len(sources)), None)
         else:
             self._add(total, rows[changed], delta[changed], changed if np.array_equal(rows, self._block_rows) else None)
-        if not everywhere:
+        if not all_active:
             self.u[self.rows] = total
 
-    def _add(self, total: Floats, sources: Indices, change: Floats, at: Indices | None) -> None:
-        """Add K[active, sources] @ change to `total`; `at` holds the sources' positions in the last block, if in it."""
-        kept = self._kept
-        if kept is not None:
-            left = kept.add(total, sources, change)
-            sources, change, at = sources[left], change[left], None if at is None else at[left]
+    def _add(self, total: Floats, sources: Indices, change: Floats, block_columns: Indices | None) -> None:
+        """Add K[active, sources] @ change to `total`.
+
+        `block_columns` holds the sources' columns in the last block; it is None if they are not in it.
+        """
+        cache = self._row_cache
+        if cache is not None:
+            missing = cache.add(total, sources, change)
+            sources, change = sources[missing], change[missing]
+            block_columns = None if block_columns is None else block_columns[missing]
         if len(sources) == 0:
             return
-        keeps = kept is not None and kept.fits(len(self.rows), len(sources), self.samples.dtype.itemsize)
-        known: Indices = np.empty(0, dtype=np.intp)  # positions of the block's rows among the active rows
-        if at is not None and (keeps or len(self._block_rows) >= _BLOCK_SHARE * len(self.rows)):
-            known = np.searchsorted(self.rows, self._block_rows)
-        others = np.delete(np.arange(len(self.rows)), known)
+        cacheable = cache is not None and cache.fits(len(self.rows), len(sources), self.samples.dtype.itemsize)
+        block_positions: Indices = np.empty(0, dtype=np.intp)  # positions of the block's rows among the active rows
+        if block_columns is not None and (cacheable or len(self._block_rows) >= _BLOCK_SHARE * len(self.rows)):
+            block_positions = np.searchsorted(self.rows, self._block_rows)
+        others = np.delete(np.arange(len(self.rows)), block_positions)
         self._matrix.evaluations += len(sources) * len(others)
-        if kept is not None and keeps:
-            self._add_and_keep(kept, total, sources, change, at, known, others)
-        elif at is not None and len(known):
-            self._add_with_block(total, sources, change, at, known, others)
+        if cache is not None and cacheable:
+            self._add_and_cache(cache, total, sources, change, block_columns, block_positions, others)
+        elif block_columns is not None and len(block_positions):
+            self._add_with_block(total, sources, change, block_columns, block_positions, others)
         else:
             if self._columns is None:
                 self._columns = self.samples.columns(self.origin[self.rows])
             self.samples.add(total, self._columns, self.origin[sources], change)
 
-    def _add_and_keep(
+    def _add_and_cache(
         self,
-        kept: RowCache,
+        cache: RowCache,
         total: Floats,
         sources: Indices,
         change: Floats,
-        at: Indices | None,
-        known: Indices,
+        block_columns: Indices | None,
+        block_positions: Indices,
         others: Indices,
     ) -> None:
         """Add K[rows, sources] @ change to `total` and cache the values, copied from the block if it has them."""
-        table = self.samples.table(self.origin[self.rows[others]], self.origin[sources], len(known))
-        position = None
-        if at is not None and len(known):
-            rows, columns = np.arange(len(known)), np.arange(len(sources))
-            _core.copy_entries(self._block, rows, at, table[len(others) :], columns, self._matrix.n_threads)
-            position = np.empty(len(self.rows), dtype=np.intp)  # row of the table for each active row
-            position[others], position[known] = np.arange(len(others)), len(others) + rows
-        _core.add_table(total, table, change, self._matrix.n_threads, position)
-        kept.put(sources, table, position)
+        table = self.samples.table(self.origin[self.rows[others]], self.origin[sources], len(block_positions))
+        table_rows = None
+        if block_columns is not None and len(block_positions):
+            rows, columns = np.arange(len(block_positions)), np.arange(len(sources))
+            _core.copy_entries(self._block, rows, block_columns, table[len(others) :], columns, self._matrix.n_threads)
+            table_rows = np.empty(len(self.rows), dtype=np.intp)  # row of the table for each active row
+            table_rows[others], table_rows[block_positions] = np.arange(len(others)), len(others) + rows
+        _core.add_table(total, table, change, self._matrix.n_threads, table_rows)
+        cache.put(sources, table, table_rows)
 
     def _add_with_block(
-        self, total: Floats, sources: Indices, change: Floats, at: Indices, known: Indices, others: Indices
+        self,
+        total: Floats,
+        sources: Indices,
+        change: Floats,
+        block_columns: Indices,
+        block_positions: Indices,
+        others: Indices,
     ) -> None:
         """Add K[rows, sources] @ change to `total`, with the block for its rows and computed values for the others."""
-        step, sums = np.zeros(len(known)), np.zeros(len(known))
-        step[at] = change
-        _core.add_table(sums, self._block, step, self._matrix.n_threads)
-        total[known] += sums
+        weights, sums = np.zeros(len(block_positions)), np.zeros(len(block_positions))
+        weights[block_columns] = change
+        _core.add_table(sums, self._block, weights, self._matrix.n_threads)
+        total[block_positions] += sums
         part = total[others]
         self.samples.add(part, self.samples.columns(self.origin[self.rows[others]]), self.origin[sources], change)
         total[others] = part
 
     def shrink(self) -> bool:
-        before = self.rows
+        old_rows = self.rows
         if not super().shrink():
             return False
         self._columns = None
-        if self._kept is not None:
-            self._kept.keep(np.searchsorted(before, self.rows))
+        if self._row_cache is not None:
+            self._row_cache.keep(np.searchsorted(old_rows, self.rows))
         return True
 
     def unshrink(self) -> None:
         super().unshrink()
         self._columns = None
-        if self._kept is not None:
-            self._kept.clear()
+        if self._row_cache is not None:
+            self._row_cache.clear()
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
         coefficients = self.problem.row_coefficients(change, self.gram.n)
@@ -172,11 +185,11 @@ class BlockBuffer:
         self._buffer: Values = np.empty((0, 0))
 
     def __call__(
-        self, which: Indices, diagonal: Floats, known: Callable[[Values], None] | None = None, n_threads: int = 1
+        self, which: Indices, diagonal: Floats, fill: Callable[[Values], None] | None = None, n_threads: int = 1
     ) -> Values:
         """Return K between the given samples, in their precision and with the given diagonal.
 
-        If the diagonal is longer than `which`, `known` is called with the remaining columns to fill them.
+        If the diagonal is longer than `which`, `fill` is called with the remaining columns, which it fills.
         """
         n, new = len(diagonal), len(which)
         size = -(-n // _TILE_MULTIPLE) * _TILE_MULTIPLE
@@ -185,8 +198,8 @@ class BlockBuffer:
         if new:
             self._samples.square(which, self._buffer)
         K = self._buffer[:n, :n]
-        if known is not None:
-            known(K[:, new:])
+        if fill is not None:
+            fill(K[:, new:])
             _core.transpose(K[:new, new:], K[new:, :new], n_threads)
         step = self._buffer.shape[1] + 1
         self._buffer.ravel()[: n * step : step] = diagonal
@@ -216,25 +229,27 @@ class RowCache:
         return sum(table.nbytes for table in self._tables.values())
 
     def fits(self, rows: int, sources: int, itemsize: int) -> bool:
+        """Return whether a batch of this shape takes at most half of the budget."""
         return rows * sources * itemsize <= self._budget // 2
 
     def add(self, total: Floats, sources: Indices, coefficients: Floats) -> Flags:
-        """Add K[active, sources] @ coefficients to `total` for sources worth reading; return a mask of the others."""
+        """Add K[active, sources] @ coefficients to `total` if reading a source pays; return a mask of others."""
         batch = self._batch[sources]
-        left = np.ones(len(sources), dtype=bool)
+        missing = np.ones(len(sources), dtype=bool)
         for key in np.unique(batch[batch >= 0]).tolist():
-            here = batch == key
+            in_batch = batch == key
             table = self._tables.pop(key)
             self._tables[key] = table
-            if here.sum() < _READ_SHARE * table.shape[1]:
+            if in_batch.sum() < _READ_SHARE * table.shape[1]:
                 continue
             weights = np.zeros(table.shape[1])
-            weights[self._slot[sources[here]]] = coefficients[here]
+            weights[self._slot[sources[in_batch]]] = coefficients[in_batch]
             _core.add_table(total, table, weights, self._n_threads, self._rows[key])
-            left &= ~here
-        return left
+            missing &= ~in_batch
+        return missing
 
     def holds(self, sources: Indices) -> Flags:
+        """Return a mask of the sources that are cached."""
         return np.asarray(self._batch[sources] >= 0)
 
     def copy(self, positions: Indices, sources: Indices, out: Values) -> None:
@@ -243,8 +258,8 @@ class RowCache:
         for key in np.unique(batch).tolist():
             columns = np.flatnonzero(batch == key)
             slots, rows = self._slot[sources[columns]], self._rows[key]
-            at = positions if rows is None else rows[positions]
-            _core.copy_entries(self._tables[key], at, slots, out, columns, self._n_threads)
+            table_rows = positions if rows is None else rows[positions]
+            _core.copy_entries(self._tables[key], table_rows, slots, out, columns, self._n_threads)
 
     def put(self, sources: Indices, table: Values, rows: Indices | None = None) -> None:
         """Cache K[active, sources]; `rows[k]` is the row of active sample k in `table`, None if that is row k."""
@@ -270,6 +285,7 @@ class RowCache:
             self._rows[key] = positions if rows is None else rows[positions]
 
     def clear(self) -> None:
+        """Drop all cached rows."""
         self._tables.clear()
         self._rows.clear()
         self._batch[:] = -1

@@ -31,16 +31,19 @@ from mercer.samples.merging import hash_samples
 
 distributed = require("distributed", "computing on a Dask cluster")
 
-# Number of losses of tasks during one step after which the fit gives up.
+# The fit gives up if tasks are lost more often than this during one step.
 _DEATHS = 12
-# Seconds without any worker until a fit gives up, if none is expected and if some are; seconds between checks of the
-# workers, and of Ctrl-C and max_time; and seconds for a worker's nanny to answer.
-_GONE_SECONDS, _SLOW_SECONDS, _LOOK_SECONDS, _WAKE_SECONDS, _ANSWER_SECONDS = 30.0, 300.0, 2.0, 0.1, 5.0
+# A fit gives up after this many seconds without a worker, if no worker is expected or if some are.
+_GONE_SECONDS, _SLOW_SECONDS = 30.0, 300.0
+# Seconds between checks of the workers, and between checks of Ctrl-C and max_time.
+_LOOK_SECONDS, _WAKE_SECONDS = 2.0, 0.1
+# Seconds that a worker's nanny has to answer.
+_ANSWER_SECONDS = 5.0
 # Size in bytes from which on the common arguments of a step become a task: workers pass its result on to each other,
 # and no message contains it twice. (Dask keeps the last thousand messages.)
 _SHARED_BYTES = 1 << 13
-_BAD = ("error", "cancelled", "lost")
-_LOST = "the Dask client is closed or has lost its scheduler; make a new Client, and persisted arrays once more"
+_FAILED_STATES = ("error", "cancelled", "lost")
+_LOST_MESSAGE = "the Dask client is closed or has lost its scheduler; make a new Client, and persisted arrays once more"
 
 
 def open_client() -> Any:
@@ -67,7 +70,7 @@ def connected(address: str) -> Any:
 def expect_open(client: Any) -> None:
     """Raise RuntimeError if the client is closed or has lost its scheduler."""
     if client.status != "running":
-        raise RuntimeError(_LOST)
+        raise RuntimeError(_LOST_MESSAGE)
 
 
 def task(client: Any, name: str, *call: Any) -> Any:
@@ -80,6 +83,7 @@ def task(client: Any, name: str, *call: Any) -> Any:
 
 
 def pickled(value: Any) -> bytes:
+    """Return the value as bytes, pickled as Dask does it."""
     return bytes(distributed.protocol.pickle.dumps(value))
 
 
@@ -92,7 +96,7 @@ class _ChunkFacts(NamedTuple):
 
 
 def inspect_chunk(block: Any, version: str) -> bytes:
-    """Return the facts of a chunk, or the error that refuses it, in a task; a raised error would be logged for each."""
+    """Return, in a task, the facts of a chunk or the error that refuses it: Dask would log each raised error."""
     _expect_version(version)
     try:
         rows = as_rows(block)
@@ -110,23 +114,24 @@ def run_verb(X: Any, verb: Callable[..., Any], arguments: bytes, common: bytes, 
 
 
 def _aligned(X: Any) -> Any:
+    """Return the rows in aligned memory, as a copy if they are not."""
     parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
     return X if all(part.flags.aligned for part in parts) else X.copy()
 
 
 def _digest(rows: Any) -> bytes:
-    """Hash of the rows, of sixteen bytes."""
+    """Return a 16-byte hash of the rows."""
     return blake2b(verbs.on_one_thread(hash_samples, rows, 1).tobytes(), digest_size=16).digest()
 
 
-# Chunks that this worker has already checked, by their addresses, while they are alive: each is read once for that.
-_compared: dict[int, tuple[Any, bytes]] = {}
+# Chunks that this worker has checked, by address, while they are alive: a chunk is read only once for its digest.
+_checked_digests: dict[int, tuple[Any, bytes]] = {}
 
 
 def _expect_unchanged(X: Any, rows: Any, digest: bytes) -> None:
     """Raise if a lost chunk was computed again with other rows: targets and proofs belong to the first rows."""
-    known, at = _compared.get(id(X)), id(X)
-    if known is not None and known[0]() is X and known[1] == digest:
+    checked, address = _checked_digests.get(id(X)), id(X)
+    if checked is not None and checked[0]() is X and checked[1] == digest:
         return
     if _digest(rows) != digest:
         raise RuntimeError(
@@ -134,10 +139,11 @@ def _expect_unchanged(X: Any, rows: Any, digest: bytes) -> None:
             "loads a chunk must return the same rows each time (a query needs ORDER BY, a file must not be replaced, "
             "random numbers need a seed). Write the rows to files first, and read these"
         )
-    _compared[at] = (weakref.ref(X, lambda _: _compared.pop(at, None)), digest)
+    _checked_digests[address] = (weakref.ref(X, lambda _: _checked_digests.pop(address, None)), digest)
 
 
 def _expect_version(version: str) -> None:
+    """Raise RuntimeError if a worker has another version of mercer than the client."""
     if version != mercer.__version__:
         raise RuntimeError(
             f"this client has mercer {version}, but a worker has {mercer.__version__}; install the same version on "
@@ -156,7 +162,7 @@ def add_results(add: Callable[[Any, Any], Any], a: bytes, b: bytes) -> bytes:
 
 
 class _SharedBytes:
-    """Bytes that are sent to tasks: if large, as the result of a task, which is submitted again if it is lost."""
+    """Bytes for tasks; if large, they are sent as the result of a task, which is submitted again if it is lost."""
 
     def __init__(self, value: bytes, make: Callable[[bytes], Any]) -> None:
         self._value, self._make = value, make
@@ -166,7 +172,7 @@ class _SharedBytes:
         """Return the bytes, or the future of the task that has them."""
         if len(self._value) < _SHARED_BYTES:
             return self._value
-        if self._future is None or self._future.status in _BAD:
+        if self._future is None or self._future.status in _FAILED_STATES:
             self._future = self._make(self._value)
         return self._future
 
@@ -191,9 +197,9 @@ class _WorkerMonitor:
         workers = self._client.scheduler_info()["workers"]
         self._last_look = time.monotonic()
         if workers:
-            self._nannies = [one["nanny"] for one in workers.values() if one.get("nanny")]
+            self._nannies = [worker["nanny"] for worker in workers.values() if worker.get("nanny")]
             self._last_worker, self._restart = self._last_look, None
-        if workers or self._coming():
+        if workers or self._workers_expected():
             self._last_expected = self._last_look
         gone = self._last_look - self._last_expected > _GONE_SECONDS
         slow = self._last_look - self._last_worker > _SLOW_SECONDS
@@ -204,37 +210,40 @@ class _WorkerMonitor:
                 "again"
             )
 
-    def _coming(self) -> bool:
+    def _workers_expected(self) -> bool:
         """Return whether workers are expected; a local cluster that gave up after 15 s starts them again."""
         cluster = self._client.cluster
         if not hasattr(cluster, "worker_spec"):  # a remote cluster, where a nanny that answers restarts its worker
-            return bool(self._client.sync(self._answers))
-        alive = [one for one in cluster.workers.values() if one.status.name not in ("closing", "closed", "failed")]
+            return bool(self._client.sync(self._nanny_answers))
+        alive = [
+            worker for worker in cluster.workers.values() if worker.status.name not in ("closing", "closed", "failed")
+        ]
         if not alive and self._restart is None:
-            self._restart = asyncio.run_coroutine_threadsafe(_filled(cluster), cluster.loop.asyncio_loop)
+            self._restart = asyncio.run_coroutine_threadsafe(_wait_until_filled(cluster), cluster.loop.asyncio_loop)
         return bool(alive) or not self._restart.done()
 
-    async def _answers(self) -> bool:
+    async def _nanny_answers(self) -> bool:
         """Return whether one of the nannies answers."""
-        calls = [asyncio.wait_for(self._client.rpc(one).identity(), _ANSWER_SECONDS) for one in self._nannies[:8]]
+        calls = [asyncio.wait_for(self._client.rpc(nanny).identity(), _ANSWER_SECONDS) for nanny in self._nannies[:8]]
         return any(isinstance(answer, dict) for answer in await asyncio.gather(*calls, return_exceptions=True))
 
 
-async def _some_end(futures: list[Any]) -> None:
-    """Wait until one of the futures has ended or a moment has passed.
+async def _wait_for_any(futures: list[Any]) -> None:
+    """Wait until one of the futures has ended, for _WAKE_SECONDS at most.
 
-    A TimeoutError raised outside would keep references to everything that waits for it.
+    A TimeoutError that left this coroutine would keep references to everything that waits for it.
     """
     with suppress(TimeoutError):
         await distributed.wait(futures, timeout=_WAKE_SECONDS, return_when="FIRST_COMPLETED")
 
 
 async def _gather(client: Any, futures: list[Any]) -> list[Any]:
-    found: list[Any] = await client.gather(futures, asynchronous=True)
-    return found
+    """Fetch the results of these futures."""
+    results: list[Any] = await client.gather(futures, asynchronous=True)
+    return results
 
 
-async def _filled(cluster: Any) -> None:
+async def _wait_until_filled(cluster: Any) -> None:
     """Wait until a cluster has started all its workers, or has failed to."""
     await cluster
 
@@ -247,30 +256,30 @@ class DaskChunks(Chunks):
 
         A block that already has the form of rows is used itself: the cluster would otherwise store it twice.
         """
-        self.client, self._make, self._watch = client, make, _WorkerMonitor(client)
+        self.client, self._make, self._monitor = client, make, _WorkerMonitor(client)
         self.statistics = CallStatistics() if joins is None else joins[0].statistics
         # The last task of each verb is kept until the fit ends: the scheduler never forgets an ended task group.
         self._last: dict[str, Any] = {}
         self.futures: list[Any] = []
-        self._known: list[_ChunkFacts] = []
+        self._facts: list[_ChunkFacts] = []
         self._convert: list[Callable[[Any], Any] | None] = []
         if joins is not None:
-            one, other = joins
-            self.futures = [*one.futures, *other.futures]
-            self._known, self._convert = [*one._known, *other._known], [*one._convert, *other._convert]
+            first, second = joins
+            self.futures = [*first.futures, *second.futures]
+            self._facts, self._convert = [*first._facts, *second._facts], [*first._convert, *second._convert]
         else:
             self.futures = make()
-            self._known = self._inspected()
-            mixed = len({fact.facts[1] for fact in self._known}) > 1  # float32 and float64: all become float64
-            for k, fact in enumerate(self._known):
+            self._facts = self._inspected()
+            mixed = len({fact.facts[1] for fact in self._facts}) > 1  # float32 and float64: all become float64
+            for k, fact in enumerate(self._facts):
                 shape, dtype, sparse, stored = fact.facts
                 if mixed and np.dtype(dtype) == np.float32:
                     self._convert.append(as_float64)
-                    self._known[k] = fact._replace(facts=(shape, np.dtype(np.float64).str, sparse, stored))
+                    self._facts[k] = fact._replace(facts=(shape, np.dtype(np.float64).str, sparse, stored))
                 else:
                     self._convert.append(None if fact.ready else as_rows)
                 self.futures[k] = self._converted(k, self.futures[k])
-        super().__init__([fact.facts for fact in self._known])
+        super().__init__([fact.facts for fact in self._facts])
 
     def _inspected(self) -> list[_ChunkFacts]:
         """Return the facts of all chunks; raise the error of a chunk that is refused."""
@@ -279,45 +288,49 @@ class DaskChunks(Chunks):
             return task(self.client, "look", inspect_chunk, self.futures[k], mercer.__version__)
 
         facts: list[Any] = self._results(submit, range(len(self.futures)))
-        refused = next((one for one in facts if isinstance(one, Exception)), None)
+        refused = next((fact for fact in facts if isinstance(fact, Exception)), None)
         if refused is not None:
             raise refused
         return facts
 
     def _converted(self, k: int, block: Any) -> Any:
+        """Return the task that converts chunk k to rows, or the block itself if it has this form."""
         convert = self._convert[k]
         return block if convert is None else task(self.client, "rows", convert, block)
 
     def _submit(self, verb: Callable[..., Any], k: int, arguments: Any, common: _SharedBytes) -> Any:
+        """Submit a verb for chunk k as a task."""
         sent = arguments.current() if isinstance(arguments, _SharedBytes) else pickled(arguments)
-        known = self._known[k].digest, mercer.__version__
-        future = task(self.client, verb.__name__, run_verb, self.futures[k], verb, sent, common.current(), *known)
+        expected = self._facts[k].digest, mercer.__version__
+        future = task(self.client, verb.__name__, run_verb, self.futures[k], verb, sent, common.current(), *expected)
         self._last[verb.__name__] = future
         return future
 
     def _shared(self, value: Any) -> _SharedBytes:
         return _SharedBytes(pickled(value), lambda content: task(self.client, "rows", identity, content))
 
-    def call(self, verb: Any, which: Sequence[int], each: Sequence[Any], common: Any) -> list[Any]:
+    def call(self, verb: Any, which: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
         shared = self._shared(common)
-        return self._results(lambda i: self._submit(verb, which[i], each[i], shared), range(len(which)))
+        return self._results(lambda i: self._submit(verb, which[i], chunk_arguments[i], shared), range(len(which)))
 
-    def reduce(self, verb: Any, which: Sequence[int], each: Sequence[Any], common: Any, add: Any) -> Any:
+    def reduce(self, verb: Any, which: Sequence[int], chunk_arguments: Sequence[Any], common: Any, add: Any) -> Any:
         shared = self._shared(common)
 
         def total(_: int) -> Any:
-            parts = [self._submit(verb, k, own, shared) for k, own in zip(which, each, strict=True)]
+            parts = [
+                self._submit(verb, k, arguments, shared) for k, arguments in zip(which, chunk_arguments, strict=True)
+            ]
             return tree_sum(parts, partial(task, self.client, verb.__name__, add_results, add))
 
         return self._results(total, [0])[0]
 
-    def hold(self, each: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [self._shared(own) for own in each]
+    def hold(self, chunk_arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [self._shared(arguments) for arguments in chunk_arguments]
 
     def joined(self, others: Chunks) -> DaskChunks:
         assert isinstance(others, DaskChunks)
-        one, other = self._make, others._make
-        return DaskChunks(self.client, lambda: [*one(), *other()], (self, others))
+        make, make_others = self._make, others._make
+        return DaskChunks(self.client, lambda: [*make(), *make_others()], (self, others))
 
     # --- results despite lost workers --------------------------------------------------------------------------------
 
@@ -339,8 +352,8 @@ class DaskChunks(Chunks):
                     failed.result()
             except (distributed.KilledWorker, CancelledError) as error:
                 expect_open(self.client)
-                losses, before, without_memory = losses + 1, without_memory, self._ends_by_memory()
-                if losses > 1 and without_memory > before:
+                losses, previous, without_memory = losses + 1, without_memory, self._killed_for_memory()
+                if losses > 1 and without_memory > previous:
                     raise RuntimeError(
                         f"workers were ended for lack of memory repeatedly during one step ({error}); use smaller "
                         "chunks (X.rechunk), or workers with more memory"
@@ -352,7 +365,7 @@ class DaskChunks(Chunks):
                     ) from error
                 self._renew()
             except distributed.comm.CommClosedError as error:
-                raise RuntimeError(_LOST) from error
+                raise RuntimeError(_LOST_MESSAGE) from error
             except BaseException:
                 self._cancel(list(futures.values()))
                 raise
@@ -360,13 +373,13 @@ class DaskChunks(Chunks):
 
     def _wait(self, futures: list[Any]) -> None:
         """Wait until all futures have ended, or one of them has failed."""
-        self._watch.begin()
+        self._monitor.begin()
         while waiting := [future for future in futures if not future.done()]:
             if any(future.done() and future.status != "finished" for future in futures):
                 return
             _core.check_stop()
-            self.client.sync(_some_end, waiting)
-            self._watch.look()
+            self.client.sync(_wait_for_any, waiting)
+            self._monitor.look()
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
         """Fetch results of tasks that have ended; max_time ends the wait for a worker that is stuck."""
@@ -377,23 +390,24 @@ class DaskChunks(Chunks):
                 if pending.done():
                     return pending.result()
                 _core.check_stop()
-                self._watch.look()
+                self._monitor.look()
         finally:
             pending.cancel()
 
-    def _ends_by_memory(self) -> int:
-        """Number of workers that their nannies have ended so far for exceeding their memory limit."""
+    def _killed_for_memory(self) -> int:
+        """Return the number of workers that their nannies have killed so far for exceeding the memory limit."""
         return len(self.client.get_events("worker-restart-memory"))
 
     def _renew(self) -> None:
-        """Submit the chunks again whose tasks have failed, which the scheduler does not do by itself."""
-        bad = [k for k, future in enumerate(self.futures) if future.status in _BAD]
-        if bad:
+        """Submit the tasks of failed chunks again, which the scheduler does not do by itself."""
+        failed = [k for k, future in enumerate(self.futures) if future.status in _FAILED_STATES]
+        if failed:
             time.sleep(_WAKE_SECONDS)
-            fresh = self._make()
-            for k in bad:
-                self.futures[k] = self._converted(k, fresh[k])
+            new_futures = self._make()
+            for k in failed:
+                self.futures[k] = self._converted(k, new_futures[k])
 
     def _cancel(self, futures: list[Any]) -> None:
+        """Cancel tasks if the client is still connected."""
         if self.client.status == "running":
             self.client.cancel(futures)

@@ -54,8 +54,8 @@ class DaskEngine(ChunkedEngine):
     def given(self, values: Any, like: Any) -> Any:
         array = require("dask.array", "an answer as a Dask array")
         sizes = like.chunks[0] if hasattr(like, "chunks") else (len(values),)
-        known = not any(map(math.isnan, sizes)) and sum(sizes) == len(values)
-        rows = sizes if known else (len(values),)
+        sizes_known = not any(map(math.isnan, sizes)) and sum(sizes) == len(values)
+        rows = sizes if sizes_known else (len(values),)
         return array.from_array(values, chunks=(rows, *((size,) for size in values.shape[1:])))
 
     def later(self, X: Any, answer: Callable[[Any], Any]) -> Any:
@@ -93,7 +93,7 @@ def _zeros(X: Any) -> Any:
 
 def _expect_same_cluster(client: Any, X: Any) -> None:
     """Raise ValueError if parts of X are on another cluster than the client's."""
-    other = next((one.client for one in distributed.client.futures_of(X) if one.client is not client), None)
+    other = next((future.client for future in distributed.client.futures_of(X) if future.client is not client), None)
     if other is not None and other.scheduler.address != client.scheduler.address:
         raise ValueError(
             f"X was persisted on the cluster at {other.scheduler.address}, but the current Dask client is for "

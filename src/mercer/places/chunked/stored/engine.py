@@ -57,15 +57,15 @@ class StoredChunks(Chunks):
     def threads(self, n_threads: int) -> int:
         return n_threads
 
-    def call(self, verb: Any, which: Sequence[int], each: Sequence[Any], common: Any) -> list[Any]:
+    def call(self, verb: Any, which: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
         results = []
-        for k, arguments in zip(which, each, strict=True):
+        for k, arguments in zip(which, chunk_arguments, strict=True):
             _core.check_stop()
             results.append(verb(self._sources[k].load(), *arguments, *common))
         return results
 
-    def hold(self, each: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        return list(each)
+    def hold(self, chunk_arguments: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        return list(chunk_arguments)
 
     def joined(self, others: Chunks) -> StoredChunks:
         assert isinstance(others, StoredChunks)

@@ -51,8 +51,9 @@ class MappedArray:
         return cls(str(base.filename), X.dtype.str, base.offset + X.ctypes.data - base.ctypes.data, X.shape)
 
     def part(self, begin: int, end: int) -> MappedArray:
-        row = np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
-        return replace(self, offset=self.offset + begin * row, shape=(end - begin, *self.shape[1:]))
+        """Return rows `begin` to `end` − 1, which stay in the file."""
+        row_bytes = np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
+        return replace(self, offset=self.offset + begin * row_bytes, shape=(end - begin, *self.shape[1:]))
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class MappedCSR:
         return sp.csr_array((data, indices, starts - starts[0]), shape=(len(starts) - 1, self.width))
 
     def part(self, begin: int, end: int) -> MappedCSR:
+        """Return rows `begin` to `end` − 1, which stay in the files."""
         return replace(self, starts=self.starts.part(begin, end + 1))
 
 
@@ -81,35 +83,40 @@ class Scratch:
     """
 
     def __init__(self) -> None:
-        _sweep(Path(tempfile.gettempdir()))
-        made = tempfile.mkdtemp(prefix=".mercer-rows-")  # other processes ignore this name until the folder is locked
-        self._lock = _lock(made)
-        self.path = Path(made).with_name(Path(made).name[1:])
-        os.rename(made, self.path)
+        _remove_orphans(Path(tempfile.gettempdir()))
+        temporary = tempfile.mkdtemp(
+            prefix=".mercer-rows-"
+        )  # other processes ignore this name until the folder is locked
+        self._lock = _lock(temporary)
+        self.path = Path(temporary).with_name(Path(temporary).name[1:])
+        os.rename(temporary, self.path)
         self._count = 0
         self.remove = weakref.finalize(self, _remove, self.path, self._lock, os.getpid())
 
-    def name(self) -> str:
+    def new_path(self) -> str:
         """Return the path of a new file in the folder."""
         self._count += 1
         return str(self.path / str(self._count))
 
-    def stored(self, X: Any) -> MappedArray | MappedCSR:
-        """Write rows to new files."""
+    def store(self, X: Any) -> MappedArray | MappedCSR:
+        """Write rows to new files, and return where they are."""
         if is_sparse(X):
             X = sp.csr_array(X)
-            return MappedCSR(self._mapped(X.data), self._mapped(X.indices), self._mapped(X.indptr), X.shape[1])
-        return self._mapped(X)
+            return MappedCSR(
+                self._write_array(X.data), self._write_array(X.indices), self._write_array(X.indptr), X.shape[1]
+            )
+        return self._write_array(X)
 
-    def _mapped(self, X: Any) -> MappedArray:
-        path = self.name()
-        with _writing(path, X.nbytes):
+    def _write_array(self, X: Any) -> MappedArray:
+        """Write an array to a new file, and return where it is."""
+        path = self.new_path()
+        with _explain_write_errors(path, X.nbytes):
             np.ascontiguousarray(X).tofile(path)
         return MappedArray(path, X.dtype.str, 0, X.shape)
 
 
 @contextmanager
-def _writing(path: str, size: int) -> Iterator[None]:
+def _explain_write_errors(path: str, size: int) -> Iterator[None]:
     """Add the folder, its free space and the size of the file to the error if a file cannot be written."""
     try:
         yield
@@ -138,18 +145,18 @@ def _lock(folder: str) -> int | None:
 
 
 @cache
-def _sweep(folder: Path) -> None:
+def _remove_orphans(folder: Path) -> None:
     """Remove folders of killed processes, which are not locked; once, since listing `folder` may be slow."""
     if fcntl is None:
         return
-    for left in folder.glob("mercer-rows-*"):
+    for orphan in folder.glob("mercer-rows-*"):
         with suppress(OSError):
-            if left.stat().st_uid == os.getuid() and (descriptor := _lock(str(left))) is not None:
-                _remove(left, descriptor, os.getpid())
+            if orphan.stat().st_uid == os.getuid() and (descriptor := _lock(str(orphan))) is not None:
+                _remove(orphan, descriptor, os.getpid())
 
 
 def _remove(path: Path, lock: int | None, process: int) -> None:
-    """Remove a folder of this process; a forked process leaves it to its parent."""
+    """Remove a folder that the given process owns, and unlock it; a forked process leaves it to its parent."""
     if os.getpid() == process:
         shutil.rmtree(path, ignore_errors=True)
     if lock is not None:
