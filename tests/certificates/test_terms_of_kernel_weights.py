@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, conditions
+from mercer.certificates.certificate import Certificate, kkt_residuals
 from mercer.certificates.kernel_weights import WeightsProblem, with_weights
 from mercer.places.ball import Ball
 
-MACHINES = Certificate(1.0, 1.0, 0.0, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality")
+MACHINES = Certificate(1.0, 1.0, 0.0, 0.0, kkt_residuals(0.0, 0.0, 0.0, 0.0), "optimality")
 
 
 def test_a_square_that_is_smaller_than_it_seems():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.hulls import between_support_vectors
+from mercer.certificates.hulls import with_halfway_bias
 from mercer.certificates.lagrangian import Lagrangian
 from mercer.estimators.fitting.families.pairwise import (
     JOINT,
@@ -224,7 +224,7 @@ class SVC(PairwiseClassifier):
             refuse_no_margin(fit, solved, self.solver)
             if solved[0].task.place is not None:
                 b, parts = midpoint_bias(fit, solved), self.certificate_.parts or (self.certificate_,)
-                self.certificate_ = Certificate.total([between_support_vectors(part) for part in parts])
+                self.certificate_ = Certificate.total([with_halfway_bias(part) for part in parts])
             self._conclude_pairs(fit, solved, lambda: Bounds(np.inf, np.inf), b)
         else:
             self._conclude_pairs(fit, solved, partial(self._box, fit), b)

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify_dual
 from mercer.certificates.joint import certify_joint
-from mercer.certificates.least_squares import certify_solution, is_exact, joint
+from mercer.certificates.least_squares import certify_solution, coefficient_sums, is_exact
 from mercer.places.gram import Gram
 from mercer.problems.dual_problem import DualProblem, QuadraticProgram
 from mercer.problems.least_squares import LeastSquares
@@ -350,7 +350,7 @@ def solve_ridge_by_qp(problem: LeastSquares, gram: Gram, stop: Stop, start: Any 
         raise TimeoutError("max_time passed before there was a solution: a package has no solution before it ends")
     K = gram.full()
     answers = [_point(package, problem.dual(k), K, problem.member, stop) for k in range(problem.n_outputs)]
-    C = joint(problem, np.column_stack([beta for beta, _ in answers]))
+    C = coefficient_sums(problem, np.column_stack([beta for beta, _ in answers]))
     beta, certificate = certify_solution(problem, gram.proof, C, *gram.proof.product_bound(C))
     reasons = [answer.reason for _, answer in answers]
     reason: StopReason = next((word for word in reasons if word != "converged"), "rounding floor")

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates.certificate import EQUALITY, Certificate
-from mercer.certificates.kernel_weights import OPTIMAL, WeightsProblem, machine_proof, with_weights
+from mercer.certificates.kernel_weights import OPTIMAL, WeightsProblem, certify_machine, with_weights
 from mercer.estimators.fitting.families.dual_machine import DualMachine
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.reporting import Progress
@@ -226,10 +226,10 @@ class _WeightedSolver:
         proven, s = [], []
         for one, steps in zip(solved, taken, strict=True):
             grams = [_view(gram, one.task.rows) for gram in self.kernels.grams]
-            proof, u, energies = machine_proof(one.task.problem, [g.proof for g in grams], one.solution.beta, theta)
+            proof, u, energies = certify_machine(one.task.problem, [g.proof for g in grams], one.solution.beta, theta)
             stop = replace(requested, tol=requested.tol * one.task.unit)
             if not stop.met(proof) and any(gram.levels[-1] != np.float64 for gram in grams):
-                proof, u, energies = machine_proof(
+                proof, u, energies = certify_machine(
                     one.task.problem, [g.proof for g in grams], one.solution.beta, theta, exact=True
                 )
             proven.append(Solved(one.task, replace(one.solution, u=u, steps=steps + one.solution.steps), proof))
@@ -246,7 +246,7 @@ class _WeightedSolver:
             s=total.value / self.problem.scales,
             curvature=partial(self._curvature, fit, solutions),
             met=_is_met(fit, solutions, certificate),
-            fine=certificate.kkt[OPTIMAL] <= _FINER * requested.tol,
+            proves_weights=certificate.kkt[OPTIMAL] <= _FINER * requested.tol,
             solved=_SolvedAtWeights(theta, fit, solutions, total),
             limit=limits[0] if limits else None,
         )

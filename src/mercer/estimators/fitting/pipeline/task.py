@@ -359,7 +359,7 @@ class PairTasks(Tasks[DualProblem]):
         results = solve_pairs_together(
             problem.take(layout.variables(which)), layout.of_pairs(which), gram, stop, n_threads
         )
-        return None if results is None else results.among(layout, which)
+        return None if results is None else results.scattered(layout, which)
 
 
 class PairSolutions(Solutions[DualProblem]):

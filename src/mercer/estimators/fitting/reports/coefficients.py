@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.copies import CopyErrors, Variables, widen_for_copies, widen_joint_for_copies
-from mercer.certificates.joint import published_residuals
+from mercer.certificates.joint import row_residuals
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.task import Solutions
 from mercer.places.expansion import Expansion
@@ -190,7 +190,7 @@ def allow_for_joint_copies(
     r = np.sqrt(fit.gram().proof.entry_bounds ** 2 * (1 + 1e-15) + problem.shift) * (1 + 1e-15)
     sums, lengths = (sums_by(table.indices, values, n_classes) for values in (apart, apart * r[table.rows]))
     bounds = C[merged.member] * merged.input_weight
-    residuals = published_residuals(by_row.toarray(), problem.y[merged.member], bounds, problem.shared)
+    residuals = row_residuals(by_row.toarray(), problem.y[merged.member], bounds, problem.shared)
     off = CopyErrors(sums, lengths, np.zeros(n_classes))
     certificate = widen_joint_for_copies(machine.certificate_, off, problem, beta, r, residuals)
     _conclude_certificate(machine, fit, solved, certificate)
