@@ -151,7 +151,7 @@ class NuSVC(PairwiseClassifier):
             rows, y = fit.target.sides(pair, fit.merged.y)
             weight = fit.merged.weight[rows]
             problem = reduced_hulls(y, weight, self._nu_of(y, weight))
-            solve = self._solver_around(partial(solve_hulls, reduced=True))
+            solve = self._nested_solver(partial(solve_hulls, reduced=True))
             tasks.append(Task(fit.target.name(pair), problem, solve, rows))
         return Tasks(tasks)
 

@@ -320,7 +320,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         self._theta_, self._total_ = freeze(iterates.theta), freeze(iterates.total)
         self._marks_, self._norm2_ = freeze(iterates.marks), freeze(iterates.norm2)
 
-    def _unfinished(self, X: Data) -> str:
+    def _early_stop_message(self, X: Data) -> str:
         return (
             f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective {self.objective_:.6g}. "
             "Raise max_time or alpha, or lower max_iter"

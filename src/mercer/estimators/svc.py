@@ -152,7 +152,7 @@ class SVC(PairwiseClassifier):
         if not fit.precomputed:
             refuse_both_labels(fit.merged, fit.limits.n_threads)
         (place, centring), tasks = centred_gram(fit, self.bias), []
-        solve = self._solver_around(partial(solve_hard_margin, centring=centring))
+        solve = self._nested_solver(partial(solve_hard_margin, centring=centring))
         for pair in fit.target.pairs:
             rows, y = fit.target.sides(pair, fit.merged.y)
             problem = soft_margin(y, np.full(len(y), np.inf))

@@ -162,7 +162,7 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
         variance : array of the same shape
             Posterior variance of f.
         """
-        processes, new = self._process(), self._to_decide(X)
+        processes, new = self._process(), self._read_new_samples(X)
         mean, variance = (np.column_stack(side) for side in zip(*(one.latent(new) for one in processes), strict=True))
         return (mean[:, 0], variance[:, 0]) if len(processes) == 1 else (mean, variance)
 

@@ -162,7 +162,7 @@ def solve_and_refine(
         limit: AbstractContextManager[None] = nullcontext()
         if u is None and beta.any() and seconds(beta) > stop.before_proof(beta).seconds:
             # 1. No time for the solver, whose first pass for u takes as long as the certificate: certify β as it is.
-            solution = Solution(beta, 0, "max_time", whole=False)
+            solution = Solution(beta, 0, "max_time", all_active=False)
             if start is None and stop.only_problem:
                 limit = enforce_deadline(stop, _NO_PASS, GRACE_SECONDS)
         else:
@@ -235,7 +235,7 @@ def _decomposed(
     first = decompose(field, stop, shrinking)
     first = replace(first, steps=begun + first.steps)
     over = first.stop_reason in ("max_iter", "max_time")
-    if first.whole or over or has_float32_pass(gram.proof):
+    if first.all_active or over or has_float32_pass(gram.proof):
         return first
     # Checking the dropped variables in the solver's precision is cheaper than a certificate that fails.
     field.unshrink()
