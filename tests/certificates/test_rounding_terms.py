@@ -13,7 +13,7 @@ from mercer.certificates.certificate import Certificate, bounded_sum, kkt_residu
 from mercer.certificates.dual import LastSums
 from mercer.certificates.hulls import hard_margin_through_origin
 from mercer.certificates.joint import certify_joint_rows
-from mercer.certificates.kernel_weights import WeightsProblem, _norm_above, with_weights
+from mercer.certificates.kernel_weights import WeightsProblem, _norm_above, certify_kernel_weights
 from mercer.certificates.least_squares import certify_limit, certify_outputs
 from mercer.certificates.linear import certify_linear
 from mercer.certificates.ranking import _sums, certify_ranking
@@ -303,11 +303,13 @@ def test_values_with_kernel_weights_are_bounds():
     big = 1e16
     machines = Certificate(big, -big, 2 * big, 0.0, kkt_residuals(0.0, 0.0, 0.0, 0.0), "optimality")
     problem = WeightsProblem(np.inf, np.ones(1))
-    proof = with_weights(machines, problem, np.zeros(1), exact(np.array([1.5])))
+    proof = certify_kernel_weights(machines, problem, np.zeros(1), exact(np.array([1.5])))
     assert Fraction(proof.dual) <= -Fraction(big) - Fraction(3, 4)
-    proof = with_weights(machines, problem, np.full(1, 2.0), exact(np.array([0.75])))
+    proof = certify_kernel_weights(machines, problem, np.full(1, 2.0), exact(np.array([0.75])))
     assert Fraction(proof.primal) >= Fraction(big) + Fraction(3, 4)
-    proof = with_weights(machines, WeightsProblem(1.0, np.ones(1)), np.full(1, 0.5), Ball(np.full(1, 3.0), np.ones(1)))
+    proof = certify_kernel_weights(
+        machines, WeightsProblem(1.0, np.ones(1)), np.full(1, 0.5), Ball(np.full(1, 3.0), np.ones(1))
+    )
     assert Fraction(proof.dual) <= -Fraction(big) - 1  # s = 4, of which the weights have half
 
 

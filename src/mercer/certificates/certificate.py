@@ -63,7 +63,7 @@ def kkt_residuals(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
 
 
 def _column(parts: Sequence[Certificate], name: str) -> Any:
-    """Return the field `name` of all parts as an array; a CertificateTable has it without an object per part."""
+    """Return the field `name` of all parts as an array, which a CertificateTable stores."""
     column = getattr(parts, name, None)
     return np.array([getattr(part, name) for part in parts]) if column is None else column
 

@@ -67,15 +67,15 @@ def widen_for_copies(certificate: Certificate, errors: CopyErrors, variables: Va
     violation, gap = (np.array([getattr(part, name) for part in parts]) for name in ("violation", "gap"))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         size, s = np.abs(variables.beta), variables.r * variables.spread(errors.lengths)
-        # A loss is reached at a multiplier t in its box with |t − β| ≤ (violation + s)/d: a bound on |t|.
-        multiplier = np.minimum(
+        # The maximum in the definition of a loss lies at a t in its box with |t − β| ≤ (violation + s)/d.
+        largest_t = np.minimum(
             np.maximum(np.abs(variables.lower), np.abs(variables.upper)),
             size + (variables.spread(violation) + s) / variables.d,
         )
         shift = variables.largest(s) + errors.curved
-        loss = variables.sums((multiplier + 2 * size) * s) + errors.lengths**2
+        loss = variables.sums((largest_t + 2 * size) * s) + errors.lengths**2
         loss += errors.sums * variables.largest(np.abs(variables.p)) + _ROUNDOFF * (
-            variables.sums(multiplier) * violation + gap
+            variables.sums(largest_t) * violation + gap
         )
         if errors.curved.any():
             loss += errors.curved * (violation + errors.curved) * variables.sums(1 / variables.d)

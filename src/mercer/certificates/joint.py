@@ -126,8 +126,8 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, errors: Floats, leng
        each, and are removed: on a step from p to q one sample's multiplier falls by T, or, if none is that large, all
        of them fall by parts of T.
 
-    The bound is infinite if coefficients are outside their bounds. `errors` bounds the rounding of e in each row, and
-    `lengths` the length of each φ(x_i).
+    The bound is infinite if coefficients are outside their bounds. `e` is the excess of each sample (row) and class,
+    `errors` bounds its rounding in each row, and `lengths` the length of each φ(x_i).
     """
     label, m = (np.arange(problem.n), problem.y), problem.n_classes
     alpha = -beta
@@ -144,11 +144,11 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, errors: Floats, leng
     cost = length = exact(0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         slopes = exact(bias) + 1.0 - Ball(e, np.broadcast_to(errors[:, None], e.shape))
-        for entry, moved in ((label, abs(sum_rows(beta)) + over), (largest, exact(over))):
-            moves = moved.size > 0  # an infinite error counts only where something moves
-            moved = moved.take(moves)
-            cost = cost + abs(slopes).take(entry).take(moves).inner(moved)
-            length = length + moved.inner(lengths[moves])
+        for entry, amounts in ((label, abs(sum_rows(beta)) + over), (largest, exact(over))):
+            positive = amounts.size > 0  # an infinite error counts only where something moves
+            amounts = amounts.take(positive)
+            cost = cost + abs(slopes).take(entry).take(positive).inner(amounts)
+            length = length + amounts.inner(lengths[positive])
         if problem.balanced:
             sums = abs(exact(_flow_sums(problem, alpha)).rounded()).sum()
             total = float((0.5 * sums + exact(over).sum()).high)
@@ -173,8 +173,8 @@ def _steepest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats
     none is large enough, it reduces every positive multiplier.
     """
     costs = np.where(enough, slopes, np.inf)
-    one = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
-    reduced = np.where(costs.min(axis=0) < np.inf, one, alpha > 0)
+    single = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
+    reduced = np.where(costs.min(axis=0) < np.inf, single, alpha > 0)
     return float(np.where(reduced, slopes, 0.0).max()), float(np.where(reduced, lengths[:, None], 0.0).max())
 
 

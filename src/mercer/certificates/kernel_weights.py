@@ -113,7 +113,7 @@ def _widen_squares(s: Ball, lengths: Floats) -> Ball:
         return s + change * (2.0 * s.sqrt() + change)
 
 
-def with_weights(
+def certify_kernel_weights(
     machines: Certificate, problem: WeightsProblem, weights: Floats, s: Ball, moved: Floats | None = None
 ) -> Certificate:
     """Return the certificate of kernel learning, from that of all machines with K_θ.

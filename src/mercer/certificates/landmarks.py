@@ -90,8 +90,9 @@ def landmark_errors(
 def _stretch(kernel_error: float, reach: Floats, root: Floats, jitter: float) -> float:
     """Return how many times longer a residual can be with the true K_MM than with LLᵀ.
 
-    With D their difference, |D| ≤ kernel_error·root root', and N = LLᵀ + D the true one: N ≥ (1 − ‖L⁻¹DL⁻ᵀ‖) LLᵀ. Also
-    N ≥ LLᵀ − ‖D‖ and, as K_MM ≥ 0, N ≥ jitter; the weighted mean of both in which ‖D‖ cancels is a multiple of LLᵀ.
+    `root` holds √(LLᵀ)_ii, and `reach` is |L⁻¹|root. With D their difference, |D| ≤ kernel_error·root root', and N =
+    LLᵀ + D the true one: N ≥ (1 − ‖L⁻¹DL⁻ᵀ‖) LLᵀ. Also N ≥ LLᵀ − ‖D‖ and, as K_MM ≥ 0, N ≥ jitter; the weighted mean of
+    both in which ‖D‖ cancels is a multiple of LLᵀ.
     """
     least_share = 1.0 - 4 * kernel_error * float(reach @ reach)
     longest = min(

@@ -150,8 +150,8 @@ def solve_without(
 ) -> Homotopy:
     """Return the exact solution after the bounds of some variables shrink by a share, as a homotopy at t = 1.
 
-    `exact` is the exact solution β of `problem`. `share` must be 1 unless d = 0: d depends on the weight, and not as an
-    affine function.
+    `exact` is the exact solution β of `problem`. `share` must be 1 unless d = 0, since d is not an affine function of
+    the weight.
     """
     # 1. Where β lies outside the reduced box, let its bound move from β to the reduced bound.
     lower, upper = problem.lower.copy(), problem.upper.copy()

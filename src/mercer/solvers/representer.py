@@ -337,7 +337,7 @@ class _NewtonSystem:
 def _line_search(
     problem: RepresenterProblem, f: Floats, p: Floats, value_at_0: float, cc: float, cd: float, dd: float
 ) -> float:
-    """Return the largest of 1, ½, ¼, … that lowers the objective enough, or 0.
+    """Return the longest step t among 1, ½, ¼, … that lowers the objective enough, or 0.
 
     cc, cd and dd are the products c'Kc, c'Kδc and δc'Kδc.
     """

@@ -193,10 +193,10 @@ def _starting_point(problem: DualProblem, gram: Gram) -> Floats:
     pilot = np.isin(problem.row, np.linspace(0, gram.n - 1, _PILOT_ROWS).astype(np.intp))
     spread = np.zeros(problem.n_variables)
     for g, total in enumerate(problem.totals):
-        here = pilot & (problem.group == g)
-        bound = problem.upper[here] if total > 0 else problem.lower[here]
+        in_pilot = pilot & (problem.group == g)
+        bound = problem.upper[in_pilot] if total > 0 else problem.lower[in_pilot]
         if bound.sum() != 0 and np.isfinite(bound).all():
-            spread[here] = bound * (total / bound.sum())
+            spread[in_pilot] = bound * (total / bound.sum())
     u = gram.product(problem.row_coefficients(spread, gram.n), dtype=gram.precisions[0])
     return problem.feasible_start(problem.p - u[problem.row])
 

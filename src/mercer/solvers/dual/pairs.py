@@ -86,43 +86,51 @@ def _refine_pairs(
 
     Steps after a certificate start from its gradient. With `certify_first`, the first round only certifies β.
     """
-    p, has_equality, reach = problem.p, bool(len(problem.totals)), gram.proof.entry_bounds
-    u, which = np.zeros(len(p)), np.arange(layout.n)
+    p, has_equality, entry_bounds = problem.p, bool(len(problem.totals)), gram.proof.entry_bounds
+    u, pairs = np.zeros(len(p)), np.arange(layout.n)
     steps, last = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
     proofs, solved = None, np.zeros(layout.n, dtype=bool)
-    while len(which):
-        part, v = layout.of_pairs(which), layout.variables(which)
-        box, pair_beta = Box(problem.lower[v], problem.upper[v], problem.d[v]), beta[v]
-        taken, converged = np.zeros(len(which), dtype=np.int64), np.ones(len(which), dtype=bool)
+    while len(pairs):
+        part, variables = layout.of_pairs(pairs), layout.variables(pairs)
+        box, pair_beta = Box(problem.lower[variables], problem.upper[variables], problem.d[variables]), beta[variables]
+        taken, converged = np.zeros(len(pairs), dtype=np.int64), np.ones(len(pairs), dtype=bool)
         # 1. Take pair steps, or compute u = Kβ only.
         if certify_first:
             products, certify_first = place.products(part, pair_beta), False
         else:
-            most = min(_STEPS_PER_VARIABLE * part.largest, stop.max_iter - int(steps.max()))
-            h = p[v] - u[v] - box.d * pair_beta
+            most_steps = min(_STEPS_PER_VARIABLE * part.largest, stop.max_iter - int(steps.max()))
+            h = p[variables] - u[variables] - box.d * pair_beta
             counts, reasons, products = place.solve(
-                part, h, pair_beta, box, has_equality, 0.5 * stop.tol, most, stop.seconds
+                part, h, pair_beta, box, has_equality, 0.5 * stop.tol, most_steps, stop.seconds
             )
             taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         # 2. Certify the pairs with bounds on the rounding errors of u.
-        error = place.errors(part, pair_beta) + 4 * np.finfo(float).eps * (np.abs(p[v]) + np.abs(products))
+        error = place.errors(part, pair_beta) + 4 * np.finfo(float).eps * (np.abs(p[variables]) + np.abs(products))
         findings = _core.pair_findings(
-            part.offsets, p[v], *box, products, error, reach[part.rows], pair_beta, has_equality, place.n_threads
+            part.offsets,
+            p[variables],
+            *box,
+            products,
+            error,
+            entry_bounds[part.rows],
+            pair_beta,
+            has_equality,
+            place.n_threads,
         )
-        beta[v], u[v], steps[which] = pair_beta, products, steps[which] + taken
+        beta[variables], u[variables], steps[pairs] = pair_beta, products, steps[pairs] + taken
         certificates = pair_certificates(findings, has_equality, PROOF[gram.positive_definite])
         if proofs is None:
             proofs = certificates
         else:
-            proofs.overwrite(which, certificates)
+            proofs.overwrite(pairs, certificates)
         # 3. Continue with the pairs that made progress and are not solved.
-        solved[which] = met = _met(stop, certificates)
+        solved[pairs] = meets_stop = _met(stop, certificates)
         violation = certificates.violation
-        again = ~met & converged & (violation > stop.tol) & progressed(violation, last[which])
-        last[which] = violation
-        which = which[again & (stop.seconds > 0)]
+        continued = ~meets_stop & converged & (violation > stop.tol) & progressed(violation, last[pairs])
+        last[pairs] = violation
+        pairs = pairs[continued & (stop.seconds > 0)]
     assert proofs is not None
-    # At the deadline, the last certificates hold what was reached.
+    # At the deadline, the certificates are those of the last β.
     return PairResults(beta, u, steps, proofs, solved, over=stop.limit(0) is not None)
 
 

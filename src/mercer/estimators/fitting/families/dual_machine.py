@@ -301,6 +301,7 @@ class DualMachine(MachineMethods, Machine):
 
 
 def _keys_and_targets(fit: Fit) -> tuple[Any, Any]:
+    """Return the keys by which a warm start recognises the merged samples of a fit, and their targets."""
     assert fit.kernel is not None
     return keys_of(fit.merged, fit.kernel.accepts, fit.limits.n_threads), targets_of(fit.merged, fit.y)
 

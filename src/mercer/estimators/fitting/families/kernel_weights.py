@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates.certificate import EQUALITY, Certificate
-from mercer.certificates.kernel_weights import OPTIMAL, WeightsProblem, certify_machine, with_weights
+from mercer.certificates.kernel_weights import OPTIMAL, WeightsProblem, certify_kernel_weights, certify_machine
 from mercer.estimators.fitting.families.dual_machine import DualMachine
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.reporting import Progress
@@ -191,7 +191,7 @@ class MultipleKernelMachine(DualMachine):
         if not fit.merged.unique:  # the residual of the equality bounds the errors of the coefficients of copies
             parts = self.certificate_.parts or (self.certificate_,)
             copy_errors = sum(part.kkt[EQUALITY] for part in parts) * np.array(entry_bounds)
-        self.certificate_ = with_weights(self.certificate_, problem, self.weights_, best.s, copy_errors)
+        self.certificate_ = certify_kernel_weights(self.certificate_, problem, self.weights_, best.s, copy_errors)
         if self.converged_ and not _is_met(fit, solved, self.certificate_):
             self.stop_reason_, self.converged_, self.fit_status_ = "rounding floor", False, 1
 
@@ -244,7 +244,7 @@ class _WeightedSolver:
         solutions = Solutions.of(proven)
         total = Ball(sum(part.value for part in s), sum(part.error for part in s)).rounded(2 * len(s) + 2)
         machines = solutions.certificate
-        certificate = with_weights(machines, self.problem, theta, total)
+        certificate = certify_kernel_weights(machines, self.problem, theta, total)
         limits = [reason for reason in solutions.reasons if reason in ("max_iter", "max_time")]
         return WeightsTrial(
             weights=weights,

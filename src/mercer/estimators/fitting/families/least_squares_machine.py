@@ -306,6 +306,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         return self._adopt(trained)
 
     def _refit(self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None) -> None:
+        """Add or subtract samples, and set the fitted attributes of the new solution on this estimator."""
         first = not hasattr(self, "_expansion_")
         if first and sign < 0:
             check_is_fitted(self)
@@ -316,15 +317,15 @@ class RecursiveLeastSquares(LeastSquaresMachine):
             )
         self._check_parameters()
         kernel, y, sample_weight = kernel_of(vars(self)), on_host(y), on_host(sample_weight)
-        read = read_samples(self, X, kernel, reset=first)
+        samples = read_samples(self, X, kernel, reset=first)
         limits = Limits.of(self, self._max_steps(0))
-        d = read.shape[1]
+        d = samples.shape[1]
         if covariance_bytes(d) > limits.budget:
             raise memory_error(f"the covariance of {d} features", covariance_bytes(d), limits.budget, "fewer features")
         target = self._targets(y, classes)
-        check_consistent_length(read, target.Y)
+        check_consistent_length(samples, target.Y)
         weight, target = self._weigh(target, target.codes, checks.weights(sample_weight, len(target.Y)))
-        sums = self._sums_with(kernel, read, target.Y, weight, sign)
+        sums = self._sums_with(kernel, samples, target.Y, weight, sign)
         solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0)
         task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
         solved = Solved(task, *task.solve(task.problem, sums, limits.stop))
@@ -335,7 +336,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         self._conclude_solution(kernel, solved.solution, self._lam())
         self._conclude_targets(target)
         if not self.converged_:
-            self._warn_early(self._lost_digits_message() if sign < 0 else self._early_stop_message(read))
+            self._warn_early(self._lost_digits_message() if sign < 0 else self._early_stop_message(samples))
 
     def _lost_digits_message(self) -> str:
         return (

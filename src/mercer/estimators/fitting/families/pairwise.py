@@ -191,11 +191,11 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             values = self._decision(X)
         return np.asarray(self.classes_[winner(values)])
 
-    def _by_class(self, X: Data, summed: Callable[[Floats, int], Floats]) -> Floats:
-        """Return a number for each class, computed in blocks of rows, since there may be half a million pairs."""
+    def _by_class(self, X: Data, class_scores: Callable[[Floats, int], Floats]) -> Floats:
+        """Return `class_scores` of the values of all pairs, in blocks of rows: there may be half a million pairs."""
         X, k = self._read_new_samples(X), len(self.classes_)
         blocks = row_blocks(n_samples(X), 4 * k * (k - 1))
-        parts = [summed(self._values(rows_between(X, block)), k) for block in blocks]
+        parts = [class_scores(self._values(rows_between(X, block)), k) for block in blocks]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     # --- margins ---------------------------------------------------------------------------------------------------
