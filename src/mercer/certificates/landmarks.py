@@ -71,13 +71,12 @@ def landmark_errors(
         else 0.0 * output_error
     )
     values = np.sqrt(error_totals.trace) * (output_error + bias_error / np.sqrt(totals.weight))
-    # Twice what rounding adds: |L⁻¹| itself is computed.
+    # The effect of rounding counts twice, since |L⁻¹| is itself a computed matrix.
     length = np.sqrt(np.sum((2 * size - np.abs(residual)) ** 2, axis=0))
     reach = inverse @ root
     stretch = _stretch(kernel_error, reach, root, jitter)
-    inverse_length = min(
-        2 * stretch * float(np.sqrt(reach @ reach)), float(np.sqrt(root @ root / jitter))
-    )  # K_MM ≥ jitter
+    # The second bound follows from K_MM ≥ jitter.
+    inverse_length = min(2 * stretch * float(np.sqrt(reach @ reach)), float(np.sqrt(root @ root / jitter)))
     length = stretch * length + lam * kernel_error * inverse_length * coefficient_sum + values
     gap = length**2 / (2 * lam) + bias_error**2 / (2 * totals.weight)
     # Lᵀc differs from α by γ_m|L|ᵀ|c|, and the sum of squares by γ_m‖α‖², where |α| is at most |L|ᵀ|c| and that error.

@@ -214,7 +214,8 @@ def _solve_penalised(
         return "converged"
     # 2. Solve for one μ after another. ‖f‖ has half the digits of the minimum, so the inner tolerance is squared.
     inner_stop = replace(stop, tol=max(stop.tol**2, _EPS))
-    ends: dict[bool, list[float]] = {}  # last μ that was too small, and too large: log μ, and the log of the ratio
+    # By whether μ was too large: the last log μ, and the log of 2μ‖f‖ / λΩ′(‖f‖).
+    ends: dict[bool, list[float]] = {}
     x, step, last = float(np.log(lam)), 1.0, None
     for _ in range(_MOST_COEFFICIENTS):
         squared = replace(problem, lam=float(np.exp(x)), penalty=PENALTIES["squared_norm"])
@@ -239,8 +240,8 @@ def _solve_penalised(
         else:
             if too_large is last:
                 ends[not too_large][1] *= 0.5  # Illinois: halve the weight of the end that stays
-            (x0, off0), (x1, off1) = ends[False], ends[True]
-            share = -off0 / (off1 - off0) if off0 > -np.inf else 0.5  # bisection if the penalty overflows
+            (x0, ratio0), (x1, ratio1) = ends[False], ends[True]
+            share = -ratio0 / (ratio1 - ratio0) if ratio0 > -np.inf else 0.5  # bisection if the penalty overflows
             new = x0 + share * (x1 - x0)
         if new == x or abs(new) > _MOST_LOG:
             break

@@ -43,7 +43,10 @@ def solve_one_class(
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
 ) -> tuple[Solution, Certificate]:
-    """Solve until the violation is at most `stop.tol` in the unit of the module docstring, and the gap is small too."""
+    """Solve until the violation is at most `stop.tol` in the unit of the module docstring.
+
+    The gap should then be at most `stop.tol` times the larger of twice the dual value and mass·unit.
+    """
     mass = float(problem.totals[0])
     scale = mass * float(np.abs(gram.diagonal).max())
     tol, steps, gap_rounds = stop.tol * min(1.0, scale) or stop.tol, 0, 0

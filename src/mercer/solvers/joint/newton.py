@@ -24,7 +24,7 @@ def newton_on_joint_face(
 ) -> Floats:
     """Return β on the block J, moved towards the optimum of its face; K and e are those of the block.
 
-    β is unchanged if there are more than `most_free` free multipliers, because the matrices have their size.
+    β is unchanged if there are more than `most_free` free multipliers, which would make the matrices too large.
     """
     y, C = problem.y[J], problem.C[J]
     beta, e = beta.copy(), e.copy()

@@ -105,8 +105,8 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
     The passes of `start` count towards `max_passes`.
     """
     problem, rows, stop = referee.problem, referee.rows, replace(referee.stop, max_iter=max_passes)
-    steps = rows.descent
-    if steps is None:
+    row_steps = rows.descent
+    if row_steps is None:
         raise ValueError(
             "solver='dual' takes steps on single rows, which are too slow where these samples are stored; "
             "use solver='auto' or 'newton'"
@@ -131,10 +131,10 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             min(passes_left, 5) if with_multipliers else passes_left,
             stop.seconds,
         )
-        taken, _, _, ended = steps.descend(
+        taken, _, _, ended = row_steps.descend(
             p, *fixed, B, beta, w, b, value, not with_multipliers, state, *limits, shrinking
         )
-        # A call that converges within its first pass counts as one, so that the limit is reached in the end.
+        # A call that converges within its first pass counts as one pass, so that the limit is reached in the end.
         passes += taken if ended == "unsettled" and not with_multipliers else max(min(1, passes_left), taken)
         if ended == "unsettled" and not with_multipliers and passes < max_passes:
             # 2. The core did not settle the bias: from now on use the method of multipliers, moving b₀ after every
