@@ -27,7 +27,7 @@ from bad_inputs.given import (
     values,
 )
 from mercer import QuantileSVR, RLSRegressor, RLSRegressorCV
-from mercer.estimators.fitting.pipeline.class_spec import restored, state_of
+from mercer.estimators.fitting.pipeline.class_spec import restore, state_of
 
 
 def raises(act, text, kind):
@@ -71,7 +71,7 @@ def test_parameters_set_after_fit_leave_a_state_that_can_be_loaded(name):
             for value in (False, "regularized", "ovo", -1, [0.1, 0.9]):
                 changed = pickle.loads(kept)
                 setattr(changed, parameter, value)
-                again = restored(type(changed), *state_of(changed))
+                again = restore(type(changed), *state_of(changed))
                 np.testing.assert_array_equal(again.predict(X), before, err_msg=f"{parameter}={value!r}")
 
 

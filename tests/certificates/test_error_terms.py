@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from mercer import SVR, OneClassSVM
 from mercer.certificates.dual import LastSums, certify_dual
-from mercer.certificates.joint import certify_joint, published_residuals
+from mercer.certificates.joint import certify_joint, row_residuals
 from mercer.certificates.landmarks import certify_landmarks
 from mercer.certificates.least_squares import certify_outputs
 from mercer.certificates.linear import certify_linear
@@ -176,7 +176,7 @@ def test_sums_over_classes_are_rounded():
     """1e16 + 1 − 1e16 over four classes is 0 in float64."""
     beta = np.array([[1e16, 1.0, -1e16, 0.0]])
     assert beta.sum() != 1.0
-    assert published_residuals(beta, np.array([1]), np.array([1e17]), shared=False)[1] >= 1.0
+    assert row_residuals(beta, np.array([1]), np.array([1e17]), shared=False)[1] >= 1.0
     problem = JointProblem(np.array([1]), np.array([1e17]), 4, shared=False)
     proof, _ = certify_joint(problem, Declared(np.ones((1, 1)), 0.0, "up"), beta)
     assert proof.kkt["dual feasibility: equality"] >= 1.0
@@ -296,7 +296,9 @@ def test_the_sum_of_a_regularised_bias_is_rounded():
 
 
 def test_values_of_landmarks_that_are_known_up_to_an_error():
-    proof = certify_landmarks(np.array([0.1]), np.ones(1), np.array([2.0]), np.zeros(1), 0.5, off=np.array([0.3]))
+    proof = certify_landmarks(
+        np.array([0.1]), np.ones(1), np.array([2.0]), np.zeros(1), 0.5, primal_error=np.array([0.3])
+    )
     assert proof.primal >= 2.3
     assert proof.dual <= 2.0 - 0.3 - 0.1
     assert proof.gap >= 0.1 + 0.6

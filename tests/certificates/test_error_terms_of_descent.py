@@ -8,7 +8,7 @@ import pytest
 
 from certificates.test_error_terms import SIGNS, Declared, matrix
 from mercer.certificates.descent import _certified
-from mercer.certificates.kernel_weights import machine_proof
+from mercer.certificates.kernel_weights import certify_machine
 from mercer.places.ball import Ball
 from mercer.problems.classification import soft_margin
 
@@ -90,5 +90,5 @@ def test_an_indefinite_kernel_has_no_dual_value_above_the_primal_one():
 def test_sizes_of_a_sum_of_kernels(sign):
     K, y = matrix(6), np.where(np.arange(6) % 2, 1.0, -1.0)
     beta = y * np.linspace(0.1, 0.6, 6)
-    _, _, s = machine_proof(soft_margin(y, np.ones(6)).without_bias(), [Declared(K, 0.05, sign)], beta, np.ones(1))
+    _, _, s = certify_machine(soft_margin(y, np.ones(6)).without_bias(), [Declared(K, 0.05, sign)], beta, np.ones(1))
     assert s.low[0] <= beta @ K @ beta <= s.high[0]

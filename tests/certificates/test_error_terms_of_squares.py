@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certificates.test_error_terms import Declared
-from mercer.certificates.certificate import Certificate, conditions
+from mercer.certificates.certificate import Certificate, kkt_residuals
 from mercer.certificates.copies import CopyErrors, widen_joint_for_copies
 from mercer.certificates.least_squares import certify_outputs
 from mercer.certificates.weights import certify_weights
@@ -76,7 +76,7 @@ def test_weights_that_are_off_by_a_step_of_one_feature(scale, bias):
 def test_coefficients_of_copies_of_a_joint_machine():
     """Without a kernel D = Σβ of the labels, of which copies lack 1/8."""
     problem, beta = JointProblem(np.zeros(2, dtype=np.intp), np.ones(2), 2, shared=True), np.array([[1.0, -1.0]] * 2)
-    whole = Certificate(2.0, 2.0, 0.0, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality", b=(0.0, 0.0))
+    whole = Certificate(2.0, 2.0, 0.0, 0.0, kkt_residuals(0.0, 0.0, 0.0, 0.0), "optimality", b=(0.0, 0.0))
     lacking = CopyErrors(np.array([0.125, 0.125]), np.zeros(2), np.zeros(2))
     proof = widen_joint_for_copies(whole, lacking, problem, beta, np.zeros(2), (0.0, 0.0))
     assert proof.dual <= 2 - 0.125

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from mercer.certificates.kernel_weights import INSIDE, OPTIMAL, WeightsProblem, machine_proof, with_weights
+from mercer.certificates.kernel_weights import INSIDE, OPTIMAL, WeightsProblem, certify_kernel_weights, certify_machine
 from mercer.kernels import Precomputed
 from mercer.places import gram_for
 from mercer.places.ball import Ball
@@ -32,8 +32,8 @@ def test_it_holds_for_weights_inside_and_outside_of_their_ball(norm, length):
         weights = length * weights / np.linalg.norm(weights, norm) / scales
         beta = problem.nearest_feasible(y * rng.uniform(size=n) * 10.0 ** rng.integers(-8, 2))
         grams = [gram_for(Precomputed(), K) for K in matrices]
-        proof, _, s = machine_proof(problem, grams, beta, weights, exact=bool(trial % 2))
-        found = with_weights(proof, WeightsProblem(norm, scales), weights, s)
+        proof, _, s = certify_machine(problem, grams, beta, weights, exact=bool(trial % 2))
+        found = certify_kernel_weights(proof, WeightsProblem(norm, scales), weights, s)
         task = (
             lambda c: mpmath.fsum(int(sign) * x for sign, x in zip(y, c, strict=True)),
             lambda f: mpmath.fsum(3 * max(mpmath.mpf(0), 1 - int(sign) * x) for sign, x in zip(y, f, strict=True)),
@@ -56,13 +56,13 @@ def test_coefficients_of_copies_widen_it_enough():
     problem = WeightsProblem(1.5, np.array([1.0, 2.0, 0.5]))
     F = [rng.normal(size=(6, 3)) for _ in range(3)]
     beta, weights = rng.normal(size=6), np.array([0.0, 0.0, 1e-3])
-    machines = machine_proof(
+    machines = certify_machine(
         soft_margin(np.sign(beta), np.full(6, 9.0)), [gram_for(Precomputed(), np.eye(6))], beta, weights[:1]
     )[0]
 
     def extra(coefficients, moved=None):
         s = np.array([np.sum((one.T @ coefficients) ** 2) for one in F])
-        return with_weights(machines, problem, weights, Ball(s, np.zeros(3)), moved).gap
+        return certify_kernel_weights(machines, problem, weights, Ball(s, np.zeros(3)), moved).gap
 
     for size in (1e-9, 1e-3, 1.0):
         delta = size * beta  # the direction in which all s_m grow most
@@ -82,22 +82,24 @@ def test_the_sizes_are_those_of_the_feasible_point_beside_the_coefficients(misse
     problem = soft_margin(np.array([1.0, -1.0]), np.array([9.0, 0.4]))
     beta = np.array([0.4 + missed, -0.4])
     grams, weights = [gram_for(Precomputed(), K).proof for K in matrices], np.array([1.0, 0.0])
-    proof, _, s = machine_proof(problem, grams, beta, weights)
+    proof, _, s = certify_machine(problem, grams, beta, weights)
     for a in map(Fraction, (-beta[1], beta[0])):
         for m, size in enumerate((4 * a * a, 5 * a * a)):
             assert Fraction(s.low[m]) <= size <= Fraction(s.high[m])
-    assert Fraction(with_weights(proof, WeightsProblem(1.0, np.ones(2)), weights, s).dual) <= Fraction(2, 5)
+    assert Fraction(certify_kernel_weights(proof, WeightsProblem(1.0, np.ones(2)), weights, s).dual) <= Fraction(2, 5)
 
 
 def test_what_overflows_proves_nothing():
     problem = WeightsProblem(2.0, np.ones(2))
-    machines = machine_proof(
+    machines = certify_machine(
         soft_margin(np.array([1.0, -1.0]), np.ones(2)), [gram_for(Precomputed(), np.eye(2))], np.zeros(2), np.ones(1)
     )[0]
     for value in (np.inf, np.nan):
-        found = with_weights(machines, problem, np.full(2, 0.5), Ball(np.array([1.0, value]), np.zeros(2)))
+        found = certify_kernel_weights(machines, problem, np.full(2, 0.5), Ball(np.array([1.0, value]), np.zeros(2)))
         assert found.gap == found.violation == np.inf
-        found = with_weights(machines, problem, np.array([1.0, 0.0]), Ball(np.ones(2), np.array([0.0, value])))
+        found = certify_kernel_weights(
+            machines, problem, np.array([1.0, 0.0]), Ball(np.ones(2), np.array([0.0, value]))
+        )
         assert found.gap == found.violation == np.inf
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import SVC, NuSVC, RLSRegressor
-from mercer.certificates.joint import published_residuals
+from mercer.certificates.joint import row_residuals
 from mercer.runtime.errors import NotSeparableError
 
 BOX, EQUALITY = "dual feasibility: box", "dual feasibility: equality"
@@ -54,12 +54,12 @@ def test_residuals_of_a_row_that_only_rounding_keeps_inside():
     """0.1 + 0.2 − 0.3 is 5.6e-17 in float64, and 2.8e-17 in truth."""
     beta = np.array([[0.3, -0.1, -0.2]])
     true = sum(fractions(beta[0]))
-    box, equality = published_residuals(beta, np.array([0]), np.array([0.3]), shared=True)
+    box, equality = row_residuals(beta, np.array([0]), np.array([0.3]), shared=True)
     assert true != 0
     assert abs(true) <= Fraction(equality)
     assert Fraction(0.1) + Fraction(0.2) - Fraction(0.3) <= Fraction(box) <= Fraction(1, 2**54)
-    assert published_residuals(beta, np.array([0]), np.array([0.3]), shared=False)[0] == 0
-    assert published_residuals(-beta, np.array([0]), np.array([0.3]), shared=False)[0] == 0.2
+    assert row_residuals(beta, np.array([0]), np.array([0.3]), shared=False)[0] == 0
+    assert row_residuals(-beta, np.array([0]), np.array([0.3]), shared=False)[0] == 0.2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -9,11 +9,11 @@ import pytest
 from certificates.test_error_terms import Declared
 from certificates.test_error_terms_of_losses import SecondProductOff, linear_loss
 from certificates.test_error_terms_of_rows import DeclaredRows
-from mercer.certificates.certificate import Certificate, bounded_sum, conditions
+from mercer.certificates.certificate import Certificate, bounded_sum, kkt_residuals
 from mercer.certificates.dual import LastSums
 from mercer.certificates.hulls import hard_margin_through_origin
 from mercer.certificates.joint import certify_joint_rows
-from mercer.certificates.kernel_weights import WeightsProblem, _norm_above, with_weights
+from mercer.certificates.kernel_weights import WeightsProblem, _norm_above, certify_kernel_weights
 from mercer.certificates.least_squares import certify_limit, certify_outputs
 from mercer.certificates.linear import certify_linear
 from mercer.certificates.ranking import _sums, certify_ranking
@@ -301,13 +301,15 @@ def test_norms_of_weights_are_rounded_up(seed, p):
 def test_values_with_kernel_weights_are_bounds():
     """1 is lost beside 10¹⁶."""
     big = 1e16
-    machines = Certificate(big, -big, 2 * big, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality")
+    machines = Certificate(big, -big, 2 * big, 0.0, kkt_residuals(0.0, 0.0, 0.0, 0.0), "optimality")
     problem = WeightsProblem(np.inf, np.ones(1))
-    proof = with_weights(machines, problem, np.zeros(1), exact(np.array([1.5])))
+    proof = certify_kernel_weights(machines, problem, np.zeros(1), exact(np.array([1.5])))
     assert Fraction(proof.dual) <= -Fraction(big) - Fraction(3, 4)
-    proof = with_weights(machines, problem, np.full(1, 2.0), exact(np.array([0.75])))
+    proof = certify_kernel_weights(machines, problem, np.full(1, 2.0), exact(np.array([0.75])))
     assert Fraction(proof.primal) >= Fraction(big) + Fraction(3, 4)
-    proof = with_weights(machines, WeightsProblem(1.0, np.ones(1)), np.full(1, 0.5), Ball(np.full(1, 3.0), np.ones(1)))
+    proof = certify_kernel_weights(
+        machines, WeightsProblem(1.0, np.ones(1)), np.full(1, 0.5), Ball(np.full(1, 3.0), np.ones(1))
+    )
     assert Fraction(proof.dual) <= -Fraction(big) - 1  # s = 4, of which the weights have half
 
 
@@ -383,6 +385,6 @@ def test_a_change_of_coefficients_is_rounded():
 def test_margins_of_a_hard_margin_are_known_up_to_errors(side):
     """Two samples with margins of 1 that seem to be 1.25: ½‖w‖² = 1."""
     y = np.full(2, side)
-    soft = Certificate(1.0, 0.5, 0.5, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality")
+    soft = Certificate(1.0, 0.5, 0.5, 0.0, kkt_residuals(0.0, 0.0, 0.0, 0.0), "optimality")
     proof = hard_margin_through_origin(soft, Fixed(np.eye(2), 0.25, y), y, y)
     assert proof.primal >= 1.0

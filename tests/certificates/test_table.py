@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from mercer.certificates.certificate import conditions
+from mercer.certificates.certificate import kkt_residuals
 from mercer.certificates.table import CertificateTable
 
 NAN, INF = math.nan, math.inf
@@ -20,7 +20,7 @@ def test_what_overflow_left_undefined_claims_nothing():
         dual=column(2.0, NAN, 1.0, 1.0),
         gap=column(0.5, 0.5, NAN, 0.5),
         violation=column(0.0, 0.0, 0.0, NAN),
-        kkt=conditions(column(NAN, 0.0, 0.0, 0.0), *(np.zeros(4) for _ in range(3))),
+        kkt=kkt_residuals(column(NAN, 0.0, 0.0, 0.0), *(np.zeros(4) for _ in range(3))),
         gap_measures="optimality",
         worst=np.zeros(4, dtype=np.intp),
         b=np.zeros((4, 1)),

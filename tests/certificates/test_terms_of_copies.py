@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mercer.certificates.certificate import BOX, EQUALITY, Certificate, conditions
+from mercer.certificates.certificate import BOX, EQUALITY, Certificate, kkt_residuals
 from mercer.certificates.copies import CopyErrors, Variables, widen_for_copies, widen_joint_for_copies
 from mercer.problems.multiclass import JointProblem
 
@@ -14,7 +14,7 @@ U = Fraction(1, 2**53)
 
 
 def whole(value=0.0, gap=0.0, violation=0.0, b=(0.0,)):
-    return Certificate(value, value, gap, violation, conditions(0.0, 0.0, violation, 0.0), "optimality", b=b)
+    return Certificate(value, value, gap, violation, kkt_residuals(0.0, 0.0, violation, 0.0), "optimality", b=b)
 
 
 def one(p=0.0, beta=0.0, upper=1.0, d=0.0, r=1.0):

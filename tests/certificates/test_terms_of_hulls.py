@@ -7,15 +7,15 @@ import pytest
 
 from certificates.test_error_terms import Declared
 from certificates.test_rounding_terms import Fixed
-from mercer.certificates.certificate import Certificate, conditions
+from mercer.certificates.certificate import Certificate, kkt_residuals
 from mercer.certificates.hulls import (
     Centring,
-    before_division,
-    between_support_vectors,
     certify_hard_margin,
+    divide_nu_certificate,
     hard_margin_certificate,
     hard_margin_through_origin,
-    in_scale_of_f,
+    widen_for_division,
+    with_halfway_bias,
 )
 from mercer.problems.classification import reduced_hulls, rho_and_b, soft_margin
 
@@ -26,7 +26,7 @@ NUMBERS = np.random.default_rng(0).uniform(0.1, 9, (100, 4)).tolist()
 
 def proof_of_hulls(square, gap=0.0, residual=0.0, b=(-1.0, 1.0)):
     """‖w‖² is at most `square`, and at least that minus 2·gap."""
-    kkt = conditions(0.0, 0.0, residual, residual)
+    kkt = kkt_residuals(0.0, 0.0, residual, residual)
     return Certificate(gap - square / 2, -square / 2, gap, residual, kkt, "optimality", b=b)
 
 
@@ -87,7 +87,7 @@ def test_a_centre_that_is_added_back():
 
 def test_a_bias_halfway_between_support_vectors():
     """Residuals of ±½ around the certified b, which moves by ½."""
-    proof = between_support_vectors(Certificate(1.0, 1.0, 0.0, 0.5, conditions(0.1, 0.1, 0.5, 0.25), "optimality"))
+    proof = with_halfway_bias(Certificate(1.0, 1.0, 0.0, 0.5, kkt_residuals(0.1, 0.1, 0.5, 0.25), "optimality"))
     assert proof.kkt[OUTWARD] >= 1.0
     assert proof.kkt[INWARD] >= 0.75
 
@@ -102,14 +102,14 @@ def test_separation_that_seems_to_be_larger(sign):
     K, beta = np.outer(x, x), np.array([1.0, -1.0, 0.0, 0.0])
     gram = Fixed(K, np.array([0.0, 0.0, *(0.25 * abs(way) for way in sign)]), np.array([0.0, 0.0, *sign]))
     assert certify_hard_margin(soft_margin(y, np.full(4, np.inf)), gram, beta).primal >= 1.28
-    soft = Certificate(9.0, 0.0, 9.0, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality")
+    soft = Certificate(9.0, 0.0, 9.0, 0.0, kkt_residuals(0.0, 0.0, 0.0, 0.0), "optimality")
     assert hard_margin_through_origin(soft, gram, y, beta).primal >= 2.0
 
 
 def test_an_energy_that_is_larger_than_it_seems():
     """β = (1, 1), K = diag(1, 9): a margin of 1 and ‖w‖² = 10, of which 4 are hidden."""
     y = np.ones(2)
-    soft = Certificate(9.0, 0.0, 9.0, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality")
+    soft = Certificate(9.0, 0.0, 9.0, 0.0, kkt_residuals(0.0, 0.0, 0.0, 0.0), "optimality")
     gram = Fixed(np.diag([1.0, 9.0]), np.array([0.0, 4.0]), np.array([0.0, -1.0]))
     proof = hard_margin_through_origin(soft, gram, y, y)
     assert proof.primal >= 5.0
@@ -123,22 +123,22 @@ def test_coefficients_that_will_be_divided(large):
     K = np.full((4, 4), 2.0**20) if large == "kernel" else np.zeros((4, 4))
     b = (-(2.0**40), 2.0**40) if large == "bias" else (0.0, 0.0)
     problem = reduced_hulls(y, np.full(4, 2.0**30), 2.0**-30)
-    proof = Certificate(0.0, 0.0, 0.0, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality", b=b)
-    told = before_division(proof, problem, Declared(K, 0.0, "up"), beta)
+    proof = Certificate(0.0, 0.0, 0.0, 0.0, kkt_residuals(0.0, 0.0, 0.0, 0.0), "optimality", b=b)
+    told = widen_for_division(proof, problem, Declared(K, 0.0, "up"), beta)
     moved = U * (4 * 2**20 if large == "kernel" else 2**40)
     assert Fraction(told.kkt[OUTWARD]) >= moved
     assert Fraction(told.violation) >= 2 * moved
     assert Fraction(told.primal) >= 4 * 2**30 * moved
     assert Fraction(told.kkt[EQUALITY]) >= 4 * U
-    small = before_division(proof, reduced_hulls(y, np.full(4, 1e-300), 1e300), Declared(K, 0.0, "up"), beta)
+    small = widen_for_division(proof, reduced_hulls(y, np.full(4, 1e-300), 1e300), Declared(K, 0.0, "up"), beta)
     assert large == "bias" or Fraction(small.primal) >= 4 * moved  # ½(β + δ)'K(β + δ) − ½β'Kβ
 
 
 def test_values_in_the_scale_of_f_are_rounded():
     """Two quotients, of a proof without a gap."""
     for value, rho, *_ in NUMBERS:
-        proof = Certificate(value, value, 0.0, value, conditions(value, value, value, value), "optimality")
-        divided, true = in_scale_of_f(proof, rho), Fraction(value) / Fraction(rho)
+        proof = Certificate(value, value, 0.0, value, kkt_residuals(value, value, value, value), "optimality")
+        divided, true = divide_nu_certificate(proof, rho), Fraction(value) / Fraction(rho)
         assert Fraction(divided.dual) <= true / Fraction(rho) <= Fraction(divided.primal)
         assert Fraction(divided.gap) >= Fraction(divided.primal) - Fraction(divided.dual)
         assert Fraction(divided.violation) >= true

@@ -7,7 +7,7 @@ import pytest
 
 from certificates.test_error_terms import Declared
 from certificates.test_rounding_terms import Fixed, JointRows
-from mercer.certificates.joint import _biases, _violations, certify_joint, certify_joint_rows, published_residuals
+from mercer.certificates.joint import _biases, _violations, certify_joint, certify_joint_rows, row_residuals
 from mercer.places.ball import exact
 from mercer.problems.multiclass import JointProblem
 
@@ -52,7 +52,7 @@ def test_sums_in_fractions(seed):
     alpha = -sum(map(Fraction, beta[0].tolist()))
     beta[0, 0] = rng.random()
     C = np.nextafter(float(alpha), 0.0)
-    box, equality = published_residuals(beta, LABEL, np.full(1, C), shared=True)
+    box, equality = row_residuals(beta, LABEL, np.full(1, C), shared=True)
     assert Fraction(box) >= alpha - Fraction(C)
     assert Fraction(equality) >= abs(sum(map(Fraction, beta[0].tolist())))
     column = rng.normal(size=(7, 2))
@@ -69,7 +69,7 @@ def test_sums_in_fractions(seed):
 def test_an_excess_that_a_sum_of_multipliers_hides():
     """1 + 2⁻⁵⁴ + 2⁻⁵⁴ is 1 in float64."""
     beta = np.array([[1.0, -1.0, -(2.0**-54), -(2.0**-54)]])
-    assert Fraction(published_residuals(beta, LABEL, np.ones(1), shared=True)[0]) >= Fraction(1, 2**53)
+    assert Fraction(row_residuals(beta, LABEL, np.ones(1), shared=True)[0]) >= Fraction(1, 2**53)
 
 
 @pytest.mark.parametrize("C", [1.0, 9.0])

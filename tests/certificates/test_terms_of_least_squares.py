@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from certificates.test_least_squares_values import FEASIBILITY, Line, dot, fractions, optimum, values
-from mercer.certificates.least_squares import ABOVE, certify_outputs, certify_parts, limit_of_outputs
+from mercer.certificates.least_squares import ABOVE, certify_outputs, certify_parts, limit_certificate
 from mercer.places.ball import Ball, exact
 from mercer.problems.least_squares import LeastSquares
 
@@ -33,7 +33,7 @@ def holds(problem, line, w, b, beta):
     proof = certify_parts(
         problem, np.array([b]), np.array([[float(c)] for c in beta]), one, two, three, column(r), column(rest),
         float(np.abs(line).max()), "optimality", shift=Ball(np.array([4.0]), np.array([1.0])),
-        left=column([e - 5 for e in left]),
+        dual_gradient=column([e - 5 for e in left]),
     )  # fmt: skip
     best = optimum(problem, line)
     assert Fraction(proof.dual) <= best
@@ -91,5 +91,5 @@ def test_a_risk_that_is_smaller_than_it_seems():
     """At λ = 0 a residual is ½ and seems to be 1; one step along the feature would gain ½·¼."""
     problem = LeastSquares(np.ones((1, 1)), np.ones(1), np.arange(1), 1, False, 0.0)
     residual, gradient = Ball(np.ones((1, 1)), np.full((1, 1), 0.5)), exact(np.full((1, 1), 0.5))
-    proof = limit_of_outputs(problem, residual, gradient, np.ones(1), np.zeros(1))
+    proof = limit_certificate(problem, residual, gradient, np.ones(1), np.zeros(1))
     assert proof.dual <= 0.5 * 0.25 - 0.5 * 0.25

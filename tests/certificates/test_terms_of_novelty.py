@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 
 from certificates.test_error_terms import Declared
-from mercer.certificates.certificate import Certificate, conditions
+from mercer.certificates.certificate import Certificate, kkt_residuals
 from mercer.certificates.novelty import with_best_bias
 from mercer.problems.novelty import one_class
 
 STATED = 16 * Fraction(1, 2**53)
-UNKNOWN = Certificate(np.inf, -1e300, np.inf, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality")
+UNKNOWN = Certificate(np.inf, -1e300, np.inf, 0.0, kkt_residuals(0.0, 0.0, 0.0, 0.0), "optimality")
 
 
 def proof_at(p, upper, beta, total):

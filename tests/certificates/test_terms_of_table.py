@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mercer.certificates.certificate import conditions
+from mercer.certificates.certificate import kkt_residuals
 from mercer.certificates.table import CertificateTable, pair_certificates
 
 NAMES = ["losses", "shares", "total", "worst", "box", "outward", "inward", "top", "bottom", "b"]
@@ -48,7 +48,7 @@ def test_values_that_are_added_and_totals():
     assert Fraction(made.primal[0]) >= 2**53 + 1
     values = np.array([big, *[1.0] * 99])
     many = CertificateTable(
-        values.copy(), -values, 3 * values, np.zeros(100), conditions(*np.zeros((4, 100))), "optimality",
+        values.copy(), -values, 3 * values, np.zeros(100), kkt_residuals(*np.zeros((4, 100))), "optimality",
         np.zeros(100, dtype=np.intp), np.zeros((100, 0)),
     )  # fmt: skip
     total = many.total()

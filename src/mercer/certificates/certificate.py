@@ -24,15 +24,17 @@ Measures = Literal[
     "optimality if the loss is convex",
     "optimality",
 ]
+# From the weakest claim to the strongest.
 _STRENGTH: tuple[Measures, ...] = get_args(Measures)
-# A gap up to this share of the dual value counts as proven: tol=1e-3 leaves about as much.
+# A gap up to this share of the dual value counts as a proof: a fit with tol=1e-3 ends with about such a gap.
 _SMALL_GAP_SHARE = 0.01
-# Least size of a sub-problem's dual value, as a share of their sum, that its relative gap is computed with.
+# In a sub-problem's relative gap, its dual value counts as at least this share of the sum of all dual values.
 _SMALL_PART_SHARE = 1e-10
 
 
 BOX, EQUALITY = "dual feasibility: box", "dual feasibility: equality"
-OF_GRADIENTS = ("primal", "complementary")
+# Beginnings of the names of the two conditions whose residuals are gradients.
+GRADIENT_CONDITIONS = ("primal", "complementary")
 T = TypeVar("T")
 
 
@@ -47,8 +49,11 @@ def weakest_claim(claims: list[tuple[Measures, str]]) -> tuple[Measures, str]:
     return min(proofs, key=_STRENGTH.index), min(precisions, key=_rank)
 
 
-def conditions(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
-    """Return the residuals of a dual problem's four optimality conditions by name: numbers, or arrays of them."""
+def kkt_residuals(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
+    """Return the residuals of a dual problem's four optimality conditions by name: numbers, or arrays of them.
+
+    `outward` is the largest gradient of a variable that should leave zero, `inward` of one that should return to it.
+    """
     return {
         BOX: box,
         EQUALITY: equality,
@@ -58,7 +63,7 @@ def conditions(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
 
 
 def _column(parts: Sequence[Certificate], name: str) -> Any:
-    """Return one number of each part; a CertificateTable stores the column, and needs no object for each row."""
+    """Return the field `name` of all parts as an array, which a CertificateTable stores."""
     column = getattr(parts, name, None)
     return np.array([getattr(part, name) for part in parts]) if column is None else column
 
@@ -74,8 +79,8 @@ def _gap_bound(primal: float, dual: float) -> float:
     """Return primal − dual rounded upwards: Knuth's TwoSum gives the sign of its rounding error."""
     difference = primal - dual
     if -math.inf < difference < math.inf:
-        moved = difference - primal
-        if primal - (difference - moved) > dual + moved:
+        minus_dual = difference - primal
+        if primal - (difference - minus_dual) > dual + minus_dual:
             return math.nextafter(difference, math.inf)
     return difference
 
@@ -116,7 +121,7 @@ class Certificate(_CertificateFields):
         loss to be convex, "optimality if …" names what is assumed; with an indefinite kernel it is "stationarity".
         This says nothing about how large the gap is: `proves` does.
     precision : str
-        Arithmetic of the pass over all rows.
+        Precision of the arithmetic over all rows, in words.
     worst : int
         Index of the variable with the largest share of the gap.
     b : tuple of float
@@ -154,8 +159,8 @@ class Certificate(_CertificateFields):
     ) -> None:
         """Replace NaN, which overflow leaves, by numbers that claim nothing, and raise the gap to primal − dual.
 
-        As primal ≥ P and dual ≤ D, their difference bounds P − D. So an error that is in one of the two need not be
-        in the gap that is handed over.
+        As primal ≥ P and dual ≤ D, their difference bounds P − D. So the argument `gap` need not include an error that
+        `primal` or `dual` includes.
         """
         primal = math.inf if math.isnan(primal) else primal
         dual = -math.inf if math.isnan(dual) else dual
@@ -189,14 +194,14 @@ class Certificate(_CertificateFields):
         if len(parts) == 1:
             return parts[0]
         largest = max(range(len(parts)), key=lambda k: parts[k].gap)
-        measured, precision = weakest_claim([(part.gap_measures, part.precision) for part in parts])
+        gap_measures, precision = weakest_claim([(part.gap_measures, part.precision) for part in parts])
         return cls(
             primal=bounded_sum([part.primal for part in parts], 1),
             dual=bounded_sum([part.dual for part in parts], -1),
             gap=bounded_sum([part.gap for part in parts], 1),
             violation=max(part.violation for part in parts),
             kkt={name: max(part.kkt[name] for part in parts) for name in parts[0].kkt},
-            gap_measures=measured,
+            gap_measures=gap_measures,
             precision=precision,
             worst=parts[largest].worst,
             b=tuple(value for part in parts for value in part.b),
@@ -204,7 +209,7 @@ class Certificate(_CertificateFields):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for files and machine-readable reports."""
+        """Return the fields as a dictionary of plain values, for files and reports that programs read."""
         plain: dict[str, Any] = {
             name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("parts", "lagrangian")
         }
@@ -216,13 +221,20 @@ class Certificate(_CertificateFields):
     def from_dict(cls, plain: dict[str, Any]) -> Certificate:
         """Build a certificate from `to_dict`; raise ValueError if the values are not a certificate's."""
         parts = tuple(cls.from_dict(part) for part in plain["parts"])
-        made = cls(**{**plain, "b": tuple(plain["b"]), "parts": parts})
-        numbers = (made.primal, made.dual, made.gap, made.violation, *made.kkt.values(), *made.b)
-        words = (made.precision, *made.kkt)
-        sound = all(isinstance(number, float) for number in numbers) and all(isinstance(word, str) for word in words)
-        if not sound or made.gap_measures not in _STRENGTH or type(made.worst) is not int:
+        certificate = cls(**{**plain, "b": tuple(plain["b"]), "parts": parts})
+        numbers = (
+            certificate.primal,
+            certificate.dual,
+            certificate.gap,
+            certificate.violation,
+            *certificate.kkt.values(),
+            *certificate.b,
+        )
+        strings = (certificate.precision, *certificate.kkt)
+        valid = all(isinstance(number, float) for number in numbers) and all(isinstance(word, str) for word in strings)
+        if not valid or certificate.gap_measures not in _STRENGTH or type(certificate.worst) is not int:
             raise ValueError("these are not the values of a certificate")
-        return made
+        return certificate
 
     def __str__(self) -> str:
         lines = [
@@ -242,9 +254,9 @@ class Certificate(_CertificateFields):
     def proves(self) -> str:
         """Statement that this gap proves about this solution.
 
-        It is what `gap_measures` says where the gap is at most 1 % of the dual value, "optimality to within 53% of the
-        dual value" where it is more, and "nothing" where it is more than the dual value itself. For several
-        sub-problems the worst of them counts.
+        It is `gap_measures` if the gap is at most 1 % of the dual value, for example "optimality to within 53% of the
+        dual value" if the gap is larger, and "nothing" if the gap exceeds the dual value. With several sub-problems the
+        worst one counts.
         """
         share = self._largest_share
         if not share <= 1:
@@ -256,7 +268,7 @@ class Certificate(_CertificateFields):
 
     @property
     def _largest_share(self) -> float:
-        """Relative gap, or the largest one among the sub-problems, where tiny sub-problems count for little."""
+        """Largest relative gap of the whole problem and its sub-problems; a tiny dual value counts for little."""
         if not len(self.parts):
             return self.relative_gap
         gap, dual = (_column(self.parts, name) for name in ("gap", "dual"))
@@ -281,12 +293,12 @@ class Certificate(_CertificateFields):
 
 
 def widen_certificate(certificate: Certificate, loss: float, shift: float) -> Certificate:
-    """Return the certificate of coefficients whose values may be off by `loss` more, and whose residuals by `shift`."""
+    """Widen a certificate to coefficients that change both values by up to `loss`, and residuals by up to `shift`."""
     return replace(
         certificate,
         primal=certificate.primal + loss,
         dual=certificate.dual - loss,
         gap=certificate.gap + 2 * loss,
         violation=certificate.violation + shift,
-        kkt={name: value + shift * name.startswith(OF_GRADIENTS) for name, value in certificate.kkt.items()},
+        kkt={name: value + shift * name.startswith(GRADIENT_CONDITIONS) for name, value in certificate.kkt.items()},
     )

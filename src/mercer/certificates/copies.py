@@ -1,14 +1,14 @@
 """Certificates for the coefficients of copies of a sample, which are rounded shares of the certified coefficient.
 
-Rows that were given several times are one sample in training. If the coefficients of its copies add up to β_j + δ_j,
-their f differs from the certified one by no more than
+Rows that occur several times are one sample in training. If the coefficients of its copies add up to β_j + δ_j, the
+decision values f(x_i) differ from the certified ones by no more than
 
     |Kδ|_i ≤ s_i = r_i Σ_j |δ_j| r_j,   where |K_ij| ≤ r_i r_j
 
 so that no gradient is off by more than s_i, no loss by more than s_i times the largest multiplier that it can have, and
 ½β'Kβ by no more than Σ_i |β_i| s_i + ½ (Σ_j |δ_j| r_j)². Every equality is off by no more than Σ|δ_j|
-(docs/certificate.md, "Copies"). A joint multi-class machine has these bounds for each class. Its losses are about
-differences of two f, and the sums of Weston and Watkins about one difference for each other class.
+(docs/certificate.md, "Copies"). A joint multi-class machine has these bounds for each class. Its losses depend on
+differences of two f: Crammer and Singer's on one difference, Weston and Watkins's on one for each other class.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mercer.places.rounding import DOUBLE
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Floats, Indices
 
-# Two roundings, of a share and of its product with a coefficient, and as much for the sums below.
+# Roundings of a share and of its product with a coefficient, and two more that cover the sums below.
 _ROUNDOFF = 4 * DOUBLE
 
 
@@ -46,7 +46,7 @@ class Variables:
     upper: Floats
     d: Floats
     beta: Floats
-    r: Floats
+    r: Floats  # |K_ij| ≤ r_i r_j
 
     def largest(self, values: Floats) -> Floats:
         """Return the largest value of each problem."""
@@ -61,19 +61,24 @@ class Variables:
         return np.repeat(values, np.diff(self.starts, append=len(self.p)))
 
 
-def widen_for_copies(certificate: Certificate, errors: CopyErrors, at: Variables) -> Certificate:
-    """Return the certificate of all problems, or of the only one, for coefficients of copies with these errors."""
+def widen_for_copies(certificate: Certificate, errors: CopyErrors, variables: Variables) -> Certificate:
+    """Widen the certificate of one or several problems by the errors of the copies' coefficients."""
     parts = certificate.parts or (certificate,)
     violation, gap = (np.array([getattr(part, name) for part in parts]) for name in ("violation", "gap"))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        size, s = np.abs(at.beta), at.r * at.spread(errors.lengths)
-        # `most` bounds the multiplier t at which a loss is reached: it is in its box, and |t − β| ≤ (violation + s)/d.
-        most = np.minimum(np.maximum(np.abs(at.lower), np.abs(at.upper)), size + (at.spread(violation) + s) / at.d)
-        shift = at.largest(s) + errors.curved
-        loss = at.sums((most + 2 * size) * s) + errors.lengths**2
-        loss += errors.sums * at.largest(np.abs(at.p)) + _ROUNDOFF * (at.sums(most) * violation + gap)
+        size, s = np.abs(variables.beta), variables.r * variables.spread(errors.lengths)
+        # The maximum in the definition of a loss lies at a t in its box with |t − β| ≤ (violation + s)/d.
+        largest_t = np.minimum(
+            np.maximum(np.abs(variables.lower), np.abs(variables.upper)),
+            size + (variables.spread(violation) + s) / variables.d,
+        )
+        shift = variables.largest(s) + errors.curved
+        loss = variables.sums((largest_t + 2 * size) * s) + errors.lengths**2
+        loss += errors.sums * variables.largest(np.abs(variables.p)) + _ROUNDOFF * (
+            variables.sums(largest_t) * violation + gap
+        )
         if errors.curved.any():
-            loss += errors.curved * (violation + errors.curved) * at.sums(1 / at.d)
+            loss += errors.curved * (violation + errors.curved) * variables.sums(1 / variables.d)
     widened = [
         _widen(part, *numbers) if any(numbers[:2]) else part
         for part, *numbers in zip(parts, errors.sums.tolist(), shift.tolist(), loss.tolist(), strict=True)
@@ -96,24 +101,24 @@ def widen_joint_for_copies(
 ) -> Certificate:
     """Widen the certificate of a joint multi-class machine by the errors of the copies' coefficients in each class.
 
-    r bounds the kernel plus its `shift`: |K_ij| ≤ r_i r_j. `residuals` are the largest violations of the box and of
-    Σ_k β_ik = 0 by the copies' coefficients.
+    r bounds the kernel plus the `shift` of the problem: |K_ij + shift| ≤ r_i r_j. `residuals` are the largest
+    violations of the box and of Σ_k β_ik = 0 by the copies' coefficients.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         s, size = r * errors.lengths.max(), np.abs(beta)
         pairs = 1 if problem.shared else problem.n_classes - 1
         loss = float((size @ errors.lengths) @ r + 2 * pairs * (problem.C @ s) + errors.lengths @ errors.lengths)
         loss += float(errors.sums.sum())  # change of Σ_i β_{i,y_i}
-    moved = widen_certificate(certificate, loss, 4 * float(s.max(initial=0.0)))
+    widened = widen_certificate(certificate, loss, 4 * float(s.max(initial=0.0)))
     box, equality = residuals
-    moved.kkt[BOX] = max(moved.kkt[BOX], box)
-    moved.kkt[EQUALITY] = max(moved.kkt[EQUALITY] + float(errors.sums.max()), equality)
-    return moved
+    widened.kkt[BOX] = max(widened.kkt[BOX], box)
+    widened.kkt[EQUALITY] = max(widened.kkt[EQUALITY] + float(errors.sums.max()), equality)
+    return widened
 
 
-def _widen(part: Certificate, missed: float, shift: float, loss: float) -> Certificate:
-    """Return the certificate of one problem whose equality may be missed by `missed` more."""
-    moved = widen_certificate(part, loss, 2 * shift)
+def _widen(part: Certificate, equality_error: float, shift: float, loss: float) -> Certificate:
+    """Widen the certificate of one problem; its equality may be violated by `equality_error` more."""
+    widened = widen_certificate(part, loss, 2 * shift)
     if part.b:
-        moved.kkt[EQUALITY] += missed
-    return moved
+        widened.kkt[EQUALITY] += equality_error
+    return widened

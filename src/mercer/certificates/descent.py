@@ -6,7 +6,7 @@ With C_i = p_i/λ, f_i = ⟨w, φ(x_i)⟩ and v = Σ β_iφ(x_i) for any β_i = 
     dual   = Σα − ½‖v‖²
     gap    = ½‖w − v‖² + Σ [C_i max(0, 1 − y_if_i) − α_i(1 − y_if_i)],   every term ≥ 0
 
-Everything is recomputed from w and α, and enters with a bound on its rounding errors.
+All of these are recomputed from w and α, with bounds on their rounding errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from mercer import _core
-from mercer.certificates.certificate import Certificate, conditions
+from mercer.certificates.certificate import Certificate, kkt_residuals
 from mercer.certificates.dual import PROOF
 from mercer.places.ball import Ball, exact
 from mercer.problems.pegasos import PegasosProblem
@@ -47,9 +47,9 @@ class FeatureSpace(Protocol):
 def certify_descent(problem: PegasosProblem, space: FeatureSpace, w: Floats, share: Floats) -> Certificate:
     """Certify w with a dual point; both have one row per binary problem.
 
-    The dual point is α_i = C_i · share_i, 0 ≤ share_i ≤ 1, or the multiple of it that is best in the box. One that is
-    always at hand is share_i = 1 where y_if_i < 1, else 0: then −v is a subgradient of the losses at w, only ½‖w − v‖²
-    is left of the gap, and it vanishes where w is optimal and no sample lies on the margin.
+    The dual point is the multiple of α_i = C_i · share_i, 0 ≤ share_i ≤ 1, with the largest dual value in the box. A
+    share that is always available is 1 where y_if_i < 1, else 0: then −v is a subgradient of the losses at w, and the
+    gap is ½‖w − v‖², which is zero if w is optimal and no sample lies on the margin.
     """
     C = problem.probability / problem.lam
     with np.errstate(over="ignore", invalid="ignore"):
@@ -59,10 +59,10 @@ def certify_descent(problem: PegasosProblem, space: FeatureSpace, w: Floats, sha
 def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floats) -> Certificate:
     """Certify one binary problem."""
     # 1. Outputs of w and of the dual point v, which is scaled to the best multiple in the box.
-    n, given = len(C), Ball(w, np.zeros_like(w))
-    f, v = space.outputs_bound(given), space.combine(y * alpha)
+    n, exact_w = len(C), Ball(w, np.zeros_like(w))
+    f, v = space.outputs_bound(exact_w), space.combine(y * alpha)
     u = space.outputs_bound(v)
-    square, energy = space.square_bound(given, f), space.square_bound(v, u)
+    square, energy = space.square_bound(exact_w, f), space.square_bound(v, u)
     if 0 < energy.value < np.inf:
         largest = float(np.divide(alpha, C, out=np.zeros(n), where=C > 0).max())
         m = min(float(alpha.sum()) / energy.value, 1.0 / largest)
@@ -71,7 +71,7 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
         v, u = (Ball(ball.value, 2 * ball.error) * m for ball in (v, u))
         energy = space.square_bound(v, u)
     # 2. Losses and residuals.
-    distance = space.square_bound(given - v, f - u).value
+    distance = space.square_bound(exact_w - v, f - u).value
     bound, zeros = y * C, np.zeros(n)
     ends, error = (np.minimum(bound, 0.0), np.maximum(bound, 0.0)), Ball(1.0 + abs(f.value), f.error).rounded(4).error
     losses, shares, _, worst, box, outward, inward, _, _ = _core.linear_findings(
@@ -83,10 +83,11 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
     dual = float((exact(alpha).sum() - 0.5 * energy).low)
     return Certificate(
         primal=primal,
-        dual=min(primal, dual),  # only an indefinite K makes it larger, and then it bounds nothing
-        gap=0.5 * max(float(distance), 0.0) + shares,  # and at least the difference of the two, with all errors
+        dual=min(primal, dual),  # it exceeds `primal` only for an indefinite K, and bounds nothing then
+        gap=0.5 * max(float(distance), 0.0)
+        + shares,  # Certificate raises it to primal − dual, which includes all rounding errors
         violation=max(float(slope.high[alpha < C].max(initial=0.0)), float((-slope.low)[alpha > 0].max(initial=0.0))),
-        kkt=conditions(box, 0.0, outward, inward),
+        kkt=kkt_residuals(box, 0.0, outward, inward),
         gap_measures=PROOF[space.positive_definite],
         worst=worst,
     )

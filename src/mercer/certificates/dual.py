@@ -7,17 +7,18 @@ With f = u[row] + b_group, r = p − f:
     dual   = p'β − ½β'(K + diag d)β
     primal − dual = Σ [loss_i − (β_i r_i − d_iβ_i²/2)] + Σ_g b_g·(total_g − Σβ),  every term of the first sum ≥ 0
 
-Sums that miss their totals, if only by rounding, belong to no feasible point. So `dual`, and with it `gap`, is that of
-a feasible point beside β, where one variable of each group, or several, have taken what is missing
-(src/core/solve/equality.hpp). A β outside of its box proves nothing: its gap is infinite.
+A β whose sums miss their totals, if only by rounding, is not feasible. So `dual`, and with it `gap`, belongs to a
+feasible point near β, where one variable of each group, or several of them, have moved until the sums are right
+(src/core/solve/equality.hpp). A β outside its box proves nothing: its gap is infinite.
 
 For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β
 is from the optimum. For an indefinite K the same numbers measure stationarity only, and `gap_measures` says so.
 
 Each u_i comes with a bound e_i on its rounding errors (mercer/places/rounding.py). `violation`, `gap` and `primal` are
 the largest values that any u within these bounds gives, `dual` is the smallest: rounding cannot make them too good.
-Rows with a coefficient are computed in float64, because β'Kβ has their errors. Other rows that could matter are
-recomputed with more precision until they do not, or until there is no more (docs/certificate.md).
+Rows with a nonzero coefficient are computed in float64, because their errors enter β'Kβ. Other rows whose errors could
+matter are recomputed in higher and higher precision, until they cannot matter or no precision is left
+(docs/certificate.md).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from operator import mul
 import numpy as np
 
 from mercer import _core
-from mercer.certificates.certificate import Certificate, Measures, conditions
+from mercer.certificates.certificate import Certificate, Measures, kkt_residuals
 from mercer.places.ball import Ball, exact
 from mercer.places.gram import BoundedProducts
 from mercer.problems.dual_problem import DualProblem
@@ -44,13 +45,13 @@ PROOF: dict[str, Measures] = {
 
 # From this many rows on a float32 pass over the rows that cannot matter saves time.
 _ROWS_FOR_FLOAT32 = 4096
-# Up to this share of coefficients that changed since the last certificate, the next one begins with its sums: rows near
-# the margin may have to be computed again.
+# If at most this share of the coefficients changed since the last certificate, the next one starts from its u: rows
+# near the margin may have to be computed again.
 _FEW_SHARE = 0.25
 # A bound on rounding below this share of tol is small enough.
 NEGLIGIBLE_SHARE = 0.05
-# A row's error counts in `primal` and `dual` with its coefficient, and so does a violation of tol in the gap: up to
-# this share of tol the error is the smaller of the two.
+# Largest error of a row with a nonzero coefficient, as a share of tol. This error and a violation of tol both enter the
+# gap times the coefficient, so that the error is the smaller part.
 _COUNTED_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
 # Roundings between the numbers that the caller stated and the bounds, totals and d of a problem. These are products of
@@ -62,9 +63,9 @@ BoundedProduct = Callable[[Indices | None, Precision], Ball]
 
 
 class LastSums:
-    """u = Kβ of a solve's last certificate with its errors: the next one starts from it if few coefficients changed.
+    """u = Kβ of the last certificate of a solve, from which the next one starts if few coefficients changed.
 
-    K times the change is computed and bounded like any other product, and both errors count.
+    K times the change is computed and bounded like any other product, and its errors are added to those of the last u.
     """
 
     def __init__(self) -> None:
@@ -85,13 +86,13 @@ class LastSums:
             return None
         moved = _coarse_and_fine(
             lambda rows, level: gram.product_bound(change, rows, level),
-            coefficients != 0 if coarse_pass(gram) else np.ones(gram.n, dtype=np.bool_),
+            coefficients != 0 if has_float32_pass(gram) else np.ones(gram.n, dtype=np.bool_),
         )
-        reach = gram.entry_bounds
+        entry_bounds = gram.entry_bounds
         # The differences of coefficients were rounded once, and so is the sum of both products.
-        off = exact(reach).inner(exact(np.abs(change)).rounded().error)
-        u = u + moved + exact(reach) * Ball.within(off.high)
-        if coarse_pass(gram):  # a row that has a coefficient only now may be known in float32 alone: it is not known
+        change_error = exact(entry_bounds).inner(exact(np.abs(change)).rounded().error)
+        u = u + moved + exact(entry_bounds) * Ball.within(change_error.high)
+        if has_float32_pass(gram):  # a row without a coefficient may be float32: an infinite error has it recomputed
             u.error[(coefficients != 0) & (last == 0)] = np.inf
         return u, f"{words}, then {count} coefficients changed"
 
@@ -99,10 +100,10 @@ class LastSums:
 def certify_dual(
     problem: DualProblem, gram: BoundedProducts, beta: Floats, tol: float = 0.0, last: LastSums | None = None
 ) -> tuple[Certificate, Floats]:
-    """Certify β, and return the u = Kβ that the certificate uses: recomputed, or that of `last` plus a change."""
+    """Certify β, and return the u = Kβ that the certificate uses: recomputed, or updated from that of `last`."""
     coefficients = problem.row_coefficients(beta, gram.n)
 
-    def counted() -> Flags:
+    def counted_rows() -> Flags:
         up, low = problem.movable(beta)
         counted: Flags = coefficients != 0
         counted[problem.row[up & low]] = True
@@ -112,7 +113,7 @@ def certify_dual(
         gram,
         lambda rows, level: gram.product_bound(coefficients, rows, level),
         lambda u: _undecided(problem, beta, u, tol),
-        counted,
+        counted_rows,
         None if last is None else last.moved_to(coefficients, gram),
     )
     if last is not None:
@@ -121,37 +122,37 @@ def certify_dual(
 
 
 def certificate_of(
-    problem: DualProblem, beta: Floats, u: Ball, reach: Floats, gap_measures: Measures, precision: str
+    problem: DualProblem, beta: Floats, u: Ball, entry_bounds: Floats, gap_measures: Measures, precision: str
 ) -> Certificate:
-    """Return the certificate of β with the given u = Kβ; |k_ij| is at most reach_i·reach_j."""
+    """Return the certificate of β with the given u = Kβ; |k_ij| is at most entry_bounds_i·entry_bounds_j."""
     coefficients = problem.row_coefficients(beta, len(u.value))
     (
         highest, shares, worst, violation, box, outward, inward, equality, to_gap, to_dual,
         energy, gain, curved, size, wrong, b,
     ) = _core.dual_findings(
         problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, problem.totals,
-        beta, coefficients, u.value, u.error, reach,
+        beta, coefficients, u.value, u.error, entry_bounds,
     )  # fmt: skip
-    if problem.twins:  # a machine keeps the sums of the two, which are rounded
+    if problem.twins:  # a machine stores the rounded sum of a sample's two variables
         equality += _EPS * float(np.abs(coefficients).sum())
-    # Rounding changes the core's sums by no more than 2nu times their sizes. The stated problem has losses that are
-    # larger by the share γ at most. Its box contains (1 − γ)β, whose dual value is at least (1 − γ) times as large: it
-    # loses no more than γ times the gain, or γ times the energy if K is indefinite (docs/certificate.md, "Bounds that
-    # were rounded").
+    # Rounding changes the core's sums by no more than n·eps times their sizes. The losses of the stated problem, whose
+    # bounds are not rounded, are larger by the share γ at most. Its box contains (1 − γ)β, whose dual value is at least
+    # (1 − γ) times as large: it is lower by no more than γ times the gain, or γ times the energy if K is indefinite
+    # (docs/certificate.md, "Bounds that were rounded").
     summed = _EPS * (len(beta) + STATED_ROUNDINGS // 2)
     primal = 0.5 * energy + highest
     dual = gain - 0.5 * energy - 0.5 * curved - to_dual
     if problem.totals.any():
         offsets = sum(map(mul, b, problem.totals.tolist()))
         primal += offsets + summed * sum(map(abs, map(mul, b, problem.totals.tolist())))
-        equality, lost = _with_stated_totals(problem, beta, u, reach, equality)
+        equality, lost = _with_stated_totals(problem, beta, u, entry_bounds, equality)
         dual -= lost
     return Certificate(
         primal=primal + 0.5 * wrong + summed * (size + highest),
         dual=dual - 0.5 * wrong - summed * (size + curved),
-        gap=shares,  # and at least the difference of the two, which has all errors
+        gap=shares,  # Certificate raises it to primal − dual, which includes all rounding errors
         violation=violation if to_gap < np.inf else np.inf,
-        kkt=conditions(box, equality, outward, inward),
+        kkt=kkt_residuals(box, equality, outward, inward),
         gap_measures=gap_measures,
         precision=precision,
         worst=worst,
@@ -160,36 +161,36 @@ def certificate_of(
 
 
 def _with_stated_totals(
-    problem: DualProblem, beta: Floats, u: Ball, reach: Floats, equality: float
+    problem: DualProblem, beta: Floats, u: Ball, entry_bounds: Floats, equality: float
 ) -> tuple[float, float]:
-    """Return by how much the stated totals are missed, and what moving (1 − γ)β to them takes from the dual value.
+    """Return the residual of the stated totals, and the dual value that moving (1 − γ)β to them costs at most.
 
     (1 − γ)β misses a group's stated total by no more than 2γ of it. A variable far enough from its bounds takes the
-    difference, or all variables take parts of it. The sum of all moves, γ times all coefficients among them, changes
-    that variable's gradient.
+    difference, or all variables take parts of it. All moves together, including those of the factor 1 − γ, change the
+    gradient of that variable.
     """
-    most = np.abs(problem.totals) * (1.01 * STATED_ROUNDINGS * _EPS)
-    equality += float(np.maximum.reduce(most))
-    length, lost = reach[problem.row], 0.0
+    misses = np.abs(problem.totals) * (1.01 * STATED_ROUNDINGS * _EPS)
+    equality += float(np.maximum.reduce(misses))
+    length, lost = entry_bounds[problem.row], 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         slope = np.abs(problem.gradient(beta, u.value)) + u.error[problem.row]
-        slope += len(most) * equality * (length * np.maximum.reduce(length, initial=0.0) + problem.d)
-        enough = np.minimum(beta - problem.lower, problem.upper - beta) >= equality
-        for g, amount in enumerate(most.tolist()):
-            mine = problem.group == g
-            least = float(np.minimum.reduce(slope[mine & enough], initial=np.inf))
-            lost += amount * (least if least < np.inf else float(np.maximum.reduce(slope[mine], initial=0.0)))
+        slope += len(misses) * equality * (length * np.maximum.reduce(length, initial=0.0) + problem.d)
+        has_room = np.minimum(beta - problem.lower, problem.upper - beta) >= equality
+        for g, amount in enumerate(misses.tolist()):
+            in_group = problem.group == g
+            least = float(np.minimum.reduce(slope[in_group & has_room], initial=np.inf))
+            lost += amount * (least if least < np.inf else float(np.maximum.reduce(slope[in_group], initial=0.0)))
     return equality, lost
 
 
 def gradient_errors(problem: DualProblem, beta: Floats, u: Ball) -> Floats:
-    """Bounds on the errors of h = p − u − dβ."""
+    """Return bounds on the errors of the gradient h = p − u − dβ."""
     sizes = np.abs(problem.p) + np.abs(u.value[problem.row]) + np.abs(problem.d * beta)
     return np.asarray(u.error[problem.row] + 2 * _EPS * sizes)
 
 
-def coarse_pass(gram: BoundedProducts) -> bool:
-    """Return whether a certificate computes the rows that cannot matter in float32."""
+def has_float32_pass(gram: BoundedProducts) -> bool:
+    """Return whether a certificate begins in float32 with the rows whose errors hardly matter."""
     return gram.n > _ROWS_FOR_FLOAT32 and gram.levels[0] == np.float32
 
 
@@ -198,21 +199,22 @@ def bounded_u(
     product: BoundedProduct,
     undecided: Callable[[Ball], Flags],
     counted_rows: Callable[[], Flags],
-    begun: tuple[Ball, str] | None = None,
+    start: tuple[Ball, str] | None = None,
 ) -> tuple[Ball, str]:
-    """Return u = Kβ with a bound on each row's error, and the precision in words; `begun` is a first u with its words.
+    """Return u = Kβ with a bound on each row's error, and the precision in words.
 
-    Rows that are `undecided` go to the next level of precision. The rows that are counted in any case, because they are
-    free or their errors are in β'Kβ, are spared the float32 pass.
+    `start` is an earlier u with its precision in words. Rows that are `undecided` are recomputed at the next level of
+    precision. `counted_rows` marks the rows that need float64 in any case, because their variables are free or their
+    errors enter β'Kβ; they skip the float32 pass.
     """
     levels = gram.levels
-    if begun is not None:
-        u, words = begun
+    if start is not None:
+        u, words = start
         rows = np.flatnonzero(undecided(u))
         u.put(rows, product(rows, np.float64))
         levels = levels[levels.index(np.float64) :]
     else:
-        fine = counted_rows() if coarse_pass(gram) else np.ones(gram.n, dtype=np.bool_)
+        fine = counted_rows() if has_float32_pass(gram) else np.ones(gram.n, dtype=np.bool_)
         if levels[0] == np.float32 and fine.all():
             levels = levels[1:]
         if levels[0] != np.float32:

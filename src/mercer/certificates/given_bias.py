@@ -24,30 +24,35 @@ from mercer.samples.arrays import Floats
 
 
 def certify_with_bias(
-    problem: DualProblem, gram: BoundedProducts, beta: Floats, b: Floats, near: Sequence[Floats], missed: float = 0.0
+    problem: DualProblem,
+    gram: BoundedProducts,
+    beta: Floats,
+    b: Floats,
+    feasible_points: Sequence[Floats],
+    relative_error: float = 0.0,
 ) -> Certificate:
     """Certify (β, b), where b has an entry for each equality and every variable has finite bounds.
 
     `primal` is the value at (β, b) itself, also where β misses its bounds or sums. `dual` is the largest value among
-    the feasible points `near` it, and −∞ where there is none. The caller's β may differ by the share `missed` of every
-    entry, and the caller's b by the same share of its largest entry.
+    the `feasible_points` near β, and −∞ without any. The caller's β may differ from this one by the share
+    `relative_error` of every entry, and the caller's b by the same share of its largest entry.
     """
-    proofs = [certify_dual(problem, gram, one)[0] for one in near]
+    proofs = [certify_dual(problem, gram, point)[0] for point in feasible_points]
     # Without a feasible point the residuals are those of β.
-    proof = max(proofs, key=lambda one: one.dual) if proofs else certify_dual(problem, gram, beta)[0]
-    p = problem.p - np.append(b, 0.0)[problem.group]  # group −1, without an equality, is the last
+    proof = max(proofs, key=lambda candidate: candidate.dual) if proofs else certify_dual(problem, gram, beta)[0]
+    p = problem.p - np.append(b, 0.0)[problem.group]  # group −1, without an equality, takes the appended 0
     fixed, _ = certify_dual(replace(problem.without_bias(), p=p), gram, beta)
     with np.errstate(over="ignore", invalid="ignore"):
-        # 1. A loss has |t| ≤ most. The rounding of p − b is in `fixed`: the core allows for four roundings of
-        #    |p| + |u| + |dβ| in every residual, and makes three.
+        # 1. The multiplier t of a loss has |t| ≤ most. The rounding of p − b is in `fixed`: the core allows for four
+        #    roundings of |p| + |u| + |dβ| in every residual, and makes three.
         most = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
-        # 2. A change δ of β moves u_i by at most reach_i·Σ reach_j|δ_j|, and ½β'Kβ by Σ reach_i|β_i + δ_i/2| times
-        #    that sum.
-        reach = exact(gram.entry_bounds[problem.row])
-        length = reach.inner(np.abs(beta))
-        # 3. A change of b moves the losses and the products with the totals, which are rounded as the caller made them.
+        # 2. A change δ of β moves u_i by at most r_i·Σ r_j|δ_j| with the entry bounds r, and ½β'Kβ by
+        #    Σ r_i|β_i + δ_i/2| times that sum.
+        r = exact(gram.entry_bounds[problem.row])
+        length = r.inner(np.abs(beta))
+        # 3. A change of b moves the losses and the products b_g·total_g; the totals have the caller's roundings.
         shifted = np.abs(b).max(initial=0.0) * (exact(most).sum() + exact(np.abs(problem.totals)).sum())
-        moved = missed * (length * (reach.inner(most) + (1 + 0.5 * exact(missed)) * length) + shifted)
+        moved = relative_error * (length * (r.inner(most) + (1 + 0.5 * exact(relative_error)) * length) + shifted)
         products = exact(problem.totals).rounded(STATED_ROUNDINGS).inner(b)
         primal = (exact(fixed.primal) + moved + products).high
     kkt = {name: max(value, fixed.kkt[name]) for name, value in proof.kkt.items()}

@@ -1,7 +1,7 @@
 """Certificates of hull problems, in the scale of the machine that they belong to.
 
-The nearest points of two convex hulls are ‖w‖ apart, and a certificate bounds ‖w‖² from both sides: it is at least
-−2·(dual + gap) and at most −2·dual. The machine with margins at ±1 has ½‖w‖² = 2/‖w‖² of the hulls (Igel, sec. 4.1.4).
+A certificate bounds the squared distance δ² of two convex hulls from both sides: −2·(dual + gap) ≤ δ² ≤ −2·dual. The
+machine with margins at ±1 has ½‖w‖² = 2/δ² (Igel, sec. 4.1.4).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.certificates.certificate import EQUALITY, OF_GRADIENTS, Certificate, widen_certificate
+from mercer.certificates.certificate import EQUALITY, GRADIENT_CONDITIONS, Certificate, widen_certificate
 from mercer.certificates.dual import certify_dual
 from mercer.places.ball import Ball, exact
 from mercer.places.gram import BoundedProducts
@@ -30,17 +30,19 @@ _ROUNDOFF = 1.01 * DOUBLE
 class Centring:
     """Rounding errors of subtracting a centre from all samples; prediction adds ⟨w, centre⟩ back to b."""
 
-    moved: float = 0.0  # largest distance in feature space that rounding moved a sample
+    moved: float = 0.0  # largest distance by which rounding moved a sample in feature space
     length: float = 0.0  # length of the centre
     terms: int = 0  # number of terms of ⟨w, centre⟩
 
-    def tilt(self, norm: float, reach: float, total: float) -> float:
-        """Bound the distance of f with its rounded b from the centred f; ‖w‖ is `norm`, and |Σβ| is `total`.
+    def tilt(self, norm: float, longest: float, total: float) -> float:
+        """Bound the difference between f with its rounded b and f of the centred samples.
 
-        No sample is longer than `reach`.
+        `norm` is ‖w‖, `total` is |Σβ|, and no sample is longer than `longest`.
         """
-        sums = exact((norm + self.length * total) * (self.length + reach)).rounded(self.terms + 16).error
-        return float(sums * bool(self.length) + total * self.length * reach)  # whose roundings are in `sums`
+        sums = exact((norm + self.length * total) * (self.length + longest)).rounded(self.terms + 16).error
+        return float(
+            sums * bool(self.length) + total * self.length * longest
+        )  # `sums` includes the roundings of this line
 
 
 def hard_margin_certificate(
@@ -61,24 +63,24 @@ def hard_margin_certificate(
         dual = float((exact(2.0) / far.square()).low) if hulls.dual < 0 else math.inf
         shift = float((2 * moved * far / rho + 2 * tilt).high)
     divided = widen_certificate(_divided(hulls, rho), 0.0, shift)
-    # 2. Residuals. f has one b and margins at ±1, where the hulls have a b each, 2ρ' apart: the margins of all samples
-    #    differ by ρ' − ρ from those that the residuals are about.
-    half, size = rho_and_b(hulls.b)[0], sum(map(abs, hulls.b)) + rho
-    apart = (abs(half - rho) + 8 * _ROUNDOFF * size) / rho  # eight roundings cover six sums and quotients
-    kkt = {name: value + apart * name.startswith(OF_GRADIENTS) for name, value in divided.kkt.items()}
+    # 2. Residuals. f has one b and margins at ±1, whereas each hull has its own b, and these are 2ρ' apart: the margins
+    #    of all samples differ by ρ' − ρ from those in the residuals of the hulls.
+    hull_rho, size = rho_and_b(hulls.b)[0], sum(map(abs, hulls.b)) + rho
+    margin_shift = (abs(hull_rho - rho) + 8 * _ROUNDOFF * size) / rho  # eight roundings cover six sums and quotients
+    kkt = {name: value + margin_shift * name.startswith(GRADIENT_CONDITIONS) for name, value in divided.kkt.items()}
     kkt[EQUALITY] += _ROUNDOFF * 2.0 / rho  # rounding of the quotients; the coefficients of each hull add up to 1
     return replace(divided, primal=primal, dual=dual, gap=_gap(primal, dual), kkt=kkt, b=(b,))
 
 
-def between_support_vectors(certificate: Certificate) -> Certificate:
+def with_halfway_bias(certificate: Certificate) -> Certificate:
     """Return the certificate of a hard margin whose b lies halfway between its support vectors of both classes.
 
-    The residuals of the support vectors with the certified b are at most the two in `kkt`, and so is the distance
-    between the two b.
+    With the certified b, no residual of a support vector exceeds the two gradient conditions in `kkt`. So these also
+    bound the distance between the two b.
     """
     residuals = certificate.kkt.items()
-    largest = max(value for name, value in residuals if name.startswith(OF_GRADIENTS))
-    kkt = {name: value + largest * name.startswith(OF_GRADIENTS) for name, value in residuals}
+    largest = max(value for name, value in residuals if name.startswith(GRADIENT_CONDITIONS))
+    kkt = {name: value + largest * name.startswith(GRADIENT_CONDITIONS) for name, value in residuals}
     return replace(certificate, kkt=kkt)
 
 
@@ -90,11 +92,11 @@ def certify_hard_margin(problem: DualProblem, gram: BoundedProducts, beta: Float
     """
     y = problem.p
     if not len(problem.totals):
-        free = classification.soft_margin(y, np.full(len(y), 2.0 * float(np.abs(beta).max()))).without_bias()
-        return hard_margin_through_origin(certify_dual(free, gram, beta)[0], gram, y, beta)
-    two = classification.hulls(y)
-    beta = two.nearest_feasible(beta / (0.5 * float(np.abs(beta).sum())))
-    proof, _ = certify_dual(two, gram, beta)
+        unbounded = classification.soft_margin(y, np.full(len(y), 2.0 * float(np.abs(beta).max()))).without_bias()
+        return hard_margin_through_origin(certify_dual(unbounded, gram, beta)[0], gram, y, beta)
+    hull_problem = classification.hulls(y)
+    beta = hull_problem.nearest_feasible(beta / (0.5 * float(np.abs(beta).sum())))
+    proof, _ = certify_dual(hull_problem, gram, beta)
     rho = -proof.dual
     if rho > np.finfo(float).tiny:
         certificate = hard_margin_certificate(proof, rho, rho_and_b(proof.b)[1] / rho)
@@ -109,9 +111,9 @@ def certify_hard_margin(problem: DualProblem, gram: BoundedProducts, beta: Float
 def hard_margin_through_origin(soft: Certificate, gram: BoundedProducts, y: Floats, beta: Floats) -> Certificate:
     """Return the certificate of the hard margin without a bias, from that of a soft margin with no active upper bound.
 
-    With m the smallest of y_i f(x_i), w/m is feasible, so that primal = ½‖w‖²/m². The dual value is the larger of
-    that of the best multiple of β, (y'β)²/(2β'Kβ), and that of the soft margin, which the optimum of the hard margin
-    is never below. Kβ is recomputed in the highest precision.
+    With m the smallest of y_i f(x_i), w/m is feasible, so that primal = ½‖w‖²/m². The dual value is the larger of two
+    lower bounds on the optimum: (y'β)²/(2β'Kβ), of the best multiple of β, and the dual value of the soft margin. Kβ is
+    recomputed in the highest precision.
     """
     energy, u = _energy_and_values(gram, beta)
     primal = _feasible_value(energy, exact(float(np.where(y > 0, u.low, -u.high).min())))
@@ -128,12 +130,14 @@ def _energy_and_values(gram: BoundedProducts, beta: Floats) -> tuple[Ball, Ball]
 
 
 def _feasible_value(energy: Ball, smallest: Ball) -> float:
-    """½‖w‖² after a division by the smallest margin y_i f(x_i); infinite if the function does not separate."""
+    """Return ½‖w‖²/m² for the `smallest` margin m of y_i f(x_i); infinite if f does not separate the samples."""
     return float((0.5 * energy / smallest.square()).high) if smallest.low > 0 else math.inf
 
 
-def before_division(certificate: Certificate, problem: DualProblem, gram: BoundedProducts, beta: Floats) -> Certificate:
-    """Return the certificate of β and b that will be divided by one number, each quotient rounded.
+def widen_for_division(
+    certificate: Certificate, problem: DualProblem, gram: BoundedProducts, beta: Floats
+) -> Certificate:
+    """Widen a certificate by the rounding errors of dividing β and b by one number.
 
     Rounding every β_j moves (Kβ)_i by no more than 2⁻⁵³ Σ_j |β_j| |K_ij|, and |K_ij| ≤ r_i r_j.
     """
@@ -141,13 +145,13 @@ def before_division(certificate: Certificate, problem: DualProblem, gram: Bounde
     moved = _ROUNDOFF * (inner(size, root) * root + max(map(abs, certificate.b), default=0.0))
     shift = 2 * float(moved.max(initial=0.0))
     loss = inner(problem.upper - problem.lower, moved) + 2 * inner(size, moved)
-    allowed = widen_certificate(certificate, loss, shift)
-    allowed.kkt[EQUALITY] += _ROUNDOFF * float(size.sum())
-    return allowed
+    widened = widen_certificate(certificate, loss, shift)
+    widened.kkt[EQUALITY] += _ROUNDOFF * float(size.sum())
+    return widened
 
 
-def in_scale_of_f(certificate: Certificate, rho: float) -> Certificate:
-    """Return the certificate of a ν-machine divided by ρ: of ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW, C = 1/ρ."""
+def divide_nu_certificate(certificate: Certificate, rho: float) -> Certificate:
+    """Divide a ν-machine's certificate by ρ, to that of ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW with C = 1/ρ."""
     primal, gap = (_divided_up(_divided_up(value, rho), rho) for value in (certificate.primal, certificate.gap))
     dual = -_divided_up(_divided_up(-certificate.dual, rho), rho)
     return _divided(certificate, rho, primal=primal, dual=dual, gap=gap)
@@ -171,5 +175,5 @@ def _divided_up(value: float, rho: float) -> float:
 
 
 def _gap(primal: float, dual: float) -> float:
-    """Difference of the values, not below 0; infinite without a dual value."""
+    """Return primal − dual, or 0 if that is negative; infinite if `dual` is not finite."""
     return max(0.0, primal - dual) if math.isfinite(dual) else math.inf

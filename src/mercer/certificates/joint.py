@@ -5,11 +5,11 @@
     gap    = primal − dual = Σ_i [C_i loss_i − Σ_k α_ik (e_ik − e_{i,y_i})],  every term ≥ 0
 
 with the biases of the problem. The last equation needs Σ_k β_ik = 0, and Σ_i β_ik = 0 for the balanced problem. Sums
-that miss zero, if only by rounding, belong to no feasible point. So `dual` is that of a feasible β + δ,
+that miss zero, if only by rounding, belong to no feasible point. So `dual` is the value of a feasible β + δ,
 
     dual(β + δ) = dual(β) + Σ_ik δ_ik ([k = y_i] − (K + shift)β_k) − ½ Σ_k δ_k'(K + shift)δ_k
 
-and `gap`, which is never below primal − dual, is the distance from its value.
+and `gap` is never below primal − dual.
 
 A linear machine keeps w_k, which is X'β_k only up to rounding. Its f is Xw + b, and ½ Σ_k ‖w_k − X'β_k‖² joins the gap.
 """
@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, Measures, conditions
+from mercer.certificates.certificate import Certificate, Measures, kkt_residuals
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, STATED_ROUNDINGS, bounded_u
 from mercer.certificates.least_squares import column_sums
 from mercer.certificates.linear import row_length_bounds
@@ -30,8 +30,8 @@ from mercer.places.protocols import Rows
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Flags, Floats, Indices
 
-# Largest excess of a sample's multipliers over the C_i that they share, relative to C_i; many small steps leave it. The
-# largest multiplier is above C_i/m, so that it can fall by the excess.
+# Largest accepted excess of a sample's multipliers over the C_i that they share, relative to C_i: the roundings of many
+# small steps add up to it. The largest of m multipliers is at least C_i/m, so that it can fall by the excess.
 _EXCESS = 1e-9
 
 
@@ -43,8 +43,8 @@ def certify_joint(
 
     def undecided(u: Ball) -> Flags:
         e = _excess(problem, u, b)
-        still = _violations(problem, beta, e) <= 0
-        return np.asarray(~still & ~(e.error.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
+        optimal = _violations(problem, beta, e) <= 0
+        return np.asarray(~optimal & ~(e.error.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
     u, precision = bounded_u(
         gram, lambda rows, level: gram.product_bound(beta, rows, level), undecided, lambda: np.asarray(beta.any(axis=1))
@@ -55,29 +55,29 @@ def certify_joint(
 def certify_joint_rows(problem: JointProblem, rows: Rows, beta: Floats) -> tuple[Floats, Certificate]:
     """Return W = X'β, one row per class, each entry rounded once, and the certificate of W and β."""
     W, u = np.empty((problem.n_classes, rows.d)), Ball(np.empty(beta.shape), np.empty(beta.shape))
-    apart = exact(0.0)
+    squared_distance = exact(0.0)
     for k, column in enumerate(beta.T):
         W[k], rest, error = rows.combination(np.ascontiguousarray(column))
         u.value[:, k], u.error[:, k] = rows.precise_product(W[k])
-        apart = apart + (exact(rest).square().sum().sqrt() + Ball.within(error)).square()
-    kept = exact(W).square().sum().sqrt(), apart.sqrt()
-    return W, joint_certificate(problem, beta, u, row_length_bounds(rows), "optimality", "float64", kept)
+        squared_distance = squared_distance + (exact(rest).square().sum().sqrt() + Ball.within(error)).square()
+    weight_norms = exact(W).square().sum().sqrt(), squared_distance.sqrt()
+    return W, joint_certificate(problem, beta, u, row_length_bounds(rows), "optimality", "float64", weight_norms)
 
 
 def joint_certificate(
     problem: JointProblem,
     beta: Floats,
     u: Ball,
-    reach: Floats,
+    entry_bounds: Floats,
     gap_measures: Measures,
     precision: str,
-    kept: tuple[Ball, Ball] | None = None,
+    weight_norms: tuple[Ball, Ball] | None = None,
 ) -> Certificate:
-    """Return the certificate of β with the given u = Kβ; |k_ij| is at most reach_i·reach_j.
+    """Return the certificate of β with the given u = Kβ; |k_ij| is at most entry_bounds_i·entry_bounds_j.
 
-    `kept` is given if u comes from weights w instead: their length, and their distance from the combination X'β.
+    If u comes from weights w instead, `weight_norms` are ‖w‖ and the distance ‖w − X'β‖.
     """
-    own, (length, apart) = (np.arange(problem.n), problem.y), kept or (exact(0.0), exact(0.0))
+    label, (length, distance) = (np.arange(problem.n), problem.y), weight_norms or (exact(0.0), exact(0.0))
     with np.errstate(over="ignore", invalid="ignore"):
         b = _biases(problem, beta)
         e = _excess(problem, u, b)
@@ -85,25 +85,26 @@ def joint_certificate(
         shifted = u + problem.shift * _class_sums(beta) if problem.shift else u
         # 1. Values. A free bias adds nothing, whatever Σ_i β_ik is.
         energy = 0.5 * shifted.inner(beta, axis=0).sum()
-        # By Cauchy and Schwarz β'u = ⟨X'β, w⟩ is apart·‖w‖ from ‖w‖² at most, and apart·‖X'β‖ from ‖X'β‖².
-        away = Ball.within(apart.size)
-        primal = energy + _losses(problem, e).sum() + 0.5 * away * length
-        lengths = (exact(reach).square() + problem.shift).sqrt()
-        slopes = Ball.within(e.error.max(axis=1)) + lengths * away
+        # By Cauchy and Schwarz β'u = ⟨X'β, w⟩ differs by at most distance·‖w‖ from ‖w‖², and by distance·‖X'β‖
+        # from ‖X'β‖².
+        distance_ball = Ball.within(distance.size)
+        primal = energy + _losses(problem, e).sum() + 0.5 * distance_ball * length
+        lengths = (exact(entry_bounds).square() + problem.shift).sqrt()
+        slopes = Ball.within(e.error.max(axis=1)) + lengths * distance_ball
         to_dual = _repair(problem, beta, e.value, slopes.error, lengths.high)
-        # As for binary problems, (1 − γ)β is inside the stated bounds.
-        gain, lost = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[own]).sum(), energy))
-        dual = gain - lost - to_dual - 0.5 * away * (length + apart)
+        # (1 − γ)β is inside the stated bounds, as for binary problems (dual.py).
+        gain, lost = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[label]).sum(), energy))
+        dual = gain - lost - to_dual - 0.5 * distance_ball * (length + distance)
         # 2. Residuals.
-        distance = 0.5 * apart.square()
+        excess = 0.5 * distance.square()
         kkt = _kkt(problem, beta, e)
-        # As for the other linear machines: a w that is not the combination violates by what it adds to the gap.
-        missed = (distance / max(float(primal.high), np.finfo(float).tiny)).high if kept else 0.0
-        violation = float(_violations(problem, beta, e).max(initial=missed))
+        # As in linear.py, the violation of w = X'β is the share of the primal value that the distance adds to the gap.
+        missing = (excess / max(float(primal.high), np.finfo(float).tiny)).high if weight_norms else 0.0
+        violation = float(_violations(problem, beta, e).max(initial=missing))
     return Certificate(
         primal=float(primal.high),
         dual=float(dual.low),
-        gap=float(terms.sum()),  # and at least the difference of the two, which has all errors, and the distance
+        gap=float(terms.sum()),  # Certificate raises it to primal − dual, which includes `excess` and all roundings
         violation=violation if to_dual < math.inf else math.inf,
         kkt=kkt,
         gap_measures=gap_measures,
@@ -113,43 +114,47 @@ def joint_certificate(
     )
 
 
-def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengths: Floats) -> float:
-    """Bound what moving β to feasible coefficients takes from the dual value.
+def _repair(problem: JointProblem, beta: Floats, e: Floats, errors: Floats, lengths: Floats) -> float:
+    """Bound the dual value that moving β to feasible coefficients costs.
 
-    1. The label's β takes what is missing in its row. Where the multipliers exceed the C_i that they share, by no more
-       than rounding, the largest one and the label's β fall by the excess.
-    2. For free biases multipliers are made smaller until the class sums are zero. The sums A_pq of the multipliers of
-       class p are a flow from p to q, and a class sum is what leaves the class less what enters it. Such a flow is a
-       circulation and routes from classes with too much to classes with too little, T = ½Σ|sums| in all. Without these
-       routes, of at most n_classes − 1 steps each, it is feasible. On a step from p to q one sample's multiplier takes
-       T, or, where none is that large, all of them take parts of it.
+    1. The label's coefficient changes until its row sums to zero. Where the multipliers exceed the C_i that they share,
+       by no more than rounding, the largest one and the label's coefficient fall by the excess.
+    2. With free biases, multipliers are reduced until the class sums are zero. A_pq, the sum of the multipliers for
+       class q over the samples of class p, is a flow from p to q, and a class sum is the flow out of the class minus
+       the flow into it. Such a flow consists of a circulation, which is feasible, and of routes from classes with
+       positive sums to classes with negative ones, T = ½Σ|sums| in total. The routes have at most n_classes − 1 steps
+       each, and are removed: on a step from p to q one sample's multiplier falls by T, or, if none is that large, all
+       of them fall by parts of T.
 
-    Coefficients outside of their bounds are not moved: the number is infinite. No excess is off by more than its row's
-    `error`, and no φ(x_i) is longer than `lengths` say.
+    The bound is infinite if coefficients are outside their bounds. `e` is the excess of each sample (row) and class,
+    `errors` bounds its rounding in each row, and `lengths` the length of each φ(x_i).
     """
-    own, m = (np.arange(problem.n), problem.y), problem.n_classes
+    label, m = (np.arange(problem.n), problem.y), problem.n_classes
     alpha = -beta
-    alpha[own] = 0.0
-    over = _beyond(alpha, alpha.sum(axis=1), problem.C) if problem.shared else (alpha - problem.C[:, None]).max(axis=1)
+    alpha[label] = 0.0
+    if problem.shared:
+        over = _bound_excess(alpha, alpha.sum(axis=1), problem.C)
+    else:
+        over = (alpha - problem.C[:, None]).max(axis=1)
     allowed = _EXCESS * problem.C if problem.shared else 0.0
     if not (np.isfinite(beta).all() and np.isfinite(e).all() and (alpha >= 0).all() and (over <= allowed).all()):
         return math.inf
-    over, heavy = np.maximum(over, 0.0), (own[0], alpha.argmax(axis=1))
+    over, largest = np.maximum(over, 0.0), (label[0], alpha.argmax(axis=1))
     bias = problem.b if problem.balanced and problem.b is not None else np.zeros(m)
     cost = length = exact(0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        slopes = exact(bias) + 1.0 - Ball(e, np.broadcast_to(error[:, None], e.shape))
-        for entry, moved in ((own, abs(sum_rows(beta)) + over), (heavy, exact(over))):
-            moves = moved.size > 0  # an infinite error counts only where something moves
-            moved = moved.take(moves)
-            cost = cost + abs(slopes).take(entry).take(moves).inner(moved)
-            length = length + moved.inner(lengths[moves])
+        slopes = exact(bias) + 1.0 - Ball(e, np.broadcast_to(errors[:, None], e.shape))
+        for entry, amounts in ((label, abs(sum_rows(beta)) + over), (largest, exact(over))):
+            positive = amounts.size > 0  # an infinite error counts only where something moves
+            amounts = amounts.take(positive)
+            cost = cost + abs(slopes).take(entry).take(positive).inner(amounts)
+            length = length + amounts.inner(lengths[positive])
         if problem.balanced:
             sums = abs(exact(_flow_sums(problem, alpha)).rounded()).sum()
             total = float((0.5 * sums + exact(over).sum()).high)
-            # A multiplier and its label's β move together: φ(x_i) counts √2 times. Twice the total is enough for the
-            # multipliers that fell by their excess, which is a part of it.
-            slopes = slopes - Ball(*(part[:, None] for part in slopes.take(own)))
+            # A multiplier and its label's coefficient move together: φ(x_i) counts √2 times. A multiplier of twice the
+            # total is large enough even after it fell by its excess, which is part of the total.
+            slopes = slopes - Ball(*(part[:, None] for part in slopes.take(label)))
             steps = [
                 _steepest_step(alpha[rows], alpha[rows] >= 2 * total, slopes.size[rows], lengths[rows])
                 for rows in (np.flatnonzero(problem.y == p) for p in range(m))
@@ -168,17 +173,17 @@ def _steepest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats
     none is large enough, it reduces every positive multiplier.
     """
     costs = np.where(enough, slopes, np.inf)
-    one = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
-    reduced = np.where(costs.min(axis=0) < np.inf, one, alpha > 0)
+    single = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
+    reduced = np.where(costs.min(axis=0) < np.inf, single, alpha > 0)
     return float(np.where(reduced, slopes, 0.0).max()), float(np.where(reduced, lengths[:, None], 0.0).max())
 
 
 def _flow_sums(problem: JointProblem, alpha: Floats) -> Floats:
-    """Return Σ_i β_ik of each class, rounded once, with the label's β equal to the sum of the multipliers."""
+    """Return Σ_i β_ik of each class, rounded once; β_{i,y_i} counts as the sum of the sample's multipliers."""
     sums = np.empty(problem.n_classes)
     for k in range(problem.n_classes):
-        mine = problem.y == k
-        leaving, entering = alpha[mine], alpha[~mine, k]
+        in_class = problem.y == k
+        leaving, entering = alpha[in_class], alpha[~in_class, k]
         sums[k] = math.fsum([*leaving[leaving > 0].tolist(), *(-entering[entering > 0]).tolist()])
     return sums
 
@@ -196,18 +201,18 @@ def _class_sums(beta: Floats) -> Ball:
 
 def _excess(problem: JointProblem, u: Ball, b: Ball) -> Ball:
     """Return e_ik = u_ik + b_k + 1 − [k = y_i], as `problem.excess` computes it."""
-    own = np.arange(problem.n), problem.y
+    label = np.arange(problem.n), problem.y
     with np.errstate(over="ignore", invalid="ignore"):
         e = u + (b + 1.0)
-        e.put(own, e.take(own) - 1.0)
+        e.put(label, e.take(label) - 1.0)
     return e
 
 
 def _differences(problem: JointProblem, e: Ball) -> Ball:
     """Return e_ik − e_{i,y_i}, which is 0 for the label."""
-    own = np.arange(problem.n), problem.y
-    g = e - Ball(*(part[own][:, None] for part in e))
-    g.put(own, exact(0.0))
+    label = np.arange(problem.n), problem.y
+    g = e - Ball(*(part[label][:, None] for part in e))
+    g.put(label, exact(0.0))
     return g
 
 
@@ -219,29 +224,29 @@ def _losses(problem: JointProblem, e: Ball) -> Ball:
 
 
 def _violations(problem: JointProblem, beta: Floats, e: Ball) -> Floats:
-    """Return the largest difference of gradients that each sample could still exploit; e ± its error is rounded too."""
+    """Return the largest difference of gradients that each sample could still exploit, with the errors of e."""
     return problem.violations(beta, e.value, error=e.rounded(4).error)
 
 
 def _largest(values: Ball) -> float:
-    """Upper bound on the largest absolute value."""
+    """Return an upper bound on the largest absolute value."""
     return float(values.size.max(initial=0.0))
 
 
-def _beyond(alpha: Floats, sums: Floats, C: Floats) -> Floats:
-    """Excess of Σ_k α_ik over C_i; a sum near C_i is computed exactly, and rounded once."""
+def _bound_excess(alpha: Floats, sums: Floats, C: Floats) -> Floats:
+    """Return the excess of Σ_k α_ik over C_i, at least 0; a sum near C_i is computed exactly, and rounded once."""
     out = np.zeros(len(C))
     for i in np.flatnonzero(sums > C * (1 - 1e-9)).tolist():
         out[i] = max(0.0, math.fsum([*alpha[i].tolist(), -C[i]]))
     return np.asarray(exact(out).high)
 
 
-def published_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tuple[float, float]:
-    """Return the largest residuals of the box and of Σ_k β_ik = 0 over rows with these coefficients and bounds."""
+def row_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tuple[float, float]:
+    """Return the largest residuals of the box and of Σ_k β_ik = 0 over the rows of `beta`."""
     alpha = np.maximum(-beta, 0.0)
     alpha[np.arange(len(y)), y] = 0.0
     wrong = np.where(np.arange(beta.shape[1]) == y[:, None], 0.0, beta)
-    outside = _beyond(alpha, alpha.sum(axis=1), C) if shared else (alpha - C[:, None]).max(axis=1, initial=0.0)
+    outside = _bound_excess(alpha, alpha.sum(axis=1), C) if shared else (alpha - C[:, None]).max(axis=1, initial=0.0)
     return max(float(wrong.max(initial=0.0)), float(outside.max(initial=0.0))), _largest(sum_rows(beta))
 
 
@@ -251,25 +256,25 @@ def _kkt(problem: JointProblem, beta: Floats, e: Ball) -> dict[str, float]:
     If a multiplier should grow, the sample's error exceeds the slack that its multipliers allow (primal feasibility).
     If it should shrink, it belongs to a constraint that is not tight (complementary slackness).
     """
-    own, g = (np.arange(problem.n), problem.y), _differences(problem, e)
+    label, g = (np.arange(problem.n), problem.y), _differences(problem, e)
     alpha = np.maximum(-beta, 0.0)
-    alpha[own] = 0.0
+    alpha[label] = 0.0
     sums = alpha.sum(axis=1)
     outside = np.where(np.arange(problem.n_classes) == problem.y[:, None], 0.0, np.maximum(beta, 0.0)).max(axis=1)
     if problem.shared:
-        below = beta[own] < problem.C
-        unpaid = np.where(below, g.high.max(axis=1), 0.0)
+        below = beta[label] < problem.C
+        outward = np.where(below, g.high.max(axis=1), 0.0)
         # Slack is allowed only if the sample's multipliers reach its bound.
         slack = Ball(*(part[:, None] for part in e.max(axis=1))) - e
-        loose = np.where(alpha > 0, np.where(below[:, None], -g.low, slack.high), 0.0).max(axis=1)
-        outside = np.maximum(outside, _beyond(alpha, sums, problem.C))
+        inward = np.where(alpha > 0, np.where(below[:, None], -g.low, slack.high), 0.0).max(axis=1)
+        outside = np.maximum(outside, _bound_excess(alpha, sums, problem.C))
     else:
-        unpaid = np.where(alpha < problem.C[:, None], np.maximum(g.high, 0.0), 0.0).max(axis=1)
-        loose = np.where(alpha > 0, np.maximum(-g.low, 0.0), 0.0).max(axis=1)
+        outward = np.where(alpha < problem.C[:, None], np.maximum(g.high, 0.0), 0.0).max(axis=1)
+        inward = np.where(alpha > 0, np.maximum(-g.low, 0.0), 0.0).max(axis=1)
         outside = np.maximum(outside, (alpha - problem.C[:, None]).max(axis=1))
-    return conditions(
+    return kkt_residuals(
         float(outside.max(initial=0.0)),
         max(_largest(sum_rows(beta)), _largest(_class_sums(beta)) * problem.balanced),
-        float(unpaid.max(initial=0.0)),
-        float(loose.max(initial=0.0)),
+        float(outward.max(initial=0.0)),
+        float(inward.max(initial=0.0)),
     )

@@ -31,6 +31,7 @@ from mercer.samples.arrays import Floats
 
 # Names of the two conditions on weights in `kkt`.
 OPTIMAL, INSIDE = "kernel weights: optimality", "kernel weights: norm"
+# A dual norm up to this is that of β = 0.
 _SMALLEST = 1e-300
 
 
@@ -49,11 +50,11 @@ class WeightsProblem:
         return 1.0 if self.norm == math.inf else self.norm / (self.norm - 1.0)
 
     def size(self, weights: Floats) -> float:
-        """Upper bound on ‖(v_mθ_m)‖_p."""
+        """Return an upper bound on ‖(v_mθ_m)‖_p."""
         return _norm_above(self.scales * weights, self.norm)
 
     def dual_size(self, s: Floats) -> float:
-        """Upper bound on ‖(s_m/v_m)‖_q, for s_m ≥ 0."""
+        """Return an upper bound on ‖(s_m/v_m)‖_q, for s_m ≥ 0."""
         return _norm_above(s / self.scales, self.dual_norm)
 
 
@@ -75,13 +76,13 @@ def _norm_above(values: Floats, p: float) -> float:
     return float(rounded_up(largest * total ** (1.0 / p), 32 + 2 * len(values)))
 
 
-def machine_proof(
+def certify_machine(
     problem: DualProblem, grams: list[BoundedProducts], beta: Floats, weights: Floats, *, exact: bool = False
 ) -> tuple[Certificate, Floats, Ball]:
     """Certify one machine with K_θ, and return u = K_θβ and s_m = β'K_mβ of every kernel.
 
-    The certificate's dual value belongs to a feasible point beside β, at a distance of no more than the sums of β are
-    off. The balls s_m hold the values of both points.
+    The dual value belongs to a feasible point near β, no further away than the residual of the equalities. The balls
+    s_m hold the values of both points. `exact` computes every K_mβ in the highest precision.
     """
     c = problem.row_coefficients(beta, grams[0].n)
     parts = [gram.product_bound(c, level=gram.levels[-1] if exact else np.float64) for gram in grams]
@@ -92,30 +93,34 @@ def machine_proof(
                 u = u + weight * part
         s = Ball(*(np.array(side) for side in zip(*(part.inner(c) for part in parts), strict=True)))
     proofs = [(PROOF[gram.positive_definite], "float64") for gram in grams]
-    # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²). Squares of these
-    # lengths are made larger by the share 1e-6 where they are used, so that their roundings need not be counted here.
+    # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²). The code that uses these bounds enlarges their squares
+    # by the share 1e-6, so that their roundings need not be counted here.
     squares = sum(weight * gram.entry_bounds**2 for gram, weight in zip(grams, weights.tolist(), strict=True))
-    reach = np.asarray(np.sqrt(squares))
-    certificate = certificate_of(problem, beta, u.finite(), reach, weakest_claim(proofs)[0], "float64")
-    missed = certificate.kkt[EQUALITY] * len(problem.totals)
-    return certificate, u.value, _moved(s, missed * np.array([gram.entry_bounds.max(initial=0.0) for gram in grams]))
+    entry_bounds = np.asarray(np.sqrt(squares))
+    certificate = certificate_of(problem, beta, u.finite(), entry_bounds, weakest_claim(proofs)[0], "float64")
+    equality_error = certificate.kkt[EQUALITY] * len(problem.totals)
+    return (
+        certificate,
+        u.value,
+        _widen_squares(s, equality_error * np.array([gram.entry_bounds.max(initial=0.0) for gram in grams])),
+    )
 
 
-def _moved(s: Ball, lengths: Floats) -> Ball:
-    """Return s_m of other coefficients, for which √s_m differs by no more than these lengths."""
+def _widen_squares(s: Ball, lengths: Floats) -> Ball:
+    """Widen s_m to coefficients that change √s_m by at most `lengths`."""
     with np.errstate(over="ignore", invalid="ignore"):
-        away = Ball.within(lengths)
-        return s + away * (2.0 * s.sqrt() + away)
+        change = Ball.within(lengths)
+        return s + change * (2.0 * s.sqrt() + change)
 
 
-def with_weights(
+def certify_kernel_weights(
     machines: Certificate, problem: WeightsProblem, weights: Floats, s: Ball, moved: Floats | None = None
 ) -> Certificate:
     """Return the certificate of kernel learning, from that of all machines with K_θ.
 
-    √s_m may be off by `moved` more: coefficients of copies are rounded shares of those that were certified.
+    √s_m may differ by up to `moved`: coefficients of copies are rounded shares of those that were certified.
     """
-    s = s if moved is None else _moved(s, moved)
+    s = s if moved is None else _widen_squares(s, moved)
     with np.errstate(over="ignore", invalid="ignore"):
         high, energy = np.maximum(s.high, 0.0), s.inner(weights)
         best, size = problem.dual_size(high), max(problem.size(weights), 1.0)
@@ -129,7 +134,7 @@ def with_weights(
         machines,
         primal=primal.high,
         dual=dual.low,
-        gap=machines.gap,  # and at least the difference of the two, which has the other terms
+        gap=machines.gap,  # Certificate raises it to primal − dual, which includes the other terms
         violation=max(machines.violation, share),
         kkt={**machines.kkt, OPTIMAL: share, INSIDE: size - 1.0},
         parts=machines.parts or (machines,),

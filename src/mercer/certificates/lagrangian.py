@@ -22,7 +22,7 @@ from mercer.samples.arrays import Floats, Indices
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lagrangian:
-    """Lagrangian L at a point (w, b, ξ) with multipliers (α, r), or elsewhere.
+    """Lagrangian L of a trained machine at its (w, b, ξ) and multipliers (α, r); a call evaluates it elsewhere.
 
     Values are plain float64; bounds on their rounding are in the certificate.
 
@@ -82,17 +82,17 @@ class Lagrangian:
         """Return L at another w (given by its values f and ‖w‖²), b, ξ, α or r; the others are those of the fit."""
         if (f is None) != (square is None):
             raise ValueError("another w needs both its values f and its square ‖w‖², but only one of them was given")
-        values, slacks, multipliers, others = (
+        values, slacks, multipliers, slack_multipliers = (
             fitted if given is None else self._checked(given)
             for fitted, given in ((self.f, f), (self.xi, xi), (self.alpha, alpha), (self.r, r))
         )
         bias, half = self.b if b is None else float(b), 0.5 * (self.square if square is None else float(square))
         margins = self.y * (values + bias) - 1.0 + slacks
-        return float(half + self._penalty(slacks) - multipliers @ margins - others @ slacks)
+        return float(half + self._penalty(slacks) - multipliers @ margins - slack_multipliers @ slacks)
 
-    def _checked(self, given: ArrayLike) -> Floats:
+    def _checked(self, values: ArrayLike) -> Floats:
         """Return an array with one number per sample; raise ValueError otherwise."""
-        array = np.asarray(given, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
         if array.shape != self.y.shape:
             raise ValueError(
                 f"expected an array of {len(self.y)} numbers, one for each of `rows`, got shape {array.shape}"
@@ -100,7 +100,7 @@ class Lagrangian:
         return array
 
     def _penalty(self, slacks: Floats) -> float:
-        """Σ C_iξ_i or ½Σ C_iξ_i², by the form of the slacks."""
+        """Return Σ C_iξ_i or ½Σ C_iξ_i², by the form of the slacks; 0 for the hard margin."""
         if self.slack == "none":
             return 0.0
         return float(self.C @ slacks if self.slack == "l1" else 0.5 * self.C @ slacks**2)
@@ -110,8 +110,8 @@ class Lagrangian:
         """Least L over (w, b, ξ) at these multipliers, L, and the largest L over multipliers at this point.
 
         By the saddle-point inequalities all three are equal at the optimum; the first is the dual and the last the
-        primal value. The first is −∞ where b is free and Σα_iy_i is not 0 up to rounding. The hard margin's last is at
-        the multiple of (w, b) whose least margin is 1, as every other violates a constraint, or is longer.
+        primal value. The first is −∞ where b is free and Σα_iy_i is not 0 up to rounding. For the hard
+        margin, the last is that of the multiple of (w, b) with least margin 1, the shortest one without a violation.
         """
         curved = 0.5 * float(np.sum(self.alpha**2 / self.C)) if self.slack == "l2" else 0.0
         least = float(self.alpha.sum()) - 0.5 * self.square - curved
@@ -141,7 +141,7 @@ class Lagrangian:
     def slater(self) -> float:
         """Least margin by which a point satisfies the constraints (Slater's condition); > 0 is strict feasibility.
 
-        The point is (w, b, ξ + 1), for the hard margin (2w, 2b), whose least y_i f(x_i) must exceed ½.
+        The point is (w, b, ξ + 1); for the hard margin it is (2w, 2b), so that the least y_i f(x_i) must exceed ½.
         """
         margins = self.y * (self.f + self.b)
         if self.slack == "none":

@@ -26,7 +26,7 @@ _TINY = float(np.finfo(float).tiny)
 
 
 def landmark_gap(residual: Floats, lam: float) -> Floats:
-    """Duality gap of each output, from the exact residual of its normal equations."""
+    """Return the duality gap of each output, from the exact residual of its normal equations."""
     return np.asarray(np.sum(residual * residual, axis=0) / (2 * lam))
 
 
@@ -44,70 +44,79 @@ def landmark_errors(
     C: Floats,
     lam: float,
     factor: tuple[Floats, float],
-    own: float,
-    now: Totals,
-    doubt: ErrorTotals,
+    kernel_error: float,
+    totals: Totals,
+    error_totals: ErrorTotals,
     bias: bool,
 ) -> LandmarkErrors:
-    """Bound the gap with the rounding errors of the residual L⁻¹K_nMᵀW(y − f) − λα, and the error of the value.
+    """Bound the gap, with the rounding errors of the residual L⁻¹K_nMᵀW(y − f) − λα, and the error of the primal value.
 
-    Sums over the samples that are off by e move the residual by |L⁻¹|e at most. An f that is off by e moves it by
-    √(Σ w e²) √(Σ w k(x, x)) at most, whatever K_MM is; so does a bias that is not the best. Solving with L has a
-    relative error of γ_m |L⁻¹||L| (Higham, 8.1). K_MM is known up to `own`, in units of √(k_ii k_jj), which its
-    `factor`'s rounding is part of; that moves the residual by λ|L⁻¹| times the product with |c|, and lengths with it.
+    An error e of the sums over the samples changes the residual by at most |L⁻¹|e. An error e of f changes it by at
+    most √(Σ w e²) √(Σ w k(x, x)), whatever K_MM is, and so does a bias that is not the best one. Solving with L has a
+    relative error of γ_m |L⁻¹||L| (Higham, 8.1). K_MM = LLᵀ up to `kernel_error`, in units of √(k_ii k_jj), which
+    includes the rounding of `factor`, L with its jitter. This changes the residual by λ|L⁻¹| times the product with
+    |c|, and all lengths by the factor `_stretch`.
     """
     (L, jitter), m = factor, len(C)
     inverse = np.abs(solve_triangular(L, np.eye(m), lower=True, overwrite_b=True, check_finite=False))
-    size = np.abs(residual) + inverse @ doubt.residual
+    size = np.abs(residual) + inverse @ error_totals.residual
     size += gamma(2 * m + 4) * (inverse @ (np.abs(L) @ (lam * np.abs(alpha) + np.abs(residual))))
     root = np.sqrt(np.sum(L * L, axis=1))
-    heard = root @ np.abs(C)
-    off = np.sqrt(doubt.squares)
-    summed = gamma(doubt.terms + 4)
-    tilt = np.abs(now.error_sum) + np.sqrt(now.weight) * (off + summed * np.sqrt(now.squares)) if bias else 0.0 * off
-    values = np.sqrt(doubt.trace) * (off + tilt / np.sqrt(now.weight))
-    # Twice what rounding adds: |L⁻¹| itself is computed.
+    coefficient_sum = root @ np.abs(C)
+    output_error = np.sqrt(error_totals.squares)
+    summed = gamma(error_totals.terms + 4)
+    bias_error = (
+        np.abs(totals.error_sum) + np.sqrt(totals.weight) * (output_error + summed * np.sqrt(totals.squares))
+        if bias
+        else 0.0 * output_error
+    )
+    values = np.sqrt(error_totals.trace) * (output_error + bias_error / np.sqrt(totals.weight))
+    # The effect of rounding counts twice, since |L⁻¹| is itself a computed matrix.
     length = np.sqrt(np.sum((2 * size - np.abs(residual)) ** 2, axis=0))
     reach = inverse @ root
-    stretch = _stretch(own, reach, root, jitter)
-    unsure = min(2 * stretch * float(np.sqrt(reach @ reach)), float(np.sqrt(root @ root / jitter)))  # K_MM ≥ jitter
-    length = stretch * length + lam * own * unsure * heard + values
-    gap = length**2 / (2 * lam) + tilt**2 / (2 * now.weight)
+    stretch = _stretch(kernel_error, reach, root, jitter)
+    # The second bound follows from K_MM ≥ jitter.
+    inverse_length = min(2 * stretch * float(np.sqrt(reach @ reach)), float(np.sqrt(root @ root / jitter)))
+    length = stretch * length + lam * kernel_error * inverse_length * coefficient_sum + values
+    gap = length**2 / (2 * lam) + bias_error**2 / (2 * totals.weight)
     # Lᵀc differs from α by γ_m|L|ᵀ|c|, and the sum of squares by γ_m‖α‖², where |α| is at most |L|ᵀ|c| and that error.
-    moved = gamma(2 * m + 8) * (np.abs(L).T @ np.abs(C))
-    norm = np.sum((2 * np.abs(alpha) + moved) * moved, axis=0) + 2 * own * heard**2
-    risk = 2 * np.sqrt(now.squares) * off + doubt.squares + 2 * summed * now.squares
+    alpha_error = gamma(2 * m + 8) * (np.abs(L).T @ np.abs(C))
+    norm = np.sum((2 * np.abs(alpha) + alpha_error) * alpha_error, axis=0) + 2 * kernel_error * coefficient_sum**2
+    risk = 2 * np.sqrt(totals.squares) * output_error + error_totals.squares + 2 * summed * totals.squares
     return LandmarkErrors(0.5 * (risk + lam * norm), gap)
 
 
-def _stretch(own: float, reach: Floats, root: Floats, jitter: float) -> float:
+def _stretch(kernel_error: float, reach: Floats, root: Floats, jitter: float) -> float:
     """Return how many times longer a residual can be with the true K_MM than with LLᵀ.
 
-    With D their difference, |D| ≤ own·root root', and N = LLᵀ + D the true one: N ≥ (1 − ‖L⁻¹DL⁻ᵀ‖) LLᵀ. Besides
-    N ≥ LLᵀ − ‖D‖ and, as K_MM ≥ 0, N ≥ jitter; the mean of both with weights that cancel ‖D‖ is a share of LLᵀ.
+    `root` holds √(LLᵀ)_ii, and `reach` is |L⁻¹|root. With D their difference, |D| ≤ kernel_error·root root', and N =
+    LLᵀ + D the true one: N ≥ (1 − ‖L⁻¹DL⁻ᵀ‖) LLᵀ. Also N ≥ LLᵀ − ‖D‖ and, as K_MM ≥ 0, N ≥ jitter; the weighted mean of
+    both in which ‖D‖ cancels is a multiple of LLᵀ.
     """
-    near = 1.0 - 4 * own * float(reach @ reach)
-    longest = min(1.0 / near if near > 0 else np.inf, 1.0 + 2 * own * float(root @ root) / jitter)
+    least_share = 1.0 - 4 * kernel_error * float(reach @ reach)
+    longest = min(
+        1.0 / least_share if least_share > 0 else np.inf, 1.0 + 2 * kernel_error * float(root @ root) / jitter
+    )
     return float(np.sqrt(longest))
 
 
 def certify_landmarks(
     gap: Floats,
-    right: Floats,
+    right_norms: Floats,
     primal: Floats,
     b: Floats,
     lam: float,
     precision: str = "float64",
-    off: Floats | None = None,
+    primal_error: Floats | None = None,
     gap_measures: Measures = "optimality",
 ) -> Certificate:
     """Return a certificate with one part per output, from gaps recomputed over the samples.
 
-    `right` holds the norms ‖g‖, and `violation` is the residual relative to ‖g‖. The primal values are known up to
-    `off`, which the bounds `primal` and `dual` include, and with them the gap. The distance of the solution from the
-    optimum does not depend on `off`; it is in `kkt`.
+    `right_norms` holds the norms ‖g‖, and `violation` is the residual relative to ‖g‖. The primal values are known up
+    to `primal_error`. The bounds `primal` and `dual` include it, and so does their difference, the gap. The distance of
+    the solution from the optimum does not depend on it, and is in `kkt`.
     """
-    columns = (gap, right, primal, b, np.zeros_like(gap) if off is None else off)
+    columns = (gap, right_norms, primal, b, np.zeros_like(gap) if primal_error is None else primal_error)
     parts = []
     for above, length, value, bias, error in zip(*(column.tolist() for column in columns), strict=True):
         values, size = Ball(value, error).rounded(4), math.sqrt(2 * lam * above)
@@ -115,7 +124,7 @@ def certify_landmarks(
             Certificate(
                 primal=values.high,
                 dual=(values - above).low,
-                gap=above,  # and at least the difference of the two
+                gap=above,  # Certificate raises it to primal − dual, which includes `primal_error`
                 violation=size / max(length, _TINY),
                 kkt={"normal equations": size, ABOVE: above},
                 gap_measures=gap_measures,

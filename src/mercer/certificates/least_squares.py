@@ -5,13 +5,13 @@ For f and b, and any β with d = λ/w, r = y − f − b and f_β = Σ β_i k(x_
     P(f, b) − D(β) = ½‖f − f_β‖² + Σ (r_i − d_iβ_i)²/(2d_i) − bΣβ
 
 A kernel machine has f = f_β; a linear one has other weights than f_β (mercer.certificates.weights). In exact arithmetic
-Σβ = 0 with a bias. Where it is s, the optimum P* is at least D(β) − b*s. The best bias b* for the optimal f* differs
-from b by no more than the weighted mean of r and √(2(P − P*))·max √k(x, x), since ½‖f − f*‖² ≤ P − P*. So with G the
-first two terms,
+Σβ = 0 with a bias. If Σβ is s instead, the optimum P* is at least D(β) − b*s. The best bias b* for the optimal f*
+differs from b by no more than the weighted mean of r and √(2(P − P*))·max √k(x, x), since ½‖f − f*‖² ≤ P − P*. So with
+G, the sum of the first two terms above,
 
-    P − P* ≤ near = G + |s|·(|mean r| + √(2·near)·max √k(x, x)),      gap ≥ max(near, G + |b s|) ≥ P − D(β)
+    P − P* ≤ distance = G + |s|·(|mean r| + √(2·distance)·max √k(x, x)),    gap ≥ max(distance, G + |b s|) ≥ P − D(β)
 
-D(β) − bΣβ = Σ β_i(r_i + ½f_i − ½d_iβ_i), and `dual` is this less what s costs.
+D(β) − bΣβ = Σ β_i(r_i + ½f_i − ½d_iβ_i), and `dual` is this value minus the terms in s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, Measures, conditions
+from mercer.certificates.certificate import Certificate, Measures, kkt_residuals
 from mercer.certificates.dual import PROOF
 from mercer.places.ball import LEAST, Ball, exact, rounded_up
 from mercer.places.gram import BoundedProducts
@@ -35,7 +35,7 @@ ABOVE = "primal value above the optimum"
 # Roundings of a bound that is computed from numbers ≥ 0, and a few more.
 _ROUNDINGS = 16
 # Roundings of y − b − f − dβ, and of its sum with y − b.
-_OF_RESIDUALS = 8
+_RESIDUAL_ROUNDINGS = 8
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -58,35 +58,35 @@ def certify_solution(
 def certify_outputs(
     problem: LeastSquares, gram: BoundedProducts, beta: Floats, U: Floats, errors: Floats, C: Floats
 ) -> Certificate:
-    """Certify each output; U = KC, exact up to `errors`, with the sums C of β over the rows of each distinct sample.
+    """Certify each output; U = KC, exact up to `errors`; C sums β over the rows of each distinct sample.
 
     Rounding makes the sums of β differ a little from C, and f_β from f. All claims hold for both.
     """
     weight, member, n = problem.weight[:, None], problem.member, len(problem.weight)
     with np.errstate(over="ignore", invalid="ignore"):
-        # 1. r − dβ has five roundings and the sum with y − b three more, each of a number no larger than all sizes.
+        # 1. r − dβ has five roundings and the sum with y − b three more, each of a number below the sum of all sizes.
         ridge = problem.lam / weight * beta  # dβ
         f = U[member]
         fitted = f + ridge
         b = problem.weight @ (problem.Y - fitted) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
         target = problem.Y - b
         rest = target - fitted
-        error = gamma(_OF_RESIDUALS) * (np.abs(target) + np.abs(f) + np.abs(ridge)) + errors[member]
+        error = gamma(_RESIDUAL_ROUNDINGS) * (np.abs(target) + np.abs(f) + np.abs(ridge)) + errors[member]
         if problem.lam < 2 * _TINY * problem.mass:  # λ/w may have lost LEAST/2
             error += LEAST * np.abs(beta)
-        error = rounded_up(error, _OF_RESIDUALS)
-        # 2. With a bias, this is D(β) − bΣβ. An error of f is in it once, halved.
+        error = rounded_up(error, _RESIDUAL_ROUNDINGS)
+        # 2. `dual` is D(β) − bΣβ, where half of an error of f enters.
         dual = Ball(target + rest, error).inner(beta, axis=0)
         dual = Ball(0.5 * dual.value, 0.5 * dual.error + LEAST)
-        near = _squares(problem, rest, error)
+        distance = _squares(problem, rest, error)
         if problem.n < n or (C[member] != beta).any():
             reach = gram.entry_bounds[:, None]
-            missed = (C - joint_sums(problem, exact(beta))).size
-            away = Ball.within(exact(missed).inner(reach, axis=0).high)  # at least ‖f − f_β‖
-            error = rounded_up(error + (reach * away.error)[member], 2)
-            near = (exact(_squares(problem, rest, error)) + 0.5 * away.square()).high
-            dual = dual + 0.5 * away * (Ball(U, errors).inner(C, axis=0).sqrt() + away)  # ½⟨f_β, f − f_β⟩
-        bound = exact(near)
+            missed = (C - sums_by_sample(problem, exact(beta))).size
+            error_norm = Ball.within(exact(missed).inner(reach, axis=0).high)  # at least ‖f − f_β‖
+            error = rounded_up(error + (reach * error_norm.error)[member], 2)
+            distance = (exact(_squares(problem, rest, error)) + 0.5 * error_norm.square()).high
+            dual = dual + 0.5 * error_norm * (Ball(U, errors).inner(C, axis=0).sqrt() + error_norm)  # ½⟨f_β, f − f_β⟩
+        bound = exact(distance)
         return certify_parts(
             problem, b, beta, dual + bound, dual, bound, Ball(target - f, error), Ball(rest, error),
             float(np.maximum.reduce(gram.entry_bounds)), PROOF[gram.positive_definite],
@@ -94,7 +94,7 @@ def certify_outputs(
 
 
 def _squares(problem: LeastSquares, rest: Floats, error: Floats) -> Floats:
-    """Upper bound on Σ w_i(r_i − d_iβ_i)²/(2λ) of each output; a square may have lost LEAST/2, and its product too."""
+    """Return upper bounds on Σ w_i(r_i − d_iβ_i)²/(2λ), one per output; squares and products may underflow."""
     size, n = np.abs(rest) + error, len(problem.weight)
     terms = np.add.reduce(size * size * problem.weight[:, None]) + LEAST * (problem.mass + n)
     return np.asarray(rounded_up(terms / (2 * problem.lam), n + _ROUNDINGS))
@@ -107,17 +107,17 @@ def certify_limit(problem: LeastSquares, gram: BoundedProducts, C: Floats, U: Fl
     """
     with np.errstate(over="ignore", invalid="ignore"):
         residual = problem.Y - Ball(U, gram.product_bound(C).error).take(problem.member) - b
-        slopes, reach = joint_sums(problem, residual * problem.weight[:, None]), gram.entry_bounds[:, None]
+        slopes, reach = sums_by_sample(problem, residual * problem.weight[:, None]), gram.entry_bounds[:, None]
         missed = Ball.within(slopes.error).inner(reach, axis=0)
         gradient = gram.product_bound(slopes.value) + exact(reach) * missed
-        return limit_of_outputs(problem, residual, gradient, problem.total * gram.diagonal**2, b)
+        return limit_certificate(problem, residual, gradient, problem.total * gram.diagonal**2, b)
 
 
 def is_exact(problem: LeastSquares, certificate: Certificate) -> bool:
     """Return whether every output is within EXACT_GAP of its optimum.
 
     For a constant target the optimum is zero, and no relative gap can be reached: the effect of n roundings of y is
-    allowed as well. At λ = 0 the optimum is often zero, and the spread of y takes its place.
+    allowed as well. At λ = 0 the optimum is often zero, and the gap may be EXACT_GAP times the variance of y instead.
     """
     parts = certificate.parts or (certificate,)
     if problem.lam == 0:
@@ -138,43 +138,50 @@ def certify_parts(
     beta: Floats,
     primal: Ball,
     dual: Ball,
-    near: Ball,
+    distance: Ball,
     residual: Ball,
     rest: Ball,
     reach: float,
     gap_measures: Measures,
     above: Floats | None = None,
     shift: Ball | None = None,
-    left: Ball | None = None,
+    dual_gradient: Ball | None = None,
 ) -> Certificate:
-    """Build a certificate per output from P, `dual` = D(β) − bΣβ, their difference `near`, r and `rest` = r − dβ.
+    """Build a certificate per output from P, `dual` = D(β) − bΣβ, their difference `distance`, r and `rest` = r − dβ.
 
-    `above` is another upper bound on P − P*. If f is not f_β, then y − f_β − b − dβ is `left` (by default `rest`) plus
-    `shift`, which all rows share.
+    `above` is another upper bound on P − P*. If f is not f_β, then y − f_β − b − dβ is `dual_gradient` (by default
+    `rest`) plus `shift`, which all rows share.
     """
-    left, n = rest if left is None else left, len(problem.weight)
+    dual_gradient, n = rest if dual_gradient is None else dual_gradient, len(problem.weight)
     totals = column_sums(beta) if problem.bias else np.zeros(problem.n_outputs)
     with np.errstate(over="ignore", invalid="ignore"):
         sums = residual.inner(problem.weight[:, None], axis=0).size if totals.any() else totals
-        high, low = np.maximum.reduce(left.value + left.error), np.minimum.reduce(left.value - left.error)
+        high, low = (
+            np.maximum.reduce(dual_gradient.value + dual_gradient.error),
+            np.minimum.reduce(dual_gradient.value - dual_gradient.error),
+        )
         size = np.abs(rest.value) + rest.error
         worst = (size * size * problem.weight[:, None]).argmax(axis=0).tolist()
     parts = []
     for k, (total, top, bottom) in enumerate(zip(totals.tolist(), high.tolist(), low.tolist(), strict=True)):
-        # 1. |Σβ|, which should be 0, is at most `missed`. P* ≥ D(β) − b*Σβ = (D(β) − bΣβ) − (b* − b)Σβ.
-        nearest = _of_output(near, k).high
-        value, missed = _of_output(dual, k), math.nextafter(abs(total), math.inf) if total else 0.0
-        if missed:
-            # near = first + step·√near at most, solved for near. All numbers are ≥ 0.
+        # 1. |Σβ|, which should be 0, is at most `total_bound`. P* ≥ D(β) − b*Σβ = (D(β) − bΣβ) − (b* − b)Σβ.
+        bound = _of_output(distance, k).high
+        value, total_bound = _of_output(dual, k), math.nextafter(abs(total), math.inf) if total else 0.0
+        if total_bound:
+            # distance ≤ first + step·√distance, solved for the distance. All numbers are ≥ 0.
             tilt = rounded_up(float(sums[k]) / problem.mass, n + _ROUNDINGS)
-            first, step, product = nearest + missed * tilt, missed * reach * math.sqrt(2.0), missed * abs(float(b[k]))
+            first, step, product = (
+                bound + total_bound * tilt,
+                total_bound * reach * math.sqrt(2.0),
+                total_bound * abs(float(b[k])),
+            )
             slope = math.sqrt(first) + step
-            nearest = rounded_up(first + step * slope, _ROUNDINGS, slope)
-            slope = math.sqrt(nearest)
-            value = value - rounded_up(max(missed * tilt + step * slope, product), _ROUNDINGS, slope)
+            bound = rounded_up(first + step * slope, _ROUNDINGS, slope)
+            slope = math.sqrt(bound)
+            value = value - rounded_up(max(total_bound * tilt + step * slope, product), _ROUNDINGS, slope)
         # 2. Residuals become bounds: each end was rounded once.
         top, bottom = top + gamma(2) * abs(top), bottom - gamma(2) * abs(bottom)
-        apart = top - bottom if problem.bias else 0.0
+        spread = top - bottom if problem.bias else 0.0
         if shift is not None:
             common = _of_output(shift, k)
             top, bottom = (exact(top) + common).high, (exact(bottom) + common).low
@@ -183,11 +190,11 @@ def certify_parts(
             Certificate(
                 primal=_of_output(primal, k).high,
                 dual=value.low,
-                gap=nearest,  # Certificate raises it to primal − dual, which includes |bΣβ|
-                violation=max(outside, rounded_up(apart, 1)),
+                gap=bound,  # Certificate raises it to primal − dual, which includes |bΣβ|
+                violation=max(outside, rounded_up(spread, 1)),
                 kkt={
-                    **conditions(0.0, missed, outside, outside),
-                    ABOVE: nearest if above is None else min(float(above[k]), nearest),
+                    **kkt_residuals(0.0, total_bound, outside, outside),
+                    ABOVE: bound if above is None else min(float(above[k]), bound),
                 },
                 gap_measures=gap_measures,
                 worst=worst[k],
@@ -202,7 +209,7 @@ def _of_output(values: Ball, k: int) -> Ball:
     return Ball(float(values.value[k]), float(values.error[k]))
 
 
-def limit_of_outputs(
+def limit_certificate(
     problem: LeastSquares, residual: Ball, gradient: Ball, curvature: Floats, b: Floats
 ) -> Certificate:
     """Build a certificate per output at λ = 0, from the residuals, the gradient, and the curvature along each axis."""
@@ -235,17 +242,17 @@ def limit_of_outputs(
 
 
 def column_sums(beta: Floats) -> Floats:
-    """Return the exact sum of each column, rounded once; 0 where it is not finite, which the residuals show."""
+    """Return the exact sum of each column, rounded once; 0 if it is not finite, which the residuals show too."""
     return np.array([math.fsum(column.tolist()) if np.isfinite(column).all() else 0.0 for column in beta.T])
 
 
-def joint(problem: LeastSquares, beta: Floats) -> Floats:
+def coefficient_sums(problem: LeastSquares, beta: Floats) -> Floats:
     """Return β summed over the rows of each distinct sample."""
     return np.column_stack([sums_by(problem.member, column, problem.n) for column in beta.T])
 
 
-def joint_sums(problem: LeastSquares, values: Ball) -> Ball:
-    """Return numbers of the rows, a column per output, summed over the rows of each distinct sample."""
+def sums_by_sample(problem: LeastSquares, values: Ball) -> Ball:
+    """Return `values`, a row per training row and a column per output, summed over the rows of each distinct sample."""
     columns = [Ball(*(part[:, k] for part in values)) for k in range(problem.n_outputs)]
     each = [column.sum_by(problem.member, problem.n) for column in columns]
     return Ball(*(np.column_stack(parts) for parts in zip(*each, strict=True)))

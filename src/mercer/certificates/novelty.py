@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, conditions
+from mercer.certificates.certificate import Certificate, kkt_residuals
 from mercer.certificates.dual import STATED_ROUNDINGS
 from mercer.places.ball import exact
 from mercer.places.gram import BoundedProducts
@@ -26,7 +26,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 def with_best_bias(problem: DualProblem, gram: BoundedProducts, beta: Floats, certificate: Certificate) -> Certificate:
-    """Return the certificate of β with the b of the smallest primal value; the given one if that is no better.
+    """Return the certificate of β with the b of the smallest primal value, or the given one if its gap is no larger.
 
     The problem has one equality, β ≥ 0 and d = 0. The dual value and the violation do not depend on b.
     """
@@ -49,5 +49,5 @@ def with_best_bias(problem: DualProblem, gram: BoundedProducts, beta: Floats, ce
     if not gap < certificate.gap:
         return certificate
     return replace(
-        certificate, primal=primal, gap=max(gap, 0.0), kkt=conditions(box, equality, outward, inward), b=(b,)
+        certificate, primal=primal, gap=max(gap, 0.0), kkt=kkt_residuals(box, equality, outward, inward), b=(b,)
     )

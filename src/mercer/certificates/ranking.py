@@ -1,13 +1,13 @@
-"""Certificates of rankings, from coefficients β and the multipliers α that they should be sums of.
+"""Certificates of rankings, from coefficients β and the multipliers α of pairs, where β should be A'α.
 
 β̂ = A'α is β up to e_β, and u = Kβ is known up to e. With r ≥ √k(x, x),
 
     primal ≤ ½β'u + ½|β|'e + Σ C_ij max(0, 1 − (u_i − e_i) + (u_j + e_j))
     dual   ≥ Σα − ½β'u − ½|β|'e − e_β'(|u| + e) − ½(e_β'r)²
 
-The sums over pairs are differences of running sums. Numbers are added in two parts, of which the first are multiples of
-a unit that makes all their sums exact, and the second so small that γ_n Σ|terms| does not matter. A pair whose α
-follows from the order of other values than u, at most Δ away, violates by at most 2Δ.
+The sums over pairs are differences of running sums. Numbers are added in two parts: multiples of a
+unit, which makes all their sums exact, and rests, so small that γ_n Σ|terms| does not matter. If a pair's α follows
+from the order of other values than u, at most Δ away, the pair violates its condition by at most 2Δ.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, conditions
+from mercer.certificates.certificate import Certificate, kkt_residuals
 from mercer.certificates.dual import PROOF
 from mercer.places.ball import Ball, exact
 from mercer.places.gram import BoundedProducts
@@ -46,35 +46,40 @@ def _certified(
     assert len(pairs[0]) == len(alpha)
     u = gram.product_bound(beta, level=level)
     with np.errstate(over="ignore", invalid="ignore"):
-        # 1. What β misses of A'α, and Σα. Where α is outside of its box, the nearest one inside is meant.
+        # 1. The difference of β and A'α, and Σα. An α outside its box stands for the nearest one inside.
         won, lost = _sums(problem, dual.r, dual.r - dual.low, exact(w))
         bound = problem.bound(pairs)
         box = float(np.maximum(alpha - bound, -alpha).max(initial=0.0))
         inside, full = exact(alpha) + Ball.within(np.full(len(alpha), box)), C * exact(w)
         combined = full * (won - lost) + inside.sum_by(pairs[0], n) - inside.sum_by(pairs[1], n)
-        missed = Ball.within((beta - combined).size)
+        difference = Ball.within((beta - combined).size)
         gain = full.inner(won) + inside.sum()
-        # 2. It moves the energy by Σ δ_i u_i, and by ½(Σ|δ_i|r_i)² more.
+        # 2. This difference δ changes the energy by Σ δ_i u_i and at most ½(Σ|δ_i|r_i)².
         energy = 0.5 * u.inner(beta)
-        dual_value = gain - energy - u.inner(missed) - 0.5 * missed.inner(gram.entry_bounds).square()
-        # 3. The hinges of pairs that u allows to be open. One that the rounding of 1 − (u_i − e_i) takes for open, or
-        #    for closed, is as small as that.
-        ahead, behind = 1.0 - exact(u.low), u.high
-        counted, summed = (_sums(problem, behind, -ahead.value, values)[0] for values in (exact(w), exact(w) * behind))
-        losses = full * (ahead * counted + summed + exact(w).sum() * Ball.within(ahead.error))
-        # 4. Pairs whose multipliers follow from the order of r. One that r_j > fl(r_i − 1) leaves out may be short of
-        #    1 by the rounding of that limit; one that r_j > fl(r_i − low) takes in is below low, as r_j is a float.
-        (i, j), moved = pairs, exact(2 * float((u - dual.r).size.max(initial=0.0)))
-        short = 1.0 - (u.take(i) - u.take(j))
-        left_out = moved + Ball.within(float((exact(dual.r) - 1.0).error.max(initial=0.0)))
-        outward = np.where(alpha < bound, short.high, 0.0).max(initial=left_out.high)
-        inward = np.where(alpha > 0, -short.low, 0.0).max(initial=(moved - (1.0 - exact(dual.low))).positive().high)
+        dual_value = gain - energy - u.inner(difference) - 0.5 * difference.inner(gram.entry_bounds).square()
+        # 3. Sum of all hinge losses that may be positive within the errors of u. A hinge that is wrongly included or
+        #    left out, by the rounding of 1 − (u_i − e_i), is no larger than this rounding.
+        limits, highest = 1.0 - exact(u.low), u.high
+        counted, summed = (
+            _sums(problem, highest, -limits.value, values)[0] for values in (exact(w), exact(w) * highest)
+        )
+        losses = full * (limits * counted + summed + exact(w).sum() * Ball.within(limits.error))
+        # 4. Pairs whose multipliers follow from the order of r. A pair that the test r_j > fl(r_i − 1) leaves out may
+        #    miss 1 by the rounding of that limit. A pair that r_j > fl(r_i − low) includes is below low, as r_j is a
+        #    float.
+        (i, j), order_error = pairs, exact(2 * float((u - dual.r).size.max(initial=0.0)))
+        shortfall = 1.0 - (u.take(i) - u.take(j))
+        left_out = order_error + Ball.within(float((exact(dual.r) - 1.0).error.max(initial=0.0)))
+        outward = np.where(alpha < bound, shortfall.high, 0.0).max(initial=left_out.high)
+        inward = np.where(alpha > 0, -shortfall.low, 0.0).max(
+            initial=(order_error - (1.0 - exact(dual.low))).positive().high
+        )
     return Certificate(
         primal=float((energy + losses.sum()).high),
         dual=float(dual_value.low),
         gap=0.0,
         violation=float(max(outward, inward)),
-        kkt=conditions(box, float(missed.error.max(initial=0.0)), float(outward), float(inward)),
+        kkt=kkt_residuals(box, float(difference.error.max(initial=0.0)), float(outward), float(inward)),
         gap_measures=PROOF[gram.positive_definite],
     )
 
@@ -91,6 +96,6 @@ def _sums(problem: RankProblem, r: Floats, limit: Floats, values: Ball) -> tuple
     fine = values.value - coarse
     sums = problem.sums(r, limit, np.column_stack([coarse, fine]))
     rest = 4 * problem.n_passes * exact(np.abs(fine)).sum()
-    off = Ball.within(rest.rounded(2 * len(r) + _ROUNDINGS).error) + Ball.within(values.error).sum()
-    won, lost = (exact(part[:, 0]) + exact(part[:, 1]) + off for part in sums)
+    errors = Ball.within(rest.rounded(2 * len(r) + _ROUNDINGS).error) + Ball.within(values.error).sum()
+    won, lost = (exact(part[:, 0]) + exact(part[:, 1]) + errors for part in sums)
     return won, lost

@@ -5,21 +5,21 @@ With f = Kc + b, take any points t and g = wℓ′(t). Then −g is a feasible p
 
     primal − dual = Σ w_i [ℓ(f_i) − ℓ(t_i) − ℓ′(t_i)(f_i − t_i)] + ρ'Kρ/4λ,    every term of the sum ≥ 0
 
-In exact arithmetic t = f. Here t is the computed f, and the sum is what its rounding costs. With a bias, two shifts of
-t whose Σg have opposite signs, beyond rounding, have a point between them where Σg = 0, since ℓ′ never falls. That is
-the dual point: where it lies is not known, but that it is between them is, and that bounds its g.
+In exact arithmetic t = f. Here t is the computed f, and the sum is the cost of its rounding. With a bias, take two
+shifts of t whose Σg have opposite signs beyond rounding: since ℓ′ never falls, Σg = 0 at a point between them. This is
+the dual point. Its exact place is not known, but the g of both shifts bound its g.
 
 Another penalty Ω, increasing and convex, lies above its tangent at any r. With G = Σ g_i k(x_i, ·) and the optimum f*,
 
-    primal − dual = the sum + ⟨G, f⟩ + λ[Ω(‖f‖) − Ω(r) + Ω′(r)r] + max(0, ‖G‖ − λΩ′(r))·‖f*‖
+    primal − dual = Σ w_i[…] + ⟨G, f⟩ + λ[Ω(‖f‖) − Ω(r) + Ω′(r)r] + max(0, ‖G‖ − λΩ′(r))·‖f*‖
 
 which is zero at the optimum for r = ‖f‖, where G = −λΩ′(‖f‖)f/‖f‖. The best r has λΩ′(r) = ‖G‖: then the last term
-vanishes and this is Fenchel's dual. Where rounding, or an Ω′ that is bounded as that of ‖f‖, leaves it, ‖f*‖ is
-bounded: no loss is negative, so that λΩ(‖f*‖) is at most the primal value. A loss of the values Af has the gradient A'g
-by those of f.
+vanishes and the dual is Fenchel's. Where rounding, or a bounded Ω′ such as that of ‖f‖, leaves a last term, ‖f*‖ has a
+bound: no loss is negative, so that λΩ(‖f*‖) is at most the primal value. A loss of the values Af has the gradient A'g
+with respect to f.
 
-This difference is what the primal value may be above the optimum. `gap` is larger: `primal` is an upper and `dual` a
-lower bound, and what rounding does to both values does not cancel in their difference.
+This difference bounds how far the primal value is above the optimum. `gap` is larger: `primal` is an upper and `dual` a
+lower bound, and the rounding errors of both values do not cancel in their difference.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def certify_representer(
 
     Products have the highest precision if only rounding errors keep the gap above `tol` times the primal value.
     """
-    certificate, plain = _certified(problem, gram, c, b, np.float64)
+    certificate, computed_gap = _certified(problem, gram, c, b, np.float64)
     goal = tol * abs(certificate.primal)
-    if gram.levels[-1] != np.float64 and plain <= goal and not certificate.kkt[ABOVE] <= goal:
+    if gram.levels[-1] != np.float64 and computed_gap <= goal and not certificate.kkt[ABOVE] <= goal:
         certificate, _ = _certified(problem, gram, c, b, gram.levels[-1])
     return certificate
 
@@ -62,13 +62,13 @@ def certify_representer(
 def _certified(
     problem: RepresenterProblem, gram: BoundedProducts, c: Floats, b: float, level: Precision
 ) -> tuple[Certificate, float]:
-    """Return the certificate with products of one precision, and the computed gap without any rounding error."""
+    """Return the certificate with products of one precision, and the gap as computed, without bounds on rounding."""
     lam, penalty, A = problem.lam, problem.penalty, problem.combine
     back = None if A is None else A.T
     u, n = gram.product_bound(c, level=level), len(problem.y)
     with np.errstate(over="ignore", invalid="ignore"):
         t = _combined(A, u + b)  # Af
-        below, above, shift = _balanced(problem, t.value)
+        below, above, shift = _enclosing_gradients(problem, t.value)
         # 1. Gradients at both ends of the interval that holds Af and the dual point, and all gradients between them.
         #    An end is rounded once.
         reach = rounded_up(t.error + shift + gamma(2) * np.abs(t.value), 4)
@@ -82,30 +82,32 @@ def _certified(
         norm = exact(0.0) if problem.squared else square.sqrt()
         energy = lam * (square if problem.squared else _increasing(penalty.value, norm))
         primal = risk + energy
-        # 3. G by its coefficients; of the squared norm G + 2λf, in which nothing large cancels. Its length counts those
-        #    coefficients as they are computed, and how far the true ones can be from them.
-        g, pull = _combined(back, _between(below, above)), 2 * lam * c
+        # 3. Coefficients of G, or of G + 2λf for the squared norm, which avoids a difference of large numbers. The
+        #    squared length is that of the computed coefficients, and its error that of the true ones.
+        g, penalty_part = _combined(back, _between(below, above)), 2 * lam * c
         if problem.squared:
-            g = _shifted(g, pull)
+            g = _shifted(g, penalty_part)
         v = gram.product_bound(g.value, level=level)
         computed = v.inner(g.value)
-        length, along = inner(g.error, gram.entry_bounds), inner(g.error, np.abs(v.value) + v.error)
-        steep = computed + Ball.within(rounded_up(2 * along + length * length, 2 * len(c) + 8, length))
+        error_length, cross_error = inner(g.error, gram.entry_bounds), inner(g.error, np.abs(v.value) + v.error)
+        square_length = computed + Ball.within(
+            rounded_up(2 * cross_error + error_length * error_length, 2 * len(c) + 8, error_length)
+        )
         if problem.squared:
-            apart, plain = steep.positive() / (4 * lam), computed.value / (4 * lam)
+            distance, computed_gap = square_length.positive() / (4 * lam), computed.value / (4 * lam)
         else:
             steepness = lam * _increasing(penalty.derivative, norm)
             values = exact(computed.value).sqrt(), exact(inner(g.value, u.value)), exact(norm.value)
-            apart = _above_tangent(problem, steep.sqrt(), g.inner(u), norm, primal)
-            plain = _above_tangent(problem, *values, primal).value
-        gap = rounded_up(2 * inner(slopes.error, reach) + apart.high, n + 4)
-        # 4. The gradient by f with its part λΩ′(‖f‖)/‖f‖ of c.
+            distance = _above_tangent(problem, square_length.sqrt(), g.inner(u), norm, primal)
+            computed_gap = _above_tangent(problem, *values, primal).value
+        gap = rounded_up(2 * inner(slopes.error, reach) + distance.high, n + 4)
+        # 4. The residual of stationarity, A'g + λΩ′(‖f‖)/‖f‖·c.
         residual = _combined(back, slopes)
-        residual = _shifted(residual, pull) if problem.squared else residual + steepness / norm * c
+        residual = _shifted(residual, penalty_part) if problem.squared else residual + steepness / norm * c
         equality = slopes.sum().size if problem.bias else 0.0
     zero = not (problem.squared or c.any())
-    # Where f = 0 any G that is no steeper than the penalty will do.
-    violation = (steep.sqrt() - steepness).positive().high if zero else _largest(residual)
+    # At f = 0, every G with ‖G‖ ≤ λΩ′(0) is stationary.
+    violation = (square_length.sqrt() - steepness).positive().high if zero else _largest(residual)
     certificate = Certificate(
         primal=primal.high,
         dual=(primal - gap).low,
@@ -120,32 +122,32 @@ def _certified(
         precision="float64" if is_known_convex(problem.loss) else "float64, the loss as it computes itself",
         b=(b,),
     )
-    return certificate, float(plain)
+    return certificate, float(computed_gap)
 
 
 def _computed(values: Any) -> Ball:
-    """Return balls for values or derivatives of a loss or a penalty at given floats, perhaps times a weight."""
+    """Return balls around computed values or derivatives of a loss or a penalty, which may include a weight."""
     return exact(values).rounded(_LOSS_ROUNDINGS)
 
 
 def _between(low: Floats, high: Floats) -> Ball:
-    """Return balls for all values between those of an increasing function at two ends, computed as in `_computed`.
+    """Return balls that contain all values of an increasing function between its computed values `low` and `high`.
 
-    The middle is off by half their difference, by the roundings of the two values, and by four of its own.
+    The radius is half the difference of the two, plus their roundings and four roundings of the middle.
     """
     middle, sizes = 0.5 * low + 0.5 * high, np.maximum(np.abs(low), np.abs(high))
     return Ball(middle, rounded_up(0.5 * (high - low) + gamma(_LOSS_ROUNDINGS + 4) * sizes, 4))
 
 
 def _largest(x: Ball) -> float:
-    """Upper bound on the largest absolute value."""
+    """Return an upper bound on the largest absolute value."""
     return float(rounded_up(np.maximum.reduce(np.abs(x.value) + x.error, initial=0.0), 1))
 
 
-def _shifted(x: Ball, pull: Floats) -> Ball:
+def _shifted(x: Ball, penalty_part: Floats) -> Ball:
     """Return x + 2λc, where 2λc has one rounding and the sum another."""
-    value = x.value + pull
-    return Ball(value, rounded_up(x.error + gamma(1) * (np.abs(pull) + np.abs(value)), 4))
+    value = x.value + penalty_part
+    return Ball(value, rounded_up(x.error + gamma(1) * (np.abs(penalty_part) + np.abs(value)), 4))
 
 
 def _increasing(function: Callable[[Any], Any], at: Ball) -> Ball:
@@ -159,14 +161,19 @@ def _combined(A: Any, x: Ball) -> Ball:
     return x if A is None else x.transformed(A)
 
 
-def _above_tangent(problem: RepresenterProblem, steep: Ball, along: Ball, norm: Ball, primal: Ball) -> Ball:
-    """Return ⟨G, f⟩ + the penalty's distance from its tangent at the best r; ⟨G, f⟩ = `along`, ‖G‖ = `steep`."""
+def _above_tangent(
+    problem: RepresenterProblem, gradient_norm: Ball, inner_product: Ball, norm: Ball, primal: Ball
+) -> Ball:
+    """Return ⟨G, f⟩ plus the penalty's distance from its tangent at the best r.
+
+    `gradient_norm` is ‖G‖, and `inner_product` is ⟨G, f⟩.
+    """
     lam, penalty = problem.lam, problem.penalty
     top, least = _increasing(penalty.value, norm), Ball.within(np.inf)
-    for r in (float(norm.value), _meets(penalty, float(steep.high) / lam, float(norm.value))):
+    for r in (float(norm.value), _radius_of_slope(penalty, float(gradient_norm.high) / lam, float(norm.value))):
         value, slope = (_computed(float(function(r))) for function in (penalty.value, penalty.derivative))
-        total = along + lam * (top - value + slope * r)
-        missing = (steep - lam * slope).positive()
+        total = inner_product + lam * (top - value + slope * r)
+        missing = (gradient_norm - lam * slope).positive()
         if missing.high > 0:
             # The norm r* of the optimum: λΩ(r*) is at most the primal value, and Ω(r*) ≥ Ω(r) + Ω′(r)(r* − r).
             total = total + missing * (r + (primal / lam - value).positive() / slope)
@@ -175,9 +182,9 @@ def _above_tangent(problem: RepresenterProblem, steep: Ball, along: Ball, norm: 
     return least.positive()
 
 
-def _meets(penalty: Penalty, slope: float, near: float) -> float:
-    """Find an r where Ω′ nearly reaches this slope by bisection; any r gives a bound, the best one the smallest gap."""
-    low, high = 0.0, max(near, _TINY)
+def _radius_of_slope(penalty: Penalty, slope: float, start: float) -> float:
+    """Find an r where Ω′(r) is nearly `slope` by bisection; every r gives a valid gap, this one about the smallest."""
+    low, high = 0.0, max(start, _TINY)
     while penalty.derivative(high) < slope and high < _HUGE:
         low, high = high, 16 * high
     for _ in range(60):
@@ -186,30 +193,29 @@ def _meets(penalty: Penalty, slope: float, near: float) -> float:
     return high
 
 
-def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, float]:
-    """Return two gradients by Af with a dual point between them, and the shift of Af at which they are taken."""
+def _enclosing_gradients(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, float]:
+    """Return gradients at Af − shift and Af + shift with a dual point between them, and the shift."""
     g = problem.gradient(f)
     if not problem.bias or not g.any():
         return g, g, 0.0
-    # The first shift is about what the rounding of Σg is worth, if g is to its derivative as f is to 1, or y where f is
-    # 0; the next ones are eight times the one before. Any shift whose two sums pass the test is right; a larger one
-    # only widens the gap.
+    # The first shift is the relative rounding error of Σg times the size of f (of y if f is 0); each further one is
+    # eight times as large. Any shift whose two sums pass the test is valid; a larger one only widens the gap.
     roundings = len(f) + _LOSS_ROUNDINGS
     sizes = [float(np.maximum.reduce(np.abs(values), initial=0.0)) for values in (f, problem.y)]
     shift = gamma(roundings) * max(sizes[0], _EPS * sizes[1], _TINY)
     for _ in range(40):
         below, above = problem.gradient(f - shift), problem.gradient(f + shift)
         ends = np.add.reduce(below), np.add.reduce(above)
-        if ends[0] <= 0 <= ends[1]:  # perhaps
-            lost = gamma(roundings) * max(np.add.reduce(np.abs(below)), np.add.reduce(np.abs(above)))
-            if rounded_up(lost, len(f) + 4) <= min(-ends[0], ends[1]):
+        if ends[0] <= 0 <= ends[1]:  # up to rounding
+            sum_error = gamma(roundings) * max(np.add.reduce(np.abs(below)), np.add.reduce(np.abs(above)))
+            if rounded_up(sum_error, len(f) + 4) <= min(-ends[0], ends[1]):
                 return below, above, shift
         shift *= 8.0
     return g, g, np.inf
 
 
 def _proof(positive_definite: str, problem: RepresenterProblem) -> Measures:
-    """Return what a gap of zero proves; that a user's loss or penalty is convex is an assumption."""
+    """Return the claim that a gap of zero proves; the convexity of a user's loss or penalty is assumed."""
     proof = PROOF[positive_definite]
     if proof == "stationarity" or (is_known_convex(problem.loss) and is_known_penalty(problem.penalty)):
         return proof
@@ -223,6 +229,6 @@ def _proof(positive_definite: str, problem: RepresenterProblem) -> Measures:
 
 
 def scale_certificate(certificate: Certificate, factor: float, b: float) -> Certificate:
-    """Return the certificate of an objective that is `factor` times the certified one."""
+    """Return the certificate of the objective times `factor`, with the bias b."""
     scaled = {name: factor * getattr(certificate, name) for name in ("primal", "dual", "gap")}
     return replace(certificate, **scaled, b=(b,))

@@ -1,11 +1,13 @@
 """Certificates of linear least squares from sums over the samples alone, with the rounding errors of these sums.
 
-At weights w of the features, and their best b, the gradient g = X̃'Wỹ − X̃'WX̃w − λw is that of a quadratic function:
+At weights w of the features, with the best b for them, the gradient g = X̃'Wỹ − X̃'WX̃w − λw is that of a quadratic
+function:
 
     P − P* = g'(X̃'WX̃ + λI)⁻¹g / 2λ ≤ ‖S⁻¹g‖² / (2λ α),   α the least eigenvalue of S⁻¹(X̃'WX̃ + λI)S⁻¹
 
-for any diagonal S; here the one that makes the diagonal 1, so that the units of the features do not matter. The sums
-are known up to e_j e_k (mercer.places.sums), which moves g_j by e_j(Σ e_k|w_k| + e_y), and α by no more than ‖S⁻¹e‖².
+for any diagonal S. The S here makes the diagonal of the last matrix 1, so that the units of the features do not matter.
+The sums are known up to e_j e_k (mercer.places.sums), which moves g_j by e_j(Σ e_k|w_k| + e_y), and α by no more than
+‖S⁻¹e‖².
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
         diagonal = np.abs(sums.xx.diagonal()) + lam
         unit = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(d), where=diagonal > 0)
         scaled = (exact(G) * unit[:, None]).square()
-        # 2. An error of b adds its square times the weight to the risk.
+        # 2. An error of b adds its square times the sum of the weights to the risk.
         lost = exact(np.zeros(W.shape[1]))
         if sums.bias:
             b = sums.y - exact(W).transformed(sums.x) + (sums.rest_y - exact(W).transformed(sums.rest_x)) / sums.weight
@@ -47,7 +49,7 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
         if lam > 0:
             least = float((lam * exact(float(unit.min())).square()).low)
             gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
-            if not (gap.high <= EXACT_GAP * primal.value).all():  # then the eigenvalues are computed
+            if not (gap.high <= EXACT_GAP * primal.value).all():  # the least eigenvalue gives a smaller bound
                 least = max(least, least_curvature(sums, lam, unit))
                 gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
         else:
@@ -60,7 +62,7 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
             Certificate(
                 primal=float(highest[k]),
                 dual=float(lowest[k]),
-                gap=float(above[k]),  # and at least the difference of the two
+                gap=float(above[k]),  # Certificate raises it to primal − dual
                 violation=worst,
                 kkt={"normal equations": worst, ABOVE: float(above[k])},
                 gap_measures="optimality" if lam > 0 else "stationarity",
@@ -73,7 +75,7 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
 
 
 def least_curvature(sums: Sums, lam: float, unit: Floats) -> float:
-    """Return a lower bound on the eigenvalues of X̃'WX̃ + λI, multiplied by the diagonal `unit` from both sides."""
+    """Return a lower bound on the eigenvalues of U(X̃'WX̃ + λI)U, where U = diag(`unit`)."""
     d, e = len(unit), sums.centred_error[: len(unit)]
     matrix = sums.xx * unit[:, None] * unit + np.diag(lam * unit**2)
     if not np.isfinite(matrix).all():

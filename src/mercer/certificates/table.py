@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, Measures, bounded_sum, conditions, weakest_claim
+from mercer.certificates.certificate import Certificate, Measures, bounded_sum, kkt_residuals, weakest_claim
 from mercer.places.ball import Ball
 from mercer.samples.arrays import Floats, Indices
 
@@ -86,14 +86,14 @@ class CertificateTable(Sequence[Certificate]):
         for name, values in self.kkt.items():
             values[which] = other.kkt[name]
 
-    def among(self, n: int, which: Indices) -> CertificateTable:
+    def scattered(self, n: int, which: Indices) -> CertificateTable:
         """Return a table of n sub-problems with these certificates at `which`, and zeros elsewhere."""
         primal, dual, gap, violation = np.zeros((4, n))
         kkt, worst = {name: np.zeros(n) for name in self.kkt}, np.zeros(n, dtype=np.intp)
         b = np.zeros((n, self.b.shape[1]))
-        whole = CertificateTable(primal, dual, gap, violation, kkt, self.gap_measures, worst, b, self.precision)
-        whole.overwrite(which, self)
-        return whole
+        table = CertificateTable(primal, dual, gap, violation, kkt, self.gap_measures, worst, b, self.precision)
+        table.overwrite(which, self)
+        return table
 
     def total(self) -> Certificate:
         """Return one certificate for all sub-problems: sums of values, maxima of residuals, the weakest proof."""
@@ -122,7 +122,7 @@ class CertificateTable(Sequence[Certificate]):
         return np.column_stack(numbers).astype(np.float64)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `to_array` leaves out, as plain values."""
+        """Return the names and claims that `to_array` leaves out, as plain values."""
         others = [[k, one.gap_measures, one.precision] for k, one in self.others.items()]
         return {"kkt": list(self.kkt), "gap_measures": self.gap_measures, "precision": self.precision, "others": others}
 
@@ -152,13 +152,13 @@ class CertificateTable(Sequence[Certificate]):
         return table
 
 
-def pair_certificates(findings: Any, paired: bool, gap_measures: Measures) -> CertificateTable:
-    """Build the certificate of each pair from its row of findings; `paired` if pairs have an equality, Σβ = 0."""
+def pair_certificates(findings: Any, has_equality: bool, gap_measures: Measures) -> CertificateTable:
+    """Build the certificate of each pair from its row of the core's findings; `has_equality` says whether Σβ = 0."""
     losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong, to_gap, to_dual = (
         findings.T
     )
-    ends = top - bottom if paired else np.maximum(top, -bottom)
-    # At least Σ|β|(|p| + |u|) and the other sizes: gain = Σ|β|, and where βf is negative, |βf| ≤ loss + ½dβ².
+    ends = top - bottom if has_equality else np.maximum(top, -bottom)
+    # An upper bound on Σ|β|(|p| + |u|) and the other sizes: gain = Σ|β|, and where βf is negative, |βf| ≤ loss + ½dβ².
     size = np.abs(energy) + 3 * losses + 2 * curved + (1 + np.abs(b)) * gain
     with np.errstate(over="ignore", invalid="ignore"):
         half = Ball(energy, (1 + _SHARE_OF_SUMS) * wrong) * 0.5 + Ball.within(_SHARE_OF_SUMS * size)
@@ -166,10 +166,12 @@ def pair_certificates(findings: Any, paired: bool, gap_measures: Measures) -> Ce
     return CertificateTable(
         primal=primal,
         dual=dual,
-        gap=shares + to_gap,  # and at least the difference of the two, which has all errors
+        gap=shares + to_gap,  # Certificate raises it to primal − dual, which includes all rounding errors
         violation=np.where(to_gap < np.inf, np.maximum(ends, 0.0), np.inf),
-        kkt=conditions(box.copy(), total.copy() if paired else np.zeros(len(total)), outward.copy(), inward.copy()),
+        kkt=kkt_residuals(
+            box.copy(), total.copy() if has_equality else np.zeros(len(total)), outward.copy(), inward.copy()
+        ),
         gap_measures=gap_measures,
         worst=worst.astype(np.intp),
-        b=b[:, None].copy() if paired else np.empty((len(b), 0)),
+        b=b[:, None].copy() if has_equality else np.empty((len(b), 0)),
     )

@@ -1,13 +1,12 @@
 """Certificates of linear least squares, from weights w of the features and b.
 
 With β_i = w_i r_i/λ and v = scale·Xᵀβ the theorem of mercer.certificates.least_squares applies, where
-‖f − f_β‖² = ‖w − v‖²/scale.
-Where the features' units differ by many orders of magnitude, the rounding of β alone opens a gap. The gradient at w is
-λ(v − w)/scale, and the objective is quadratic, so that
+‖f − f_β‖² = ‖w − v‖²/scale. Where the features' units differ by many orders of magnitude, the rounding of β alone opens
+a gap. The gradient at w is λ(v − w)/scale, and the objective is quadratic, so that
 
     P − P* ≤ ‖S⁻¹(v − w)‖² λ/(2α scale²)
 
-with the S and α of mercer.certificates.sums, whatever the units. This bound is in `kkt`, beside the gap.
+with the S and α of mercer.certificates.sums, whatever the units. `kkt` has this bound.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import EXACT_GAP, certify_parts, column_sums, joint_sums, limit_of_outputs
+from mercer.certificates.least_squares import EXACT_GAP, certify_parts, column_sums, limit_certificate, sums_by_sample
 from mercer.certificates.sums import least_curvature
 from mercer.places.ball import Ball, exact
 from mercer.places.protocols import LinearGram
@@ -27,7 +26,7 @@ from mercer.samples.arrays import Floats
 def certify_weights(
     problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None, sums: Sums | None = None
 ) -> tuple[Floats | None, Certificate]:
-    """Return β of the rows from the weights of the features, and the certificate of both; β is None at λ = 0.
+    """Return β of the rows that belongs to feature weights W and b, and the certificate; β is None at λ = 0.
 
     A `centre` near the means of dense samples avoids cancellation in columns far from zero. The `sums` over the
     samples bound the curvature of the objective.
@@ -42,36 +41,36 @@ def certify_weights(
         beta = weight / problem.lam * R
         if problem.bias:  # spread the sum that rounding left by weight
             beta -= (problem.weight / problem.mass)[:, None] * beta.sum(axis=0)
-            # A row that is not too light takes the rest, the one with the smallest |β|, whose rounding is smallest.
+            # Among the rows that are not too light, the one with the smallest |β| takes the rest: it rounds least.
             heavy = np.flatnonzero(problem.weight * len(R) >= problem.mass * (1 - EXACT_GAP))
             least = heavy[np.argmin(np.abs(beta[heavy]), axis=0)]
             beta[least, np.arange(len(b))] -= column_sums(beta)
         # 2. The terms of the gap, and the primal value.
         totals = column_sums(beta) if problem.bias else np.zeros(len(b))
-        apart = W - _combination(problem, linear, beta, totals, centre)  # f − f_β
+        difference = W - _combination(problem, linear, beta, totals, centre)  # f − f_β
         rest = residual - exact(problem.lam) / weight * beta  # r − dβ
         squares = rest.square().inner(weight, axis=0) / (2 * problem.lam)
-        near = 0.5 * apart.square().sum(axis=0) / linear.scale + squares
+        distance = 0.5 * difference.square().sum(axis=0) / linear.scale + squares
         norm = exact(W).square().sum(axis=0) / linear.scale
         primal = 0.5 * (norm + residual.square().inner(weight, axis=0) / problem.lam)
         # 3. y − f_β − b − dβ = (f − f_β) + (r − dβ); the centre adds the same number to f − f_β everywhere.
-        left = linear.times_bound(apart, centre).take(problem.member) + rest
-        shift = None if centre is None else apart.transformed(centre)
-        above = _above(problem, linear, residual, apart, squares, near, totals, sums)
+        dual_gradient = linear.times_bound(difference, centre).take(problem.member) + rest
+        shift = None if centre is None else difference.transformed(centre)
+        above = _above(problem, linear, residual, difference, squares, distance, totals, sums)
     certificate = certify_parts(
         problem,
         b,
         beta,
         primal,
-        primal - near,
-        near,
+        primal - distance,
+        distance,
         residual,
         rest,
         linear.norm_bound,
         "optimality",
         above,
         shift,
-        left,
+        dual_gradient,
     )
     return beta, certificate
 
@@ -80,26 +79,28 @@ def _above(
     problem: LeastSquares,
     linear: LinearGram,
     residual: Ball,
-    apart: Ball,
+    difference: Ball,
     squares: Ball,
-    near: Ball,
+    distance: Ball,
     totals: Floats,
     sums: Sums | None,
 ) -> Floats | None:
-    """Bound P − P* of each output; None where no sums are given, or where the gap is small enough.
+    """Bound P − P* of each output; None without `sums`, or if the gap is small enough.
 
-    With q = r − dβ, m its weighted mean and X̃ the centred samples, the gradient at w with its best bias is
-    λX̃'β + X̃'W(q − m). The first part adds ‖S⁻¹·‖ as in the module's bound, the second √(Σw(q − m)²/(2λ)), and a bias
-    that is μ, the mean of r, away from the best costs Σw·μ²/(2λ) = Σw·m²/(2λ) + μΣβ − λ(Σβ)²/(2Σw). As
-    (√s + √(R + M))² ≥ (√s + √R)² + M, `squares`, the sum of R and M, holds both, and |μΣβ| is what is left.
+    Let q = r − dβ, m its weighted mean, μ the weighted mean of r, and X̃ the centred samples.
+
+    1. The gradient at w with its best bias is λX̃'β + X̃'W(q − m). Its first part contributes s, the bound of the
+       module's docstring, and its second part at most R = Σw(q − m)²/(2λ), together (√s + √R)².
+    2. A bias that is μ away from the best costs Σw·μ²/(2λ) = M + μΣβ − λ(Σβ)²/(2Σw), where M = Σw·m²/(2λ).
+    3. `squares` is R + M, and (√s + √(R + M))² ≥ (√s + √R)² + M. So (√s + √squares)² + |μΣβ| bounds the sum.
     """
     risk = problem.weight @ residual.value**2 / (2 * problem.lam)
-    if sums is None or (near.value <= 0.5 * EXACT_GAP * risk).all():
+    if sums is None or (distance.value <= 0.5 * EXACT_GAP * risk).all():
         return None
     lam = problem.lam / linear.scale
     unit = 1.0 / np.sqrt(np.abs(sums.xx.diagonal()) + lam)
     alpha = max(float((lam * exact(float(unit.min())).square()).low), least_curvature(sums, lam, unit))
-    gradient = Ball.within(apart.size) + linear.scale * (exact(sums.x[:, None]) * totals)  # over λ/scale
+    gradient = Ball.within(difference.size) + linear.scale * (exact(sums.x[:, None]) * totals)  # divided by λ/scale
     slope = (lam * gradient * unit[:, None]).square().sum(axis=0)
     root = (slope / exact(alpha) / (2 * lam * exact(linear.scale))).sqrt() + squares.sqrt()
     mean = residual.inner(problem.weight[:, None], axis=0) / exact(problem.weight).sum()
@@ -115,9 +116,9 @@ def certify_weights_limit(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         residual = problem.Y - _values(linear, W, b, centre).take(problem.member)
-        slopes = joint_sums(problem, residual * problem.weight[:, None])
+        slopes = sums_by_sample(problem, residual * problem.weight[:, None])
         gradient = linear.transposed_bound(slopes, np.abs(slopes.value), centre)
-        return limit_of_outputs(problem, residual, gradient, linear.transposed_squares(problem.total, centre), b)
+        return limit_certificate(problem, residual, gradient, linear.transposed_squares(problem.total, centre), b)
 
 
 def _values(linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> Ball:
@@ -135,7 +136,7 @@ def _combination(
     problem: LeastSquares, linear: LinearGram, beta: Floats, totals: Floats, centre: Floats | None
 ) -> Ball:
     """Return scale·Xᵀβ over the rows, the weights of f_β."""
-    coefficients = joint_sums(problem, exact(beta))
+    coefficients = sums_by_sample(problem, exact(beta))
     V = linear.transposed_bound(coefficients, coefficients.size, centre)
     if centre is not None:  # the sums of β are rounded too
         V = V + exact(totals).rounded() * centre[:, None]

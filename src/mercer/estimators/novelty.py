@@ -57,8 +57,8 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
 
     def _task(self, problem: DualProblem) -> Task[DualProblem]:
         """Return the task of the machine's only problem."""
-        solve = self._solver_around(solve_one_class)
-        return Task("", problem, solve, np.arange(problem.n_variables), around=solve_one_class)
+        solve = self._nested_solver(solve_one_class)
+        return Task("", problem, solve, np.arange(problem.n_variables), outer_solver=solve_one_class)
 
     def _check_parameters(self) -> None:
         share("nu", self.nu, "it bounds the fraction of outliers", whole=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.certificates.hulls import in_scale_of_f
+from mercer.certificates.hulls import divide_nu_certificate
 from mercer.estimators.fitting.families.dual_machine import check_weight_range
 from mercer.estimators.fitting.families.pairwise import PairwiseClassifier
 from mercer.estimators.fitting.pipeline.fit import Fit
@@ -151,13 +151,13 @@ class NuSVC(PairwiseClassifier):
             rows, y = fit.target.sides(pair, fit.merged.y)
             weight = fit.merged.weight[rows]
             problem = reduced_hulls(y, weight, self._nu_of(y, weight))
-            solve = self._solver_around(partial(solve_hulls, reduced=True))
+            solve = self._nested_solver(partial(solve_hulls, reduced=True))
             tasks.append(Task(fit.target.name(pair), problem, solve, rows))
         return Tasks(tasks)
 
     def _record_end(self, solved: Solutions[DualProblem]) -> None:
         """Record the end of the fit with the certificate in the scale of f, after the division by ρ."""
-        scaled = [replace(s, certificate=in_scale_of_f(s.certificate, _rho(s))) for s in solved]
+        scaled = [replace(s, certificate=divide_nu_certificate(s.certificate, _rho(s))) for s in solved]
         super()._record_end(Solutions.of(scaled))
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:

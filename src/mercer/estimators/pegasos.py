@@ -327,7 +327,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         self._theta_, self._total_ = freeze(iterates.theta), freeze(iterates.total)
         self._marks_, self._norm2_ = freeze(iterates.marks), freeze(iterates.norm2)
 
-    def _unfinished(self, X: Data) -> str:
+    def _early_stop_message(self, X: Data) -> str:
         """Return the warning for a fit that reached `max_time`."""
         return (
             f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective {self.objective_:.6g}. "

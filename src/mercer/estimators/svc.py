@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.hulls import between_support_vectors
+from mercer.certificates.hulls import with_halfway_bias
 from mercer.certificates.lagrangian import Lagrangian
 from mercer.estimators.fitting.families.pairwise import (
     JOINT,
@@ -154,7 +154,7 @@ class SVC(PairwiseClassifier):
         if not fit.precomputed:
             refuse_both_labels(fit.merged, fit.limits.n_threads)
         (place, centring), tasks = centred_gram(fit, self.bias), []
-        solve = self._solver_around(partial(solve_hard_margin, centring=centring))
+        solve = self._nested_solver(partial(solve_hard_margin, centring=centring))
         for pair in fit.target.pairs:
             rows, y = fit.target.sides(pair, fit.merged.y)
             problem = soft_margin(y, np.full(len(y), np.inf))
@@ -230,7 +230,7 @@ class SVC(PairwiseClassifier):
             refuse_no_margin(fit, solved, self.solver)
             if solved[0].task.place is not None:
                 b, proofs = midpoint_bias(fit, solved), self.certificate_.parts or (self.certificate_,)
-                self.certificate_ = Certificate.total([between_support_vectors(proof) for proof in proofs])
+                self.certificate_ = Certificate.total([with_halfway_bias(proof) for proof in proofs])
             self._conclude_pairs(fit, solved, lambda: Bounds(np.inf, np.inf), b)
         else:
             self._conclude_pairs(fit, solved, partial(self._box, fit), b)

@@ -1,6 +1,7 @@
 """Parts that block decomposition and the joint machines' block ascent share.
 
-The size of a block that fits into memory, the detection of a stalled loop, progress lines, and errors for overflow.
+These are the size of a block that fits into memory, the detection of a stalled loop, progress lines, and errors for
+overflow.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FLOOR = 100
 
 
 def largest_block(gram: Gram) -> int:
-    """Largest number of variables whose block takes at most a quarter of the memory budget."""
+    """Return the largest number of variables whose block takes at most a quarter of the memory budget."""
     return max(_SMALLEST_BLOCK, math.isqrt(gram.budget // 32))
 
 
@@ -63,35 +64,39 @@ def unbounded_dual_error() -> FloatingPointError:
 
 
 class StallWatch:
-    """Detector of a stalled loop: a few outer steps without any gain, or more of them without a smaller violation.
+    """Detector of a stalled loop: a few outer steps without any gain, or many steps without a smaller violation.
 
-    The second rule catches steps that cycle while rounding errors look like gains. Near the rounding floor it takes a
-    few steps; elsewhere the gains of a whole window of steps must be negligible.
+    The second rule catches steps that cycle while rounding errors look like gains. Close to the rounding errors of a
+    gradient it applies after a few steps; elsewhere the gains of a whole window of steps must be negligible.
     """
 
     def __init__(self, sees_all: bool = False) -> None:
         self._sees_all = sees_all  # every step includes all variables, so that the violation must fall
-        self._total = self._gain_since = 0.0
-        self._age = self._near = 0
+        self._total_gain = self._recent_gain = 0.0
+        self._steps_since_best = self._steps_at_floor = 0
         self._best = math.inf
         self.idle = 0  # steps in a row without a gain
 
     def record_gain(self, gain: float) -> None:
         """Record by how much an outer step raised the dual value."""
-        self.idle = 0 if gain > np.finfo(float).eps * self._total else self.idle + 1
-        self._total += max(gain, 0.0)
-        self._gain_since += max(gain, 0.0)
+        self.idle = 0 if gain > np.finfo(float).eps * self._total_gain else self.idle + 1
+        self._total_gain += max(gain, 0.0)
+        self._recent_gain += max(gain, 0.0)
 
     def verdict(self, violation: float, noise: float) -> Literal["stalled"] | None:
-        """Return "stalled" or None; to be called once before every outer step.
+        """Return "stalled" or None; call it once before every outer step.
 
         `noise` is the rounding error of a gradient.
         """
-        self._age += 1
+        self._steps_since_best += 1
         if violation < 0.9 * self._best:
-            self._best, self._age, self._gain_since = violation, 0, 0.0
-        near = self._best <= FLOOR * noise
-        self._near += near
-        at_floor = near and (self._age >= 4 * _PATIENCE_STEPS or self._near >= 2 * _WINDOW_STEPS)
-        circling = self._age >= _WINDOW_STEPS and (self._sees_all or self._gain_since <= 1e-12 * self._total)
+            self._best, self._steps_since_best, self._recent_gain = violation, 0, 0.0
+        near_floor = self._best <= FLOOR * noise
+        self._steps_at_floor += near_floor
+        at_floor = near_floor and (
+            self._steps_since_best >= 4 * _PATIENCE_STEPS or self._steps_at_floor >= 2 * _WINDOW_STEPS
+        )
+        circling = self._steps_since_best >= _WINDOW_STEPS and (
+            self._sees_all or self._recent_gain <= 1e-12 * self._total_gain
+        )
         return "stalled" if violation <= noise or at_floor or circling or self.idle >= _PATIENCE_STEPS else None

@@ -18,9 +18,9 @@ from mercer.places.gram import Gram
 from mercer.samples.arrays import Floats
 from mercer.solvers.solution import Stop
 
-# A sample of kernel values is enlarged until computing it takes this share of the time that is left, between these two
-# numbers of seconds. A smaller sample would measure mostly the overhead of a call (chi2 on sparse rows: a sample of 5
-# ms predicts fifty times the true time).
+# A sample of kernel values is enlarged until its computation takes this share of the time that is left, at least and at
+# most these numbers of seconds. A smaller sample would measure mostly the overhead of a call (chi2 on sparse rows: a
+# sample of 5 ms predicts fifty times the true time).
 _SAMPLE_SHARE = 0.01
 _SAMPLE_SECONDS = (0.005, 0.1)
 # Safety factor: part of the certificate may be repeated in a higher precision, and other programs use the host too.
@@ -36,9 +36,9 @@ NO_FACTOR = (
 
 @contextmanager
 def enforce_deadline(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> Iterator[None]:
-    """Raise TimeoutError in the block after the deadline of `stop` plus `grace` seconds.
+    """Raise TimeoutError inside the `with` block `grace` seconds after the deadline of `stop`.
 
-    A call of LAPACK is not interrupted.
+    `why` ends the message: it says why there is no partial solution. A call of LAPACK is not interrupted.
     """
     if stop.deadline == math.inf:
         yield
@@ -58,23 +58,23 @@ class ProofTime:
     """
 
     def __init__(self, gram: Gram, stop: Stop) -> None:
-        self._counts = stop.deadline < math.inf
-        self._each = _CAUTION * _seconds_per_column(gram, stop.seconds) if self._counts else 0.0
+        self._has_deadline = stop.deadline < math.inf
+        self._seconds_each = _CAUTION * _seconds_per_column(gram, stop.seconds) if self._has_deadline else 0.0
 
     def __call__(self, beta: Floats) -> float:
         """Return the predicted seconds for the certificate of β."""
-        return self._each * np.count_nonzero(beta)
+        return self._seconds_each * np.count_nonzero(beta)
 
     def record(self, seconds: float, beta: Floats) -> None:
         """Record how long the certificate of β took."""
-        if self._counts and beta.any():
-            self._each = _CAUTION * seconds / np.count_nonzero(beta)
+        if self._has_deadline and beta.any():
+            self._seconds_each = _CAUTION * seconds / np.count_nonzero(beta)
 
 
-def _seconds_per_column(gram: Gram, left: float) -> float:
-    """Return the seconds for one column of K in float64, measured on a sample that takes a small share of `left`."""
+def _seconds_per_column(gram: Gram, seconds_left: float) -> float:
+    """Return the seconds for one column of K in float64, measured on a sample that takes few of `seconds_left`."""
     n, size, least = gram.n, 32, math.inf
-    enough = float(np.clip(_SAMPLE_SHARE * left, *_SAMPLE_SECONDS))
+    enough = float(np.clip(_SAMPLE_SHARE * seconds_left, *_SAMPLE_SECONDS))
     while True:
         m = min(size, n)
         coefficients, rows = np.zeros(n), np.arange(m)

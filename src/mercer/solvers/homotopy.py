@@ -27,6 +27,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, Indices
 from mercer.solvers.solution import Solution, Solve, Stop
 
+# Where a variable is: at its lower bound, between its bounds, or at its upper bound.
 LOWER, FREE, UPPER = -1, 0, 1
 
 # Largest number of free variables of a solution that is made exact: their inverse takes about a second.
@@ -43,7 +44,7 @@ class KernelRows:
         self._everything = np.arange(gram.n)
 
     @cached_property
-    def whole(self) -> Floats | None:
+    def full_matrix(self) -> Floats | None:
         """Whole matrix K, or None if it takes more than 0.6 of the budget.
 
         The rest of the budget is for rows and the system of the free variables.
@@ -54,21 +55,21 @@ class KernelRows:
 
     def rows(self, which: Indices) -> Floats:
         """Return K[which]."""
-        rows = self.gram.block(which, self._everything) if self.whole is None else self.whole[which]
+        rows = self.gram.block(which, self._everything) if self.full_matrix is None else self.full_matrix[which]
         return np.ascontiguousarray(rows)
 
     def product(self, coefficients: Floats) -> Floats:
         """Return K times a vector of coefficients."""
-        if self.whole is None:
+        if self.full_matrix is None:
             return np.ascontiguousarray(self.gram.product(coefficients))
         used = np.flatnonzero(coefficients)
         if 2 * len(used) > self.n:
-            return np.asarray(self.whole @ coefficients)
-        return np.asarray(coefficients[used] @ self.whole[used])
+            return np.asarray(self.full_matrix @ coefficients)
+        return np.asarray(coefficients[used] @ self.full_matrix[used])
 
     def matrix(self, problem: DualProblem) -> _core.HomotopyMatrix:
         """Return K + diag d in the form that the core takes."""
-        return _core.HomotopyMatrix(self.diagonal, problem.d, problem.row, self.whole, self.rows, self.product)
+        return _core.HomotopyMatrix(self.diagonal, problem.d, problem.row, self.full_matrix, self.rows, self.product)
 
 
 def affine(start: Floats, slope: Floats | None = None) -> Floats:
@@ -140,41 +141,41 @@ def _can_settle(problem: DualProblem, gram: Gram, solution: Solution) -> bool:
     """
     up, low = problem.movable(solution.beta)
     hard = bool((np.isinf(problem.upper - problem.lower) & (problem.d == 0)).any())
-    few = int((up & low).sum()) <= _MOST_FREE
-    return len(problem.totals) <= 1 and not hard and gram.positive_definite != "no" and few
+    few_free = int((up & low).sum()) <= _MOST_FREE
+    return len(problem.totals) <= 1 and not hard and gram.positive_definite != "no" and few_free
 
 
 def solve_without(
     problem: DualProblem, K: KernelRows, exact: Homotopy, beta: Floats, variables: Sequence[int], share: float
 ) -> Homotopy:
-    """Return the exact solution with the bounds of these variables reduced by a share, as a homotopy at t = 1.
+    """Return the exact solution after the bounds of some variables shrink by a share, as a homotopy at t = 1.
 
-    `exact` is the exact solution β of `problem`. `share` must be 1 unless d = 0: d depends on the weight, and not as an
-    affine function.
+    `exact` is the exact solution β of `problem`. `share` must be 1 unless d = 0, since d is not an affine function of
+    the weight.
     """
-    # 1. Let the bounds move from β, where β lies outside the reduced box, to the reduced bounds.
+    # 1. Where β lies outside the reduced box, let its bound move from β to the reduced bound.
     lower, upper = problem.lower.copy(), problem.upper.copy()
     for bound in (lower, upper):
         bound[variables] = 0.0 if share == 1 else (1 - share) * bound[variables]
     starts, slopes = (lower.copy(), upper.copy()), np.zeros((2, len(lower)))
     leaving: list[tuple[int, int]] = []
     for v in variables:
-        now = float(beta[v])
+        value = float(beta[v])
         for k, target, side in ((0, lower, LOWER), (1, upper, UPPER)):
-            if (now < target[v]) if side == LOWER else (now > target[v]):
-                starts[k][v], slopes[k, v] = now, target[v] - now
+            if (value < target[v]) if side == LOWER else (value > target[v]):
+                starts[k][v], slopes[k, v] = value, target[v] - value
                 leaving.append((v, side))
     if not leaving:
         return exact
     total = (float(problem.totals[0]), 0.0) if len(problem.totals) else None
-    moved = Family(affine(problem.p), affine(starts[0], slopes[0]), affine(starts[1], slopes[1]), total)
+    family = Family(affine(problem.p), affine(starts[0], slopes[0]), affine(starts[1], slopes[1]), total)
     # 2. Fix these variables at their moving bounds and follow t from 0 to 1.
     try:
-        fork = exact.with_family(moved, 0.0)
+        fork = exact.with_family(family, 0.0)
         for v, side in leaving:
             fork.fix(v, side)
         fork.follow(1.0)
     except Stalled:  # 3. Otherwise solve the reduced problem from the clipped β.
-        less = replace(problem, lower=lower, upper=upper)
-        return solve_exactly(less, K, np.clip(beta, lower, upper))
+        reduced = replace(problem, lower=lower, upper=upper)
+        return solve_exactly(reduced, K, np.clip(beta, lower, upper))
     return fork

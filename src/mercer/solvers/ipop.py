@@ -82,8 +82,8 @@ def ipop(
     Examples
     --------
     >>> from mercer.notes.teaching import ipop
-    >>> found = ipop([-1.0, -1.0], [[2.0, 0.0], [0.0, 2.0]], [[1.0, 1.0]], [0.0], 0.0, 1.0, [0.5])
-    >>> found.x.round(6), round(found.value, 6), bool(found.value - found.bound < 1e-6)
+    >>> answer = ipop([-1.0, -1.0], [[2.0, 0.0], [0.0, 2.0]], [[1.0, 1.0]], [0.0], 0.0, 1.0, [0.5])
+    >>> answer.x.round(6), round(answer.value, 6), bool(answer.value - answer.bound < 1e-6)
     (array([0.25, 0.25]), -0.375, True)
     """
     one_of("solver", solver, tuple(NAMES))

@@ -5,13 +5,13 @@ As long as no coefficient reaches a bound, or leaves one, its second derivatives
 variables and P the inverse of K_θ + diag d there, kept orthogonal to the equalities.
 
 For p = 1 a barrier −τΣ log θ_m keeps weights on the simplex positive. Its minimum has a gap of at most mτ for m
-kernels, and τ falls whenever that is reached. A Newton step θ∘(1 + z) has
+kernels; whenever it is reached, τ falls. A Newton step θ∘(1 + z) has
 
     [ΘHΘ + τI] z = ½θ∘s + τ − cθ,    Θ = diag θ
 
 where c keeps the sum of the weights at 1. Without the barrier, weights of kernels that are not needed would reach zero
 before the others are right. Where β is not unique at the best weights, as for a kernel of low rank, the path of the
-barrier leads to a β that proves them to be the best.
+barrier leads to a β that proves these weights optimal.
 
 For p > 1 no weight is zero, and J is smallest on the sphere ‖θ‖_p = 1 where log s_m − (p − 1) log θ_m is the same
 number c for all m. By Newton's method for these equations x = log θ moves by the δ with
@@ -64,7 +64,7 @@ class WeightsTrial:
     s: Floats  # s_m/v_m
     curvature: Callable[[], Floats]  # H/(vv')
     met: bool  # the certificate meets the stopping rule
-    fine: bool  # it also proves that no other weights are much better
+    proves_weights: bool  # it also proves that no other weights are much better
     solved: Any
     limit: StopReason | None = None  # limit that ended a solve
 
@@ -106,33 +106,36 @@ def learn_weights(
     """
     # 1. Start from equal weights.
     p, m = problem.norm, len(problem.scales)
-    share, trials, waited = 0.25, 0, 0
-    now = best = solve_at(_on_sphere(np.ones(m), p), None, share)
-    tau = _TAU_FACTOR * _gain(now) / m if p == 1 else 0.0
+    share, trials, idle_rounds = 0.25, 0, 0
+    current = best = solve_at(_on_sphere(np.ones(m), p), None, share)
+    tau = _TAU_FACTOR * _gain(current) / m if p == 1 else 0.0
     for rounds in range(1, _MOST_ROUNDS + 1):
-        # 2. Stop if the best trial is good enough, or a limit ended it; be more accurate after rounds without progress.
-        if best.met and best.fine:
+        # 2. Stop if the best trial is good enough, or a limit ended it; solve more accurately after idle rounds.
+        if best.met and best.proves_weights:
             return _without_tiny_weights(best, solve_at, share, p), "converged", rounds
         if best.limit is not None:
             return best, "converged" if best.met else best.limit, rounds
-        if waited >= _PATIENCE:
-            share, waited = share / 10, 0
+        if idle_rounds >= _PATIENCE:
+            share, idle_rounds = share / 10, 0
             if share < 1e-7:
                 return best, "converged" if best.met else "stalled", rounds
         # 3. Take a Newton step, or a shorter one after trials that failed, and solve the machines there.
-        step = _step(now, p, trials, tau)
+        step = _step(current, p, trials, tau)
         if step is None:  # numbers overflow, and no weights can be compared
             return best, "converged" if best.met else "rounding floor", rounds
-        trial = solve_at(_on_sphere(np.maximum(step, _SMALLEST_SHARE), p), now.solved, share)
-        # 4. Reject a step that provably makes J with its barrier larger; lower τ where its minimum is reached.
-        if trial.machines[0] + tau * _barrier(trial) > now.machines[1] + tau * _barrier(now) and trials < _TRIALS:
+        trial = solve_at(_on_sphere(np.maximum(step, _SMALLEST_SHARE), p), current.solved, share)
+        # 4. Reject a step that provably makes J with its barrier larger; lower τ once the minimum for it is reached.
+        if (
+            trial.machines[0] + tau * _barrier(trial) > current.machines[1] + tau * _barrier(current)
+            and trials < _TRIALS
+        ):
             trials += 1
         else:
-            now, trials = trial, 0
-            tau *= _TAU_FACTOR if _gain(now) <= 2 * m * tau else 1.0
+            current, trials = trial, 0
+            tau *= _TAU_FACTOR if _gain(current) <= 2 * m * tau else 1.0
         # 5. Keep the trial with the smallest gap.
         better = trial.certificate.gap < 0.9 * best.certificate.gap
-        waited = 0 if better else waited + 1
+        idle_rounds = 0 if better else idle_rounds + 1
         if trial.certificate.gap < best.certificate.gap or trial.limit is not None:
             best = trial if trial.certificate.gap < best.certificate.gap else replace(best, limit=trial.limit)
     return best, "converged" if best.met else "stalled", _MOST_ROUNDS
@@ -145,52 +148,52 @@ def _on_sphere(weights: Floats, p: float) -> Floats:
 
 
 def _gain(trial: WeightsTrial) -> float:
-    """Gap of the present weights on the simplex: ½(max_m s_m − θ's)."""
+    """Return the gap of the weights on the simplex: ½(max_m s_m − θ's)."""
     return 0.5 * float(trial.s.max() - trial.weights @ trial.s)
 
 
 def _barrier(trial: WeightsTrial) -> float:
-    """Logarithmic barrier −Σ log θ_m."""
+    """Return the logarithmic barrier −Σ log θ_m."""
     return -float(np.log(trial.weights).sum())
 
 
-def _step(now: WeightsTrial, p: float, trials: int, tau: float) -> Floats | None:
+def _step(trial: WeightsTrial, p: float, trials: int, tau: float) -> Floats | None:
     """Return the weights after a step, shorter after each of the failed `trials`; None if they are not finite."""
-    largest, theta = float(now.s.max()), now.weights
+    largest, theta = float(trial.s.max()), trial.weights
     if not 0 < largest < np.inf:
         return None
     with np.errstate(all="ignore"):
-        s = np.maximum(now.s / largest, 1e-30)
-        moved = _newton_step(now, s, largest, p, trials, tau) if trials < _TRIALS else None
-        if moved is None or not np.isfinite(moved).all():
+        s = np.maximum(trial.s / largest, 1e-30)
+        weights = _newton_step(trial, s, largest, p, trials, tau) if trials < _TRIALS else None
+        if weights is None or not np.isfinite(weights).all():
             # The closed form of Kloft et al. (2011): H = 0 and μ = 2.
-            moved = (theta**2 * s) ** (1 / (p + 1))
-    return moved if np.isfinite(moved).all() and moved.max() > 0 else None
+            weights = (theta**2 * s) ** (1 / (p + 1))
+    return weights if np.isfinite(weights).all() and weights.max() > 0 else None
 
 
-def _newton_step(now: WeightsTrial, s: Floats, largest: float, p: float, trials: int, tau: float) -> Floats | None:
+def _newton_step(trial: WeightsTrial, s: Floats, largest: float, p: float, trials: int, tau: float) -> Floats | None:
     """Return the weights after a Newton step, with all quantities divided by the largest s; None if H overflows."""
-    theta, curved = now.weights, now.weights[:, None] * (now.curvature() / largest) * now.weights
-    if not np.isfinite(curved).all():
+    theta, scaled_H = trial.weights, trial.weights[:, None] * (trial.curvature() / largest) * trial.weights
+    if not np.isfinite(scaled_H).all():
         return None
     if p == 1:
         tau = tau / largest
-        z = _solve_orthogonal(curved + tau * np.eye(len(s)), 0.5 * theta * s + tau, theta, theta)
+        z = _solve_orthogonal(scaled_H + tau * np.eye(len(s)), 0.5 * theta * s + tau, theta, theta)
         return np.asarray(
             theta * (1.0 + _SHORTER**trials * min(1.0, _LARGEST_SHARE / max(float(-z.min()), 1e-300)) * z)
         )
     mu, a = _FIRST_MU * _MU_FACTOR ** (trials - 1) if trials else 0.0, theta * s
     r = np.log(s) - (p - 1) * np.log(theta)
-    delta = _solve_orthogonal(np.diag((p - 1 + mu) * a) + 2 * curved, a * r, a, theta**p)
+    delta = _solve_orthogonal(np.diag((p - 1 + mu) * a) + 2 * scaled_H, a * r, a, theta**p)
     return np.asarray(theta * np.exp(np.clip(delta, -_LARGEST_LOG_STEP, _LARGEST_LOG_STEP)))
 
 
-def _solve_orthogonal(A: Floats, right: Floats, shift: Floats, normal: Floats) -> Floats:
+def _solve_orthogonal(A: Floats, rhs: Floats, shift: Floats, normal: Floats) -> Floats:
     """Return x = A⁻¹(right − c·shift), with the c for which x is orthogonal to `normal`."""
     root = np.sqrt(np.maximum(A.diagonal(), 1e-300))  # for a unit diagonal: tiny weights make tiny entries
-    scaled, sides = A / root[:, None] / root, np.stack([right, shift], axis=1) / root[:, None]
+    scaled, sides = A / root[:, None] / root, np.stack([rhs, shift], axis=1) / root[:, None]
     if not np.isfinite(scaled).all() or not np.isfinite(sides).all():
-        return np.full(len(right), np.nan)
+        return np.full(len(rhs), np.nan)
     solution, correction = (np.linalg.lstsq(scaled, sides)[0] / root[:, None]).T
     return np.asarray(solution - correction * (normal @ solution) / (normal @ correction))
 
@@ -198,13 +201,13 @@ def _solve_orthogonal(A: Floats, right: Floats, shift: Floats, normal: Floats) -
 def _without_tiny_weights(
     best: WeightsTrial, solve_at: Callable[[Floats, Any, float], WeightsTrial], share: float, p: float
 ) -> WeightsTrial:
-    """Return the trial without kernels of tiny weight if it still meets the goals, else `best`."""
-    tried = np.count_nonzero(best.weights)
-    for least in _ZERO_THRESHOLDS if p == 1 else ():
-        kept = np.where(best.weights < least, 0.0, best.weights)
-        if 0 < np.count_nonzero(kept) < tried:
-            tried = np.count_nonzero(kept)
-            trial = solve_at(_on_sphere(kept, p), best.solved, share)
-            if trial.met and trial.fine:
+    """Return the trial with tiny weights set to zero if it still meets the goals, else `best`."""
+    n_weights = np.count_nonzero(best.weights)
+    for threshold in _ZERO_THRESHOLDS if p == 1 else ():
+        weights = np.where(best.weights < threshold, 0.0, best.weights)
+        if 0 < np.count_nonzero(weights) < n_weights:
+            n_weights = np.count_nonzero(weights)
+            trial = solve_at(_on_sphere(weights, p), best.solved, share)
+            if trial.met and trial.proves_weights:
                 return trial
     return best

@@ -19,7 +19,7 @@ from mercer.kernels.kernel import Kernel
 from mercer.runtime.parameters import integer
 from mercer.samples.arrays import Floats
 
-# Takes a kernel and the other numbers; returns the value to maximise and its derivatives by parameter name.
+# Function of a kernel and other numbers that returns the value to maximise and its derivatives by parameter name.
 ValueAndDerivatives = Callable[[Kernel, dict[str, float]], tuple[float, Mapping[str, Any]]]
 # Largest change of a parameter's logarithm: a factor of 10⁸, beyond which k is constant up to rounding.
 _FARTHEST = 8 * math.log(10.0)
@@ -28,7 +28,7 @@ _FARTHEST = 8 * math.log(10.0)
 def search_parameters(
     value: ValueAndDerivatives, kernel: Kernel, others: dict[str, float], names: Sequence[str] | None, max_iter: int
 ) -> tuple[Kernel, dict[str, float]]:
-    """Return the kernel and the other numbers with the largest value that the search reached.
+    """Return the kernel and the other numbers with the largest value that the search found.
 
     Only the parameters in `names` change; None means all positive numbers that have a derivative.
     """
@@ -44,7 +44,7 @@ def search_parameters(
     if not chosen or any(name not in free for name in chosen):
         raise ValueError(f"names={chosen!r} must be some of {free}, the parameters that are positive numbers")
 
-    def at(logs: Floats) -> tuple[Kernel, dict[str, float]]:
+    def parameters_at(logs: Floats) -> tuple[Kernel, dict[str, float]]:
         values = dict(zip(chosen, np.exp(logs).tolist(), strict=True))
         numbers = {name: values.pop(name, number) for name, number in others.items()}
         return clone(kernel).set_params(**values), numbers
@@ -53,19 +53,19 @@ def search_parameters(
     # The first step of L-BFGS-B is as long as the gradient: scale it to at most 1.
     unit = max(1.0, math.hypot(*(known[name] * slopes[name] for name in chosen)))
 
-    def down(logs: Floats) -> tuple[float, Floats]:
+    def negative_value(logs: Floats) -> tuple[float, Floats]:
         nonlocal best
         try:
-            height, gradient = value(*at(logs))
-            if not math.isfinite(height):
+            here, gradient = value(*parameters_at(logs))
+            if not math.isfinite(here):
                 raise FloatingPointError("not finite")
         except (ValueError, FloatingPointError):  # a matrix that cannot be factored, or an overflow
             return 1e6 * (1.0 + abs(start)) / unit, np.zeros_like(logs)  # finite, or the line search would give up
-        if height > best[0]:
-            best = (height, logs.copy())
-        return -height / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
+        if here > best[0]:
+            best = (here, logs.copy())
+        return -here / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
 
     limits = [(log - _FARTHEST, log + _FARTHEST) for log in best[1].tolist()]
     options: Any = {"maxiter": max_iter, "gtol": 1e-5 / unit}
-    optimize.minimize(down, best[1], jac=True, method="L-BFGS-B", bounds=limits, options=options)
-    return (kernel, others) if best[0] <= start else at(best[1])
+    optimize.minimize(negative_value, best[1], jac=True, method="L-BFGS-B", bounds=limits, options=options)
+    return (kernel, others) if best[0] <= start else parameters_at(best[1])

@@ -3,10 +3,10 @@
     minimise  ½ x'Px + q'x    subject to  Ax = totals,  lower ≤ x ≤ upper
 
 1. The package solves the program, scaled to numbers about 1, with the finest tolerance that it can reach.
-2. In an interior point every variable is a little off its bounds: a variable is put onto a bound whose multiplier
-   exceeds the distance to it.
-3. The sums are made feasible, and the result gets the same certificate as that of every other solver; the package's
-   own claim of convergence is not used.
+2. An interior point method ends with every variable a little inside its bounds. A variable is put onto a bound if the
+   bound's multiplier exceeds the distance to it.
+3. The result is made feasible and certified like that of every other solver; the package's own claim of convergence is
+   not used.
 4. Newton steps on the free variables follow if the certificate does not meet the goal.
 
 Packages use neither a start nor shrinking.
@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify_dual
 from mercer.certificates.joint import certify_joint
-from mercer.certificates.least_squares import certify_solution, is_exact, joint
+from mercer.certificates.least_squares import certify_solution, coefficient_sums, is_exact
 from mercer.places.gram import Gram
 from mercer.problems.dual_problem import DualProblem, QuadraticProgram
 from mercer.problems.least_squares import LeastSquares
@@ -71,7 +71,7 @@ PACKAGES: Final = {
     "quadprog": _Package(),
     "osqp": _Package(
         ("eps_abs", "eps_rel"),
-        # It takes thousands of cheap steps. If these find the active bounds, polishing gives the remaining digits.
+        # OSQP takes thousands of cheap steps. If these find the active bounds, polishing gives the remaining digits.
         finest=1e-8,
         steps="max_iter",
         most_steps=50_000,
@@ -98,7 +98,8 @@ _SILENCE: Final = threading.Lock()
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PackageAnswer:
-    """Answer of a package: x, its active bounds, the multipliers b of the equalities, calls, and the stop reason.
+    """Answer of a package: x, its active bounds, the multipliers b of the equalities, the number of calls, and the
+    reason.
 
     At the optimum −(Px + q) = A'b where no bound is active. "converged" is the package's own claim; x is NaN if the
     package returned none.
@@ -143,7 +144,7 @@ def call_package(package: str, program: QuadraticProgram, stop: Stop) -> Package
 
 
 def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tuple[Floats, Floats, Floats, bool]:
-    """Return x, the multipliers of its bounds (negative at lower ones) and of the equalities, and the success."""
+    """Return x, multipliers of its bounds (negative at lower ones) and of the equalities, and whether it succeeded."""
     import qpsolvers
 
     options, m = PACKAGES[package], len(program.q)
@@ -172,7 +173,7 @@ def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tu
     with _SILENCE, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            result = _definite_or_proximal(solve, program, qpsolvers.ProblemError)
+            result = _solve_with_proximal_points(solve, program, qpsolvers.ProblemError)
         except (qpsolvers.SolverError, qpsolvers.ProblemError):  # a factorisation failed by rounding
             result = None
     if result is None or result.x is None:
@@ -186,10 +187,10 @@ def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tu
     return np.array(result.x, dtype=np.float64), multiplier, np.asarray(result.y, dtype=np.float64), bool(result.found)
 
 
-def _definite_or_proximal(
+def _solve_with_proximal_points(
     solve: Callable[[Floats, Floats], Any], program: QuadraticProgram, indefinite: type[Exception]
 ) -> Any:
-    """Solve; if P is not definite enough for the package, by proximal points: min ½x'Px + q'x + ½r‖x − last‖²."""
+    """Solve, by proximal points min ½x'Px + q'x + ½r‖x − last‖² if P is not definite enough for the package."""
     try:
         return solve(program.P, program.q)
     except indefinite:
@@ -207,11 +208,11 @@ def _definite_or_proximal(
 
 def _refusal(m: int, gram: Gram, other: str = "decomposition") -> str | None:
     """Return why m variables on these samples cannot be solved by a package and which solver to use, or None."""
-    most = math.isqrt(gram.budget // _BYTES_PER_ENTRY)
-    if m > most:
+    largest_m = math.isqrt(gram.budget // _BYTES_PER_ENTRY)
+    if m > largest_m:
         return (
             f"solver='qp' works on the whole matrix, and {m} variables need about "
-            f"{megabytes(_BYTES_PER_ENTRY * m**2)}: at most {most} fit into cache_size={megabytes(gram.budget)}. "
+            f"{megabytes(_BYTES_PER_ENTRY * m**2)}: at most {largest_m} fit into cache_size={megabytes(gram.budget)}. "
             f"Use solver={other!r}, or raise cache_size"
         )
     if gram.positive_definite == "no":
@@ -239,29 +240,31 @@ def solve_by_qp(
     if limit is not None:
         certificate, u = certify_dual(problem, gram.proof, beta, stop.tol)
         return Solution(beta, 0, limit, u=u), certificate
-    rows, where = np.unique(problem.row, return_inverse=True)
+    rows, row = np.unique(problem.row, return_inverse=True)
     K = gram.block(rows, rows)
-    beta, answer = _point(package, problem, K, where, stop)
+    beta, answer = _feasible_solution(package, problem, K, row, stop)
     certificate, u = certify_dual(problem, gram.proof, beta, stop.tol)
-    # Newton steps on the free variables if the point does not meet the goal; each must lower the violation.
+    # Take Newton steps on the free variables until β meets the goal; each must lower the violation.
     for _ in range(3 if answer.reason not in _LIMITS else 0):
         if stop.met(certificate):
             break
-        moved = _after_newton_step(problem, K, where, beta)
-        proof, product = certify_dual(problem, gram.proof, moved, stop.tol)
+        stepped = _after_newton_step(problem, K, row, beta)
+        proof, product = certify_dual(problem, gram.proof, stepped, stop.tol)
         if not proof.violation < certificate.violation:
             break
-        beta, certificate, u = moved, proof, product
+        beta, certificate, u = stepped, proof, product
     return Solution(beta, answer.steps, answer.verdict(stop.met(certificate)), u=u), certificate
 
 
-def _point(package: str, problem: DualProblem, K: Floats, where: Indices, stop: Stop) -> tuple[Floats, PackageAnswer]:
-    """Return the package's β, made feasible, and its answer; `where` is the row of K of each variable.
+def _feasible_solution(
+    package: str, problem: DualProblem, K: Floats, row: Indices, stop: Stop
+) -> tuple[Floats, PackageAnswer]:
+    """Return the package's β, made feasible, and its answer; `row` is the row of K of each variable.
 
     With x = β/unit and the objective divided by unit·size, tolerances mean the same for every problem.
     """
-    unit, size = _scales(problem, K.diagonal()[where])
-    P = K[np.ix_(where, where)]
+    unit, size = _scales(problem, K.diagonal()[row])
+    P = K[np.ix_(row, row)]
     P[np.diag_indices_from(P)] += problem.d
     P *= unit / size
     A = (problem.group == np.arange(len(problem.totals))[:, None]).astype(np.float64)
@@ -293,9 +296,9 @@ def _scales(problem: DualProblem, diagonal: Floats) -> tuple[float, float]:
     return unit, largest or unit * curvature
 
 
-def _after_newton_step(problem: DualProblem, K: Floats, where: Indices, beta: Floats) -> Floats:
-    """Return β, made feasible, after a Newton step of the variables that are free or should leave their bound."""
-    h = problem.p - K[np.ix_(where, where)] @ beta - problem.d * beta
+def _after_newton_step(problem: DualProblem, K: Floats, row: Indices, beta: Floats) -> Floats:
+    """Return β, made feasible, after a Newton step on the variables that are free or should leave a bound."""
+    h = problem.p - K[np.ix_(row, row)] @ beta - problem.d * beta
     up, low = problem.movable(beta)
     b = problem.violation_and_offsets(beta, h)[1]
     rho = h - b[problem.group] if len(b) else h
@@ -303,31 +306,31 @@ def _after_newton_step(problem: DualProblem, K: Floats, where: Indices, beta: Fl
     members = (problem.group[F] == np.arange(len(problem.totals))[:, None]).astype(np.float64)
     m, equal = len(F), len(members)
     M = np.zeros((m + equal, m + equal))
-    M[:m, :m] = K[np.ix_(where[F], where[F])] + np.diag(problem.d[F])
+    M[:m, :m] = K[np.ix_(row[F], row[F])] + np.diag(problem.d[F])
     M[m:, :m], M[:m, m:] = members, members.T
-    moved = beta.copy()
-    moved[F] += np.linalg.lstsq(M, np.append(h[F], np.zeros(equal)), rcond=None)[0][:m]
-    return problem.nearest_feasible(moved)
+    stepped = beta.copy()
+    stepped[F] += np.linalg.lstsq(M, np.append(h[F], np.zeros(equal)), rcond=None)[0][:m]
+    return problem.nearest_feasible(stepped)
 
 
-def solve_linear_by_qp(referee: Referee, begin: Point | None, package: str) -> Point:
+def solve_linear_by_qp(referee: Referee, start: Point | None, package: str) -> Point:
     """Solve the dual of a linear machine on K = XX' by an outside package; the point is certified with w = X'β."""
     problem, rows, stop = referee.problem, referee.rows, referee.stop
-    dual, most = problem.dual, math.isqrt(_LINEAR_BUDGET // _BYTES_PER_ENTRY)
-    if dual.n_variables > most:
+    dual, largest_m = problem.dual, math.isqrt(_LINEAR_BUDGET // _BYTES_PER_ENTRY)
+    if dual.n_variables > largest_m:
         raise ValueError(
-            f"solver='qp' works on the matrix of all rows, and {dual.n_variables} variables are more than the {most} "
-            "that fit into 1,000 MB; use solver='auto'"
+            f"solver='qp' works on the matrix of all rows, and {dual.n_variables} variables are more than the "
+            f"{largest_m} that fit into 1,000 MB; use solver='auto'"
         )
     limit = stop.limit(0)
     if limit is not None:
-        point = begin or Point(np.zeros(rows.d), 0.0, np.zeros(rows.n))
+        point = start or Point(np.zeros(rows.d), 0.0, np.zeros(rows.n))
         point = Point(point.w, point.b, point.beta, 0, limit)
     else:
         K = rows.gram(np.arange(rows.n), np.arange(rows.n))
         if not problem.exact_bias:
             K = K + problem.bias**2
-        variables, answer = _point(package, dual, K, dual.row, stop)
+        variables, answer = _feasible_solution(package, dual, K, dual.row, stop)
         beta = sums_by(dual.row, variables, rows.n)
         b = 0.0 if problem.exact_bias else problem.bias**2 * math.fsum(beta.tolist())
         point = Point(rows.transposed(beta), b, beta, answer.steps, answer.reason)
@@ -349,8 +352,8 @@ def solve_ridge_by_qp(problem: LeastSquares, gram: Gram, stop: Stop, start: Any 
     if stop.limit(0) == "max_time":
         raise TimeoutError("max_time passed before there was a solution: a package has no solution before it ends")
     K = gram.full()
-    answers = [_point(package, problem.dual(k), K, problem.member, stop) for k in range(problem.n_outputs)]
-    C = joint(problem, np.column_stack([beta for beta, _ in answers]))
+    answers = [_feasible_solution(package, problem.dual(k), K, problem.member, stop) for k in range(problem.n_outputs)]
+    C = coefficient_sums(problem, np.column_stack([beta for beta, _ in answers]))
     beta, certificate = certify_solution(problem, gram.proof, C, *gram.proof.product_bound(C))
     reasons = [answer.reason for _, answer in answers]
     reason: StopReason = next((word for word in reasons if word != "converged"), "rounding floor")
@@ -424,6 +427,6 @@ def _within_bounds(problem: JointProblem, beta: Floats, at_upper: Flags) -> Floa
     alpha = np.maximum(-beta, 0.0)
     alpha[true_class] = 0.0
     total = alpha.sum(axis=1)
-    spent = at_upper[true_class] & (total > 0) & problem.shared
-    alpha[spent] *= (problem.C[spent] / total[spent])[:, None]
+    at_bound = at_upper[true_class] & (total > 0) & problem.shared
+    alpha[at_bound] *= (problem.C[at_bound] / total[at_bound])[:, None]
     return problem.within_bounds(-alpha)

@@ -38,12 +38,12 @@ from mercer.solvers.deadline import enforce_deadline
 from mercer.solvers.ridge_factor import RidgeFactor, ridge_factor, rounding_shares
 from mercer.solvers.solution import Stop, StopReason
 
-# First width δ, for which all pairs are in the zone (f = 0 has m = 0); share of the last width that the next one is;
-# and the share up to which larger ones, the square root each time, are tried if the step to the narrower zone fails.
+# First width δ, with all pairs in the zone (f = 0 has m = 0). Each next width is _NEXT_SHARE of the last one; if the
+# step to the narrower zone fails, the square root of the share is tried, and so on up to _LARGEST_SHARE.
 _FIRST_WIDTH, _NEXT_SHARE, _LARGEST_SHARE = 2.0, 0.2, 0.6
 # A step that promises less than this share of the smoothing cost is the last of its width.
 _SETTLED_SHARE = 0.01
-# A step may end where the slope is this share of what it was.
+# A line search may end where the slope is this share of the first slope.
 _FLAT_SHARE = 0.1
 # Steps with a small enough smoothing cost after which rounding is taken to be the cause of the remaining gap.
 _PATIENCE = 25
@@ -59,7 +59,7 @@ _REFINEMENTS = 10
 
 @dataclass(frozen=True, eq=False)
 class RankSolution:
-    """Solution of a ranking problem: the coefficients β of f, the multipliers α, the steps and the stop reason."""
+    """Solution of a ranking problem: coefficients β of f, multipliers α, the number of steps and the stop reason."""
 
     beta: Floats
     dual: RankDual
@@ -78,7 +78,7 @@ def solve_ranking(
             reason = search.run()
     except _core.OutOfTime:
         reason = "max_time"
-    beta, dual, _ = search.settled()
+    beta, dual, _ = search.best_so_far()
     certificate = certify_ranking(problem, gram.proof, beta, dual, stop.tol)
     if reason == "converged" and not certificate.relative_gap <= stop.tol:
         reason = "rounding floor"
@@ -92,7 +92,7 @@ class _NewtonSearch:
         self._problem, self._system, self._stop = problem, system, stop
         n = len(problem.weight)
         self._c, self._u, self.steps = np.zeros(n), np.zeros(n), 0
-        self._zone = self._at(self._u, _FIRST_WIDTH)
+        self._zone = self._zone_at(self._u, _FIRST_WIDTH)
         # α = 0, written as the multipliers of an f for which every pair has m ≥ 1.
         self.best = np.zeros(n), RankDual(2.0 * problem.level.astype(np.float64), 1.0, np.empty(0)), np.inf
 
@@ -121,19 +121,19 @@ class _NewtonSearch:
             if not patience:
                 return "converged" if self.best[2] <= tol else "rounding floor"
             # 3. Narrow the zone once the problem of its width is solved.
-            settled = promised <= _SETTLED_SHARE * self._zone.cost and (not small or patience % 5 == 0)
-            if (settled or not stepped) and not self._narrow():
+            solved = promised <= _SETTLED_SHARE * self._zone.cost and (not small or patience % 5 == 0)
+            if (solved or not stepped) and not self._narrow():
                 return "converged" if self.best[2] <= tol else "rounding floor"
 
-    def settled(self) -> tuple[Floats, RankDual, float]:
-        """Return the best multipliers, or those of the present zone if there are none yet."""
+    def best_so_far(self) -> tuple[Floats, RankDual, float]:
+        """Return β, the multipliers and the gap: the best ones so far, or at first those of the present zone."""
         if self.best[2] == np.inf:
             zone = Zone(self._problem, self._u, self._zone.width, self._system.max_pairs)
             if zone.pairs is not None:
                 self._consider(zone, zone.alpha)
         return self.best
 
-    def _at(self, u: Floats, width: float) -> Zone:
+    def _zone_at(self, u: Floats, width: float) -> Zone:
         """Return the zone of this width at u."""
         max_pairs = self._system.max_pairs
         if width >= _WIDE:
@@ -142,15 +142,15 @@ class _NewtonSearch:
 
     @staticmethod
     def _value(c: Floats, u: Floats, zone: Zone) -> float:
-        """Smoothed objective ½c'Kc + Σ losses."""
+        """Return the smoothed objective ½c'Kc + Σ losses."""
         return 0.5 * inner(c, u) + zone.loss
 
     def _step(self, change: Floats, K_change: Floats, slope: float, value: float) -> bool:
-        """Search along `change` for a slope near zero; go there if the objective is lower, and return whether it is."""
+        """Move along `change` to a slope near zero if that lowers the objective, and return whether it does."""
         self.steps += 1
         low, high, t, slopes = 0.0, 1.0, 1.0, [slope, np.inf]
         for _ in range(30):
-            zone = self._at(self._u + t * K_change, self._zone.width)
+            zone = self._zone_at(self._u + t * K_change, self._zone.width)
             slope_t = inner(self._c + t * change - zone.target, K_change)
             if slope_t <= -_FLAT_SHARE * slope and (t == 1.0 or slope_t >= _FLAT_SHARE * slope):
                 break
@@ -164,28 +164,28 @@ class _NewtonSearch:
         return True
 
     def _narrow(self) -> bool:
-        """Continue with a smaller width; return False if it would be rounding beside u."""
+        """Continue with a smaller width; return False if differences of u that small are rounding."""
         zone, share = self._zone, _NEXT_SHARE
         while True:
             width = share * zone.width
-            here = self._at(self._u, width)
+            old_zone = self._zone_at(self._u, width)
             change, K_change, alpha = self._system.newton(zone, width, self._c)
             if alpha is not None:
                 self._consider(zone, alpha)
             c, u = self._c + change, self._u + K_change
-            there = self._at(u, width)
+            new_zone = self._zone_at(u, width)
             self.steps += 1
-            if self._value(c, u, there) < self._value(self._c, self._u, here):
-                self._c, self._u, self._zone = c, u, there
+            if self._value(c, u, new_zone) < self._value(self._c, self._u, old_zone):
+                self._c, self._u, self._zone = c, u, new_zone
                 break
             if share > _LARGEST_SHARE:
-                self._zone = here
+                self._zone = old_zone
                 break
             share = share**0.5
         return self._zone.width > float(np.finfo(float).eps) * max(1.0, float(np.abs(self._u).max()))
 
     def _consider(self, zone: Zone, alpha: Floats) -> None:
-        """Keep these multipliers of a zone, inside their bounds, if their gap is the smallest so far."""
+        """Store these multipliers of a zone, clipped to their bounds, if their gap is the smallest so far."""
         problem = self._problem
         alpha = np.clip(alpha, 0.0, zone.bound)
         beta = zone.below + zone.combined(alpha)
@@ -232,39 +232,39 @@ class Zone:
 
     def _between(self, V: Floats) -> tuple[Floats, Floats]:
         """Return `RankProblem.sums` over the pairs of the zone."""
-        far, near = (self._problem.sums(self.u, self.u - t, V) for t in (1.0, 1.0 - self.width))
-        return far[0] - near[0], far[1] - near[1]
+        inner_sums, outer_sums = (self._problem.sums(self.u, self.u - t, V) for t in (1.0, 1.0 - self.width))
+        return inner_sums[0] - outer_sums[0], inner_sums[1] - outer_sums[1]
 
     def combined(self, alpha: Floats) -> Floats:
         """Return A'α."""
         assert self.pairs is not None
         return self._problem.combined(self.pairs, alpha)
 
-    def curved(self, V: Floats) -> Floats:
+    def times_curvature(self, V: Floats) -> Floats:
         """Return A'DAV."""
         w, n = self._problem.weight[:, None], len(V)
         if self.pairs is None:
-            near, far = self._between(w * np.column_stack([np.ones(n), V]))
-            both = near + far
-            return np.asarray(self._problem.C / self.width * w * (both[:, :1] * V - both[:, 1:]))
+            won, lost = self._between(w * np.column_stack([np.ones(n), V]))
+            total = won + lost
+            return np.asarray(self._problem.C / self.width * w * (total[:, :1] * V - total[:, 1:]))
         (i, j), d = self.pairs, self.bound / self.width
         degree = np.bincount(i, d, n) + np.bincount(j, d, n)
-        joined: Any = sp.csr_array((d, (i, j)), shape=(n, n))
-        joined = joined + joined.T
-        if V.shape[1] > 1 and joined.nnz > 0.05 * n * n:
-            joined = joined.toarray()
-        return np.asarray(degree[:, None] * V - joined @ V)
+        pair_weights: Any = sp.csr_array((d, (i, j)), shape=(n, n))
+        pair_weights = pair_weights + pair_weights.T
+        if V.shape[1] > 1 and pair_weights.nnz > 0.05 * n * n:
+            pair_weights = pair_weights.toarray()
+        return np.asarray(degree[:, None] * V - pair_weights @ V)
 
 
 class _RankingSystem:
-    """Newton systems with K, or with the samples F of a linear kernel that has fewer columns than rows, K = FF'."""
+    """Newton systems with K, or, for a linear kernel with fewer columns than rows, with the samples F, K = FF'."""
 
     def __init__(self, gram: Gram, stop: Stop) -> None:
         n, linear, self._n_threads = gram.n, gram.linear, stop.n_threads
         self._F = None
         if linear is not None and linear.d < n:
             self._F = np.sqrt(linear.scale) * linear.times(np.eye(linear.d))
-            self._F -= self._F.mean(axis=0)  # centred: Σβ = 0, so differences of f do not change, and cancel less
+            self._F -= self._F.mean(axis=0)  # centred: as Σβ = 0, differences of f stay the same, and cancel less
         self._rows = n if self._F is None else self._F.shape[1]
         size = 32 * n * self._rows
         if size > gram.budget:
@@ -284,52 +284,52 @@ class _RankingSystem:
         stretch = zone.width / width
         if zone.pairs is None:
             rho = zone.below + stretch * (zone.target - zone.below) - c
-            change = rho - stretch * zone.curved(self._moved(zone, stretch)(rho)[:, None])[:, 0]
+            change = rho - stretch * zone.times_curvature(self._output_solver(zone, stretch)(rho)[:, None])[:, 0]
             return change, self.product(change), None
         i, j = zone.pairs
-        solve, alpha, d = self._solver(zone, width), zone.alpha, zone.bound / width
+        solve, alpha, d = self._pair_solver(zone, width), zone.alpha, zone.bound / width
         last = np.inf
         for _ in range(_REFINEMENTS):
-            to = self.product(zone.below + zone.combined(alpha))
-            rest = 1.0 - (to[i] - to[j]) - alpha / d
-            size = float(np.abs(rest).max(initial=0.0))
-            if not size < 0.5 * last:
+            u = self.product(zone.below + zone.combined(alpha))
+            residual = 1.0 - (u[i] - u[j]) - alpha / d
+            largest = float(np.abs(residual).max(initial=0.0))
+            if not largest < 0.5 * last:
                 break
-            last, alpha = size, alpha + solve(rest)
+            last, alpha = largest, alpha + solve(residual)
         change = zone.below + zone.combined(alpha) - c
         return change, self.product(change), alpha
 
-    def _moved(self, zone: Zone, stretch: float) -> Callable[[Floats], Floats]:
+    def _output_solver(self, zone: Zone, stretch: float) -> Callable[[Floats], Floats]:
         """Return the function that maps ρ to u = Kc with c = (I + A'DAK)⁻¹ρ."""
         if self._F is None:
-            M = stretch * zone.curved(self._K)
+            M = stretch * zone.times_curvature(self._K)
             M.flat[:: len(M) + 1] += 1.0
             # Transposed, in the order of LAPACK. If rounding makes M singular, the step is not finite, and not taken.
             lu, pivots, _ = call_interruptibly(dgetrf, M.T, overwrite_a=True)
             return lambda rho: self.product(dgetrs(lu, pivots, rho, trans=1)[0])
-        F, H = self._F, self._F.T @ zone.curved(self._F)
+        F, H = self._F, self._F.T @ zone.times_curvature(self._F)
         factor = self._factor(stretch * 0.5 * (H + H.T), 1.0)
         return lambda rho: np.asarray(F @ factor.solve((F.T @ rho)[:, None])[:, 0])
 
-    def _solver(self, zone: Zone, width: float) -> Callable[[Floats], Floats]:
+    def _pair_solver(self, zone: Zone, width: float) -> Callable[[Floats], Floats]:
         """Return the function that maps a right-hand side r to the α with (D⁻¹ + AKA')α = r."""
         assert zone.pairs is not None
         (i, j), d = zone.pairs, zone.bound / width
         if len(i) <= _MANY_PAIRS * self._rows:
             rows = self._K[i] - self._K[j] if self._F is None else self._F[i] - self._F[j]
             factor = self._factor(rows[:, i] - rows[:, j] if self._F is None else rows @ rows.T, 1.0 / d)
-            return lambda right: factor.solve(right[:, None])[:, 0]
-        moved = self._moved(zone, zone.width / width)
+            return lambda rhs: factor.solve(rhs[:, None])[:, 0]
+        outputs = self._output_solver(zone, zone.width / width)
 
-        def solve(right: Floats) -> Floats:
-            v = moved(zone.combined(d * right))
-            return np.asarray(d * (right - (v[i] - v[j])))
+        def solve(rhs: Floats) -> Floats:
+            u = outputs(zone.combined(d * rhs))
+            return np.asarray(d * (rhs - (u[i] - u[j])))
 
         return solve
 
-    def _factor(self, A: Floats, more: Floats | float) -> RidgeFactor:
-        """Factor A + diag(more); raise ValueError if A is indefinite beyond rounding."""
-        A.flat[:: len(A) + 1] += more
+    def _factor(self, A: Floats, diagonal: Floats | float) -> RidgeFactor:
+        """Factor A + diag(diagonal); raise ValueError if A is indefinite beyond rounding."""
+        A.flat[:: len(A) + 1] += diagonal
         factor = ridge_factor(A, rounding_shares(10, 1e-6), self._n_threads, unit=np.diagonal(A).copy())
         if factor is None:
             raise ValueError(

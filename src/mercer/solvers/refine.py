@@ -6,7 +6,7 @@
     3. stop if the certificate meets `stop`, or no return to the solver would help
 
 A return starts from the certified u. If that no longer helps, the next precision of kernel values is used. The
-certificate, not the solver's running numbers, decides when to stop.
+certificate decides when to stop, and not the numbers that the solver updates.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from mercer.certificates.certificate import Certificate
 from mercer.samples.arrays import Floats, Precision
 from mercer.solvers.solution import Solution, Stop, StopReason
 
-# If more than this share of the true violation remains after a return to the solver, it was the last in its precision.
+# If more than this share of the true violation remains after a return to the solver, that was the last return in this
+# precision.
 _PROGRESS_SHARE = 1 / 3
 # If the certified violation exceeds tol by at most this share, the excess may be the bound on rounding, which the
 # solver does not count: the next tolerance is half of the last.
@@ -30,7 +31,7 @@ _ROUNDING_SHARE = 0.25
 
 
 def progressed(violation: Any, last: Any) -> Any:
-    """Return whether the last return to the solver lowered the true violation enough; for numbers or arrays."""
+    """Return whether the last call of the solver lowered the true violation enough; for numbers or arrays."""
     return np.isfinite(violation) & (violation <= _PROGRESS_SHARE * last)
 
 
@@ -43,7 +44,7 @@ def sufficient_precisions(precisions: Iterable[Precision], size: float) -> list[
 class Refinement:
     """Settings of the next call of a solver: the stopping rule, the precision, and whether shrinking is allowed.
 
-    `floor` computes the largest violation at β that may be caused by rounding alone.
+    `floor` computes the largest violation at β that rounding alone may cause.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Refinement:
         """Return whether another call may help: after progress, with more variables, or in a finer precision."""
         progress = progressed(certificate.violation, self._last)
         self._last = certificate.violation
-        if progress or not solution.whole:
+        if progress or not solution.all_active:
             # Variables that were dropped too early become active again. If that does not help, shrinking ends.
             self.shrinking = self.shrinking and progress
             return True

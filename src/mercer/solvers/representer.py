@@ -5,7 +5,7 @@ change p of f in a Newton step is p = (2λ/D)z with
 
     (K + 2λD⁻¹) z = δb − Kρ/2λ,     δc = −ρ/2λ − z,     2λ Σz = −Σg
 
-where samples without curvature drop out: their z is zero. The matrix is factored if it fits into memory. Otherwise
+where samples without curvature have z = 0. The matrix is factored if it fits into memory. Otherwise
 (I + SKS)q = S(δb − Kρ/2λ), S = (D/2λ)^½, z = Sq is solved by preconditioned conjugate gradients; its matrix has no
 eigenvalue below 1, whatever the curvatures. The steps end when the duality gap ρ'Kρ/4λ (see the certificate) is small.
 
@@ -70,36 +70,37 @@ def solve_representer(
 ) -> tuple[RepresenterSolution, Certificate]:
     """Solve to a relative duality gap of `stop.tol`, unless `watch` stops early, and certify the solution."""
     if isinstance(problem.loss, Hinge):
-        return _by_dual(problem, gram, stop, start)
+        return _solve_by_dual(problem, gram, stop, start)
     n = gram.n
     proof = ProofTime(gram, stop)
-    at = _Point(np.zeros(n), np.zeros(n)) if start is None else _Point(start.c, np.zeros(n), start.b)
-    b = _best_bias(problem, np.zeros(n), at.b)
+    point = _Point(np.zeros(n), np.zeros(n)) if start is None else _Point(start.c, np.zeros(n), start.b)
+    b = _best_bias(problem, np.zeros(n), point.b)
     # If the optimum is zero, as for equal targets, a relative gap cannot be reached: b has a few roundings.
     floor = max(
         float(problem.curvature(problem.apply_combine(np.full(n, b))).sum()) * (16 * _EPS * b) * (16 * _EPS * b),
         _EPS * _TINY,
     )
-    at.b = b if start is None else at.b
+    point.b = b if start is None else point.b
     try:
         with _core.TimeLimit(stop.seconds - 2 * proof(np.ones(n))):  # the certificate takes two products with K
             system = _NewtonSystem(gram, stop)
             if start is not None:
-                at.u = system.product(at.c)
-                at.b = _best_bias(problem, at.u, at.b)
+                point.u = system.product(point.c)
+                point.b = _best_bias(problem, point.u, point.b)
             if problem.squared:
-                reason = _descend(problem, system, at, stop, floor, watch)
+                reason = _descend(problem, system, point, stop, floor, watch)
             else:
-                reason = _penalised(problem, system, at, stop, floor)
+                reason = _solve_penalised(problem, system, point, stop, floor)
     except _core.OutOfTime:  # c and b are those before the interrupted step
         reason = "max_time"
-    if watch is not None and watch.settle(at) and reason not in ("max_iter", "max_time"):
+    if watch is not None and watch.restore_best(point) and reason not in ("max_iter", "max_time"):
         reason = "early stopping"
-    certificate = certify_representer(problem, gram.proof, at.c, at.b, stop.tol)
+    certificate = certify_representer(problem, gram.proof, point.c, point.b, stop.tol)
     if reason in ("converged", "rounding floor"):
         reached = certificate.kkt[ABOVE] <= max(stop.tol * abs(certificate.primal), floor)
         reason = "converged" if reached else "rounding floor"
-    return RepresenterSolution(at.c, at.b, at.steps, reason, None if watch is None else watch.losses), certificate
+    losses = None if watch is None else watch.losses
+    return RepresenterSolution(point.c, point.b, point.steps, reason, losses), certificate
 
 
 @dataclass(eq=False)
@@ -133,25 +134,25 @@ class ValidationMonitor:
         """Validation loss after every step."""
         return np.array(self._rule.errors)
 
-    def should_stop(self, problem: RepresenterProblem, at: _Point) -> bool:
+    def should_stop(self, problem: RepresenterProblem, point: _Point) -> bool:
         """Record the validation loss, and return whether training should stop."""
-        held = replace(problem, y=problem.y[self._rows], weight=self._weight)
-        stops, least = self._rule.take(held.value(at.u[self._rows] + at.b))
-        if least:
-            self._best = at.c, at.b
-        return stops
+        validation = replace(problem, y=problem.y[self._rows], weight=self._weight)
+        has_risen, is_best = self._rule.take(validation.value(point.u[self._rows] + point.b))
+        if is_best:
+            self._best = point.c, point.b
+        return has_risen
 
-    def settle(self, at: _Point) -> bool:
+    def restore_best(self, point: _Point) -> bool:
         """Go back to the step with the smallest loss; return whether that is an earlier one."""
-        ended = at.c
-        at.c, at.b = self._best or (at.c, at.b)
-        return at.c is not ended
+        ended = point.c
+        point.c, point.b = self._best or (point.c, point.b)
+        return point.c is not ended
 
 
 def _descend(
     problem: RepresenterProblem,
     system: _NewtonSystem,
-    at: _Point,
+    point: _Point,
     stop: Stop,
     floor: float,
     watch: ValidationMonitor | None = None,
@@ -160,88 +161,91 @@ def _descend(
     lam = problem.lam
     while True:
         # 1. Compute the gradient ρ and the gap; stop if it is small enough, or at a limit.
-        t, rho, K_rho, gap = _slopes(problem, system, at)
-        primal = problem.value(t) + lam * inner(at.c, at.u)
+        t, rho, K_rho, gap = _slopes(problem, system, point)
+        primal = problem.value(t) + lam * inner(point.c, point.u)
         goal = max(stop.tol * abs(primal), floor)
-        stop.report_progress(partial(iteration_line, at.steps, gap / goal), gap / goal)
-        if watch is not None and watch.should_stop(problem, at):
+        stop.report_progress(partial(iteration_line, point.steps, gap / goal), gap / goal)
+        if watch is not None and watch.should_stop(problem, point):
             return "early stopping"
-        reason: StopReason | None = "converged" if gap <= goal else stop.limit(at.steps)
+        reason: StopReason | None = "converged" if gap <= goal else stop.limit(point.steps)
         if reason is not None:
             return reason
         # 2. Solve for the Newton step, and take it with a line search.
         dc, db, p = system.newton(problem, t, rho, K_rho)
         size = _line_search(
-            problem, t, problem.apply_combine(p + db), primal, inner(at.c, at.u), inner(dc, at.u), inner(dc, p)
+            problem, t, problem.apply_combine(p + db), primal, inner(point.c, point.u), inner(dc, point.u), inner(dc, p)
         )
         if size == 0.0:
             return "rounding floor"
         # 3. Move c and u, and minimise over the bias alone.
-        at.c, at.u = at.c + size * dc, at.u + size * p
-        at.b = _best_bias(problem, at.u, at.b + size * db)
-        at.steps += 1
+        point.c, point.u = point.c + size * dc, point.u + size * p
+        point.b = _best_bias(problem, point.u, point.b + size * db)
+        point.steps += 1
 
 
-def _slopes(problem: RepresenterProblem, system: _NewtonSystem, at: _Point) -> tuple[Floats, Floats, Floats, float]:
+def _slopes(problem: RepresenterProblem, system: _NewtonSystem, point: _Point) -> tuple[Floats, Floats, Floats, float]:
     """Return Af, ρ, Kρ and the gap ρ'Kρ/4λ."""
-    t = problem.apply_combine(at.u + at.b)
-    rho = problem.apply_transpose(problem.gradient(t)) + 2 * problem.lam * at.c
+    t = problem.apply_combine(point.u + point.b)
+    rho = problem.apply_transpose(problem.gradient(t)) + 2 * problem.lam * point.c
     K_rho = system.product(rho)
     return t, rho, K_rho, inner(rho, K_rho) / (4 * problem.lam)
 
 
-def _polish(problem: RepresenterProblem, system: _NewtonSystem, at: _Point) -> None:
-    """Take one more full Newton step if the gap falls; its gain is too small for the line search to resolve."""
-    t, rho, K_rho, gap = _slopes(problem, system, at)
+def _polish(problem: RepresenterProblem, system: _NewtonSystem, point: _Point) -> None:
+    """Take one more full Newton step if the gap falls, although the objective changes by rounding only."""
+    t, rho, K_rho, gap = _slopes(problem, system, point)
     dc, db, p = system.newton(problem, t, rho, K_rho)
-    new = _Point(at.c + dc, at.u + p, _best_bias(problem, at.u + p, at.b + db))
+    new = _Point(point.c + dc, point.u + p, _best_bias(problem, point.u + p, point.b + db))
     if _slopes(problem, system, new)[3] < gap:
-        at.c, at.u, at.b = new.c, new.u, new.b
+        point.c, point.u, point.b = new.c, new.u, new.b
 
 
-def _penalised(problem: RepresenterProblem, system: _NewtonSystem, at: _Point, stop: Stop, floor: float) -> StopReason:
-    """Find the coefficient μ of the squared norm whose minimiser has 2μ‖f‖ = λΩ′(‖f‖), and that minimiser."""
+def _solve_penalised(
+    problem: RepresenterProblem, system: _NewtonSystem, point: _Point, stop: Stop, floor: float
+) -> StopReason:
+    """Find the coefficient μ of the squared norm whose minimiser has 2μ‖f‖ = λΩ′(‖f‖), and move to this minimiser."""
     lam, penalty = problem.lam, problem.penalty
     # 1. Check whether f = 0 is the minimiser.
-    zero = np.zeros_like(at.c)
-    b = _best_bias(problem, zero, at.b)
+    zero = np.zeros_like(point.c)
+    b = _best_bias(problem, zero, point.b)
     g = problem.apply_transpose(problem.gradient(problem.apply_combine(zero + b)))
     if inner(g, system.product(g)) <= (lam * penalty.derivative(0.0)) ** 2:
-        at.c, at.u, at.b = zero, zero, b
+        point.c, point.u, point.b = zero, zero, b
         return "converged"
     # 2. Solve for one μ after another. ‖f‖ has half the digits of the minimum, so the inner tolerance is squared.
-    inside = replace(stop, tol=max(stop.tol**2, _EPS))
-    ends: dict[bool, list[float]] = {}  # last μ that was too small, and too large: log μ, and the log of the ratio
+    inner_stop = replace(stop, tol=max(stop.tol**2, _EPS))
+    # By whether μ was too large: the last log μ, and the log of 2μ‖f‖ / λΩ′(‖f‖).
+    ends: dict[bool, list[float]] = {}
     x, step, last = float(np.log(lam)), 1.0, None
     for _ in range(_MOST_COEFFICIENTS):
         squared = replace(problem, lam=float(np.exp(x)), penalty=PENALTIES["squared_norm"])
-        reason = _descend(squared, system, at, inside, floor)
+        reason = _descend(squared, system, point, inner_stop, floor)
         if reason in ("max_iter", "max_time"):
             return reason
-        _polish(squared, system, at)
-        norm, steep = at.norm, lam * penalty.derivative(at.norm)
-        primal = problem.value(problem.apply_combine(at.u + at.b)) + lam * penalty.value(norm)
-        apart = 2 * squared.lam * norm - steep
-        # The gap as in the certificate: if 2μ‖f‖ is too large, times the largest norm that the optimum can have.
-        reach = norm + max(0.0, primal - lam * penalty.value(norm)) / steep if apart > 0 else norm
-        if np.isfinite(primal) and reach * abs(apart) <= max(0.1 * stop.tol * abs(primal), floor):
+        _polish(squared, system, point)
+        norm, slope = point.norm, lam * penalty.derivative(point.norm)
+        primal = problem.value(problem.apply_combine(point.u + point.b)) + lam * penalty.value(norm)
+        difference = 2 * squared.lam * norm - slope
+        # The gap as in the certificate: the difference times ‖f‖, or times the largest ‖f*‖ if 2μ‖f‖ is too large.
+        reach = norm + max(0.0, primal - lam * penalty.value(norm)) / slope if difference > 0 else norm
+        if np.isfinite(primal) and reach * abs(difference) <= max(0.1 * stop.tol * abs(primal), floor):
             return "converged"
         if norm == 0:
             break
         # 3. Choose the next μ: by steps of growing size until there is a bracket, then by the Illinois method.
-        off, large = float(np.log(2 * squared.lam * norm) - np.log(steep)), apart > 0
-        ends[large] = [x, off]
+        log_ratio, too_large = float(np.log(2 * squared.lam * norm) - np.log(slope)), difference > 0
+        ends[too_large] = [x, log_ratio]
         if len(ends) < 2:
-            new, step = x - np.sign(off) * step, 2 * step
+            new, step = x - np.sign(log_ratio) * step, 2 * step
         else:
-            if large is last:
-                ends[not large][1] *= 0.5  # Illinois: halve the weight of the end that stays
-            (x0, off0), (x1, off1) = ends[False], ends[True]
-            share = -off0 / (off1 - off0) if off0 > -np.inf else 0.5  # bisection if the penalty overflows
+            if too_large is last:
+                ends[not too_large][1] *= 0.5  # Illinois: halve the weight of the end that stays
+            (x0, ratio0), (x1, ratio1) = ends[False], ends[True]
+            share = -ratio0 / (ratio1 - ratio0) if ratio0 > -np.inf else 0.5  # bisection if the penalty overflows
             new = x0 + share * (x1 - x0)
         if new == x or abs(new) > _MOST_LOG:
             break
-        x, last = new, large
+        x, last = new, too_large
     return "rounding floor"
 
 
@@ -251,12 +255,12 @@ class _NewtonSystem:
     def __init__(self, gram: Gram, stop: Stop) -> None:
         self._gram, self._stop = gram, stop
         # K, the Newton matrix, and a submatrix of K: 24 bytes per entry.
-        self._kept = gram.float64_matrix(stop.n_threads) if 24 * gram.n**2 <= gram.budget else None
+        self._K = gram.float64_matrix(stop.n_threads) if 24 * gram.n**2 <= gram.budget else None
         self._F: Floats | None = None
 
     def product(self, v: Floats) -> Floats:
         """Return Kv."""
-        return self._gram.product(v) if self._kept is None else self._kept.products(v[:, None])[:, 0]
+        return self._gram.product(v) if self._K is None else self._K.products(v[:, None])[:, 0]
 
     def newton(
         self, problem: RepresenterProblem, f: Floats, rho: Floats, K_rho: Floats
@@ -265,32 +269,32 @@ class _NewtonSystem:
         lam = problem.lam
         D = problem.curvature(f)
         if problem.combine is not None:
-            return self._combined(problem.combine, D, rho, lam)
+            return self._newton_combined(problem.combine, D, rho, lam)
         # The bias needs curvature: if Σwℓ″ is tiny relative to Σw, every sample gets a share of its weight.
         if problem.bias and not D.sum() > 1e-12 * problem.weight.sum():
             D = np.maximum(D, 1e-3 * problem.weight)
-        curved = D / (2 * lam)
-        active = np.flatnonzero(curved > _TINY)
+        scaled_D = D / (2 * lam)
+        active = np.flatnonzero(scaled_D > _TINY)
         Z = np.zeros((len(D), 2))
         if len(active):
             R = np.column_stack([-K_rho[active] / (2 * lam), np.ones(len(active))])
-            Z[active] = self._solve(curved[active], active, R)
+            Z[active] = self._solve(scaled_D[active], active, R)
         db = 0.0
         if problem.bias:
-            free, held = 2 * lam * Z.sum(axis=0)
-            db = float((-problem.gradient(f).sum() - free) / held) if held > 0 else 0.0
+            sum_without_b, sum_per_b = 2 * lam * Z.sum(axis=0)
+            db = float((-problem.gradient(f).sum() - sum_without_b) / sum_per_b) if sum_per_b > 0 else 0.0
         dc = -rho / (2 * lam) - (Z[:, 0] + db * Z[:, 1])
         return dc, db, self.product(dc)
 
-    def _combined(self, A: Any, D: Floats, rho: Floats, lam: float) -> tuple[Floats, float, Floats]:
+    def _newton_combined(self, A: Any, D: Floats, rho: Floats, lam: float) -> tuple[Floats, float, Floats]:
         """Return the Newton step for a loss of Af."""
         gram = self._gram
-        if self._kept is None:
+        if self._K is None:
             raise ValueError(
                 f"a loss that is not a sum over samples needs three matrices of {gram.n}² numbers, "
                 f"{24e-6 * gram.n**2:,.0f} MB; raise cache_size, or use fewer samples"
             )
-        M = self._kept.products((A.T @ (sparse.diags_array(D) @ A)).toarray()).T  # KH, and its transpose HK
+        M = self._K.products((A.T @ (sparse.diags_array(D) @ A)).toarray()).T  # KH, and its transpose HK
         M[np.diag_indices(gram.n)] += 2 * lam
         try:
             dc = call_interruptibly(np.linalg.solve, M, -rho)
@@ -298,14 +302,14 @@ class _NewtonSystem:
             dc = -rho / (2 * lam)
         return dc, 0.0, self.product(dc)
 
-    def _solve(self, curved: Floats, active: Indices, R: Floats) -> Floats:
+    def _solve(self, scaled_D: Floats, active: Indices, R: Floats) -> Floats:
         """Return Z with (K + diag(curved)⁻¹)Z = R on the active samples."""
-        if self._kept is None:
-            return self._by_conjugate_gradients(np.sqrt(curved), active, R)
+        if self._K is None:
+            return self._solve_by_conjugate_gradients(np.sqrt(scaled_D), active, R)
         gram, subset = self._gram, active if len(active) < self._gram.n else None
         # If rounding made a positive definite K indefinite, a step with a ridge is still a descent direction.
         for share in rounding_shares(10, 1e-8) if gram.positive_definite == "yes" else (0.0,):
-            factor = self._kept.factor(1.0 / curved + share * gram.diagonal[active], subset)
+            factor = self._K.factor(1.0 / scaled_D + share * gram.diagonal[active], subset)
             if factor is not None:
                 return factor.solve(R)
         raise ValueError(
@@ -313,8 +317,8 @@ class _NewtonSystem:
             "definite kernel, or, where this is one, scale the features: rounding broke it"
         )
 
-    def _by_conjugate_gradients(self, scale: Floats, active: Indices, R: Floats) -> Floats:
-        """Solve the same system by preconditioned conjugate gradients on I + SKS."""
+    def _solve_by_conjugate_gradients(self, scale: Floats, active: Indices, R: Floats) -> Floats:
+        """Solve the system of `_solve` by preconditioned conjugate gradients on I + SKS, S = diag(`scale`)."""
         gram, stop = self._gram, self._stop
         R = scale[:, None] * R
         if self._F is None:
@@ -325,16 +329,16 @@ class _NewtonSystem:
         def apply(P: Floats) -> Floats:
             return np.asarray(P + scale[:, None] * part.products(scale[:, None] * P))
 
-        # Three digits are enough, since the next Newton step corrects the rest.
+        # Three digits are enough, since the next Newton step corrects the remaining error.
         target = 1e-3 * np.sqrt(np.sum(R * R, axis=0))
         limits = Stop(0.0, 200, deadline=stop.deadline)
         return scale[:, None] * conjugate_gradient(apply, R, precondition, target, limits).X
 
 
 def _line_search(
-    problem: RepresenterProblem, f: Floats, p: Floats, now: float, cc: float, cd: float, dd: float
+    problem: RepresenterProblem, f: Floats, p: Floats, value_at_0: float, cc: float, cd: float, dd: float
 ) -> float:
-    """Return the largest of 1, ½, ¼, … that lowers the objective enough, or 0.
+    """Return the longest step t among 1, ½, ¼, … that lowers the objective enough, or 0.
 
     cc, cd and dd are the products c'Kc, c'Kδc and δc'Kδc.
     """
@@ -344,7 +348,7 @@ def _line_search(
     for _ in range(40):  # steps to 1e-12
         value = problem.value(f + t * p) + lam * (cc + 2 * t * cd + t * t * dd)
         # Armijo's rule: the objective falls by a small share of the decrease that its slope predicts.
-        if value < now and value <= now + 1e-4 * t * slope:
+        if value < value_at_0 and value <= value_at_0 + 1e-4 * t * slope:
             return t
         t *= 0.5
     return 0.0
@@ -376,7 +380,7 @@ def _best_bias(problem: RepresenterProblem, u: Floats, b: float) -> float:
     return b
 
 
-def _by_dual(
+def _solve_by_dual(
     problem: RepresenterProblem, gram: Gram, stop: Stop, start: RepresenterSolution | None
 ) -> tuple[RepresenterSolution, Certificate]:
     """Minimise the hinge loss by its dual, since it has no second derivative for Newton's method.

@@ -35,7 +35,7 @@ class ProgressLine(str):
 class ProgressReporter(Protocol):
     """Callback that a solver calls before every outer step.
 
-    `line` makes the line of text, and is called only if the line is printed or recorded. `goal_ratio` is the present
+    `line` returns the line of text, and is called only if the line is printed or recorded. `goal_ratio` is the present
     error divided by the error to reach, NaN if the solver does not know it. The callback may raise to abandon the fit.
     """
 
@@ -57,16 +57,16 @@ class Stop:
     report: ProgressReporter | None = None
 
     def goal_ratio(self, certificate: Certificate) -> float:
-        """Ratio of the violation or the gap, whichever is worse, to its goal; at most 1 if both goals are met."""
+        """Return the larger of the ratios of violation and gap to their goals; at most 1 if both goals are met."""
         goal_ratio = self.times_tol(certificate.violation)
         wanted = self.gap_tol * abs(certificate.dual)
-        if self.gap_tol < math.inf and not certificate.gap <= wanted:  # True for a gap of NaN too
+        if self.gap_tol < math.inf and not certificate.gap <= wanted:  # also for a gap of NaN
             ratio = certificate.gap / max(wanted, float(np.finfo(float).tiny))
             goal_ratio = max(goal_ratio, ratio) if ratio > 1 else math.inf
         return goal_ratio
 
     def times_tol(self, violation: float) -> float:
-        """Ratio of a violation to tol."""
+        """Return the ratio of a violation to tol."""
         return violation / max(self.tol, float(np.finfo(float).tiny))
 
     def met(self, certificate: Certificate) -> bool:
@@ -104,8 +104,8 @@ class Solve(Protocol):
     """Solver: a function that takes a problem and its data and returns a solution with its certificate.
 
     Every solution has `steps` and `stop_reason`; each family of machines adds its coefficients. `start` is the point of
-    an earlier solution to start from. Further options of a solver (shrinking, a seed) are keyword arguments, bound with
-    functools.partial where the task is made.
+    an earlier solution to start from. Further options of a solver (shrinking, a seed) are keyword arguments, which the
+    code that makes the task binds with functools.partial.
     """
 
     def __call__(self, problem: Any, data: Any, stop: Stop, start: Any = None, /) -> tuple[Any, Certificate]: ...
@@ -117,12 +117,13 @@ class Solution:
 
     β and u have a column per class for the joint multi-class machines.
 
-    `whole` is False if shrinking had dropped variables at the end. The stop reason then holds for the active variables
-    only, and the certificate, computed over all rows, shows whether a dropped variable has to become active again.
+    `all_active` is False if shrinking had dropped variables at the end. The stop reason then holds for the active
+    variables only, and the certificate, computed over all rows, shows whether a dropped variable has to become active
+    again.
     """
 
     beta: Floats
     steps: int
     stop_reason: StopReason
-    whole: bool = True
+    all_active: bool = True
     u: Floats | None = None

@@ -12,7 +12,7 @@ from mercer.solvers.solution import Stop
 
 # A `Solve` that also takes keyword options.
 Solver = Callable[..., tuple[Any, Certificate]]
-# Takes a problem and its data; returns why a solver refuses them and what to use instead, or None.
+# Function of a problem and its data that returns why a solver refuses them and what to use instead, or None.
 Refusal = Callable[[Any, Any], str | None]
 
 
@@ -35,7 +35,7 @@ def refuses(reason: Refusal) -> Callable[[Solver], Solver]:
 def choose_solver(name: str, solvers: Mapping[str, Solver], special: Solver | None = None) -> Solver:
     """Return the solver of this name.
 
-    `special` is the only solver of a problem that the usual ones cannot solve; it is chosen by "auto".
+    `special` is the only solver of a problem that the usual solvers cannot solve; "auto" chooses it.
     """
     solver = solvers[one_of("solver", name, tuple(solvers))]
     if special is None:

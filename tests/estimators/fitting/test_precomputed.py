@@ -74,7 +74,7 @@ def test_gram_matrices_are_kept_by_the_kernels_that_they_are_of():
     fit = Fit.of(SVC(), np.linspace(0, 1, 8)[:, None], np.resize([0, 1], 8), None)
     kernel = Gaussian(1.0)
     gone = weakref.ref(kernel)
-    fit.gram_under(kernel)
+    fit.gram_of_kernel(kernel)
     fit._places.pop(id(kernel))  # what a Gram refers to is its own affair
     del kernel
     gc.collect()

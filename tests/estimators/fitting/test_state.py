@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.estimators.fitting.pipeline.class_spec import check_state, declared, restored, state_of
+from mercer.estimators.fitting.pipeline.class_spec import check_state, declared, restore, state_of
 from mercer.estimators.fitting.pipeline.state import Array, Count, Number, Record, fitted
 from mercer.runtime.errors import ModelFormatError
 from reference import small_models
@@ -42,9 +42,9 @@ def test_a_class_adds_to_its_ancestors():
         check_state(model)
     model.tried_ = 3
     header, arrays = state_of(model)
-    assert restored(Tuned, header, arrays).tried_ == 3
+    assert restore(Tuned, header, arrays).tried_ == 3
     with pytest.raises(ModelFormatError, match="'tried_' is not an attribute that a fitted SVC has"):
-        restored(mercer.SVC, header, arrays)
+        restore(mercer.SVC, header, arrays)
 
 
 @pytest.mark.parametrize(

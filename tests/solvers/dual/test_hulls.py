@@ -6,7 +6,7 @@ import pytest
 from mercer.certificates.certificate import Certificate
 from mercer.kernels import Linear
 from mercer.places import gram_for
-from mercer.solvers.dual.hulls import _distance
+from mercer.solvers.dual.hulls import _hull_relation
 
 GRAM = gram_for(Linear(), np.array([[1.0], [-1.0]]))
 
@@ -21,4 +21,4 @@ GRAM = gram_for(Linear(), np.array([[1.0], [-1.0]]))
 )
 def test_only_the_lower_bound_on_the_distance_proves_hulls_apart(dual, gap, apart, meet):
     certificate = Certificate(dual + gap, dual, gap, 0.0, {}, "optimality")
-    assert _distance(GRAM, np.array([0.5, -0.5]), certificate)[:2] == (apart, meet)
+    assert _hull_relation(GRAM, np.array([0.5, -0.5]), certificate)[:2] == (apart, meet)

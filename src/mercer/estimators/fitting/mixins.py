@@ -98,7 +98,7 @@ def machine_has(name: str) -> Callable[[Any], bool]:
 class ExplainMethods:
     """Explanations and bounds for a machine, or for the machine inside a table, a search or a calibrated model.
 
-    They refer to the columns that the model is given. A method that the machine inside lacks is absent.
+    The results refer to the columns that the model is given. A method that the machine inside lacks is absent.
     """
 
     @available_if(machine_has("explain"))

@@ -58,13 +58,13 @@ class ModelMethods(ExplainMethods):
         return calibrate(unwrapped.model, X, *(() if y is None else (y,)), **options)
 
     @available_if(machine_has("margins"))
-    def margins(self, X: Any, *y: Any, **named: Any) -> Margins | SeveralMargins:
+    def margins(self, X: Any, *y: Any, **options: Any) -> Margins | SeveralMargins:
         """Compute margins, slacks, errors and distances of samples, as `Margins` or `SeveralMargins`."""
         from mercer.tables.unwrap import unwrap
 
         unwrapped = unwrap(self)
         check_is_fitted(unwrapped.machine)
-        margins: Margins | SeveralMargins = unwrapped.machine.margins(unwrapped.rows(X), *y, **named)
+        margins: Margins | SeveralMargins = unwrapped.machine.margins(unwrapped.rows(X), *y, **options)
         return margins
 
     @available_if(machine_has("signed_distance"))
@@ -84,8 +84,8 @@ class ModelMethods(ExplainMethods):
 
         unwrapped = unwrap(self)
         points = unwrapped.machine.nearest_points()
-        each = [replace(one, rows=unwrapped.trained_rows(one.rows)) for one in np.atleast_1d(points).tolist()]
-        return tuple(each) if isinstance(points, tuple) else each[0]
+        results = [replace(one, rows=unwrapped.trained_rows(one.rows)) for one in np.atleast_1d(points).tolist()]
+        return tuple(results) if isinstance(points, tuple) else results[0]
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if name.startswith("_") or hasattr(self, name)]

@@ -161,7 +161,7 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
         mean = super().predict(X)
         if not (return_std or return_cov):
             return mean
-        process, new = self._process(), self._to_decide(X)
+        process, new = self._process(), self._read_new_samples(X)
         spread = process.covariance(new, noise=noise) if return_cov else np.sqrt(process.variance(new, noise=noise))
         if not self._flat_:
             spread = np.repeat(spread[..., None], mean.shape[1], axis=-1)
@@ -187,7 +187,7 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
             Values of the functions.
         """
         process = self._process()
-        drawn: Floats = process.draw(self._to_decide(to_engine(X)), n_samples, noise=noise, seed=random_state)
+        drawn: Floats = process.draw(self._read_new_samples(to_engine(X)), n_samples, noise=noise, seed=random_state)
         return drawn[:, 0] if self._flat_ else drawn
 
     def log_marginal_likelihood(self, kernel: Any = None, lam: float | None = None, eval_gradient: bool = False) -> Any:

@@ -218,7 +218,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         mean = super().predict(X)
         if not return_std:
             return mean
-        new, expansion = self._to_decide(X), self._expansion_
+        new, expansion = self._read_new_samples(X), self._expansion_
         if expansion.columns is None:
             Phi = self.kernel_(new, expansion.vectors) if len(self.relevance_) else np.empty((len(mean), 0))
         else:

@@ -369,7 +369,7 @@ class _MeanDistances(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusteri
     @like_input
     def transform(self, X: Any) -> Floats:
         """Compute the distance of each sample from the mean of each cluster in feature space."""
-        X = self._to_decide(X)
+        X = self._read_new_samples(X)
         return np.asarray(np.sqrt(np.maximum(self._squares(X)[:, None] - 2 * self._values(X), 0.0)))
 
     def _squares(self, X: Any) -> Floats:
@@ -487,7 +487,7 @@ class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
         array of shape (n_samples,)
             Cluster of each sample.
         """
-        return self._nearest(self._to_decide(X))
+        return self._nearest(self._read_new_samples(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -282,7 +282,7 @@ class SpectralClustering(Clustering):
         array of shape (n_samples,)
             Cluster of each sample; −1 for a sample without any affinity.
         """
-        return self._nearest(self._to_decide(X))
+        return self._nearest(self._read_new_samples(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

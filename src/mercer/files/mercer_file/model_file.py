@@ -289,7 +289,7 @@ class _ModelReader:
         )
         if type(params.get("n_jobs")) is int and params["n_jobs"] > (os.cpu_count() or 1):
             params["n_jobs"] = -1  # the host has fewer processors
-        model = spec.restored(cls, params, learnt) if learnt.keys() - {OUTPUT} else _unfitted(spec, cls, params, learnt)
+        model = spec.restore(cls, params, learnt) if learnt.keys() - {OUTPUT} else _unfitted(spec, cls, params, learnt)
         # These columns are not backed by arrays in the file: many such transformers together could make a huge row.
         columns = n_columns_made(model) if isinstance(model, FeatureMap) else vars(model).get("n_output_features_", 0)
         budget.take(8 * int(columns), f"a row of the columns that {name} computes")
@@ -310,7 +310,7 @@ class _ModelReader:
             return spec.unfitted(cls, rebuild(description["params"], arrays, f"{where}.{name}", None, budget))
         header = rebuild(description["state"], arrays, f"{name}.state", None, budget)
         fitted = rebuild(description["arrays"], arrays, f"{name}.arrays", None, budget)
-        model = spec.restored(cls, header["params"], {**header["fitted"], **fitted})
+        model = spec.restore(cls, header["params"], {**header["fitted"], **fitted})
         if "output" in description:
             EVERY[OUTPUT].check("output", description["output"], model)
             setattr(model, OUTPUT, description["output"])

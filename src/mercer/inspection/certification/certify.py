@@ -16,7 +16,7 @@ from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.given_bias import certify_with_bias
 from mercer.certificates.linear import certify_linear
-from mercer.estimators.fitting.families.alpha_proof import certificate_of_alpha, fitted_alpha, near_feasible
+from mercer.estimators.fitting.families.alpha_proof import certificate_of_alpha, feasible_points_near, fitted_alpha
 from mercer.estimators.fitting.families.dual_machine import DualMachine
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.machine import Machine
@@ -229,7 +229,7 @@ def _certify_problem(task: Task[DualProblem], fit: Fit, given: Floats, bias: flo
         half_width = _best_half_width(problem, dual.certify_dual(problem, gram, beta)[1], bias)
         b, roundings = np.array([bias - half_width, bias + half_width]), roundings + 1
     complete = _with_both_sides(problem, beta) if problem.twins and len(b) == 2 else beta
-    proof = certify_with_bias(problem, gram, beta, b, near_feasible(problem, complete), gamma(roundings))
+    proof = certify_with_bias(problem, gram, beta, b, feasible_points_near(problem, complete), gamma(roundings))
     return Solved(task, Solution(beta, 0, "converged"), proof)
 
 

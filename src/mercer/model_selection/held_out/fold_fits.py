@@ -215,7 +215,7 @@ class _BatchFit:
         def solve_on_field(problem: DualProblem, _: Gram, stop: Stop, start: Any = None, **options: Any) -> Any:
             return solve_stored(problem, field, stop, task.solve)
 
-        solve = solve_on_field if task.around is None else partial(task.around, inner_solver=solve_on_field)
+        solve = solve_on_field if task.outer_solver is None else partial(task.outer_solver, inner_solver=solve_on_field)
         solution, proof = solve(task.problem, field.gram, stop)
         b = Solved(task, solution, proof).bias(getattr(machine, "bias", True))
         coefficients = task.problem.row_coefficients(solution.beta, len(field.rows))

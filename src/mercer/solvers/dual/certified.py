@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify_dual, coarse_pass
+from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify_dual, has_float32_pass
 from mercer.places.ball import Ball
 from mercer.places.gram import BoundedProducts, Gram
 from mercer.places.host.stored_gram import StoredField
@@ -40,7 +40,7 @@ _WIDE_SHARE, _ROUNDING_SHARE = 1e-3, 0.25
 _PILOT_ROWS = 256
 _ROWS_FOR_PILOTS = 3000
 
-# Takes β, u = Kβ if known, the precision of kernel values, a stopping rule, and whether shrinking is allowed.
+# Function of β, u = Kβ if known, the precision of kernel values, a stopping rule, and whether shrinking is allowed.
 InnerSolver = Callable[[Floats, Floats | None, Precision, Stop, bool], Solution]
 
 
@@ -49,10 +49,10 @@ def solve_certified(
 ) -> tuple[Solution, Certificate]:
     """Solve a dual problem by block decomposition and certify the solution."""
     one_block, steps = is_one_block(problem, gram), 0
-    known = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
-    if one_block and known and gram.proof is gram and stop.deadline == math.inf:
+    exact_float64 = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
+    if one_block and exact_float64 and gram.proof is gram and stop.deadline == math.inf:
         start = _starting_point(problem, gram) if start is None else start
-        solution, certificate = _at_once(problem, gram, stop, start)
+        solution, certificate = _solve_as_one_block(problem, gram, stop, start)
         if certificate is not None:
             return solution, certificate
         # Pair steps alone did not reach the goal: decomposition continues from their β.
@@ -62,7 +62,9 @@ def solve_certified(
     return replace(solution, steps=steps + solution.steps), certificate
 
 
-def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tuple[Solution, Certificate | None]:
+def _solve_as_one_block(
+    problem: DualProblem, gram: Gram, stop: Stop, start: Floats
+) -> tuple[Solution, Certificate | None]:
     """Solve a small problem as one block; return the solution and, if it meets `stop`, its certificate.
 
     Without a certificate the solution is a start for another solver. For a hundred samples the Python code takes longer
@@ -70,12 +72,12 @@ def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tup
     steps only read K, and their u is not used: u = Kβ is summed again, with error bounds that count every rounding.
     """
     K = gram.full(np.float64)
-    u = _times(K, problem.row_coefficients(start, gram.n)) if start.any() else None
+    u = _product(K, problem.row_coefficients(start, gram.n)) if start.any() else None
     solution = solve_one_block(problem, gram, K, start, u, np.float64, stop)
     if solution.stop_reason != "converged":
         return solution, None
     coefficients = problem.row_coefficients(solution.beta, gram.n)
-    u, reach = _times(K, coefficients), gram.entry_bounds
+    u, reach = _product(K, coefficients), gram.entry_bounds
     # A bound for any order of summation in NumPy; adding zeros is exact.
     summed = gamma(int(np.count_nonzero(coefficients))) * inner(reach, np.abs(coefficients))
     error = gram.errors(coefficients) + summed * reach
@@ -86,13 +88,13 @@ def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tup
     return replace(solution, u=u), certificate if stop.met(certificate) else None
 
 
-def _times(K: Values, coefficients: Floats) -> Floats:
+def _product(K: Values, coefficients: Floats) -> Floats:
     """Return Kβ without a copy of K and without BLAS threads."""
     return np.asarray(np.einsum("ij,j->i", K, coefficients))
 
 
 def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: Solver) -> tuple[Solution, Certificate]:
-    """Solve on a stored K from where the field's last problem ended, and certify the solution.
+    """Solve a dual problem on a stored K, starting from the solution of the field's last problem, and certify.
 
     `finish` takes over if pair steps make too little progress, or end with a certificate that does not meet `stop`.
     """
@@ -110,7 +112,7 @@ def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: S
         coarse = (coefficients != 0) & (errors > 2 * field.errors(coefficients))
         field.sharpen(field.rows[np.flatnonzero(coarse)])
         sharper = certify_dual(problem, field, solution.beta, stop.tol)[0]
-        certificate = min(certificate, sharper, key=lambda one: one.gap)
+        certificate = min(certificate, sharper, key=lambda candidate: candidate.gap)
     return solution, certificate
 
 
@@ -125,7 +127,7 @@ def _stored_steps(
 ) -> Solution:
     """Take pair steps from the field's β (an `InnerSolver`).
 
-    Too many steps count as "max_iter", after which another solver continues.
+    Too many steps end with the reason "max_iter", and another solver continues.
     """
     most = min(STORED_STEPS * problem.n_variables, stop.max_iter)
     beta, steps, reason = field.pair_steps(problem, SOLVED_SHARE * stop.tol, most, stop.seconds)
@@ -142,7 +144,7 @@ def solve_and_refine(
     shrinking: bool,
     proof: BoundedProducts | None = None,
 ) -> tuple[Solution, Certificate]:
-    """Call the solver `inner`, which proves nothing, until the certificate of its solution is good (`Refinement`).
+    """Call the solver `inner`, which certifies nothing, until the certificate of its solution is good (`Refinement`).
 
     `proof` computes u = Kβ with error bounds. By default it is that of the Gram matrix, and the sums of one certificate
     are kept for the next.
@@ -160,7 +162,7 @@ def solve_and_refine(
         limit: AbstractContextManager[None] = nullcontext()
         if u is None and beta.any() and seconds(beta) > stop.before_proof(beta).seconds:
             # 1. No time for the solver, whose first pass for u takes as long as the certificate: certify β as it is.
-            solution = Solution(beta, 0, "max_time", whole=False)
+            solution = Solution(beta, 0, "max_time", all_active=False)
             if start is None and stop.only_problem:
                 limit = enforce_deadline(stop, _NO_PASS, GRACE_SECONDS)
         else:
@@ -191,16 +193,16 @@ def _starting_point(problem: DualProblem, gram: Gram) -> Floats:
     pilot = np.isin(problem.row, np.linspace(0, gram.n - 1, _PILOT_ROWS).astype(np.intp))
     spread = np.zeros(problem.n_variables)
     for g, total in enumerate(problem.totals):
-        here = pilot & (problem.group == g)
-        bound = problem.upper[here] if total > 0 else problem.lower[here]
+        in_pilot = pilot & (problem.group == g)
+        bound = problem.upper[in_pilot] if total > 0 else problem.lower[in_pilot]
         if bound.sum() != 0 and np.isfinite(bound).all():
-            spread[here] = bound * (total / bound.sum())
+            spread[in_pilot] = bound * (total / bound.sum())
     u = gram.product(problem.row_coefficients(spread, gram.n), dtype=gram.precisions[0])
     return problem.feasible_start(problem.p - u[problem.row])
 
 
 def _size_of_sums(problem: DualProblem, gram: Gram) -> float:
-    """Rough upper bound on the targets, the bounds, and the sums u = Kβ with coefficients at their bounds."""
+    """Return a rough upper bound on the targets, the bounds, and the sums u = Kβ with coefficients at their bounds."""
     with np.errstate(over="ignore"):
         bounds = np.abs(np.concatenate([problem.lower, problem.upper]))
         bound = float(bounds[np.isfinite(bounds)].max(initial=0.0))
@@ -220,7 +222,7 @@ def _decomposed(
 ) -> Solution:
     """Solve by block decomposition (an `InnerSolver`).
 
-    If the certificate is expensive, decomposition continues on all variables after shrinking.
+    If the certificate is expensive, a solution with shrunk variables is first continued on all variables.
     """
     begun = 0
     if one_block:
@@ -233,7 +235,7 @@ def _decomposed(
     first = decompose(field, stop, shrinking)
     first = replace(first, steps=begun + first.steps)
     over = first.stop_reason in ("max_iter", "max_time")
-    if first.whole or over or coarse_pass(gram.proof):
+    if first.all_active or over or has_float32_pass(gram.proof):
         return first
     # Checking the dropped variables in the solver's precision is cheaper than a certificate that fails.
     field.unshrink()

@@ -43,13 +43,13 @@ _ONE_BLOCK_VARIABLES = 2500
 # 50,000 (benchmarks/nested_sets.py) takes 7 rounds with 0.3, 9 with 0.5, 11 with 0.6, and 1.05, 1.00 and 0.96 of the
 # values of single blocks.
 _NESTED_SHARE = 0.5
-# The smallest block, where slow kernel values and `max_time` leave no time for a larger one.
+# The smallest block, for slow kernel values and a `max_time` that leaves no time for a larger one.
 _FEWEST_VARIABLES = 32
 # Number of blocks in a row that pair steps may leave unsolved before Newton steps are tried. Newton steps are wasted if
 # the next block contains new variables.
 _UNSOLVED_BLOCKS = 2
-# Where a block holds all active variables: pair steps per variable before a Newton step, doubled if the last Newton
-# step did not help (letter at C=100: 147,000 pair steps without Newton steps, 53,000 with two of them).
+# Pair steps per variable before a Newton step on a block of all active variables, doubled if the last Newton step did
+# not help (letter at C=100: 147,000 pair steps without Newton steps, 53,000 with two of them).
 _STEPS_BEFORE_NEWTON = 3
 # Pair steps on one block update at least this many gradients, about 1 ms, before another method is tried.
 _FEWEST_CHANGES = 2_000_000
@@ -78,8 +78,8 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
             stop.report(partial(dual_progress_line, problem, *state), stop.times_tol(violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
-        left = stop.before_proof(field.beta)
-        limit = left.limit(steps) or watch.verdict(violation, noise.size)
+        remaining = stop.before_proof(field.beta)
+        limit = remaining.limit(steps) or watch.verdict(violation, noise.size)
         if limit == "stalled" and field.shrunk:
             # The dropped variables may be able to move again: from now on none is dropped.
             field.unshrink()
@@ -87,9 +87,11 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
             continue
         if limit is not None:
             return Solution(field.beta, steps, limit, not field.shrunk)
-        # 2. Let a field on a device take several rounds by itself, where it can.
+        # 2. Let a field on a device take several rounds by itself, if it can.
         device_steps = (
-            0 if nested else run_device_rounds(field, block, stop.tol, left.max_iter - steps, left.deadline)[0]
+            0
+            if nested
+            else run_device_rounds(field, block, stop.tol, remaining.max_iter - steps, remaining.deadline)[0]
         )
         if device_steps:
             steps, watch = steps + device_steps, StallWatch(sees_all=block.size == n)
@@ -99,46 +101,48 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
             continue
 
         # 3. Choose the working set J and solve the problem restricted to it.
-        J = field.violators(_block_in_time(block.size, stop, left), KEPT_SHARE)
+        J = field.violators(_block_in_time(block.size, stop, remaining), KEPT_SHARE)
         J = np.sort(J) if nested else J  # a nested problem needs its rows in order
-        everything = len(J) == len(field.active)  # all active variables: no later block will differ
-        goal = max(0.0 if everything else block.share * violation, 0.5 * stop.tol)
-        h, before = field.gradient(J), field.beta[J]
+        all_active = len(J) == len(field.active)  # all active variables: no later block will differ
+        goal = max(0.0 if all_active else block.share * violation, 0.5 * stop.tol)
+        h, old_beta = field.gradient(J), field.beta[J]
         if nested:
             inner_stop = _inner_stop(stop.after(steps), goal, field.beta, J)
-            part = decompose(field.inner_field(J), inner_stop, shrinking)
+            block_solution = decompose(field.inner_field(J), inner_stop, shrinking)
         else:
-            part = blocks.solve(J, h, violation, replace(left.after(steps), tol=goal), everything)
-        steps, after = steps + part.steps, part.beta
-        if part.stop_reason == "converged" and len(J) == n:
-            return replace(part, steps=steps)
+            block_solution = blocks.solve(J, h, violation, replace(remaining.after(steps), tol=goal), all_active)
+        steps, new_beta = steps + block_solution.steps, block_solution.beta
+        if block_solution.stop_reason == "converged" and len(J) == n:
+            return replace(block_solution, steps=steps)
         # 4. Move the field: β on J, and u = Kβ. At the deadline β is enough, since the certificate computes u itself.
-        if part.stop_reason == "max_time":
-            return Solution(_with(field.beta, J, after), steps, "max_time", not field.shrunk)
+        if block_solution.stop_reason == "max_time":
+            return Solution(_with_values(field.beta, J, new_beta), steps, "max_time", not field.shrunk)
         if stop.deadline < math.inf:
-            left = stop.before_proof(_with(field.beta, J, after))
+            remaining = stop.before_proof(_with_values(field.beta, J, new_beta))
         try:
-            with _core.TimeLimit(left.seconds):
-                field.move(J, after)
+            with _core.TimeLimit(remaining.seconds):
+                field.move(J, new_beta)
         except _core.OutOfTime:
-            return Solution(_with(field.beta, J, after), steps, "max_time", not field.shrunk)
-        noise.moved(J, before, after)
+            return Solution(_with_values(field.beta, J, new_beta), steps, "max_time", not field.shrunk)
+        noise.update(J, old_beta, new_beta)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
-        watch.record_gain(inner(after - before, 0.5 * (h + field.gradient(J))))
+        watch.record_gain(inner(new_beta - old_beta, 0.5 * (h + field.gradient(J))))
         # 5. Enlarge blocks that are full of free variables, and drop variables at their bounds.
         if len(J) < n:
             if not nested:
-                block.double_if_crowded(int(((after > problem.lower[J]) & (after < problem.upper[J])).sum()))
+                block.double_if_crowded(int(((new_beta > problem.lower[J]) & (new_beta < problem.upper[J])).sum()))
             if shrinking:
                 field.shrink()
 
 
 def _inner_stop(stop: Stop, tol: float, beta: Floats, J: Indices) -> Stop:
     """Return the stopping rule of the problem on J, with time left to certify the variables outside J too."""
-    return replace(stop.before_proof(_with(beta, J, 0.0)), tol=tol, proof_seconds=stop.proof_seconds, report=None)
+    return replace(
+        stop.before_proof(_with_values(beta, J, 0.0)), tol=tol, proof_seconds=stop.proof_seconds, report=None
+    )
 
 
-def _with(beta: Floats, J: Indices, values: Floats | float) -> Floats:
+def _with_values(beta: Floats, J: Indices, values: Floats | float) -> Floats:
     """Return a copy of β with these values on J."""
     beta = beta.copy()
     beta[J] = values
@@ -151,61 +155,64 @@ class _Blocks:
     def __init__(self, field: Field) -> None:
         self._field = field
         self._steps, self._unsolved = 0, 0  # pair steps so far, and blocks in a row that they left unsolved
-        self._before_newton, self._reached = _STEPS_BEFORE_NEWTON, math.inf
+        self._steps_before_newton, self._last_violation = _STEPS_BEFORE_NEWTON, math.inf
 
-    def solve(self, J: Indices, h: Floats, violation: float, stop: Stop, everything: bool) -> Solution:
+    def solve(self, J: Indices, h: Floats, violation: float, stop: Stop, all_active: bool) -> Solution:
         """Solve for β on J, where the gradient is h.
 
-        `everything` is True if J holds all active variables.
+        `all_active` is True if J holds all active variables.
         """
         field, problem = self._field, self._field.problem
-        before, d = field.beta[J], problem.d[J]
-        after = before.copy()
+        old_beta, d = field.beta[J], problem.d[J]
+        new_beta = old_beta.copy()
         try:
             with _core.TimeLimit(stop.seconds):
                 K = field.block(J)
         except _core.OutOfTime:
-            return Solution(before, 0, "max_time")
+            return Solution(old_beta, 0, "max_time")
         # 1. Pair steps (sequential minimal optimisation).
-        most = (self._before_newton if everything and self._steps else INNER_STEPS) * len(J)
+        most_steps = (self._steps_before_newton if all_active and self._steps else INNER_STEPS) * len(J)
         box = (problem.lower[J], problem.upper[J], d, problem.group[J])
-        limits = (stop.tol, min(most, stop.max_iter), stop.seconds)
-        taken, left_over, reason = _core.smo(K, h, after, *box, *limits)
+        limits = (stop.tol, min(most_steps, stop.max_iter), stop.seconds)
+        steps, violation_left, reason = _core.smo(K, h, new_beta, *box, *limits)
         if reason == "nonfinite":
             raise overflow_error(field.gram, np.abs(problem.upper - problem.lower))
-        self._steps += taken
+        self._steps += steps
         if reason == "max_seconds":
-            return Solution(after, taken, "max_time")
+            return Solution(new_beta, steps, "max_time")
         self._unsolved = self._unsolved + 1 if reason in ("max_steps", "stalled") else 0
         if self._unsolved == 0:
-            return Solution(after, taken, "converged" if reason == "converged" else "stalled")
+            return Solution(new_beta, steps, "converged" if reason == "converged" else "stalled")
         # 2. A Newton step on the free variables, if pair steps left the block unsolved and are slow.
-        slow = everything and _is_slow(taken, violation, left_over, stop.tol, len(J))
+        slow = all_active and _is_slow(steps, violation, violation_left, stop.tol, len(J))
         if slow or self._unsolved > _UNSOLVED_BLOCKS or reason == "stalled":
-            if not progressed(left_over, self._reached):
-                self._before_newton = min(2 * self._before_newton, INNER_STEPS)
-            self._reached = left_over
-            change = d * (after - before)
-            _core.add_table(change, K, after - before, stop.n_threads)
-            after = newton_on_face(problem, J, K, h - change, after, stop.n_threads)
-        return Solution(after, taken, "stalled")
+            if not progressed(violation_left, self._last_violation):
+                self._steps_before_newton = min(2 * self._steps_before_newton, INNER_STEPS)
+            self._last_violation = violation_left
+            change = d * (new_beta - old_beta)
+            _core.add_table(change, K, new_beta - old_beta, stop.n_threads)
+            new_beta = newton_on_face(problem, J, K, h - change, new_beta, stop.n_threads)
+        return Solution(new_beta, steps, "stalled")
 
 
-def _block_in_time(q: int, stop: Stop, left: Stop) -> int:
+def _block_in_time(q: int, stop: Stop, remaining: Stop) -> int:
     """Return a block size of at most q whose certificate fits into the time that is left."""
     if stop.deadline < math.inf and stop.proof_seconds is not None:
-        while q > _FEWEST_VARIABLES and stop.proof_seconds(np.ones(q)) > left.seconds:
+        while q > _FEWEST_VARIABLES and stop.proof_seconds(np.ones(q)) > remaining.seconds:
             q //= 2
     return q
 
 
-def _is_slow(taken: int, before: float, after: float, target: float, size: int) -> bool:
-    """Return whether pair steps at their present rate take longer to reach the target than a Newton step."""
-    if not 0 < target < after < before:  # no progress, or a target of zero
-        return target < after
-    if before / after == 1.0:  # neighbouring numbers, whose quotient is rounded to 1
+def _is_slow(steps: int, start_violation: float, violation_left: float, target: float, size: int) -> bool:
+    """Return whether pair steps, at their rate so far, would take longer to the target violation than a Newton step."""
+    if not 0 < target < violation_left < start_violation:  # no progress, or a target of zero
+        return target < violation_left
+    if start_violation / violation_left == 1.0:  # neighbouring numbers, whose quotient is rounded to 1
         return True
-    return taken * math.log(after / target) / math.log(before / after) > _NEWTON_STEPS_SHARE * size**2
+    return (
+        steps * math.log(violation_left / target) / math.log(start_violation / violation_left)
+        > _NEWTON_STEPS_SHARE * size**2
+    )
 
 
 def is_one_block(problem: DualProblem, gram: Gram) -> bool:
@@ -237,35 +244,35 @@ def solve_one_block(
         stop.report(partial(dual_progress_line, problem, beta, start, stop.done, violation), goal_ratio)
     if violation <= stop.tol:
         return Solution(beta, 0, "converged")
-    left = stop.before_proof(beta)
-    limit = left.limit(0)
+    remaining = stop.before_proof(beta)
+    limit = remaining.limit(0)
     if limit is not None:
         return Solution(beta, 0, limit)
     # 2. Compute K, unless it is given.
     try:
         if K is None:
-            with _core.TimeLimit(left.seconds):
+            with _core.TimeLimit(remaining.seconds):
                 K = gram.full(precision)
     except _core.OutOfTime:
         return Solution(beta, 0, "max_time")
     # 3. Pair steps on all variables.
-    after = beta.copy()
-    most = max(INNER_STEPS * len(after), _FEWEST_CHANGES // max(1, len(after)))
+    new_beta = beta.copy()
+    most_steps = max(INNER_STEPS * len(new_beta), _FEWEST_CHANGES // max(1, len(new_beta)))
     box = (problem.lower, problem.upper, problem.d, problem.group)
-    limits = (0.5 * stop.tol, min(most, stop.max_iter), left.seconds)
-    steps, _, reason = _core.smo(K, h, after, *box, *limits, problem.twins)
+    limits = (0.5 * stop.tol, min(most_steps, stop.max_iter), remaining.seconds)
+    steps, _, reason = _core.smo(K, h, new_beta, *box, *limits, problem.twins)
     if reason == "nonfinite":
         raise overflow_error(gram, np.abs(problem.upper - problem.lower))
     ends: dict[str, StopReason] = {"converged": "converged", "max_seconds": "max_time"}
-    return Solution(after, steps, ends.get(reason, "stalled"))
+    return Solution(new_beta, steps, ends.get(reason, "stalled"))
 
 
 def dual_progress_line(
     problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: float, shrunk: bool = False
 ) -> str:
     """Return the progress line of a solve at β and u = Kβ."""
-    nothing = np.zeros(len(u))  # no error bounds: these numbers are shown, not proven
-    estimate = certificate_of(problem, beta, Ball(u, nothing), nothing, "stationarity", "float64")
+    no_errors = np.zeros(len(u))  # no error bounds: these numbers are shown, not proven
+    estimate = certificate_of(problem, beta, Ball(u, no_errors), no_errors, "stationarity", "float64")
     shown = violation if violation < math.inf else estimate.violation
     return progress_line(steps, int(np.count_nonzero(beta)), shown, estimate.gap, shrunk)
 
@@ -283,17 +290,17 @@ class RoundingNoise:
         """Compute the rounding error for another β."""
         self._terms = inner(self._sizes, np.abs(beta)) + self._target
 
-    def moved(self, J: Indices, before: Floats, after: Floats) -> None:
+    def update(self, J: Indices, old_beta: Floats, new_beta: Floats) -> None:
         """Update the rounding error after a change of β on J."""
-        self._terms += inner(self._sizes[J], np.abs(after) - np.abs(before))
+        self._terms += inner(self._sizes[J], np.abs(new_beta) - np.abs(old_beta))
 
     @property
     def size(self) -> float:
-        """Bound on the rounding error of every gradient entry."""
+        """Upper bound on the rounding error of every gradient entry."""
         return float(np.finfo(float).eps) * self._terms
 
 
 def rounding_floor(gram: BoundedProducts, problem: DualProblem, beta: Floats) -> float:
-    """Largest violation at β that may be caused by rounding device_steps."""
+    """Return the largest violation at β that may be caused by rounding alone."""
     proven = gram.errors(problem.row_coefficients(beta, gram.n), level=gram.levels[-1])
     return max(FLOOR * RoundingNoise(gram, problem, beta).size, 4 * float(proven.max(initial=0.0)))

@@ -1,10 +1,10 @@
 """Find the nearest points of two (reduced) convex hulls, and from them the hard margin.
 
-The solver runs until the hulls are proven apart, or touch up to rounding. The dual value is −½‖w‖² with w the
+The solver runs until the hulls are proven apart, or touch within rounding. The dual value is −½‖w‖² with w the
 difference of the two points, and no feasible point has a dual value above `primal`. So −2·primal is a lower bound on
 the squared distance of the hulls, and ‖w‖² an upper one. The hulls are proven apart once the lower bound exceeds the
-‖w‖² that rounding can give two equal points. They touch, within float64, once ‖w‖² itself is below that; reduced hulls
-also if the solver cannot lower a ‖w‖² that is nearly as small.
+‖w‖² that rounding can give two equal points. They touch, within float64, once ‖w‖² itself is below that. Reduced hulls
+also count as touching if the solver cannot lower a ‖w‖² that is nearly as small.
 
 The hard margin minimises ½‖w‖² subject to y_i f(x_i) ≥ 1; its dual bounds only the signs of the multipliers:
 
@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.hulls import Centring, before_division, hard_margin_certificate, hard_margin_through_origin
+from mercer.certificates.hulls import Centring, hard_margin_certificate, hard_margin_through_origin, widen_for_division
 from mercer.places.gram import Gram
 from mercer.problems.classification import hulls, rho_and_b, soft_margin
 from mercer.problems.dual_problem import DualProblem
@@ -53,7 +53,7 @@ _C_FACTOR = 100.0
 NOT_CENTRED = Centring()
 
 
-def _distance(gram: Gram, beta: Floats, certificate: Certificate) -> tuple[bool, bool, bool]:
+def _hull_relation(gram: Gram, beta: Floats, certificate: Certificate) -> tuple[bool, bool, bool]:
     """Return whether the certificate proves the hulls apart, whether they meet, and whether they nearly meet.
 
     The unit of length depends on the samples with a nonzero coefficient only.
@@ -65,10 +65,12 @@ def _distance(gram: Gram, beta: Floats, certificate: Certificate) -> tuple[bool,
             f"weights that add up to {np.abs(beta).sum():.3g} overflow with kernel values up to "
             f"{np.abs(gram.diagonal).max():.3g}; scale them"
         )
-    most = certificate.dual + certificate.gap  # at least primal; the gap includes rounding
-    below, above = (max(0.0, -2.0 * value) for value in (most, certificate.dual))  # bounds on the squared distance
-    apart = below > _ROUNDING_SHARE * unit
-    return apart, above <= _ROUNDING_SHARE * unit, not apart and above <= _TOUCHING_SHARE * unit
+    highest_dual = certificate.dual + certificate.gap  # at least primal; the gap includes rounding
+    lower, upper = (
+        max(0.0, -2.0 * value) for value in (highest_dual, certificate.dual)
+    )  # bounds on the squared distance
+    apart = lower > _ROUNDING_SHARE * unit
+    return apart, upper <= _ROUNDING_SHARE * unit, not apart and upper <= _TOUCHING_SHARE * unit
 
 
 def _rho(problem: DualProblem, certificate: Certificate, reduced: bool) -> float:
@@ -81,7 +83,7 @@ def _rho(problem: DualProblem, certificate: Certificate, reduced: bool) -> float
 
 
 def largest_rho(problem: DualProblem) -> float:
-    """Largest ρ of reduced hulls that counts for the tolerance: the bound of one sample."""
+    """Return the largest ρ of reduced hulls that the tolerance takes into account: the bound of one sample."""
     bound = problem.upper - problem.lower
     return min(max(1.0, float(bound.min())), float(bound.max()))
 
@@ -96,16 +98,16 @@ def solve_hulls(
     inner_solver: Solver = solve_certified,
     reduced: bool = False,
 ) -> tuple[Solution, Certificate]:
-    """Find the nearest points of two hulls: proven apart, and with functional margins accurate to `stop.tol`.
+    """Find the nearest points of two hulls, until these are proven apart and margins are accurate to `stop.tol`.
 
     The machine's coefficients are those of the hulls divided by ρ, so a violation v of this problem is v/ρ for the
-    machine. The certificate of `reduced` hulls includes the roundings of that division, which comes later.
+    machine. The certificate of `reduced` hulls includes the roundings of this division, which the caller makes.
     """
     solve = partial(inner_solver, shrinking=shrinking)
     solution, certificate = _nearest_points(problem, gram, stop, start, solve, reduced)
     if not reduced:
         return solution, certificate
-    proof = before_division(certificate, problem, gram.proof, solution.beta)
+    proof = widen_for_division(certificate, problem, gram.proof, solution.beta)
     if solution.stop_reason == "converged" and proof.violation > stop.tol * _rho(problem, certificate, reduced):
         solution = dataclasses.replace(solution, stop_reason="rounding floor")
     return solution, proof
@@ -131,8 +133,8 @@ def _nearest_points(
         solution, certificate = solve(problem, gram, inner_stop, start)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
-        # 3. Stop if the hulls meet, or are proven apart with a violation that is small enough beside ρ.
-        apart, meet, hardly_apart = _distance(gram, solution.beta, certificate)
+        # 3. Stop if the hulls meet, or are proven apart with a violation that is small enough relative to ρ.
+        apart, meet, hardly_apart = _hull_relation(gram, solution.beta, certificate)
         wanted = stop.tol * _rho(problem, certificate, reduced)
         if meet:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
@@ -168,19 +170,19 @@ def solve_hard_margin(
     is "rounding floor".
     """
     if not len(problem.totals):
-        return _through_origin(problem.p, gram, stop, start, partial(inner_solver, shrinking=shrinking))
-    two = hulls(problem.p)
+        return _solve_through_origin(problem.p, gram, stop, start, partial(inner_solver, shrinking=shrinking))
+    hull_problem = hulls(problem.p)
     if start is not None:
         half = 0.5 * float(np.abs(start).sum())
-        start = two.nearest_feasible(start / half) if half > 0 else None
-    solution, certificate = solve_hulls(two, gram, stop, start, shrinking=shrinking, inner_solver=inner_solver)
+        start = hull_problem.nearest_feasible(start / half) if half > 0 else None
+    solution, certificate = solve_hulls(hull_problem, gram, stop, start, shrinking=shrinking, inner_solver=inner_solver)
     rho = -certificate.dual
     if not rho > np.finfo(float).tiny:  # too small to divide by
         proof = hard_margin_certificate(certificate, 1.0, 0.0, centring.moved)
         return dataclasses.replace(solution, stop_reason="rounding floor" if rho > 0 else "no margin"), proof
     assert solution.u is not None
-    beta, reach = solution.beta / rho, float(np.sqrt(np.abs(gram.diagonal).max()))
-    tilt = centring.tilt(float(np.sqrt(2 * rho)) / rho, reach, abs(math.fsum(beta.tolist())))
+    beta, longest = solution.beta / rho, float(np.sqrt(np.abs(gram.diagonal).max()))
+    tilt = centring.tilt(float(np.sqrt(2 * rho)) / rho, longest, abs(math.fsum(beta.tolist())))
     proof = hard_margin_certificate(certificate, rho, rho_and_b(certificate.b)[1] / rho, centring.moved, tilt)
     reason = solution.stop_reason
     if reason == "converged" and proof.violation > max(stop.tol, certificate.violation / rho):
@@ -188,7 +190,7 @@ def solve_hard_margin(
     return dataclasses.replace(solution, beta=beta, u=solution.u / rho, stop_reason=reason), proof
 
 
-def _through_origin(
+def _solve_through_origin(
     y: Floats, gram: Gram, stop: Stop, start: Floats | None, inner_solver: Solver
 ) -> tuple[Solution, Certificate]:
     """Solve the soft margin without a bias for larger and larger C, until no multiplier reaches C."""
@@ -198,14 +200,14 @@ def _through_origin(
     C = _FIRST_C / largest if largest > 0 else 1.0
     while True:
         soft = soft_margin(y, np.full(len(y), C)).without_bias()
-        begin = None if start is None else soft.nearest_feasible(start)
-        solution, certificate = inner_solver(soft, gram, stop.after(steps), begin)
+        clipped_start = None if start is None else soft.nearest_feasible(start)
+        solution, certificate = inner_solver(soft, gram, stop.after(steps), clipped_start)
         start, steps = solution.beta, steps + solution.steps
         proof = hard_margin_through_origin(certificate, gram.proof, y, solution.beta)
-        bounded = bool((np.abs(solution.beta) >= C).any())
+        at_bound = bool((np.abs(solution.beta) >= C).any())
         solution = dataclasses.replace(solution, steps=steps)
         if proof.dual >= hopeless:
             return dataclasses.replace(solution, stop_reason="no margin"), proof
-        if not bounded or solution.stop_reason in ("max_iter", "max_time"):
+        if not at_bound or solution.stop_reason in ("max_iter", "max_time"):
             return solution, proof
         C *= _C_FACTOR

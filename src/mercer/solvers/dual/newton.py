@@ -81,7 +81,7 @@ def newton_on_face(problem: DualProblem, J: Indices, K: Values, h: Floats, beta:
 
 @dataclass(frozen=True, eq=False)
 class _Face:
-    """Operator M of one face, given by the factor of A and by A⁻¹E."""
+    """Operator M of one face, stored as the factor of A, E and A⁻¹E."""
 
     factor: RidgeFactor
     E: Floats
@@ -109,48 +109,48 @@ class _Face:
         return solved
 
     def best(self, h: Floats, low: Floats, high: Floats) -> Floats:
-        """Return δ, inside the box or nearly so; NaN where A is too close to singular."""
+        """Return the best δ inside the box, up to rounding; NaN if A is too close to singular."""
         try:
-            return self._inside(h, low, high)
+            return self._solve_box(h, low, high)
         except np.linalg.LinAlgError:  # numbers overflowed on the way
             return np.full(len(h), np.nan)
 
-    def _inside(self, h: Floats, low: Floats, high: Floats) -> Floats:
+    def _solve_box(self, h: Floats, low: Floats, high: Floats) -> Floats:
         """Return δ by the active set method of the module docstring."""
         n = len(h)
         unbounded_delta = self.apply(h[:, None])[:, 0]
-        delta, force = self._balanced(unbounded_delta, np.empty(0, dtype=np.intp)), np.zeros(n)
+        delta, multipliers = self._balanced(unbounded_delta, np.empty(0, dtype=np.intp)), np.zeros(n)
         column, M_B = np.full(n, -1), np.empty((n, 0))  # index of a variable's column of M in M_B, -1 if not there
         for _ in range(_ROUNDS if _MANY_FACTORS * n**3 / 3 > MAX_MULTIPLICATIONS else 0):
-            above, below = (delta > high) | (force > 0), (delta < low) | (force < 0)
+            above, below = (delta > high) | (multipliers > 0), (delta < low) | (multipliers < 0)
             held = np.flatnonzero(above | below)
             new = held[column[held] < 0]
             work = n**2 * (M_B.shape[1] + len(new))
-            if np.array_equal(held, np.flatnonzero(force)) or work > MAX_MULTIPLICATIONS:
+            if np.array_equal(held, np.flatnonzero(multipliers)) or work > MAX_MULTIPLICATIONS:
                 break
             units = np.zeros((n, len(new)))
             units[new, np.arange(len(new))] = 1.0
             column[new] = M_B.shape[1] + np.arange(len(new))
             M_B = np.hstack([M_B, self.apply(units)])
             M_W, bound = M_B[:, column[held]], np.where(above, high, low)[held]
-            between = ridge_factor(M_W[held], ridges(np.dtype(np.float64)), self.factor.n_threads, unit=M_W.max())
-            if between is None:
+            factor_W = ridge_factor(M_W[held], ridges(np.dtype(np.float64)), self.factor.n_threads, unit=M_W.max())
+            if factor_W is None:
                 break
-            mu = between.solve((unbounded_delta[held] - bound)[:, None])[:, 0]
+            mu = factor_W.solve((unbounded_delta[held] - bound)[:, None])[:, 0]
             with_bounds = unbounded_delta - M_W @ mu
             with_bounds[held] = bound
             with_bounds = self._balanced(with_bounds, held)
             if not np.isfinite(with_bounds).all():
                 break
-            delta, force = with_bounds, np.zeros(n)
-            # Only a multiplier of the right sign holds a variable at its bound.
-            force[held] = np.where(np.sign(mu) == np.where(above[held], 1.0, -1.0), mu, 0.0)
+            delta, multipliers = with_bounds, np.zeros(n)
+            # A variable stays at its bound only if its multiplier has the right sign.
+            multipliers[held] = np.where(np.sign(mu) == np.where(above[held], 1.0, -1.0), mu, 0.0)
         return delta
 
     def _balanced(self, delta: Floats, held: Indices) -> Floats:
         """Return δ with E'δ = 0 to the last bits: the rounding error of each sum is spread over its free variables.
 
-        Not finite where all variables of a group are held.
+        It is not finite if all variables of a group are held.
         """
         movable = self.E.copy()
         movable[held] = 0.0
@@ -159,5 +159,5 @@ class _Face:
 
 
 def ridges(dtype: np.dtype[Any]) -> Iterator[float]:
-    """Ridges to try, as shares of the largest diagonal entry, from the rounding of kernel values up to 1e-4."""
+    """Yield ridges to try, as shares of the largest diagonal entry, from the rounding of kernel values up to 1e-4."""
     return growing(1e-6 if dtype == np.float32 else 1e-12, 100, 1e-3)

@@ -28,7 +28,8 @@ from mercer.solvers.solver import Solver
 # Smallest spread and length, as shares of mass times the largest k(x, x). A smaller spread is rounding; a smaller
 # length belongs to samples around the origin, for which w = 0 is the solution.
 _LEAST_SPREAD, _LEAST_LENGTH = 1e-9, 1e-4
-# Smallest factor from one tolerance to the next; the factor if only the gap is too large, and how often it is applied.
+# Smallest factor from one tolerance to the next; the factor if only the gap is too large, and its largest number of
+# uses.
 _TOL_FACTOR = 1e-2
 _GAP_FACTOR, _MOST_FOR_GAP = 0.1, 3
 
@@ -42,17 +43,20 @@ def solve_one_class(
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
 ) -> tuple[Solution, Certificate]:
-    """Solve until the violation is at most `stop.tol` in the unit above, and the relative gap at most twice that."""
+    """Solve until the violation is at most `stop.tol` in the unit of the module docstring.
+
+    The gap should then be at most `stop.tol` times the larger of twice the dual value and mass·unit.
+    """
     mass = float(problem.totals[0])
-    top = mass * float(np.abs(gram.diagonal).max())
-    tol, steps, for_gap = stop.tol * min(1.0, top) or stop.tol, 0, 0
+    scale = mass * float(np.abs(gram.diagonal).max())
+    tol, steps, gap_rounds = stop.tol * min(1.0, scale) or stop.tol, 0, 0
     while True:
         # 1. Solve to the present tolerance, and compute the unit of the solution.
         inner_stop = dataclasses.replace(stop.after(steps), tol=tol)
         solution, certificate = inner_solver(problem, gram, inner_stop, start, shrinking=shrinking)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
-        unit = _unit(problem, gram, solution, mass, top)
+        unit = _unit(problem, gram, solution, mass, scale)
         wanted, reason = stop.tol * unit, solution.stop_reason
         # 2. Lower the tolerance if the violation is too large in this unit.
         if certificate.violation > wanted:
@@ -60,23 +64,23 @@ def solve_one_class(
                 return solution, certificate
             tol = max(wanted, _TOL_FACTOR * tol)
             continue
-        # 3. Lower it, a few times, if the gap is too large for the best bias.
+        # 3. Lower the tolerance, a few times, if the gap is too large even with the best bias.
         allowed = stop.tol * max(2 * abs(certificate.dual), mass * unit)
         if certificate.gap > allowed:
             certificate = with_best_bias(problem, gram.proof, solution.beta, certificate)
-        if certificate.gap > allowed and reason == "converged" and for_gap < _MOST_FOR_GAP:
-            tol, for_gap = _GAP_FACTOR * min(tol, wanted), for_gap + 1
+        if certificate.gap > allowed and reason == "converged" and gap_rounds < _MOST_FOR_GAP:
+            tol, gap_rounds = _GAP_FACTOR * min(tol, wanted), gap_rounds + 1
             continue
         if reason in ("rounding floor", "stalled") and stop.met(certificate):
             solution = dataclasses.replace(solution, stop_reason="converged")
         return solution, certificate
 
 
-def _unit(problem: DualProblem, gram: Gram, solution: Solution, mass: float, top: float) -> float:
-    """Unit of tol, between 0 and 1 (see the module docstring)."""
+def _unit(problem: DualProblem, gram: Gram, solution: Solution, mass: float, scale: float) -> float:
+    """Return the unit of tol, between 0 and 1 (see the module docstring)."""
     beta, u = solution.beta, solution.u
-    if not top > 0 or u is None:
+    if not scale > 0 or u is None:
         return 1.0
     length = inner(beta, u) / mass
-    spread = max(inner(beta, gram.diagonal) - length, _LEAST_SPREAD * top)
-    return min(1.0, spread, np.inf if problem.p.any() else max(length, _LEAST_LENGTH * top))
+    spread = max(inner(beta, gram.diagonal) - length, _LEAST_SPREAD * scale)
+    return min(1.0, spread, np.inf if problem.p.any() else max(length, _LEAST_LENGTH * scale))

@@ -43,13 +43,13 @@ class PairResults:
     solved: Flags
     over: bool = False  # True if the deadline has passed
 
-    def among(self, layout: Layout, which: Indices) -> PairResults:
-        """Return results for all pairs of a layout: these for the pairs `which`, zeros for the others."""
+    def scattered(self, layout: Layout, which: Indices) -> PairResults:
+        """Return results for all pairs of a layout: these results at the pairs `which`, zeros at the others."""
         v, k = layout.variables(which), len(layout.offsets) - 1
         beta, u, steps = np.zeros(layout.offsets[-1]), np.zeros(layout.offsets[-1]), np.zeros(k, np.int64)
         solved = np.zeros(k, dtype=bool)
         beta[v], u[v], steps[which], solved[which] = self.beta, self.u, self.steps, self.solved
-        return PairResults(beta, u, steps, self.certificates.among(k, which), solved, self.over)
+        return PairResults(beta, u, steps, self.certificates.scattered(k, which), solved, self.over)
 
 
 def solvable_pairs(problem: DualProblem, layout: Layout, sparse: bool = False) -> Indices:
@@ -62,7 +62,7 @@ def solvable_pairs(problem: DualProblem, layout: Layout, sparse: bool = False) -
 def solve_pairs_together(
     problem: DualProblem, layout: Layout, gram: Gram, stop: Stop, n_threads: int
 ) -> PairResults | None:
-    """Solve and certify every pair; a pair that is not `solved` is a start for other solvers.
+    """Solve and certify every pair; the β of a pair that is not `solved` is a start for other solvers.
 
     `problem` holds the variables of one pair after another; either every pair has the equality Σβ = 0 or none has. The
     result is None if the core cannot do this for the kernel and the data.
@@ -70,63 +70,85 @@ def solve_pairs_together(
     place = gram.pairs(layout, n_threads)
     if place is None or (problem.lower > 0).any() or (problem.upper < 0).any():  # they start from β = 0
         return None
-    return _refined(problem, layout, gram, place, stop, np.zeros(problem.n_variables))
+    return _refine_pairs(problem, layout, gram, place, stop, np.zeros(problem.n_variables))
 
 
-def _refined(
-    problem: DualProblem, layout: Layout, gram: Gram, place: PairPlace, stop: Stop, beta: Floats, begun: bool = False
+def _refine_pairs(
+    problem: DualProblem,
+    layout: Layout,
+    gram: Gram,
+    place: PairPlace,
+    stop: Stop,
+    beta: Floats,
+    certify_first: bool = False,
 ) -> PairResults:
     """Alternate steps and certificates, starting from β, until the certificates are good (iterative refinement).
 
-    Steps after a certificate start from its gradient. If `begun`, the first round only certifies β.
+    Steps after a certificate start from its gradient. With `certify_first`, the first round only certifies β.
     """
-    p, paired, reach = problem.p, bool(len(problem.totals)), gram.proof.entry_bounds
-    u, which = np.zeros(len(p)), np.arange(layout.n)
+    p, has_equality, entry_bounds = problem.p, bool(len(problem.totals)), gram.proof.entry_bounds
+    u, pairs = np.zeros(len(p)), np.arange(layout.n)
     steps, last = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
     proofs, solved = None, np.zeros(layout.n, dtype=bool)
-    while len(which):
-        part, v = layout.of_pairs(which), layout.variables(which)
-        box, now = Box(problem.lower[v], problem.upper[v], problem.d[v]), beta[v]
-        taken, ended = np.zeros(len(which), dtype=np.int64), np.ones(len(which), dtype=bool)
+    while len(pairs):
+        part, variables = layout.of_pairs(pairs), layout.variables(pairs)
+        box, pair_beta = Box(problem.lower[variables], problem.upper[variables], problem.d[variables]), beta[variables]
+        taken, converged = np.zeros(len(pairs), dtype=np.int64), np.ones(len(pairs), dtype=bool)
         # 1. Take pair steps, or compute u = Kβ only.
-        if begun:
-            products, begun = place.products(part, now), False
+        if certify_first:
+            products, certify_first = place.products(part, pair_beta), False
         else:
-            most = min(_STEPS_PER_VARIABLE * part.largest, stop.max_iter - int(steps.max()))
-            h = p[v] - u[v] - box.d * now
-            counts, reasons, products = place.solve(part, h, now, box, paired, 0.5 * stop.tol, most, stop.seconds)
-            taken, ended = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
+            most_steps = min(_STEPS_PER_VARIABLE * part.largest, stop.max_iter - int(steps.max()))
+            h = p[variables] - u[variables] - box.d * pair_beta
+            counts, reasons, products = place.solve(
+                part, h, pair_beta, box, has_equality, 0.5 * stop.tol, most_steps, stop.seconds
+            )
+            taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         # 2. Certify the pairs with bounds on the rounding errors of u.
-        error = place.errors(part, now) + 4 * np.finfo(float).eps * (np.abs(p[v]) + np.abs(products))
+        error = place.errors(part, pair_beta) + 4 * np.finfo(float).eps * (np.abs(p[variables]) + np.abs(products))
         findings = _core.pair_findings(
-            part.offsets, p[v], *box, products, error, reach[part.rows], now, paired, place.n_threads
+            part.offsets,
+            p[variables],
+            *box,
+            products,
+            error,
+            entry_bounds[part.rows],
+            pair_beta,
+            has_equality,
+            place.n_threads,
         )
-        beta[v], u[v], steps[which] = now, products, steps[which] + taken
-        certificates = pair_certificates(findings, paired, PROOF[gram.positive_definite])
+        beta[variables], u[variables], steps[pairs] = pair_beta, products, steps[pairs] + taken
+        certificates = pair_certificates(findings, has_equality, PROOF[gram.positive_definite])
         if proofs is None:
             proofs = certificates
         else:
-            proofs.overwrite(which, certificates)
+            proofs.overwrite(pairs, certificates)
         # 3. Continue with the pairs that made progress and are not solved.
-        solved[which] = met = _met(stop, certificates)
+        solved[pairs] = meets_stop = _met(stop, certificates)
         violation = certificates.violation
-        again = ~met & ended & (violation > stop.tol) & progressed(violation, last[which])
-        last[which] = violation
-        which = which[again & (stop.seconds > 0)]
+        continued = ~meets_stop & converged & (violation > stop.tol) & progressed(violation, last[pairs])
+        last[pairs] = violation
+        pairs = pairs[continued & (stop.seconds > 0)]
     assert proofs is not None
-    # At the deadline, the last certificates hold what was reached.
+    # At the deadline, the certificates are those of the last β.
     return PairResults(beta, u, steps, proofs, solved, over=stop.limit(0) is not None)
 
 
 def solve_pair_folds(
-    problem: DualProblem, bounds: tuple[Floats, Floats], layout: Layout, gram: Gram, beta: Floats, stop: Stop, n: int
+    problem: DualProblem,
+    bounds: tuple[Floats, Floats],
+    layout: Layout,
+    gram: Gram,
+    beta: Floats,
+    stop: Stop,
+    n_threads: int,
 ) -> list[PairResults] | None:
     """Solve and certify all pairs for each of several folds, which differ only in their bounds.
 
-    Each fold starts from β, clipped to its bounds; `n` is the number of threads. The result is None if some fold is not
-    solved, or its certificate does not meet `stop`.
+    Each fold starts from β, clipped to its bounds. The result is None if some fold is not solved, or its certificate
+    does not meet `stop`.
     """
-    place = gram.pairs(layout, n)
+    place = gram.pairs(layout, n_threads)
     if place is None:
         return None
     box, most = Box(*bounds, problem.d), min(_FOLD_STEPS_PER_VARIABLE * layout.largest, stop.max_iter)
@@ -137,13 +159,13 @@ def solve_pair_folds(
     results = []
     for lower, upper, start in zip(*bounds, solutions, strict=True):
         fold = replace(problem, lower=lower, upper=upper)
-        results.append(_refined(fold, layout, gram, place, stop, start, begun=True))
+        results.append(_refine_pairs(fold, layout, gram, place, stop, start, certify_first=True))
         if not results[-1].solved.all():
             return None
     return results
 
 
 def _met(stop: Stop, table: CertificateTable) -> Flags:
-    """Return which certificates meet the stopping rule (`Stop.met` for a table)."""
+    """Mark the certificates that meet the stopping rule (`Stop.met` for a table)."""
     met = table.violation / stop.tol <= 1
     return np.asarray(met & (table.gap <= stop.gap_tol * np.abs(table.dual)) if stop.gap_tol < np.inf else met)

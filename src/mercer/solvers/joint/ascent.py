@@ -8,7 +8,7 @@
 
 A step changes all multipliers of one sample at once (Crammer and Singer 2001; Keerthi et al. 2008). The block's kernel
 matrix is stored, so a step costs one row of it for each class that changed. As for the other machines, the certificate
-decides when to stop, not the solver's running numbers.
+decides when to stop, and not the numbers that the solver updates.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def ascend_balanced(field: JointField, stop: Stop, shrinking: bool) -> Solution:
         total_C = min(max(float(problem.C.sum()), 1e-300), 1e300)
     least = 1.0 / total_C  # with a smaller diagonal, even all multipliers at their bounds give |f| < 1
     penalty, largest = max(float(diagonal.mean()), least), max(float(diagonal.max()), least)
-    steps, tol, b, before = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
+    steps, tol, b, last_missing = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
     for rounds in range(1, _ROUNDS + 1):
         # 1. Maximise the penalised dual at the present multipliers b.
         field.set_problem(dataclasses.replace(problem, shift=penalty, b=b, balanced=False))
@@ -89,15 +89,17 @@ def ascend_balanced(field: JointField, stop: Stop, shrinking: bool) -> Solution:
         solution = ascend(field, inner_stop, shrinking)
         steps += solution.steps
         # 2. Update the multipliers, and stop if the sums are small enough.
-        missing = largest * float(np.abs(solution.beta.sum(axis=0)).max())  # change of the excess if they are removed
+        missing = largest * float(
+            np.abs(solution.beta.sum(axis=0)).max()
+        )  # change of the excess if the sums are removed
         b = field.problem.offsets(solution.beta)
         settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
         if settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
             break
         # 3. Raise the penalty if the sums fell too little, and lower the tolerance.
-        if missing > _SLOW_SHARE * before:
+        if missing > _SLOW_SHARE * last_missing:
             penalty *= 1 / _SLOW_SHARE
-        before = missing
+        last_missing = missing
         # The sums are only as accurate as the ascent, so the ascent needs the smaller tolerance.
         tol = max(0.02 * stop.tol, min(0.3 * tol, 0.3 * missing))
     # 4. Move the rest of the sums between classes, so that β is feasible.
@@ -120,8 +122,8 @@ def ascend(field: JointField, stop: Stop, shrinking: bool) -> Solution:
                 return Solution(field.beta, steps, "converged")
             field.unshrink()
             continue
-        left = stop.before_proof(field.beta)
-        limit = left.limit(steps) or watch.verdict(violation, _noise(gram, problem, field.beta))
+        remaining = stop.before_proof(field.beta)
+        limit = remaining.limit(steps) or watch.verdict(violation, _noise(gram, problem, field.beta))
         if limit == "stalled" and field.shrunk:
             field.unshrink()
             shrinking, watch = False, StallWatch()
@@ -131,30 +133,30 @@ def ascend(field: JointField, stop: Stop, shrinking: bool) -> Solution:
 
         # 2. Choose the block and take steps on its samples.
         J = field.violators(q, KEPT_SHARE)
-        before, e = field.beta[J], field.excess(J)
-        after = before.copy()
+        old_beta, e = field.beta[J], field.excess(J)
+        new_beta = old_beta.copy()
         goal = max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol)
         machine = (problem.y[J], problem.C[J], problem.shared, problem.shift)
-        limits = (goal, min(INNER_STEPS * len(J), stop.max_iter - steps), left.seconds)
-        taken, _, reason = _core.joint(field.block(J), e, after, *machine, *limits)
+        limits = (goal, min(INNER_STEPS * len(J), stop.max_iter - steps), remaining.seconds)
+        taken, _, reason = _core.joint(field.block(J), e, new_beta, *machine, *limits)
         if reason == "nonfinite":
             raise overflow_error(gram, problem.C)
         steps += taken
         if reason == "max_seconds":
             beta = field.beta.copy()
-            beta[J] = after
+            beta[J] = new_beta
             return Solution(beta, steps, "max_time")
         # 3. Take Newton steps on the free multipliers if the steps were slow.
         if reason in ("max_steps", "stalled"):
-            change = after - before
-            now = e + field.block(J) @ change + problem.shift * change.sum(axis=0)
-            after = newton_on_joint_face(
-                problem, J, field.block(J), now, after, stop.n_threads, 3 * largest_block(gram) // 4
+            change = new_beta - old_beta
+            new_e = e + field.block(J) @ change + problem.shift * change.sum(axis=0)
+            new_beta = newton_on_joint_face(
+                problem, J, field.block(J), new_e, new_beta, stop.n_threads, 3 * largest_block(gram) // 4
             )
         # 4. Move the field.
-        field.move(J, after)
+        field.move(J, new_beta)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
-        watch.record_gain(-0.5 * float(np.sum((after - before) * (e + field.excess(J)))))
+        watch.record_gain(-0.5 * float(np.sum((new_beta - old_beta) * (e + field.excess(J)))))
         if shrinking and len(J) < problem.n:
             field.shrink(violation)
 
@@ -167,7 +169,7 @@ def _progress_line(field: JointField, steps: int, violation: float) -> str:
 
 
 def _noise(gram: Gram, problem: JointProblem, beta: Floats) -> float:
-    """Rounding error of an excess in float64: the terms of u_ik add up to at most √K_ii Σ_j √K_jj |β_jk|."""
+    """Return the rounding error of an excess in float64: the terms of u_ik add up to at most √K_ii Σ_j √K_jj |β_jk|."""
     length = np.sqrt(np.abs(gram.diagonal) + problem.shift)
     size = float(length.max()) * float((length @ np.abs(beta)).max()) + 1.0
     return float(np.finfo(float).eps) * size

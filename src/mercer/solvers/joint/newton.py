@@ -20,18 +20,18 @@ from mercer.solvers.ridge_factor import ridge_factor
 
 
 def newton_on_joint_face(
-    problem: JointProblem, J: Indices, K: Values, e: Floats, beta: Floats, n_threads: int = 1, most: int = MAX_FREE
+    problem: JointProblem, J: Indices, K: Values, e: Floats, beta: Floats, n_threads: int = 1, most_free: int = MAX_FREE
 ) -> Floats:
     """Return β on the block J, moved towards the optimum of its face; K and e are those of the block.
 
-    β is unchanged if there are more than `most` free multipliers, because the matrices have their size.
+    β is unchanged if there are more than `most_free` free multipliers, which would make the matrices too large.
     """
     y, C = problem.y[J], problem.C[J]
     beta, e = beta.copy(), e.copy()
     work = 0.0
     while work < MAX_MULTIPLICATIONS:
         sample, moves = _moves(problem.shared, y, C, beta)
-        if not 0 < len(sample) <= min(most, MAX_FREE):
+        if not 0 < len(sample) <= min(most_free, MAX_FREE):
             break
         # 1. Factor the system of the moves, and solve for their lengths.
         work += len(sample) ** 3 / 3 + len(J) * len(sample) * 2
@@ -70,25 +70,25 @@ def newton_on_joint_face(
 
 def _moves(shared: bool, y: Indices, C: Floats, beta: Floats) -> tuple[Indices, Floats]:
     """Return the sample of each move, and its direction D among the classes."""
-    inside = beta < 0
+    is_free = beta < 0
     true_class = np.arange(len(y)), y
-    inside[true_class] = False
+    is_free[true_class] = False
     if not shared:
-        inside &= beta > -C[:, None]
-    against = y.copy()
+        is_free &= beta > -C[:, None]
+    opposite = y.copy()
     if shared:
-        spent = beta[true_class] >= C
-        against[spent] = np.argmin(beta[spent], axis=1)
-        inside[np.flatnonzero(spent), against[spent]] = False
-    sample, k = np.nonzero(inside)
+        at_bound = beta[true_class] >= C
+        opposite[at_bound] = np.argmin(beta[at_bound], axis=1)
+        is_free[np.flatnonzero(at_bound), opposite[at_bound]] = False
+    sample, k = np.nonzero(is_free)
     moves = np.zeros((len(sample), beta.shape[1]))
-    moves[np.arange(len(sample)), against[sample]] = 1.0
+    moves[np.arange(len(sample)), opposite[sample]] = 1.0
     moves[np.arange(len(sample)), k] -= 1.0
     return sample, moves
 
 
 def _steps_to_bound(shared: bool, y: Indices, C: Floats, beta: Floats, delta: Floats) -> Floats:
-    """Return the step length along delta at which each β reaches its bound."""
+    """Return the step length along delta at which each entry of β reaches its bound."""
     true_class = np.arange(len(y)), y
     upper = np.zeros_like(beta)
     upper[true_class] = C if shared else np.inf

@@ -30,20 +30,20 @@ def rebalanced(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> Fl
         sums = np.abs(beta.sum(axis=0))
         if sums.max() <= rounding_of_sums(problem, beta):
             return beta
-        _pass(problem, beta, e, tol)
+        _move_class_sums(problem, beta, e, tol)
         beta = problem.within_bounds(beta)
         if not np.abs(beta.sum(axis=0)).sum() < sums.sum():
             break
-    return _circulation(problem, beta)
+    return _reduce_to_circulation(problem, beta)
 
 
 def rounding_of_sums(problem: JointProblem, beta: Floats) -> float:
-    """Largest class sum that may be caused by rounding."""
+    """Return the largest class sum that rounding may cause."""
     size = max(float(np.abs(beta).sum(axis=0).max(initial=0.0)), float(problem.C.max()))
     return 16 * float(np.finfo(float).eps) * size
 
 
-def _pass(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> None:
+def _move_class_sums(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> None:
     """Move positive class sums to classes with negative ones, along the cheapest route and then along free ones.
 
     Each sample is on one route only, because capacities are those before the pass.
@@ -90,7 +90,7 @@ def _carriers(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> tup
 
 
 def _movers(problem: JointProblem, beta: Floats, e: Floats) -> Indices:
-    """Return at most 200 samples of each class: those with most multipliers, then those closest to having one more."""
+    """Return up to 200 samples per class: those with most nonzero β, then those whose next multiplier is nearest."""
     g = np.abs(e - e[np.arange(problem.n), problem.y, None])
     g[np.arange(problem.n), problem.y] = np.inf
     order = np.lexsort((g.min(axis=1), -np.count_nonzero(beta, axis=1), problem.y))
@@ -101,38 +101,40 @@ def _movers(problem: JointProblem, beta: Floats, e: Floats) -> Indices:
 def _cheapest_route(cost: Floats, starts: np.ndarray, ends: np.ndarray) -> list[int] | None:
     """Return the cheapest route from a start to an end, the shortest of those of equal cost (Dijkstra), or None."""
     m = len(cost)
-    distance, edges, before = np.where(starts, 0.0, np.inf), np.where(starts, 0, m), np.full(m, -1)
-    left = np.ones(m, dtype=bool)
-    while left.any():
-        node = min(np.flatnonzero(left).tolist(), key=lambda k: (distance[k], edges[k]))
+    distance, edges, previous = np.where(starts, 0.0, np.inf), np.where(starts, 0, m), np.full(m, -1)
+    unvisited = np.ones(m, dtype=bool)
+    while unvisited.any():
+        node = min(np.flatnonzero(unvisited).tolist(), key=lambda k: (distance[k], edges[k]))
         if not np.isfinite(distance[node]):
             return None
         if ends[node]:
             route = [node]
-            while before[route[-1]] >= 0:
-                route.append(int(before[route[-1]]))
+            while previous[route[-1]] >= 0:
+                route.append(int(previous[route[-1]]))
             return route[::-1]
-        left[node] = False
-        through, longer = distance[node] + cost[node], edges[node] + 1
-        better = left & ((through < distance) | ((through == distance) & (longer < edges) & np.isfinite(through)))
-        distance[better], edges[better], before[better] = through[better], longer, node
+        unvisited[node] = False
+        new_distance, new_edges = distance[node] + cost[node], edges[node] + 1
+        better = unvisited & (
+            (new_distance < distance) | ((new_distance == distance) & (new_edges < edges) & np.isfinite(new_distance))
+        )
+        distance[better], edges[better], previous[better] = new_distance[better], new_edges, node
     return None
 
 
-def _circulation(problem: JointProblem, beta: Floats) -> Floats:
+def _reduce_to_circulation(problem: JointProblem, beta: Floats) -> Floats:
     """Return β with multipliers made smaller, in proportion, so that the flow between classes is a circulation."""
     alpha = np.maximum(-beta, 0.0)
     alpha[np.arange(problem.n), problem.y] = 0.0
     flow = np.stack([sums_by(problem.y, column, problem.n_classes) for column in alpha.T], axis=1)
-    left, negligible = flow.copy(), 0.25 * rounding_of_sums(problem, beta)
+    remaining, negligible = flow.copy(), 0.25 * rounding_of_sums(problem, beta)
     for _ in range(problem.n_classes**2 + problem.n_classes):  # each route empties an edge or settles a class
-        sums = left.sum(axis=1) - left.sum(axis=0)
-        route = _cheapest_route(np.where(left > 0, 0.0, np.inf), sums > negligible, sums < -negligible)
+        sums = remaining.sum(axis=1) - remaining.sum(axis=0)
+        route = _cheapest_route(np.where(remaining > 0, 0.0, np.inf), sums > negligible, sums < -negligible)
         if route is None:
             break
         edges = list(pairwise(route))
-        step = min(float(sums[route[0]]), -float(sums[route[-1]]), *(float(left[edge]) for edge in edges))
+        step = min(float(sums[route[0]]), -float(sums[route[-1]]), *(float(remaining[edge]) for edge in edges))
         for edge in edges:
-            left[edge] -= step
-    share = np.divide(left, flow, out=np.ones_like(flow), where=flow > 0)
+            remaining[edge] -= step
+    share = np.divide(remaining, flow, out=np.ones_like(flow), where=flow > 0)
     return problem.within_bounds(-alpha * share[problem.y])

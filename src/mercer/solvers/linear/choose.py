@@ -63,9 +63,9 @@ def solve_linear(
     """Solve a linear machine and certify the solution; `solver` is "auto" or a name in METHODS."""
     method, why = choose(rows) if solver == "auto" else (METHODS[solver], "as requested")
     referee = Referee(problem, rows, stop)
-    begin = None if start is None else Point(start.w, float(start.b), start.beta)
+    start_point = None if start is None else Point(start.w, float(start.b), start.beta)
     if method == "newton":
-        last = newton(referee, begin, referee.judge)
+        last = newton(referee, start_point, referee.judge)
         if referee.best is None:
             referee.judge(last)
         if last.reason == "stalled" and rows.descent is not None:
@@ -76,13 +76,13 @@ def solve_linear(
             if last.reason == "max_iter" and last.steps < stop.max_iter:  # not the user's limit
                 last = replace(last, reason="stalled")
     elif solver in NAMES:
-        last = solve_linear_by_qp(referee, begin, method)
+        last = solve_linear_by_qp(referee, start_point, method)
     elif solver == "auto":
-        last, helped = take_turns(referee, begin, seed, shrinking)
+        last, helped = take_turns(referee, start_point, seed, shrinking)
         if helped:
             method, why = f"{method}, then newton", f"{why}; descent was slow"
     else:
-        last = descend(referee, begin, stop.max_iter, seed, shrinking)
+        last = descend(referee, start_point, stop.max_iter, seed, shrinking)
     assert referee.best is not None
     point, certificate = referee.best
     reason: StopReason = last.reason
@@ -105,15 +105,15 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
     The passes of `start` count towards `max_passes`.
     """
     problem, rows, stop = referee.problem, referee.rows, replace(referee.stop, max_iter=max_passes)
-    steps = rows.descent
-    if steps is None:
+    row_steps = rows.descent
+    if row_steps is None:
         raise ValueError(
             "solver='dual' takes steps on single rows, which are too slow where these samples are stored; "
             "use solver='auto' or 'newton'"
         )
     if not np.isfinite(rows.lengths).all():
         raise FloatingPointError("the squares of the features overflow float64; scale the features")
-    multipliers, B, origin = False, problem.bias, 0.0
+    with_multipliers, B, origin = False, problem.bias, 0.0
     beta = np.zeros(rows.n) if start is None else np.clip(start.beta, problem.lower, problem.upper)
     w = rows.transposed(beta)
     b = np.array([0.0 if start is None else start.b])
@@ -121,19 +121,26 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
     passes, factor = 0 if start is None else start.steps, 1.0
     while True:
         # 1. Run passes in the core.
-        before, left = float(beta.sum()), max(0, max_passes - passes)
-        p = problem.p - origin if multipliers else problem.p
+        last_sum, passes_left = float(beta.sum()), max(0, max_passes - passes)
+        p = problem.p - origin if with_multipliers else problem.p
         fixed = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.lengths)
-        value = problem.value(beta, inner(w, w)) - origin * before
-        limits = (factor * stop.tol, factor * stop.gap_tol, min(left, 5) if multipliers else left, stop.seconds)
-        taken, _, _, ended = steps.descend(p, *fixed, B, beta, w, b, value, not multipliers, state, *limits, shrinking)
-        # A call that converges within its first pass counts as one, so that the limit is reached in the end.
-        passes += taken if ended == "unsettled" and not multipliers else max(min(1, left), taken)
-        if ended == "unsettled" and not multipliers and passes < max_passes:
+        value = problem.value(beta, inner(w, w)) - origin * last_sum
+        limits = (
+            factor * stop.tol,
+            factor * stop.gap_tol,
+            min(passes_left, 5) if with_multipliers else passes_left,
+            stop.seconds,
+        )
+        taken, _, _, ended = row_steps.descend(
+            p, *fixed, B, beta, w, b, value, not with_multipliers, state, *limits, shrinking
+        )
+        # A call that converges within its first pass counts as one pass, so that the limit is reached in the end.
+        passes += taken if ended == "unsettled" and not with_multipliers else max(min(1, passes_left), taken)
+        if ended == "unsettled" and not with_multipliers and passes < max_passes:
             # 2. The core did not settle the bias: from now on use the method of multipliers, moving b₀ after every
             # five passes. B² is the mean curvature of the other variables, ‖x‖² + d: with a smaller one b lags behind,
             # with a larger one it dominates the steps.
-            multipliers, B, origin = True, math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0), float(b[0])
+            with_multipliers, B, origin = True, math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0), float(b[0])
             w, b = rows.transposed(beta), np.zeros(1)
             continue
         # 3. Certify the point, and stop if it is good enough, or at a limit.
@@ -146,17 +153,17 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             return replace(point, reason=limit)
         # 4. Compute w again, without the rounding errors of many small steps, and tighten the tolerances of descent.
         w = rows.transposed(beta)
-        moving = multipliers and abs(before) + abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum())
+        moving = with_multipliers and abs(last_sum) + abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum())
         if ended == "converged" and not moving:
             factor *= min(_MOST, max(_LEAST, _MOST / goal_ratio))
-        if multipliers:
+        if with_multipliers:
             origin, b = point.b, np.zeros(1)
         if factor < _FLOOR:
             return replace(point, reason="rounding floor")
 
 
 # Descent pauses after this many passes and then whenever they have doubled. Text needs fewer passes in all. Newton's
-# method may take over from the second pause on: a rate needs two.
+# method may take over from the second pause on, as a rate needs two.
 _FIRST_PAUSE = 50
 # Descent is slow if it is predicted to take more than this multiple of the passes so far.
 _SLOW = 1.5
@@ -169,37 +176,37 @@ _PROMISING = 0.1
 def take_turns(referee: Referee, start: Point | None, seed: int, shrinking: bool) -> tuple[Point, bool]:
     """Alternate descent and Newton's method; return the last point, and whether Newton's method was used."""
     max_iter, stored = referee.stop.max_iter, referee.rows.stored
-    passes, steps, helped, pause = 0, 0, False, _FIRST_PAUSE
-    before = math.inf
+    passes, steps, used_newton, pause = 0, 0, False, _FIRST_PAUSE
+    last_ratio = math.inf
     while True:
         last = descend(referee, start, min(max_iter - steps, pause), seed + passes, shrinking)
         passes = last.steps
         last = replace(last, steps=passes + steps)
         if last.reason != "max_iter" or last.steps >= max_iter:
-            return last, helped
+            return last, used_newton
         goal_ratio = referee.judge_beta(last)
-        if is_slow(before, goal_ratio, pause, _FIRST_PAUSE):
-            helped = True
+        if is_slow(last_ratio, goal_ratio, pause, _FIRST_PAUSE):
+            used_newton = True
             last, goal_ratio = _newton_turns(referee, last, goal_ratio, _NEWTON_SHARE * passes * stored)
             if last.reason != "stalled":
-                return last, helped
+                return last, used_newton
             steps = last.steps - passes
-        before, pause = goal_ratio, 2 * pause
+        last_ratio, pause = goal_ratio, 2 * pause
         start = replace(last, steps=passes)
 
 
-def is_slow(before: float, goal_ratio: float, passes: int, first_pause: int) -> bool:
+def is_slow(last_ratio: float, goal_ratio: float, passes: int, first_pause: int) -> bool:
     """Return whether descent is predicted to need many more passes.
 
-    The last half of the passes lowered the ratio of the error to its goal from `before` to `goal_ratio`.
+    The last half of the passes lowered the ratio of the error to its goal from `last_ratio` to `goal_ratio`.
     """
-    return passes > first_pause and _passes_left(before, goal_ratio, passes // 2) > _SLOW * passes
+    return passes > first_pause and _passes_left(last_ratio, goal_ratio, passes // 2) > _SLOW * passes
 
 
 def _newton_turns(referee: Referee, start: Point, goal_ratio: float, max_work: float) -> tuple[Point, float]:
     """Run Newton's method in turns of growing work; return the best point, and the error ratio before the last turn.
 
-    The steps of the point count all turns. Its reason is "stalled" if the work was used up without success.
+    The steps of the point include those of all turns. Its reason is "stalled" if the work was used up without success.
     """
     best, steps = start, start.steps
     while True:
@@ -207,16 +214,16 @@ def _newton_turns(referee: Referee, start: Point, goal_ratio: float, max_work: f
         steps = point.steps
         if point.reason != "stalled":
             return point, 0.0
-        now = referee.judge_both(point)
-        if now < goal_ratio:
+        new_ratio = referee.judge_both(point)
+        if new_ratio < goal_ratio:
             best = point
-        if now > _PROMISING * goal_ratio:
+        if new_ratio > _PROMISING * goal_ratio:
             return replace(best, steps=steps, reason="stalled"), goal_ratio
-        goal_ratio, max_work = now, 2 * max_work
+        goal_ratio, max_work = new_ratio, 2 * max_work
 
 
-def _passes_left(before: float, goal_ratio: float, between: int) -> float:
-    """Predicted number of passes to the goal, if the last `between` passes lowered the error as in `is_slow`."""
-    if not goal_ratio < before:
+def _passes_left(last_ratio: float, goal_ratio: float, n_passes: int) -> float:
+    """Predict the number of passes to the goal from the last `n_passes`, which lowered the error as in `is_slow`."""
+    if not goal_ratio < last_ratio:
         return math.inf
-    return between * math.log(goal_ratio) / math.log(before / goal_ratio) if goal_ratio > 1 else 0.0
+    return n_passes * math.log(goal_ratio) / math.log(last_ratio / goal_ratio) if goal_ratio > 1 else 0.0

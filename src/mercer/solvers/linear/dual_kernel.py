@@ -26,12 +26,13 @@ from mercer.solvers.linear.referee import LinearSolution
 from mercer.solvers.solution import Solution, Stop
 
 # Newton's w is not quite X'β, and its gap contains ½‖w − X'β‖². The first round solves to a relative gap of
-# `_FIRST_GAP`; if the certificate of the corrected β fails, the next one to `_GAP_FACTOR` times that, in at most
-# `_ROUNDS` rounds.
+# `_FIRST_GAP`; while the certificate of the corrected β does not meet `stop`, each next round solves to `_GAP_FACTOR`
+# times the last gap, in at most `_ROUNDS` rounds.
 _FIRST_GAP, _GAP_FACTOR, _ROUNDS = 1e-4, 1e-2, 6
 # Below _MANY_VARIABLES variables decomposition comes first: where it is quick, its β has fewer nonzeros. Problems that
-# need more than _PAIR_STEPS_PER_VARIABLE (large C, columns of rare marks) would need a hundred times as many. With few
-# variables, pair steps may change at least _FEWEST_CHANGES gradients, which takes less time than one Newton step in w.
+# need more than _PAIR_STEPS_PER_VARIABLE (large C, columns with few nonzeros) would need a hundred times as many. With
+# few variables, pair steps may change at least _FEWEST_CHANGES gradients, which takes less time than one Newton step in
+# w.
 _MANY_VARIABLES, _PAIR_STEPS_PER_VARIABLE, _FEWEST_CHANGES = 2000, 10, 2_000_000
 
 
@@ -54,10 +55,10 @@ def linear_problem(problem: DualProblem) -> LinearProblem | None:
             bias=bias,
         )
         twins = linear.dual
-        same = len(twins.p) == n and all(
+        same_twins = len(twins.p) == n and all(
             np.array_equal(getattr(twins, name), getattr(problem, name)) for name in ("lower", "upper", "d", "row")
         )
-        if not same or linear.epsilon.min(initial=0.0) < 0:
+        if not same_twins or linear.epsilon.min(initial=0.0) < 0:
             return None
     bounded = np.isfinite(linear.upper - linear.lower) | (linear.d > 0)
     return linear if bool(bounded.all()) else None
@@ -73,42 +74,42 @@ def solve_by_rows(
     rows_of: Callable[[], Rows],
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """Solve and certify a problem that is the dual of `linear`; `rows_of` makes the rows when they are needed."""
+    """Solve and certify a problem that is the dual of `linear`; `rows_of` returns X when it is needed."""
     # 1. Try pair steps on few variables.
     if problem.n_variables < _MANY_VARIABLES:
         n = problem.n_variables
-        most = max(_PAIR_STEPS_PER_VARIABLE * n, _FEWEST_CHANGES // max(1, n))
-        few = replace(stop, max_iter=min(stop.max_iter, most))
-        early, certificate = solve_certified(problem, gram, few, start, shrinking=shrinking)
-        # A violation of tol leaves a gap of at most tol·width. More is rounding, which products with X have less of.
+        most_steps = max(_PAIR_STEPS_PER_VARIABLE * n, _FEWEST_CHANGES // max(1, n))
+        short_stop = replace(stop, max_iter=min(stop.max_iter, most_steps))
+        first, certificate = solve_certified(problem, gram, short_stop, start, shrinking=shrinking)
+        # A violation of tol leaves a gap of at most tol·width. A larger gap is rounding, and products with X have less.
         width = float((problem.upper - problem.lower).sum())
-        if early.stop_reason == "converged" and certificate.gap > stop.tol * width:
+        if first.stop_reason == "converged" and certificate.gap > stop.tol * width:
             rows = rows_of()
-            u = rows.gram_product(problem.row_coefficients(early.beta, gram.n))
-            closer = certificate_of(problem, early.beta, u, row_length_bounds(rows), "optimality", "float64")
-            return (replace(early, u=u.value), closer) if stop.met(closer) else (early, certificate)
-        if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
-            return early, certificate
+            u = rows.gram_product(problem.row_coefficients(first.beta, gram.n))
+            sharper = certificate_of(problem, first.beta, u, row_length_bounds(rows), "optimality", "float64")
+            return (replace(first, u=u.value), sharper) if stop.met(sharper) else (first, certificate)
+        if first.stop_reason in ("converged", "max_time") or short_stop.max_iter == stop.max_iter:
+            return first, certificate
     # 2. Solve in w to smaller and smaller gaps, until the certificate of β meets `stop`.
     rows = rows_of()
     point = None
     if start is not None:
         beta = problem.row_coefficients(start, rows.n)
         point = LinearSolution(rows.transposed(beta), 0.0, beta, 0, "converged", "")
-    inner_stop, steps, least = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0, np.inf
+    inner_stop, steps, least_violation = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0, np.inf
     for _ in range(_ROUNDS):
         point, _ = solve_linear(linear, rows, inner_stop, point, shrinking=shrinking)
         steps = max(steps, point.steps)
-        late = point.stop_reason == "max_time"  # no time for a correction
-        corrected = linear.balanced(point.beta) if late else move_towards(linear, rows, point.w, point.beta)
+        out_of_time = point.stop_reason == "max_time"  # no time for a correction
+        corrected = linear.balanced(point.beta) if out_of_time else move_towards(linear, rows, point.w, point.beta)
         beta, u = linear.dual_variables(corrected), rows.gram_product(corrected)
         certificate = certificate_of(problem, beta, u, row_length_bounds(rows), "optimality", "float64")
         if stop.met(certificate):
             return Solution(beta, steps, "converged", u=u.value), certificate
         if point.stop_reason in ("max_iter", "max_time"):
             return Solution(beta, steps, point.stop_reason, u=u.value), certificate
-        if certificate.violation < least:
-            start, least = beta, certificate.violation
+        if certificate.violation < least_violation:
+            start, least_violation = beta, certificate.violation
         if point.stop_reason == "stalled":
             break
         inner_stop = replace(inner_stop, gap_tol=_GAP_FACTOR * inner_stop.gap_tol)
@@ -120,12 +121,12 @@ def move_towards(problem: LinearProblem, rows: Rows, w: Floats, beta: Floats) ->
     """Move β inside its box so that X'β comes closer to w, and Σβ to zero if b is free.
 
     With D the squared distances of β to its bounds, the change δ with X'δ = w − X'β that is smallest in the norm δ'D⁻¹δ
-    is D(Xz + z₀), where z solves the normal equations. It is repeated a few times, because the box may cut the step.
+    is D(Xz + z₀), where z solves the normal equations. This step is repeated a few times, because the box may cut it.
     """
     beta = beta.copy()
     for _ in range(3):
         distance = np.minimum(beta - problem.lower, problem.upper - beta)
-        # β = 0 is a bound for samples with an ε-tube.
+        # For samples with an ε-tube β = 0 is a bound too.
         distance = np.where(problem.epsilon > 0, np.minimum(distance, np.abs(beta)), distance)
         free = np.flatnonzero((distance > 0) & np.isfinite(distance))
         missing = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)

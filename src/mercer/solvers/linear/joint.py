@@ -51,7 +51,7 @@ def solve_joint_linear(
 ) -> tuple[LinearSolution, Certificate]:
     """Solve Crammer and Singer's machine on the rows and certify it; W has a row per class, β a column per class.
 
-    `gram` makes the Gram matrix of the rows; None if that must not be used.
+    `gram` returns the Gram matrix of the rows; without it, only steps on the rows are taken.
     """
     B, steps = math.sqrt(problem.shift), rows.descent
     beta = np.zeros((rows.n, problem.n_classes))
@@ -63,13 +63,13 @@ def solve_joint_linear(
                 "this machine takes steps on single rows, which are too slow where these samples are stored, or on "
                 "their Gram matrix, and there is none; use multiclass='ovr'"
             )
-        begin = beta, certify_joint_rows(problem, rows, beta)[1].violation
-        return _by_ascent(problem, rows, stop, begin, gram(), 0, _ALONE)
+        beta_and_violation = beta, certify_joint_rows(problem, rows, beta)[1].violation
+        return _continue_by_ascent(problem, rows, stop, beta_and_violation, gram(), 0, _ALONE)
     W = np.array([rows.transposed(np.ascontiguousarray(column)) for column in beta.T])
     state, passes, factor = np.array([seed], dtype=np.uint64), 0, 1.0
-    pause, before = _FIRST_PAUSE, math.inf
+    pause, last_ratio = _FIRST_PAUSE, math.inf
     while True:
-        # 1. Run passes, with W computed again from β, without the rounding errors of many small steps.
+        # 1. Run passes. W was computed again from β, so it has no rounding errors of earlier steps.
         flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
         fixed = (problem.y.astype(np.int64, copy=False), problem.C, rows.lengths, B)
         limits = (factor * stop.tol, factor * stop.gap_tol, min(stop.max_iter, pause) - passes, stop.seconds)
@@ -89,20 +89,20 @@ def solve_joint_linear(
         if passes >= pause:
             goal_ratio = stop.goal_ratio(certificate)
             # The Gram matrix of 3,000 samples (72 MB) is one block for the ascent.
-            if gram is not None and rows.n <= 3000 and is_slow(before, goal_ratio, pause, _FIRST_PAUSE):
-                begin = beta, certificate.violation
-                return _by_ascent(problem, rows, stop, begin, gram(), passes, _ASCENT)
-            before, pause = goal_ratio, 2 * pause
+            if gram is not None and rows.n <= 3000 and is_slow(last_ratio, goal_ratio, pause, _FIRST_PAUSE):
+                beta_and_violation = beta, certificate.violation
+                return _continue_by_ascent(problem, rows, stop, beta_and_violation, gram(), passes, _ASCENT)
+            last_ratio, pause = goal_ratio, 2 * pause
 
 
-def _by_ascent(
-    problem: JointProblem, rows: Rows, stop: Stop, begin: tuple[Floats, float], gram: Gram, passes: int, method: str
+def _continue_by_ascent(
+    problem: JointProblem, rows: Rows, stop: Stop, start: tuple[Floats, float], gram: Gram, passes: int, method: str
 ) -> tuple[LinearSolution, Certificate]:
     """Run the kernel machine's ascent from β and its violation, and certify on the rows; n steps count as a pass."""
-    beta, violation = begin
+    beta, violation = start
     tol = min(stop.tol, 0.5 * violation)  # finite, even if only the gap has a goal
-    left = replace(stop, tol=tol, max_iter=(stop.max_iter - passes) * rows.n)
-    solution, _ = solve_joint(problem, gram, left, beta)
+    ascent_stop = replace(stop, tol=tol, max_iter=(stop.max_iter - passes) * rows.n)
+    solution, _ = solve_joint(problem, gram, ascent_stop, beta)
     passes += -(-solution.steps // rows.n)
     W, certificate = certify_joint_rows(problem, rows, solution.beta)
     reason: StopReason = solution.stop_reason

@@ -84,9 +84,9 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
     f = rows.product(w, b)
     losses = SmoothedLosses(problem, start.beta, 0.0 if smooth else smoothing, stop.n_threads)
     if not smooth and w.any() and not start.beta.any():
-        losses = losses.moved(losses.respond(f)[0], smoothing)
+        losses = losses.recentred(losses.respond(f)[0], smoothing)
     curvature = (ColumnSystem if few_columns(rows.n, rows.d) else SampleSystem)(problem, rows, smooth, stop.n_threads)
-    round_steps, stale_rounds, least, judged, still = 0, 0, np.inf, np.inf, False
+    round_steps, stale_rounds, least_remaining, judged_gap, unchanged = 0, 0, np.inf, np.inf, False
     while True:
         # 1. Compute the best t, the gradient, and an estimate of the gap; stop at a limit or if the gap is certified.
         t, total, loss, shares = losses.respond(f)
@@ -96,8 +96,8 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
         if limit is not None:
             return Point(w, b, t, steps, limit)
         gap, dual = _estimate(problem, w, b, gradient, loss, shares)
-        if stop.tol == np.inf and gap <= stop.gap_tol * dual and gap <= 0.5 * judged:
-            judged = gap
+        if stop.tol == np.inf and gap <= stop.gap_tol * dual and gap <= 0.5 * judged_gap:
+            judged_gap = gap
             point = Point(w, b, t, steps)
             if judge(point) <= 1:
                 return point
@@ -111,28 +111,28 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
         vanishing = gain <= 1e-15 * (shares + inner(w, w)) and (smooth or round_steps > 2)
         # 3. Once the smoothed problem is solved, certify the point, then move the centre and lower the smoothing.
         # A few dozen steps are many for a round; after a hundred, rounding makes the steps cycle.
-        exhausted = still or vanishing or round_steps >= 100
+        exhausted = unchanged or vanishing or round_steps >= 100
         if exhausted or gain <= _SOLVED * min(shares, losses.proximal(t)):
             point = Point(w, b, t, steps)
             # A certificate costs two products with X: skip it if the estimated gap is ten times too large.
-            near = stop.tol < np.inf or 10 * stop.gap_tol * dual >= gap
-            if (exhausted or near) and judge(point) <= 1:
+            gap_is_near = stop.tol < np.inf or 10 * stop.gap_tol * dual >= gap
+            if (exhausted or gap_is_near) and judge(point) <= 1:
                 return point
-            left = max(gain + shares, 0.0)  # rounding may leave `shares` below zero
-            stale_rounds = 0 if left < 0.9 * least else stale_rounds + 1
-            least = min(least, left)
+            remaining_gain = max(gain + shares, 0.0)  # rounding may leave `shares` below zero
+            stale_rounds = 0 if remaining_gain < 0.9 * least_remaining else stale_rounds + 1
+            least_remaining = min(least_remaining, remaining_gain)
             if stale_rounds > 25:
                 return replace(point, reason="stalled")
             if not smooth and (round_steps > 0 or exhausted):
-                losses, round_steps = losses.moved(t, max(losses.smoothing * _SHRINK, _LEAST)), 0
+                losses, round_steps = losses.recentred(t, max(losses.smoothing * _SHRINK, _LEAST)), 0
                 continue
         # 4. Take the step, with a line search.
         dw, db = direction[:-1], float(direction[-1])
         move = rows.product(dw, db)
         step = step_length(problem, losses, gain, (w, b), (dw, db), f, move)
-        before, w, b, f = (w, b), w + step * dw, b + step * db, f + step * move
-        # With huge features w is tiny, and its steps are below rounding before their gain is relatively small.
-        still = b == before[1] and np.array_equal(w, before[0])
+        previous, w, b, f = (w, b), w + step * dw, b + step * db, f + step * move
+        # With huge features w is tiny, and its steps vanish in rounding before their gain is relatively small.
+        unchanged = b == previous[1] and np.array_equal(w, previous[0])
         steps += 1
         round_steps += 1
 
@@ -141,11 +141,11 @@ def _estimate(
     problem: LinearProblem, w: Floats, b: float, gradient: Floats, loss: float, shares: float
 ) -> tuple[float, float]:
     """Estimate the gap of (w, b) and t, and D(t), ignoring that Σt is not yet zero for a free bias."""
-    apart, primal = inner(gradient[:-1], gradient[:-1]), loss + 0.5 * inner(w, w)
+    square_distance, primal = inner(gradient[:-1], gradient[:-1]), loss + 0.5 * inner(w, w)
     if problem.bias not in (0, np.inf):
-        apart += float(np.square(problem.bias * gradient[-1]))
+        square_distance += float(np.square(problem.bias * gradient[-1]))
         primal += 0.5 * float(np.square(b / problem.bias))
-    gap = shares + 0.5 * apart
+    gap = shares + 0.5 * square_distance
     return gap, primal - gap
 
 
@@ -234,31 +234,31 @@ class SampleSystem:
     def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
         """Return the Newton step for the samples that are free at t."""
         problem, g, g_b = self._problem, gradient[:-1], float(gradient[-1])
-        which = np.flatnonzero(free_samples(problem, t))
+        free = np.flatnonzero(free_samples(problem, t))
         shift = problem.bias**2 if np.isfinite(problem.bias) else 0.0
-        if len(which) == 0:
+        if len(free) == 0:
             b_curvature = max(1.0, abs(g_b)) if problem.exact_bias else 1.0 / shift if shift else np.inf
             return np.append(-g, -g_b / b_curvature)
-        if len(which) > _FACTORED_UNKNOWNS and self._rows.d <= _FACTORED_UNKNOWNS:
+        if len(free) > _FACTORED_UNKNOWNS and self._rows.d <= _FACTORED_UNKNOWNS:
             return self._by_columns.direction(t, smoothing, gradient)
-        few = self._rows.take(which)
-        ridge = self._ridge[which] * (smoothing or 1.0)
-        right = -few.product(g) - shift * g_b
-        sides = np.column_stack([right, np.ones(len(which))]) if problem.exact_bias else right[:, None]
-        if len(which) <= _FACTORED_UNKNOWNS:
-            solved = self._by_factor(which, ridge, shift, sides)
-            self._sample_work += _FACTOR_COST * len(which) ** 3
+        free_rows = self._rows.take(free)
+        ridge = self._ridge[free] * (smoothing or 1.0)
+        right = -free_rows.product(g) - shift * g_b
+        sides = np.column_stack([right, np.ones(len(free))]) if problem.exact_bias else right[:, None]
+        if len(free) <= _FACTORED_UNKNOWNS:
+            solved = self._by_factor(free, ridge, shift, sides)
+            self._sample_work += _FACTOR_COST * len(free) ** 3
         else:
-            results = [_conjugate_gradients(few, ridge, shift, side) for side in sides.T]
+            results = [_conjugate_gradients(free_rows, ridge, shift, side) for side in sides.T]
             solved = np.column_stack([unknown for unknown, _ in results])
-            self._sample_work += few.stored * sum(steps for _, steps in results)
+            self._sample_work += free_rows.stored * sum(steps for _, steps in results)
         unknown = solved[:, 0]
         if problem.exact_bias:
             db = (-g_b - float(unknown.sum())) / float(solved[:, 1].sum())
             unknown = unknown + db * solved[:, 1]
         else:
             db = -shift * (g_b + float(unknown.sum()))
-        return np.append(-g - few.transposed(np.ascontiguousarray(unknown)), db)
+        return np.append(-g - free_rows.transposed(np.ascontiguousarray(unknown)), db)
 
     def _by_factor(self, which: Indices, ridge: Floats, shift: float, sides: Floats) -> Floats:
         """Solve (diag ridge + X_F X_F' + shift·11') Z = sides by a Cholesky factor."""
@@ -269,7 +269,7 @@ class SampleSystem:
         return np.asarray(sides / diagonal[:, None]) if factor is None else factor.solve(sides)
 
     def _products(self, which: Indices) -> Floats:
-        """Return X_F X_F'; products of rows that were free before are kept."""
+        """Return X_F X_F'; products of rows that were free in earlier steps are reused."""
         joined = np.setdiff1d(which, self._gram_rows, assume_unique=True)
         if len(self._gram_rows) + len(joined) > 2 * max(len(which), _FACTORED_UNKNOWNS):
             self._gram_rows, self._gram, joined = which[:0], np.empty((0, 0)), which
@@ -289,14 +289,14 @@ class SampleSystem:
 
 
 def free_samples(problem: LinearProblem, t: Floats) -> np.ndarray:
-    """Return which samples are in F: t is neither at a bound nor at the corner of a tube."""
+    """Mark the samples in F, whose t is neither at a bound nor at the corner of a tube."""
     free = (t > problem.lower) & (t < problem.upper)
     if problem.epsilon.any():
         free &= t != 0
     return np.asarray(free)
 
 
-def _conjugate_gradients(rows: Rows, ridge: Floats, shift: float, side: Floats) -> tuple[Floats, int]:
+def _conjugate_gradients(rows: Rows, ridge: Floats, shift: float, rhs: Floats) -> tuple[Floats, int]:
     """Return A⁻¹ side, approximately, for A = diag ridge + XX' + shift·11', and the number of steps.
 
     The unknowns are scaled so that A has a unit diagonal, which is preconditioning by its diagonal.
@@ -308,7 +308,7 @@ def _conjugate_gradients(rows: Rows, ridge: Floats, shift: float, side: Floats) 
         image = ridge * v + rows.product(rows.transposed(v)) + shift * float(v.sum())
         return np.asarray((scale * image)[:, None])
 
-    B = (scale * side)[:, None]
+    B = (scale * rhs)[:, None]
     target = np.array([_RESIDUAL_SHARE * norm(B)])
     result = conjugate_gradient(apply, B, np.asarray, target, Stop(tol=np.inf, max_iter=_MOST_CG_STEPS))
     return scale * result.X[:, 0], result.steps
@@ -319,7 +319,7 @@ class SmoothedLosses:
 
     Corners are rounded by a proximal term in the dual (Rockafellar 1976). To each sample's share of the dual,
     t p_i − ε_i|t| − d_i t²/2 over its box, it adds −μ_i/2 (t − centre_i)², which turns d_i into d_i + μ_i. With
-    μ_i = smoothing/price_i every corner becomes a parabola of the same width, `smoothing`, in units of the residual
+    μ_i = smoothing/max_slope_i every corner becomes a parabola of the same width, `smoothing`, in units of the residual
     p − f. A smoothing of 0 means none, for losses that have no corners (d > 0).
     """
 
@@ -340,17 +340,17 @@ class SmoothedLosses:
         return t, total, losses, shares
 
     def slope_along(self, f: Floats, move: Floats, step: float) -> float:
-        """Derivative of the smoothed losses at f + step·move along `move`."""
+        """Return the derivative of the smoothed losses at f + step·move along `move`."""
         return -self._core.along(f, move, step)
 
     def proximal(self, t: Floats) -> float:
-        """Twice the proximal term at t; infinite without one, so that it is never the smaller of two."""
+        """Return twice the proximal term at t; infinite without smoothing, so that it never limits the gap."""
         if self.smoothing == 0:
             return np.inf
-        moved = t - self.centre
-        return self.smoothing * inner(moved, moved / self._problem.max_slope)
+        change = t - self.centre
+        return self.smoothing * inner(change, change / self._problem.max_slope)
 
-    def moved(self, centre: Floats, smoothing: float) -> SmoothedLosses:
+    def recentred(self, centre: Floats, smoothing: float) -> SmoothedLosses:
         """Return these losses smoothed around another centre, with another width."""
         return SmoothedLosses(self._problem, centre, smoothing, self._n_threads)
 
@@ -359,16 +359,16 @@ def step_length(
     problem: LinearProblem,
     losses: SmoothedLosses,
     gain: float,
-    at: tuple[Floats, float],
+    point: tuple[Floats, float],
     direction: tuple[Floats, float],
     f: Floats,
     move: Floats,
 ) -> float:
     """Return the step along a Newton direction after which the slope of the objective is a small share of the first.
 
-    From `at` = (w, b) along `direction`, with f = Xw + b and its change `move`; −gain is the slope at 0.
+    From `point` = (w, b) along `direction`, with f = Xw + b and its change `move`; −gain is the slope at 0.
     """
-    (w, b), (dw, db) = at, direction
+    (w, b), (dw, db) = point, direction
     linear, square = inner(w, dw), inner(dw, dw)
     if problem.bias not in (0, np.inf):
         linear += b * db / problem.bias**2
@@ -389,11 +389,11 @@ def step_length(
         s = low + (high - low) * slope_low / (slope_low - slope_high) if slope_high > slope_low else 0.5 * (low + high)
         margin = 0.1 * (high - low)  # away from either end, so that the bracket always shrinks
         s = min(max(s, low + margin), high - margin)
-        here = slope(s)
-        if abs(here) <= 0.1 * abs(first):
+        slope_s = slope(s)
+        if abs(slope_s) <= 0.1 * abs(first):
             return s
-        if here < 0:
-            low, slope_low = s, here
+        if slope_s < 0:
+            low, slope_low = s, slope_s
         else:
-            high, slope_high = s, here
+            high, slope_high = s, slope_s
     return 0.5 * (low + high)

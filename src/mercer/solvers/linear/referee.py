@@ -85,10 +85,12 @@ class Referee:
         # A free bias does not enter `violation`, so a point may have w and β of the solution with a b that is not.
         residual = max(certificate.kkt["primal feasibility"], certificate.kkt["complementary slackness"])
         if self.problem.exact_bias and certificate.violation <= self.stop.tol < residual:
-            moved = replace(point, b=self._best_bias(point.w, point.beta))
-            other = certify_linear(self.problem, self.rows, moved.w, moved.b, moved.beta)
-            if other.gap < certificate.gap:
-                point, certificate = moved, other
+            with_best_bias = replace(point, b=self._best_bias(point.w, point.beta))
+            other_certificate = certify_linear(
+                self.problem, self.rows, with_best_bias.w, with_best_bias.b, with_best_bias.beta
+            )
+            if other_certificate.gap < certificate.gap:
+                point, certificate = with_best_bias, other_certificate
         goal_ratio = self.stop.goal_ratio(certificate)
         self.stop.report_progress(partial(certificate_line, point.steps, certificate), goal_ratio)
         best = None if self.best is None else self.best[1]

@@ -46,7 +46,7 @@ class DescentSpace(FeatureSpace, Protocol):
     size: int  # number of coordinates of w
     cost: int  # number of entries that a step touches
 
-    def run(self, machine: int, signs: Floats, draws: Indices, call: StepOptions) -> None:
+    def run(self, machine: int, signs: Floats, draws: Indices, options: StepOptions) -> None:
         """Take the steps of lines 3 to 6 for every draw, for one machine."""
 
     def split(self, rows: Indices, others: Indices) -> tuple[DescentSpace, Outputs]:
@@ -64,11 +64,11 @@ class LinearSpace:
         self.size = d + int(bias)
         self.cost = max(1, X.nnz // max(1, self.n)) if is_sparse(X) else d
 
-    def run(self, machine: int, signs: Floats, draws: Indices, call: StepOptions) -> None:
-        theta, total = call.iterates.theta[machine], call.iterates.total[machine]
-        counts = None if call.counts is None else call.counts[machine]
-        norm2 = inner(theta, theta) if call.project else 0.0
-        rest = (signs, draws, call.lam, call.iterates.t, call.project, norm2, theta, total, counts)
+    def run(self, machine: int, signs: Floats, draws: Indices, options: StepOptions) -> None:
+        theta, total = options.iterates.theta[machine], options.iterates.total[machine]
+        counts = None if options.counts is None else options.counts[machine]
+        norm2 = inner(theta, theta) if options.project else 0.0
+        rest = (signs, draws, options.lam, options.iterates.t, options.project, norm2, theta, total, counts)
         if is_sparse(self.X):
             _core.pegasos_csr(self.X.data, self.X.indices, self.X.indptr, self.X.shape[1], *rest)
         else:
@@ -108,11 +108,11 @@ class LinearSpace:
         return Ball(self.outputs(w.value), size)
 
     def square_bound(self, w: Ball, outputs: Ball) -> Ball:
-        square, off = inner(w.value, w.value), inner(np.abs(w.value) + w.size, w.error)
-        return Ball(square, off + gamma(self.size + 8) * (square + off))
+        square, error = inner(w.value, w.value), inner(np.abs(w.value) + w.size, w.error)
+        return Ball(square, error + gamma(self.size + 8) * (square + error))
 
     def _slices(self) -> Iterator[slice]:
-        """Blocks of rows, so that float32 data are not copied to float64 as a whole."""
+        """Return blocks of rows, so that float32 data are not copied to float64 all at once."""
         return row_blocks(self.n, 8 * self.cost)
 
 
@@ -134,30 +134,30 @@ class KernelSpace:
         self._at_a_time = max(1, min(_ROWS_PER_FETCH, rows // 4, len(self._rows)))
         self._used = 0
 
-    def run(self, machine: int, signs: Floats, draws: Indices, call: StepOptions) -> None:
-        iterates, old = call.iterates, self._older
+    def run(self, machine: int, signs: Floats, draws: Indices, options: StepOptions) -> None:
+        iterates, n_older = options.iterates, self._older
         if self._u is None:
             self._u = np.array([self.outputs(theta) for theta in iterates.theta])
         u, theta, total = self._u[machine], iterates.theta[machine], iterates.total[machine]
-        counts = None if call.counts is None else call.counts[machine]
-        t, done = iterates.t, 0
+        counts = None if options.counts is None else options.counts[machine]
+        t, n_done = iterates.t, 0
         while True:
-            made, scale, mass, norm2 = _core.pegasos_kernel(
-                self._rows, self._slot, self.shift, u, signs, draws[done:], call.lam, t + done, call.project,
-                float(iterates.norm2[machine]), theta[old:], total[old:], counts,
+            n_taken, scale, mass, norm2 = _core.pegasos_kernel(
+                self._rows, self._slot, self.shift, u, signs, draws[n_done:], options.lam, t + n_done, options.project,
+                float(iterates.norm2[machine]), theta[n_older:], total[n_older:], counts,
             )  # fmt: skip
-            total[:old] += mass * theta[:old]
-            theta[:old] *= scale
+            total[:n_older] += mass * theta[:n_older]
+            theta[:n_older] *= scale
             iterates.norm2[machine] = norm2
-            done += made
-            if done == len(draws):
+            n_done += n_taken
+            if n_done == len(draws):
                 return
-            self._fetch(draws[done : done + _DRAWS_AHEAD], signs * u < call.lam * (t + done + 1))
+            self._fetch(draws[n_done : n_done + _DRAWS_AHEAD], signs * u < options.lam * (t + n_done + 1))
 
     def _fetch(self, draws: Indices, violating: Flags) -> None:
         """Compute missing rows of the next draws that will be needed if the present margins do not change."""
         needed = violating[draws]
-        needed[0] = True  # the core stopped at this one
+        needed[0] = True  # the core stopped at this draw
         wanted = draws[(self._slot[draws] < 0) & needed]
         _, first = np.unique(wanted, return_index=True)
         wanted = wanted[np.sort(first)][: self._at_a_time]
@@ -204,8 +204,8 @@ class KernelSpace:
 
     def square_bound(self, w: Ball, outputs: Ball) -> Ball:
         size = inner(np.abs(w.value), np.abs(outputs.value))
-        off = inner(w.size, outputs.error) + inner(w.error, np.abs(outputs.value))
-        return Ball(inner(w.value, outputs.value), off + gamma(self.n + 8) * (size + off))
+        error = inner(w.size, outputs.error) + inner(w.error, np.abs(outputs.value))
+        return Ball(inner(w.value, outputs.value), error + gamma(self.n + 8) * (size + error))
 
 
 class EarlyStopping:
@@ -230,13 +230,13 @@ class EarlyStopping:
         """Record the loss after an epoch, and return whether training should stop."""
         w = iterates.output(self._held_out.lam, self._average)
         loss = sum(self._mean_hinge(machine, w[machine]) for machine in range(len(w)))
-        stops, least = self._rule.take(loss)
-        if self.best is None or least:
+        has_risen, is_best = self._rule.take(loss)
+        if self.best is None or is_best:
             self.best = iterates.copy()
         if self._smoothed:
-            return stops
-        fallen = loss < self._lowest - self._tol
-        self._lowest, self._since = (loss, 0) if fallen else (self._lowest, self._since + 1)
+            return has_risen
+        has_fallen = loss < self._lowest - self._tol
+        self._lowest, self._since = (loss, 0) if has_fallen else (self._lowest, self._since + 1)
         return self._since >= self._patience
 
     def _mean_hinge(self, machine: int, w: Floats) -> float:
@@ -309,8 +309,8 @@ def solve_pegasos(
     deadline = stop.deadline
     if isinstance(space, KernelSpace):  # the certificate may need every row of K; steps get at least half of the time
         deadline -= min(0.5 * stop.seconds, ProofTime(space.gram, stop)(problem.signs)) if deadline < np.inf else 0.0
-    trail = ViolationCounts(*problem.signs.shape) if dual_from_violations else None
-    call = StepOptions(iterates, problem.lam, project, None if trail is None else trail.counts)
+    violations = ViolationCounts(*problem.signs.shape) if dual_from_violations else None
+    options = StepOptions(iterates, problem.lam, project, None if violations is None else violations.counts)
     cumulative, m, done = np.cumsum(problem.weight), space.n, 0
     planned = min(_default_epochs(space, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
     reason: StopReason = "all steps"
@@ -324,52 +324,55 @@ def solve_pegasos(
             draws = draw_with_replacement(seed, cumulative, iterates.t, count * m)
         # 3. Take the steps, and check the validation loss and the deadline.
         done += count
-        made = run_steps(space, problem.signs, draws, call, deadline)
-        if trail is not None:
-            trail.visit(draws[:made], iterates.t)
+        n_taken = run_steps(space, problem.signs, draws, options, deadline)
+        if violations is not None:
+            violations.visit(draws[:n_taken], iterates.t)
         if stopping is not None and stopping.should_stop(iterates):
             reason = "early stopping"
-        elif made < len(draws):
+        elif n_taken < len(draws):
             reason = "max_time"
         stop.report_progress(partial(_progress_line, done, iterates.t, stopping))
     # 4. Average the iterates and certify the mean.
-    chosen = iterates if stopping is None or stopping.best is None else stopping.best
-    w = chosen.finite_output(problem.lam, average)
+    result = iterates if stopping is None or stopping.best is None else stopping.best
+    w = result.finite_output(problem.lam, average)
     f = np.array([space.outputs(each) for each in w])
     violating = problem.signs * f < 1.0
-    share = violating.astype(np.float64) if trail is None else trail.shares(violating)
+    share = violating.astype(np.float64) if violations is None else violations.shares(violating)
     certificate = certify_descent(problem, space, w, share)
     objective = sum(problem.objective(k, space.square(w[k], f[k]), f[k]) for k in range(len(w)))
     losses = None if stopping is None else np.array(stopping.losses)
-    return PegasosOutcome(chosen, w, float(objective), rows, done, reason, losses), certificate
+    return PegasosOutcome(result, w, float(objective), rows, done, reason, losses), certificate
 
 
 def _default_epochs(space: DescentSpace, machines: int) -> int:
-    """Default number of epochs: at least ten, and up to a million steps or 300 million entries (tenths of a second)."""
+    """Return the default number of epochs: at least ten, and up to tenths of a second.
+
+    These are a million steps or 300 million entries.
+    """
     affordable = min(1_000_000, 300_000_000 // (space.cost * machines)) // space.n
     return min(max(affordable, 10), MOST_EPOCHS)
 
 
-def run_steps(space: DescentSpace, signs: Floats, draws: Indices, call: StepOptions, deadline: float) -> int:
+def run_steps(space: DescentSpace, signs: Floats, draws: Indices, options: StepOptions, deadline: float) -> int:
     """Take the steps of these draws for every machine (row of `signs`); return how many the deadline allowed."""
-    made = 0
-    for part in _parts(space, draws, call.iterates, len(signs)):
+    n_taken = 0
+    for part in _parts(space, draws, options.iterates, len(signs)):
         if time.monotonic() >= deadline:
             break
         for machine in range(len(signs)):
-            space.run(machine, signs[machine], part, call)
-        call.iterates.moved(len(part))
-        made += len(part)
-    return made
+            space.run(machine, signs[machine], part, options)
+        options.iterates.count_steps(len(part))
+        n_taken += len(part)
+    return n_taken
 
 
 def _parts(space: DescentSpace, draws: Indices, iterates: Iterates, machines: int) -> Iterator[Indices]:
-    """Split the draws where t is a power of two, and into calls of a tenth of a second, to check the limits between."""
-    most = max(1, 50_000_000 // (space.cost * machines))
+    """Split the draws where t is a power of two, and into calls of a tenth of a second, to check limits in between."""
+    most_draws = max(1, 50_000_000 // (space.cost * machines))
     begin = 0
     while begin < len(draws):
         to_power = (1 << iterates.t.bit_length()) - iterates.t
-        end = min(len(draws), begin + most, begin + to_power)
+        end = min(len(draws), begin + most_draws, begin + to_power)
         yield draws[begin:end]
         begin = end
 

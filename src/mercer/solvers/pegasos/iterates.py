@@ -70,14 +70,14 @@ class ViolationCounts:
         while len(self._marks) > 1 and 2 * self._marks[1][0] <= t:
             self._marks.pop(0)
 
-    def shares(self, otherwise: NDArray[np.bool_]) -> Floats:
-        """Return the share of violations among the visits of each row; `otherwise` for rows without a visit.
+    def shares(self, default: NDArray[np.bool_]) -> Floats:
+        """Return the share of violations among the visits of each row; `default` for rows without a visit.
 
         In the mean of many steps a row contributes this share of its weight, so near the optimum it is α_i/C_i.
         """
         _, counts, visits = self._marks[0]
         visited = self._visits - visits
-        return np.where(visited > 0, (self.counts - counts) / np.maximum(visited, 1), otherwise)
+        return np.where(visited > 0, (self.counts - counts) / np.maximum(visited, 1), default)
 
 
 @dataclass(eq=False)
@@ -110,7 +110,7 @@ class Iterates:
         theta, total = (np.pad(part, ((0, 0), (0, count))) for part in (self.theta, self.total))
         return Iterates(theta, total, np.pad(self.marks, ((0, 0), (0, 0), (0, count))), self.norm2.copy(), self.t)
 
-    def moved(self, steps: int) -> None:
+    def count_steps(self, steps: int) -> None:
         """Record that steps were taken; only the last of them may reach a power of two."""
         self.t += steps
         if self.t > 0 and self.t & (self.t - 1) == 0:
@@ -140,7 +140,8 @@ class Iterates:
 
 
 def suffix_start(t: int) -> int:
-    """Largest power of two up to t/2; the mean since then covers between half and three quarters of the steps.
+    """Return the largest power of two up to t/2; the mean since then covers between half and three quarters of the
+    steps.
 
     A power of two, rather than t/2, works for a stream of unknown length.
     """

@@ -24,7 +24,7 @@ from mercer.samples.labels import class_pairs, plane_coefficients
 from mercer.samples.merging import Merged
 from mercer.solvers.solution import Solution
 
-# Largest error of bounds and sums of another solver's α, relative to the largest α; it is repaired before the proof.
+# Largest violation of bounds and sums by another solver's α, relative to the largest α, that is repaired.
 _MISSED_SHARE = 1e-6
 
 
@@ -33,7 +33,7 @@ def certificate_of_alpha(
 ) -> Certificate:
     """Certify dual variables α of a machine's problem; `mercer.certify` describes the parameters.
 
-    Solvers may leave α slightly outside of its bounds, or with a sum that is not exactly 0. Two repaired versions are
+    A solver may return α slightly outside its bounds, or with a sum that is not exactly 0. Two repaired versions are
     certified, the nearest feasible α and the one in which entries within 1e-6 of a bound are moved onto it, and the
     certificate with the smaller gap is returned.
     """
@@ -62,7 +62,7 @@ def certificate_of_alpha(
             "classes"
         )
     columns = _columns(alpha, n_samples(fit.X), len(tasks))
-    solved = [_certified(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)]
+    solved = [_certify_task(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)]
     machine._record_end(Solutions.of(solved))
     certificate: Certificate = machine.certificate_
     return certificate
@@ -88,26 +88,28 @@ def fitted_alpha(machine: Any, X: Data) -> Floats:
 
 
 def _columns(alpha: Any, n: int, n_tasks: int) -> Floats:
-    given = np.asarray(alpha, dtype=np.float64)
-    wanted = (n,) if n_tasks == 1 else (n, n_tasks)
-    if given.shape not in (wanted, (n, n_tasks)) or not np.isfinite(given).all():
+    """Return α as an array with a column per problem; raise ValueError for another shape or numbers not finite."""
+    values = np.asarray(alpha, dtype=np.float64)
+    expected_shape = (n,) if n_tasks == 1 else (n, n_tasks)
+    if values.shape not in (expected_shape, (n, n_tasks)) or not np.isfinite(values).all():
         columns = "" if n_tasks == 1 else f", and a column for each of the {n_tasks} problems"
         raise ValueError(
-            f"alpha must be one finite number for each of the {n} samples{columns}; its shape is {given.shape}"
+            f"alpha must be one finite number for each of the {n} samples{columns}; its shape is {values.shape}"
         )
-    return given.reshape(n, n_tasks)
+    return values.reshape(n, n_tasks)
 
 
-def _certified(task: Task[DualProblem], fit: Fit, alpha: Floats) -> Solved[DualProblem]:
+def _certify_task(task: Task[DualProblem], fit: Fit, alpha: Floats) -> Solved[DualProblem]:
     """Return one of the machine's problems with the solution for α and its certificate."""
     problem, merged = task.problem, fit.merged
     given, gram = _beta(problem, merged, task.rows, alpha), fit.gram().view(task.rows)
-    proofs = [_proof(problem, gram.proof, beta) for beta in _feasible(problem, given)]
-    solution, proof = min(proofs, key=lambda one: one[1].gap)
+    proofs = [_proof(problem, gram.proof, beta) for beta in _two_feasible_points(problem, given)]
+    solution, proof = min(proofs, key=lambda pair: pair[1].gap)
     return Solved(task, solution, proof)
 
 
 def _proof(problem: DualProblem, gram: BoundedProducts, beta: Floats) -> tuple[Solution, Certificate]:
+    """Certify a feasible β, and return it as a solution with its certificate."""
     if _is_hard(problem):
         proof = certify_hard_margin(problem, gram, beta)
         # β'Kβ = 0 for Σα > 0: there is no margin at all, and no finite bound on ½‖w‖².
@@ -123,14 +125,14 @@ def _is_hard(problem: DualProblem) -> bool:
 
 def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Floats:
     """Return the problem's variables for α of the caller's rows; raise ValueError if α cannot belong to it."""
-    near = _MISSED_SHARE * float(np.abs(alpha).max(initial=0.0))
-    place = np.full(len(merged.weight), -1)
-    place[rows] = np.arange(len(rows))
+    tolerance = _MISSED_SHARE * float(np.abs(alpha).max(initial=0.0))
+    index_in_task = np.full(len(merged.weight), -1)
+    index_in_task[rows] = np.arange(len(rows))
     row_of = np.full(len(alpha), -1)
-    row_of[merged.rows] = place[merged.member]
-    apart = np.abs(np.where(row_of < 0, alpha, 0.0))
-    if apart.max(initial=0.0) > near:
-        i = int(np.argmax(apart))
+    row_of[merged.rows] = index_in_task[merged.member]
+    foreign = np.abs(np.where(row_of < 0, alpha, 0.0))
+    if foreign.max(initial=0.0) > tolerance:
+        i = int(np.argmax(foreign))
         raise ValueError(f"alpha[{i}] = {alpha[i]:.6g} must be 0: its sample has no part in this problem, or no weight")
     sums = sums_by(row_of[row_of >= 0], alpha[row_of >= 0], len(rows))
     # α of a sample with a single variable is given without its sign. The two variables of a regression machine are the
@@ -146,7 +148,7 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
             scale = float(np.abs(problem.totals).sum() / np.abs(beta).sum())
             beta = scale * beta
     outside = np.maximum(problem.lower - beta, beta - problem.upper)
-    if outside.max(initial=0.0) > scale * near:
+    if outside.max(initial=0.0) > scale * tolerance:
         i = int(np.argmax(outside))
         low, high = problem.lower[i] / scale, problem.upper[i] / scale
         if not problem.twins and signs[i] < 0:
@@ -161,29 +163,32 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
     return beta
 
 
-def near_feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, ...]:
-    """Return feasible β close to this one, or none if it misses its bounds or sums by more than rounding."""
-    near = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
-    inside = (beta >= problem.lower - near) & (beta <= problem.upper + near)
+def feasible_points_near(problem: DualProblem, beta: Floats) -> tuple[Floats, ...]:
+    """Return feasible points close to β, or none if β misses its bounds or sums by more than rounding."""
+    tolerance = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
+    inside = (beta >= problem.lower - tolerance) & (beta <= problem.upper + tolerance)
     try:
-        return _feasible(problem, beta) if inside.all() else ()
+        return _two_feasible_points(problem, beta) if inside.all() else ()
     except ValueError:
         return ()
 
 
-def _feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, Floats]:
-    """Return the nearest feasible β, and that with entries close to a bound moved onto it; raise if sums are wrong."""
-    near = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
+def _two_feasible_points(problem: DualProblem, beta: Floats) -> tuple[Floats, Floats]:
+    """Return the feasible points nearest to β, and to β with entries close to a bound moved onto it.
+
+    Raise ValueError if sums of β are wrong by more than rounding.
+    """
+    tolerance = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
     for g, total in enumerate(problem.totals.tolist()):
-        actual = float(beta[problem.group == g].sum())
-        if abs(actual - total) <= near * np.sqrt(len(beta)):
+        beta_sum = float(beta[problem.group == g].sum())
+        if abs(beta_sum - total) <= tolerance * np.sqrt(len(beta)):
             continue
         if len(problem.totals) == 1 and total == 0:
             raise ValueError(
-                f"Σ alpha_i y_i = {actual:.6g} is not 0, as a machine with bias requires; set bias=False if there is "
+                f"Σ alpha_i y_i = {beta_sum:.6g} is not 0, as a machine with bias requires; set bias=False if there is "
                 "no bias"
             )
-        raise ValueError(f"alpha must have the sum {abs(total):.6g} on each side, but one has {abs(actual):.6g}")
-    onto = np.where(np.abs(beta - problem.lower) <= near, problem.lower, beta)
-    onto = np.where(np.abs(beta - problem.upper) <= near, problem.upper, onto)
-    return problem.nearest_feasible(beta), problem.nearest_feasible(onto)
+        raise ValueError(f"alpha must have the sum {abs(total):.6g} on each side, but one has {abs(beta_sum):.6g}")
+    snapped = np.where(np.abs(beta - problem.lower) <= tolerance, problem.lower, beta)
+    snapped = np.where(np.abs(beta - problem.upper) <= tolerance, problem.upper, snapped)
+    return problem.nearest_feasible(beta), problem.nearest_feasible(snapped)

@@ -52,7 +52,7 @@ class Classifier(ScoresAccuracy, Machine):
         return np.atleast_1d(self.rkhs_norm_)
 
     def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
-        """Return the dual quantities of each plane and these samples; None for a machine that keeps no duals."""
+        """Return the dual quantities of each plane on these samples; None for a machine without dual variables."""
         return None
 
     @like_input
@@ -169,7 +169,7 @@ class OneAgainstRest(Classifier):
         check_is_fitted(self)
         expansion = getattr(self, "_expansion_", None)
         if expansion is None:
-            norms = np.linalg.norm(np.atleast_2d(self.coef_), axis=1)  # it keeps w instead
+            norms = np.linalg.norm(np.atleast_2d(self.coef_), axis=1)  # this machine stores w instead
         elif expansion.vectors is None:
             raise AttributeError(
                 "rkhs_norm_ needs the kernel values between the vectors, which are not kept for a precomputed kernel"

@@ -120,25 +120,25 @@ class DualMachine(MachineMethods, Machine):
         """
         linear = None
         if isinstance(self.kernel, str) and self.kernel == "linear" and not fit.constant:
-            few = few_columns(len(rows), fit.merged.samples.shape[1]) and self.solver == "auto"
-            linear = linear_problem(problem) if few else None
+            has_few_columns = few_columns(len(rows), fit.merged.samples.shape[1]) and self.solver == "auto"
+            linear = linear_problem(problem) if has_few_columns else None
         if linear is None:
             return self._solver()
         X, n_threads = fit.merged.samples, fit.limits.n_threads
         return self._solver(partial(solve_by_rows, linear=linear, rows_of=lambda: rows_for(take(X, rows), n_threads)))
 
-    def _solver_around(self, outer: Solver) -> Solve:
-        """Return an outer solver that calls the one that `solver` names several times."""
+    def _nested_solver(self, outer: Solver) -> Solve:
+        """Return `outer` bound to the solver that `solver` names, which `outer` calls several times."""
         chosen = choose_solver(self.solver, SOLVERS)
         return partial(outer, inner_solver=chosen, shrinking=bool(self.shrinking))
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
-    def _starts(self, fit: Fit, tasks: Tasks[DualProblem], before: WarmStart | None) -> list[Any]:
-        if before is None:
+    def _starts(self, fit: Fit, tasks: Tasks[DualProblem], last_state: WarmStart | None) -> list[Any]:
+        if last_state is None:
             return [None] * len(tasks)
         keys, targets = _keys_and_targets(fit)
-        return [before.start(t.name, t.rows, t.problem, keys, targets) for t in tasks]
+        return [last_state.start(t.name, t.rows, t.problem, keys, targets) for t in tasks]
 
     def _record_end(self, solved: Solutions[DualProblem]) -> None:
         super()._record_end(solved)
@@ -179,7 +179,7 @@ class DualMachine(MachineMethods, Machine):
         status = dual_status(fit.merged, solved, fit.n)
         self._standing_ = freeze(status.matrix())
         self._b_range_ = bias_intervals(solved, status)
-        if len(solved) == 1 and fit.kernel_values:  # with several problems, the counts are in the views
+        if len(solved) == 1 and fit.kernel_values:  # with several problems, their views of K count
             self.n_kernel_values_ = fit.kernel_values
 
     def _norms(self, solved: Solutions[DualProblem], scales: Floats | None) -> Any:
@@ -196,7 +196,7 @@ class DualMachine(MachineMethods, Machine):
         """Weights w of the features, one row per output, always dense; only for a linear kernel."""
         return weight_vector(self)
 
-    def _keep(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+    def _keep_state(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         keys, targets = _keys_and_targets(fit)
         starts = {
             s.task.name: task_start(s.task.rows, s.task.problem, s.solution)
@@ -223,14 +223,14 @@ class DualMachine(MachineMethods, Machine):
         self
             Fitted estimator.
         """
-        before = self._last_state()
-        if before is None:
+        last_state = self._last_state()
+        if last_state is None:
             return self._adopt(self._fit_copy(X, y, sample_weight, FitOptions(self, keep_state=True, exact=True)))
         X = read_samples(self, X, self._kernel(), reset=False)
         y = None if y is None else column_or_1d(on_host(y), warn=True)
         checks.check_same_length(X, y)
-        everything = before.samples.followed_by(X, y, checks.weights(on_host(sample_weight), n_samples(X)))
-        return self._refit(everything, before)
+        samples = last_state.samples.followed_by(X, y, checks.weights(on_host(sample_weight), n_samples(X)))
+        return self._refit(samples, last_state)
 
     def forget(self, indices: Any) -> Self:
         """Remove samples from the training set and fit again, starting from the last solution.
@@ -249,13 +249,13 @@ class DualMachine(MachineMethods, Machine):
         self
             Fitted estimator.
         """
-        before: WarmStart | None = getattr(self, "_memory_", None)
-        if before is None:
+        last_state: WarmStart | None = getattr(self, "_memory_", None)
+        if last_state is None:
             raise ValueError(
                 "there are no samples to forget, since none were kept; train by partial_fit, or by fit with "
                 "warm_start=True"
             )
-        return self._refit(before.samples.without(indices, square=self.kernel_.accepts == "gram"), before)
+        return self._refit(last_state.samples.without(indices, square=self.kernel_.accepts == "gram"), last_state)
 
     def for_support_vectors(self) -> Self:
         """Return a copy of a machine with a precomputed kernel that needs only the columns of the support vectors.
@@ -272,35 +272,36 @@ class DualMachine(MachineMethods, Machine):
         expansion, n = self._expansion_, len(self.support_)
         if expansion.columns is None:
             raise ValueError(f"{self.kernel_!r} is not precomputed: predict takes samples, not columns of a matrix")
-        place = np.empty(expansion.n_columns, dtype=np.intp)
-        place[self.support_] = np.arange(n)
-        made = copy(self)
-        made._expansion_ = replace(expansion, columns=place[expansion.columns], n_columns=n)
-        made.support_, made.shape_fit_, made.n_features_in_ = freeze(np.arange(n, dtype=np.int32)), (n, n), n
-        for name in ("_standing_", "_memory_", "feature_names_in_"):  # refer to all training samples
-            made.__dict__.pop(name, None)
-        return made
+        new_column = np.empty(expansion.n_columns, dtype=np.intp)
+        new_column[self.support_] = np.arange(n)
+        reduced = copy(self)
+        reduced._expansion_ = replace(expansion, columns=new_column[expansion.columns], n_columns=n)
+        reduced.support_, reduced.shape_fit_, reduced.n_features_in_ = freeze(np.arange(n, dtype=np.int32)), (n, n), n
+        for name in ("_standing_", "_memory_", "feature_names_in_"):  # these refer to all training samples
+            reduced.__dict__.pop(name, None)
+        return reduced
 
-    def _refit(self, everything: tuple[Any, Any, Floats], before: WarmStart) -> Self:
-        """Fit to samples (X, y, weights) most of which were in the last fit, starting from its solution."""
-        trained = self._fit_copy(*everything, FitOptions(self, before, keep_state=True, exact=True))
+    def _refit(self, samples: tuple[Any, Any, Floats], last_state: WarmStart) -> Self:
+        """Fit to (X, y, weights), which share most samples with the last fit, starting from its solution."""
+        trained = self._fit_copy(*samples, FitOptions(self, last_state, keep_state=True, exact=True))
         if hasattr(self, "feature_names_in_"):
             trained.feature_names_in_ = self.feature_names_in_
         return self._adopt(trained)
 
     def _last_state(self) -> WarmStart | None:
         """Return the state to which partial_fit adds samples; None before the first call."""
-        before: WarmStart | None = getattr(self, "_memory_", None)
-        if before is None and hasattr(self, "_expansion_"):
+        last_state: WarmStart | None = getattr(self, "_memory_", None)
+        if last_state is None and hasattr(self, "_expansion_"):
             warn_user(
                 "fit kept no samples that partial_fit could add to, so it starts again with the given ones; call "
                 "partial_fit from the first samples on, or fit with warm_start=True",
                 UserWarning,
             )
-        return before
+        return last_state
 
 
 def _keys_and_targets(fit: Fit) -> tuple[Any, Any]:
+    """Return the keys by which a warm start recognises the merged samples of a fit, and their targets."""
     assert fit.kernel is not None
     return keys_of(fit.merged, fit.kernel.accepts, fit.limits.n_threads), targets_of(fit.merged, fit.y)
 

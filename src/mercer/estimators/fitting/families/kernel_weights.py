@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates.certificate import EQUALITY, Certificate
-from mercer.certificates.kernel_weights import OPTIMAL, WeightsProblem, machine_proof, with_weights
+from mercer.certificates.kernel_weights import OPTIMAL, WeightsProblem, certify_kernel_weights, certify_machine
 from mercer.estimators.fitting.families.dual_machine import DualMachine
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.reporting import Progress
@@ -32,7 +32,7 @@ from mercer.samples.engine import on_host
 from mercer.solvers.kernel_weights import WeightsTrial, curvature, learn_weights
 
 # Kernel weights are learnt to this fraction of `tol`, since f depends on them less directly than on the coefficients.
-_FINER = 0.1
+_WEIGHTS_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,30 +41,33 @@ class KernelSum:
 
     fit: Fit
     kernels: list[Kernel]  # bound; empty if matrices are given
-    matrices: list[Floats]  # as given, for all rows
+    matrices: list[Floats]  # precomputed kernel matrices over all rows, if given
     grams: list[Gram]
     kept: list[Floats]  # K of the merged samples, if they fit into memory
 
     @classmethod
     def of(cls, fit: Fit, count: int, matrices: list[Floats]) -> KernelSum:
+        """Split the kernel of a fit into its `count` summands, or take `matrices` as the kernels if there are any."""
         assert fit.kernel is not None
         rows = fit.merged.rows
         if matrices:
-            whole = len(rows) == fit.n
-            kept = [K if whole else K[np.ix_(rows, rows)] for K in matrices]
-            grams = [fit.gram_of(fit.kernel, K) for K in kept]
-            return cls(fit, [], matrices, grams, kept)
+            all_rows = len(rows) == fit.n
+            full_matrices = [K if all_rows else K[np.ix_(rows, rows)] for K in matrices]
+            grams = [fit.gram_of(fit.kernel, K) for K in full_matrices]
+            return cls(fit, [], matrices, grams, full_matrices)
         kernels: list[Kernel] = []
-        left: Any = fit.kernel
+        remaining: Any = fit.kernel
         for _ in range(count - 1):  # k1 + k2 + k3 is (k1 + k2) + k3
-            left, right = left.left, left.right
+            remaining, right = remaining.left, remaining.right
             kernels.insert(0, right)
-        kernels.insert(0, left)
-        grams = [fit.gram_under(kernel) for kernel in kernels]
-        n, kept = grams[0].n, []
+        kernels.insert(0, remaining)
+        grams = [fit.gram_of_kernel(kernel) for kernel in kernels]
+        n, full_matrices = grams[0].n, []
         if count > 1 and fit.kernel.recipe() is None and 16 * (count + 1) * n**2 <= fit.limits.budget:
-            kept = [gram.full() for gram in grams]
-        return cls(fit, kernels, [], grams, kept if all(isinstance(K, np.ndarray) for K in kept) else [])
+            full_matrices = [gram.full() for gram in grams]
+        if not all(isinstance(K, np.ndarray) for K in full_matrices):
+            full_matrices = []
+        return cls(fit, kernels, [], grams, full_matrices)
 
     def scales(self, normalise: bool) -> Floats:
         """Return the variance of the samples in each kernel's feature space, or ones without `normalise`."""
@@ -76,23 +79,23 @@ class KernelSum:
         pairs = zip(spread, mean, strict=True)
         return np.array([v if v > 1e-9 * size > 0 else size if size > 0 else 1.0 for v, size in pairs])
 
-    def under(self, weights: Floats, *, plain: bool = False) -> Fit:
-        """Return the fit with the weighted sum as its kernel; `plain` avoids sums of matrices, which are rounded."""
+    def weighted_fit(self, weights: Floats, *, plain: bool = False) -> Fit:
+        """Return the fit with the weighted sum as its kernel; `plain` avoids rounded sums of stored matrices."""
         assert self.fit.kernel is not None
         used = np.flatnonzero(weights).tolist()
         if self.matrices:
             K, rows = sum(weights[m] * self.matrices[m] for m in used), self.fit.merged.rows
-            every = len(rows) == self.fit.n
-            made = replace(self.fit, X=K, merged=replace(self.fit.merged, samples=K if every else K[rows]))
-            return made.with_gram(self.fit.gram_of(self.fit.kernel, K if every else K[np.ix_(rows, rows)]))
+            all_rows = len(rows) == self.fit.n
+            fit = replace(self.fit, X=K, merged=replace(self.fit.merged, samples=K if all_rows else K[rows]))
+            return fit.with_gram(self.fit.gram_of(self.fit.kernel, K if all_rows else K[np.ix_(rows, rows)]))
         if len(self.kernels) == 1 and weights[0] == 1:
             return self.fit
         kernel = reduce(add, [float(weights[m]) * self.kernels[m] for m in used])
-        made = replace(self.fit, kernel=kernel)
+        fit = replace(self.fit, kernel=kernel)
         if self.kept and not plain:
             K = sum(weights[m] * self.kept[m] for m in used)
-            return made.with_gram(self.fit.gram_of(as_kernel("precomputed"), K))
-        return made.with_gram(self.fit.gram_of(kernel, self.fit.merged.samples))
+            return fit.with_gram(self.fit.gram_of(as_kernel("precomputed"), K))
+        return fit.with_gram(self.fit.gram_of(kernel, self.fit.merged.samples))
 
 
 @dataclass(eq=False, repr=False)
@@ -145,17 +148,17 @@ class MultipleKernelMachine(DualMachine):
             self._matrices.append(read)
         return fit
 
-    def _to_decide(self, X: Data) -> Any:
+    def _read_new_samples(self, X: Data) -> Any:
         check_is_fitted(self)
         if self.kernel_.accepts != "gram":
-            return super()._to_decide(X)
+            return super()._read_new_samples(X)
         matrices = _matrices(X)
         if len(matrices) != len(self.weights_):
             raise ValueError(f"X has {len(matrices)} matrices, but the machine was fitted on {len(self.weights_)}")
         if len(matrices) == 1:
-            return super()._to_decide(matrices[0])
+            return super()._read_new_samples(matrices[0])
         used = np.flatnonzero(self.weights_)
-        return sum(self.weights_[m] * super(MultipleKernelMachine, self)._to_decide(matrices[m]) for m in used)
+        return sum(self.weights_[m] * super(MultipleKernelMachine, self)._read_new_samples(matrices[m]) for m in used)
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
@@ -168,11 +171,13 @@ class MultipleKernelMachine(DualMachine):
             reason = trial.limit or ("converged" if trial.met else "rounding floor")
         else:
             trial, reason, rounds = learn_weights(problem, solver.solve_at)
-        one: _SolvedAtWeights = trial.solved
-        self.weights_, self.scales_ = freeze(one.weights), freeze(problem.scales)
+        best: _SolvedAtWeights = trial.solved
+        self.weights_, self.scales_ = freeze(best.weights), freeze(problem.scales)
         self.n_rounds_ = rounds
-        self._outcome = problem, one, reason, [float(gram.entry_bounds.max(initial=0.0)) for gram in kernels.grams]
-        return kernels.under(one.weights, plain=True) if kernels.kept and kernels.kernels else one.fit, one.solutions
+        entry_bounds = [float(gram.entry_bounds.max(initial=0.0)) for gram in kernels.grams]
+        self._outcome = problem, best, reason, entry_bounds
+        fit = kernels.weighted_fit(best.weights, plain=True) if kernels.kept and kernels.kernels else best.fit
+        return fit, best.solutions
 
     def _record_end(self, solved: Solutions[Any]) -> None:
         super()._record_end(solved)
@@ -181,22 +186,24 @@ class MultipleKernelMachine(DualMachine):
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         super()._conclude(fit, solved)
-        problem, one, _, reach = self.__dict__.pop("_outcome")
-        moved = None
-        if not fit.merged.unique:  # errors of the coefficients of copies show in the residual of the equality
+        problem, best, _, entry_bounds = self.__dict__.pop("_outcome")
+        copy_errors = None
+        if not fit.merged.unique:  # the residual of the equality bounds the errors of the coefficients of copies
             parts = self.certificate_.parts or (self.certificate_,)
-            moved = sum(part.kkt[EQUALITY] for part in parts) * np.array(reach)
-        self.certificate_ = with_weights(self.certificate_, problem, self.weights_, one.s, moved)
+            copy_errors = sum(part.kkt[EQUALITY] for part in parts) * np.array(entry_bounds)
+        self.certificate_ = certify_kernel_weights(self.certificate_, problem, self.weights_, best.s, copy_errors)
         if self.converged_ and not _is_met(fit, solved, self.certificate_):
             self.stop_reason_, self.converged_, self.fit_status_ = "rounding floor", False, 1
 
 
 @dataclass(frozen=True, eq=False)
 class _SolvedAtWeights:
+    """Solutions of all problems at kernel weights θ, and the fit with the weighted sum as its kernel."""
+
     weights: Floats
     fit: Fit
     solutions: Solutions[DualProblem]
-    s: Ball
+    s: Ball  # s_m = Σ β'K_mβ over the problems
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,26 +217,26 @@ class _WeightedSolver:
     starts: list[Any]
     side_by_side: int
 
-    def solve_at(self, weights: Floats, before: _SolvedAtWeights | None, share: float) -> WeightsTrial:
+    def solve_at(self, weights: Floats, last: _SolvedAtWeights | None, share: float) -> WeightsTrial:
         """Solve the problems at these weights (times scales), to the fraction `share` of the requested tolerances."""
         theta = weights / self.problem.scales
-        fit = self.kernels.under(theta)
+        fit = self.kernels.weighted_fit(theta)
         starts, taken = self.starts, [0] * len(self.tasks)
-        if before is not None:
-            starts = [one.solution.beta for one in before.solutions]
-            taken = [one.solution.steps for one in before.solutions]
+        if last is not None:
+            starts = [one.solution.beta for one in last.solutions]
+            taken = [one.solution.steps for one in last.solutions]
         requested = fit.limits.stop
-        inner = replace(requested.after(max(taken)), tol=share * requested.tol, gap_tol=share * requested.gap_tol)
-        fit = replace(fit, limits=replace(fit.limits, stop=inner))
+        inner_stop = replace(requested.after(max(taken)), tol=share * requested.tol, gap_tol=share * requested.gap_tol)
+        fit = replace(fit, limits=replace(fit.limits, stop=inner_stop))
         solved = solve_tasks(self.tasks, fit, self.progress, starts, self.side_by_side)
         fit = replace(fit, limits=replace(fit.limits, stop=requested))
         proven, s = [], []
         for one, steps in zip(solved, taken, strict=True):
             grams = [_view(gram, one.task.rows) for gram in self.kernels.grams]
-            proof, u, energies = machine_proof(one.task.problem, [g.proof for g in grams], one.solution.beta, theta)
+            proof, u, energies = certify_machine(one.task.problem, [g.proof for g in grams], one.solution.beta, theta)
             stop = replace(requested, tol=requested.tol * one.task.unit)
             if not stop.met(proof) and any(gram.levels[-1] != np.float64 for gram in grams):
-                proof, u, energies = machine_proof(
+                proof, u, energies = certify_machine(
                     one.task.problem, [g.proof for g in grams], one.solution.beta, theta, exact=True
                 )
             proven.append(Solved(one.task, replace(one.solution, u=u, steps=steps + one.solution.steps), proof))
@@ -237,7 +244,7 @@ class _WeightedSolver:
         solutions = Solutions.of(proven)
         total = Ball(sum(part.value for part in s), sum(part.error for part in s)).rounded(2 * len(s) + 2)
         machines = solutions.certificate
-        certificate = with_weights(machines, self.problem, theta, total)
+        certificate = certify_kernel_weights(machines, self.problem, theta, total)
         limits = [reason for reason in solutions.reasons if reason in ("max_iter", "max_time")]
         return WeightsTrial(
             weights=weights,
@@ -246,12 +253,13 @@ class _WeightedSolver:
             s=total.value / self.problem.scales,
             curvature=partial(self._curvature, fit, solutions),
             met=_is_met(fit, solutions, certificate),
-            fine=certificate.kkt[OPTIMAL] <= _FINER * requested.tol,
+            proves_weights=certificate.kkt[OPTIMAL] <= _WEIGHTS_SHARE * requested.tol,
             solved=_SolvedAtWeights(theta, fit, solutions, total),
             limit=limits[0] if limits else None,
         )
 
     def _curvature(self, fit: Fit, solutions: Solutions[DualProblem]) -> Floats:
+        """Return the second derivatives of J by the weights, as `WeightsTrial.curvature` holds them."""
         m = len(self.kernels.grams)
         H = np.zeros((m, m))
         for one in solutions:
@@ -277,7 +285,7 @@ def _is_met(fit: Fit, solved: Solutions[Any], certificate: Certificate) -> bool:
 
 
 def _matrices(given: Any) -> list[Any]:
-    """Return the given kernel matrices, a list or an array whose last axis numbers them, as a list."""
+    """Return kernel matrices as a list, from a list or from an array whose last axis numbers them."""
     if getattr(given, "ndim", 0) == 3 and not isinstance(given, list | tuple):
         return [np.ascontiguousarray(given[:, :, m]) for m in range(given.shape[2])]
     if isinstance(given, list | tuple) and given and all(np.ndim(on_host(K)) == 2 for K in given):

@@ -46,11 +46,11 @@ from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LAND
 _LANDMARKS_PER_PILOT = 4
 # Number of M × M matrices that a fit holds at once.
 _SQUARES = 5
-# Samples are merged, which copies them, if they take at most the budget divided by this.
+# Samples are merged, which copies them, if they take at most the memory budget divided by this.
 _MERGED_SHARE = 4
 
 
-# A relative gap up to this that is due to rounding alone is reported by the certificate, but not by a warning.
+# If only rounding is left, a relative gap up to this is reported by the certificate, but not by a warning.
 _SURE_SHARE = 0.01
 
 
@@ -150,7 +150,7 @@ class LandmarkMachine(OutputsMachine):
 
     def _tasks(self, fit: Fit) -> Tasks[RidgeProblem]:
         source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)
-        chosen = self._choose(fit, source)
+        chosen = self._choose_landmarks(fit, source)
         landmarks, K = chosen.X, None
         if source.rows is not None:
             rows = source.rows[chosen.index] if len(chosen.index) else chosen.index
@@ -159,9 +159,11 @@ class LandmarkMachine(OutputsMachine):
                 landmarks, K = rows, np.asarray(host(matrix_columns(chosen.X, rows)), dtype=np.float64)
         self.landmarks_ = None if fit.precomputed else freeze(host(landmarks))
         assert fit.kernel is not None
-        kept = 0 if source.rows is None else fit.limits.budget // 4
-        cross = cross_for(fit.kernel, landmarks, source.chunks, kept, fit.limits.n_threads, K, engine_of(source.pool.X))
-        self._expect_room(cross.m, fit.limits.budget)
+        cache_bytes = 0 if source.rows is None else fit.limits.budget // 4
+        cross = cross_for(
+            fit.kernel, landmarks, source.chunks, cache_bytes, fit.limits.n_threads, K, engine_of(source.pool.X)
+        )
+        self._check_memory(cross.m, fit.limits.budget)
         _refuse_indefinite(cross)
         sample = None
         if not source.once and cheaper_method(cross, source.n) == "conjugate gradients":
@@ -201,10 +203,10 @@ class LandmarkMachine(OutputsMachine):
 
     def _array_source(self, fit: Fit) -> _Source:
         merged, rng = fit.merged, _generator(fit.limits)
-        everything = Chunk(merged.X, fit.target.Y[merged.first], merged.weight, {})
-        pool = draw([everything], self._pool_size(), rng)
+        all_samples = Chunk(merged.X, fit.target.Y[merged.first], merged.weight, {})
+        pool = draw([all_samples], self._pool_size(), rng)
         n, weight = len(merged.weight), float(merged.weight.sum())
-        return _Source(lambda: [everything], pool, n, weight, fit.target, rng, rows=merged.first)
+        return _Source(lambda: [all_samples], pool, n, weight, fit.target, rng, rows=merged.first)
 
     def _stream_source(self, X: Data, rng: np.random.Generator) -> _Source:
         reader = self._stream_targets()
@@ -227,15 +229,15 @@ class LandmarkMachine(OutputsMachine):
 
         return _Source(chunks, pool, *stream.seen, target, rng, once=stream.once)
 
-    def _choose(self, fit: Fit, source: _Source) -> Landmarks:
-        """Return the landmarks: given by the user, from the uniformly drawn pool, or drawn by leverage scores."""
+    def _choose_landmarks(self, fit: Fit, source: _Source) -> Landmarks:
+        """Return the landmarks: the user's own, some of the uniform pool, or samples drawn by leverage scores."""
         kernel, pool, m = fit.kernel, source.pool, self._n_landmarks()
         assert kernel is not None
         if not isinstance(self.landmarks, str):
             if fit.precomputed:
                 raise ValueError("with a precomputed kernel, landmarks are drawn; give 'uniform', not samples")
-            given = self._given_landmarks(kernel)
-            return Landmarks(given, np.empty(0, dtype=np.intp), np.ones(n_samples(given)))
+            vectors = self._given_landmarks(kernel)
+            return Landmarks(vectors, np.empty(0, dtype=np.intp), np.ones(n_samples(vectors)))
         count = len(pool.index)
         drawn = np.sort(source.rng.choice(count, min(m, count), replace=False))
         uniform = Landmarks(take(pool.X, drawn), pool.index[drawn], pool.stands_for[drawn])
@@ -255,7 +257,7 @@ class LandmarkMachine(OutputsMachine):
             raise type(error)(f"landmarks are no valid samples (called X here): {error}") from error
         return take(host(checked), np.arange(n_samples(checked)))
 
-    def _expect_room(self, m: int, budget: int) -> None:
+    def _check_memory(self, m: int, budget: int) -> None:
         needed = _SQUARES * 8 * m * m
         if needed > budget:
             raise MemoryError(
@@ -270,6 +272,7 @@ def _generator(limits: Limits) -> np.random.Generator:
 
 
 def _refuse_indefinite(cross: Cross) -> None:
+    """Raise ValueError if K_MM has a negative eigenvalue beyond rounding."""
     if cross.kernel.positive_definite == "yes":
         return
     block = cross.K_MM[:200, :200]

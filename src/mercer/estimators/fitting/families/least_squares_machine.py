@@ -103,7 +103,7 @@ class LeastSquaresMachine(OutputsMachine):
         self._conclude_solution(fit.kernel, solution, lam)
         if solution.C is not None:
             expansion = expansion_of(fit, np.array(solution.C), self.intercept_)
-            if fit.merged.X is fit.X and expansion.vectors is not None:  # must not share the caller's memory
+            if fit.merged.X is fit.X and expansion.vectors is not None:  # never share the caller's memory
                 expansion = replace(expansion, vectors=copy.copy(expansion.vectors))
             self._expansion_ = expansion
         if solution.beta is not None:
@@ -150,7 +150,7 @@ class LeastSquaresMachine(OutputsMachine):
         """Return residuals of distinct (sample, target) pairs as an array over all of the caller's rows."""
         return self._to_caller_rows(fit, residuals[_distinct(fit).group])
 
-    def _unfinished(self, X: Data) -> str:
+    def _early_stop_message(self, X: Data) -> str:
         if self.stop_reason_ in ("max_iter", "max_time"):
             proof = self.certificate_
             return (
@@ -192,8 +192,8 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
         target = super()._targets(y, classes)
         if classes is None:
             return target
-        every = np.arange(len(classes))  # since the samples may lack some classes
-        return replace(target, factor=class_weights(self.class_weight, classes, every, np.ones(len(classes))))
+        codes = np.arange(len(classes))  # since the samples may lack some classes
+        return replace(target, factor=class_weights(self.class_weight, classes, codes, np.ones(len(classes))))
 
     def _weigh(self, target: Targets, codes: Indices, weight: Floats) -> tuple[Floats, Targets]:
         if target.factor is None:
@@ -218,22 +218,22 @@ class _DistinctRows:
 def _distinct(fit: Fit) -> _DistinctRows:
     """Group the rows with weight by sample and target, so that an integer weight equals repetition to the last bit."""
     merged = fit.merged
-    if len(merged.weight) == len(merged.rows):  # every sample by itself
+    if len(merged.weight) == len(merged.rows):  # no sample occurs twice
         first = np.empty_like(merged.member)
         first[merged.member] = np.arange(len(first))
         return _DistinctRows(first, merged.weight, merged.member)
     Y = fit.target.Y[merged.rows]
     order = np.lexsort((*Y.T[::-1], merged.member))
     member, Y = merged.member[order], Y[order]
-    fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (member[1:] != member[:-1]) | (Y[1:] != Y[:-1]).any(axis=1)
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (member[1:] != member[:-1]) | (Y[1:] != Y[:-1]).any(axis=1)
     group = np.empty(len(order), dtype=np.intp)
-    group[order] = np.cumsum(fresh) - 1
-    return _DistinctRows(order[fresh], rounded_sums_by(group, merged.input_weight, int(fresh.sum())), group)
+    group[order] = np.cumsum(is_new) - 1
+    return _DistinctRows(order[is_new], rounded_sums_by(group, merged.input_weight, int(is_new.sum())), group)
 
 
 def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
-    """Return λ as a finite nonnegative number; positive if `at_zero` says what to use instead of 0."""
+    """Return λ as a finite number ≥ 0, or > 0 if `at_zero` is given: what to use instead of 0."""
     lam = real(name, value)
     if lam == math.inf:
         raise ValueError(
@@ -306,6 +306,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         return self._adopt(trained)
 
     def _refit(self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None) -> None:
+        """Add or subtract samples, and set the fitted attributes of the new solution on this estimator."""
         first = not hasattr(self, "_expansion_")
         if first and sign < 0:
             check_is_fitted(self)
@@ -316,15 +317,15 @@ class RecursiveLeastSquares(LeastSquaresMachine):
             )
         self._check_parameters()
         kernel, y, sample_weight = kernel_of(vars(self)), on_host(y), on_host(sample_weight)
-        read = read_samples(self, X, kernel, reset=first)
+        samples = read_samples(self, X, kernel, reset=first)
         limits = Limits.of(self, self._max_steps(0))
-        d = read.shape[1]
+        d = samples.shape[1]
         if covariance_bytes(d) > limits.budget:
             raise memory_error(f"the covariance of {d} features", covariance_bytes(d), limits.budget, "fewer features")
         target = self._targets(y, classes)
-        check_consistent_length(read, target.Y)
+        check_consistent_length(samples, target.Y)
         weight, target = self._weigh(target, target.codes, checks.weights(sample_weight, len(target.Y)))
-        sums = self._sums_with(kernel, read, target.Y, weight, sign)
+        sums = self._sums_with(kernel, samples, target.Y, weight, sign)
         solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0)
         task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
         solved = Solved(task, *task.solve(task.problem, sums, limits.stop))
@@ -335,9 +336,9 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         self._conclude_solution(kernel, solved.solution, self._lam())
         self._conclude_targets(target)
         if not self.converged_:
-            self._warn_early(self._forgotten() if sign < 0 else self._unfinished(read))
+            self._warn_early(self._lost_digits_message() if sign < 0 else self._early_stop_message(samples))
 
-    def _forgotten(self) -> str:
+    def _lost_digits_message(self) -> str:
         return (
             f"{type(self).__name__} has forgotten samples so large that the remaining sums have lost digits: its "
             f"certificate proves a relative gap of {self.certificate_.relative_gap:.1e}, not of {EXACT_GAP:g}; fit the "
@@ -345,7 +346,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         )
 
     def _sums_with(self, kernel: Kernel, X: Any, Y: Floats, weight: Floats, sign: int) -> Sums:
-        """Return the sums over the samples learnt before, with these samples added or subtracted."""
+        """Return the sums over all samples so far, with these samples added (sign 1) or subtracted (−1)."""
         rows = np.flatnonzero(weight > 0)
         sums: Sums | None = getattr(self, "_sums_", None)
         if len(rows):
@@ -357,8 +358,8 @@ class RecursiveLeastSquares(LeastSquaresMachine):
                     f"{'their mean' if sums.bias else 'zero'}; set it back, or make a new estimator"
                 )
             problem = LeastSquares(Y[rows], weight[rows], np.arange(len(rows)), len(rows), bool(self.bias))
-            fresh = sums_for(kernel, take(X, rows) if len(rows) < len(weight) else X, problem)
-            sums = fresh if sums is None else sums.plus(fresh) if sign > 0 else sums.minus(fresh)
+            new_sums = sums_for(kernel, take(X, rows) if len(rows) < len(weight) else X, problem)
+            sums = new_sums if sums is None else sums.plus(new_sums) if sign > 0 else sums.minus(new_sums)
         if sums is None:
             raise ValueError("all sample weights are zero: there is nothing to learn; give positive weights")
         return sums

@@ -78,8 +78,8 @@ class LinearMachine(MachineMethods, Machine):
         self.solver_ = solved[0].solution.solver
         w, b = np.vstack([s.solution.w for s in solved]), np.hstack([s.solution.b for s in solved])
         if bias_feature(self) == math.inf and fit.centre is not None:
-            about = rows_for(fit.centre[None], 1)
-            b = b - np.array([about.precise_product(row).value[0] for row in w])
+            centre_row = rows_for(fit.centre[None], 1)
+            b = b - np.array([centre_row.precise_product(row).value[0] for row in w])
         return fit.to_all_columns(w), b
 
     def _decision(self, X: Data) -> Floats:

@@ -169,8 +169,8 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     def predict(self, X: Data) -> np.ndarray:
         """Predict the class of each sample.
 
-        Of several classes, the one with most votes is predicted, the first one in a tie; one against the rest, the one
-        with the largest f(x).
+        With several classes, the class with most votes is predicted, the first one in a tie; one against the rest, it
+        is the class with the largest f(x).
 
         Parameters
         ----------
@@ -191,11 +191,11 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             values = self._decision(X)
         return np.asarray(self.classes_[winner(values)])
 
-    def _by_class(self, X: Data, summed: Callable[[Floats, int], Floats]) -> Floats:
-        """Return a number for each class, computed in blocks of rows, since there may be half a million pairs."""
-        X, k = self._to_decide(X), len(self.classes_)
+    def _by_class(self, X: Data, class_scores: Callable[[Floats, int], Floats]) -> Floats:
+        """Return `class_scores` of the values of all pairs, in blocks of rows: there may be half a million pairs."""
+        X, k = self._read_new_samples(X), len(self.classes_)
         blocks = row_blocks(n_samples(X), 4 * k * (k - 1))
-        parts = [summed(self._values(rows_between(X, block)), k) for block in blocks]
+        parts = [class_scores(self._values(rows_between(X, block)), k) for block in blocks]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     # --- margins ---------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
 
 def refuse_both_labels(merged: Merged, n_threads: int) -> None:
-    """Raise NotSeparableError if one sample has two labels, since no function separates it from itself."""
+    """Raise NotSeparableError if some sample occurs with two labels, which no function separates."""
     groups = conflicting_rows(merged.samples, merged.y, n_threads)
     if groups:
         rows = [merged.rows[np.isin(merged.member, group)] for group in groups]
@@ -295,10 +295,11 @@ def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem], solver: str) -> N
     for one in solved:
         proven = math.isfinite(one.certificate.primal) and one.solution.stop_reason != "no margin"
         if not proven:
-            raise _no_margin(fit, one, separates, solver)
+            raise _no_margin_error(fit, one, separates, solver)
 
 
-def _no_margin(fit: Fit, one: Solved[DualProblem], separates: bool, solver: str) -> NotSeparableError:
+def _no_margin_error(fit: Fit, one: Solved[DualProblem], separates: bool, solver: str) -> NotSeparableError:
+    """Return the error for a task without a proven margin, with what was proven and what may help."""
     beta, name, reason = one.solution.beta, one.task.name, one.solution.stop_reason
     meet = reason == "no margin" and not separates
     # With a regularised b the constant feature is part of the space, in which both sides have the same total weight.
@@ -322,16 +323,16 @@ def _no_margin(fit: Fit, one: Solved[DualProblem], separates: bool, solver: str)
             f"{'a bias, ' if through_origin else ''}or a richer kernel"
         )
     else:
-        plain = "Scale the features, raise gamma"
+        default_cure = "Scale the features, raise gamma"
         cure = {
             "max_iter": "Raise max_iter",
             "max_time": "Raise max_time",
-            "stalled": plain if solver == "auto" else "Use solver='auto'",
+            "stalled": default_cure if solver == "auto" else "Use solver='auto'",
         }
         text = (
             f"C=inf, the hard margin: whether {name} can be separated is undecided "
             f"({reason if reason in cure else 'rounding floor'}): the margin lies between {low:.3g} and {high:.3g}. "
-            f"{cure.get(reason, plain)}, or use a finite C"
+            f"{cure.get(reason, default_cure)}, or use a finite C"
         )
     return NotSeparableError(text, "not separable" if meet else "undecided", (0.0 if meet else low, high), sides)
 
@@ -375,7 +376,7 @@ def joint_norms(solved: Solved[JointProblem]) -> Any:
 
 
 def outputs(values: Any) -> Any:
-    """Return coefficients or biases with a column per class; for two classes, only that of f = f_2 − f_1."""
+    """Return values by class, in rows or in a table's columns; for two classes, only those of f = f_2 − f_1."""
     if isinstance(values, CoefficientTable):
         return values if values.n_columns > 2 else CoefficientTable.of_array(outputs(values.toarray().T).T)
     values = np.asarray(values)

@@ -63,8 +63,8 @@ class KernelRegressor(Regressor, DualMachine):
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         def box() -> Bounds:
-            one = self._problem(fit, fit.target[:1], np.ones(1))
-            return Bounds(float(one.upper.max()), -float(one.lower.min()))
+            unit_problem = self._problem(fit, fit.target[:1], np.ones(1))
+            return Bounds(float(unit_problem.upper.max()), -float(unit_problem.lower.min()))
 
         self._conclude_outputs(fit, solved, box, np.array([self._bias(solved[0])]))
         self.n_iter_ = solved[0].solution.steps
@@ -76,6 +76,7 @@ class KernelRegressor(Regressor, DualMachine):
         return [remark for y, s in zip(columns, solved, strict=False) for remark in self._remarks_on(fit, y, s)]
 
     def _remarks_on(self, fit: Fit, y: Floats, solved: Solved[DualProblem]) -> Remarks:
+        """Return warnings about one column of targets y and its solution."""
         problem, solution = solved.task.problem, solved.solution
         return remarks_on_scale(
             self,
@@ -110,25 +111,25 @@ def remarks_on_scale(
     beta: Floats,
     box: tuple[Floats, Floats],
     sample: Indices,
-    pull: Callable[[], float],
-    u: Callable[[], Floats],
+    largest_change: Callable[[], float],
+    outputs: Callable[[], Floats],
 ) -> Remarks:
     """Return warnings if C or ε does not match the scale of y.
 
-    `sample` is the sample of each variable, `pull` the largest change of f by a sample of median length and weight, and
-    u = f − b.
+    `sample` is the index of each variable's sample. `largest_change` computes the largest change of f by a sample of
+    median length and weight, and `outputs` computes f − b, both only if they are needed.
     """
     n, (lower, upper) = len(y), box
-    inside = (beta > lower) & (beta < upper) & (beta != 0)
-    few = max(2, 0.01 * n)  # too few free samples for f to follow y: those that determine b, or one in a hundred
+    is_free = (beta > lower) & (beta < upper) & (beta != 0)
+    few_free = max(2, 0.01 * n)  # too few free samples for f to follow y: those that determine b, or one in a hundred
     # With fewer than twenty samples, all may be at their bound legitimately. The cheap test comes first, since
     # quartiles take as long as the steps of a small solve; a sample has at most two variables.
-    if n < 20 or np.count_nonzero(inside) > 2 * few or not np.isfinite(upper).all():
+    if n < 20 or np.count_nonzero(is_free) > 2 * few_free or not np.isfinite(upper).all():
         return []
     spread = _spread(y)
     if spread == 0 or not np.isfinite(spread):
         return []
-    n_free, n_used = len(np.unique(sample[inside])), len(np.unique(sample[beta != 0]))
+    n_free, n_used = len(np.unique(sample[is_free])), len(np.unique(sample[beta != 0]))
     epsilon = getattr(machine, "epsilon", None)
     if n_used == 0 and epsilon and spread < 1 / _USUAL_FACTOR:
         text = (
@@ -138,14 +139,14 @@ def remarks_on_scale(
         )
         return [(text, UserWarning)]
     # A fifth of the samples at their bound is enough for a warning: NuSVR keeps the fraction 1 − ν inside its tube.
-    if n_free > few or n_used - n_free < 0.2 * n or spread < _USUAL_FACTOR or pull() >= spread:
+    if n_free > few_free or n_used - n_free < 0.2 * n or spread < _USUAL_FACTOR or largest_change() >= spread:
         return []
-    reached = _spread(u())
-    if reached >= 0.5 * spread:
+    f_spread = _spread(outputs())
+    if f_spread >= 0.5 * spread:
         return []
     count = f"all {n:,}" if n_used == n else f"{n_used:,} of {n:,}"
     text = (
-        f"{count} samples end at their bound, so f hardly follows y: its spread is {reached:.2g}, that of y "
+        f"{count} samples end at their bound, so f hardly follows y: its spread is {f_spread:.2g}, that of y "
         f"{spread:.2g}. The penalty of errors is too small for targets of this size. Standardise y "
         f"(sklearn.compose.TransformedTargetRegressor), or use {_suggested_parameters(machine, spread)}"
     )
@@ -159,7 +160,7 @@ def _spread(values: Floats) -> float:
 
 
 def _suggested_parameters(machine: Machine, spread: float) -> str:
-    """Return, as text, the parameters that have the effect on y that the given ones would have on y/spread."""
+    """Return, as text, parameters with the effect on y that the present ones would have on y/spread."""
     theta, epsilon = getattr(machine, "theta", None), getattr(machine, "epsilon", None)
     penalty = f"C={machine.C * spread:.2g}" if theta is None else f"theta={theta / spread:.2g}"
     return f"{penalty} and epsilon={epsilon * spread:.2g}" if epsilon else penalty

@@ -46,7 +46,7 @@ class OutputsMachine(MachineMethods, Machine):
     cache_size: float = 1000
 
     def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
-        """Return the targets for y; `classes` are those known before."""
+        """Return the targets for y; `classes` are the classes of earlier samples, if any."""
         raise NotImplementedError
 
     def _conclude_targets(self, target: Targets) -> None:
@@ -98,7 +98,7 @@ class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
         return OutputsMachine._read(self, y)
 
     def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
-        """Return targets ±1 for each class; `classes` are those known before."""
+        """Return targets ±1 for each class; `classes` are the classes of earlier samples, if any."""
         if classes is None:
             classes, codes = read_labels(y)
         else:
@@ -106,7 +106,7 @@ class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
         return Targets(signs(codes, len(classes)), classes=classes, codes=codes)
 
     def _weigh(self, target: Targets, codes: Indices, weight: Floats) -> tuple[Floats, Targets]:
-        class_weights(None, target.classes, codes, weight)  # every class needs weight
+        class_weights(None, target.classes, codes, weight)  # raises if a class has no weight
         return weight, target
 
     def _conclude_targets(self, target: Targets) -> None:
@@ -120,7 +120,7 @@ class StreamNumbers:
     """Reader of numerical targets of a stream, which must have the same number of outputs in every chunk.
 
     `read` returns the targets of a chunk as numbers with a row for each sample, and `encode` turns these into a column
-    for each output. `settle` returns what is known so far, with a Y of no rows; later chunks must agree with it.
+    for each output. `settle` returns the targets that later chunks must agree with, with a Y of no rows.
     """
 
     def __init__(self) -> None:

@@ -43,10 +43,10 @@ EVERY: Final = fitted(
 
 
 class DeclaresState:
-    """An estimator that declares what its fit leaves, and can therefore be saved."""
+    """Estimator that declares the attributes that its fit sets, and can therefore be saved."""
 
     _FITTED: ClassVar[Mapping[str, AttributeSpec]] = EVERY
-    # Parameters that older files have under another name: that name, and the one of today.
+    # Renamed parameters, by their name in older files, with their present name.
     _RENAMED_PARAMETERS: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def _parameters_to_save(self) -> Plain:
@@ -77,7 +77,7 @@ def _parameters(estimator: Any) -> Plain:
 
 @dataclass(frozen=True)
 class ClassSpec:
-    """The fitted attributes of one class by name, and the functions that a file of such a model needs."""
+    """Fitted attributes of one class by name, and the functions that save, check and complete such a model."""
 
     attributes: Mapping[str, AttributeSpec]
     parameters: Callable[[Any], Plain]  # returns the constructor's parameters for a file
@@ -102,7 +102,7 @@ class ClassSpec:
         return any(spec.holds_estimators for spec in self.attributes.values())
 
     def to_plain(self, model: Any, names: Iterable[str], where: str) -> Plain:
-        """Entries of a file for these attributes of the model; TypeError for one that is not declared."""
+        """Return the entries of a file for these attributes of the model; raise TypeError for undeclared ones."""
         plain: Plain = {}
         for name in names:
             if name not in self.attributes:
@@ -144,7 +144,7 @@ class ClassSpec:
                 )
         self.check_attributes(model)
 
-    def restored(self, cls: Any, params: Any, plain: Mapping[str, Any]) -> Any:
+    def restore(self, cls: Any, params: Any, plain: Mapping[str, Any]) -> Any:
         """Return a fitted model from the entries of a file; raise ModelFormatError if no fit could have left them."""
         model = self.unfitted(cls, params)
         self.check_names(cls, plain)
@@ -190,7 +190,7 @@ def check_state(model: Any) -> None:
 
 
 def state_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return everything that a file must hold: a header of parameters and plain values, and the arrays."""
+    """Return the content of a model's file: a header of parameters and plain values, and the arrays by name."""
     check_is_fitted(model)
     spec = ClassSpec.of(type(model))
     plain = spec.to_plain(model, fitted_names(model), type(model).__name__)
@@ -199,10 +199,10 @@ def state_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"params": spec.parameters(model), "fitted": learnt}, arrays
 
 
-def restored(cls: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
+def restore(cls: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     """Return a model from the result of `state_of`; raise ModelFormatError if no fit could have left it."""
     plain = {**header["fitted"], **{name: freeze(array) for name, array in arrays.items()}}
-    return ClassSpec.of(cls).restored(cls, header["params"], plain)
+    return ClassSpec.of(cls).restore(cls, header["params"], plain)
 
 
 def _is_numeric(value: Any) -> bool:

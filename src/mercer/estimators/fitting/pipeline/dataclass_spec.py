@@ -20,6 +20,8 @@ from mercer.samples.arrays import Floats, Indices
 
 @dataclass(frozen=True, kw_only=True)
 class _OneOf(AttributeSpec):
+    """Spec that `OneOf` returns."""
+
     classes: Mapping[str, type]
     parts: Mapping[str, AttributeSpec]
     or_none: bool
@@ -53,11 +55,11 @@ class _OneOf(AttributeSpec):
             value.check(name)
 
     def _specs(self, cls: Any) -> dict[str, AttributeSpec]:
-        """Specs of the fields of one of the dataclasses, in their order."""
+        """Return the specs of the fields of one of the dataclasses, in their order."""
         hints = get_type_hints(cls)
         return {
-            one.name: self.parts[one.name] if one.name in self.parts else _spec_by_annotation(hints[one.name])
-            for one in fields(cls)
+            field.name: self.parts[field.name] if field.name in self.parts else _spec_by_annotation(hints[field.name])
+            for field in fields(cls)
         }
 
 
@@ -77,11 +79,13 @@ def _stored_name(cls: type) -> str:
 
 
 def _check_parts(name: str, specs: Mapping[str, AttributeSpec], values: Mapping[str, Any], model: Any) -> None:
+    """Check each field of a value by its spec."""
     for part, spec in specs.items():
         spec.check(f"{part} of {name}", values[part], model)
 
 
 def _spec_by_annotation(hint: Any) -> AttributeSpec:
+    """Return the spec of a field with this annotation; a field that is `Any` is not checked here."""
     if hint is Any:
         return AttributeSpec()
     if isinstance(hint, type) and is_dataclass(hint):

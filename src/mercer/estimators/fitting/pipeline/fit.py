@@ -68,20 +68,23 @@ class Limits:
     @classmethod
     def of(cls, estimator: Any, max_steps: int) -> Limits:
         """Return the limits of an estimator; a missing parameter means no limit, `max_iter=-1` means `max_steps`."""
-        given = vars(estimator)  # get_params would inspect the signature, which takes a tenth of a small fit
-        tol, gap_tol = given.get("tol", math.inf), given.get("gap_tol")
+        parameters = vars(estimator)  # get_params would inspect the signature, which takes a tenth of a small fit
+        tol, gap_tol = parameters.get("tol", math.inf), parameters.get("gap_tol")
         if tol is None and gap_tol is None:
             raise ValueError("tol and gap_tol are both None, so nothing would end the fit; give one of them")
-        n_threads = effective_n_threads(given.get("n_jobs"))
+        n_threads = effective_n_threads(parameters.get("n_jobs"))
         stop = Stop(
-            tol=math.inf if tol is None or "tol" not in given else positive("tol", tol),
+            tol=math.inf if tol is None or "tol" not in parameters else positive("tol", tol),
             gap_tol=math.inf if gap_tol is None else positive("gap_tol", gap_tol, "None asks for no gap"),
-            max_iter=iterations("max_iter", given.get("max_iter", -1), max_steps),
-            deadline=deadline_of(given.get("max_time")),
+            max_iter=iterations("max_iter", parameters.get("max_iter", -1), max_steps),
+            deadline=deadline_of(parameters.get("max_time")),
             n_threads=n_threads,
         )
         return cls(
-            stop, cache_bytes(given.get("cache_size", 1000)), n_threads, random_state_of(given.get("random_state"))
+            stop,
+            cache_bytes(parameters.get("cache_size", 1000)),
+            n_threads,
+            random_state_of(parameters.get("random_state")),
         )
 
     def seed(self) -> int:
@@ -146,7 +149,8 @@ class Fit:
     def of(cls, machine: Machine, X: Data, y: ArrayLike | None, sample_weight: Weights, *, chunk: bool = False) -> Fit:
         """Read the samples, targets, weights and limits of a fit.
 
-        A chunk of a stream may have no weight at all, and must have the features of the chunks before it.
+        With `chunk`, the samples are part of a stream: they may have no weight at all, and must have the features of
+        earlier chunks.
         """
         machine._check_parameters()
         kernel = machine._kernel()
@@ -155,7 +159,7 @@ class Fit:
         n = n_samples(X)
         limits = Limits.of(machine, machine._max_steps(n))
         checks.check_same_length(X, y)
-        given = weight = checks.weights(sample_weight, n)
+        input_weight = weight = checks.weights(sample_weight, n)
         if not chunk:
             y = _checked_classes(machine, y, weight)
         codes, target = machine._read(y)
@@ -169,14 +173,14 @@ class Fit:
         with enforce_deadline(limits.stop, "reading the samples took longer. Raise max_time", GRACE_SECONDS):
             if merges:
                 identical = kernel is None or kernel.mergeable
-                copied = kernel is not None or not is_sparse(X)  # a linear machine's CSR matrix is not copied
-                merged = merge(X, codes, weight, identical=identical, n_threads=limits.n_threads, copy_rows=copied)
+                copy_rows = kernel is not None or not is_sparse(X)  # a linear machine's CSR matrix is not copied
+                merged = merge(X, codes, weight, identical=identical, n_threads=limits.n_threads, copy_rows=copy_rows)
             else:
                 merged = keep_unmerged(X, codes, weight)
         constant = kernel is not None and machine._constant_feature
         if kernel is not None and kernel.accepts != "gram":
             kernel = kernel.bind(merged.samples, merged.weight)
-        return cls(X, y, target, weight, merged, kernel, constant, limits, given)
+        return cls(X, y, target, weight, merged, kernel, constant, limits, input_weight)
 
     @property
     def n(self) -> int:
@@ -210,25 +214,25 @@ class Fit:
     @property
     def kernel_values(self) -> int:
         """Number of kernel values computed by the fit's Gram matrix, without its views."""
-        made = self._places.get(id(self.kernel))
-        return 0 if made is None else int(made.evaluations)
+        gram = self._places.get(id(self.kernel))
+        return 0 if gram is None else int(gram.evaluations)
 
     def gram(self, n_threads: int | None = None) -> Gram:
         """Return the Gram matrix of the merged samples, created once; warn if the kernel is indefinite."""
         assert self.kernel is not None
-        return self.gram_under(self.kernel, n_threads)
+        return self.gram_of_kernel(self.kernel, n_threads)
 
-    def gram_under(self, kernel: Kernel, n_threads: int | None = None) -> Gram:
+    def gram_of_kernel(self, kernel: Kernel, n_threads: int | None = None) -> Gram:
         """Return the Gram matrix of the merged samples for another kernel, which must be bound."""
         if id(kernel) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, merged = self.merged.samples, self.merged
             if self.precomputed and len(merged.rows) < self.n:
                 X = matrix_columns(merged.X, merged.rows)
-            made = gram_for(kernel, X, self.limits.budget, n_threads, constant=1.0 if self.constant else 0.0)
-            if not made.looks_positive_definite():
+            new_gram = gram_for(kernel, X, self.limits.budget, n_threads, constant=1.0 if self.constant else 0.0)
+            if not new_gram.looks_positive_definite():
                 warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
-            self._places[id(kernel)] = made
+            self._places[id(kernel)] = new_gram
             self._places["kernel", id(kernel)] = kernel  # keeps the kernel alive, so that its id stays unique
         gram: Gram = self._places[id(kernel)]
         return gram
@@ -248,7 +252,7 @@ class Fit:
         """Return the merged samples as rows, created once, without empty columns; with `centred`, minus `centre`."""
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
-            X, _ = self._narrow
+            X, _ = self._nonempty_columns
             which = self.merged.first if is_sparse(X) else None
             self._places["rows", centred] = rows_for(X, n_threads, which, self.centre if centred else None)
         rows: Rows = self._places["rows", centred]
@@ -262,7 +266,8 @@ class Fit:
         )
 
     @cached_property
-    def _narrow(self) -> tuple[Any, Indices | None]:
+    def _nonempty_columns(self) -> tuple[Any, Indices | None]:
+        """Merged samples without empty columns, and the indices of the columns that remain; None if all do."""
         return without_empty_columns(copy_short_rows(self.merged.samples))
 
     def rows_of_all_columns(self) -> Rows:
@@ -272,7 +277,7 @@ class Fit:
 
     def to_all_columns(self, w: Floats) -> Floats:
         """Return weights w of the columns of `rows` as weights of all columns, with zeros for empty columns."""
-        return np.asarray(over_all_columns(w, self._narrow[1], self.merged.samples.shape[1]))
+        return np.asarray(over_all_columns(w, self._nonempty_columns[1], self.merged.samples.shape[1]))
 
     @cached_property
     def centre(self) -> Floats | None:
@@ -302,13 +307,13 @@ def _without_weightless_classes(y: ArrayLike | None, weight: Floats) -> Any:
     have no influence, whatever their label.
     """
     labels, codes = read_labels(y)
-    gone = np.bincount(codes, weights=weight, minlength=len(labels)) == 0
-    kept = np.flatnonzero(~gone)
-    if not gone.any() or len(kept) < 2:
+    weightless = np.bincount(codes, weights=weight, minlength=len(labels)) == 0
+    remaining = np.flatnonzero(~weightless)
+    if not weightless.any() or len(remaining) < 2:
         return y
-    names = ", ".join(map(repr, labels[gone].tolist()))
+    names = ", ".join(map(repr, labels[weightless].tolist()))
     warn_user(f"all samples of the classes {names} have weight 0: these classes are ignored", UserWarning)
-    return labels[np.where(gone[codes], kept[0], codes)]
+    return labels[np.where(weightless[codes], remaining[0], codes)]
 
 
 def _warn_of_unknown_classes(class_weight: dict[Any, Any], y: ArrayLike | None) -> None:
@@ -330,7 +335,7 @@ def read_samples(machine: Machine, X: Data, kernel: Kernel | None, *, reset: boo
         return checks.sequences(X, kernel)
     checked = checks.vectors(machine, X, reset=reset)
     remarks = [checks.rounding_remark(X, checked)]
-    if isinstance(checked, EngineSamples) and engine_of(X) is not None:  # scikit-learn has compared names of the host's
+    if isinstance(checked, EngineSamples) and engine_of(X) is not None:  # scikit-learn checks names on the host only
         remarks.append(names_remark(machine, checked.names))
     for remark in filter(None, remarks):
         warn_user(remark, UserWarning)

@@ -149,14 +149,14 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         return None, None
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
-        """Return the sample weights for merging, and the target with what depends on the weights."""
+        """Return the sample weights for merging, and the target, completed by what depends on the weights."""
         return weight, target
 
     def _tasks(self, fit: Fit) -> Tasks[Any]:
         """Return the problems to solve, with their solvers."""
         raise NotImplementedError
 
-    def _starts(self, fit: Fit, tasks: Tasks[Any], before: WarmStart | None) -> list[Any]:
+    def _starts(self, fit: Fit, tasks: Tasks[Any], last_state: WarmStart | None) -> list[Any]:
         """Return a starting point for each task; None leaves the choice to the solver."""
         return [None] * len(tasks)
 
@@ -165,7 +165,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         return fit, solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
-        """Set the fitted attributes beyond those that every machine has."""
+        """Set the fitted attributes that only this kind of machine has."""
         raise NotImplementedError
 
     def _remarks(self, fit: Fit, solved: Solutions[Any]) -> list[tuple[str, type[Warning]]]:
@@ -211,8 +211,8 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
             Fitted estimator.
         """
         warm = bool(vars(self).get("warm_start"))
-        before = vars(self).get("_memory_") if warm else None
-        return self._adopt(self._fit_copy(X, y, sample_weight, FitOptions(self, before, keep_state=warm)))
+        last_state = vars(self).get("_memory_") if warm else None
+        return self._adopt(self._fit_copy(X, y, sample_weight, FitOptions(self, last_state, keep_state=warm)))
 
     def _fit_copy(self, X: Data, y: ArrayLike | None, sample_weight: Weights, options: FitOptions) -> Self:
         """Return a fitted copy of this estimator."""
@@ -242,20 +242,20 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         self._record_end(solved)
         self._conclude(fit, solved)
         if options.keep_state:
-            self._keep(fit, solved)
+            self._keep_state(fit, solved)
         for message, category in self._remarks(fit, solved):
             warn_user(message, category)
         if not self.converged_:
-            self._warn_early(self._unfinished(fit.X))
+            self._warn_early(self._early_stop_message(fit.X))
         progress.close(fit.X, y, self)
 
     def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
         """Return the input of the fit; subclasses may accept other things than samples."""
         return Fit.of(self, X, y, sample_weight)
 
-    def _warn_early(self, reached: str) -> None:
-        """Warn that training stopped early; `reached` describes the result."""
-        warn_user(reached, ConvergenceWarning)
+    def _warn_early(self, message: str) -> None:
+        """Warn with this message that training stopped early."""
+        warn_user(message, ConvergenceWarning)
 
     def _record_end(self, solved: Solutions[Any]) -> None:
         """Set `certificate_`, `stop_reason_`, `converged_` and `n_iter_`."""
@@ -265,13 +265,13 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         limit = "max_time" if "max_time" in reasons else "max_iter" if "max_iter" in reasons else None
         reason = limit or next(iter(reasons), "converged")
         # A gap that is not finite proves nothing: its terms exceed float64.
-        finite = reason != "converged" or math.isfinite(self.certificate_.gap)
-        self.stop_reason_ = reason if finite else "rounding floor"
+        proven = reason != "converged" or math.isfinite(self.certificate_.gap)
+        self.stop_reason_ = reason if proven else "rounding floor"
         self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_: Any = freeze(solved.steps)
 
-    def _keep(self, fit: Fit, solved: Solutions[Any]) -> None:
-        """Keep the state from which a later fit can start."""
+    def _keep_state(self, fit: Fit, solved: Solutions[Any]) -> None:
+        """Store the state from which a later fit can start."""
 
     @property
     def function_(self) -> Any:
@@ -282,10 +282,10 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         return functions_of(self)
 
     def _decision(self, X: Data) -> Floats:
-        """Return the outputs of the expansion at X, one column each."""
-        return self._values(self._to_decide(X))
+        """Return the outputs of the expansion at X, one column per output."""
+        return self._values(self._read_new_samples(X))
 
-    def _to_decide(self, X: Data) -> Any:
+    def _read_new_samples(self, X: Data) -> Any:
         """Return X checked and converted to samples at which the expansion can be evaluated."""
         check_is_fitted(self)
         expansion: Expansion = self._expansion_
@@ -298,7 +298,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         return read
 
     def _values(self, X: Data) -> Floats:
-        """Return the outputs of the expansion at samples that were read before."""
+        """Return the outputs of the expansion at samples from `_read_new_samples`."""
         expansion: Expansion = self._expansion_
         return expansion(X, effective_n_threads(getattr(self, "n_jobs", None)))
 
@@ -337,7 +337,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         self
             Estimator instance.
         """
-        _refuse_parts_of_a_name(params.get("kernel", vars(self).get("kernel")), params)
+        _refuse_kernel_parameters(params.get("kernel", vars(self).get("kernel")), params)
         super().set_params(**params)
         return self
 
@@ -345,7 +345,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         """Return the kernel as an unbound kernel object; None for a linear machine."""
         return kernel_of(vars(self)) if "kernel" in vars(self) else None
 
-    def _unfinished(self, X: Data) -> str:
+    def _early_stop_message(self, X: Data) -> str:
         """Return the message for a fit that stopped early: the accuracy reached, and advice."""
         proof, reason = self.certificate_, self.stop_reason_
         tol = getattr(self, "tol", None)
@@ -366,24 +366,26 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
 
 
 def kernel_of(parameters: Mapping[str, Any]) -> Kernel:
-    """Return the kernel for the parameters of a machine: an object of its own, not yet bound to data."""
+    """Return a new kernel object for the parameters of a machine, not yet bound to data."""
     kernel = parameters["kernel"]
-    inner = {name: value for name, value in parameters.items() if name.startswith("kernel__")}
-    _refuse_parts_of_a_name(kernel, inner)
+    kernel_parameters = {name: value for name, value in parameters.items() if name.startswith("kernel__")}
+    _refuse_kernel_parameters(kernel, kernel_parameters)
     if isinstance(kernel, Kernel):
-        copied: Kernel = clone(kernel)
-        copied.set_params(**{name.removeprefix("kernel__"): value for name, value in inner.items()})
-        return copied
-    given = {name: parameters[name] for name in ("degree", "gamma", "coef0") if name in parameters}
-    return as_kernel(kernel, **given)
+        copy: Kernel = clone(kernel)
+        copy.set_params(**{name.removeprefix("kernel__"): value for name, value in kernel_parameters.items()})
+        return copy
+    options = {name: parameters[name] for name in ("degree", "gamma", "coef0") if name in parameters}
+    return as_kernel(kernel, **options)
 
 
-def _refuse_parts_of_a_name(kernel: Any, params: Mapping[str, Any]) -> None:
-    inner = next((name for name in params if name.startswith("kernel__")), None)
-    if inner is not None and isinstance(kernel, str):
+def _refuse_kernel_parameters(kernel: Any, params: Mapping[str, Any]) -> None:
+    """Raise ValueError for parameters `kernel__…` of a kernel that is given by name."""
+    kernel_parameter = next((name for name in params if name.startswith("kernel__")), None)
+    if kernel_parameter is not None and isinstance(kernel, str):
         raise ValueError(
-            f"{inner} is a parameter of a kernel object, but kernel={kernel!r} is a name: set "
-            f"{inner.removeprefix('kernel__')} itself, or give an object such as kernel=mercer.kernels.Gaussian()"
+            f"{kernel_parameter} is a parameter of a kernel object, but kernel={kernel!r} is a name: set "
+            f"{kernel_parameter.removeprefix('kernel__')} itself, or give an object such as "
+            "kernel=mercer.kernels.Gaussian()"
         )
 
 

@@ -67,23 +67,26 @@ class Progress:
             self._task = None
 
     def close(self, X: Data, y: ArrayLike | None, trained: Any) -> None:
-        """End the fit and report the result that was reached."""
+        """End the fit and report its result."""
         self._reporter.close(_summary(trained))
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
 
-    def _report(self, name: str, pace: ProgressEstimate, words: Callable[[], str], missed: float = math.nan) -> None:
+    def _report(
+        self, name: str, estimate: ProgressEstimate, line: Callable[[], str], goal_ratio: float = math.nan
+    ) -> None:
+        """Pass a step of the current sub-problem on to the callbacks, and print its line if one is due."""
         _core.check_stop()
         if self._task is not None:
             self._end_step()
             self._step = self._task.subcontext(task_name="step")
             # Callbacks have to call "reached" at once: a later call would describe a later state of the solver.
-            self._step.call_on_fit_task_begin(estimator=self._estimator, metadata={"reached": words})
+            self._step.call_on_fit_task_begin(estimator=self._estimator, metadata={"reached": line})
         if self._reporter.is_due:
-            share = pace.share(time.monotonic(), missed)
+            share = estimate.share(time.monotonic(), goal_ratio)
             if self._n_tasks > 1:  # assume that all sub-problems take the same time
                 share = min(1.0, (self._done + (share or 0.0)) / self._n_tasks) or None
-            self._reporter.report(name + words(), share)
+            self._reporter.report(name + line(), share)
 
     def _end_step(self) -> None:
         if self._step is not None:

@@ -17,8 +17,8 @@ The declaration is written once, in the class that has the attribute, and everyt
 
 `to_plain` and `from_plain` convert a value to the entries of a file and back: numbers, text, lists, dictionaries,
 arrays, kernels and estimators, which files/mercer_file/description.py writes as JSON. A new estimator therefore needs
-no code in files/. Checksums detect damaged files, but not forged ones; the checks here are for those: no file can set
-an attribute that is not declared, and all counts and shapes that prediction relies on have to agree.
+no code in files/. Checksums detect damaged files, and the checks here reject forged ones: no file can set an attribute
+that is not declared, and all counts and shapes that prediction relies on have to agree.
 """
 
 from __future__ import annotations
@@ -108,6 +108,8 @@ def fitted(*others: Mapping[str, AttributeSpec], **specs: AttributeSpec) -> Mapp
 
 @dataclass(frozen=True, kw_only=True)
 class _Array(AttributeSpec):
+    """Spec that `Array` returns."""
+
     shape: tuple[Size, ...]
     sparse: bool = False
     nan: bool = False
@@ -119,16 +121,18 @@ class _Array(AttributeSpec):
     def check(self, name: str, value: Any, model: Any) -> None:
         if (self.or_none and value is None) or (self.single and is_number(value)):
             return
-        wanted = [_size(size, model) for size in self.shape]
+        shape_of_model = [_size(size, model) for size in self.shape]
         if self.flat and getattr(value, "ndim", 0) == 1:
-            wanted = wanted[:1]
+            shape_of_model = shape_of_model[:1]
         if self.kinds:
-            whole = isinstance(value, np.ndarray) and value.dtype.kind in self.kinds and _has_shape(value, wanted)
+            valid = (
+                isinstance(value, np.ndarray) and value.dtype.kind in self.kinds and _has_shape(value, shape_of_model)
+            )
         else:
             precise = is_sparse(value) or getattr(value, "dtype", None) == np.float64
-            whole = precise and _is_numbers(value, wanted, self.sparse, self.nan)
-        shape = " × ".join("any" if size is None else str(size) for size in wanted)
-        expect(whole, f"{name} must be {shape} {'values' if self.kinds else 'numbers'}")
+            valid = precise and _is_numbers(value, shape_of_model, self.sparse, self.nan)
+        shape = " × ".join("any" if size is None else str(size) for size in shape_of_model)
+        expect(valid, f"{name} must be {shape} {'values' if self.kinds else 'numbers'}")
 
 
 def Array(*shape: Size, **options: Any) -> AttributeSpec:
@@ -178,9 +182,9 @@ class Number(AttributeSpec):
         if self.per_output and isinstance(value, np.ndarray):
             Array("outputs").check(name, value, model)
             return
-        whole = isinstance(value, float) and bool(np.isfinite(value)) if self.finite else is_number(value)
+        valid = isinstance(value, float) and bool(np.isfinite(value)) if self.finite else is_number(value)
         kind = "a finite number" if self.finite else "a number"
-        expect(whole or (self.or_none and value is None), f"{name} must be {kind}")
+        expect(valid or (self.or_none and value is None), f"{name} must be {kind}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,9 +216,9 @@ Names = partial(
 )
 
 
-def Count(several: bool = False, **whether: Any) -> AttributeSpec:
+def Count(several: bool = False, **options: Any) -> AttributeSpec:
     """Return the spec of a count, such as a number of steps; with `several`, also of an array of counts."""
-    return Predicate(must="be a count", holds=lambda n, _: is_count(n) or (several and _is_indices(n, None)), **whether)
+    return Predicate(must="be a count", holds=lambda n, _: is_count(n) or (several and _is_indices(n, None)), **options)
 
 
 @dataclass(frozen=True)
@@ -238,8 +242,8 @@ class ListOf(AttributeSpec):
 
     def check(self, name: str, value: Any, model: Any) -> None:
         count = _size(self.count, model)
-        whole = isinstance(value, list) and (count is None or len(value) == count)
-        expect(whole, f"{name} must be a list" + ("" if count is None else f" of {count}"))
+        valid = isinstance(value, list) and (count is None or len(value) == count)
+        expect(valid, f"{name} must be a list" + ("" if count is None else f" of {count}"))
         for number, item in enumerate(value):
             if not (self.or_none and item is None):
                 self.spec.check(f"{name}[{number}]", item, model)
@@ -253,13 +257,13 @@ class Labels(AttributeSpec):
     alone: bool = False  # True for scikit-learn's models, which have no outputs to compare with
 
     def check(self, name: str, value: Any, model: Any) -> None:
-        whole = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
-        expect(whole, f"{name} must be two classes or more")
+        valid = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
+        expect(valid, f"{name} must be two classes or more")
         if self.alone:
             return
         against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
-        wanted, actual = n_planes(len(value), against_rest), _size("outputs", model)
-        expect(actual == wanted, f"{len(value)} classes make {wanted} outputs, not {actual}")
+        expected, actual = n_planes(len(value), against_rest), _size("outputs", model)
+        expect(actual == expected, f"{len(value)} classes make {expected} outputs, not {actual}")
 
 
 @dataclass(frozen=True)
@@ -312,8 +316,8 @@ class KernelExpansion(AttributeSpec):
     def check(self, name: str, value: Any, model: Any) -> None:
         b, coefficients = value.b, value.coefficients
         expect(_is_numbers(b, [None]) and len(b) > 0, "b must be a list of finite numbers")
-        whole = _is_numbers(coefficients, [None, len(b)], sparse=True)
-        expect(whole, f"the coefficients must be a matrix of finite numbers with {len(b)} columns, one for each b")
+        valid = _is_numbers(coefficients, [None, len(b)], sparse=True)
+        expect(valid, f"the coefficients must be a matrix of finite numbers with {len(b)} columns, one for each b")
         count, accepts = coefficients.shape[0], value.kernel.accepts
         if accepts == "gram":
             expect(value.vectors is None, "a precomputed kernel has no support vectors")
@@ -321,9 +325,7 @@ class KernelExpansion(AttributeSpec):
             expect(len(value.columns) == count, f"there are {len(value.columns)} columns for {count} coefficients")
             return
         expect(value.columns is None, "only a precomputed kernel has columns")
-        if (accepts == "sequences") != isinstance(
-            value.vectors, list
-        ):  # no expect(), since the repr of a composed kernel takes time
+        if (accepts == "sequences") != isinstance(value.vectors, list):  # no expect(): the message's repr is slow
             raise ModelFormatError(f"{value.kernel} does not take such vectors")
         check_vectors("the support vectors", value.vectors, count, _size("features", model))
 
@@ -349,6 +351,8 @@ class NestedEstimator(AttributeSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class _Record(AttributeSpec):
+    """Spec that `Record` returns."""
+
     made_by: Callable[..., Any]
     parts: Mapping[str, AttributeSpec]
     several: bool
@@ -413,12 +417,12 @@ def _size(size: Size, model: Any) -> Any:
 
 
 def is_count(value: Any, below: int = 2**63) -> bool:
-    """Return True for a whole number from 0 on."""
+    """Return True for an integer of at least 0 and less than `below`."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < below
 
 
 def is_number(value: Any) -> bool:
-    """Return True for a real number, NaN and infinity among them."""
+    """Return True for a real number, including NaN and infinity."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
@@ -461,12 +465,12 @@ def has_function_per_class(model: Any) -> bool:
     return bool(known["_per_class_"] if "_per_class_" in known else known.get("multiclass", "ovo") != "ovo")
 
 
-def expect(holds: bool, otherwise: str) -> None:
-    """Raise ModelFormatError with the message `otherwise` unless `holds` is True."""
+def expect(holds: bool, message: str) -> None:
+    """Raise ModelFormatError with this message unless `holds` is True."""
     if not holds:
-        raise ModelFormatError(otherwise)
+        raise ModelFormatError(message)
 
 
 def best_estimator_of(model: Any) -> Any:
-    """Return the best estimator of a fitted search, `TunedSVC` or scikit-learn's; any other model itself."""
+    """Return the best estimator of a fitted search (TunedSVC or scikit-learn's), and any other model as it is."""
     return getattr(model, "__dict__", {}).get("best_estimator_", model)

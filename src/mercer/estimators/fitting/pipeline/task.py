@@ -42,18 +42,16 @@ Q = TypeVar("Q")
 
 @dataclass(frozen=True, eq=False)
 class Task(Generic[P]):
-    """A problem, its solver with options bound, and the data on which it is solved."""
+    """Problem, its solver with options bound, and the data on which it is solved."""
 
     name: str
     problem: P
     solve: Solve
     part: Indices | None = None  # merged samples of the problem; None: all
-    blocks: tuple[Indices, Indices] | None = (
-        None  # samples of the two classes that make up `part`, if tasks share such blocks
-    )
+    blocks: tuple[Indices, Indices] | None = None  # the two classes of `part`, if tasks share blocks of samples
     unit: float = 1.0  # unit of `tol` in the scale of this problem
     place: Callable[[int], Place] | None = None  # returns the data for a number of threads; None: the fit's Gram matrix
-    around: Solver | None = None  # outer solver, which calls `inner_solver` repeatedly
+    outer_solver: Solver | None = None  # solver that calls `inner_solver` repeatedly
 
     @property
     def rows(self) -> Indices:
@@ -64,7 +62,7 @@ class Task(Generic[P]):
 
 @dataclass(frozen=True, eq=False)
 class Solved(Generic[P]):
-    """A task with its solution and certificate."""
+    """Task with its solution and certificate."""
 
     task: Task[P]
     solution: Any
@@ -78,7 +76,7 @@ class Solved(Generic[P]):
 
 
 class Tasks(Generic[P]):
-    """The tasks of one fit."""
+    """Tasks of one fit."""
 
     def __init__(self, tasks: Iterable[Task[P]]) -> None:
         self._tasks = list(tasks)
@@ -101,8 +99,8 @@ class Tasks(Generic[P]):
         """True if there are several tasks, all of them on the fit's Gram matrix."""
         return len(self) > 1 and all(task.place is None for task in self._tasks)
 
-    def in_one_call(self, gram: Gram, fit: Fit, n_threads: int, progress: Progress) -> Solutions[P]:
-        """Solve many small tasks in one call of the core, if that is possible; this class solves none."""
+    def solve_in_one_call(self, gram: Gram, fit: Fit, n_threads: int, progress: Progress) -> Solutions[P]:
+        """Solve many small tasks in one call of the core, if that is possible; here, none is solved."""
         return Solutions(self)
 
     def with_exact_solutions(self) -> Tasks[P]:
@@ -139,9 +137,9 @@ class Solutions(Generic[P]):
     @staticmethod
     def of(rows: Sequence[Solved[Q]]) -> Solutions[Q]:
         """Return the solutions of separately solved tasks."""
-        made = Solutions(Tasks(one.task for one in rows))
-        made._solved.extend(rows)
-        return made
+        solutions = Solutions(Tasks(one.task for one in rows))
+        solutions._solved.extend(rows)
+        return solutions
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -192,6 +190,7 @@ class Solutions(Generic[P]):
 
     @cached_property
     def columns(self: Solutions[DualProblem]) -> Columns:
+        """Arrays over the variables and rows of all problems."""
         solved = self._solved
         problems, betas, places = zip(*[(s.task.problem, s.solution.beta, s.task.rows) for s in solved], strict=True)
         lower = _joined([problem.lower for problem in problems])
@@ -248,12 +247,12 @@ def solve_tasks(tasks: Tasks[Q], fit: Fit, progress: Progress, starts: list[Any]
         gram.share()
         side_by_side = side_by_side if gram.concurrent else 1
         if gram.concurrent and not progress.watched and all(start is None for start in starts):
-            solutions = tasks.in_one_call(gram, fit, max(side_by_side, n_threads), progress)
+            solutions = tasks.solve_in_one_call(gram, fit, max(side_by_side, n_threads), progress)
 
     def solve(k: int) -> Solved[Q]:
         task, place, start = tasks[k], places[k], starts[k]
         beta, steps = solutions.progress_of(k)
-        if task.part is not None:  # only a Gram has parts
+        if task.part is not None:  # only a Gram matrix has views
             gram = cast(Gram, place)
             place = gram.view(task.part) if len(task.part) < gram.n or task.blocks is not None else gram
         report, limits = progress.begin(task.name), fit.limits.stop.after(steps) if steps else fit.limits.stop
@@ -284,18 +283,18 @@ R = TypeVar("R")
 
 
 def map_in_threads(call: Callable[[T], R], items: Iterable[T], n_threads: int) -> list[R]:
-    """Return the results of the calls, `n_threads` of which run concurrently; stop all if one raises."""
+    """Return the results of `call` for all items, computed by `n_threads` threads; stop all if one raises."""
     flag = _core.StopFlag()
     threads = ThreadPoolExecutor(n_threads, initializer=flag.watch)
     try:
         calls = [threads.submit(call, item) for item in items]
-        left = set(calls)
-        while left:
-            done, left = wait(left, WAKE_SECONDS, FIRST_EXCEPTION)
-            for one in done:
-                one.result()  # raises what the call raised
+        pending = set(calls)
+        while pending:
+            done, pending = wait(pending, WAKE_SECONDS, FIRST_EXCEPTION)
+            for future in done:
+                future.result()  # raises what the call raised
             _core.check_stop()  # this thread may itself belong to a fit that was stopped
-        return [one.result() for one in calls]
+        return [future.result() for future in calls]
     finally:
         flag.stop()
         threads.shutdown(cancel_futures=True)
@@ -343,7 +342,7 @@ class PairTasks(Tasks[DualProblem]):
     def share_gram(self) -> bool:
         return len(self) > 1
 
-    def in_one_call(self, gram: Gram, fit: Fit, n_threads: int, progress: Progress) -> Solutions[DualProblem]:
+    def solve_in_one_call(self, gram: Gram, fit: Fit, n_threads: int, progress: Progress) -> Solutions[DualProblem]:
         which = solvable_pairs(self.problem, self.layout, is_sparse(fit.X))
         if not self.together or len(which) < 2:
             return Solutions(self)
@@ -359,11 +358,11 @@ class PairTasks(Tasks[DualProblem]):
         results = solve_pairs_together(
             problem.take(layout.variables(which)), layout.of_pairs(which), gram, stop, n_threads
         )
-        return None if results is None else results.among(layout, which)
+        return None if results is None else results.scattered(layout, which)
 
 
 class PairSolutions(Solutions[DualProblem]):
-    """Solutions of all pairs, of which those in `which` were solved, or begun, in one call."""
+    """Solutions of all pairs; the pairs `which` were solved in one call, some of them only partly."""
 
     def __init__(self, tasks: PairTasks, results: PairResults, which: Indices) -> None:
         self.tasks: PairTasks = tasks
@@ -373,38 +372,38 @@ class PairSolutions(Solutions[DualProblem]):
         left = np.flatnonzero(~results.solved).tolist()
         if results.over:
             self._reasons.update(dict.fromkeys(unsolved, "max_time"))
-            self._left, self._begun = sorted(set(left) - set(unsolved)), set[int]()
+            self._unsolved, self._partly_solved = sorted(set(left) - set(unsolved)), set[int]()
         else:
-            self._left, self._begun = left, set(unsolved)
+            self._unsolved, self._partly_solved = left, set(unsolved)
         problem, ends, samples = tasks.problem, tasks.layout.offsets, tasks.layout.rows
         self.columns = Columns(ends, results.beta, problem.lower, problem.upper, samples, ends, results.beta, samples)
         self.p, self.d, self.u = problem.p, problem.d, results.u
 
     def __getitem__(self, k: int) -> Solved[DualProblem]:
         k = range(len(self))[k]
-        cut, results, reason = self._cut(k), self._results, self._reasons.get(k, "converged")
-        solution = Solution(results.beta[cut], int(results.steps[k]), reason, u=results.u[cut])
+        variables, results, reason = self._variables_of(k), self._results, self._reasons.get(k, "converged")
+        solution = Solution(results.beta[variables], int(results.steps[k]), reason, u=results.u[variables])
         return Solved(self.tasks[k], solution, results.certificates[k])
 
     def __iter__(self) -> Iterator[Solved[DualProblem]]:
         return map(self.__getitem__, range(len(self)))
 
-    def _cut(self, k: int) -> slice:
+    def _variables_of(self, k: int) -> slice:
         """Return the slice of the variables of pair k."""
         return slice(*self.tasks.layout.offsets[k : k + 2].tolist())
 
     @property
     def unsolved(self) -> Sequence[int]:
-        return self._left
+        return self._unsolved
 
     def progress_of(self, k: int) -> tuple[Floats | None, int]:
-        if k not in self._begun:
+        if k not in self._partly_solved:
             return None, 0
-        return self._results.beta[self._cut(k)], int(self._results.steps[k])
+        return self._results.beta[self._variables_of(k)], int(self._results.steps[k])
 
     def add(self, k: int, solved: Solved[Any]) -> None:
-        cut, solution, results = self._cut(k), solved.solution, self._results
-        results.beta[cut], results.u[cut], results.steps[k] = solution.beta, solution.u, solution.steps
+        variables, solution, results = self._variables_of(k), solved.solution, self._results
+        results.beta[variables], results.u[variables], results.steps[k] = solution.beta, solution.u, solution.steps
         results.certificates.put(k, solved.certificate)
         if solution.stop_reason != "converged":
             self._reasons[k] = solution.stop_reason

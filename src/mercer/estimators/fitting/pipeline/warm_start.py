@@ -35,7 +35,7 @@ class TrainingSet:
 
     @classmethod
     def of(cls, X: Any, y: Any, weight: Floats) -> TrainingSet:
-        return cls(_copied(X), None if y is None else freeze(np.array(y)), freeze(weight.copy()))
+        return cls(_private_copy(X), None if y is None else freeze(np.array(y)), freeze(weight.copy()))
 
     def followed_by(self, X: Any, y: Any, weight: Floats) -> tuple[Any, Any, Floats]:
         """Return X, y and weights of these samples followed by the given ones."""
@@ -45,24 +45,24 @@ class TrainingSet:
     def without(self, indices: Any, square: bool) -> tuple[Any, Any, Floats]:
         """Return X, y and weights without the samples at these indices; X is `square` if it is a kernel matrix."""
         n = len(self.weight)
-        given = np.atleast_1d(np.asarray(indices))
-        if given.dtype.kind not in "iu" or given.ndim != 1:
+        removed = np.atleast_1d(np.asarray(indices))
+        if removed.dtype.kind not in "iu" or removed.ndim != 1:
             raise TypeError(f"indices={indices!r} must be indices of samples, as integers")
-        outside = given[(given < 0) | (given >= n)]
+        outside = removed[(removed < 0) | (removed >= n)]
         if len(outside):
             last = f"; the last is {n - 1}" if (outside < 0).any() else ""
             raise IndexError(f"there is no sample {outside[0]} to forget: {n} are known, counted from 0{last}")
-        times = np.bincount(given.astype(np.intp), minlength=n)
+        times = np.bincount(removed.astype(np.intp), minlength=n)
         if (times > 1).any():
             raise ValueError(
                 f"sample {np.argmax(times)} occurs {times.max()} times in indices, but it can be forgotten only "
                 "once; give each index once: np.unique(indices)"
             )
-        kept = np.delete(np.arange(n), given)
-        if len(kept) == 0:
+        remaining = np.delete(np.arange(n), removed)
+        if len(remaining) == 0:
             raise ValueError("all samples would be forgotten; make a new estimator instead")
-        X = matrix_part(self.X, kept) if square else take(self.X, kept)
-        return freeze(X), None if self.y is None else self.y[kept], self.weight[kept]
+        X = matrix_part(self.X, remaining) if square else take(self.X, remaining)
+        return freeze(X), None if self.y is None else self.y[remaining], self.weight[remaining]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,39 +91,39 @@ class WarmStart:
         the sums still hold. Otherwise variables at a bound move to their new bound, the others stay, and the sums are
         repaired.
         """
-        kept = self.tasks.get(name)
-        if kept is None:
+        last = self.tasks.get(name)
+        if last is None:
             return None
-        old = self._counterparts(kept, rows[problem.row], _copies(problem.row), keys, targets)
-        known = old >= 0
+        counterpart = self._counterparts(last, rows[problem.row], _copies(problem.row), keys, targets)
+        has_counterpart = counterpart >= 0
         beta = np.zeros(problem.n_variables)
-        beta[known] = kept.beta[old[known]]
-        moved = np.flatnonzero(beta)
-        if len(moved) == 0:
+        beta[has_counterpart] = last.beta[counterpart[has_counterpart]]
+        nonzero = np.flatnonzero(beta)
+        if len(nonzero) == 0:
             return None
-        then = kept.bound[old[moved]]
-        now = np.where(beta[moved] > 0, problem.upper[moved], problem.lower[moved])
-        finite = np.isfinite(then) & np.isfinite(now)
-        factor = now[finite] / then[finite]
+        old_bound = last.bound[counterpart[nonzero]]
+        new_bound = np.where(beta[nonzero] > 0, problem.upper[nonzero], problem.lower[nonzero])
+        finite = np.isfinite(old_bound) & np.isfinite(new_bound)
+        factor = new_bound[finite] / old_bound[finite]
         if len(factor) and np.ptp(factor) <= 1e-9 * factor[0]:
             beta *= factor[0]
         else:
-            beta[moved] = np.where(finite & (beta[moved] == then), now, beta[moved])
+            beta[nonzero] = np.where(finite & (beta[nonzero] == old_bound), new_bound, beta[nonzero])
         return problem.nearest_feasible(beta)
 
-    def _counterparts(self, kept: TaskStart, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:
+    def _counterparts(self, last: TaskStart, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:
         """Return for each variable of a new task the old variable of the same sample, or −1."""
         try:
             _, codes = np.unique(_joined(self.targets, targets), return_inverse=True)
         except TypeError:  # targets changed between numbers and strings, so that no sample has its old target
             return np.full(len(sample), -1, dtype=np.intp)
-        before = _combined_keys(self.keys, codes[: len(self.keys)])
-        after = _combined_keys(keys, codes[len(self.keys) :])
-        old_variables = before[kept.sample] + kept.copy.astype(np.uint64) * _COPY_FACTOR
-        new_variables = after[sample] + copy.astype(np.uint64) * _COPY_FACTOR
-        _, left, right = np.intersect1d(old_variables, new_variables, return_indices=True)
+        old_keys = _combined_keys(self.keys, codes[: len(self.keys)])
+        new_keys = _combined_keys(keys, codes[len(self.keys) :])
+        old_variables = old_keys[last.sample] + last.copy.astype(np.uint64) * _COPY_FACTOR
+        new_variables = new_keys[sample] + copy.astype(np.uint64) * _COPY_FACTOR
+        _, old_index, new_index = np.intersect1d(old_variables, new_variables, return_indices=True)
         counterpart = np.full(len(new_variables), -1, dtype=np.intp)
-        counterpart[right] = left
+        counterpart[new_index] = old_index
         return counterpart
 
 
@@ -146,7 +146,7 @@ def targets_of(merged: Merged, y: Any) -> Any:
 
 
 def task_start(rows: Indices, problem: DualProblem, solution: Solution) -> TaskStart:
-    """Return the part of a solved task that is kept."""
+    """Return the solution of a task in the form that a warm start keeps."""
     beta = solution.beta
     bound = np.where(beta > 0, problem.upper, problem.lower)
     return TaskStart(rows[problem.row], _copies(problem.row), beta, bound)
@@ -163,7 +163,7 @@ def _copies(row: Any) -> Indices:
 
 
 def _combined_keys(keys: Keys, codes: Any) -> Keys:
-    """Return hashes of sample and target together, and of the position among equals if there are several."""
+    """Return hashes of sample and target together, and of the position among equal pairs if there are several."""
     mixed = (keys + (codes.astype(np.uint64) + np.uint64(1)) * _TARGET_FACTOR) * _COPY_FACTOR
     _, same = np.unique(mixed, return_inverse=True)
     return np.asarray(mixed + _copies(same).astype(np.uint64) * _TARGET_FACTOR)
@@ -177,8 +177,8 @@ def _joined(first: Any, second: Any) -> Any:
     return np.concatenate([first, second])
 
 
-def _copied(X: Any) -> Any:
-    """Return a copy of X, or X itself if its memory is read-only and not shared."""
+def _private_copy(X: Any) -> Any:
+    """Return a copy of X, or X itself if it owns its memory and is read-only."""
     if not hasattr(X, "shape"):
         return list(X)
     if isinstance(X, EngineSamples):

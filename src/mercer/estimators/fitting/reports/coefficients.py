@@ -1,4 +1,4 @@
-"""Coefficients from the solutions of dual problems: of the merged samples for prediction, of the caller's rows to read.
+"""Coefficients from the solutions of dual problems: of merged samples for prediction, of the caller's rows for reports.
 
 Twin variables of a sample are added up. Copies of a sample share its coefficient in proportion to their weights; a
 coefficient at its bound puts each copy exactly at its bound. The certificate is widened so that it also holds for the
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.copies import CopyErrors, Variables, widen_for_copies, widen_joint_for_copies
-from mercer.certificates.joint import published_residuals
+from mercer.certificates.joint import row_residuals
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.task import Solutions
 from mercer.places.expansion import Expansion
@@ -45,7 +45,7 @@ class Bounds:
     factor: Any = 1.0
 
 
-# Called only if samples were merged.
+# Function that returns the bounds of all tasks; it is called only if samples were merged.
 Box = Callable[[], Bounds]
 
 
@@ -67,19 +67,19 @@ def caller_table(
     sample, task = merged.member[row], by_row.indices
     above, below, factor = (_entries_at(part, sample, task) for part in (bounds.above, bounds.below, bounds.factor))
     bound = np.where(by_row.data > 0, above, below) * factor
-    size, whole = np.abs(by_row.data), bound * merged.weight[sample]
+    size, sample_bound = np.abs(by_row.data), bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         row_bound = np.sign(by_row.data) * (bound * merged.input_weight[row])
-    shared = _split(table, by_row, fit, ridge(), bool(np.isinf(bound).all()))
+    shared = _split_coefficients(table, by_row, fit, ridge(), bool(np.isinf(bound).all()))
     # A copy must not leave its bound by rounding if its sample is within the bound.
-    past = (size < whole) & (np.abs(shared) > np.abs(row_bound))
-    return by_row.with_data(np.where((size == whole) | past, row_bound, shared))
+    beyond_bound = (size < sample_bound) & (np.abs(shared) > np.abs(row_bound))
+    return by_row.with_data(np.where((size == sample_bound) | beyond_bound, row_bound, shared))
 
 
 def _entries_of(table: CoefficientTable, by_row: CoefficientTable, member: Indices) -> Indices:
     """Return the positions in `table` of the entries of which the caller's rows have shares."""
-    place = member[by_row.rows] * table.n_columns + by_row.indices
-    return np.searchsorted(table.rows * table.n_columns + table.indices, place)
+    position = member[by_row.rows] * table.n_columns + by_row.indices
+    return np.searchsorted(table.rows * table.n_columns + table.indices, position)
 
 
 def _entries_at(part: Any, sample: Indices, task: Indices) -> Any:
@@ -92,11 +92,13 @@ def _entries_at(part: Any, sample: Indices, task: Indices) -> Any:
     return part[sample, task] if part.shape[1] > 1 else part[sample, 0]
 
 
-def _split(table: CoefficientTable, by_row: CoefficientTable, fit: Fit, ridge: float, unbounded: bool) -> Floats:
+def _split_coefficients(
+    table: CoefficientTable, by_row: CoefficientTable, fit: Fit, ridge: float, unbounded: bool
+) -> Floats:
     """Return the coefficients of copies, which add up to that of their sample unless a bound is near."""
     merged, row = fit.merged, by_row.rows
     shares = np.asarray(by_row.data * merged.share[row])
-    if ridge == 0 and not unbounded:  # a small copy close to its bound must stay as close to it
+    if ridge == 0 and not unbounded:  # a copy must stay as close to its bound as its sample is
         return shares
     entry, exact = _entries_of(table, by_row, merged.member), None
     if ridge > 0:
@@ -150,22 +152,22 @@ def allow_for_copies(
 ) -> None:
     """Widen `certificate_` so that it holds for the coefficients of the caller's rows too, and update `converged_`.
 
-    `tables` are those of the merged samples and of the caller's rows, to which `scales`, factors on the solutions'
-    coefficients with one for each task, have been applied.
+    `tables` hold the coefficients of the merged samples and of the caller's rows. `scales`, one factor per task on the
+    solutions' coefficients, are already applied to them.
     """
     if fit.merged.unique:
         return
-    off = _copy_errors(fit, solved, *tables)
-    if not (off.sums.any() or off.curved.any()):
+    errors = _copy_errors(fit, solved, *tables)
+    if not (errors.sums.any() or errors.curved.any()):
         return
     columns = solved.columns
     starts = columns.variables[:-1]
     factor: Any = 1.0 if scales is None else np.repeat(scales, np.diff(columns.variables))
-    at = Variables(
+    variables = Variables(
         starts, solved.p, factor * columns.lower, factor * columns.upper, solved.d, factor * columns.beta,
         fit.gram().proof.entry_bounds[columns.samples],
     )  # fmt: skip
-    _conclude_certificate(machine, fit, solved, widen_for_copies(machine.certificate_, off, at))
+    _conclude_certificate(machine, fit, solved, widen_for_copies(machine.certificate_, errors, variables))
 
 
 def allow_for_joint_copies(
@@ -182,17 +184,17 @@ def allow_for_joint_copies(
     if fit.merged.unique:
         return
     table, by_row = tables
-    apart, n_classes = (
+    sum_errors, n_classes = (
         sum_error_bounds(table.data, by_row.data, _entries_of(table, by_row, fit.merged.member)),
         table.n_columns,
     )
     problem, beta, merged = solved[0].task.problem, solved[0].solution.beta, fit.merged
     r = np.sqrt(fit.gram().proof.entry_bounds ** 2 * (1 + 1e-15) + problem.shift) * (1 + 1e-15)
-    sums, lengths = (sums_by(table.indices, values, n_classes) for values in (apart, apart * r[table.rows]))
+    sums, lengths = (sums_by(table.indices, values, n_classes) for values in (sum_errors, sum_errors * r[table.rows]))
     bounds = C[merged.member] * merged.input_weight
-    residuals = published_residuals(by_row.toarray(), problem.y[merged.member], bounds, problem.shared)
-    off = CopyErrors(sums, lengths, np.zeros(n_classes))
-    certificate = widen_joint_for_copies(machine.certificate_, off, problem, beta, r, residuals)
+    residuals = row_residuals(by_row.toarray(), problem.y[merged.member], bounds, problem.shared)
+    errors = CopyErrors(sums, lengths, np.zeros(n_classes))
+    certificate = widen_joint_for_copies(machine.certificate_, errors, problem, beta, r, residuals)
     _conclude_certificate(machine, fit, solved, certificate)
 
 
@@ -211,16 +213,20 @@ def _conclude_certificate(machine: Machine, fit: Fit, solved: Solutions[Any], ce
 def _copy_errors(
     fit: Fit, solved: Solutions[DualProblem], table: CoefficientTable, by_row: CoefficientTable
 ) -> CopyErrors:
-    """Return bounds on the errors of the coefficients of copies, relative to those of their samples."""
+    """Return bounds on the errors of the coefficients of copies, compared with those of their samples."""
     merged, n_tasks = fit.merged, table.n_columns
     entry = _entries_of(table, by_row, merged.member)
-    apart = sum_error_bounds(table.data, by_row.data, entry)
+    sum_errors = sum_error_bounds(table.data, by_row.data, entry)
     curved = np.zeros(n_tasks)
-    if not apart.any() and not solved.largest_ridge:
+    if not sum_errors.any() and not solved.largest_ridge:
         return CopyErrors(curved, curved, curved)
     if solved.largest_ridge:  # d is in inverse proportion to the weight
-        of_one = np.maximum.reduceat(solved.d * merged.weight[solved.columns.samples], solved.columns.variables[:-1])
-        moved = np.abs(by_row.data - table.data[entry] * merged.share[by_row.rows]) / merged.input_weight[by_row.rows]
-        np.maximum.at(curved, by_row.indices, of_one[by_row.indices] * moved)
+        unit_ridge = np.maximum.reduceat(
+            solved.d * merged.weight[solved.columns.samples], solved.columns.variables[:-1]
+        )
+        change = np.abs(by_row.data - table.data[entry] * merged.share[by_row.rows]) / merged.input_weight[by_row.rows]
+        np.maximum.at(curved, by_row.indices, unit_ridge[by_row.indices] * change)
     r = fit.gram().proof.entry_bounds[table.rows]
-    return CopyErrors(sums_by(table.indices, apart, n_tasks), sums_by(table.indices, apart * r, n_tasks), curved)
+    return CopyErrors(
+        sums_by(table.indices, sum_errors, n_tasks), sums_by(table.indices, sum_errors * r, n_tasks), curved
+    )

@@ -32,13 +32,13 @@ BOUNDED: Final = 2
 
 def dual_status(merged: Merged, solved: Solutions[DualProblem], n: int) -> CoefficientTable:
     """Return FREE or BOUNDED for each of the caller's n rows with β ≠ 0 in a problem (column); of twins, FREE wins."""
-    place = merged.member
-    if len(place) < n:
-        place = np.full(n, len(merged.y))  # rows of weight zero refer to an empty last row
-        place[merged.rows] = merged.member
+    row_sample = merged.member
+    if len(row_sample) < n:
+        row_sample = np.full(n, len(merged.y))  # rows of weight zero refer to an empty last row
+        row_sample[merged.rows] = merged.member
     columns = solved.columns
-    where = columns.samples, columns.variables, len(merged.y) + 1, place
-    return CoefficientTable(*_core.status_by_rows(columns.beta, columns.lower, columns.upper, *where), len(solved))
+    layout = columns.samples, columns.variables, len(merged.y) + 1, row_sample
+    return CoefficientTable(*_core.status_by_rows(columns.beta, columns.lower, columns.upper, *layout), len(solved))
 
 
 def free_vectors(machine: Machine) -> Flags | None:
@@ -104,20 +104,20 @@ def dual_planes(machine: Machine) -> list[Pair]:
     return planes(k, has_function_per_class(machine))
 
 
-def parameter_at_fit(machine: Machine, name: str, otherwise: Any) -> Any:
-    """Return a parameter as the fit used it; for a model of another program, its present value.
+def parameter_at_fit(machine: Machine, name: str, default: Any) -> Any:
+    """Return a parameter as the fit used it, or its present value for a model of another program.
 
     The slack of a hard margin is "none".
     """
-    noted = vars(machine).get("_trained_as_")
-    if noted is not None:
-        return noted[name]
+    recorded = vars(machine).get("_trained_as_")
+    if recorded is not None:
+        return recorded[name]
     hard = name == "slack" and getattr(machine, "C", None) == math.inf
-    return "none" if hard else getattr(machine, name, otherwise)
+    return "none" if hard else getattr(machine, name, default)
 
 
 def plane_norms(machine: Machine) -> Floats:
-    """Return ‖w‖ of each plane, which is computed for a model that another program trained."""
+    """Return ‖w‖ of each plane; it is computed now if another program trained the model."""
     return np.atleast_1d(machine.rkhs_norm_) if hasattr(machine, "rkhs_norm_") else machine._expansion_.norms()
 
 
@@ -191,12 +191,13 @@ def _ridge(machine: Machine, k: int, alpha_sum: float) -> float:
 
 
 def _certificate_of(machine: Machine, k: int) -> Certificate:
-    whole: Certificate = machine.certificate_
-    return whole.parts[k] if whole.parts else whole
+    """Return the certificate of problem k."""
+    certificate: Certificate = machine.certificate_
+    return certificate.parts[k] if certificate.parts else certificate
 
 
 def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
-    """Return True if these are the training rows, judged by the support vectors, which alone matter."""
+    """Return True if these are the training rows, judged by the support vectors alone."""
     if n_samples(X) != machine.shape_fit_[0]:
         return False
     expected = np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
@@ -205,7 +206,7 @@ def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
     if machine.kernel_.accepts == "gram":
         return True
     X = read_samples(machine, X, machine.kernel_, reset=False)
-    return bool(np.all(_same(host(X, machine.support_), machine.support_vectors_)))
+    return bool(np.all(_equal_entries(host(X, machine.support_), machine.support_vectors_)))
 
 
 def no_planes_message(machine: Machine, parameter: str, value: Any, use: str) -> str:
@@ -216,7 +217,8 @@ def no_planes_message(machine: Machine, parameter: str, value: Any, use: str) ->
     )
 
 
-def _same(left: Any, right: Any) -> Flags:
+def _equal_entries(left: Any, right: Any) -> Flags:
+    """Mark the equal entries of two arrays; for two CSR matrices, return one flag for all of them."""
     if is_sparse(left) or is_sparse(right):
         if is_sparse(left) and is_sparse(right):
             return np.asarray((left != right).nnz == 0)

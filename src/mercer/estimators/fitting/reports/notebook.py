@@ -51,9 +51,9 @@ class ShowsCertificate:
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         attributes = BaseEstimator._get_fitted_attr_html(self, doc_link)
-        plain = attributes._repr_html_inner
+        attributes_html = attributes._repr_html_inner
         if _SHOWN.get() is not _machine_of(self):
-            attributes._repr_html_inner = lambda: plain() + _certificate(self)
+            attributes._repr_html_inner = lambda: attributes_html() + _certificate(self)
         return attributes
 
 

@@ -13,17 +13,17 @@ from mercer.samples.arrays import Floats
 
 
 def share_of_ordered_pairs(problem: RankProblem, f: Floats) -> float:
-    """Return the weighted fraction of pairs in the right order, of which those with equal f(x) count as half.
+    """Return the weighted fraction of pairs in the right order, where a pair with equal f(x) counts as half.
 
     Warn and return NaN if there is no pair.
     """
     weight = problem.weight[:, None]
-    wrong, behind, pairs = (
+    wrong, wrong_or_equal, pairs = (
         float(problem.weight @ problem.sums(f, limit, weight)[0][:, 0])
         for limit in (f, np.nextafter(f, -np.inf), np.full(len(f), -np.inf))
     )
     if pairs:
-        return 1.0 - 0.5 * (wrong + behind) / pairs
+        return 1.0 - 0.5 * (wrong + wrong_or_equal) / pairs
     warn_user(
         "RankSVM.score is the fraction of pairs in the right order, but there is no pair: no two samples of a group "
         "that have weight differ in y, so the score is NaN; score more samples, or whole groups",
