@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 import mercer
 from mercer import SVC, SVR
-from mercer.cli.libsvm.grid_file import exponents
+from mercer.cli.libsvm.grid_file import parse_exponents
 from mercer.cli.main import main
 
 
@@ -87,7 +87,7 @@ def test_easy_scales_searches_trains_and_predicts(rows, capsys) -> None:  # type
     [("-5,15,10", [-5, 5, 15]), ("3,-1,-2", [3, 1, -1]), ("1,2,0.5", [1, 1.5, 2]), ("null", None)],
 )
 def test_exponents(text: str, truth: list[float] | None) -> None:
-    assert exponents(text) == truth
+    assert parse_exponents(text) == truth
 
 
 @pytest.mark.parametrize("text", ["1,2", "a,b,c", "1,5,-1", "1,5,0"])

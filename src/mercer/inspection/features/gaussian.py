@@ -85,10 +85,13 @@ class RandomFourier(FeatureMap):
     def _check_fitted(self) -> None:
         super()._check_fitted()
         expect(is_count(self.n_components), "n_components must be a count")
-        n, wanted = len(self.frequencies_), int(self.n_components)
-        expect((wanted + 1) // 2 == n > 0, f"{self.n_components!r:.40} components do not have {n} frequencies")
+        n, n_components = len(self.frequencies_), int(self.n_components)
+        expect((n_components + 1) // 2 == n > 0, f"{self.n_components!r:.40} components do not have {n} frequencies")
         has_phase = self._phase is not None
-        expect((wanted % 2 == 1) == has_phase, "an odd number of components needs a phase, and an even number has none")
+        expect(
+            (n_components % 2 == 1) == has_phase,
+            "an odd number of components needs a phase, and an even number has none",
+        )
 
     def _complete_fitted(self) -> None:
         self._scale = gaussian_of(self.kernel_)[0]
@@ -100,7 +103,7 @@ class RandomFourier(FeatureMap):
         rng = np.random.default_rng(self.random_state)
         frequencies = rng.normal(size=((self.n_components + 1) // 2, width))
         if self.orthogonal:
-            frequencies = _orthogonal(rng, frequencies)
+            frequencies = _draw_orthogonal(rng, frequencies)
         frequencies *= math.sqrt(2 * gamma)
         self._phase = rng.uniform(0.0, 2.0 * math.pi) if self.n_components % 2 else None
         self.frequencies_ = frequencies if factor is None else frequencies @ factor.T
@@ -113,12 +116,12 @@ class RandomFourier(FeatureMap):
         size = math.sqrt(self._scale / len(self.frequencies_))
         if self._phase is None:
             return np.asarray(size * np.concatenate([np.cos(angles), np.sin(angles)], axis=1))
-        both, last = angles[:, :-1], math.sqrt(2.0) * np.cos(angles[:, -1:] + self._phase)
-        return np.asarray(size * np.concatenate([np.cos(both), np.sin(both), last], axis=1))
+        paired, last = angles[:, :-1], math.sqrt(2.0) * np.cos(angles[:, -1:] + self._phase)
+        return np.asarray(size * np.concatenate([np.cos(paired), np.sin(paired), last], axis=1))
 
 
-def _orthogonal(rng: np.random.Generator, frequencies: Floats) -> Floats:
-    """Draw frequencies of the same lengths that are orthogonal within blocks of as many as there are dimensions."""
+def _draw_orthogonal(rng: np.random.Generator, frequencies: Floats) -> Floats:
+    """Draw directions in blocks of orthogonal ones, one block per n_features; keep the frequencies' lengths."""
     m, width = frequencies.shape
     lengths = np.linalg.norm(frequencies, axis=1)
     blocks = [linalg.qr(rng.normal(size=(width, width)))[0].T for _ in range(-(-m // width))]
