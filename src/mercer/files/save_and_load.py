@@ -80,9 +80,8 @@ def save(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
     >>> first_line
     'svm_type c_svc'
     """
-    model = (
-        model if isinstance(model, BaseEstimator) else getattr(model, "model", model)
-    )  # results of `easy` and `unwrap` have the estimator as `model`
+    if not isinstance(model, BaseEstimator):
+        model = getattr(model, "model", model)  # the results of `easy` and `unwrap` hold the estimator
     suffix = Path(os.fspath(path)).suffix.lower()
     if suffix in _NOT_WRITTEN:
         raise ValueError(

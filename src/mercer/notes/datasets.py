@@ -110,7 +110,7 @@ def location_scale(
     mean[0] = not_negative("distance", distance)
     deviation = positive("scale", scale)
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    X = rng.normal(deviation=(n, d))
+    X = rng.normal(size=(n, d))
     X[y > 0] = mean + deviation * X[y > 0]
 
     def rule(points: ArrayLike) -> Floats:
@@ -157,7 +157,7 @@ def interval(n: int | None = None, *, random_state: Seed = 0) -> Example:
     Example
         Samples and labels.
     """
-    X = np.arange(-3.0, 4.0)[:, None] if n is None else _generator(n, random_state).uniform(-3, 3, deviation=(n, 1))
+    X = np.arange(-3.0, 4.0)[:, None] if n is None else _generator(n, random_state).uniform(-3, 3, size=(n, 1))
     return Example(X, np.where(np.abs(X[:, 0]) <= 1, 1.0, -1.0))
 
 

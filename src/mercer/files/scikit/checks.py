@@ -118,7 +118,7 @@ _PART = NestedEstimator(methods=("transform",), words=("passthrough", "drop"))
 
 
 def nothing(model: Fitted) -> None:
-    """Check nothing, for a class whose attribute specs suffice."""
+    """Check nothing: for a class whose attribute specs suffice."""
 
 
 def bins(model: Fitted) -> None:
@@ -134,7 +134,7 @@ def polynomial(model: Fitted) -> None:
     expect(low <= high <= 1000 and n <= MOST_OUTPUTS, "the degrees must ascend and be at most 1000")
 
     def terms(least: int) -> int:
-        """Number of monomials of the degrees from `least` to `high`, as scikit-learn counts them."""
+        """Return the number of monomials of degrees `least` to `high`, as scikit-learn counts them."""
         if model.interaction_only:
             count = sum(math.comb(n, k) for k in range(max(1, least), min(high, n) + 1))
         else:
@@ -175,7 +175,7 @@ def number_type(model: Fitted) -> None:
     expect(kind in "fiub" and model.dtype is not None, f"dtype must be a type of numbers, not {model.dtype!r:.60}")
 
 
-def _groups(model: Fitted) -> list[int]:
+def _check_groups(model: Fitted) -> list[int]:
     """Return the number of categories in each column after rare ones were merged; check the merging."""
     counts = [len(categories) for categories in model.categories_]
     expect(all(counts), "every column must have a category")
@@ -196,7 +196,7 @@ def _groups(model: Fitted) -> list[int]:
 
 def one_hot(model: Fitted) -> None:
     """Check a OneHotEncoder."""
-    counts = _groups(model)
+    counts = _check_groups(model)
     dropped = model._drop_idx_after_grouping
     for i, index in enumerate([None] * len(counts) if dropped is None else dropped):
         expect(index is None or is_count(index, counts[i]), "a dropped category must exist")
@@ -206,7 +206,7 @@ def one_hot(model: Fitted) -> None:
 
 def ordinal(model: Fitted) -> None:
     """Check an OrdinalEncoder."""
-    _groups(model)
+    _check_groups(model)
     missing = model._missing_indices
     n = model.n_features_in_
     whole = isinstance(missing, dict) and all(is_count(key, n) and is_count(value) for key, value in missing.items())
@@ -241,7 +241,7 @@ def tfidf(model: Fitted) -> None:
 # --- models made of others -------------------------------------------------------------------------------------------
 
 
-def _parts(name: str, value: Any, spec: NestedEstimator, length: int = 2) -> list[Any]:
+def _check_parts(name: str, value: Any, spec: NestedEstimator, length: int = 2) -> list[Any]:
     """Check a list of (name, estimator) or (name, estimator, columns) with unique names, and return it."""
     whole = isinstance(value, list) and all(isinstance(part, (tuple, list)) and len(part) == length for part in value)
     expect(whole and all(isinstance(part[0], str) for part in value), f"{name} must be a list of names and estimators")
@@ -255,12 +255,13 @@ def pipeline(model: Fitted) -> None:
     """Check the steps of a Pipeline."""
     expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
     expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
-    _parts("steps", model.steps[:-1], _STEP)
-    _parts("steps", model.steps[-1:], NestedEstimator(words=("passthrough", None)))
+    _check_parts("steps", model.steps[:-1], _STEP)
+    _check_parts("steps", model.steps[-1:], NestedEstimator(words=("passthrough", None)))
     expect(len({step[0] for step in model.steps}) == len(model.steps), "steps must have each name once")
 
 
-def _weights(model: Fitted, name: str, known: set[str]) -> None:
+def _check_weights(model: Fitted, name: str, known: set[str]) -> None:
+    """Check that weights are None or numbers by name."""
     weights = getattr(model, name)
     whole = isinstance(weights, dict) and all(key in known and is_number(value) for key, value in weights.items())
     expect(weights is None or whole, f"{name} must be numbers by name")
@@ -268,28 +269,28 @@ def _weights(model: Fitted, name: str, known: set[str]) -> None:
 
 def union(model: Fitted) -> None:
     """Check the parameters of a FeatureUnion."""
-    parts = _parts("transformer_list", model.transformer_list, _PART)
-    _weights(model, "transformer_weights", {part[0] for part in parts})
+    parts = _check_parts("transformer_list", model.transformer_list, _PART)
+    _check_weights(model, "transformer_weights", {part[0] for part in parts})
 
 
 def column_parts(model: Fitted) -> None:
     """Check the parameters of a ColumnTransformer."""
-    parts = _parts("transformers", model.transformers, _PART, length=3)
+    parts = _check_parts("transformers", model.transformers, _PART, length=3)
     _PART.check("remainder", model.remainder, None)
-    _weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
+    _check_weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
 
 
 def columns(model: Fitted) -> None:
     """Check the fitted attributes of a ColumnTransformer."""
-    parts = _parts("transformers_", model.transformers_, _PART, length=3)
+    parts = _check_parts("transformers_", model.transformers_, _PART, length=3)
     remainder = model._remainder
     expect(isinstance(remainder, tuple) and len(remainder) == 3, "_remainder must be a name, an estimator and columns")
     _PART.check("_remainder", remainder[1], model)
-    given = vars(model)["_columns"]
-    listed = isinstance(given, list) and len(given) == len(model.transformers)
+    transformer_columns = vars(model)["_columns"]
+    listed = isinstance(transformer_columns, list) and len(transformer_columns) == len(model.transformers)
     expect(listed, "_columns must be those of the transformers")
     known = set(getattr(model, "feature_names_in_", ()))
-    for number, chosen in enumerate([*(part[2] for part in parts), *given, remainder[2] or []]):
+    for number, chosen in enumerate([*(part[2] for part in parts), *transformer_columns, remainder[2] or []]):
         check_columns(f"columns {number}", chosen, int(model.n_features_in_), known)
     indices = model._transformer_to_input_indices
     whole = isinstance(indices, dict) and {part[0] for part in parts} <= indices.keys()
@@ -300,20 +301,22 @@ def columns(model: Fitted) -> None:
             all(is_count(index, model.n_features_in_) for index in listed), f"{name!r:.60} has columns beyond the last"
         )
     if not model.sparse_output_:
-        widest = max((one.n_features for one in _hashing_in(model.transformers_)), default=0)
+        widest = max((vectorizer.n_features for vectorizer in _hashing_vectorizers(model.transformers_)), default=0)
         expect(widest <= MOST_OUTPUTS, f"{widest} columns are more than a dense row may have, {MOST_OUTPUTS}")
     slices = model.output_indices_
-    whole = isinstance(slices, dict) and all(isinstance(one, slice) for one in slices.values())
+    whole = isinstance(slices, dict) and all(isinstance(entry, slice) for entry in slices.values())
     expect(whole, "output_indices_ must be slices by name")
 
 
-def _hashing_in(value: Any) -> list[Any]:
+def _hashing_vectorizers(value: Any) -> list[Any]:
     """Return every HashingVectorizer in a list of transformers; its width is not backed by an array in the file."""
     if isinstance(value, (list, tuple)):
-        return [one for item in value for one in _hashing_in(item)]
+        return [one for item in value for one in _hashing_vectorizers(item)]
     if type(value).__name__ == "HashingVectorizer":
         return [value]
-    return [one for name in ("steps", "transformer_list") for one in _hashing_in(getattr(value, name, None) or [])]
+    return [
+        one for name in ("steps", "transformer_list") for one in _hashing_vectorizers(getattr(value, name, None) or [])
+    ]
 
 
 def selector(model: Fitted) -> None:
@@ -324,17 +327,16 @@ def selector(model: Fitted) -> None:
 
 def calibrated(model: Fitted) -> None:
     """Check a CalibratedClassifierCV."""
-    for one in model.calibrated_classifiers_:
-        NestedEstimator(methods=("classes_",)).check("the estimator of a calibrated classifier", one.estimator, model)
-        Labels(alone=True).check("classes", one.classes, model)
-        Labels(alone=True).check("classes_ of the estimator", one.estimator.classes_, model)
-        expect(
-            bool(np.array_equal(one.classes, model.classes_)), "all calibrated classifiers must have the same classes"
-        )
-        n = len(one.estimator.classes_)
-        wanted = 1 if n == 2 or one.method == "temperature" else n
-        expect(bool(np.isin(one.estimator.classes_, one.classes).all()), "classes_ of the estimator must be known")
-        ListOf(NestedEstimator(methods=("predict",)), wanted).check("calibrators", one.calibrators, model)
+    for fold in model.calibrated_classifiers_:
+        NestedEstimator(methods=("classes_",)).check("the estimator of a calibrated classifier", fold.estimator, model)
+        Labels(alone=True).check("classes", fold.classes, model)
+        Labels(alone=True).check("classes_ of the estimator", fold.estimator.classes_, model)
+        same_classes = bool(np.array_equal(fold.classes, model.classes_))
+        expect(same_classes, "all calibrated classifiers must have the same classes")
+        n = len(fold.estimator.classes_)
+        n_calibrators = 1 if n == 2 or fold.method == "temperature" else n
+        expect(bool(np.isin(fold.estimator.classes_, fold.classes).all()), "classes_ of the estimator must be known")
+        ListOf(NestedEstimator(methods=("predict",)), n_calibrators).check("calibrators", fold.calibrators, model)
     expect(len(model.calibrated_classifiers_) > 0, "there must be a calibrated classifier")
 
 
@@ -358,7 +360,7 @@ def frozen(model: Fitted) -> None:
 
 def voters(model: Fitted) -> None:
     """Check the parameters of a voting ensemble."""
-    parts = _parts("estimators", model.estimators, NestedEstimator(words=("drop",)))
+    parts = _check_parts("estimators", model.estimators, NestedEstimator(words=("drop",)))
     weights = model.weights
     listed = isinstance(weights, (list, tuple, np.ndarray)) and len(weights) == len(parts)
     expect(weights is None or (listed and all(is_number(w) for w in weights)), "weights must be one for each estimator")
@@ -373,8 +375,8 @@ def voting(model: Fitted) -> None:
 def voting_classes(model: Fitted) -> None:
     """Check the classes of a VotingClassifier; a class out of range would make its array of votes huge."""
     voting(model)
-    for one in model.estimators_:
-        classes = one.classes_
+    for estimator in model.estimators_:
+        classes = estimator.classes_
         whole = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind == "i" and len(classes) > 0
         inside = whole and classes.min() >= 0 and classes.max() < len(model.classes_)
         expect(bool(inside), "the classes of estimators_ must be numbers of classes_")

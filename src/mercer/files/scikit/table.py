@@ -32,7 +32,7 @@ from mercer.files.scikit.checks import Categories, Edges, Fitted, RebuiltObjects
 
 @dataclass(frozen=True)
 class ScikitClass:
-    """Class of scikit-learn: its module, which is imported when needed, and the declaration of its attributes."""
+    """Class of scikit-learn: its module, which is imported when a file needs it, and the spec of its attributes."""
 
     module: str
     spec: ClassSpec
@@ -72,24 +72,24 @@ def _class(
 
 
 def _floats(*shape: str | None, **options: Any) -> AttributeSpec:
-    """Spec of an array of floats, which may include NaN and infinity."""
+    """Return the spec of an array of floats, which may include NaN and infinity."""
     return Array(*shape, kinds="f", **options)
 
 
 def _per_feature(needed_by: str = "") -> AttributeSpec:
-    """Spec of one number per feature, or None if the parameter `needed_by` is not true."""
+    """Return the spec of one number per feature, or of None if the parameter `needed_by` is not true."""
     return _floats("n_features_in_", or_none=True, needed_by=needed_by)
 
 
 _FEATURES: Final = _floats("n_features_in_")
-_SEEN: Final = Array("n_features_in_", kinds="iuf", single=True)
+_N_SAMPLES_SEEN: Final = Array("n_features_in_", kinds="iuf", single=True)
 _PER_COMPONENT: Final = _floats("n_components_")
-_GROUPS: Final = {
+_RARE_CATEGORIES: Final = {
     "_infrequent_enabled": Flag(),
     "_infrequent_indices": ListOf(IndexArray(), "n_features_in_", or_none=True),
     "_default_to_infrequent_mappings": ListOf(IndexArray(), "n_features_in_", or_none=True),
 }
-_GROUPED: Final = ("_infrequent_indices", "_default_to_infrequent_mappings")
+_OPTIONAL_RARE: Final = ("_infrequent_indices", "_default_to_infrequent_mappings")
 _TEXT: Final = fitted(vocabulary_=Vocabulary(), fixed_vocabulary_=Flag(), _stop_words_id=Unsaved())
 _DROPPED: Final = Array("n_features_in_", kinds="O", or_none=True)
 _CATEGORIES: Final = ListOf(Categories(), "n_features_in_")
@@ -97,6 +97,7 @@ _TRANSFORMER: Final = NestedEstimator(methods=("transform",))
 
 
 def _calibrated(**values: Any) -> Any:
+    """Return an object of CalibratedClassifierCV that holds one fold's classifier and calibrators."""
     from sklearn.calibration import _CalibratedClassifier
 
     return _CalibratedClassifier(**values)
@@ -107,17 +108,22 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     "StandardScaler": _class(
         "preprocessing",
         fitted(
-            mean_=_per_feature("with_mean"), var_=_per_feature(), scale_=_per_feature("with_std"), n_samples_seen_=_SEEN
+            mean_=_per_feature("with_mean"),
+            var_=_per_feature(),
+            scale_=_per_feature("with_std"),
+            n_samples_seen_=_N_SAMPLES_SEEN,
         ),
     ),
     "MinMaxScaler": _class(
         "preprocessing",
         fitted(
             **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _FEATURES),
-            n_samples_seen_=_SEEN,
+            n_samples_seen_=_N_SAMPLES_SEEN,
         ),
     ),
-    "MaxAbsScaler": _class("preprocessing", fitted(max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_SEEN)),
+    "MaxAbsScaler": _class(
+        "preprocessing", fitted(max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_N_SAMPLES_SEEN)
+    ),
     "RobustScaler": _class(
         "preprocessing", fitted(center_=_per_feature("with_centering"), scale_=_per_feature("with_scaling"))
     ),
@@ -215,16 +221,16 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
             drop_idx_=_DROPPED,
             _drop_idx_after_grouping=_DROPPED,
             _n_features_outs=ListOf(Count(), "n_features_in_"),
-            **_GROUPS,
+            **_RARE_CATEGORIES,
         ),
-        optional=_GROUPED,
+        optional=_OPTIONAL_RARE,
         check_parameters=checks.number_type,
         check=checks.one_hot,
     ),
     "OrdinalEncoder": _class(
         "preprocessing",
-        fitted(categories_=_CATEGORIES, _missing_indices=AttributeSpec(), **_GROUPS),
-        optional=_GROUPED,
+        fitted(categories_=_CATEGORIES, _missing_indices=AttributeSpec(), **_RARE_CATEGORIES),
+        optional=_OPTIONAL_RARE,
         check_parameters=checks.number_type,
         check=checks.ordinal,
     ),

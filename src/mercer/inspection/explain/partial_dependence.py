@@ -143,8 +143,10 @@ def partial_dependence(
         if machine_columns is None:
             f = _values_by_steps(machine, part_of(X, np.arange(n)[span]), columns, _points(values))
         else:
-            f = None if term is None else _values_of_product(machine, term, block, machine_columns, points)
-            if f is None or not np.isfinite(f).all():
+            product = None if term is None else _values_of_product(machine, term, block, machine_columns, points)
+            if product is not None and np.isfinite(product).all():
+                f = product
+            else:
                 f = _values(machine, block, machine_columns, points)
         total += np.tensordot(weights[span], f, axes=1)
         if curves is not None:
