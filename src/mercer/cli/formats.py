@@ -122,7 +122,7 @@ def given_options(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
 
 
 def _parse_marks(text: str) -> str:
-    """Return the marks of missing values, which commas separate, one per line."""
+    """Split marks of missing values at commas; return one per line."""
     return "\n".join(filter(None, (mark.strip() for mark in text.split(","))))
 
 

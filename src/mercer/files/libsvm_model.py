@@ -205,7 +205,10 @@ class LibsvmModel(Model):
         raise TypeError(f"{self.name} is a machine with support vectors, which LIBLINEAR's format cannot store")
 
     def answers(self, decisions: Floats) -> Any:
-        """Return svm-predict's predictions: the label with most votes, the first of them in a tie; ±1; or f."""
+        """Return the predictions of svm-predict: the label with most votes, ±1 for one-class, f for a regression.
+
+        In a tie of votes the first label wins.
+        """
         if self.svm_type == "one_class":
             return np.where(decisions[:, 0] > 0, 1, -1)
         if self.label is None:

@@ -148,12 +148,14 @@ class Parts:
 
         The file is tested at typical rows X, by default at some of the machine's vectors.
         """
+        # 1. The scalings before the machine, and the rule from outputs to labels.
         unwrapped = _unwrap_checked(model, medium)
         machine, expansion = unwrapped.machine, getattr(unwrapped.machine, "_expansion_", None)
         table = unwrapped.steps[0] if unwrapped.steps and isinstance(unwrapped.steps[0], Tabular) else None
         scalings = [] if table is None else [_columns_scaling(table, medium)]
         scalings += [_scaling(step, medium) for step in unwrapped.steps[len(scalings) :]]
         labels, decides = _decision(machine)
+        # 2. Vectors, coefficients and b of the machine, and rows at which the file is tested.
         recipe = None if expansion is None else _recipe(machine, medium)
         n_features = len(used_columns(table)) if table is not None else len(unwrapped.names)
         if expansion is not None and recipe is not None:
@@ -168,12 +170,14 @@ class Parts:
             shape = (_MOST_EXAMPLES, vectors.shape[1]) if scalings else (0, 0)
             examples = unscaled_rows(scalings, np.random.default_rng(0).standard_normal(shape))
             mixed = np.zeros((0, n_features))
+        # 3. The unit of the targets of a table.
         mean, scale = unwrapped.unit
         if np.ndim(scale):
             coefficients = coefficients @ sp.diags_array(scale, format="csr")
         elif scale != 1.0:
             coefficients = coefficients * scale
         b = b * scale + mean
+        # 4. Typical rows of the user in place of the test rows.
         if X is not None:
             if hasattr(X, "columns"):
                 machine._decision(unwrapped.rows(part_of(X, np.arange(1))))  # raise if its columns have other names
@@ -181,6 +185,7 @@ class Parts:
                 X = np.column_stack([unwrapped.column(X, unwrapped.names.index(name)) for name in used_columns(table)])
             examples = _spread_rows(_rows(X, n_features))
             mixed = np.zeros((0, n_features))
+        # 5. A linear kernel as w for each output; centred vectors for kernels of differences.
         ball = machine._SUBTRACTS_DIAGONAL
         linear = _linear_form(recipe)
         if linear is not None and not ball:

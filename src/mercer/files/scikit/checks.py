@@ -65,10 +65,10 @@ class Vocabulary(AttributeSpec):
         return {term: column for column, term in enumerate(terms)}
 
     def check(self, name: str, value: Any, model: Fitted) -> None:
-        whole = isinstance(value, dict) and all(isinstance(term, str) for term in value)
-        columns = list(value.values()) if whole else []
-        whole = whole and all(is_count(column) for column in columns) and len(columns) > 0
-        expect(whole and sorted(columns) == list(range(len(columns))), f"{name} must have one column for each term")
+        is_valid = isinstance(value, dict) and all(isinstance(term, str) for term in value)
+        columns = list(value.values()) if is_valid else []
+        is_valid = is_valid and all(is_count(column) for column in columns) and len(columns) > 0
+        expect(is_valid and sorted(columns) == list(range(len(columns))), f"{name} must have one column for each term")
 
 
 DTYPE: Final = Predicate(must="be a dtype", holds=lambda value, _: isinstance(value, np.dtype))
@@ -100,15 +100,17 @@ class RebuiltObjects(AttributeSpec):
     names: frozenset[str]
 
     def to_plain(self, name: str, value: Any) -> Plain:
-        for one in value:
-            expect(vars(one).keys() == self.names, f"{name} has other attributes than {sorted(self.names)}")
-        return {name: [dict(vars(one)) for one in value]}
+        for item in value:
+            expect(vars(item).keys() == self.names, f"{name} has other attributes than {sorted(self.names)}")
+        return {name: [dict(vars(item)) for item in value]}
 
     def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
         plain = parts[name]
-        whole = isinstance(plain, list) and all(isinstance(one, dict) and one.keys() == self.names for one in plain)
-        expect(whole, f"{name} must be a list of {sorted(self.names)}")
-        return [self.by(**one) for one in plain]
+        is_valid = isinstance(plain, list) and all(
+            isinstance(item, dict) and item.keys() == self.names for item in plain
+        )
+        expect(is_valid, f"{name} must be a list of {sorted(self.names)}")
+        return [self.by(**item) for item in plain]
 
 
 # --- consistency of parameters and attributes, with a function for each class -----------------------------------------
@@ -209,8 +211,8 @@ def ordinal(model: Fitted) -> None:
     _check_groups(model)
     missing = model._missing_indices
     n = model.n_features_in_
-    whole = isinstance(missing, dict) and all(is_count(key, n) and is_count(value) for key, value in missing.items())
-    expect(whole, "_missing_indices must be indices of columns")
+    is_valid = isinstance(missing, dict) and all(is_count(key, n) and is_count(value) for key, value in missing.items())
+    expect(is_valid, "_missing_indices must be indices of columns")
 
 
 def texts(model: Fitted) -> None:
@@ -243,8 +245,12 @@ def tfidf(model: Fitted) -> None:
 
 def _check_parts(name: str, value: Any, spec: NestedEstimator, length: int = 2) -> list[Any]:
     """Check a list of (name, estimator) or (name, estimator, columns) with unique names, and return it."""
-    whole = isinstance(value, list) and all(isinstance(part, (tuple, list)) and len(part) == length for part in value)
-    expect(whole and all(isinstance(part[0], str) for part in value), f"{name} must be a list of names and estimators")
+    is_valid = isinstance(value, list) and all(
+        isinstance(part, (tuple, list)) and len(part) == length for part in value
+    )
+    expect(
+        is_valid and all(isinstance(part[0], str) for part in value), f"{name} must be a list of names and estimators"
+    )
     expect(len({part[0] for part in value}) == len(value), f"{name} must have each name once")
     for part in value:
         spec.check(f"{name} {part[0]!r:.60}", part[1], None)
@@ -263,8 +269,8 @@ def pipeline(model: Fitted) -> None:
 def _check_weights(model: Fitted, name: str, known: set[str]) -> None:
     """Check that weights are None or numbers by name."""
     weights = getattr(model, name)
-    whole = isinstance(weights, dict) and all(key in known and is_number(value) for key, value in weights.items())
-    expect(weights is None or whole, f"{name} must be numbers by name")
+    is_valid = isinstance(weights, dict) and all(key in known and is_number(value) for key, value in weights.items())
+    expect(weights is None or is_valid, f"{name} must be numbers by name")
 
 
 def union(model: Fitted) -> None:
@@ -293,8 +299,8 @@ def columns(model: Fitted) -> None:
     for number, chosen in enumerate([*(part[2] for part in parts), *transformer_columns, remainder[2] or []]):
         check_columns(f"columns {number}", chosen, int(model.n_features_in_), known)
     indices = model._transformer_to_input_indices
-    whole = isinstance(indices, dict) and {part[0] for part in parts} <= indices.keys()
-    expect(whole, "_transformer_to_input_indices must have every transformer")
+    is_valid = isinstance(indices, dict) and {part[0] for part in parts} <= indices.keys()
+    expect(is_valid, "_transformer_to_input_indices must have every transformer")
     for name, listed in indices.items():
         expect(isinstance(name, str) and isinstance(listed, list), f"the columns of {name!r:.60} must be a list")
         expect(
@@ -304,8 +310,8 @@ def columns(model: Fitted) -> None:
         widest = max((vectorizer.n_features for vectorizer in _hashing_vectorizers(model.transformers_)), default=0)
         expect(widest <= MOST_OUTPUTS, f"{widest} columns are more than a dense row may have, {MOST_OUTPUTS}")
     slices = model.output_indices_
-    whole = isinstance(slices, dict) and all(isinstance(entry, slice) for entry in slices.values())
-    expect(whole, "output_indices_ must be slices by name")
+    is_valid = isinstance(slices, dict) and all(isinstance(entry, slice) for entry in slices.values())
+    expect(is_valid, "output_indices_ must be slices by name")
 
 
 def _hashing_vectorizers(value: Any) -> list[Any]:
@@ -377,9 +383,11 @@ def voting_classes(model: Fitted) -> None:
     voting(model)
     for estimator in model.estimators_:
         classes = estimator.classes_
-        whole = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind == "i" and len(classes) > 0
-        inside = whole and classes.min() >= 0 and classes.max() < len(model.classes_)
-        expect(bool(inside), "the classes of estimators_ must be numbers of classes_")
+        is_valid = (
+            isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind == "i" and len(classes) > 0
+        )
+        in_range = is_valid and classes.min() >= 0 and classes.max() < len(model.classes_)
+        expect(bool(in_range), "the classes of estimators_ must be numbers of classes_")
 
 
 def voting_names(model: Fitted) -> None:

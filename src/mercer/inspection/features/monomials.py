@@ -70,6 +70,7 @@ class Monomials(FeatureMap):
         self._check_prepared(sp.csr_array((0, self.n_features_in_)))
 
     def _prepare(self, X: Samples) -> None:
+        """Store the constants and the degree of the kernel; raise if it has no monomials, or too many."""
         recipe = self.kernel_.recipe()
         if (
             recipe is None

@@ -40,7 +40,7 @@ _NO_CURVATURE = 1e-14
 
 
 def choose_pair(problem: SmallProblem, alpha: Floats, g: Floats, rule: str) -> tuple[int, int]:
-    """Choose i in I_up and j in I_down with y_ig_i > y_jg_j by one of Igel's rules."""
+    """Choose i in I_up and j in I_down with y_ig_i > y_jg_j by one of Igel's rules; g is the gradient of the dual."""
     up, down = problem.index_sets(alpha)
     h, K = problem.y * g, problem.K
     first = int(np.argmax(np.where(up, h, -np.inf)))

@@ -347,7 +347,10 @@ def _has_equal_weights(model: Any, C: float, norm: float, slack: float, gap: flo
 def _complexity_and_radius(
     kernel: Kernel, X: Any, n: int, norm: float, trace: float, constant: float
 ) -> tuple[Complexity | Bound, float | None]:
-    """Return R̂ of the ball, with a constant feature if there is one, and the enclosing radius without it."""
+    """Return R̂ of the ball ‖w‖ ≤ `norm`, and the radius of the smallest enclosing ball if it is computed.
+
+    A `constant` other than 0 is the value of one more feature, which counts for R̂ only.
+    """
     if n > _WHOLE_MATRIX_ROWS:
         return trace_bound(trace, n, norm=norm), None
     K = kernel(X)
