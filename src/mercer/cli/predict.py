@@ -292,7 +292,9 @@ def _unseen_levels(model: Model, data: Data) -> list[str]:
         new = column.unseen(data.X[column.name]) if isinstance(column, Levels) else []
         if new:
             shown = ", ".join(map(repr, new[:3])) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
-            remarks.append(f"Column {column.name!r} contains {shown}, which training did not: treated as no category.")
+            remarks.append(
+                f"Column {column.name!r} contains {shown}, which did not occur in training: treated as no category."
+            )
     return remarks
 
 

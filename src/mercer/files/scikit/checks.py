@@ -119,18 +119,18 @@ _STEP = NestedEstimator(methods=("transform",), words=("passthrough", None))
 _PART = NestedEstimator(methods=("transform",), words=("passthrough", "drop"))
 
 
-def nothing(model: Fitted) -> None:
+def check_nothing(model: Fitted) -> None:
     """Check nothing: for a class whose attribute specs suffice."""
 
 
-def bins(model: Fitted) -> None:
+def check_bins(model: Fitted) -> None:
     """Check a KBinsDiscretizer."""
     for edges, n in zip(model.bin_edges_, model.n_bins_, strict=True):
         expect(len(edges) == n + 1, "bin_edges_ must have one entry more than there are bins")
     expect(model.encode == "ordinal" or hasattr(model, "_encoder"), f"encode={model.encode!r} needs _encoder")
 
 
-def polynomial(model: Fitted) -> None:
+def check_polynomial(model: Fitted) -> None:
     """Check the degrees and the number of columns of PolynomialFeatures."""
     n, low, high = model.n_features_in_, model._min_degree, model._max_degree
     expect(low <= high <= 1000 and n <= MOST_OUTPUTS, "the degrees must ascend and be at most 1000")
@@ -148,19 +148,19 @@ def polynomial(model: Fitted) -> None:
     expect(model.n_output_features_ == terms(low), f"n_output_features_ must be {terms(low)}")
 
 
-def function_transformer(model: Fitted) -> None:
+def check_function_transformer(model: Fitted) -> None:
     """Check the parameters of a FunctionTransformer."""
     expect(not model.kw_args and not model.inv_kw_args, "kw_args and inv_kw_args must be empty")
     expect(model.feature_names_out in (None, "one-to-one"), "feature_names_out must be 'one-to-one' or None")
 
 
-def nystroem(model: Fitted) -> None:
+def check_nystroem(model: Fitted) -> None:
     """Check a Nystroem map."""
     expect(len(model.components_) == model._n_features_out, "components_ must have _n_features_out rows")
     expect(model.kernel_params is None or isinstance(model.kernel_params, dict), "kernel_params must be a dict")
 
 
-def indicator(model: Fitted) -> None:
+def check_indicator(model: Fitted) -> None:
     """Check a MissingIndicator."""
     expect(
         model._n_features == getattr(model, "n_features_in_", model._n_features),
@@ -168,7 +168,7 @@ def indicator(model: Fitted) -> None:
     )
 
 
-def number_type(model: Fitted) -> None:
+def check_number_type(model: Fitted) -> None:
     """Check that the parameter dtype is a type of numbers."""
     try:
         kind = np.dtype(model.dtype).kind
@@ -196,7 +196,7 @@ def _check_groups(model: Fitted) -> list[int]:
     return counts
 
 
-def one_hot(model: Fitted) -> None:
+def check_one_hot(model: Fitted) -> None:
     """Check a OneHotEncoder."""
     counts = _check_groups(model)
     dropped = model._drop_idx_after_grouping
@@ -206,7 +206,7 @@ def one_hot(model: Fitted) -> None:
     expect(list(model._n_features_outs) == counts, f"_n_features_outs must be {counts}")
 
 
-def ordinal(model: Fitted) -> None:
+def check_ordinal(model: Fitted) -> None:
     """Check an OrdinalEncoder."""
     _check_groups(model)
     missing = model._missing_indices
@@ -215,9 +215,9 @@ def ordinal(model: Fitted) -> None:
     expect(is_valid, "_missing_indices must be indices of columns")
 
 
-def texts(model: Fitted) -> None:
+def check_texts(model: Fitted) -> None:
     """Check the parameters of a text vectorizer."""
-    number_type(model)
+    check_number_type(model)
     expect(model.input == "content", "input must be 'content': a model file must not make other files be opened")
     expect(isinstance(model.analyzer, str), "analyzer must be a word")
     for name in ("preprocessor", "tokenizer"):
@@ -233,7 +233,7 @@ def texts(model: Fitted) -> None:
         check_pattern("token_pattern", model.token_pattern)
 
 
-def tfidf(model: Fitted) -> None:
+def check_tfidf(model: Fitted) -> None:
     """Check a TfidfVectorizer."""
     expect(type(model._tfidf).__name__ == "TfidfTransformer", "_tfidf must be a TfidfTransformer")
     n_weights = getattr(model._tfidf, "n_features_in_", None)
@@ -257,7 +257,7 @@ def _check_parts(name: str, value: Any, spec: NestedEstimator, length: int = 2) 
     return list(value)
 
 
-def pipeline(model: Fitted) -> None:
+def check_pipeline(model: Fitted) -> None:
     """Check the steps of a Pipeline."""
     expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
     expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
@@ -273,20 +273,20 @@ def _check_weights(model: Fitted, name: str, known: set[str]) -> None:
     expect(weights is None or is_valid, f"{name} must be numbers by name")
 
 
-def union(model: Fitted) -> None:
+def check_union(model: Fitted) -> None:
     """Check the parameters of a FeatureUnion."""
     parts = _check_parts("transformer_list", model.transformer_list, _PART)
     _check_weights(model, "transformer_weights", {part[0] for part in parts})
 
 
-def column_parts(model: Fitted) -> None:
+def check_column_parts(model: Fitted) -> None:
     """Check the parameters of a ColumnTransformer."""
     parts = _check_parts("transformers", model.transformers, _PART, length=3)
     _PART.check("remainder", model.remainder, None)
     _check_weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
 
 
-def columns(model: Fitted) -> None:
+def check_column_transformer(model: Fitted) -> None:
     """Check the fitted attributes of a ColumnTransformer."""
     parts = _check_parts("transformers_", model.transformers_, _PART, length=3)
     remainder = model._remainder
@@ -325,13 +325,13 @@ def _hashing_vectorizers(value: Any) -> list[Any]:
     ]
 
 
-def selector(model: Fitted) -> None:
+def check_selector(model: Fitted) -> None:
     """Check the pattern of a make_column_selector."""
     if model.pattern is not None:
         check_pattern("pattern", model.pattern)
 
 
-def calibrated(model: Fitted) -> None:
+def check_calibrated(model: Fitted) -> None:
     """Check a CalibratedClassifierCV."""
     for fold in model.calibrated_classifiers_:
         NestedEstimator(methods=("classes_",)).check("the estimator of a calibrated classifier", fold.estimator, model)
@@ -346,25 +346,25 @@ def calibrated(model: Fitted) -> None:
     expect(len(model.calibrated_classifiers_) > 0, "there must be a calibrated classifier")
 
 
-def isotonic(model: Fitted) -> None:
+def check_isotonic(model: Fitted) -> None:
     """Check the thresholds of an IsotonicRegression."""
     x = model.X_thresholds_
     expect(len(x) > 0 and bool((x[1:] >= x[:-1]).all()), "X_thresholds_ must ascend")
 
 
-def isotonic_function(model: Fitted) -> None:
+def set_isotonic_function(model: Fitted) -> None:
     """Set f_ of an IsotonicRegression."""
     import sklearn
 
     model.__setstate__({"_sklearn_version": sklearn.__version__})  # as scikit-learn itself restores f_
 
 
-def frozen(model: Fitted) -> None:
+def check_frozen(model: Fitted) -> None:
     """Check a FrozenEstimator."""
     NestedEstimator().check("estimator", model.estimator, None)
 
 
-def voters(model: Fitted) -> None:
+def check_voters(model: Fitted) -> None:
     """Check the parameters of a voting ensemble."""
     parts = _check_parts("estimators", model.estimators, NestedEstimator(words=("drop",)))
     weights = model.weights
@@ -372,15 +372,15 @@ def voters(model: Fitted) -> None:
     expect(weights is None or (listed and all(is_number(w) for w in weights)), "weights must be one for each estimator")
 
 
-def voting(model: Fitted) -> None:
+def check_voting(model: Fitted) -> None:
     """Check the number of fitted estimators of a voting ensemble."""
     wanted = sum(not isinstance(part[1], str) for part in model.estimators)
     expect(len(model.estimators_) == wanted > 0, f"estimators_ must be {wanted}, as there are estimators")
 
 
-def voting_classes(model: Fitted) -> None:
+def check_voting_classes(model: Fitted) -> None:
     """Check the classes of a VotingClassifier; a class out of range would make its array of votes huge."""
-    voting(model)
+    check_voting(model)
     for estimator in model.estimators_:
         classes = estimator.classes_
         is_valid = (
@@ -390,7 +390,7 @@ def voting_classes(model: Fitted) -> None:
         expect(bool(in_range), "the classes of estimators_ must be numbers of classes_")
 
 
-def voting_names(model: Fitted) -> None:
+def set_voting_names(model: Fitted) -> None:
     """Set the label encoder and the named estimators of a voting ensemble."""
     from sklearn.preprocessing import LabelEncoder
     from sklearn.utils import Bunch

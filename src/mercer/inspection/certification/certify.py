@@ -235,7 +235,7 @@ def _certify_problem(task: Task[DualProblem], fit: Fit, sample_beta: Floats, bia
 
 
 def _sum_equal_samples(sample: Indices, sample_beta: Floats, n: int) -> tuple[Floats, int]:
-    """Sum β over equal samples; return the sums and the number of roundings of each, 1 or 0."""
+    """Sum β over samples with the same index in `sample`; return the n sums and the roundings of each, 1 or 0."""
     return rounded_sums_by(sample, sample_beta, n), int(np.bincount(sample, minlength=1).max() > 1)
 
 

@@ -120,8 +120,8 @@ def expect_classes(classes: Any, y: Any) -> None:
 
 def expect_vectors(model: Any, X: Any, rows: Indices) -> None:
     """Raise ValueError if these rows of X are not the support vectors of a fitted model."""
-    given, vectors = _dense(_select(X, rows)), _dense(model.support_vectors_)
-    if given.shape != vectors.shape or not (given == vectors).all():
+    samples, vectors = _dense(_select(X, rows)), _dense(model.support_vectors_)
+    if samples.shape != vectors.shape or not (samples == vectors).all():
         raise ValueError(
             f"X is not what this {type(model).__name__} was fitted to: its support vectors are other rows. Pass the X "
             "and sample_weight of its `fit`"

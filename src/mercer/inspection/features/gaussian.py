@@ -198,21 +198,23 @@ class GaussianSeries(FeatureMap):
         """Build the monomials by degree: x^a of degree j is x_i times one of degree j − 1 whose factors are ≥ i."""
         d = X.shape[1]
         Z = math.sqrt(2.0 * self._gamma) * X
-        # Columns of the last degree with the multiplicity of their first factor, grouped by that factor.
-        first = math.sqrt(self._scale) * np.exp(-self._gamma * np.sum(X**2, axis=1))[:, None]
-        out = [first]
-        last: list[list[tuple[Floats, int]]] = [[(first, 0)] if i == d - 1 else [] for i in range(d)]
+        # 1. Degree 0: one column, which counts as a monomial of the last feature with multiplicity 0.
+        constant = math.sqrt(self._scale) * np.exp(-self._gamma * np.sum(X**2, axis=1))[:, None]
+        out = [constant]
+        # Monomials of one degree by their first factor i, each with the multiplicity of that factor.
+        monomials: list[list[tuple[Floats, int]]] = [[(constant, 0)] if i == d - 1 else [] for i in range(d)]
+        # 2. Every further degree from the one before.
         for _ in range(1, self.n_terms_):
-            following: list[list[tuple[Floats, int]]] = []
+            next_monomials: list[list[tuple[Floats, int]]] = []
             for i in range(d):
                 columns = []
                 for k in range(i, d):
-                    for column, times in last[k]:
-                        count = times + 1 if k == i and times else 1
+                    for column, multiplicity in monomials[k]:
+                        count = multiplicity + 1 if k == i and multiplicity else 1
                         columns.append((column * Z[:, [i]] / math.sqrt(count), count))
-                following.append(columns)
-            last = following
-            out += [column for columns in last for column, _ in columns]
+                next_monomials.append(columns)
+            monomials = next_monomials
+            out += [column for columns in monomials for column, _ in columns]
         return np.concatenate(out, axis=1)
 
     def _width(self) -> int:

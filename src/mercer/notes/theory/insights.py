@@ -103,7 +103,7 @@ class Insight:
 
     @property
     def least_operations(self) -> int | None:
-        """Order (free vectors)³ of the operations of a fit, even if the free vectors were known."""
+        """Order of magnitude (free vectors)³ of the operations that a fit needs even if its free vectors were known."""
         if self.margins is None or self.margins.standings is None:
             return None
         return len(self.margins.free) ** 3
