@@ -195,18 +195,21 @@ class Report:
         return f"stratified, seed {self.args.seed}" if is_classifier(self.machine) else f"seed {self.args.seed}"
 
     def _class_lines(self) -> list[Line]:
+        """Return a line on the rows of each class, or on the choice of a regression."""
         if not is_classifier(self.machine):
             reason = "" if self.data.kind is None else self.data.kind.reason
             return [("kind", as_options(reason))] if reason else []
         return [("classes", ", ".join(f"{int(np.sum(self.data.y == c)):,} {c}" for c in self.machine.classes_))]
 
     def _score_lines(self) -> list[Line]:
+        """Return lines on the scores of the held-out rows."""
         trained, held_out = self._scores()
         if self.figures is None:
             return [("normal", f"{held_out:.1%} of the held-out rows, {trained:.1%} of the training rows")]
         return list(self.figures.lines(trained))
 
     def _column_lines(self) -> list[Line]:
+        """Return lines on how the columns and the target were read and encoded."""
         table = self.table
         if table is None:
             return [("scaling", "standardised with means and standard deviations")] if self.standardised else []
@@ -231,6 +234,7 @@ class Report:
         return lines
 
     def _machine_lines(self) -> list[Line]:
+        """Return a line on the machine, its parameters and its kernel."""
         machine = self.machine
         names = ("C", "nu", "epsilon", "quantiles", "lam")
         values = ((name, getattr(machine, name, None)) for name in names)

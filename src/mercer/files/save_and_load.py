@@ -189,6 +189,7 @@ class _FormatWriter:
 
 
 def _write_onnx(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write an ONNX file."""
     from mercer.files.export.onnx import export_onnx
 
     export_onnx(model, path, **options)
@@ -197,6 +198,7 @@ def _write_onnx(model: Any, path: str | os.PathLike[str], **options: Any) -> Non
 def _write_c(
     model: Any, path: str | os.PathLike[str], *, dtype: str = "float64", name: str | None = None, X: Any = None
 ) -> None:
+    """Write a C file, whose names begin with the name of the file unless `name` is given."""
     from mercer.files.export.c.export import export_c
     from mercer.files.export.parts import c_name_from
 

@@ -141,9 +141,11 @@ def _store_chunk(item: Any, number: int, scratch: Scratch, first: _Part | None) 
         problem, others = ("has no column names", "have them") if names is None else ("has column names", "have none")
         raise ValueError(f"{source} {problem}, but the chunks before it {others}; give all chunks names, or none")
     if names is not None:
-        wanted, named = (names, source) if first is None or first.names is None else (first.names, first.source)
-        positions = column_positions(names, wanted, source, named)
-        names, rows = wanted, rows if positions == list(range(len(names))) else rows[:, positions]
+        first_names, first_source = (
+            (names, source) if first is None or first.names is None else (first.names, first.source)
+        )
+        positions = column_positions(names, first_names, source, first_source)
+        names, rows = first_names, rows if positions == list(range(len(names))) else rows[:, positions]
     return _Part(scratch.stored(rows), y, weight, names, source)
 
 

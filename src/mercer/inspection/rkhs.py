@@ -210,6 +210,7 @@ class Function:
     # --- inside ----------------------------------------------------------------------------------------------------
 
     def _check_same_kernel(self, other: Function) -> None:
+        """Raise if `other` is not a function of the same kernel's space."""
         if not isinstance(other, Function):
             raise TypeError(f"{other!r:.60} is no function of a kernel's space: pass a mercer.rkhs.Function")
         if self.kernel.accepts == "gram":
@@ -341,6 +342,7 @@ def same_kernel(one: Kernel, other: Kernel) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
+    """Return whether two parameters of kernels are equal."""
     if isinstance(one, Kernel) and isinstance(other, Kernel):
         return same_kernel(one, other)
     if isinstance(one, np.ndarray | list) or isinstance(other, np.ndarray | list):

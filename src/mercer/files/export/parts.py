@@ -87,6 +87,7 @@ class PublicPredictions:
         return self._call(self.model, "predict", rows)
 
     def _call(self, model: Estimator, method: str, rows: Floats) -> Any:
+        """Call a method of a model for rows; a table gets them as a frame with the training columns."""
         X: Any = rows
         if self.table is not None:
             columns, empty = iter(rows.T), np.full(len(rows), None, dtype=object)

@@ -237,11 +237,13 @@ class _ValueReader:
         ]
 
     def _float(self, description: JsonObject, where: str) -> float:
+        """Return infinity or NaN."""
         value = description["value"]
         expect(value in ("inf", "-inf", "nan"), f"{where}: {value!r} is none of 'inf', '-inf', 'nan'")
         return float(value)
 
     def _scalar(self, description: JsonObject, where: str) -> Any:
+        """Return a NumPy scalar of the described type."""
         dtype, value = description["dtype"], self.value(description["value"], where)
         number = dtype in DTYPES and isinstance(value, (bool, int, float))
         expect(number, f"{where}: {value!r} is not a number of dtype {dtype!r}")
@@ -251,9 +253,11 @@ class _ValueReader:
             raise ModelFormatError(f"{where}: {error}") from None
 
     def _tuple(self, description: JsonObject, where: str) -> tuple[Any, ...]:
+        """Return a tuple."""
         return tuple(self._items(description, where))
 
     def _dict(self, description: JsonObject, where: str) -> dict[Any, Any]:
+        """Return a dictionary from its list of [key, value] pairs."""
         items = self._items(description, where)
         pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in items)
         expect(pairs, f"{where}: a dictionary is written as a list of [key, value] pairs")
@@ -263,6 +267,7 @@ class _ValueReader:
             raise ModelFormatError(f"{where}: {error}") from None
 
     def _array(self, description: JsonObject, where: str) -> Array:
+        """Return an array of the container."""
         name = description["name"]
         known = isinstance(name, str) and name in self.arrays
         expect(known, f"{where}: the file has no array named {name!r:.60}")
@@ -271,6 +276,7 @@ class _ValueReader:
         return array
 
     def _csr(self, description: JsonObject, where: str) -> Any:
+        """Return a sparse matrix; raise if its indices are out of range or its rows not in order."""
         shape, parts = description["shape"], {}
         counts = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)
         expect(counts, f"{where}: {shape!r} is not the shape of a matrix")
@@ -294,6 +300,7 @@ class _ValueReader:
         return matrix
 
     def _strings(self, description: JsonObject, where: str) -> Any:
+        """Return an array of strings."""
         items = self._items(description, where)
         expect(all(isinstance(item, str) for item in items), f"{where}: every item must be a string")
         objects = description["object"] is True
@@ -302,6 +309,7 @@ class _ValueReader:
         return freeze(np.array(items, dtype=object if objects else np.str_))
 
     def _objects(self, description: JsonObject, where: str) -> Any:
+        """Return an array of strings, numbers and None."""
         items, shape = self._items(description, where), description["shape"]
         plain = all(isinstance(item, _ITEMS) for item in items)
         expect(plain, f"{where}: every item must be a string, a number or null")
@@ -314,18 +322,21 @@ class _ValueReader:
         return freeze(objects.reshape(shape))
 
     def _slice(self, description: JsonObject, where: str) -> slice:
+        """Return a slice."""
         items = self._items(description, where)
         is_slice = len(items) == 3 and all(item is None or isinstance(item, (int, str, np.integer)) for item in items)
         expect(is_slice, f"{where}: a slice has a start, a stop and a step")
         return slice(*items)
 
     def _type(self, description: JsonObject, where: str) -> Any:
+        """Return a type of numbers, or its np.dtype."""
         name = description["name"]
         known = isinstance(name, str) and name in _TYPES
         expect(known, f"{where}: {name!r:.60} is not a type that this mercer knows")
         return np.dtype(_TYPES[name]) if description["instance"] is True else _TYPES[name]
 
     def _function(self, description: JsonObject, where: str) -> Any:
+        """Return a function of the vocabulary."""
         function = _function_named(description["name"])
         expect(
             function is not None, f"{where}: {description['name']!r:.60} is none of {', '.join((*FUNCTIONS, *_SCORES))}"
@@ -333,6 +344,7 @@ class _ValueReader:
         return function
 
     def _kernel(self, description: JsonObject, where: str) -> Kernel:
+        """Return a kernel with its parameters."""
         cls = _kernel_class(description["name"])
         if cls is None:
             raise ModelFormatError(f"{where}: {description['name']!r:.60} is not a kernel of this mercer")
@@ -344,6 +356,7 @@ class _ValueReader:
         return cls(**params)
 
     def _learnt_kernel(self, description: JsonObject, where: str) -> Kernel:
+        """Return a kernel whose parameters were learnt from samples."""
         kernel = self._kernel(description, where)
         kernel.learnt = True
         return kernel

@@ -374,8 +374,8 @@ def check_voters(model: Fitted) -> None:
 
 def check_voting(model: Fitted) -> None:
     """Check the number of fitted estimators of a voting ensemble."""
-    wanted = sum(not isinstance(part[1], str) for part in model.estimators)
-    expect(len(model.estimators_) == wanted > 0, f"estimators_ must be {wanted}, as there are estimators")
+    n_estimators = sum(not isinstance(part[1], str) for part in model.estimators)
+    expect(len(model.estimators_) == n_estimators > 0, f"estimators_ must be {n_estimators}, as there are estimators")
 
 
 def check_voting_classes(model: Fitted) -> None:

@@ -92,9 +92,9 @@ def read_fitted(
     """
     if isinstance(model, str | os.PathLike):
         return _read_file(model, X, y, numbers)
-    given = [name for name, value in numbers.items() if value is not None]
-    if given:
-        raise ValueError(f"{type(model).__name__} holds its own {given[0]}; omit {given[0]}=")
+    passed = [name for name, value in numbers.items() if value is not None]
+    if passed:
+        raise ValueError(f"{type(model).__name__} holds its own {passed[0]}; omit {passed[0]}=")
     for mercer_class, sklearn_class in (
         (SVC, svm.SVC),
         (NuSVC, svm.NuSVC),

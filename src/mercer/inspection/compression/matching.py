@@ -185,6 +185,7 @@ def move_vectors(
     steps, done = _n_steps(target, start, X, table.shape[1]), 0
 
     def objective(flat: Floats) -> tuple[float, Floats]:
+        """Return the minimum over coordinates and b for these positions, in units of `unit`, and its gradient."""
         # 1. Best coordinates, with the value of the objective.
         span = Span(kernel, unit * flat.reshape(shape))
         Z = span.vectors

@@ -112,8 +112,8 @@ def _column_pair(features: Columns, titles: list[str]) -> tuple[int, int]:
 def column_number(column: Any, titles: list[str]) -> int | None:
     """Return the index of a column given by index or name; None if there is no such column."""
     k = titles.index(column) if isinstance(column, str) and column in titles else column
-    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-    return int(k) if whole and 0 <= k < len(titles) else None
+    is_integer = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    return int(k) if is_integer and 0 <= k < len(titles) else None
 
 
 def _axis_values(axis: Axis, margin: float, resolution: int) -> Floats:
@@ -394,6 +394,7 @@ class DecisionDisplay(Picture):
         return frame("DecisionDisplay.to_frame", columns)
 
     def _draw_regions(self, ax: Axes) -> None:
+        """Draw the predicted classes, and the boundaries between them."""
         colors = require("matplotlib.colors", "drawing a decision")
         shades = colors.ListedColormap(colours(len(self.classes)))
         top = max(len(self.classes) - 1, 1)
@@ -406,6 +407,7 @@ class DecisionDisplay(Picture):
                 self._draw_lines(ax, (self.response == code).astype(np.float64), {0.5: "-"})
 
     def _draw_values(self, ax: Axes) -> Any:
+        """Draw f as colours with a colour bar; return the scale of the colours."""
         colors = require("matplotlib.colors", "drawing a decision")
         if self.novelty:
             norm, cmap, label = colors.CenteredNorm(), "RdBu", "f(x)"
@@ -423,6 +425,7 @@ class DecisionDisplay(Picture):
         return norm
 
     def _draw_lines(self, ax: Axes, values: Floats, styles: dict[float, str]) -> None:
+        """Draw contour lines of values, each level in its line style."""
         if any(axis.kind == "category" for axis in self.axes or ()):
             return  # there is no boundary between categories
         levels = [level for level in styles if values.min() < level < values.max()]
@@ -433,6 +436,7 @@ class DecisionDisplay(Picture):
             )
 
     def _draw_points(self, ax: Axes, norm: Any) -> None:
+        """Draw the samples, in the colours of their classes or targets, and rings around support vectors."""
         if self.points is None:
             return
         x, z = self._positions()

@@ -74,6 +74,7 @@ class TuningDisplay(Picture):
         (self._plot_curve if len(self.parameters) == 1 else self._plot_surface)(ax)
 
     def _plot_curve(self, ax: Axes) -> None:
+        """Plot mean scores with standard errors over one parameter."""
         (name,) = self.parameters
         values, cells = self._best_by([name])
         numbers = all(isinstance(value[0], int | float | np.number) for value in values)
@@ -98,6 +99,7 @@ class TuningDisplay(Picture):
         ax.legend(fontsize="small")
 
     def _plot_surface(self, ax: Axes) -> None:
+        """Plot mean scores as colours over two parameters."""
         x_name, y_name = self.parameters
         values, cells = self._best_by([x_name, y_name])
         columns, rows = (_sorted({key_of(value[k]): value[k] for value in values}.values()) for k in (0, 1))

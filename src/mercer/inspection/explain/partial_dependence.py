@@ -293,9 +293,9 @@ def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tu
 
 def _given_grid(grid: Any, columns: tuple[int, ...]) -> list[Any]:
     """Return the grid values of each column, one-dimensional."""
-    given = [grid] if len(columns) == 1 else list(grid)
-    if len(given) != len(columns):
+    grids = [grid] if len(columns) == 1 else list(grid)
+    if len(grids) != len(columns):
         raise ValueError("two features need two grids: an array of values for each")
-    if any(np.ndim(values) != 1 or not len(values) for values in given):
+    if any(np.ndim(values) != 1 or not len(values) for values in grids):
         raise ValueError("the grid of a feature must be a one-dimensional array of finite numbers")
-    return given
+    return grids

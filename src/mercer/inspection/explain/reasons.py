@@ -74,6 +74,7 @@ class Reasons:
         return pandas.concat([frame, cells], axis=1)
 
     def _columns(self) -> dict[str, np.ndarray | None]:
+        """Return the columns of the table of vectors; None for a column that is not known."""
         return {
             "sample": self.indices,
             "label": self.labels,

@@ -174,6 +174,7 @@ class Explanation:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
     def _output_index(self, which: int | str) -> int:
+        """Return the index of an output, given by index or name."""
         if isinstance(which, str):
             if which not in self.output_names:
                 raise ValueError(f"there is no output {which!r}; the outputs are {', '.join(self.output_names)}")
@@ -183,6 +184,7 @@ class Explanation:
         return int(which) % len(self.output_names)
 
     def _for_output(self, values: Floats, base_values: Floats, name: str) -> Self:
+        """Return a copy with the values of one output."""
         return replace(self, values=values, base_values=base_values, output_names=(name,), classes=None, pairs=None)
 
 

@@ -294,6 +294,7 @@ class Nystrom(FeatureMap):
         check_vectors("landmarks_", self.landmarks_, len(self.indices_), self.n_features_in_)
 
     def _prepare(self, X: Samples) -> None:
+        """Draw the landmarks, and decompose their kernel matrix."""
         m = integer("n_components", self.n_components, 1, "the number of landmarks")
         one_of("landmarks", self.landmarks, ("uniform", "leverage"))
         n, rng = n_samples(X), np.random.default_rng(self.random_state)
@@ -312,6 +313,7 @@ class Nystrom(FeatureMap):
             )
 
     def _features(self, X: Samples) -> Floats:
+        """Project the samples onto the span of the landmarks."""
         return np.asarray(self.kernel_(X, self.landmarks_) @ self._map)
 
     def _width(self) -> int:

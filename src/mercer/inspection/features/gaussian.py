@@ -97,6 +97,7 @@ class RandomFourier(FeatureMap):
         self._scale = gaussian_of(self.kernel_)[0]
 
     def _prepare(self, X: Samples) -> None:
+        """Draw the frequencies, and the phase for an odd number of features."""
         integer("n_components", self.n_components, 1, "the number of features")
         self._scale, gamma, factor = gaussian_of(self.kernel_)
         width = X.shape[1] if factor is None else factor.shape[1]
@@ -112,6 +113,7 @@ class RandomFourier(FeatureMap):
         return int(self.n_components)
 
     def _features(self, X: Samples) -> Floats:
+        """Compute the cosines and sines of the samples."""
         angles = X @ self.frequencies_.T
         size = math.sqrt(self._scale / len(self.frequencies_))
         if self._phase is None:
@@ -182,6 +184,7 @@ class GaussianSeries(FeatureMap):
         self._check_prepared(np.empty((0, self.n_features_in_)))
 
     def _prepare(self, X: Samples) -> None:
+        """Store the parameters of the kernel, and choose the number of terms."""
         self._scale, self._gamma, factor = gaussian_of(self.kernel_)
         if factor is not None:
             raise ValueError(f"{self.kernel_!r} has a matrix M or a factor; use RandomFourier or Nystrom")

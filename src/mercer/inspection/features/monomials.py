@@ -102,6 +102,7 @@ class Monomials(FeatureMap):
         return self._n_monomials() + (self._constants[3] > 0)
 
     def _features(self, X: Samples) -> Samples:
+        """Compute the weighted monomials, and the column of an added constant."""
         scale, gamma, coef0, constant = self._constants
         if not is_sparse(X) and self._n_monomials() > MOST_COLUMNS:
             raise ValueError(
