@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
     if args.background is not None:
         background_args = argparse.Namespace(**{**vars(args), "file": args.background})
         background, background_file = read_rows_for(model, background_args, dialect_from_options(args)), args.background
-    X, Z = (model.rows(rows.X, rows.source, text=rows.form == "libsvm") for rows in (data, background))
+    X, Z = (model.rows(table.X, table.source, text=table.form == "libsvm") for table in (data, background))
     if n_samples(Z) < 2:
         raise ValueError(
             f"{background_file} has {n_samples(Z)} row, but a row is explained by comparing it with others: name a "

@@ -39,8 +39,8 @@ def register(commands: Subparsers) -> None:
         usage="mercer tune [options] DATA [MODEL]",
         add_help=False,
         description="Search for the parameters of a machine and its kernel by cross-validation, as grid.py does, "
-        "with the same options, output and results file. For LIBSVM text the last line is C gamma rate; for a "
-        "regression C gamma epsilon mse; for one_class nu gamma score. For a table the output is in words. The "
+        "with the same options, output (below a header) and results file. For LIBSVM text the last line is C gamma "
+        "rate; for a regression C gamma epsilon mse; for one_class nu gamma score. For a table the output is in words. The "
         "best model is trained on all rows and saved: for a table always, for LIBSVM text only if MODEL is given. "
         "Every option of mercer train works.",
         files="data_file [model_file]",
