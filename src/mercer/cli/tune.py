@@ -40,8 +40,8 @@ def register(commands: Subparsers) -> None:
         add_help=False,
         description="Search for the parameters of a machine and its kernel by cross-validation, as grid.py does, "
         "with the same options, output (below a header) and results file. For LIBSVM text the last line is C gamma "
-        "rate; for a regression C gamma epsilon mse; for one_class nu gamma score. For a table the output is in words. The "
-        "best model is trained on all rows and saved: for a table always, for LIBSVM text only if MODEL is given. "
+        "rate; for a regression C gamma epsilon mse; for one_class nu gamma score. For a table the output is in words. "
+        "The best model is trained on all rows and saved: for a table always, for LIBSVM text only if MODEL is given. "
         "Every option of mercer train works.",
         files="data_file [model_file]",
         computes=True,
