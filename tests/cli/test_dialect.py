@@ -175,7 +175,7 @@ def test_levels_that_training_had_not_are_told(folder, capsys):
     assert main(["train", "t.csv", "--target", "y", "-q"]) == 0
     (folder / "new.csv").write_text("kind,x\nu,1\nz,2\n,3\n")
     assert main(["predict", "new.csv", "t.mercer", "out"]) == 0
-    assert "Column 'kind' contains 'z', unknown from training" in capsys.readouterr().out
+    assert "Column 'kind' contains 'z', which did not occur in training" in capsys.readouterr().out
     assert main(["predict", "t.csv", "t.mercer", "out"]) == 0
     assert "training did not have" not in capsys.readouterr().out
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 
 import mercer
 from mercer import save
-from mercer.cli.main import _parser, main
+from mercer.cli.main import _build_parsers, main
 from mercer.files.libsvm_text import read_libsvm
 
 COMMANDS = ["train", "predict", "scale", "inspect", "convert", "plot"]  # train first: it makes the models
@@ -89,7 +89,7 @@ def test_every_example_of_the_help_runs(desk, capfd):
 def test_every_default_is_told(command, capsys):
     """An option whose default is a number or a name says it in brackets at the end."""
     page = " ".join(helped([command, "--help"], capsys).split())
-    _, choices = _parser(command)
+    _, choices = _build_parsers(command)
     for action in choices[command]._actions:
         if action.option_strings and action.default not in (None, True, False, []) and action.dest != "help":
             shown = f"({action.default:g})" if isinstance(action.default, (int, float)) else f"({action.default})"

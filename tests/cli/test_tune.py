@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 import mercer
 from mercer import SVC, SVR
-from mercer.cli.libsvm.grid_file import exponents
+from mercer.cli.libsvm.grid_file import parse_exponents
 from mercer.cli.main import main
 
 
@@ -32,7 +32,8 @@ def test_tune_prints_and_writes_what_grid_py_does(rows, capsys) -> None:  # type
     X, y = rows
     assert main(["tune", "-log2c", "-1,3,2", "-log2g", "-2,-4,-2", "-v", "4", "train"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3 * 2 + 1
+    assert len(lines) == 1 + 3 * 2 + 1
+    assert lines[0] == "[local] log2c log2g rate (best so far)"
     C, gamma, rate = map(float, lines[-1].split())
     assert lines[-2].startswith("[local] ")
     assert f"(best c={C:g}, g={gamma:g}, rate={rate:g})" in lines[-2]
@@ -60,7 +61,7 @@ def test_tune_goes_on_from_a_file(rows, capsys) -> None:  # type: ignore[no-unty
     first = capsys.readouterr().out
     assert len(first.splitlines()) == 1
     assert main(["tune", "-resume", "train.out", "-log2c", "-1,3,2", "-log2g", "null", "train"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2  # one new cell and the last line
+    assert len(capsys.readouterr().out.splitlines()) == 3  # the header, one new cell and the last line
     assert len(Path("train.out").read_text().splitlines()) == 3
     assert main(["tune", "-out", "null", "-log2c", "1,1,1", "-log2g", "null", "-q", "train"]) == 0
     Path("bad").write_text("no rates\n")
@@ -87,7 +88,7 @@ def test_easy_scales_searches_trains_and_predicts(rows, capsys) -> None:  # type
     [("-5,15,10", [-5, 5, 15]), ("3,-1,-2", [3, 1, -1]), ("1,2,0.5", [1, 1.5, 2]), ("null", None)],
 )
 def test_exponents(text: str, truth: list[float] | None) -> None:
-    assert exponents(text) == truth
+    assert parse_exponents(text) == truth
 
 
 @pytest.mark.parametrize("text", ["1,2", "a,b,c", "1,5,-1", "1,5,0"])
@@ -141,7 +142,8 @@ def test_regressions_are_searched(rows, capsys) -> None:  # type: ignore[no-unty
         SVR(C=C, gamma=gamma, epsilon=epsilon), X / [1, 5, 100], z, cv=folds, scoring="neg_mean_squared_error"
     )
     assert mse == pytest.approx(-found.mean(), rel=1e-2)
-    assert "mse=" in out[0]
+    assert out[0] == "[local] log2c log2g log2p mse (best so far)"
+    assert "mse=" in out[1]
     # The file can be gone on from, and the smaller error is the better one.
     assert main(["tune", "-resume", "numbers.out", *options]) == 0
     assert capsys.readouterr().out.splitlines() == out[-1:]

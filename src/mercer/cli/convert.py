@@ -11,8 +11,8 @@ from mercer.cli.formats import check_model_name
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.models import FORMATS, WriteOptions, read_model
 
-_BY_SUFFIX: Final = {one.suffix: name for name, one in FORMATS.items() if one.suffix}
-_NAMES: Final = {
+_BY_SUFFIX: Final = {entry.suffix: name for name, entry in FORMATS.items() if entry.suffix}
+_FORMAT_NAMES: Final = {
     "mercer": ".mercer",
     "libsvm": "LIBSVM",
     "liblinear": "LIBLINEAR",
@@ -20,7 +20,7 @@ _NAMES: Final = {
     "onnx": "ONNX",
     "c": "C",
 }
-_WRITERS: Final = {name: one.write for name, one in FORMATS.items() if one.write is not None}
+_WRITERS: Final = {name: entry.write for name, entry in FORMATS.items() if entry.write is not None}
 
 
 def register(commands: Subparsers) -> None:
@@ -59,14 +59,14 @@ def run(args: argparse.Namespace) -> None:
     if args.to is None:
         check_model_name(args.output)
         suffix = args.output.suffix.lower()
-        close = get_close_matches(suffix, _BY_SUFFIX, n=1, cutoff=0.7) if suffix not in _BY_SUFFIX else []
-        if close:
+        suggestions = get_close_matches(suffix, _BY_SUFFIX, n=1, cutoff=0.7) if suffix not in _BY_SUFFIX else []
+        if suggestions:
             raise ValueError(
-                f"{args.output} ends in {suffix}: did you mean {args.output.with_suffix(close[0])}? If the name is "
-                "right, name its format with --to"
+                f"{args.output} ends in {suffix}: did you mean {args.output.with_suffix(suggestions[0])}? If the name "
+                "is right, name its format with --to"
             )
     model = read_model(args.source)
     target = args.to or _BY_SUFFIX.get(args.output.suffix.lower(), model.native)
     _WRITERS[target](model, args.output, WriteOptions(args.features, args.input))
     if not args.quiet:
-        print(printable(f"saved {args.output} in {_NAMES[target]} format"))
+        print(printable(f"saved {args.output} in {_FORMAT_NAMES[target]} format"))

@@ -24,7 +24,8 @@ from mercer.samples.arrays import n_samples
 from mercer.tables.dialect import format_quantity
 from mercer.tables.frame import part_of
 
-_SHOWN, _BACKGROUND = 5, 100  # number of rows printed one by one, and of background rows
+# Number of rows whose explanation is printed, and of background rows.
+_N_PRINTED, _N_BACKGROUND = 5, 100
 
 
 def register(commands: Subparsers) -> None:
@@ -62,15 +63,15 @@ def run(args: argparse.Namespace) -> None:
     data = read_rows_for(model, args, dialect_from_options(args))
     background, background_file = data, f"{args.file}"
     if args.background is not None:
-        other = argparse.Namespace(**{**vars(args), "file": args.background})
-        background, background_file = read_rows_for(model, other, dialect_from_options(args)), args.background
-    X, Z = (model.rows(one.X, one.source, text=one.form == "libsvm") for one in (data, background))
+        background_args = argparse.Namespace(**{**vars(args), "file": args.background})
+        background, background_file = read_rows_for(model, background_args, dialect_from_options(args)), args.background
+    X, Z = (model.rows(table.X, table.source, text=table.form == "libsvm") for table in (data, background))
     if n_samples(Z) < 2:
         raise ValueError(
             f"{background_file} has {n_samples(Z)} row, but a row is explained by comparing it with others: name a "
             "file of background rows, such as the training table, with --background"
         )
-    drawn = np.random.default_rng(0).permutation(n_samples(Z))[:_BACKGROUND]
+    drawn = np.random.default_rng(0).permutation(n_samples(Z))[:_N_BACKGROUND]
     Z = part_of(Z, np.sort(drawn))
     estimator = model.estimator(X.shape[1])
     with waiting(f"explaining {n_samples(X):,} rows", args.quiet or args.json):
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
         answers = np.asarray(model.predict(X))
     if args.plot is not None:
         _draw(explanation if model.table is None else with_numbers(explanation, model.table.columns_), args.plot)
-    predicted = _for_predictions(explanation, answers)
+    predicted = _explain_predictions(explanation, answers)
     if args.output is not None:
         with replacing(args.output) as file:
             file.write(_table(data, predicted, answers).encode())
@@ -93,13 +94,13 @@ def run(args: argparse.Namespace) -> None:
                 print(printable(f"saved {path}"))
 
 
-def _for_predictions(explanation: Any, answers: Any) -> Any:
-    """Return the values that explain the predicted class of each row, or the number of a regression."""
+def _explain_predictions(explanation: Any, answers: Any) -> Any:
+    """Return the explanation of each row's predicted class, or of the number that a regression predicts."""
     if explanation.classes is None:
         return explanation.output(0) if explanation.several else explanation
-    of_class = {label: explanation.of_class(label) for label in dict.fromkeys(answers.tolist())}
-    values = np.array([of_class[label].values[row] for row, label in enumerate(answers.tolist())])
-    base = np.array([of_class[label].base_values[row] for row, label in enumerate(answers.tolist())])
+    by_class = {label: explanation.of_class(label) for label in dict.fromkeys(answers.tolist())}
+    values = np.array([by_class[label].values[row] for row, label in enumerate(answers.tolist())])
+    base = np.array([by_class[label].base_values[row] for row, label in enumerate(answers.tolist())])
     return replace(
         explanation,
         values=values,
@@ -111,6 +112,7 @@ def _for_predictions(explanation: Any, answers: Any) -> Any:
 
 
 def _draw(explanation: Any, path: Path) -> None:
+    """Save a beeswarm of the Shapley values; of several outputs, the first one is drawn."""
     require("matplotlib", "drawing an explanation").use("Agg")
     shown = explanation.output(0) if explanation.several else explanation
     _save(shown.plot("beeswarm"), path)
@@ -129,10 +131,16 @@ def _table(data: Data, predicted: Any, answers: Any) -> str:
         return table_with_columns(data, base | added)
     lines = [",".join(["predicted", "background", *predicted.feature_names])]
     columns = [*base.values(), *added.values()]
-    return "\n".join([*lines, *(",".join(map(str, row)) for row in zip(*columns, strict=True)), ""])
+    return "\n".join([*lines, *(",".join(map(_cell, row)) for row in zip(*columns, strict=True)), ""])
+
+
+def _cell(value: Any) -> str:
+    """Return a number with six significant digits, and a class as it is."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _facts(explanation: Any, predicted: Any, answers: Any, n_background: int) -> dict[str, Any]:
+    """Return the explanation as plain values for JSON."""
     return {
         "importance": Importance(explanation, None).shares,
         "background_rows": n_background,
@@ -144,11 +152,12 @@ def _facts(explanation: Any, predicted: Any, answers: Any, n_background: int) ->
 
 
 def _page(data: Data, explanation: Any, predicted: Any, answers: Any, background: str, unit: str) -> list[str]:
+    """Return the printed lines: importance of columns, the background, and reasons for the first predictions."""
     cells = {} if data.table is None else dict(zip(data.table.header, data.table.cells, strict=True))
     lines: list[Line] = [*Importance(explanation, None).lines(), ("background", background), None]
-    lines += [_row_line(row, cells, predicted, answers, unit) for row in range(min(_SHOWN, len(answers)))]
-    if len(answers) > _SHOWN:
-        lines.append(("", f"and {len(answers) - _SHOWN:,} more rows; name an OUTPUT file to get them all"))
+    lines += [_row_line(row, cells, predicted, answers, unit) for row in range(min(_N_PRINTED, len(answers)))]
+    if len(answers) > _N_PRINTED:
+        lines.append(("", f"and {len(answers) - _N_PRINTED:,} more rows; name an OUTPUT file to get them all"))
     return page(lines)
 
 
@@ -156,16 +165,17 @@ def _row_line(row: int, cells: dict[str, Any], predicted: Any, answers: Any, uni
     """Return the prediction for a row, and the five columns that contribute most to it."""
     values = predicted.values[row]
     largest = np.argsort(-np.abs(values), kind="stable")[:5]
-    answer = answers[row]
-    is_number = isinstance(answer, float | np.floating)
-    parts: dict[bool, list[str]] = {True: [], False: []}
+    predicted_value = answers[row]
+    is_number = isinstance(predicted_value, float | np.floating)
+    contributions: dict[bool, list[str]] = {True: [], False: []}
     for j in largest:
         name, value = predicted.feature_names[j], float(values[j])
         cell = f" = {cells[name][row]}" if name in cells else ""
         sign = "+" if value >= 0 else "-"
         added = f"{sign}{format_quantity(abs(value), unit)}" if is_number else f"{value:+.3g}"
-        parts[value >= 0].append(f"{added} from {name}{cell}")
+        contributions[value >= 0].append(f"{added} from {name}{cell}")
     sides = ("raised by", "lowered by") if is_number else ("for it", "against it")
-    reasons = "; ".join(f"{side}: {', '.join(parts[up])}" for side, up in zip(sides, parts, strict=True) if parts[up])
-    shown = format_quantity(float(answer), unit) if is_number else repr(str(answer))
-    return f"row {row + 1}", f"{shown}; {reasons}"
+    labelled = zip(sides, contributions.values(), strict=True)
+    reasons = "; ".join(f"{label}: {', '.join(texts)}" for label, texts in labelled if texts)
+    prediction = format_quantity(float(predicted_value), unit) if is_number else repr(str(predicted_value))
+    return f"row {row + 1}", f"{prediction}; {reasons}"

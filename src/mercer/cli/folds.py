@@ -35,7 +35,7 @@ def split_folds(n: int, k: int, seed: int, classes: Any = None) -> Iterator[Spli
 
 
 def check_n_folds(k: int, n: int) -> int:
-    """Return the number of folds that svm-train would use for n rows, with its error and its warning."""
+    """Return the number of folds that svm-train uses for n rows; raise and warn as svm-train does."""
     if k < 2:
         raise ValueError(f"n-fold cross validation: n must >= 2, but it is {k}")
     if k > n:
@@ -47,14 +47,14 @@ def check_n_folds(k: int, n: int) -> int:
     return min(k, n)
 
 
-def select_rows(X: Any, rows: Indices, among: Indices, model: Any) -> Any:
-    """Return rows of X; if X is a kernel matrix, only their columns for the training rows ``among``."""
-    square = getattr(machine_of(model), "kernel", None) == "precomputed"
-    return part_of(X, rows, among if square else None)
+def select_rows(X: Any, rows: Indices, train: Indices, model: Any) -> Any:
+    """Return rows of X; if X is a kernel matrix, only their kernel values with the training rows ``train``."""
+    is_kernel_matrix = getattr(machine_of(model), "kernel", None) == "precomputed"
+    return part_of(X, rows, train if is_kernel_matrix else None)
 
 
 def predict_held_out(model: Estimator, X: Any, y: Any, splits: Iterable[Split]) -> Any:
-    """Return the prediction for every row by the model that was fitted without its fold."""
+    """Return the prediction for every row by a copy of the model that was fitted without the row's fold."""
     out: Any = None
     for train, test in splits:
         fitted = _clone_for_fold(model, y[train]).fit(select_rows(X, train, train, model), y[train])
@@ -86,20 +86,23 @@ def cross_validated_decisions(
         if len(np.unique(y[train])) < 2:
             out[test] = float(y[train][0]) if len(train) else 0.0
             continue
-        two = _clone_for_fold(model, y[train])
-        if hasattr(machine_of(two), "class_weight"):
-            machine_of(two).set_params(class_weight={1: weights[0], -1: weights[1]})
-        two.fit(select_rows(X, train, train, model), y[train])
-        out[test] = two.decision_function(select_rows(X, test, train, model))
+        classifier = _clone_for_fold(model, y[train])
+        if hasattr(machine_of(classifier), "class_weight"):
+            machine_of(classifier).set_params(class_weight={1: weights[0], -1: weights[1]})
+        classifier.fit(select_rows(X, train, train, model), y[train])
+        out[test] = classifier.decision_function(select_rows(X, test, train, model))
     return out
 
 
 def cross_validation_report(args: argparse.Namespace, model: Any, data: Data) -> str:
-    """Cross-validate; return svm-train's lines, for a regression on a table one line in the target's unit, or JSON."""
+    """Cross-validate, and return the scores as JSON or text.
+
+    The text is that of svm-train; for a regression on a table, it is one line in the target's unit.
+    """
     y, k = data.y, check_n_folds(args.folds, len(data.y))
     splits = split_folds(len(y), k, args.seed, y if args.machine in CLASSIFIERS else None)
-    with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k, args.verbose) as counted:
-        answer = predict_held_out(model, data.X, y, counted(splits))
+    with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k, args.verbose) as with_progress:
+        answer = predict_held_out(model, data.X, y, with_progress(splits))
     scores, lines = libsvm_scores(answer, y, args.machine in REGRESSORS)
     if args.machine in REGRESSORS and data.form != "libsvm":
         in_unit, line = regression_scores(answer, y, units_from_text(data.dialect.units).get(str(data.target), ""))
@@ -127,8 +130,8 @@ def regression_scores(answers: Any, truth: Any, unit: str) -> tuple[dict[str, fl
 
 
 def squared_correlation(truth: Floats, answer: Floats) -> float:
-    """Squared correlation coefficient as svm-predict computes it; NaN if either argument is constant."""
+    """Return the squared correlation coefficient as svm-predict computes it; NaN if either argument is constant."""
     n = len(truth)
-    top = n * (answer @ truth) - answer.sum() * truth.sum()
-    bottom = (n * (answer @ answer) - answer.sum() ** 2) * (n * (truth @ truth) - truth.sum() ** 2)
-    return float(top * top / bottom) if bottom > 0 else float("nan")
+    numerator = n * (answer @ truth) - answer.sum() * truth.sum()
+    denominator = (n * (answer @ answer) - answer.sum() ** 2) * (n * (truth @ truth) - truth.sum() ** 2)
+    return float(numerator * numerator / denominator) if denominator > 0 else float("nan")

@@ -110,22 +110,24 @@ def dialect_from_options(args: argparse.Namespace) -> Dialect:
 
 def given_options(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
     """Return the options among `names` whose value differs from the default, as the user types them."""
-    given = []
+    changed = []
     for action in args.parser._actions:
         if action.dest in names and action.option_strings:
             default = action.default
-            if isinstance(default, str) and callable(action.type):  # argparse converts it only when it is used
+            if isinstance(default, str) and callable(action.type):  # argparse converts a default only when it is used
                 default = action.type(default)
             if getattr(args, action.dest) != default:
-                given.append(action.option_strings[-1])
-    return given
+                changed.append(action.option_strings[-1])
+    return changed
 
 
 def _parse_marks(text: str) -> str:
+    """Split marks of missing values at commas; return one per line."""
     return "\n".join(filter(None, (mark.strip() for mark in text.split(","))))
 
 
 def _parse_separator(text: str) -> str:
+    """Return the character that a word such as tab stands for, or the character itself."""
     separator = _SEPARATORS.get(text.lower(), text)
     if len(separator) != 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not one character, nor one of {', '.join(_SEPARATORS)}")

@@ -52,15 +52,16 @@ def run(args: argparse.Namespace) -> None:
     facts: Facts = {"file": args.model, "bytes": os.path.getsize(args.model)}
     facts |= model.facts()
     if model.expansion is not None:
-        facts |= _prediction(model.expansion)
-        facts |= _retraining(model.n_training_rows, facts["prediction"].get("microseconds per row"))
+        facts |= _prediction_cost(model.expansion)
+        facts |= _retraining_cost(model.n_training_rows, facts["prediction"].get("microseconds per row"))
     theory = [] if args.file is None else insights(model, args)
     if args.json:
         if theory:
-            facts["insight"] = [_insight_facts(one) for one in theory]
+            facts["insight"] = [_insight_facts(insight) for insight in theory]
         print(json.dumps(facts, indent=2, default=str))
     else:
-        print(printable("\n".join([*_lines(_parameters_last(facts, model)), *(f"\n{one}" for one in theory)])))
+        lines = [*_lines(_move_parameters_last(facts, model)), *(f"\n{insight}" for insight in theory)]
+        print(printable("\n".join(lines)))
 
 
 def insights(model: Model, args: argparse.Namespace) -> list[Any]:
@@ -76,17 +77,17 @@ def insights(model: Model, args: argparse.Namespace) -> list[Any]:
             raise ValueError(f"{data.source} has no target; name its column with --target")
         rows, y = known_targets(data.y, model.predict(X), model.kind == "regression", data.source, data.target or "y")
         X = part_of(X, rows)
-    seen, here = model.n_training_rows, n_samples(X)
-    if seen not in (None, here):
+    n_trained, n_rows = model.n_training_rows, n_samples(X)
+    if n_trained not in (None, n_rows):
         show_warning(
-            f"{args.file} has {here:,} rows, but the model was trained on {seen:,}: the figures are for all {here:,} "
-            "rows"
+            f"{args.file} has {n_rows:,} rows, but the model was trained on {n_trained:,}: the figures are for all "
+            f"{n_rows:,} rows"
         )
     insight = unwrapped.insight(X, y, delta=args.delta)
     return insight if isinstance(insight, list) else [insight]
 
 
-def _insight_facts(one: Any) -> Facts:
+def _insight_facts(insight: Any) -> Facts:
     """Return an insight as plain values for JSON."""
     bounds = {
         name: {
@@ -98,27 +99,30 @@ def _insight_facts(one: Any) -> Facts:
             "terms": dict(bound.terms),
             "assumptions": {each.text: each.holds for each in bound.assumptions},
         }
-        for name, bound in one.bounds.items()
+        for name, bound in insight.bounds.items()
     }
     names = ("name", "n", "n_features", "norm", "b", "bias", "origin_radius", "enclosing_radius", "effective_dimension")
     counts = ("n_support", "least_kernel_values", "kernel_values", "kernel_values_multiple")
-    numbers = {name: getattr(one, name) for name in (*names, *counts)}
-    return {**numbers, "risks": dict(one.risks), "complexity": float(one.complexity.value), "bounds": bounds}
+    numbers = {name: getattr(insight, name) for name in (*names, *counts)}
+    return {**numbers, "risks": dict(insight.risks), "complexity": float(insight.complexity.value), "bounds": bounds}
 
 
-def _parameters_last(facts: Facts, model: Model) -> Facts:
+def _move_parameters_last(facts: Facts, model: Model) -> Facts:
     """Move the parameters to the end, and keep only those that differ from their defaults."""
-    given = facts.get("parameters")
-    if not isinstance(given, dict) or facts.get("format") != ".mercer":
+    parameters = facts.get("parameters")
+    if not isinstance(parameters, dict) or facts.get("format") != ".mercer":
         return facts
     machine = unwrap(model.estimator()).machine
-    defaults = {name: one.default for name, one in signature(type(machine)).parameters.items()}
-    changed = {name: v for name, v in given.items() if name not in defaults or _format(v) != _format(defaults[name])}
+    defaults = {name: parameter.default for name, parameter in signature(type(machine)).parameters.items()}
+    changed = {
+        name: v for name, v in parameters.items() if name not in defaults or _format(v) != _format(defaults[name])
+    }
     rest = {name: value for name, value in facts.items() if name != "parameters"}
     return rest | {"parameters": changed or "all at their defaults"}
 
 
 def _lines(facts: Facts) -> list[str]:
+    """Return the facts as lines of text; entries of a dictionary are indented below its name."""
     out = []
     for name, value in facts.items():
         if isinstance(value, dict):
@@ -132,6 +136,9 @@ def _lines(facts: Facts) -> list[str]:
 
 
 def _format(value: Any) -> str:
+    """Format a value for the terminal: six digits of a number, yes or no, or the first entries of a list."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6g}"
     if not isinstance(value, list):
@@ -143,24 +150,29 @@ def _format(value: Any) -> str:
 # --- cost ------------------------------------------------------------------------------------------------------------
 
 
-def _prediction(expansion: Expansion) -> Facts:
-    """Kernel values per predicted row, and the time they take here, measured on the support vectors."""
+def _prediction_cost(expansion: Expansion) -> Facts:
+    """Return the number of kernel values per predicted row, and the time per row, measured on the support vectors."""
     count = int(expansion.coefficients.shape[0])
     if expansion.vectors is None or count == 0 or expansion.kernel.accepts != "vectors":
         return {"prediction": {"kernel values per row": count}}
     rows = expansion.vectors[np.arange(512) % count]
     n_threads = effective_n_threads(None)
     expansion(rows[:8], n_threads)  # the first call prepares the vectors
-    begun = time.perf_counter()
+    start = time.perf_counter()
     expansion(rows, n_threads)
-    seconds = max(time.perf_counter() - begun, 1e-9) / 512
-    return {"prediction": {"kernel values per row": count, "microseconds per row": 1e6 * seconds, "threads": n_threads}}
+    microseconds = 1e6 * max(time.perf_counter() - start, 1e-9) / 512
+    rounded = float(f"{microseconds:.3g}")  # more digits would differ at the next run
+    return {"prediction": {"kernel values per row": count, "microseconds per row": rounded, "threads": n_threads}}
 
 
-def _retraining(rows: int | None, microseconds: float | None) -> Facts:
-    """Lower bound on the time of retraining: one kernel evaluation of every row with every support vector."""
+def _retraining_cost(rows: int | None, microseconds: float | None) -> Facts:
+    """Return a lower bound on the time of retraining: predicting every training row once."""
     if rows is None or microseconds is None:
         return {}
     return {
-        "retraining": {"rows": rows, "seconds at least": 1e-6 * microseconds * rows, "grows with rows": "quadratically"}
+        "retraining": {
+            "rows": rows,
+            "seconds at least": float(f"{1e-6 * microseconds * rows:.3g}"),
+            "grows with rows": "quadratically",
+        }
     }

@@ -38,7 +38,7 @@ REGRESSORS: Final = ("epsilon_svr", "nu_svr", "linear_svr", "quantile_svr", "rls
 EXTRA_OPTIONS: Final = {name: name for name in ("slack", "bias", "multiclass", "loss", "lam")} | {
     "quantile": "quantiles"
 }
-# Values of these options that LIBSVM's machines have anyway.
+# Values of these options with which LIBSVM trains its machines.
 _LIBSVM_VALUES: Final = {"slack": "l1", "bias": "free", "multiclass": "ovo", "loss": "epsilon_insensitive"}
 _BIASES: Final = {"free": True, "none": False, "regularized": "regularized", "regularised": "regularized"}
 
@@ -50,9 +50,9 @@ def machine_name(text: str) -> str:
     if name in MACHINES or name == AUTO:
         return name
     close = get_close_matches(word, [*MACHINES, *ALIASES, AUTO], n=1)
-    meant = f" (did you mean {close[0]}?)" if close else ""
+    suggestion = f" (did you mean {close[0]}?)" if close else ""
     raise argparse.ArgumentTypeError(
-        f"invalid choice: {text!r}{meant}; choose from auto, svc, svr, {', '.join(MACHINES)}"
+        f"invalid choice: {text!r}{suggestion}; choose from auto, svc, svr, {', '.join(MACHINES)}"
     )
 
 
@@ -75,30 +75,30 @@ def machine_of(model: Estimator) -> Estimator:
 
 def build_estimator(args: argparse.Namespace, gamma: float | str, class_weight: ClassWeight) -> Estimator:
     """Return the unfitted estimator that the options describe."""
-    name, taken = MACHINES[args.machine]
+    name, option_names = MACHINES[args.machine]
     estimator_class = getattr(estimators, name)
-    known = estimator_class().get_params()
-    _check_options(args, taken, "kernel" in known)
+    parameter_names = estimator_class().get_params()
+    _check_options(args, option_names, "kernel" in parameter_names)
     values = {**vars(args), "gamma": gamma, "class_weight": class_weight, "shrinking": bool(args.shrinking)}
     parameters: dict[str, Any] = {
-        name: values[name] for name in ("C", "nu", "epsilon", "class_weight") if name in taken
+        name: values[name] for name in ("C", "nu", "epsilon", "class_weight") if name in option_names
     }
     for option, parameter in EXTRA_OPTIONS.items():
         if (value := values[option]) is not None:
             parameters[parameter] = _BIASES[value] if option == "bias" else value
     common = ("kernel", "degree", "gamma", "coef0", "tol", "cache_size", "shrinking")
-    return estimator_class(**{name: values[name] for name in common if name in known}, **parameters)
+    return estimator_class(**{name: values[name] for name in common if name in parameter_names}, **parameters)
 
 
-def _check_options(args: argparse.Namespace, taken: tuple[str, ...], has_kernel: bool) -> None:
+def _check_options(args: argparse.Namespace, option_names: tuple[str, ...], has_kernel: bool) -> None:
     """Raise for an option that this machine does not take."""
     for option in EXTRA_OPTIONS:
-        if getattr(args, option) is not None and option not in taken:
+        if getattr(args, option) is not None and option not in option_names:
             others = ", ".join(machine for machine, (_, names) in MACHINES.items() if option in names)
             raise ValueError(f"--{option} is for {others}, not for {args.machine}")
     if not has_kernel and args.kernel not in ("rbf", "linear"):  # rbf is the default
         raise ValueError(f"{args.machine} has no kernel: leave out --kernel {args.kernel}, or choose another machine")
-    if args.weight and "class_weight" not in taken and args.machine not in LIBSVM_MACHINES:
+    if args.weight and "class_weight" not in option_names and args.machine not in LIBSVM_MACHINES:
         raise ValueError(f"--weight is for classifiers, not for {args.machine}")
 
 
@@ -116,6 +116,7 @@ def class_weights(weights: list[tuple[str, float]], classes: Any) -> tuple[dict[
 
 
 def _same_number(label: Any, text: str) -> bool:
+    """Return whether the text stands for a label that is a number."""
     try:
         return not isinstance(label, str) and float(label) == float(text)
     except ValueError:

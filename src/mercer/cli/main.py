@@ -79,9 +79,8 @@ def command(argv: Sequence[str] | None = None) -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mercer`` with the arguments ``argv`` (default: those of the process) and return its exit code."""
     thresholds = gc.get_threshold()
-    gc.set_threshold(
-        100_000, *thresholds[1:]
-    )  # imports free little memory: collecting it takes a tenth of the start-up time
+    # Imports free little memory, and collecting it takes a tenth of the start-up time.
+    gc.set_threshold(100_000, *thresholds[1:])
     try:
         return _main(argv)
     except KeyboardInterrupt:  # also during imports
@@ -92,8 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
+    """Parse the arguments and run the subcommand; return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    parser, commands = _parser(words[0] if words else "")
+    parser, commands = _build_parsers(words[0] if words else "")
     subparser = commands.get(words[0]) if words else None
     if subparser is not None and subparser.get_default("one_line_usage"):
         words[1:] = translate(words[1:], subparser)
@@ -103,14 +103,14 @@ def _main(argv: Sequence[str] | None) -> int:
     if subparser is None and not words[0].startswith("-"):
         parser.error(f"there is no command {words[0]!r}{_suggestion(words[0], commands)}; see mercer --help")
     if subparser is None and words[0].partition("=")[0] not in parser._option_string_actions:
-        meant = _suggestion(words[0], parser._option_string_actions)
-        parser.error(f"unknown option {words[0]}{meant}; see mercer --help")
+        suggestion = _suggestion(words[0], parser._option_string_actions)
+        parser.error(f"unknown option {words[0]}{suggestion}; see mercer --help")
     args, unknown = parser.parse_known_args(words)
     if unknown:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
-        meant = _suggestion(options[0], args.parser._option_string_actions) if options else ""
+        suggestion = _suggestion(options[0], args.parser._option_string_actions) if options else ""
         message = (
-            f"unknown option {printable(options[0])}{meant}"
+            f"unknown option {printable(options[0])}{suggestion}"
             if options
             else f"one file too many: {printable(unknown[0])}"
         )
@@ -126,7 +126,7 @@ def _main(argv: Sequence[str] | None) -> int:
                 args.run(args)
             sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output (head, less) has left; Python would complain again when it closes stdout.
+        # The reader of our output (head, less) has closed it; Python would complain again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except _EXPECTED as error:
@@ -148,8 +148,8 @@ def _suggestion(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def _parser(given: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Return the parser and the parsers of all commands by name; only that of the given command has its options."""
+def _build_parsers(chosen: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser, and those of all commands by name; only that of the command `chosen` has its options."""
     parser = argparse.ArgumentParser(
         prog="mercer",
         formatter_class=ExamplesFormatter,
@@ -168,7 +168,7 @@ def _parser(given: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Arg
     parser.add_argument("--version", action="version", version=f"mercer {mercer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, purpose in _COMMANDS.items():
-        if name == given:
+        if name == chosen:
             import_module(f"mercer.cli.{_MODULES.get(name, name)}").register(commands)
         else:
             commands.add_parser(name, help=purpose)

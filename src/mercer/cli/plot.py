@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> None:
     require("matplotlib", "drawing a decision").use("Agg")
     model = read_model_or_swap(args.model, args.file)
     data = read_rows_for(model, args, dialect_from_options(args))
-    estimator = model.table or model.estimator(data.X.shape[1])  # a calibrated model would hide the margins
+    estimator = model.table or model.estimator(
+        data.X.shape[1]
+    )  # the model inside a calibrated one, whose margins can be drawn
     X = model.rows(data.X, data.source, text=data.form == "libsvm")
     X = _model_columns(X, model) if isinstance(X, Frame) else data.X
     names = X.names if isinstance(X, Frame) else data.names
@@ -77,15 +79,16 @@ def run(args: argparse.Namespace) -> None:
 def _model_columns(frame: Frame, model: Model) -> Frame:
     """Return the columns that the model uses, in its order, with numbers and dates as the model reads them."""
     assert model.table is not None
-    known = [one for one in model.table.columns_ if one.name in frame.names]
-    return Frame([one.name for one in known], [_as_read(one, frame[one.name]) for one in known])
+    columns = [column for column in model.table.columns_ if column.name in frame.names]
+    return Frame([column.name for column in columns], [_read_cells(column, frame[column.name]) for column in columns])
 
 
-def _as_read(one: Encoding, cells: Any) -> Any:
-    if isinstance(one, Numbers):
+def _read_cells(encoding: Encoding, cells: Any) -> Any:
+    """Return the cells of a column as the model reads them: numbers, dates, or unchanged."""
+    if isinstance(encoding, Numbers):
         return as_numbers(cells)[0]
-    if isinstance(one, Dates):
-        seconds = as_seconds(cells, one.form)[0]
+    if isinstance(encoding, Dates):
+        seconds = as_seconds(cells, encoding.form)[0]
         return np.where(
             np.isnan(seconds), np.datetime64("NaT", "us"), (1e6 * np.nan_to_num(seconds)).astype("datetime64[us]")
         )
@@ -97,7 +100,9 @@ def _most_important(estimator: Estimator, X: Any) -> tuple[int, int]:
     importance = column_importance(estimator, X, 0) if isinstance(X, Frame) else None
     if importance is None:
         return 0, 1
-    texts = {one.name for one in estimator.columns_ if isinstance(one, Words)}  # text cannot be drawn on an axis
+    texts = {
+        column.name for column in estimator.columns_ if isinstance(column, Words)
+    }  # text cannot be drawn on an axis
     best = [name for name in importance.shares if name not in texts][:2]
     if len(best) < 2:
         text_columns = ", ".join(map(repr, sorted(texts)))

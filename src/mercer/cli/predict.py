@@ -78,7 +78,7 @@ def register(commands: Subparsers) -> None:
     style.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
-_NUMBERS = ("predicted", "low", "high")  # in the unit of the target, written with more digits than probabilities
+_QUANTITIES = ("predicted", "low", "high")  # in the unit of the target, written with more digits than probabilities
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def run(args: argparse.Namespace) -> None:
     with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):
         answer = _predict(model, data, bool(args.probability))
     rows, truth = _truth(answer, data)
-    framed = data.table is not None and not args.plain
+    writes_table = data.table is not None and not args.plain
     scores, score_lines = _score(answer.kind, answer.values[rows], truth)
-    if score_lines and framed and answer.kind == "regression":
+    if score_lines and writes_table and answer.kind == "regression":
         errors, line = regression_scores(answer.values[rows], truth, target_unit(model, data))
         scores, score_lines = scores | errors, [f"{line} (regression)"]
     remarks = [*answer.remarks, *_unseen_levels(model, data), *_scoring_remarks(args, answer, data, truth)]
@@ -107,13 +107,13 @@ def run(args: argparse.Namespace) -> None:
         remarks.append("The model was trained on these rows: its predictions for new rows will be less accurate.")
     text = (
         table_with_columns(data, _prediction_columns(model, data, answer, args))
-        if framed
+        if writes_table
         else "\n".join([*answer.lines, ""])
     )
     if args.output != "-":
-        encoding = (data.dialect.encoding or "utf-8") if framed else "utf-8"
+        encoding = (data.dialect.encoding or "utf-8") if writes_table else "utf-8"
         with replacing(args.output) as file:
-            file.write(_encoded(text, encoding))
+            file.write(_encode(text, encoding))
     elif not args.json:
         # A terminal gets only characters that it can show, a pipe the text unchanged.
         sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> None:
             print(printable(line, stream), file=stream)
 
 
-def _encoded(text: str, encoding: str) -> bytes:
+def _encode(text: str, encoding: str) -> bytes:
     """Encode the text as the table was encoded, or as UTF-8 if that encoding lacks a character."""
     try:
         return text.encode(encoding)
@@ -157,12 +157,12 @@ def _prediction_columns(model: Model, data: Data, answer: _Predictions, args: ar
             "model.calibrate(X, y)"
         )
     if target_unit(model, data) == TIME:
-        new = {name: list(map(format_clock, column)) if name in _NUMBERS else column for name, column in new.items()}
+        new = {name: list(map(format_clock, column)) if name in _QUANTITIES else column for name, column in new.items()}
     return new
 
 
 def target_unit(model: Model, data: Data) -> str:
-    """Unit of the target in the training table; empty if it had none."""
+    """Return the unit of the target in the training table; empty if it had none."""
     reading = getattr(model.table, "reading_", {})
     return units_from_text(reading.get("units")).get(str(data.target or reading.get("target")), "")
 
@@ -179,7 +179,9 @@ def table_with_columns(data: Data, columns: dict[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=data.dialect.separator or ",", lineterminator="\n")
     writer.writerow(header)
-    new = [[_cell(value, comma, 10 if name in _NUMBERS else 6) for value in column] for name, column in columns.items()]
+    new = [
+        [_cell(value, comma, 10 if name in _QUANTITIES else 6) for value in column] for name, column in columns.items()
+    ]
     old = [column if isinstance(column, list) else map(_stored_cell, column.tolist()) for column in table.cells]
     writer.writerows(zip(*old, *new, strict=True))
     return out.getvalue()
@@ -191,6 +193,7 @@ def _stored_cell(value: Any) -> Any:
 
 
 def _cell(value: Any, comma: bool, digits: int) -> str:
+    """Return a predicted value as the text of a cell, with a decimal comma if the table has one."""
     if not isinstance(value, float):
         return str(value)
     text = f"{value:.15g}" if value % 1 == 0 else f"{value:.{digits}g}"
@@ -211,9 +214,9 @@ def read_model_or_swap(path: str, data: str) -> Model:
 
 def read_rows_for(model: Model, args: argparse.Namespace, dialect: Dialect = UNKNOWN) -> Data:
     """Read the data file as the model needs it, with the target column if there is one."""
-    read = getattr(model.table, "reading_", {})
+    reading = getattr(model.table, "reading_", {})
     is_table = format_of(args.file, args.format) in ("csv", "tsv", "parquet")
-    target = args.target or (read.get("target") if is_table else None)
+    target = args.target or (reading.get("target") if is_table else None)
     return read_data(
         *(args.file, args.format, target),
         training=False,
@@ -221,12 +224,13 @@ def read_rows_for(model: Model, args: argparse.Namespace, dialect: Dialect = UNK
         wanted=model.feature_names,
         as_frame=model.table is not None,
         dialect=dialect,
-        training_dialect=stored_dialect(read),
-        texts=[one.name for one in getattr(model.table, "columns_", ()) if isinstance(one, Levels | Words)],
+        training_dialect=stored_dialect(reading),
+        texts=[column.name for column in getattr(model.table, "columns_", ()) if isinstance(column, Levels | Words)],
     )
 
 
 def _predict(model: Model, data: Data, probability: bool) -> _Predictions:
+    """Predict all rows, with probabilities as svm-predict -b 1 writes them if `probability`."""
     X = model.rows(data.X, data.source, text=data.form == "libsvm")
     if probability and (data.table is None or model.has_probabilities):
         return _with_probabilities(model.with_probabilities(), model.decisions(X))
@@ -249,7 +253,7 @@ def _line(value: Any) -> str:
 
 
 def _with_probabilities(model: LibsvmModel, decisions: Floats) -> _Predictions:
-    """Return what svm-predict -b 1 writes, from the decision values of all pairs of classes."""
+    """Return the predictions that svm-predict -b 1 writes, from the decision values of all pairs of classes."""
     if model.prob_a is not None and model.prob_b is not None and model.label is not None:
         p = class_probabilities(pair_probabilities(decisions, model.prob_a, model.prob_b), model.nr_class)
         values = np.array(model.label)[np.argmax(p, axis=1)]
@@ -284,11 +288,13 @@ def _unseen_levels(model: Model, data: Data) -> list[str]:
     if model.table is None or not isinstance(data.X, Frame):
         return []
     remarks = []
-    for one in model.table.columns_:
-        new = one.unseen(data.X[one.name]) if isinstance(one, Levels) else []
+    for column in model.table.columns_:
+        new = column.unseen(data.X[column.name]) if isinstance(column, Levels) else []
         if new:
             shown = ", ".join(map(repr, new[:3])) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
-            remarks.append(f"Column {one.name!r} contains {shown}, unknown from training: treated as no category.")
+            remarks.append(
+                f"Column {column.name!r} contains {shown}, which did not occur in training: treated as no category."
+            )
     return remarks
 
 
@@ -305,8 +311,8 @@ def _scoring_remarks(args: argparse.Namespace, answer: _Predictions, data: Data,
     remarks = []
     if n_unknown:
         remarks.append(f"{n_unknown} of {len(answer.values)} rows have no target value and are not scored.")
-    known = set(truth.tolist())
-    if data.target is None or answer.kind == "regression" or not known or known & set(answer.values.tolist()):
+    labels = set(truth.tolist())
+    if data.target is None or answer.kind == "regression" or not labels or labels & set(answer.values.tolist()):
         return remarks
     return [
         *remarks,

@@ -112,12 +112,13 @@ class Report:
         return {key: _without_infinities(value) for key, value in plain.items()}
 
     def _classes(self) -> Facts:
+        """Return the number of rows of each class, for JSON."""
         if not is_classifier(self.machine):
             return {}
         return {"rows": {str(c): int(np.sum(self.data.y == c)) for c in self.machine.classes_}}
 
     def _columns(self) -> Facts:
-        """Encoding of each column, and of the target."""
+        """Return the encoding of each column, and of the target, for JSON."""
         table = self.table
         if table is None:
             return {}
@@ -131,6 +132,7 @@ class Report:
         return facts
 
     def _figures(self) -> Facts:
+        """Return the machine, its scores, its parameters and its support vectors, for JSON."""
         trained, held_out = self._scores()
         machine, figures = self.machine, self.figures
         facts: Facts = {
@@ -163,9 +165,9 @@ class Report:
     # --- for a person ------------------------------------------------------------------------------------------------
 
     def text(self, saved: Path) -> str:
-        """Return the report as text: scores, importance of columns, what was done, and what is proven."""
+        """Return the report as text: scores, importance of columns, the training, and the certificate."""
         rows, columns = self.data.X.shape
-        seen = f"all {rows:,} rows" if self.rows_seen == rows else f"{self.rows_seen:,} of {rows:,} rows"
+        trained_rows = f"all {rows:,} rows" if self.rows_seen == rows else f"{self.rows_seen:,} of {rows:,} rows"
         size = f"{saved.stat().st_size / 1000:.1f} kB"
         facts: list[Line] = [
             *self._score_lines(),
@@ -182,7 +184,7 @@ class Report:
             None,
             *(self._verbose_lines() if self.args.verbose else certificate_lines(self.machine)),
             None,
-            ("saved", f"{saved} ({size}), trained on {seen}; mercer.load({str(saved)!r}) reads it back"),
+            ("saved", f"{saved} ({size}), trained on {trained_rows}; mercer.load({str(saved)!r}) reads it back"),
             *hint_lines([as_options(hint) for hint in self.hints]),
         ]
         title = f"mercer {mercer.__version__}: {self.data.title}, {rows:,} rows × {columns} features"
@@ -193,18 +195,21 @@ class Report:
         return f"stratified, seed {self.args.seed}" if is_classifier(self.machine) else f"seed {self.args.seed}"
 
     def _class_lines(self) -> list[Line]:
+        """Return a line on the rows of each class, or on the choice of a regression."""
         if not is_classifier(self.machine):
             reason = "" if self.data.kind is None else self.data.kind.reason
             return [("kind", as_options(reason))] if reason else []
         return [("classes", ", ".join(f"{int(np.sum(self.data.y == c)):,} {c}" for c in self.machine.classes_))]
 
     def _score_lines(self) -> list[Line]:
+        """Return lines on the scores of the held-out rows."""
         trained, held_out = self._scores()
         if self.figures is None:
             return [("normal", f"{held_out:.1%} of the held-out rows, {trained:.1%} of the training rows")]
         return list(self.figures.lines(trained))
 
     def _column_lines(self) -> list[Line]:
+        """Return lines on how the columns and the target were read and encoded."""
         table = self.table
         if table is None:
             return [("scaling", "standardised with means and standard deviations")] if self.standardised else []
@@ -229,11 +234,12 @@ class Report:
         return lines
 
     def _machine_lines(self) -> list[Line]:
+        """Return a line on the machine, its parameters and its kernel."""
         machine = self.machine
         names = ("C", "nu", "epsilon", "quantiles", "lam")
-        given = ((name, getattr(machine, name, None)) for name in names)
+        values = ((name, getattr(machine, name, None)) for name in names)
         parameters = [
-            f"{name} = {v:g}" if isinstance(v, float) else f"{name} = {v}" for name, v in given if v is not None
+            f"{name} = {v:g}" if isinstance(v, float) else f"{name} = {v}" for name, v in values if v is not None
         ]
         kernel = [round_fractions(str(machine.kernel_))] if hasattr(machine, "kernel") else []
         return [("machine", ", ".join([type(machine).__name__, *parameters, *kernel]))]
@@ -262,6 +268,7 @@ class Report:
         return [*lines, ("time", " · ".join(f"{name} {lap:.3f} s" for name, lap in laps.items()))]
 
     def _support_lines(self) -> list[Line]:
+        """Return lines on the support vectors and the margin."""
         machine = self.machine
         if not hasattr(machine, "support_"):
             return []
@@ -283,13 +290,13 @@ class Report:
         negative, positive = (str(c) for c in classes)
         is_positive = self.test[1] == classes[-1]
         bins = np.clip(np.floor(self.decisions / 0.5), -6, 5).astype(int)
-        most = int(np.bincount(bins + 6).max())
-        scale = max(1, math.ceil(most / 60))
-        each = "one mark per row" if scale == 1 else f"one mark per {scale} rows"
-        lines = ["", f"  held-out rows by f(x) in steps of ½, {each} (● {negative}, ○ {positive})", ""]
+        largest_bin = int(np.bincount(bins + 6).max())
+        rows_per_mark = max(1, math.ceil(largest_bin / 60))
+        mark_text = "one mark per row" if rows_per_mark == 1 else f"one mark per {rows_per_mark} rows"
+        lines = ["", f"  held-out rows by f(x) in steps of ½, {mark_text} (● {negative}, ○ {positive})", ""]
         for k in range(int(bins.min()), int(bins.max()) + 1):
-            here = bins == k
-            marks = [math.ceil(np.sum(here & side) / scale) for side in (~is_positive, is_positive)]
+            in_bin = bins == k
+            marks = [math.ceil(np.sum(in_bin & side) / rows_per_mark) for side in (~is_positive, is_positive)]
             edge = f"{k / 2:+.1f}".replace("-", "−")
             lines.append(f"    {edge} {'●' * marks[0]}{'○' * marks[1]}".rstrip())
         return lines
@@ -299,15 +306,19 @@ def evaluate_model(model: Estimator, data: Data, train: Rows, test: Rows, args: 
     """Return the report on ``model``, which was fitted to ``train``, with its scores on ``test``."""
     answers = (model.predict(train[0]), model.predict(test[0]))
     machine = machine_of(model)
-    two = _is_plain_svc(machine) and len(machine.classes_) == 2
-    report = Report(model, data, train, test, args, answers, model.decision_function(test[0]) if two else None)
+    has_decisions = _is_plain_svc(machine) and len(machine.classes_) == 2
+    report = Report(
+        model, data, train, test, args, answers, model.decision_function(test[0]) if has_decisions else None
+    )
     if args.quiet or report.figures is None:
         return report
     columns = model.columns_ if isinstance(model, Tabular) else []
     weighed = bool(args.class_weight or args.weight)
+    # Hints on the order of rows are for the user's own files: the held-out rows of an embedded set are shuffled.
+    ordered_targets = test[1] if data.form == "embedded" else data.y
     hints = suggest_next(
         report.figures,
-        test[1] if data.form == "embedded" else data.y,  # shuffled: the order of an embedded set is no news
+        ordered_targets,
         data.target or "y",
         columns,
         weighed=weighed,
@@ -325,10 +336,12 @@ def machine_rows(model: Estimator, X: Any) -> Any:
 
 
 def _is_plain_svc(machine: Estimator) -> bool:
+    """Return whether the machine is an SVC with a hyperplane for each pair of classes."""
     return isinstance(machine, SVC) and machine.multiclass == "ovo"
 
 
 def _support_counts(machine: SVC) -> tuple[int, int]:
+    """Return the numbers of free and of bounded support vectors."""
     counts = count_free_and_bounded(machine)
     assert counts is not None  # known for a machine that was just trained
     return counts
@@ -338,12 +351,13 @@ def _narrowest_margin(machine: SVC) -> tuple[float, tuple[str, str]]:
     """Return the smallest geometric margin 1/‖w‖ over the pairs of classes, and its pair."""
     names = [str(c) for c in machine.classes_]
     norms = np.atleast_1d(machine.rkhs_norm_)
-    pair, norm = max(zip(class_pairs(len(names)), norms, strict=True), key=lambda one: one[1])
+    pair, norm = max(zip(class_pairs(len(names)), norms, strict=True), key=lambda item: item[1])
     # An indefinite kernel has no feature space: ‖w‖² may be negative, and the margin is undefined.
     return (1 / float(norm) if norm > 0 else math.inf), side_labels(pair, names)
 
 
 def _without_infinities(value: Any) -> Any:
+    """Replace numbers that are not finite by None, also inside dictionaries and lists."""
     if isinstance(value, dict):
         return {key: _without_infinities(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -48,13 +48,13 @@ class ExamplesFormatter(argparse.HelpFormatter):
 
 
 def format_examples(*lines: tuple[str, str], after: str = "") -> str:
-    """Format pairs (command, purpose), with the purpose beside a short command and below a long one."""
+    """Format pairs (command, purpose), with the purpose next to a short command and below a long one."""
     width = max((len(command) for command, _ in lines if len(command) <= 56), default=56)
-    shown = []
+    formatted = []
     for command, purpose in lines:
         gap = " " * (width - len(command)) if len(command) <= width else f"\n  {'':{width}}"
-        shown.append(f"  {command}{gap}  {purpose}" if purpose else f"  {command}")
-    return "\n".join(["examples:", *shown, *(["", after] if after else [])])
+        formatted.append(f"  {command}{gap}  {purpose}" if purpose else f"  {command}")
+    return "\n".join(["examples:", *formatted, *(["", after] if after else [])])
 
 
 # argparse has no public name for this type.
@@ -65,7 +65,7 @@ def add_command(
     commands: Subparsers,
     name: str,
     run: Callable[[argparse.Namespace], None],
-    *shown: tuple[str, str],
+    *examples: tuple[str, str],
     after: str = "",
     files: str = "",
     computes: bool = False,
@@ -76,7 +76,7 @@ def add_command(
     `files` names the file arguments of the LIBSVM program that the command replaces, for LIBSVM's one-line usage.
     A command that `computes` has the option --device.
     """
-    epilog = format_examples(*shown, after=after)
+    epilog = format_examples(*examples, after=after)
     parser = commands.add_parser(name, allow_abbrev=False, formatter_class=ExamplesFormatter, epilog=epilog, **options)
     usage = f"usage: mercer {name} [options] {files}; see mercer {name} --help" if files else None
     if computes:

@@ -93,14 +93,14 @@ def _points(args: argparse.Namespace) -> str:
             f"{data.source} has {data.X.shape[0]:,} rows, but the page takes at most {_MOST_POINTS}: use fewer rows, "
             "or mercer train"
         )
-    wanted = [0] if regress else [0, 1]
+    columns = [0] if regress else [0, 1]
     if args.features is not None:
-        wanted = [_column(text, data) for text in args.features[: len(wanted)]]
+        columns = [_column(text, data) for text in args.features[: len(columns)]]
     elif data.X.shape[1] > 2:
         raise ValueError(
             f"{data.source} has {data.X.shape[1]} features, but the page shows two: choose them with --features"
         )
-    X = _columns(data, wanted)
+    X = _columns(data, columns)
     if not np.isfinite(X).all() or float(np.abs(X).max(initial=0.0)) > _FARTHEST:
         raise ValueError(
             f"the page takes finite numbers from −{_FARTHEST:g} to {_FARTHEST:g}: scale {data.source} with mercer scale"
@@ -120,11 +120,11 @@ def _column(text: str, data: Data) -> int:
     return index
 
 
-def _columns(data: Data, wanted: list[int]) -> Any:
-    """Return the wanted columns as an array; x₂ is zero if the file has a single feature."""
+def _columns(data: Data, columns: list[int]) -> Any:
+    """Return these columns as an array; a column that a file with a single feature does not have is 0."""
     X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
-    out = np.zeros((X.shape[0], len(wanted)))
-    for k, index in enumerate(wanted):
+    out = np.zeros((X.shape[0], len(columns)))
+    for k, index in enumerate(columns):
         if index < X.shape[1]:
             out[:, k] = X[:, index]
     return out
@@ -155,8 +155,8 @@ def _server(text: str, port: int) -> ThreadingHTTPServer:
         def _answer(self) -> bool:
             """Send the headers of the page, or an error."""
             # A foreign domain name may resolve to 127.0.0.1 (DNS rebinding); its pages must not read this one.
-            here = self.connection.getsockname()[1]
-            if self.headers.get("Host", "") not in (f"127.0.0.1:{here}", f"localhost:{here}"):
+            port = self.connection.getsockname()[1]
+            if self.headers.get("Host", "") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
                 self.send_error(403, "this page is only for 127.0.0.1 and localhost")
                 return False
             if self.path.partition("?")[0] != "/":

@@ -301,13 +301,13 @@ def read_weights(args: argparse.Namespace, n: int) -> dict[str, Floats]:
 
 
 def resolve_output(args: argparse.Namespace) -> None:
-    """Store the model file in `args.output`; exit with an error for an invalid name or --class-weight."""
+    """Set `args.output` to the model file; exit with an error for an invalid name or a misused --class-weight."""
     if args.model is not None and args.output is not None:
         args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
     args.output = args.output or args.model
     if args.output is not None:
         check_model_name(args.output, ".onnx", ".c")
-    weighted = [name for name, (_, taken) in MACHINES.items() if "class_weight" in taken]
+    weighted = [name for name, (_, option_names) in MACHINES.items() if "class_weight" in option_names]
     if args.class_weight and (args.weight or args.machine not in (*weighted, AUTO, None)):
         args.parser.error(f"--class-weight balanced is for {', '.join(weighted)}, and cannot be combined with --weight")
 
@@ -332,6 +332,7 @@ def _training_for(args: argparse.Namespace) -> LibsvmTraining | TableTraining:
 
 
 def _parse_share(text: str) -> float:
+    """Return a number between 0 and 1."""
     share = float(text)
     if not 0 < share < 1:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
@@ -339,6 +340,7 @@ def _parse_share(text: str) -> float:
 
 
 def _parse_gamma(text: str) -> float | str:
+    """Return a number, or a word such as scale unchanged."""
     try:
         return float(text)
     except ValueError:
@@ -346,6 +348,7 @@ def _parse_gamma(text: str) -> float | str:
 
 
 def _parse_weight(text: str) -> tuple[str, float]:
+    """Return the class and the weight of CLASS:W."""
     label, colon, weight = text.rpartition(":")
     try:
         if colon and label:

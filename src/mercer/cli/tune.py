@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mercer.cli.formats import DATA_KINDS, format_of
-from mercer.cli.libsvm.grid_file import exponents, read_rates
+from mercer.cli.libsvm.grid_file import parse_exponents, read_rates
 from mercer.cli.machines import AUTO
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.cli.train import (
@@ -39,9 +39,9 @@ def register(commands: Subparsers) -> None:
         usage="mercer tune [options] DATA [MODEL]",
         add_help=False,
         description="Search for the parameters of a machine and its kernel by cross-validation, as grid.py does, "
-        "with the same options, output and results file. For LIBSVM text the last line is C gamma rate; for a "
-        "regression C gamma epsilon mse; for one_class nu gamma score. For a table the output is in words. The "
-        "best model is trained on all rows and saved: for a table always, for LIBSVM text only if MODEL is given. "
+        "with the same options, output (below a header) and results file. For LIBSVM text the last line is C gamma "
+        "rate; for a regression C gamma epsilon mse; for one_class nu gamma score. For a table the output is in words. "
+        "The best model is trained on all rows and saved: for a table always, for LIBSVM text only if MODEL is given. "
         "Every option of mercer train works.",
         files="data_file [model_file]",
         computes=True,
@@ -56,10 +56,20 @@ def register(commands: Subparsers) -> None:
     add_grid_options(search)
     values = "begin,end,step of powers of 2, or null for no search"
     search.add_argument(
-        "-log2p", "--log2p", type=exponents, default="null", metavar="RANGE", help=f"grid of epsilon: {values} (null)"
+        "-log2p",
+        "--log2p",
+        type=parse_exponents,
+        default="null",
+        metavar="RANGE",
+        help=f"grid of epsilon: {values} (null)",
     )
     search.add_argument(
-        "-log2n", "--log2n", type=exponents, default="-6,-1,1", metavar="RANGE", help=f"grid of nu: {values} (-6,-1,1)"
+        "-log2n",
+        "--log2n",
+        type=parse_exponents,
+        default="-6,-1,1",
+        metavar="RANGE",
+        help=f"grid of nu: {values} (-6,-1,1)",
     )
     search.add_argument("-out", "--out", metavar="FILE", help="file for the results; null for none (DATA.out)")
     search.add_argument(
@@ -71,11 +81,18 @@ def add_grid_options(parser: argparse._ActionsContainer) -> None:
     """Add the options for the grid and the cross-validation."""
     add = parser.add_argument
     values = "begin,end,step of powers of 2, or null for no search"
-    add("-log2c", "--log2c", type=exponents, default="-5,15,2", metavar="RANGE", help=f"grid of C: {values} (-5,15,2)")
+    add(
+        "-log2c",
+        "--log2c",
+        type=parse_exponents,
+        default="-5,15,2",
+        metavar="RANGE",
+        help=f"grid of C: {values} (-5,15,2)",
+    )
     add(
         "-log2g",
         "--log2g",
-        type=exponents,
+        type=parse_exponents,
         default="3,-15,-2",
         metavar="RANGE",
         help=f"grid of gamma: {values} (3,-15,-2)",
@@ -156,6 +173,7 @@ def _run_table(args: argparse.Namespace) -> None:
 
 
 def _check_machine(machine: str) -> str:
+    """Return the machine if mercer tune can search its parameters; raise otherwise."""
     if machine not in _MACHINES:
         raise ValueError(f"mercer tune is for {', '.join(_MACHINES)}, not for {machine}")
     return machine
@@ -174,6 +192,7 @@ def _search(args: argparse.Namespace, data: Data, model: Any, gamma: Any) -> tup
 
 
 def _print_result(args: argparse.Namespace, params: dict[str, Any], rate: float, path: Path | None) -> None:
+    """Print the best parameters and their score, as JSON or as grid.py's last line."""
     if args.json:
         print(json.dumps(params | {"rate": rate, "model_file": None if path is None else str(path)}))
     else:

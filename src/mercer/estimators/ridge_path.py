@@ -267,7 +267,9 @@ class _RidgePathSearch(LeastSquaresMachine):
         if self.grid is None:
             return Tasks([Task("", problem, solve)])
         kernels = [k if fit.precomputed else k.bind(fit.merged.X, fit.merged.weight) for k in self._kernels()]
-        return Tasks(Task(repr(kernel), problem, solve, place=partial(fit.gram_of_kernel, kernel)) for kernel in kernels)
+        return Tasks(
+            Task(repr(kernel), problem, solve, place=partial(fit.gram_of_kernel, kernel)) for kernel in kernels
+        )
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # a decomposition takes the whole memory budget

@@ -19,13 +19,13 @@ if sys.platform != "win32":
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file beside ``path`` for writing; it takes the place of ``path`` only if the block succeeds.
+    """Open a new file for writing; it takes the place of ``path`` only if the block succeeds.
 
     A symbolic link stays a link, and its target is replaced. The new file takes over the mode of the old one, its group
     if permitted, and on Linux its access control list, so that a private file stays private. A path that is not a
     regular file is refused. If the system has unnamed files (O_TMPFILE), the new file gets its name at the end, and a
-    process that is killed leaves nothing behind. On other systems it may leave a temporary file, which the next call
-    for the same path removes.
+    process that is killed leaves nothing behind. On other systems it may leave a temporary file next to ``path``,
+    which the next call for the same path removes.
     """
     target = check_save_path(path)
     _remove_leftovers(target)
@@ -54,14 +54,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _new_file(temporary: Path) -> tuple[int, bool]:
-    """Create and lock a new file; return its descriptor and True if it has a name already.
+    """Create and lock a new file; return its descriptor, and whether it has its name already.
 
-    With mode 0o666 the umask decides about permissions.
+    The file is created with mode 0o666, from which the process's umask removes permissions.
     """
-    unnamed = getattr(os, "O_TMPFILE", 0)
-    if unnamed and Path("/proc/self/fd").is_dir():
-        with suppress(OSError):  # the file system does not support them
-            descriptor = os.open(temporary.parent, os.O_WRONLY | unnamed, 0o666)
+    unnamed_flag = getattr(os, "O_TMPFILE", 0)
+    if unnamed_flag and Path("/proc/self/fd").is_dir():
+        with suppress(OSError):  # the file system does not support unnamed files
+            descriptor = os.open(temporary.parent, os.O_WRONLY | unnamed_flag, 0o666)
             _lock(descriptor)
             return descriptor, False
     # O_EXCL: do not write into a file or link that another user placed under this name.
@@ -81,7 +81,7 @@ def _keep_access(descriptor: int, target: Path) -> None:
     mode = stat.S_IMODE(old.st_mode) & 0o777
     same_group = old.st_gid == new.st_gid
     if not same_group:
-        with suppress(OSError):  # this user is not a member of the group
+        with suppress(OSError):  # if this user is not a member of the group, the group stays as it is
             os.fchown(descriptor, -1, old.st_gid)
             same_group = True
     entries = _access_list(target)
@@ -90,7 +90,7 @@ def _keep_access(descriptor: int, target: Path) -> None:
     elif not same_group:
         mode = mode & ~0o070 | (mode & 0o007) << 3
     os.fchmod(descriptor, mode)
-    _set_access_list(descriptor, entries if same_group else _with_group_as_others(entries))
+    _set_access_list(descriptor, entries if same_group else _limit_group(entries))
 
 
 _ACCESS_LIST = "system.posix_acl_access"
@@ -117,7 +117,7 @@ def _set_access_list(descriptor: int, entries: bytes | None) -> None:
                 os.setxattr(descriptor, _ACCESS_LIST, entries)
 
 
-def _with_group_as_others(entries: bytes | None) -> bytes | None:
+def _limit_group(entries: bytes | None) -> bytes | None:
     """Return a list in which the owning group has no more permissions than all other users."""
     if entries is None:
         return None
@@ -181,7 +181,7 @@ def check_save_path(path: str | os.PathLike[str]) -> Path:
 
 
 def _sync_folder(folder: Path) -> None:
-    # The rename is durable only once the folder is synced; Windows cannot open folders and does not need this.
+    """Make a rename in this folder durable; Windows cannot open folders and does not need this."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -40,7 +40,7 @@ _REGRESSORS: Final[dict[str, dict[str, Any]]] = {
     "L2R_L2LOSS_SVR_DUAL": {"loss": "squared_epsilon_insensitive", "solver": "dual"},
     "L2R_L1LOSS_SVR_DUAL": {"loss": "epsilon_insensitive", "solver": "dual"},
 }
-_WHY_NOT: Final = {
+_UNSUPPORTED: Final = {
     **dict.fromkeys(("L2R_LR", "L1R_LR", "L2R_LR_DUAL"), "logistic regression, which mercer does not have"),
     "L1R_L2LOSS_SVC": "a machine with the 1-norm of w, which mercer does not train",
     "ONECLASS_SVM": "a linear one-class machine; mercer has only the one with support vectors",
@@ -65,9 +65,9 @@ def estimator_from_liblinear(model: LiblinearModel, *, n_features: int | None = 
     TypeError
         If the model is logistic regression, L1R_L2LOSS_SVC or ONECLASS_SVM, which have no counterpart.
     """
-    if model.solver_type in _WHY_NOT:
+    if model.solver_type in _UNSUPPORTED:
         raise TypeError(
-            f"{model.solver_type} is {_WHY_NOT[model.solver_type]}; such a model can be inspected and can predict, "
+            f"{model.solver_type} is {_UNSUPPORTED[model.solver_type]}; such a model can be inspected and can predict, "
             "but cannot become an estimator"
         )
     d = max(n_features or 0, model.n_features)
@@ -84,8 +84,8 @@ def estimator_from_liblinear(model: LiblinearModel, *, n_features: int | None = 
         machine = estimators.LinearSVC(**_CLASSIFIERS[model.solver_type], **bias)
         if len(w) == 2:  # Crammer and Singer's machine has a w for both classes; only the difference counts
             w, b = w[:1] - w[1:], b[:1] - b[1:]
-        two = model.nr_class == 2
-        machine.classes_ = freeze(np.array(model.label[::-1] if two else model.label))
+        is_binary = model.nr_class == 2
+        machine.classes_ = freeze(np.array(model.label[::-1] if is_binary else model.label))
         machine.class_weight_ = freeze(np.ones(model.nr_class))
         machine.coef_, machine.intercept_ = freeze(w), freeze(b + 0.0)
     machine.n_features_in_ = d
@@ -129,4 +129,5 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
 
 
 def _solver_type(kinds: dict[str, dict[str, Any]], loss: str, solver: str) -> str:
+    """Return LIBLINEAR's name of the machine with this loss and solver."""
     return next(name for name, kind in kinds.items() if kind == {"loss": loss, "solver": solver})

@@ -125,7 +125,7 @@ def read_liblinear_model(path: str | os.PathLike[str]) -> LiblinearModel:
 
 
 def parse_liblinear_model(content: bytes, name: str = "the model") -> LiblinearModel:
-    """Parse the bytes of a model file; see `read_liblinear_model`."""
+    """Parse the bytes of a LIBLINEAR model file; see `read_liblinear_model`."""
     header, body = split_header("w", content, name, "LIBLINEAR", _KEYS)
     solver = header.word("solver_type", SOLVERS)
     (nr_class,), (n_features,) = header.integers("nr_class", 1), header.integers("nr_feature", 1)

@@ -77,9 +77,9 @@ def estimator_from_libsvm(model: LibsvmModel, *, n_features: int | None = None) 
 
 def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None) -> None:
     """Set the support vectors in scikit-learn's order: class by class, in the order of `classes_`."""
-    n, two = len(model.coefficients), model.nr_class == 2
+    n, is_binary = len(model.coefficients), model.nr_class == 2
     order = np.arange(n, dtype=np.int32)  # rows of the file in mercer's order
-    if two and model.nr_sv is not None:
+    if is_binary and model.nr_sv is not None:
         order = np.concatenate([order[model.nr_sv[0] :], order[: model.nr_sv[0]]])
     expansion = model.function(n_features)
     precomputed = model.kernel_type == "precomputed"
@@ -94,8 +94,8 @@ def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None)
     machine.shape_fit_ = (width if precomputed else n, width)
     machine.fit_status_ = 0
     if model.label is not None and model.nr_sv is not None:
-        machine.classes_ = freeze(np.array(model.label[::-1] if two else model.label))
-        machine.n_support_ = freeze(np.array(model.nr_sv[::-1] if two else model.nr_sv, dtype=np.int32))
+        machine.classes_ = freeze(np.array(model.label[::-1] if is_binary else model.label))
+        machine.n_support_ = freeze(np.array(model.nr_sv[::-1] if is_binary else model.nr_sv, dtype=np.int32))
         machine.class_weight_ = freeze(np.ones(model.nr_class))
         machine._per_class_ = False
     else:
@@ -128,9 +128,9 @@ def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmMod
 
 
 def libsvm_layout(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
-    """Return the content of the LIBSVM file for a fitted estimator with any kernel, as if it were precomputed.
+    """Return the content of the LIBSVM file for a fitted estimator with any kernel, as if the kernel were precomputed.
 
-    The support vectors are then serial numbers of training rows.
+    In place of support vectors it has the serial numbers of training rows.
     """
     return _to_model(machine, _svm_type(machine), label_order, "precomputed", {})
 
@@ -139,16 +139,16 @@ def _svm_type(machine: Estimator) -> str:
     """Return LIBSVM's name of a fitted machine; raise TypeError with a remedy for any other machine."""
     check_is_fitted(machine)
     name = type(machine).__name__
-    svm_type = next((ours for ours, theirs in MACHINES.items() if theirs == name), None)
+    svm_type = next((svm_type for svm_type, class_name in MACHINES.items() if class_name == name), None)
     if svm_type is not None:
         check_from_mercer(machine, "LIBSVM")
         return svm_type
     from mercer.tables.unwrap import unwrap  # imported here because training on LIBSVM text needs no tables
 
-    inner = unwrap(machine).machine
-    if inner is not machine:
+    inside = unwrap(machine).machine
+    if inside is not machine:
         raise TypeError(
-            f"a LIBSVM file stores only a machine, not the {name} around a {type(inner).__name__}; save the machine, "
+            f"a LIBSVM file stores only a machine, not the {name} around a {type(inside).__name__}; save the machine, "
             "mercer.unwrap(model).machine, and transform rows with mercer.unwrap(model).rows(X) before you predict them"
         )
     linear = "use LIBLINEAR's format" if name in ("LinearSVC", "LinearSVR") else "save it as .mercer"
@@ -218,17 +218,17 @@ def reorder_classes(model: LibsvmModel, order: list[int]) -> LibsvmModel:
         return model
     ends = np.cumsum(model.nr_sv)
     rows = np.concatenate([np.arange(ends[c] - model.nr_sv[c], ends[c]) for c in old])
-    owner = np.repeat(np.arange(len(old)), [model.nr_sv[c] for c in old])
-    flipped = np.array([old[i] > old[j] for i, j in model.pairs])
+    class_of_row = np.repeat(np.arange(len(old)), [model.nr_sv[c] for c in old])
+    is_reversed = np.array([old[i] > old[j] for i, j in model.pairs])
     source = [model.pairs.index((min(old[i], old[j]), max(old[i], old[j]))) for i, j in model.pairs]
-    sign = np.where(flipped, -1.0, 1.0)
+    sign = np.where(is_reversed, -1.0, 1.0)
     table = CoefficientTable.of_array(sign * model.by_pair.toarray()[rows][:, source])
     return replace(
         model,
         label=tuple(order),
         nr_sv=tuple(model.nr_sv[c] for c in old),
         rho=sign * model.rho[source],
-        coefficients=to_dual_coef(table, owner, model.pairs, len(old)).T,
+        coefficients=to_dual_coef(table, class_of_row, model.pairs, len(old)).T,
         vectors=model.vectors[rows],
         # 1/(1 + exp(Af + B)) is the first class's probability; that of the other is 1/(1 + exp(A(−f) − B)).
         prob_a=None if model.prob_a is None else model.prob_a[source],
@@ -242,10 +242,10 @@ def libsvm_kernel(kernel: Kernel) -> tuple[str, dict[str, float]]:
         return "precomputed", {}
     recipe = kernel.recipe()
     kind = None if recipe is None else _KERNEL_TYPES.get((recipe.inner, recipe.ending))
-    altered = recipe is not None and (
+    is_altered = recipe is not None and (
         recipe.scale != 1 or recipe.factor is not None or recipe.normalise or recipe.constant != 0
     )
-    if recipe is None or kind is None or altered:
+    if recipe is None or kind is None or is_altered:
         raise TypeError(
             f"a LIBSVM file cannot store the kernel {kernel}, only {', '.join(KERNELS)}; save as .mercer instead"
         )
@@ -256,6 +256,7 @@ def libsvm_kernel(kernel: Kernel) -> tuple[str, dict[str, float]]:
 
 
 def _vectors(machine: Estimator, kernel_type: str) -> sp.csr_array:
+    """Return the support vectors as CSR rows; for a precomputed kernel, their serial numbers from 1."""
     if kernel_type == "precomputed":
         serials = np.asarray(machine.support_, dtype=np.float64) + 1
         n = len(serials)
@@ -267,7 +268,7 @@ def _vectors(machine: Estimator, kernel_type: str) -> sp.csr_array:
 
 def integer_classes(classes: Any, program: str) -> list[int]:
     """Return the classes as integers, as LIBSVM's and LIBLINEAR's files need them; raise TypeError for others."""
-    whole = classes.dtype.kind in "biuf" and (np.asarray(classes, dtype=np.float64) % 1 == 0).all()
-    if not whole or np.abs(np.asarray(classes, dtype=np.float64)).max() >= 2**31:
+    are_integers = classes.dtype.kind in "biuf" and (np.asarray(classes, dtype=np.float64) % 1 == 0).all()
+    if not are_integers or np.abs(np.asarray(classes, dtype=np.float64)).max() >= 2**31:
         raise TypeError(f"{program}'s labels are 32-bit integers, not {classes.tolist()}; save as .mercer instead")
     return [int(label) for label in classes]

@@ -180,8 +180,8 @@ class LibsvmModel(Model):
                 raise ValueError(f"the rows have {X.shape[1]} columns, but the model was trained on {width} or more")
             X = X.copy()
             X.resize((X.shape[0], width))
-        home = configured_engine()
-        return expansion(X if home is None else home.samples(X), effective_n_threads(None))
+        engine = configured_engine()
+        return expansion(X if engine is None else engine.samples(X), effective_n_threads(None))
 
     def predict(self, X: Any) -> Any:
         if self.nr_class == 1 and self.label is not None:
@@ -205,7 +205,10 @@ class LibsvmModel(Model):
         raise TypeError(f"{self.name} is a machine with support vectors, which LIBLINEAR's format cannot store")
 
     def answers(self, decisions: Floats) -> Any:
-        """Return svm-predict's predictions: the label with most votes, the first of them in a tie; ±1; or f."""
+        """Return the predictions of svm-predict: the label with most votes, ±1 for one-class, f for a regression.
+
+        In a tie of votes the first label wins.
+        """
         if self.svm_type == "one_class":
             return np.where(decisions[:, 0] > 0, 1, -1)
         if self.label is None:
@@ -233,7 +236,7 @@ def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
 
 
 def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
-    """Parse the bytes of a model file; see `read_libsvm_model`."""
+    """Parse the bytes of a LIBSVM model file; see `read_libsvm_model`."""
     header, tail = split_header("SV", content, name, "LIBSVM", _KEYS)
     svm_type = header.word("svm_type", SVM_TYPES)
     kernel_type = header.word("kernel_type", tuple(KERNELS))
@@ -271,9 +274,10 @@ def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
 
 
 def _check_serials(vectors: sp.csr_array, name: str) -> None:
+    """Raise ModelFormatError unless each vector is a serial number from 1."""
     serials = vectors.data
-    whole = np.array_equal(np.diff(vectors.indptr), np.ones(vectors.shape[0])) and not vectors.indices.any()
-    if not whole or (serials != np.floor(serials)).any() or (serials < 1).any() or (serials >= 2**31).any():
+    has_one_entry = np.array_equal(np.diff(vectors.indptr), np.ones(vectors.shape[0])) and not vectors.indices.any()
+    if not has_one_entry or (serials != np.floor(serials)).any() or (serials < 1).any() or (serials >= 2**31).any():
         raise ModelFormatError(
             f"{name}: a support vector of a precomputed kernel must be 0:i with the row number i of K from 1"
         )

@@ -144,31 +144,31 @@ def read_labelled_text(
     queries = np.empty(text.rows, dtype=np.int64)
     indices = np.empty(text.entries, dtype=np.int32)
     values = np.empty(text.entries)
-    rows, entries, least, largest, with_query, fault = text.parse(labels, starts, queries, indices, values, n_threads)
+    rows, entries, least, largest, n_queries, fault = text.parse(labels, starts, queries, indices, values, n_threads)
     if fault is not None:
-        line, column, what = fault
-        raise TextFormatError(f"{_name(source)}:{line}:{column}: {what}")
+        line, column, message = fault
+        raise TextFormatError(f"{_name(source)}:{line}:{column}: {message}")
     if entries and least < first_index:
         raise TextFormatError(
             f"{_name(source)} uses index {least}, but indices count from {first_index}: add 1 to every index, or read "
             "it in Python with first_index=0; LIBSVM itself reserves 0 for precomputed kernels (-t 4)"
         )
-    if with_query not in (0, rows):
+    if n_queries not in (0, rows):
         raise TextFormatError(
-            f"{_name(source)}: {with_query} of {rows} lines have a qid:; either all lines must have one, or none"
+            f"{_name(source)}: {n_queries} of {rows} lines have a qid:; either all lines must have one, or none"
         )
-    wanted = int(largest) + 1 - first_index if entries else 0
+    n_columns = int(largest) + 1 - first_index if entries else 0
     if n_features is None:
-        n_features = wanted
-    elif wanted > n_features:
+        n_features = n_columns
+    elif n_columns > n_features:
         raise ValueError(f"{_name(source)} uses index {largest}, but n_features={n_features} was given")
     columns = indices[:entries]
     columns -= first_index
     ends = starts[: rows + 1]
-    if entries <= np.iinfo(np.int32).max:  # SciPy needs one type for both, and other libraries the narrow one
+    if entries <= np.iinfo(np.int32).max:  # SciPy needs one type for indices and ends; other libraries need int32
         ends = ends.astype(np.int32)
     X = sp.csr_array((values[:entries], columns, ends), shape=(rows, n_features))
-    return LabelledText(X, labels[:rows], queries[:rows] if with_query else None, int(largest))
+    return LabelledText(X, labels[:rows], queries[:rows] if n_queries else None, int(largest))
 
 
 def write_libsvm(
@@ -210,20 +210,21 @@ def write_libsvm(
 
 
 def _write_rows(file: Any, X: Any, y: Any, first_index: int, zeros: bool) -> None:
+    """Write rows to an open file, in blocks."""
     rows = X.tocsr() if is_sparse(X) else X
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):
-        part = rows[start : start + _ROWS_AT_ONCE]
-        if is_sparse(part) and not zeros:
-            part = part.copy()
-            part.sort_indices()
-            part.eliminate_zeros()
+        block = rows[start : start + _ROWS_AT_ONCE]
+        if is_sparse(block) and not zeros:
+            block = block.copy()
+            block.sort_indices()
+            block.eliminate_zeros()
         elif zeros:
-            part = _full_csr(part.toarray() if is_sparse(part) else part)
+            block = _full_csr(block.toarray() if is_sparse(block) else block)
         else:
-            part = sp.csr_array(part)
+            block = sp.csr_array(block)
         lines = []
         labels = [decimal(label) for label in y[start : start + _ROWS_AT_ONCE].tolist()]
-        columns, values, ends = (part.indices + first_index).tolist(), part.data.tolist(), part.indptr.tolist()
+        columns, values, ends = (block.indices + first_index).tolist(), block.data.tolist(), block.indptr.tolist()
         for row, label in enumerate(labels):
             span = range(ends[row], ends[row + 1])
             lines.append(" ".join([label, *(f"{columns[k]}:{decimal(values[k])}" for k in span)]) + "\n")
@@ -231,6 +232,7 @@ def _write_rows(file: Any, X: Any, y: Any, first_index: int, zeros: bool) -> Non
 
 
 def _full_csr(table: Any) -> sp.csr_array:
+    """Return a CSR matrix that stores every entry of an array, zeros too."""
     n, d = table.shape
     return sp.csr_array((np.ravel(table), np.tile(np.arange(d), n), np.arange(0, n * d + 1, d)), shape=(n, d))
 
@@ -242,6 +244,7 @@ def decimal(value: float) -> str:
 
 
 def _bytes(source: Any) -> NDArray[np.uint8]:
+    """Read a path or a binary file as an array of bytes."""
     if hasattr(source, "read"):
         content = source.read()
         if not isinstance(content, bytes):
@@ -263,4 +266,5 @@ def read_bytes_unpacked(path: str | os.PathLike[str]) -> bytes:
 
 
 def _name(source: Any) -> str:
+    """Return the name of a path or a file for messages."""
     return str(getattr(source, "name", "the text")) if hasattr(source, "read") else os.fspath(source)

@@ -20,7 +20,7 @@ Estimator = Any  # a fitted estimator of mercer or scikit-learn
 
 
 def check_model(model: Any, kind: type[Model], maker: str) -> None:
-    """Raise if `model` is not of this kind, such as the estimator that it should be converted from."""
+    """Raise TypeError if `model` is not of this kind, for instance an estimator that must be converted first."""
     if not isinstance(model, kind):
         raise TypeError(
             f"this file is written from a {kind.__name__}, but the model is a {type(model).__name__}; convert it with "
@@ -82,11 +82,11 @@ class Model(ABC):
 
 
 def margin_facts(norms: Floats, names: list[str]) -> Facts:
-    """Margin 1/‖w‖ of each output; None if an indefinite kernel makes ‖w‖² negative."""
+    """Return the margin 1/‖w‖ of each output; None if an indefinite kernel makes ‖w‖² negative."""
     widths = [1 / norm if norm > 0 else None for norm in norms.tolist()]
     return {"margin": widths[0]} if len(widths) == 1 else {"margins": dict(zip(names, widths, strict=True))}
 
 
 def pair_names(labels: Any) -> list[str]:
-    """Names of the pairs of classes, in LIBSVM's order."""
+    """Return the names of the pairs of classes, in LIBSVM's order."""
     return [f"{labels[i]} against {labels[j]}" for i, j in class_pairs(len(labels))]

@@ -74,6 +74,7 @@ class Header:
         return label
 
     def _values(self, key: str, count: int) -> list[str]:
+        """Remove a line and return its `count` values; raise if the line is missing or has another number of them."""
         if key not in self._lines:
             raise ModelFormatError(f"{self._name}: the header has no {key}")
         values = self._lines.pop(key)
@@ -82,7 +83,7 @@ class Header:
         return values
 
     def finish(self) -> None:
-        """Raise if a line was not read."""
+        """Raise ModelFormatError if a line was not read."""
         if self._lines:
             raise ModelFormatError(f"{self._name}: {', '.join(self._lines)} cannot occur for this machine")
 
@@ -111,8 +112,8 @@ def read_vectors(
 ) -> tuple[Floats, sp.csr_array]:
     """Parse lines of ``width`` coefficients and a support vector; return the coefficients and the vectors.
 
-    The vectors have a column for each index, 0 included. The header gives ``count`` as the number of lines, under the
-    name ``announced``; ``first_line`` is the number of the first one.
+    The vectors have a column for each index, 0 included. ``count`` is the number of lines that the header announces
+    under the name ``announced``; ``first_line`` is the line number of the first vector.
     """
     if count < 0 or len(lines) != count:
         raise ModelFormatError(

@@ -26,7 +26,7 @@ from mercer.runtime.errors import ModelFormatError
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """Options of some formats: number and type of the columns of the data to predict."""
+    """Options for writing some formats: number and type of the columns of the rows to predict."""
 
     n_features: int | None = None
     dtype: str = "float64"
@@ -34,10 +34,10 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class Format:
-    """Format of one program: first bytes or content that it is recognised by, its reader and its writer."""
+    """Format of one program: the bytes by which a file is recognised, and functions that read and write it."""
 
-    begins: bytes = b""
-    contains: bytes = b""
+    begins: bytes = b""  # first bytes of a file
+    contains: bytes = b""  # a word in every file
     read: Callable[[bytes, str], Model] | None = None
     suffix: str = ""
     write: Callable[[Model, Path, WriteOptions], object] | None = None
@@ -84,8 +84,8 @@ def read_model(path: str | os.PathLike[str]) -> Model:
         if is_container(content):  # it has its own reader, which reads piece by piece
             return MercerFile(read_mercer_file(path), name)
         content += file.read()
-    by_start = [one for one in FORMATS.values() if one.begins and content.startswith(one.begins)]
-    by_content = [one for one in FORMATS.values() if one.contains and one.contains in content]
+    by_start = [form for form in FORMATS.values() if form.begins and content.startswith(form.begins)]
+    by_content = [form for form in FORMATS.values() if form.contains and form.contains in content]
     for form in (*by_start, *by_content):
         if form.read is not None:
             return form.read(content, name)

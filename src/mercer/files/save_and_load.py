@@ -80,9 +80,8 @@ def save(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
     >>> first_line
     'svm_type c_svc'
     """
-    model = (
-        model if isinstance(model, BaseEstimator) else getattr(model, "model", model)
-    )  # results of `easy` and `unwrap` have the estimator as `model`
+    if not isinstance(model, BaseEstimator):
+        model = getattr(model, "model", model)  # the results of `easy` and `unwrap` hold the estimator
     suffix = Path(os.fspath(path)).suffix.lower()
     if suffix in _NOT_WRITTEN:
         raise ValueError(
@@ -190,6 +189,7 @@ class _FormatWriter:
 
 
 def _write_onnx(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write an ONNX file."""
     from mercer.files.export.onnx import export_onnx
 
     export_onnx(model, path, **options)
@@ -198,6 +198,7 @@ def _write_onnx(model: Any, path: str | os.PathLike[str], **options: Any) -> Non
 def _write_c(
     model: Any, path: str | os.PathLike[str], *, dtype: str = "float64", name: str | None = None, X: Any = None
 ) -> None:
+    """Write a C file, whose names begin with the name of the file unless `name` is given."""
     from mercer.files.export.c.export import export_c
     from mercer.files.export.parts import c_name_from
 

@@ -23,7 +23,7 @@ from mercer.samples.arrays import Floats, is_sparse
 from mercer.samples.chunks import is_stream, unpack
 from mercer.samples.column_names import Names, column_names, column_positions
 
-# Bytes of text that are read at once, and bytes of the rows of a chunk.
+# Bytes of text that are read at once, and bytes of the rows in a chunk.
 _TEXT_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 32 << 20
 _COMPRESSED: Final = (".gz", ".bz2", ".xz")
@@ -32,8 +32,8 @@ _COMPRESSED: Final = (".gz", ".bz2", ".xz")
 class StoredRows:
     """Samples in files: `X` and `y` for `fit`, and an iterator over chunks of both.
 
-    It is a callable that returns a new iterator over the chunks (X, y), as `NystromRLS` needs it, and an iterable of
-    them, as `PegasosSVC.fit_stream` needs it. `stored_rows` creates it.
+    A call returns a new iterator over the chunks (X, y), as `NystromRLS` needs it. The object can also be iterated over
+    itself, as `PegasosSVC.fit_stream` needs it. `stored_rows` creates it.
     """
 
     def __init__(self, X: FileRows, y: NDArray[Any] | None, weight: Floats | None) -> None:
@@ -97,28 +97,28 @@ def stored_rows(source: Any, *, target: str | None = None, n_features: int | Non
     """
     scratch, parts = Scratch(), list[_Part]()
     if isinstance(source, np.ndarray):
-        parts = [_Part(chunk) for chunk in _mapped(source, scratch, "the array")]
+        parts = [_Part(chunk) for chunk in _map_chunks(source, scratch, "the array")]
     elif isinstance(source, str | os.PathLike):
-        for path in _files(Path(source)):
+        for path in _files_in(Path(source)):
             parts += _read(path, scratch, target, n_features, parts[0] if parts else None)
     elif is_stream(source) or isinstance(source, Iterable):
         for number, item in enumerate(source() if callable(source) else source):
-            parts.append(_chunk(item, number, scratch, parts[0] if parts else None))
+            parts.append(_store_chunk(item, number, scratch, parts[0] if parts else None))
     else:
         raise TypeError(f"source is {type(source).__name__}; give a path, a memory-mapped array or chunks of samples")
     if not parts:
         raise ValueError(f"{source!r} holds no samples")
     widest = n_features or max((part.rows.width for part in parts if isinstance(part.rows, MappedCSR)), default=0)
-    sources = [replace(one.rows, width=widest) if isinstance(one.rows, MappedCSR) else one.rows for one in parts]
+    sources = [replace(part.rows, width=widest) if isinstance(part.rows, MappedCSR) else part.rows for part in parts]
     if len({_dtype(rows) for rows in sources}) > 1:  # float32 and float64 mixed: convert all to float64
-        sources = [one if _dtype(one) == np.float64 else scratch.store(as_float64(one.load())) for one in sources]
+        sources = [rows if _dtype(rows) == np.float64 else scratch.store(as_float64(rows.load())) for rows in sources]
     rows = FileRows(sources, scratch, parts[0].names)
-    return StoredRows(rows, _joined([part.y for part in parts]), _joined([part.weight for part in parts]))
+    return StoredRows(rows, _concatenate([part.y for part in parts]), _concatenate([part.weight for part in parts]))
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Chunk in files, with its source and, if it has them, targets, weights and column names."""
+    """Chunk in files, with its source, and targets, weights and column names if it has any."""
 
     rows: MappedArray | MappedCSR
     y: Any = None
@@ -128,48 +128,51 @@ class _Part:
 
 
 def _dtype(rows: MappedArray | MappedCSR) -> np.dtype[Any]:
+    """Return the type of the numbers in a chunk."""
     return np.dtype((rows.data if isinstance(rows, MappedCSR) else rows).dtype)
 
 
-def _chunk(item: Any, number: int, scratch: Scratch, first: _Part | None) -> _Part:
+def _store_chunk(item: Any, number: int, scratch: Scratch, first: _Part | None) -> _Part:
     """Store a chunk of an iterator, with its columns in the order of the first chunk."""
     X, y, weight = unpack(item, number)
     source = f"chunk {number}"
     names, rows = column_names(X), as_rows(X, source)
     if first is not None and (names is None) != (first.names is None):
-        here, before = ("has no column names", "have them") if names is None else ("has column names", "have none")
-        raise ValueError(f"{source} {here}, but the chunks before it {before}; give all chunks names, or none")
+        problem, others = ("has no column names", "have them") if names is None else ("has column names", "have none")
+        raise ValueError(f"{source} {problem}, but the chunks before it {others}; give all chunks names, or none")
     if names is not None:
-        wanted, named = (names, source) if first is None or first.names is None else (first.names, first.source)
-        positions = column_positions(names, wanted, source, named)
-        names, rows = wanted, rows if positions == list(range(len(names))) else rows[:, positions]
+        first_names, first_source = (
+            (names, source) if first is None or first.names is None else (first.names, first.source)
+        )
+        positions = column_positions(names, first_names, source, first_source)
+        names, rows = first_names, rows if positions == list(range(len(names))) else rows[:, positions]
     return _Part(scratch.store(rows), y, weight, names, source)
 
 
-def _joined(parts: list[Any]) -> Any:
-    """Concatenate the targets or weights of all chunks; None if no chunk has them, an error if only some do."""
+def _concatenate(parts: list[Any]) -> Any:
+    """Concatenate the targets or weights of all chunks; None if no chunk has any. Raise if only some chunks do."""
     missing = [part is None for part in parts]
     if any(missing) and not all(missing):
         raise ValueError("some chunks have targets or weights and others do not; give them for all chunks or for none")
     return None if all(missing) else np.concatenate([np.asarray(part) for part in parts])
 
 
-def _files(path: Path) -> list[Path]:
+def _files_in(path: Path) -> list[Path]:
     """Return the file, or the files of a folder in the order of their names."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file or folder {str(path)!r}")
     if not path.is_dir():
         return [path]
-    entries = [one for one in path.iterdir() if not one.name.startswith((".", "_"))]
-    inner = sorted(one.name for one in entries if one.is_dir())
-    if inner:
+    entries = [entry for entry in path.iterdir() if not entry.name.startswith((".", "_"))]
+    folders = sorted(entry.name for entry in entries if entry.is_dir())
+    if folders:
         raise ValueError(
-            f"the folder {str(path)!r} contains the folder {inner[0]!r}, whose files would be ignored; use a folder "
+            f"the folder {str(path)!r} contains the folder {folders[0]!r}, whose files would be ignored; use a folder "
             "that contains only files. A partition such as year=2024 stores a column in its name: read it with "
             f"polars.scan_parquet({str(path)!r}), and pass its frames as chunks (X, y), or write them to one folder"
         )
     entries.sort(key=_natural_key)
-    kinds = {_kind(one) for one in entries}
+    kinds = {_kind(entry) for entry in entries}
     if len(kinds) != 1:
         raise ValueError(
             f"the folder {str(path)!r} contains {' and '.join(sorted(kinds)) or 'no files'}; it must contain one kind"
@@ -183,32 +186,33 @@ def _natural_key(path: Path) -> list[tuple[int, str]]:
 
 
 def _kind(path: Path) -> str:
+    """Return the kind of a file by its suffix, as messages name it."""
     return {".npy": "NumPy files", ".parquet": "Parquet files"}.get(path.suffix, "LIBSVM texts")
 
 
 def _read(path: Path, scratch: Scratch, target: str | None, n_features: int | None, first: _Part | None) -> list[_Part]:
     """Read the chunks of one file, with its columns in the order of the first file."""
     if path.suffix == ".npy":
-        return [_Part(chunk) for chunk in _mapped(np.load(path, mmap_mode="r"), scratch, str(path))]
+        return [_Part(chunk) for chunk in _map_chunks(np.load(path, mmap_mode="r"), scratch, str(path))]
     if path.suffix == ".parquet":
-        return list(_parquet(path, scratch, target, first))
-    return [_Part(scratch.store(X), y) for X, y in _text(path, n_features)]
+        return list(_parquet_chunks(path, scratch, target, first))
+    return [_Part(scratch.store(X), y) for X, y in _text_chunks(path, n_features)]
 
 
-def _mapped(X: NDArray[Any], scratch: Scratch, source: str) -> list[Any]:
+def _map_chunks(X: NDArray[Any], scratch: Scratch, source: str) -> list[Any]:
     """Return chunks of a memory map, which are not copied unless their numbers have to be converted."""
     if X.ndim != 2:
         raise ValueError(
             f"rows in files must be matrices of float32, float64 or integers, but {source} is {X.ndim}-dimensional"
         )
     step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
-    whole = MappedArray.of(X) if X.dtype.char in "fd" and X.dtype.isnative else None
-    if whole is None:
+    mapped = MappedArray.of(X) if X.dtype.char in "fd" and X.dtype.isnative else None
+    if mapped is None:
         return [scratch.store(as_rows(X[k : k + step], source)) for k in range(0, len(X), step)]
-    return [whole.part(k, min(len(X), k + step)) for k in range(0, len(X), step)]
+    return [mapped.part(k, min(len(X), k + step)) for k in range(0, len(X), step)]
 
 
-def _text(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:
+def _text_chunks(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:
     """Yield chunks (X, y) of a LIBSVM text."""
     if path.suffix in _COMPRESSED:
         yield read_libsvm(_named(read_bytes_unpacked(path), str(path)), n_features=n_features)
@@ -229,7 +233,7 @@ def _named(content: bytes, name: str) -> BytesIO:
     return file
 
 
-def _parquet(path: Path, scratch: Scratch, target: str | None, first: _Part | None) -> Iterator[_Part]:
+def _parquet_chunks(path: Path, scratch: Scratch, target: str | None, first: _Part | None) -> Iterator[_Part]:
     """Yield the chunks of a Parquet file."""
     polars = require("polars", "reading Parquet files")
     frame = polars.scan_parquet(path)

@@ -53,7 +53,7 @@ def read_svmlight_model(path: str | os.PathLike[str]) -> LibsvmModel:
 
 
 def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel:
-    """Parse the bytes of a model file; see `read_svmlight_model`."""
+    """Parse the bytes of an SVMlight model file; see `read_svmlight_model`."""
     lines = content.split(b"\n")
     while lines and not lines[-1].strip():
         lines.pop()
@@ -139,7 +139,7 @@ def write_svmlight_model(model: LibsvmModel, path: str | os.PathLike[str], n_doc
 
 
 def _kernel(kind: int, degree: str, gamma: str, s: str, r: str, name: str) -> tuple[str, dict[str, float]]:
-    """Return LIBSVM's name and parameters of the kernel."""
+    """Return LIBSVM's name of a kernel and its parameters, from the values in an SVMlight header."""
     if not 0 <= kind < len(_TYPES):
         raise ModelFormatError(f"{name}: kernel type {kind} is unknown, or a function compiled into SVMlight")
     texts = {"degree": degree, "gamma": gamma if _TYPES[kind] == "rbf" else s, "coef0": r}

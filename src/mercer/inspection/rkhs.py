@@ -24,9 +24,9 @@ from mercer.samples.matrices import as_matrix, dense
 
 __all__ = ["Function", "canonical"]
 
-# Error of a kernel value relative to √(k(x, x) k(z, z)), per feature, of which ten are added: squared distances are
-# recomputed if they have lost four digits (samples/distances.py). A power multiplies the error by its degree; the bound
-# allows for degrees up to some thousands.
+# With d features, the error of a kernel value is at most (d + 10) √(k(x, x) k(z, z)) times this number. Squared
+# distances may lose four digits before they are recomputed (samples/distances.py), and a polynomial kernel multiplies
+# the error by its degree; degrees up to some thousands are allowed for.
 _VALUE_ERROR = 1e-12
 
 
@@ -96,7 +96,7 @@ class Function:
     # --- the space -------------------------------------------------------------------------------------------------
 
     def inner(self, other: Function) -> float:
-        """Inner product ⟨f, g⟩."""
+        """Return the inner product ⟨f, g⟩ with another function g."""
         return self._inner(other)[0]
 
     @cached_property
@@ -127,7 +127,7 @@ class Function:
         return math.sqrt(max(square - error, 0.0)), math.sqrt(max(square + error, 0.0))
 
     def distance(self, other: Function) -> float:
-        """Distance ‖f − g‖; 0 if it is not above its rounding error.
+        """Return the distance ‖f − g‖ to another function g; 0 if it does not exceed its rounding error.
 
         Equal vectors are merged first, so that their coefficients cancel exactly.
         """
@@ -135,7 +135,7 @@ class Function:
         return difference.norm if difference.norm_bounds[0] > 0 else 0.0
 
     def cosine(self, other: Function) -> float:
-        """Cosine ⟨f, g⟩/(‖f‖‖g‖) of the angle between f and g, between −1 and 1."""
+        """Return the cosine ⟨f, g⟩/(‖f‖‖g‖) of the angle between f and another function g."""
         lengths = self.norm * other.norm
         if lengths == 0:
             raise ValueError("the function 0 has no direction")
@@ -150,13 +150,13 @@ class Function:
             raise TypeError("projected_on takes a list of functions; for one function g write projected_on([g])")
         if not others:
             raise ValueError("a projection needs at least one function to project on")
-        G = np.array([[one.inner(other) for other in others] for one in others])
-        right = np.array([self.inner(one) for one in others])
+        G = np.array([[g.inner(h) for h in others] for g in others])
+        right = np.array([self.inner(g) for g in others])
         weights = np.linalg.lstsq(G, right, rcond=len(G) * 2.0**-52)[0]
-        total = others[0] * float(weights[0])
-        for weight, one in zip(weights[1:].tolist(), others[1:], strict=True):
-            total = total + one * weight
-        return Function(total.vectors, total.coefficients, kernel=total.kernel)
+        projection = others[0] * float(weights[0])
+        for weight, g in zip(weights[1:].tolist(), others[1:], strict=True):
+            projection = projection + g * weight
+        return Function(projection.vectors, projection.coefficients, kernel=projection.kernel)
 
     @property
     def lipschitz(self) -> float | None:
@@ -210,6 +210,7 @@ class Function:
     # --- inside ----------------------------------------------------------------------------------------------------
 
     def _check_same_kernel(self, other: Function) -> None:
+        """Raise if `other` is not a function of the same kernel's space."""
         if not isinstance(other, Function):
             raise TypeError(f"{other!r:.60} is no function of a kernel's space: pass a mercer.rkhs.Function")
         if self.kernel.accepts == "gram":
@@ -226,19 +227,19 @@ class Function:
         n, m = len(self), len(other)
         if n == 0 or m == 0:
             return 0.0, 0.0
-        parts, sizes = [], []
+        products, magnitudes = [], []
         for block in row_blocks(n, 8 * m):
             rows = rows_between(self.vectors, block)
             K = self.kernel(rows, other.vectors)
             weights = self.coefficients[block]
-            parts.append(float(weights @ (K @ other.coefficients)))
-            sizes.append(float(np.abs(weights) @ (np.abs(K) @ np.abs(other.coefficients))))
+            products.append(float(weights @ (K @ other.coefficients)))
+            magnitudes.append(float(np.abs(weights) @ (np.abs(K) @ np.abs(other.coefficients))))
         features = self.vectors.shape[1] if hasattr(self.vectors, "shape") else 0
         lengths = self._length_sum * other._length_sum
-        error = gamma(n + m + 2) * math.fsum(sizes)
+        error = gamma(n + m + 2) * math.fsum(magnitudes)
         if not self.kernel.given:
             error += _VALUE_ERROR * (features + 10) * lengths
-        return math.fsum(parts), error
+        return math.fsum(products), error
 
     @cached_property
     def _length_sum(self) -> float:
@@ -276,7 +277,7 @@ def canonical(X: Any, *, kernel: Any) -> list[Function]:
 
 
 def functions_of(model: Any) -> Function | list[Function]:
-    """Return the function of a fitted machine, or a list with one for each output; ⟨w, x⟩ + b for a linear machine."""
+    """Return the decision function f + b of a fitted machine, or a list of functions if it has several outputs."""
     expansion: Expansion | None = getattr(model, "_expansion_", None)
     if expansion is None:
         table, biases = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
@@ -290,12 +291,14 @@ def functions_of(model: Any) -> Function | list[Function]:
         table = np.zeros((expansion.n_columns, table.shape[1]))
         table[expansion.columns] = dense(expansion.coefficients)
         vectors = np.empty((expansion.n_columns, 0))
-    functions = [_without_zeros(expansion, vectors, c, float(b)) for c, b in zip(table.T, expansion.b, strict=True)]
+    functions = [
+        _function_of_output(expansion, vectors, c, float(b)) for c, b in zip(table.T, expansion.b, strict=True)
+    ]
     return functions[0] if len(functions) == 1 else functions
 
 
-def _without_zeros(expansion: Expansion, vectors: Any, coefficients: Floats, b: float) -> Function:
-    """Return the function of one output, on the vectors that it uses."""
+def _function_of_output(expansion: Expansion, vectors: Any, coefficients: Floats, b: float) -> Function:
+    """Return the function of one output, without the vectors whose coefficient is 0."""
     used = np.flatnonzero(coefficients)
     if expansion.columns is not None or len(used) == len(coefficients):
         return Function(vectors, coefficients, kernel=expansion.kernel, b=b)
@@ -303,14 +306,14 @@ def _without_zeros(expansion: Expansion, vectors: Any, coefficients: Floats, b: 
 
 
 def merge_equal(vectors: Any, coefficients: Floats) -> tuple[Any, Floats]:
-    """Merge equal vectors, in order of appearance, and round their sums of coefficients once; drop sums of 0."""
+    """Merge equal vectors and sum their coefficients with one rounding; drop vectors whose sum is 0."""
     groups: dict[Any, list[int]] = {}
     for i, key in enumerate(row_keys(vectors)):
         groups.setdefault(key, []).append(i)
     sums = np.array([math.fsum(coefficients[rows].tolist()) for rows in groups.values()])
-    kept = np.flatnonzero(sums)
+    nonzero = np.flatnonzero(sums)
     first = np.array([rows[0] for rows in groups.values()], dtype=np.intp)
-    return take(vectors, first[kept]), sums[kept]
+    return take(vectors, first[nonzero]), sums[nonzero]
 
 
 def row_keys(vectors: Any) -> list[Any]:
@@ -329,7 +332,7 @@ def row_keys(vectors: Any) -> list[Any]:
 
 
 def same_kernel(one: Kernel, other: Kernel) -> bool:
-    """Return whether two kernels have the same formula and the same parameters."""
+    """Return whether two kernels have the same formula and parameters."""
     if one is other:
         return True
     mine, theirs = one.get_params(deep=False), other.get_params(deep=False)
@@ -339,6 +342,7 @@ def same_kernel(one: Kernel, other: Kernel) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
+    """Return whether two parameters of kernels are equal."""
     if isinstance(one, Kernel) and isinstance(other, Kernel):
         return same_kernel(one, other)
     if isinstance(one, np.ndarray | list) or isinstance(other, np.ndarray | list):

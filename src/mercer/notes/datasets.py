@@ -1,4 +1,4 @@
-"""Data sets of the lecture notes as seeded generators; two of them know their Bayes rule and Bayes risk."""
+"""Data sets of the lecture notes as seeded generators; two of them come with their Bayes rule and Bayes risk."""
 
 from __future__ import annotations
 
@@ -108,35 +108,35 @@ def location_scale(
     integer("d", d, 1, "the number of features")
     mean = np.zeros(d)
     mean[0] = not_negative("distance", distance)
-    size = positive("scale", scale)
+    deviation = positive("scale", scale)
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     X = rng.normal(size=(n, d))
-    X[y > 0] = mean + size * X[y > 0]
+    X[y > 0] = mean + deviation * X[y > 0]
 
     def rule(points: ArrayLike) -> Floats:
         Z = np.asarray(points, dtype=np.float64)
         first = -0.5 * np.sum(Z**2, axis=1)
-        second = -0.5 * np.sum(((Z - mean) / size) ** 2, axis=1) - d * math.log(size)
+        second = -0.5 * np.sum(((Z - mean) / deviation) ** 2, axis=1) - d * math.log(deviation)
         return np.where(second >= first, 1.0, -1.0)
 
-    return Example(X, y, rule, _risk(distance, size, d))
+    return Example(X, y, rule, _bayes_risk(distance, deviation, d))
 
 
-def _risk(distance: float, scale: float, d: int) -> float:
-    """Bayes risk of `location_scale`."""
+def _bayes_risk(distance: float, scale: float, d: int) -> float:
+    """Return the Bayes risk of `location_scale`."""
     from scipy import stats  # the import takes half a second, which the other data sets do not need
 
     if scale == 1:
         return float(stats.norm.cdf(-0.5 * distance))
-    # The region of the narrower distribution is a ball ‖x − a‖² ≤ r²; take it as N(0, I) and the other as N(·, wide²I).
-    wide = max(scale, 1.0 / scale)
+    # The region of the narrower distribution is a ball ‖x − a‖² ≤ r². Take it as N(0, I), the other as N(·, ratio²I).
+    ratio = max(scale, 1.0 / scale)
     shift = distance if scale > 1 else distance / scale
-    excess = wide**2 - 1.0
+    excess = ratio**2 - 1.0
     centre = shift / excess  # on the side away from the mean of the wider distribution
-    square = (2.0 * d * math.log(wide) * wide**2 + shift**2) / excess + centre**2
+    square = (2.0 * d * math.log(ratio) * ratio**2 + shift**2) / excess + centre**2
     inside_narrow = stats.ncx2.cdf(square, d, centre**2) if centre > 0 else stats.chi2.cdf(square, d)
-    offset = ((centre + shift) / wide) ** 2
-    inside_wide = stats.ncx2.cdf(square / wide**2, d, offset) if offset > 0 else stats.chi2.cdf(square / wide**2, d)
+    offset = ((centre + shift) / ratio) ** 2
+    inside_wide = stats.ncx2.cdf(square / ratio**2, d, offset) if offset > 0 else stats.chi2.cdf(square / ratio**2, d)
     return float(0.5 * (1.0 - inside_narrow + inside_wide))
 
 
@@ -235,5 +235,6 @@ def with_paraboloid(X: ArrayLike) -> Floats:
 
 
 def _generator(n: int, random_state: Seed) -> np.random.Generator:
+    """Return a random generator; raise if n is not a number of samples."""
     integer("n", n, 1, "the number of samples")
     return np.random.default_rng(random_state)

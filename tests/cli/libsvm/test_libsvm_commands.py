@@ -10,7 +10,7 @@ import pytest
 
 from cli.commands import run
 from mercer.cli.libsvm.flags import translate
-from mercer.cli.main import _parser
+from mercer.cli.main import _build_parsers
 from mercer.files.libsvm_model import read_libsvm_model
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 
@@ -215,7 +215,7 @@ def test_labels_must_be_integers(folder, capsys):
 
 
 def test_only_the_letter_counts():
-    command = _parser("train")[1]["train"]
+    command = _build_parsers("train")[1]["train"]
     assert translate(["-cost", "5", "data", "-q", "-w-1", "2", "--tol", "1"], command) == [
         *("--C=5", "--quiet", "--weight=-1:2", "--tol=1", "data")
     ]

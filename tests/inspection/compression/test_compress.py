@@ -62,7 +62,7 @@ def test_moving_vectors_lowers_the_error(model):
     f = K @ beta
     worst = beta @ f - f[order] @ np.linalg.solve(K[np.ix_(order, order)], f[order])
     found = reduce_to_count(target, 8, None, Reporter(verbose=False))
-    assert target.left(target.projection(found.span))[0] < 0.7 * worst
+    assert target.squared_error(target.projection(found.span))[0] < 0.7 * worst
 
 
 def test_what_belongs_to_the_original_says_so(small):

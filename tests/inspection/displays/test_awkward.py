@@ -16,7 +16,7 @@ from mercer.inspection.displays import (
     ReliabilityDisplay,
     TuningDisplay,
 )
-from mercer.inspection.displays.drawing import colours, short
+from mercer.inspection.displays.drawing import colours, shorten
 from mercer.inspection.displays.paths import Panel
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -116,9 +116,9 @@ def test_names_are_shown_as_they_are(k):
 
 
 def test_long_names_lose_their_middle():
-    assert short("sepal length") == "sepal length"
-    assert short("abcdefghij", 7) == "abc…hij"
-    assert len(short(ODD[2])) == 32
+    assert shorten("sepal length") == "sepal length"
+    assert shorten("abcdefghij", 7) == "abc…hij"
+    assert len(shorten(ODD[2])) == 32
 
 
 # --- few samples, and others than those of the fit --------------------------------------------------------------------

@@ -232,5 +232,5 @@ def test_risks_of_a_gaussian_process_name_the_function_that_they_are_of():
     assert found.risks["hinge"] == pytest.approx(np.maximum(0, 1 - s * mean).mean())
     assert found.risks["ramp"] == pytest.approx(np.clip(1 - s * mean, 0, 1).mean())
     assert found.risks["hinge"] != pytest.approx(np.maximum(0, 1 - s * model.decision_function(X)).mean(), rel=1e-3)
-    assert "latent mean; the risks are its, not those of decision_function" in str(found)
+    assert "latent mean, to which the risks belong; decision_function differs" in str(found)
     assert "function " not in str(mercer.SVC().fit(X, Y).insight(X, Y)).split("bias")[0]

@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 from mercer.cli.machines import KERNELS, LIBSVM_MACHINES
 from mercer.cli.terminal import printable
 
-_NUMBERED: Final = {"--machine": LIBSVM_MACHINES, "--kernel": KERNELS}
+_NUMBERED_OPTIONS: Final = {"--machine": LIBSVM_MACHINES, "--kernel": KERNELS}
 
 
 def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str]:
@@ -24,7 +24,7 @@ def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str
     The parser of the command defines the letters and the options without a value.
     """
     options = [action for action in command._actions if action.option_strings and action.dest != "help"]
-    letters = {short[1:]: long for *shorts, long in (one.option_strings for one in options) for short in shorts}
+    letters = {short[1:]: long for *shorts, long in (names.option_strings for names in options) for short in shorts}
     switches = {option for action in command._actions if action.nargs == 0 for option in action.option_strings}
     usage = command.get_default("one_line_usage")
     words = list(argv)
@@ -41,19 +41,19 @@ def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str
             continue
         letter = word[1:] if word[1:] in letters else word[1]  # grid.py has options of several letters: -log2c
         if letter not in letters:
-            _refuse(f"Unknown option: -{letter}", usage)
+            _exit_with_usage(f"Unknown option: -{letter}", usage)
         long = letters[letter]
         if long in switches:
             out.append(long)
             continue
         count = 2 if long == "--target-range" else 1
         if len(words) < count:
-            _refuse(f"mercer: -{letter} needs a value", usage)
+            _exit_with_usage(f"mercer: -{letter} needs a value", usage)
         values, words = words[:count], words[count:]
         if long == "--weight":
             out.append(f"--weight={word[2:]}:{values[0]}")
-        elif long in _NUMBERED:
-            out.append(f"{long}={_named(values[0], _NUMBERED[long])}")
+        elif long in _NUMBERED_OPTIONS:
+            out.append(f"{long}={_name_of_number(values[0], _NUMBERED_OPTIONS[long])}")
         elif count == 2:
             out.append(f"{long}={','.join(values)}")
         else:
@@ -61,12 +61,12 @@ def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str
     return out + files
 
 
-def _named(text: str, names: Sequence[str]) -> str:
+def _name_of_number(text: str, names: Sequence[str]) -> str:
     """Return the name for LIBSVM's number; a name is returned unchanged."""
     return names[int(text)] if text.isdecimal() and int(text) < len(names) else text
 
 
-def _refuse(message: str, usage: str) -> NoReturn:
+def _exit_with_usage(message: str, usage: str) -> NoReturn:
     """Print the error and the usage as LIBSVM does, and exit with code 2."""
     print(printable(message, sys.stderr), file=sys.stderr)
     print(usage)

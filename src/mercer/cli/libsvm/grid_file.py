@@ -10,7 +10,7 @@ from pathlib import Path
 Cell = tuple[float | None, ...]
 
 
-def exponents(text: str) -> list[float] | None:
+def parse_exponents(text: str) -> list[float] | None:
     """Parse ``begin,end,step`` as the numbers from begin to end, both included; ``null`` means no search."""
     if text == "null":
         return None
@@ -25,7 +25,10 @@ def exponents(text: str) -> list[float] | None:
 
 
 def read_rates(path: Path, letters: str = "cg", word: str = "rate") -> dict[Cell, float]:
-    """Read the scores in a results file, by the exponents of their cells; `letters` stand for the parameters."""
+    """Return the scores in a results file by the exponents of their cells.
+
+    A line has a letter of `letters` for each parameter, and the score after `word`.
+    """
     pattern = re.compile(r"\s+".join([*(rf"log2{letter}=(\S+)" for letter in letters), rf"{word}=(\S+)"]))
     rates = {}
     for line in path.read_text().splitlines():

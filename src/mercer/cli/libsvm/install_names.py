@@ -64,6 +64,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _script(command: str) -> str:
+    """Return a shell script that runs a command of mercer."""
     # A #! line cannot name an interpreter whose path has blanks or is long, so sh starts it.
     python = sys.executable.replace("'", "'\\''")
     code = f'import sys; from mercer.cli.main import command; command(["{command}", *sys.argv[1:]])'
@@ -71,6 +72,7 @@ def _script(command: str) -> str:
 
 
 def _umask() -> int:
+    """Return the permissions that new files of this process do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -2,11 +2,12 @@
 
 Platt's sigmoid         P(first class | f) = 1 / (1 + exp(A f + B)), A and B by Newton's method on the likelihood with
                         softened targets (Lin, Lin, Weng 2007)
-pairwise coupling       the class probabilities that fit all pairs' best (Wu, Lin, Weng 2004, second method)
+pairwise coupling       the class probabilities that agree best with those of all pairs (Wu, Lin, Weng 2004, second
+                        method)
 
-Both are those of `mercer.calibration`, but stop where LIBSVM's iterations stop, so that the same digits are printed,
-and the slope of a sigmoid may have either sign. What -b 1 adds to other machines (the Laplace scale of a regression and
-the density marks of a one-class machine) comes from `mercer.calibration`.
+`mercer.calibration` computes both too. Here they stop where LIBSVM's iterations stop, so that the same digits are
+printed, and the slope of a sigmoid may have either sign. What -b 1 adds to other machines comes from
+`mercer.calibration`: the Laplace scale of a regression, and the density marks of a one-class machine.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from mercer.samples.arrays import Flags, Floats
 def fit_sigmoid(f: Floats, positive: Flags) -> tuple[float, float]:
     """Return the maximum likelihood estimates of A and B."""
     weight, starts = np.ones(len(f)), np.zeros(1, dtype=np.intp)
-    begun = np.log([(positive.sum() + 1.0) / ((~positive).sum() + 1.0)])
+    initial = np.log([(positive.sum() + 1.0) / ((~positive).sum() + 1.0)])
     values = np.stack([f, soft_targets(positive, weight, starts), weight])
-    slope, offset = maximize_likelihood(values, starts, begun, AS_LIBSVM)
+    slope, offset = maximize_likelihood(values, starts, initial, AS_LIBSVM)
     return -float(slope[0]), -float(offset[0])
 
 

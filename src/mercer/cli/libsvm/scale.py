@@ -39,7 +39,7 @@ def register(commands: Subparsers) -> None:
         "--target-range",
         type=_parse_range,
         metavar="LOWER,UPPER",
-        help="scale the targets too: --target-range LOWER,UPPER or -y LOWER UPPER",
+        help="scale the targets too, from LOWER to UPPER; -y takes two words: -y LOWER UPPER",
     )
     files = parser.add_mutually_exclusive_group()
     files.add_argument("-s", "--save", metavar="RANGES", help="save the ranges in a file")
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     data = read_data(args.file, "libsvm")
     if args.restore is not None:
         scaling = Scaling.load(args.restore)
-        dropped = scaling.varying_without_range(data.X) if data.X.shape[0] else []
+        dropped = scaling.dropped_features(data.X) if data.X.shape[0] else []
         for j in [] if args.quiet else dropped:
             print(
                 f"WARNING: feature index {j} appeared in file {args.file} was not seen in the scaling factor file "
@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> None:
         scaling = Scaling.of(data.X, data.y, args.lower, args.upper, args.target_range)
         if args.save is not None:
             scaling.save(args.save)
-    written = _write(scaling, data.X, data.y)
-    if written > data.X.nnz and not args.quiet:
+    n_nonzero = _write(scaling, data.X, data.y)
+    if n_nonzero > data.X.nnz and not args.quiet:
         print(
-            f"WARNING: original #nonzeros {data.X.nnz}\n       > new      #nonzeros {written}\n"
+            f"WARNING: original #nonzeros {data.X.nnz}\n       > new      #nonzeros {n_nonzero}\n"
             "If feature values are non-negative and sparse, use -l 0 rather than the default -l -1",
             file=sys.stderr,
         )
@@ -79,18 +79,19 @@ def run(args: argparse.Namespace) -> None:
 def _write(scaling: Scaling, X: Any, y: Any) -> int:
     """Write the scaled rows to standard output and return the number of nonzero values."""
     targets = scaling.targets(y).tolist()
-    written = 0
+    n_nonzero = 0
     for start in range(0, X.shape[0], 4096):  # the scaled rows are dense, so only a block of them is in memory
         lines = []
         for label, row in zip(targets[start:], scaling.rows(X[start : start + 4096]).tolist(), strict=False):
             pairs = [f"{j}:{value:g} " for j, value in enumerate(row, 1) if value != 0]
-            written += len(pairs)
+            n_nonzero += len(pairs)
             lines.append(f"{label:.17g} {''.join(pairs)}\n")
         sys.stdout.write("".join(lines))
-    return written
+    return n_nonzero
 
 
 def _parse_range(text: str) -> tuple[float, float]:
+    """Return the two numbers of a range LOWER,UPPER."""
     try:
         lower, upper = (float(part) for part in text.split(","))
     except ValueError:
@@ -100,9 +101,10 @@ def _parse_range(text: str) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Range of each feature, the interval that it is scaled to, and both for the target if that is scaled.
+    """Smallest and largest value of each feature, and the interval to which features are scaled.
 
-    A feature whose smallest and largest value are equal is dropped.
+    `target` holds the interval and the range of the targets if they are scaled. A feature whose smallest and largest
+    value are equal is dropped.
     """
 
     lower: float
@@ -131,7 +133,7 @@ class Scaling:
         out = np.zeros_like(values)
         for j in range(len(self.least)):
             if self.least[j] != self.largest[j]:
-                out[:, j] = _scaled(values[:, j], self.least[j], self.largest[j], self.lower, self.upper)
+                out[:, j] = _scale(values[:, j], self.least[j], self.largest[j], self.lower, self.upper)
         return out
 
     def targets(self, y: Floats) -> Floats:
@@ -139,15 +141,15 @@ class Scaling:
         if self.target is None:
             return y
         lower, upper, least, largest = self.target
-        return _scaled(y, least, largest, lower, upper) if least != largest else y
+        return _scale(y, least, largest, lower, upper) if least != largest else y
 
-    def varying_without_range(self, X: Any) -> list[int]:
-        """Return the indices (from 1) of features that vary in the data but have no range, and so are dropped."""
+    def dropped_features(self, X: Any) -> list[int]:
+        """Return the indices, from 1, of features that vary in the data and are dropped, since they have no range."""
         high, low = X.max(axis=0).toarray().ravel(), X.min(axis=0).toarray().ravel()
-        known = np.zeros(X.shape[1], dtype=bool)
+        has_range = np.zeros(X.shape[1], dtype=bool)
         n = min(len(self.least), X.shape[1])
-        known[:n] = (self.least != self.largest)[:n]
-        return (np.flatnonzero(~known & (high != low)) + 1).tolist()
+        has_range[:n] = (self.least != self.largest)[:n]
+        return (np.flatnonzero(~has_range & (high != low)) + 1).tolist()
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -169,25 +171,25 @@ class Scaling:
         name = os.fspath(path)
         text = Path(path).read_text(encoding="ascii", errors="backslashreplace")
         lines = [line.split() for line in text.splitlines()]
-        where = iter(range(1, len(lines) + 1))
+        line_numbers = iter(range(1, len(lines) + 1))
 
-        def numbers(count: int) -> list[str]:
-            number = next(where, None)
+        def next_words(count: int) -> list[str]:
+            number = next(line_numbers, None)
             if number is None or len(lines[number - 1]) != count:
                 raise ModelFormatError(f"{name}:{number or 'end'}: expected {count} values of svm-scale's range file")
             return lines[number - 1]
 
         target = None
-        (word,) = numbers(1)
+        (word,) = next_words(1)
         if word == "y":
-            ends = [as_float(text, name) for _ in range(2) for text in numbers(2)]
+            ends = [as_float(text, name) for _ in range(2) for text in next_words(2)]
             target = (ends[0], ends[1], ends[2], ends[3])
-            (word,) = numbers(1)
+            (word,) = next_words(1)
         if word != "x":
             raise ModelFormatError(f"{name}: expected the line 'x' of a range file of svm-scale, found {word!r:.40}")
-        lower, upper = (as_float(text, name) for text in numbers(2))
+        lower, upper = (as_float(text, name) for text in next_words(2))
         ranges: dict[int, tuple[float, float]] = {}
-        for number in where:
+        for number in line_numbers:
             if len(lines[number - 1]) != 3:
                 raise ModelFormatError(f"{name}:{number}: expected an index and its least and largest value")
             index, low, high = lines[number - 1]
@@ -204,7 +206,8 @@ class Scaling:
         return cls(lower, upper, least, largest, target)
 
 
-def _scaled(values: Floats, least: float, largest: float, lower: float, upper: float) -> Floats:
+def _scale(values: Floats, least: float, largest: float, lower: float, upper: float) -> Floats:
+    """Map values linearly from [least, largest] to [lower, upper], the two ends exactly."""
     out = lower + (upper - lower) * (values - least) / (largest - least)
     out[values == least] = lower
     out[values == largest] = upper

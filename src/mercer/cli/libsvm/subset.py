@@ -43,14 +43,14 @@ def run(args: argparse.Namespace) -> None:
         # Each class gets the integer part of its share; the classes with the largest remainders get one more row.
         names, member, sizes = np.unique(labels, return_inverse=True, return_counts=True)
         exact = sizes * args.count / len(lines)
-        each = np.floor(exact).astype(int)
-        each[np.argsort(each - exact, kind="stable")[: args.count - each.sum()]] += 1
-        by_class = (rng.permutation(np.flatnonzero(member == k))[: each[k]] for k in range(len(names)))
-        chosen = np.concatenate(list(by_class))
-    taken = np.zeros(len(lines), dtype=bool)
-    taken[chosen] = True
-    for path, wanted in ((args.drawn, taken), (args.rest, ~taken)):
-        content = b"".join(line for line, is_wanted in zip(lines, wanted.tolist(), strict=True) if is_wanted)
+        n_per_class = np.floor(exact).astype(int)
+        n_per_class[np.argsort(n_per_class - exact, kind="stable")[: args.count - n_per_class.sum()]] += 1
+        drawn_by_class = (rng.permutation(np.flatnonzero(member == k))[: n_per_class[k]] for k in range(len(names)))
+        chosen = np.concatenate(list(drawn_by_class))
+    is_drawn = np.zeros(len(lines), dtype=bool)
+    is_drawn[chosen] = True
+    for path, is_selected in ((args.drawn, is_drawn), (args.rest, ~is_drawn)):
+        content = b"".join(line for line, selected in zip(lines, is_selected.tolist(), strict=True) if selected)
         if path == "-":
             sys.stdout.buffer.write(content)
         elif path is not None:

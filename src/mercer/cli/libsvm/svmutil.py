@@ -46,7 +46,8 @@ def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
     y : sequence of numbers
         Class labels, or targets of a regression.
     x : list of dicts or of lists, array or sparse matrix
-        Rows; the keys of a dict are LIBSVM's indices, from 1, or with -t 4 rows ``{0: number, 1: K(x, x_1), …}``.
+        Rows; the keys of a dict are LIBSVM's indices, which count from 1. With -t 4, a row is
+        ``{0: row number, 1: K(x, x_1), …}``.
     options : str, default=""
         Options of svm-train.
     W : sequence of numbers, optional
@@ -68,21 +69,23 @@ def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
     ([1, 1, -1, -1], 100.0)
     """
     words = shlex.split(options)
-    first = 0 if _option_value(words, "t") == "4" else 1
-    folds = _option_value(words, "v") is not None
-    if folds:  # the scores are returned as JSON, which -q would suppress
+    first_index = 0 if _option_value(words, "t") == "4" else 1
+    cross_validates = _option_value(words, "v") is not None
+    if cross_validates:  # the scores are returned as JSON, which -q would suppress
         words = [word for word in words if word != "-q"]
     with tempfile.TemporaryDirectory() as folder:
         data, model = Path(folder) / "rows", Path(folder) / "rows.model"
-        write_libsvm(_rows(x, first), np.asarray(y, dtype=np.float64), data, first_index=first, zeros=first == 0)
+        X, targets = _rows(x, first_index), np.asarray(y, dtype=np.float64)
+        write_libsvm(X, targets, data, first_index=first_index, zeros=first_index == 0)
         if W is not None:
             weights = Path(folder) / "weights"
             weights.write_text("".join(f"{value!r}\n" for value in np.asarray(W, dtype=np.float64).tolist()))
             words += ["-W", str(weights)]
         output = _run(
-            ["train", *words, *(["--json"] if folds else []), str(data), *([] if folds else [str(model)])], folds
+            ["train", *words, "--json", str(data)] if cross_validates else ["train", *words, str(data), str(model)],
+            cross_validates,
         )
-        if folds:
+        if cross_validates:
             scores = json.loads(output)
             if "accuracy" in scores:
                 print(f"Cross Validation Accuracy = {100 * scores['accuracy']:g}%")
@@ -192,8 +195,8 @@ def svm_save_model(model_file_name: str | os.PathLike[str], model: LibsvmModel) 
 
 def _option_value(words: list[str], letter: str) -> str | None:
     """Return the value of the option ``-letter``, or None if it is not given; the last one counts."""
-    given = [k for k, word in enumerate(words[:-1]) if word == f"-{letter}"]
-    return words[given[-1] + 1] if given else None
+    positions = [k for k, word in enumerate(words[:-1]) if word == f"-{letter}"]
+    return words[positions[-1] + 1] if positions else None
 
 
 def _rows(x: Any, first: int) -> Any:

@@ -49,6 +49,7 @@ class LibsvmTraining:
         self._serials: Any = None
 
     def read(self) -> Data:
+        """Read the file; for a precomputed kernel, the rows are those of a kernel matrix."""
         args = self._args
         precomputed = args.kernel == "precomputed"
         data = read_data(args.file, args.format, args.target, first_index=0 if precomputed else 1)
@@ -64,11 +65,13 @@ class LibsvmTraining:
         return replace(data, y=integer_labels(data.y, data.source)) if args.machine in CLASSIFIERS else data
 
     def refuse_unknown_classes(self, names: list[str], data: Data) -> None:
+        """Warn, as svm-train does, of weights for classes that no row has."""
         for label in names:
             warning = f"WARNING: class label {label} specified in weight is not found"
             print(printable(warning, sys.stderr), file=sys.stderr)
 
     def model(self, data: Data, class_weight: ClassWeight) -> Estimator:
+        """Return the unfitted estimator that the options describe."""
         args = self._args
         if args.probability and class_weight == "balanced":
             raise ValueError("-b 1 cannot be combined with --class-weight; use --weight")
@@ -78,16 +81,17 @@ class LibsvmTraining:
         return machine.set_params(tol=_tolerance(args.tol, args.machine)) if hasattr(machine, "tol") else machine
 
     def finish_single_class(self, data: Data) -> bool:
-        """Write the model of a single class as svm-train does, and return True; False if there is anything to train."""
+        """If all rows have one class, write svm-train's model for it and return True; otherwise return False."""
         if self._args.machine not in CLASSIFIERS or (data.y != data.y[:1]).any():
             return False
         if self._saves_mercer:
             raise ValueError("all rows have the same class, so that there is no estimator to save as .mercer")
-        write_libsvm_model(_one_label(self._args, int(data.y[0])), self.path)
+        write_libsvm_model(_single_class_model(self._args, int(data.y[0])), self.path)
         self._say("WARNING: training data in only one class. See README for details.")
         return True
 
     def split(self, data: Data) -> tuple[Rows, Rows]:
+        """Return all rows to train on, and no held-out rows."""
         return (data.X, data.y), (data.X[:0], data.y[:0])
 
     def fit(self, model: Estimator, train: Rows, **weights: Any) -> None:
@@ -95,6 +99,7 @@ class LibsvmTraining:
         model.fit(*train, **weights)
 
     def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
+        """Save the model, and print svm-train's lines or a report as JSON."""
         facts, lines = self._save_as_mercer(model) if self._needs_mercer_file else self._save(model, data)
         if self._args.json:
             print(json.dumps(_report(model, self.path, clock.total, **facts), indent=2))
@@ -110,8 +115,8 @@ class LibsvmTraining:
         lines = _solver_lines(args, fitted, model, data.y)
         if args.probability:
             with waiting("cross-validating for probabilities", args.quiet or args.json, verbose=args.verbose):
-                model, more = _with_probabilities(args, fitted, model, data)
-            lines += more
+                model, probability_lines = _with_probabilities(args, fitted, model, data)
+            lines += probability_lines
         if self._saves_mercer:
             _save_estimator(model, fitted, self.path)
         else:
@@ -159,9 +164,9 @@ def _tolerance(e: float, machine: str) -> float:
 
 
 def _kernel_matrix(data: Data) -> tuple[Data, Any]:
-    """Return the kernel matrix of the rows ``0:serial 1:K(x, x_1) 2:K(x, x_2) ...``, and their serial numbers.
+    """Return the kernel matrix between the rows of a file, and their serial numbers.
 
-    The file may hold any rows of the whole matrix.
+    A row of the file is ``0:serial 1:K(x, x_1) 2:K(x, x_2) ...``; the file may have any rows of the complete matrix.
     """
     table = np.asarray(data.X.toarray())
     serials = table[:, 0] if table.shape[1] else np.zeros(len(table))
@@ -174,12 +179,13 @@ def _kernel_matrix(data: Data) -> tuple[Data, Any]:
 
 
 def _with_serials(model: LibsvmModel, serials: Any) -> LibsvmModel:
+    """Return the model with the file's serial numbers of its support vectors in place of their row numbers."""
     vectors = model.vectors.copy()
     vectors.data = serials[model.serials - 1].astype(np.float64)
     return replace(model, vectors=vectors)
 
 
-def _one_label(args: argparse.Namespace, label: int) -> LibsvmModel:
+def _single_class_model(args: argparse.Namespace, label: int) -> LibsvmModel:
     """Return the model that LIBSVM writes for a single class."""
     empty = np.empty((0, 0))
     vectors = sp.csr_array((0, 1))
@@ -189,8 +195,12 @@ def _one_label(args: argparse.Namespace, label: int) -> LibsvmModel:
 def _save_estimator(model: LibsvmModel, fitted: Estimator, path: Path) -> None:
     """Save as .mercer, with the probability parameters in the estimator's order of classes, not LIBSVM's."""
     ordered = model if model.label is None else reorder_classes(model, list(libsvm_layout(fitted).label or ()))
-    learnt = (("probA_", ordered.prob_a), ("probB_", ordered.prob_b), ("prob_density_marks_", ordered.density_marks))
-    for attribute, values in learnt:
+    attributes = (
+        ("probA_", ordered.prob_a),
+        ("probB_", ordered.prob_b),
+        ("prob_density_marks_", ordered.density_marks),
+    )
+    for attribute, values in attributes:
         if values is not None:
             setattr(fitted, attribute, freeze(values))
     mercer.save(fitted, path)

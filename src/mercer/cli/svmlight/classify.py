@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             f"{args.model} has several decision functions, but svm_classify evaluates one: use mercer predict"
         )
-    both = (f"{value:.17g}:+1 {-value:.17g}:-1\n" for value in f.tolist())
-    lines = (f"{value:.17g}\n" for value in f.tolist()) if args.form else both
+    pair_lines = (f"{value:.17g}:+1 {-value:.17g}:-1\n" for value in f.tolist())
+    lines = (f"{value:.17g}\n" for value in f.tolist()) if args.form else pair_lines
     with replacing(args.output) as file:
         file.write("".join(lines).encode())
     if args.verbosity and np.isin(text.y, (-1.0, 1.0)).all():

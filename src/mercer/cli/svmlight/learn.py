@@ -10,7 +10,7 @@ from mercer.cli.terminal import Subparsers, add_command
 
 _KERNELS: Final = ("linear", "poly", "rbf", "sigmoid")
 # Options of SVMlight's solver, which do not change the solution; mercer's solver has no use for them.
-_SOLVER: Final = {
+_IGNORED_OPTIONS: Final = {
     "-q": "size of the working set",
     "-n": "new variables per working set",
     "-h": "iterations before shrinking",
@@ -82,12 +82,12 @@ def register(commands: Subparsers) -> None:
     )
     add("-l", dest="labels", metavar="FILE", help="file for the learnt labels of unlabelled rows")
     add("-a", dest="alphas", metavar="FILE", help="file for alpha*y of every row")
-    for letter, meaning in _SOLVER.items():
+    for letter, meaning in _IGNORED_OPTIONS.items():
         add(letter, dest=f"unused{letter}", help=f"{meaning}; accepted but ignored, since the solution does not change")
 
 
 def default_C(X: Any, kernel: Any) -> float:
-    """SVMlight's default C: 1 over the square of the mean distance of φ(x) from φ(0)."""
+    """Return SVMlight's default C: 1 over the square of the mean distance of φ(x) from φ(0)."""
     length = float((_squared_lengths(X, kernel) ** 0.5).mean())
     return 1.0 / length**2 if length > 0 else 1.0
 
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> None:
         say(f"Setting default regularization parameter C={C:.4f}")
     if args.task == "p" and text.queries is None:
         raise ValueError(f"{args.file} has no qid: fields, but ranking compares rows with the same qid")
-    begun = time.process_time()
+    start = time.process_time()
     transduction = args.task == "c" and bool((y == 0).any())
     model, y = _fit(args, kernel, C, X, y, text.queries)
     proof, f = model.certificate_, np.ravel(model.decision_function(X) if args.task == "c" else model.predict(X))
@@ -135,8 +135,8 @@ def run(args: argparse.Namespace) -> None:
     counts = f"{wrong} misclassified, maxdiff" if args.task != "p" else "maxdiff"
     say(f"Optimizing...done. ({int(np.max(model.n_iter_))} iterations)")
     say(f"Optimization finished ({counts}={proof.violation:.5f}).")
-    say(f"Runtime in cpu-seconds: {time.process_time() - begun:.2f}")
-    written = _as_libsvm(model, X)
+    say(f"Runtime in cpu-seconds: {time.process_time() - start:.2f}")
+    written = _to_libsvm_model(model, X)
     for line in _report(args, model, written, kernel, X, y, f, not transduction):
         say(line)
     from mercer.files.svmlight_model import write_svmlight_model
@@ -191,7 +191,7 @@ def _coefficients(model: Any, n: int) -> Any:
     return out
 
 
-def _as_libsvm(model: Any, X: Any) -> Any:
+def _to_libsvm_model(model: Any, X: Any) -> Any:
     """Return the decision function as a one-output LIBSVM model, which is all that SVMlight's files store."""
     import numpy as np
 

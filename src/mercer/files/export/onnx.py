@@ -72,7 +72,7 @@ def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
     graph = _Graph(onnx)
     values = graph.add("Cast", ["X"], to=onnx.TensorProto.DOUBLE) if dtype == "float32" else "X"
     for scaling in parts.scalings:
-        values = _scaled(graph, scaling, values)
+        values = _scale_rows(graph, scaling, values)
     decision = _decision(graph, parts, values)
     graph.add("Identity", [decision], "decision")
     outputs = [("decision", "DOUBLE")]
@@ -90,16 +90,16 @@ def _check_accuracy(model_proto: Any, parts: Parts, dtype: str) -> str:
     rows = parts.rows_to_try(dtype, f"an ONNX file of dtype={dtype!r}")
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         answers: Any = ReferenceEvaluator(model_proto).run(["decision"], {"X": rows})
-    off = parts.difference(rows.astype(np.float64), answers[0])
-    if not off <= LARGEST_DIFFERENCE:
+    difference = parts.difference(rows.astype(np.float64), answers[0])
+    if not difference <= LARGEST_DIFFERENCE:
         raise TypeError(
             f"an ONNX file would not reproduce {parts.description}: matrix products lose the digits of its kernel "
-            f"values, and its outputs would be off by {off:.2g} of the largest; standardise the features before "
+            f"values, and its outputs would be off by {difference:.2g} of the largest; standardise the features before "
             "training, or use mercer.save"
         )
     return (
-        f"{parts.description}. Outputs differed from Python's by at most {off:.1e} of the largest at {len(rows)} rows "
-        "tried."
+        f"{parts.description}. Outputs differed from Python's by at most {difference:.1e} of the largest at "
+        f"{len(rows)} rows tried."
     )
 
 
@@ -129,7 +129,7 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [name], **attributes))
         return name
 
-    # Arithmetic on names of nodes, for mercer.kernels.recipe.apply_ending.
+    # Arithmetic on names of nodes, which mercer.kernels.recipe.apply_ending calls.
 
     def times(self, t: str, factor: float) -> str:
         if abs(factor) == 1.0:
@@ -179,7 +179,8 @@ class _Graph:
         return built
 
 
-def _scaled(graph: _Graph, scaling: Scaling, values: str) -> str:
+def _scale_rows(graph: _Graph, scaling: Scaling, values: str) -> str:
+    """Add the nodes of a scaling; return the name of the scaled rows."""
     values = graph.add("Sub", [values, graph.constant(scaling.shift)]) if scaling.shift.any() else values
     values = graph.add("Div", [values, graph.constant(scaling.divisor)]) if (scaling.divisor != 1).any() else values
     if scaling.low is not None and scaling.high is not None:
@@ -189,7 +190,7 @@ def _scaled(graph: _Graph, scaling: Scaling, values: str) -> str:
 
 
 def _decision(graph: _Graph, parts: Parts, values: str) -> str:
-    """Add a column for each output: f, for SVDD R² − ‖φ(x) − a‖² = 2f − k(x, x), for quantiles f sorted."""
+    """Add the outputs, a column each: f; for SVDD R² − ‖φ(x) − a‖² = 2f − k(x, x); for quantiles f sorted."""
     f, diagonal = _outputs(graph, parts, values)
     if parts.ball:
         return graph.add("Sub", [graph.times(f, 2.0), diagonal])
@@ -225,13 +226,13 @@ def _outputs(graph: _Graph, parts: Parts, values: str) -> tuple[str, str]:
         return f, ""
     if recipe.inner == "sqdist":
         return f, graph.constant(recipe.scale + recipe.constant)
-    with_itself = graph.times(graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1), gamma)
-    diagonal = graph.times(apply_ending(recipe.ending, numbers, with_itself, graph), recipe.scale)
+    self_product = graph.times(graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1), gamma)
+    diagonal = graph.times(apply_ending(recipe.ending, numbers, self_product, graph), recipe.scale)
     return f, graph.plus(diagonal, recipe.constant)
 
 
 def _squared_distances(graph: _Graph, values: str, vectors: Floats, gamma: float) -> str:
-    """Add ‖x − z‖² of every row and vector, by matrix products if these are accurate enough for γ‖x − z‖²."""
+    """Add ‖x − z‖² for every row x and vector z, by matrix products if they are accurate enough for γ‖x − z‖²."""
     centre = vectors.mean(axis=0)  # a common offset of all rows cancels before it is squared
     with np.errstate(over="ignore"):
         squares = ((vectors - centre) ** 2).sum(axis=1)
@@ -240,8 +241,8 @@ def _squared_distances(graph: _Graph, values: str, vectors: Floats, gamma: float
     values = graph.add("Sub", [values, graph.constant(centre)])
     products = graph.add("MatMul", [values, graph.constant((vectors - centre).T)])
     row_squares = graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1)
-    both = graph.add("Add", [row_squares, graph.constant(squares)])
-    return graph.add("Max", [graph.add("Sub", [both, graph.times(products, 2.0)]), graph.constant(0.0)])
+    square_sums = graph.add("Add", [row_squares, graph.constant(squares)])
+    return graph.add("Max", [graph.add("Sub", [square_sums, graph.times(products, 2.0)]), graph.constant(0.0)])
 
 
 def _summed_differences(graph: _Graph, values: str, vectors: Floats) -> str:
@@ -256,6 +257,7 @@ def _summed_differences(graph: _Graph, values: str, vectors: Floats) -> str:
 
 
 def _is_identity(table: Any) -> bool:
+    """Return whether coefficients are a sparse identity matrix."""
     n = table.shape[0]
     return is_sparse(table) and table.shape == (n, n) and table.nnz == n and bool((table.diagonal() == 1).all())
 
@@ -269,8 +271,8 @@ def _label(graph: _Graph, parts: Parts, decision: str) -> str:
         code = graph.add("Squeeze", [at_least, graph.constant([1])])
     else:
         votes = parts.decides in ("votes", "scores")
-        counted = _votes(graph, len(parts.labels), decision, parts.decides == "scores") if votes else decision
-        code = graph.add("ArgMax", [counted], axis=1, keepdims=0)
+        class_scores = _votes(graph, len(parts.labels), decision, parts.decides == "scores") if votes else decision
+        code = graph.add("ArgMax", [class_scores], axis=1, keepdims=0)
     classes, kind = _classes(parts)
     graph.add("Gather", [graph.constant(classes), code], "label", axis=0)
     return kind
@@ -292,7 +294,7 @@ def _classes(parts: Parts) -> tuple[Any, str]:
 
 
 def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:
-    """Add the votes of each class; with break_ties, plus its confidence, scaled to less than half a vote."""
+    """Add the votes of each class; with break_ties, add its confidence to them, scaled to less than half a vote."""
     pairs = class_pairs(k)
     sign = np.array([[float(c == i) - float(c == j) for c in range(k)] for i, j in pairs])
     lost = np.array([sum(float(c == j) for _, j in pairs) for c in range(k)])
@@ -300,6 +302,8 @@ def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:
     votes = graph.add("Add", [graph.add("MatMul", [wins, graph.constant(sign)]), graph.constant(lost)])
     if not break_ties:
         return votes
-    sure = graph.add("MatMul", [decision, graph.constant(sign)])
-    size = graph.add("Add", [graph.add("Mul", [graph.add("Abs", [sure]), graph.constant(3.0)]), graph.constant(3.0)])
-    return graph.add("Add", [votes, graph.add("Div", [sure, size])])
+    confidence = graph.add("MatMul", [decision, graph.constant(sign)])
+    size = graph.add(
+        "Add", [graph.add("Mul", [graph.add("Abs", [confidence]), graph.constant(3.0)]), graph.constant(3.0)]
+    )
+    return graph.add("Add", [votes, graph.add("Div", [confidence, size])])

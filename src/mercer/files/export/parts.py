@@ -87,24 +87,26 @@ class PublicPredictions:
         return self._call(self.model, "predict", rows)
 
     def _call(self, model: Estimator, method: str, rows: Floats) -> Any:
+        """Call a method of a model for rows; a table gets them as a frame with the training columns."""
         X: Any = rows
         if self.table is not None:
             columns, empty = iter(rows.T), np.full(len(rows), None, dtype=object)
-            cells = [empty if isinstance(one, DroppedColumn) else next(columns) for one in self.table.columns_]
-            X = Frame([one.name for one in self.table.columns_], cells)
+            encodings = self.table.columns_
+            cells = [empty if isinstance(encoding, DroppedColumn) else next(columns) for encoding in encodings]
+            X = Frame([encoding.name for encoding in encodings], cells)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             return getattr(model, method)(X)
 
     def difference(self, rows: Floats, outputs: Floats) -> float:
-        """Largest difference between a file's outputs and the model's, relative to the largest output."""
+        """Return the largest difference between a file's outputs and the model's, relative to the largest output."""
         if not len(rows):
             return 0.0
-        wanted = self.values(rows)
-        size = np.abs(wanted).max(axis=0)
+        model_outputs = self.values(rows)
+        size = np.abs(model_outputs).max(axis=0)
         with np.errstate(invalid="ignore"):
-            off = np.abs(outputs - wanted).max(axis=0) / np.where(size > 0, size, 1.0)
-        return float(off.max()) if np.isfinite(off).all() else math.inf
+            difference = np.abs(outputs - model_outputs).max(axis=0) / np.where(size > 0, size, 1.0)
+        return float(difference.max()) if np.isfinite(difference).all() else math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,7 @@ class Parts:
     decides: str  # "values", "sign", "largest", "votes" or "scores"
     labels: Any  # classes; −1 and 1 for novelty; None for a regression
     examples: Floats  # typical unscaled rows, at which the file's arithmetic is tested
-    around: Floats  # further test rows mixed from the vectors, where the machine was not trained
+    mixed_examples: Floats  # further test rows, mixed from the vectors
     public: PublicPredictions  # the model's predictions, which the file must reproduce
     rank: Any = None  # for quantiles: the rank of each output in ascending order
     ball: bool = False  # f is R² − ‖φ(x) − a‖² = 2f − k(x, x)
@@ -143,47 +145,55 @@ class Parts:
 
     @classmethod
     def of(cls, model: Estimator, X: Samples | None = None, *, medium: str = "a C file") -> Parts:
-        """Take a model apart; raise TypeError if the file cannot hold it. X are typical rows to test the file at."""
+        """Return the parts of a model; raise TypeError if a file cannot hold it.
+
+        The file is tested at typical rows X, by default at some of the machine's vectors.
+        """
+        # 1. The scalings before the machine, and the rule from outputs to labels.
         unwrapped = _unwrap_checked(model, medium)
         machine, expansion = unwrapped.machine, getattr(unwrapped.machine, "_expansion_", None)
         table = unwrapped.steps[0] if unwrapped.steps and isinstance(unwrapped.steps[0], Tabular) else None
         scalings = [] if table is None else [_columns_scaling(table, medium)]
         scalings += [_scaling(step, medium) for step in unwrapped.steps[len(scalings) :]]
         labels, decides = _decision(machine)
+        # 2. Vectors, coefficients and b of the machine, and rows at which the file is tested.
         recipe = None if expansion is None else _recipe(machine, medium)
         n_features = len(used_columns(table)) if table is not None else len(unwrapped.names)
         if expansion is not None and recipe is not None:
             vectors = np.asarray(dense(expansion.vectors), dtype=np.float64)
             coefficients, b = expansion.coefficients, expansion.b
             rows = _spread_rows(vectors)
-            examples, around = unscaled_rows(scalings, rows), unscaled_rows(scalings, _mixed_rows(rows))
+            examples, mixed = unscaled_rows(scalings, rows), unscaled_rows(scalings, _mixed_rows(rows))
         else:
             # ⟨w, x⟩ + b: the vectors are w, one for each output.
             recipe, vectors = Recipe("dot", "identity"), np.atleast_2d(np.asarray(machine.coef_, dtype=np.float64))
             coefficients, b = sp.identity(len(vectors), format="csr"), np.atleast_1d(machine.intercept_)
             shape = (_MOST_EXAMPLES, vectors.shape[1]) if scalings else (0, 0)
             examples = unscaled_rows(scalings, np.random.default_rng(0).standard_normal(shape))
-            around = np.zeros((0, n_features))
+            mixed = np.zeros((0, n_features))
+        # 3. The unit of the targets of a table.
         mean, scale = unwrapped.unit
         if np.ndim(scale):
             coefficients = coefficients @ sp.diags_array(scale, format="csr")
         elif scale != 1.0:
             coefficients = coefficients * scale
         b = b * scale + mean
+        # 4. Typical rows of the user in place of the test rows.
         if X is not None:
             if hasattr(X, "columns"):
                 machine._decision(unwrapped.rows(part_of(X, np.arange(1))))  # raise if its columns have other names
             if table is not None:
                 X = np.column_stack([unwrapped.column(X, unwrapped.names.index(name)) for name in used_columns(table)])
             examples = _spread_rows(_rows(X, n_features))
-            around = np.zeros((0, n_features))
+            mixed = np.zeros((0, n_features))
+        # 5. A linear kernel as w for each output; centred vectors for kernels of differences.
         ball = machine._SUBTRACTS_DIAGONAL
         linear = _linear_form(recipe)
         if linear is not None and not ball:
             vectors, b = _weights(recipe.factor, *linear, vectors, coefficients, b)
             recipe, coefficients = Recipe("dot", "identity"), sp.identity(len(vectors), format="csr")
         elif recipe.inner != "dot":
-            scalings, vectors = _centred(scalings, vectors)
+            scalings, vectors = _centre_vectors(scalings, vectors)
         rank = None
         if hasattr(machine, "quantiles_") and len(b) > 1:
             rank = np.argsort(np.argsort(machine.quantiles_, kind="stable"), kind="stable")
@@ -201,7 +211,7 @@ class Parts:
             decides=decides,
             labels=labels,
             examples=examples,
-            around=around,
+            mixed_examples=mixed,
             public=PublicPredictions.of(unwrapped, table),
             rank=rank,
             ball=ball,
@@ -214,7 +224,7 @@ class Parts:
         rows = self.examples
         if not len(rows):
             rows = np.random.default_rng(0).standard_normal((_MOST_EXAMPLES, self.n_features))
-        rows = np.vstack([rows, self.around])
+        rows = np.vstack([rows, self.mixed_examples])
         with np.errstate(over="ignore", under="ignore"):
             narrow = rows.astype(dtype)
         if not np.isfinite(narrow).all():
@@ -226,21 +236,21 @@ class Parts:
         return narrow
 
     def difference(self, rows: Floats, outputs: Floats) -> float:
-        """Largest relative difference of the outputs, at the examples alone or at all test rows."""
-        n = len(rows) - len(self.around)
+        """Return the largest relative difference of the outputs, over the examples and over all test rows."""
+        n = len(rows) - len(self.mixed_examples)
         return max(self.public.difference(rows[:n], outputs[:n]), self.public.difference(rows, outputs))
 
     def check(self, medium: str) -> None:
         """Raise if these parts, in float64, do not reproduce the model's public method."""
         rows = self.rows_to_try("float64", medium)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            off = self.difference(rows, self.outputs(rows, np.float64))
+            difference = self.difference(rows, self.outputs(rows, np.float64))
         name = type(self.public.model).__name__
-        if not off <= LARGEST_DIFFERENCE:
+        if not difference <= LARGEST_DIFFERENCE:
             raise TypeError(
-                f"{medium} would not reproduce {name}.{self.public.method}: its outputs would be off by {off:.2g} of "
-                f"the largest. Either kernel values of this size lose all digits in float64, or {name} computes more "
-                "than sums of kernel values; scale the features, or use mercer.save"
+                f"{medium} would not reproduce {name}.{self.public.method}: its outputs would be off by "
+                f"{difference:.2g} of the largest. Either kernel values of this size lose all digits in float64, or "
+                f"{name} computes more than sums of kernel values; scale the features, or use mercer.save"
             )
         if self.labels is not None and (self._decide(self.public.values(rows)) != self.public.labels(rows)).any():
             raise TypeError(f"{medium} would give other labels than {name}.predict, which has a rule of its own")
@@ -252,7 +262,7 @@ class Parts:
         return self.labels[winner(outputs)]
 
     def outputs(self, rows: Floats, kind: Any) -> Floats:
-        """Return the outputs with all numbers and kernel values in the type `kind`, as a file computes them.
+        """Return the outputs as a file computes them, with all numbers and kernel values in the type `kind`.
 
         The sums are in float64, since those of a C file are compensated.
         """
@@ -273,24 +283,23 @@ class Parts:
 
 
 def _unwrap_checked(model: Estimator, medium: str) -> Unwrapped:
-    """Return the machine in a model and what is around it; raise TypeError with a remedy if no file can compute it."""
-    model = (
-        model if isinstance(model, BaseEstimator) else getattr(model, "model", model)
-    )  # the results of `easy` and `unwrap` hold it
+    """Return the unwrapped model; raise TypeError if no file can compute its predictions."""
+    if not isinstance(model, BaseEstimator):
+        model = getattr(model, "model", model)  # the results of `easy` and `unwrap` hold the estimator
     check_is_fitted(model)
     unwrapped = unwrap(model)
     machine, name = unwrapped.machine, type(unwrapped.machine).__name__
-    known = [type(layer).__name__ for layer in unwrapped.layers if hasattr(layer, "predict_interval")]
-    if known:
+    calibrations = [type(layer).__name__ for layer in unwrapped.layers if hasattr(layer, "predict_interval")]
+    if calibrations:
         raise TypeError(
-            f"{medium} predicts labels and numbers, but not the probabilities or intervals of {known[0]}; export the "
-            "model inside it, estimator_"
+            f"{medium} predicts labels and numbers, but not the probabilities or intervals of {calibrations[0]}; "
+            "export the model inside it, estimator_"
         )
     if isinstance(machine, UnsupervisedMachine):
         raise TypeError(f"{medium} predicts a target, but {name} has none; use mercer.save")
     weights = "coef_" in vars(machine) and "intercept_" in vars(machine)
-    ours = type(machine).__module__.startswith("mercer.")
-    if not ours or not (isinstance(getattr(machine, "_expansion_", None), Expansion) or weights):
+    is_mercer = type(machine).__module__.startswith("mercer.")
+    if not is_mercer or not (isinstance(getattr(machine, "_expansion_", None), Expansion) or weights):
         text = " ".join(repr(model).split())
         raise TypeError(
             f"{medium} cannot hold {text}: it is not a machine of mercer, nor a Pipeline of scalers and one"
@@ -306,6 +315,7 @@ def _unwrap_checked(model: Estimator, medium: str) -> Unwrapped:
 
 
 def _rows(X: Samples, d: int) -> Floats:
+    """Return rows as a dense float64 array; raise if they do not have d columns."""
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     if X.shape[1] != d:
         raise ValueError(f"X has {X.shape[1]} columns, but the model was trained on {d}")
@@ -321,18 +331,18 @@ def _spread_rows(rows: Floats) -> Floats:
 
 
 def _mixed_rows(rows: Floats) -> Floats:
-    """Return midpoints of rows and their nearest neighbours, and rows with permuted columns."""
+    """Return midpoints between rows and their nearest neighbours, and rows whose columns are permuted separately."""
     if not len(rows):
         return rows
     half = rows[: _MOST_EXAMPLES // 2]
     with np.errstate(over="ignore", invalid="ignore"):
-        apart = np.array([((rows - x) ** 2).sum(axis=1) for x in half])
-    nearest = np.where(apart > 0, apart, np.inf).argmin(axis=1)
+        squared_distances = np.array([((rows - x) ** 2).sum(axis=1) for x in half])
+    nearest = np.where(squared_distances > 0, squared_distances, np.inf).argmin(axis=1)
     return np.vstack([0.5 * half + 0.5 * rows[nearest], np.random.default_rng(0).permuted(rows, axis=0)[: len(half)]])
 
 
 def unscaled_rows(scalings: list[Scaling], rows: Floats) -> Floats:
-    """Return the rows that these scalings turn into the given ones, apart from clipping."""
+    """Undo scalings: return the rows that they turn into the given ones, apart from clipping."""
     for scaling in scalings[::-1]:
         rows = rows * scaling.divisor + scaling.shift
     return rows
@@ -350,13 +360,13 @@ def scaled_rows(parts: Parts, rows: Floats) -> Floats:
 
 
 def shift_parts(shift: Floats, dtype: str) -> list[Floats]:
-    """Split a shift into numbers to subtract in turn: the shift, and its rounding error in this type if any."""
+    """Return the numbers to subtract one after another: the shift, and its rounding error in this type if any."""
     rest = shift - shift.astype(dtype)
     return [shift, rest] if rest.any() else [shift]
 
 
 def _values(recipe: Recipe, vectors: Floats, x: Floats) -> Floats:
-    """Return k of each vector and x without scale and constant, in the type of the arguments."""
+    """Return k(z, x) for each vector z, without scale and constant, in the type of the arguments."""
     if recipe.inner == "dot":
         t = vectors @ x
     else:
@@ -389,7 +399,7 @@ def _linear_form(recipe: Recipe) -> tuple[float, float] | None:
 def _weights(
     factor: Floats | None, scale: float, constant: float, vectors: Floats, coefficients: Coefficients, b: Any
 ) -> tuple[Floats, Floats]:
-    """Return w of each output, and b; sums of vectors may cancel, so they are computed here in float64."""
+    """Return w and b of each output in float64, since sums of vectors may cancel."""
     W = weight_vectors(vectors, coefficients)
     if factor is not None:
         W = factor @ (factor.T @ W)
@@ -401,8 +411,8 @@ def _offset(b: Any, constant: float, coefficients: Coefficients) -> Floats:
     return np.asarray(b + constant * np.asarray(coefficients.sum(axis=0)).ravel())
 
 
-def _centred(scalings: list[Scaling], vectors: Floats) -> tuple[list[Scaling], Floats]:
-    """Centre vectors that are far from zero: only x − z counts, and float32 then represents it better."""
+def _centre_vectors(scalings: list[Scaling], vectors: Floats) -> tuple[list[Scaling], Floats]:
+    """Centre vectors that are far from zero, so that float32 represents x − z better; add the shift as a scaling."""
     if not len(vectors):
         return scalings, vectors
     centre = vectors.mean(axis=0)
@@ -414,20 +424,21 @@ def _centred(scalings: list[Scaling], vectors: Floats) -> tuple[list[Scaling], F
 
 
 def _columns_scaling(table: Tabular, medium: str) -> Scaling:
-    """Return the scaling of the columns of a table that holds only numbers, without missing values."""
+    """Return the scaling of a table's columns; raise TypeError unless all are numbers without missing values."""
     used: list[Numbers] = []
-    for one in table.columns_:
-        if isinstance(one, Numbers) and not one.n_holes:
-            used.append(one)
-        elif not isinstance(one, DroppedColumn):
+    for column in table.columns_:
+        if isinstance(column, Numbers) and not column.n_holes:
+            used.append(column)
+        elif not isinstance(column, DroppedColumn):
             raise TypeError(
-                f"{medium} takes rows of numbers, but the column {one.name!r} is not one: {one.description}; export "
-                "the machine, unwrap(model).machine, and give it the rows that unwrap(model).rows(table) returns"
+                f"{medium} takes rows of numbers, but the column {column.name!r} is not one: {column.description}; "
+                "export the machine, unwrap(model).machine, and give it the rows that unwrap(model).rows(table) returns"
             )
-    return Scaling(np.array([one.centre for one in used]), np.array([one.scale for one in used]))
+    return Scaling(np.array([column.centre for column in used]), np.array([column.scale for column in used]))
 
 
 def _scaling(step: Estimator, medium: str) -> Scaling:
+    """Return the scaling of a StandardScaler or MinMaxScaler; raise TypeError for another step."""
     if type(step) is StandardScaler:
         n = int(step.n_features_in_)
         shift = np.asarray(step.mean_) if step.with_mean else np.zeros(n)
@@ -443,6 +454,7 @@ def _scaling(step: Estimator, medium: str) -> Scaling:
 
 
 def _recipe(machine: Estimator, medium: str) -> Recipe:
+    """Return the recipe of a machine's kernel; raise TypeError if a file cannot compute the kernel."""
     expansion: Expansion = machine._expansion_
     recipe = expansion.kernel.recipe() if expansion.kernel.accepts == "vectors" else None
     if recipe is None:
@@ -468,7 +480,7 @@ def _decision(machine: Estimator) -> tuple[Any, str]:
 
 def is_text(labels: Any) -> bool:
     """Return True if all labels are strings."""
-    return labels.dtype.kind == "U" or (labels.dtype.kind == "O" and all(isinstance(one, str) for one in labels))
+    return labels.dtype.kind == "U" or (labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels))
 
 
 def check_c_name(name: Any) -> str:
@@ -482,6 +494,6 @@ def check_c_name(name: Any) -> str:
 
 
 def c_name_from(path: Path) -> str:
-    """Return a prefix made of a file name, in which other characters than letters and digits become underscores."""
+    """Return a prefix for C names from a file name; characters other than letters and digits become underscores."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", path.stem)[:40]
     return name if re.match("[A-Za-z]", name) and name not in _KEYWORDS else f"model_{name}"

@@ -20,8 +20,8 @@ BASE: Final = 2**26
 PER_HEADER_BYTE: Final = 16
 PER_ARRAY_BYTE: Final = 4
 
-# Bytes for each of these characters of JSON, for the parsed value and for the value built from it: a dictionary of up
-# to five items, a list of up to four, an item of a larger dictionary, an item of a list with a number.
+# Bytes of memory for each of these characters of JSON, which count the parsed value and the value built from it: a
+# dictionary of up to five items, a list of up to four, an item of a larger dictionary, an item of a list with a number.
 _COSTS: Final = {b"{": 368, b"[": 176, b":": 104, b",": 48}
 _PER_STRING: Final = 56
 _PIECE: Final = 1 << 20
@@ -29,7 +29,7 @@ _QUOTE: Final = ord('"')
 
 
 class Budget:
-    """Memory that may still be allocated while a file is read; `grant` adds to it once the file's size is known."""
+    """Bytes of memory that may still be allocated while a file is read; `grant` adds more once its size is known."""
 
     def __init__(self) -> None:
         self.left = BASE
@@ -38,36 +38,38 @@ class Budget:
         """Add the memory for a file with these numbers of bytes in header and arrays."""
         self.left += PER_HEADER_BYTE * header_bytes + PER_ARRAY_BYTE * array_bytes
 
-    def take(self, nbytes: int, what: str) -> None:
-        """Take `nbytes` from the budget, or raise ModelFormatError if fewer are left."""
+    def take(self, nbytes: int, subject: str) -> None:
+        """Take `nbytes` from the budget; raise ModelFormatError, with `subject` in the message, if fewer are left."""
         if nbytes > self.left:
             raise ModelFormatError(
-                f"{what:.200} would take {nbytes} bytes of memory, but only {max(self.left, 0)} are left of the limit "
-                f"for a file of this size ({BASE} bytes, {PER_HEADER_BYTE} for each byte of its header and "
+                f"{subject:.200} would take {nbytes} bytes of memory, but only {max(self.left, 0)} are left of the "
+                f"limit for a file of this size ({BASE} bytes, {PER_HEADER_BYTE} for each byte of its header and "
                 f"{PER_ARRAY_BYTE} for each byte of its arrays)"
             )
         self.left -= nbytes
 
-    def take_json(self, text: bytes | str, what: str) -> None:
+    def take_json(self, text: bytes | str, subject: str) -> None:
         """Take the memory for the text, its parsed values, and the values built from them."""
         if not text.isascii():
-            raise ModelFormatError(f"{what} is not valid JSON for mercer: it contains characters that are not ASCII")
+            raise ModelFormatError(f"{subject} is not valid JSON for mercer: it contains characters that are not ASCII")
         marks = dict.fromkeys(_COSTS, 0)
-        strings, letters, wide = 0, 0, False
+        strings, letters, has_escapes = 0, 0, False
         for piece, inside, escapes in _pieces(text):
             for mark in marks:
                 marks[mark] += int(np.count_nonzero((piece == mark[0]) & ~inside))
             strings += int(np.count_nonzero(piece == _QUOTE))
             letters += int(np.count_nonzero(inside))
-            wide = wide or escapes
+            has_escapes = has_escapes or escapes
         needed = sum(cost * marks[mark] for mark, cost in _COSTS.items())
         # One character beyond Latin-1, written as an escape, makes all characters of its string up to four bytes wide.
         copies = 2 if isinstance(text, bytes) else 1  # the bytes of the text, and its characters
-        self.take(copies * len(text) + needed + strings // 2 * _PER_STRING + (4 if wide else 1) * letters, what)
+        self.take(
+            copies * len(text) + needed + strings // 2 * _PER_STRING + (4 if has_escapes else 1) * letters, subject
+        )
 
 
 def _pieces(text: bytes | str) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.bool_], bool]]:
-    """Yield pieces of the text: characters, a mask of those inside strings, and True if there are \\u escapes."""
+    """Yield pieces of the text: characters, a mask of those inside strings, and whether there are \\u escapes."""
     start, within = 0, 0
     while start < len(text):
         piece = text[start : start + _PIECE]

@@ -41,10 +41,10 @@ _NO_DIGEST: Final = b"0" * 64
 _FIELDS: Final = {"dtype", "shape", "data_offsets"}
 DTYPES: Final = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
 # Names of these types in safetensors.
-_NAMES: Final = dict(
+_DTYPE_NAMES: Final = dict(
     zip(DTYPES, ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F32", "F64"), strict=True)
 )
-_BY_NAME: Final = {name: dtype for dtype, name in _NAMES.items()}
+_DTYPE_BY_NAME: Final = {name: dtype for dtype, name in _DTYPE_NAMES.items()}
 HEAD: Final = _LENGTH.size + len(_FORMAT)  # number of bytes by which a .mercer file is recognised
 
 Array = NDArray[Any]
@@ -76,8 +76,8 @@ def write_container(
 ) -> None:
     """Write ``header`` (plain JSON values, finite numbers) and ``arrays`` to ``path``, atomically.
 
-    First the header is read back as a reader would, and ``check`` is called with its content and the rest of the
-    reader's budget; if it raises an error, nothing is written.
+    First the header is parsed as a reader would parse it, and ``check`` is called with the content and what is left of
+    the reader's memory budget; if ``check`` raises an error, nothing is written.
     """
     buffers: dict[str, memoryview] = {}
     checksums: dict[str, dict[str, str]] = {}
@@ -88,9 +88,9 @@ def write_container(
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which a .mercer file cannot hold")
         order = _order(array)
         buffers[name] = np.asarray(array, dtype=dtype).ravel(order=order).view(np.uint8).data
-        checksums[name] = {"order": order, "sha256": _digest_of(buffers[name])}
+        checksums[name] = {"order": order, "sha256": _sha256(buffers[name])}
         shape = list(array.shape if order == "C" else array.shape[::-1])
-        tensors[name] = {"dtype": _NAMES[dtype.str], "shape": shape}
+        tensors[name] = {"dtype": _DTYPE_NAMES[dtype.str], "shape": shape}
     names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
     end = 0
     for name in names:
@@ -118,6 +118,7 @@ def write_container(
 
 
 def _json(value: Any) -> str:
+    """Return a value as compact JSON."""
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
@@ -130,10 +131,10 @@ def _order(array: Array) -> Literal["C", "F"]:
 def read_container(
     path: str | os.PathLike[str], mmap: bool = False, budget: Budget | None = None
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read a container; the arrays are read-only, and with ``mmap`` views of the file.
+    """Read a container; return its content and its arrays, which are read-only and, with ``mmap``, views of the file.
 
-    The file's size determines ``budget``. Memory for the header is taken from it here; code that builds values from the
-    content takes from it too.
+    The file's size determines ``budget``. Memory for the header is taken from the budget here; code that builds values
+    from the content takes memory from it too.
 
     Raises
     ------
@@ -227,30 +228,30 @@ def _entries(tensors: dict[str, Any], checksums: dict[str, Any], start: int, whe
     entries = []
     end = 0
     for name, item in tensors.items():
-        place, more = f"{where}: array {name!r}", checksums[name]
+        location, checksum = f"{where}: array {name!r}", checksums[name]
         if not isinstance(item, dict) or item.keys() != _FIELDS:
-            raise ModelFormatError(f"{place} must be described by exactly {sorted(_FIELDS)}")
-        if not isinstance(more, dict) or more.keys() != {"order", "sha256"}:
-            raise ModelFormatError(f"{place} must have an order and a checksum")
-        shape, order, sha256 = item["shape"], more["order"], more["sha256"]
-        dtype_text = _BY_NAME.get(item["dtype"]) if isinstance(item["dtype"], str) else None
+            raise ModelFormatError(f"{location} must be described by exactly {sorted(_FIELDS)}")
+        if not isinstance(checksum, dict) or checksum.keys() != {"order", "sha256"}:
+            raise ModelFormatError(f"{location} must have an order and a checksum")
+        shape, order, sha256 = item["shape"], checksum["order"], checksum["sha256"]
+        dtype_text = _DTYPE_BY_NAME.get(item["dtype"]) if isinstance(item["dtype"], str) else None
         if dtype_text is None:
-            raise ModelFormatError(f"{place}: dtype {item['dtype']!r} is none of {', '.join(_BY_NAME)}")
+            raise ModelFormatError(f"{location}: dtype {item['dtype']!r} is none of {', '.join(_DTYPE_BY_NAME)}")
         if order not in ("C", "F"):
-            raise ModelFormatError(f"{place}: order {order!r} is neither 'C' nor 'F'")
+            raise ModelFormatError(f"{location}: order {order!r} is neither 'C' nor 'F'")
         # isinstance would accept a bool as an int.
         if not isinstance(shape, list) or len(shape) > 8 or not all(type(n) is int and n >= 0 for n in shape):
-            raise ModelFormatError(f"{place}: shape {shape!r} is not a list of at most 8 counts")
+            raise ModelFormatError(f"{location}: shape {shape!r} is not a list of at most 8 counts")
         dtype = np.dtype(dtype_text)
         # NumPy multiplies the nonzero lengths even if the array is empty, which may overflow; Python's integers do not.
         if math.prod(max(length, 1) for length in shape) * dtype.itemsize > sys.maxsize:
-            raise ModelFormatError(f"{place}: shape {shape!r} is larger than any memory")
+            raise ModelFormatError(f"{location}: shape {shape!r} is larger than any memory")
         if not isinstance(sha256, str):
-            raise ModelFormatError(f"{place}: its checksum must be a string")
+            raise ModelFormatError(f"{location}: its checksum must be a string")
         nbytes = math.prod(shape) * dtype.itemsize
         if item["data_offsets"] != [end, end + nbytes]:
             raise ModelFormatError(
-                f"{place} has the offsets {item['data_offsets']!r:.60}, but according to its shape and the arrays "
+                f"{location} has the offsets {item['data_offsets']!r:.60}, but according to its shape and the arrays "
                 f"before it they must be {[end, end + nbytes]}"
             )
         lengths = tuple(shape if order == "C" else shape[::-1])
@@ -260,7 +261,7 @@ def _entries(tensors: dict[str, Any], checksums: dict[str, Any], start: int, whe
 
 
 def _parse_json(text: bytes | str, where: str, budget: Budget) -> dict[str, Any]:
-    """Parse a JSON object without duplicate keys; its memory is taken from the budget first."""
+    """Parse a JSON object without duplicate keys, after taking its memory from the budget."""
     budget.take_json(text, where)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -287,8 +288,8 @@ def _pieces(buffer: memoryview) -> Iterator[memoryview]:
     return (buffer[start : start + (1 << 20)] for start in range(0, len(buffer), 1 << 20))
 
 
-def _digest_of(buffer: memoryview) -> str:
-    """SHA-256 of a buffer, in hexadecimal."""
+def _sha256(buffer: memoryview) -> str:
+    """Return the SHA-256 of a buffer, in hexadecimal."""
     digest = hashlib.sha256()
     for part in _pieces(buffer):
         digest.update(part)

@@ -68,7 +68,7 @@ Rebuild = Callable[[JsonObject, Mapping[str, Array], str, Budget], Any]
 def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = None) -> Any:
     """Return ``value`` as JSON; arrays inside it are stored in ``arrays`` under names that begin with ``where``.
 
-    Values outside the vocabulary are passed to ``other``; without it they raise TypeError.
+    Values outside the vocabulary are passed to ``other``; without ``other`` they raise TypeError.
     """
     if isinstance(value, np.generic) and (dtype := value.dtype.newbyteorder("<").str) in DTYPES:
         return {"$": "scalar", "dtype": dtype, "value": describe(value.item(), arrays, where)}
@@ -103,13 +103,13 @@ def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = No
 
 
 def _label(number: int, item: Any) -> str:
-    """Name of a list item in errors: the name of a Pipeline step, or the item's number."""
+    """Return the name of a list item for errors: the name of a Pipeline step, or the item's number."""
     named = isinstance(item, tuple) and len(item) > 1 and isinstance(item[0], str)
     return item[0] if named else str(number)
 
 
 def _describe_named(value: Any) -> dict[str, Any] | None:
-    """Describe a function or a type of the vocabulary by name; None for any other value."""
+    """Describe a function or a type of the vocabulary by name; return None for any other value."""
     if isinstance(value, (np.ufunc, FunctionType)):
         name = value.__name__
         return {"$": "function", "name": name} if _function_named(name) is value else None
@@ -117,7 +117,7 @@ def _describe_named(value: Any) -> dict[str, Any] | None:
         name = "str" if value.kind == "U" else value.name
         return {"$": "type", "name": name, "instance": True} if name in _TYPES else None
     if isinstance(value, type):
-        names = [name for name, one in _TYPES.items() if one is value]
+        names = [name for name, known_type in _TYPES.items() if known_type is value]
         return {"$": "type", "name": names[0], "instance": False} if names else None
     return None
 
@@ -142,6 +142,7 @@ def unsupported_value(value: object, where: str) -> TypeError:
 
 
 def _describe_array(value: Array, arrays: Arrays, where: str) -> JsonObject:
+    """Describe an array of strings or objects in JSON; store an array of numbers in `arrays`."""
     strings = value.dtype.kind == "U" or (value.dtype.kind == "O" and all(isinstance(s, str) for s in value.flat))
     if strings and value.ndim == 1:
         return {"$": "strings", "object": value.dtype.kind == "O", "items": [str(item) for item in value]}
@@ -161,6 +162,7 @@ _ITEMS: Final = (str, bool, int, float, np.number, np.bool_, type(None))
 
 
 def _describe_csr(value: Any, arrays: Arrays, where: str) -> JsonObject:
+    """Describe a sparse matrix by its shape and its three CSR arrays."""
     rows = value.tocsr()
     parts = {part: describe(getattr(rows, part), arrays, f"{where}.{part}") for part in ("data", "indices", "indptr")}
     return {"$": "csr", "shape": list(rows.shape), "matrix": isinstance(value, sp.spmatrix), **parts}
@@ -183,14 +185,14 @@ def rebuild(
 ) -> Any:
     """Return the value that `describe` described; raise ModelFormatError for anything outside the vocabulary.
 
-    Memory for values that may be larger than their description is taken from the budget first, by default that of an
-    empty file.
+    Memory for values that may be larger than their description is taken from the budget first; the default is the
+    budget of an empty file.
     """
     return _ValueReader(arrays, other, Budget() if budget is None else budget).value(description, where)
 
 
-def _inside(where: str, key: object) -> str:
-    """Path of an item for errors, cut off so that long or nested names take no memory."""
+def _item_path(where: str, key: object) -> str:
+    """Return the path of an item for errors, cut off so that long or nested names take no memory."""
     return f"{where[-200:]}.{key!s:.60}"
 
 
@@ -221,6 +223,7 @@ class _ValueReader:
         return getattr(self, f"_{kind}")(description, where)
 
     def _items(self, description: JsonObject, where: str) -> list[Any]:
+        """Return the values of the items of a description."""
         expect(isinstance(description["items"], list), f"{where}: its items must be a list")
         # Only tuples and dictionaries may contain models.
         reader = self if description["$"] in ("tuple", "dict") else replace(self, other=None)
@@ -229,16 +232,18 @@ class _ValueReader:
     def _values(self, description: Iterable[Any], where: str, keys: Iterable[object] | None = None) -> list[Any]:
         """Return the value of each item; plain values need no path for errors."""
         return [
-            self.value(item, _inside(where, key)) if isinstance(item, (list, dict)) else item
+            self.value(item, _item_path(where, key)) if isinstance(item, (list, dict)) else item
             for key, item in zip(itertools.count() if keys is None else keys, description, strict=False)
         ]
 
     def _float(self, description: JsonObject, where: str) -> float:
+        """Return infinity or NaN."""
         value = description["value"]
         expect(value in ("inf", "-inf", "nan"), f"{where}: {value!r} is none of 'inf', '-inf', 'nan'")
         return float(value)
 
     def _scalar(self, description: JsonObject, where: str) -> Any:
+        """Return a NumPy scalar of the described type."""
         dtype, value = description["dtype"], self.value(description["value"], where)
         number = dtype in DTYPES and isinstance(value, (bool, int, float))
         expect(number, f"{where}: {value!r} is not a number of dtype {dtype!r}")
@@ -248,9 +253,11 @@ class _ValueReader:
             raise ModelFormatError(f"{where}: {error}") from None
 
     def _tuple(self, description: JsonObject, where: str) -> tuple[Any, ...]:
+        """Return a tuple."""
         return tuple(self._items(description, where))
 
     def _dict(self, description: JsonObject, where: str) -> dict[Any, Any]:
+        """Return a dictionary from its list of [key, value] pairs."""
         items = self._items(description, where)
         pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in items)
         expect(pairs, f"{where}: a dictionary is written as a list of [key, value] pairs")
@@ -260,6 +267,7 @@ class _ValueReader:
             raise ModelFormatError(f"{where}: {error}") from None
 
     def _array(self, description: JsonObject, where: str) -> Array:
+        """Return an array of the container."""
         name = description["name"]
         known = isinstance(name, str) and name in self.arrays
         expect(known, f"{where}: the file has no array named {name!r:.60}")
@@ -268,19 +276,20 @@ class _ValueReader:
         return array
 
     def _csr(self, description: JsonObject, where: str) -> Any:
+        """Return a sparse matrix; raise if its indices are out of range or its rows not in order."""
         shape, parts = description["shape"], {}
         counts = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)
         expect(counts, f"{where}: {shape!r} is not the shape of a matrix")
         for part, kind, named in (("data", "f", "numbers"), ("indices", "i", "integers"), ("indptr", "i", "integers")):
-            parts[part] = array = self.value(description[part], _inside(where, part))
-            flat = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind == kind
-            expect(flat, f"{where}.{part}: one-dimensional {named} expected")
+            parts[part] = array = self.value(description[part], _item_path(where, part))
+            is_vector = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind == kind
+            expect(is_vector, f"{where}.{part}: one-dimensional {named} expected")
         data, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
-        ends = len(indptr) == shape[0] + 1 and indptr[0] == 0 and indptr[-1] == len(data)
-        rises = ends and not (indptr[1:] < indptr[:-1]).any()
+        has_ends = len(indptr) == shape[0] + 1 and indptr[0] == 0 and indptr[-1] == len(data)
+        rises = has_ends and not (indptr[1:] < indptr[:-1]).any()
         expect(bool(rises), f"{where}.indptr must rise from 0 to {len(data)} in {shape[0]} steps, one per row")
-        inside = len(indices) == len(data) and (not len(indices) or 0 <= indices.min() <= indices.max() < shape[1])
-        expect(bool(inside), f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
+        are_columns = len(indices) == len(data) and (not len(indices) or 0 <= indices.min() <= indices.max() < shape[1])
+        expect(bool(are_columns), f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
         self.budget.take(8 * (len(indices) + len(indptr)), where)
         build = sp.csr_matrix if description["matrix"] is True else sp.csr_array
         if indices.dtype != indptr.dtype:
@@ -291,6 +300,7 @@ class _ValueReader:
         return matrix
 
     def _strings(self, description: JsonObject, where: str) -> Any:
+        """Return an array of strings."""
         items = self._items(description, where)
         expect(all(isinstance(item, str) for item in items), f"{where}: every item must be a string")
         objects = description["object"] is True
@@ -299,6 +309,7 @@ class _ValueReader:
         return freeze(np.array(items, dtype=object if objects else np.str_))
 
     def _objects(self, description: JsonObject, where: str) -> Any:
+        """Return an array of strings, numbers and None."""
         items, shape = self._items(description, where), description["shape"]
         plain = all(isinstance(item, _ITEMS) for item in items)
         expect(plain, f"{where}: every item must be a string, a number or null")
@@ -311,18 +322,21 @@ class _ValueReader:
         return freeze(objects.reshape(shape))
 
     def _slice(self, description: JsonObject, where: str) -> slice:
+        """Return a slice."""
         items = self._items(description, where)
-        whole = len(items) == 3 and all(item is None or isinstance(item, (int, str, np.integer)) for item in items)
-        expect(whole, f"{where}: a slice has a start, a stop and a step")
+        is_slice = len(items) == 3 and all(item is None or isinstance(item, (int, str, np.integer)) for item in items)
+        expect(is_slice, f"{where}: a slice has a start, a stop and a step")
         return slice(*items)
 
     def _type(self, description: JsonObject, where: str) -> Any:
+        """Return a type of numbers, or its np.dtype."""
         name = description["name"]
         known = isinstance(name, str) and name in _TYPES
         expect(known, f"{where}: {name!r:.60} is not a type that this mercer knows")
         return np.dtype(_TYPES[name]) if description["instance"] is True else _TYPES[name]
 
     def _function(self, description: JsonObject, where: str) -> Any:
+        """Return a function of the vocabulary."""
         function = _function_named(description["name"])
         expect(
             function is not None, f"{where}: {description['name']!r:.60} is none of {', '.join((*FUNCTIONS, *_SCORES))}"
@@ -330,6 +344,7 @@ class _ValueReader:
         return function
 
     def _kernel(self, description: JsonObject, where: str) -> Kernel:
+        """Return a kernel with its parameters."""
         cls = _kernel_class(description["name"])
         if cls is None:
             raise ModelFormatError(f"{where}: {description['name']!r:.60} is not a kernel of this mercer")
@@ -341,6 +356,7 @@ class _ValueReader:
         return cls(**params)
 
     def _learnt_kernel(self, description: JsonObject, where: str) -> Kernel:
+        """Return a kernel whose parameters were learnt from samples."""
         kernel = self._kernel(description, where)
         kernel.learnt = True
         return kernel

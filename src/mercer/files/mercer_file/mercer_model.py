@@ -84,11 +84,10 @@ class MercerFile(Model):
     def rows(self, X: Any, source: str, text: bool) -> Any:
         if isinstance(X, Frame):
             return X
-        known = getattr(self._model, "n_features_in_", None)
-        least = (
-            0 if self.expansion is None else self.expansion.n_columns
-        )  # columns of a precomputed kernel from a LIBSVM file
-        if known is None and not least:
+        n_trained_columns = getattr(self._model, "n_features_in_", None)
+        # Smallest number of columns for a precomputed kernel from a LIBSVM file; 0 for other models.
+        least = 0 if self.expansion is None else self.expansion.n_columns
+        if n_trained_columns is None and not least:
             raise ValueError(
                 f"{self._name} takes texts, not columns of numbers; use it in Python: "
                 f"mercer.load({self._name!r}).predict(texts)"
@@ -102,13 +101,13 @@ class MercerFile(Model):
             )
         if text and self._is_precomputed:
             X = np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, which prediction does not need
-        elif text and X.shape[1] < known:
+        elif text and X.shape[1] < n_trained_columns:
             X = X.copy()
-            X.resize((X.shape[0], known))  # trailing columns of zeros are not in the text
-        if known is None and X.shape[1] < least:
+            X.resize((X.shape[0], n_trained_columns))  # trailing columns of zeros are not in the text
+        if n_trained_columns is None and X.shape[1] < least:
             raise ValueError(f"{source} has {X.shape[1]} kernel values per row, but the model needs at least {least}")
-        if known is not None and X.shape[1] != known:
-            raise ValueError(f"{source} has {X.shape[1]} features, but the model was trained on {known}")
+        if n_trained_columns is not None and X.shape[1] != n_trained_columns:
+            raise ValueError(f"{source} has {X.shape[1]} features, but the model was trained on {n_trained_columns}")
         if self.table is not None:
             return X.toarray() if is_sparse(X) else X
         if self._model is not self._machine and self.feature_names is not None:
@@ -134,9 +133,8 @@ class MercerFile(Model):
                 f"Python: mercer.load({self._name!r}).transform(X)"
             )
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "X does not have valid feature names"
-            )  # the names were checked when the rows were read
+            # The names were checked when the rows were read.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
             return self._model.predict(X)
 
     def with_probabilities(self) -> LibsvmModel:
@@ -190,12 +188,12 @@ class MercerFile(Model):
             if hasattr(self._model, "classes_"):
                 facts["labels"] = [str(label) for label in self._model.classes_]
             for number, machine in enumerate(self._machines, 1):
-                facts[f"machine {number}"] = _summary(machine)
+                facts[f"machine {number}"] = _short_facts(machine)
             return facts
         machine = self._machine
         facts["machine"] = type(machine).__name__
         if self.table is not None:
-            facts["columns"] = {one.name: one.description for one in self.table.columns_}
+            facts["columns"] = {column.name: column.description for column in self.table.columns_}
         if isinstance(self._model, Pipeline):
             facts["steps"] = [_outline(step) for _, step in self._model.steps]
         elif self._model is not machine:
@@ -214,17 +212,17 @@ class MercerFile(Model):
         if labels is not None:
             facts["labels"] = labels
         if isinstance(machine, UnsupervisedMachine):
-            return facts | {"vectors": int(machine._expansion_.coefficients.shape[0])} | _learnt(machine)
-        facts |= _weights(machine) if self.expansion is None else _vectors(machine, self.expansion, labels)
+            return facts | {"vectors": int(machine._expansion_.coefficients.shape[0])} | _unsupervised_facts(machine)
+        facts |= _linear_facts(machine) if self.expansion is None else _vector_facts(machine, self.expansion, labels)
         facts["probabilities"] = hasattr(self._model, "predict_proba") or self._has_libsvm_law
-        facts["certificate"] = _certificate(machine)
+        facts["certificate"] = _certificate_facts(machine)
         return facts
 
 
 def _outline(model: Estimator) -> str:
     """Return the class of a model and of its parts, in one line."""
     held = [vars(model).get(name) for name in _PARTS]
-    listed = [part for one in held for part in (one if isinstance(one, list) else [one])]
+    listed = [part for value in held for part in (value if isinstance(value, list) else [value])]
     parts = [part[1] if isinstance(part, tuple) else part for part in listed]
     inner = ", ".join(_outline(part) for part in parts if hasattr(part, "get_params"))
     return f"{type(model).__name__}({inner})" if inner else type(model).__name__
@@ -233,8 +231,8 @@ def _outline(model: Estimator) -> str:
 _PARTS = ("steps", "transformer_list", "transformers", "estimators", "estimator", "regressor", "transformer")
 
 
-def _summary(machine: Estimator) -> Facts:
-    """Short facts about one machine among several."""
+def _short_facts(machine: Estimator) -> Facts:
+    """Return short facts about one machine among several."""
     facts: Facts = {"class": type(machine).__name__}
     if hasattr(machine, "kernel_"):
         facts["kernel"] = str(machine.kernel_)
@@ -247,13 +245,14 @@ def _summary(machine: Estimator) -> Facts:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value for JSON: an array as a list, a dictionary with text keys."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def _weights(machine: Estimator) -> Facts:
-    """Facts about a linear machine, which stores w and no vectors."""
+def _linear_facts(machine: Estimator) -> Facts:
+    """Return facts about a linear machine, which stores w and no vectors."""
     w = np.atleast_2d(machine.coef_)
     norms = np.linalg.norm(w, axis=1).tolist()
     facts: Facts = {"non_zero_weights": int(np.count_nonzero(w)), "norm_of_w": norms[0] if len(norms) == 1 else norms}
@@ -263,8 +262,8 @@ def _weights(machine: Estimator) -> Facts:
     return facts
 
 
-def _vectors(machine: Estimator, expansion: Expansion, labels: list[str] | None) -> Facts:
-    """Facts about the support vectors and the margin of a machine."""
+def _vector_facts(machine: Estimator, expansion: Expansion, labels: list[str] | None) -> Facts:
+    """Return facts about the support vectors and the margin of a machine."""
     facts: Facts = {}
     if labels is not None and hasattr(machine, "n_support_"):
         facts["support_vectors"] = dict(zip(labels, [int(n) for n in machine.n_support_], strict=True))
@@ -286,8 +285,8 @@ def _vectors(machine: Estimator, expansion: Expansion, labels: list[str] | None)
     return facts if expansion.vectors is None else facts | margin_facts(expansion.norms(), names)
 
 
-def _learnt(machine: Estimator) -> Facts:
-    """Fitted quantities of an unsupervised machine."""
+def _unsupervised_facts(machine: Estimator) -> Facts:
+    """Return fitted quantities of an unsupervised machine."""
     names = ("eigenvalues_", "explained_variance_ratio_", "correlations_", "inertia_", "n_iter_", "converged_")
     facts: Facts = {name.rstrip("_"): _plain(getattr(machine, name)) for name in names if hasattr(machine, name)}
     if hasattr(machine, "labels_"):
@@ -296,8 +295,8 @@ def _learnt(machine: Estimator) -> Facts:
     return facts
 
 
-def _certificate(machine: Estimator) -> Any:
-    """Facts about the certificate of a machine, or why it has none."""
+def _certificate_facts(machine: Estimator) -> Any:
+    """Return facts about the certificate of a machine, or the reason why it has none."""
     certificate = getattr(machine, "certificate_", None)
     if certificate is None and hasattr(machine, "_compression_"):
         return "none: this model was compressed"

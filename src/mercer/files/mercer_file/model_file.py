@@ -55,9 +55,8 @@ def write_mercer_file(model: Any, path: str | os.PathLike[str]) -> None:
             "as a .mercer file must; save it in a Pipeline with one, or alone with pickle or joblib"
         )
     content = {"mercer": mercer.__version__, "scikit-learn": sklearn.__version__, "model": described}
-    views = {
-        name: array.view() for name, array in arrays.items()
-    }  # the reader makes arrays read-only, but not the model's own
+    # The reader makes arrays read-only; views keep the model's own arrays writable.
+    views = {name: array.view() for name, array in arrays.items()}
 
     def check(read: dict[str, Any], budget: Budget) -> None:
         try:
@@ -73,7 +72,7 @@ def write_mercer_file(model: Any, path: str | os.PathLike[str]) -> None:
 
 def read_mercer_file(path: str | os.PathLike[str], *, mmap: bool = False, classes: Iterable[type] = ()) -> Any:
     """Read a file that `write_mercer_file` wrote; see `mercer.load` for the errors."""
-    budget, reader = Budget(), _ModelReader(_by_name(classes))
+    budget, reader = Budget(), _ModelReader(_classes_by_name(classes))
     try:
         content, arrays = read_container(path, mmap, budget)
     except MemoryError:
@@ -209,7 +208,7 @@ def _is_free(name: str) -> bool:
     return mercer_class(name) is None and name not in SCIKIT
 
 
-def _by_name(classes: Iterable[type]) -> dict[str, type]:
+def _classes_by_name(classes: Iterable[type]) -> dict[str, type]:
     """Return the classes that the caller of `load` allows, by name; raise TypeError for one without a declaration."""
     by_name: dict[str, type] = {}
     for cls in classes:
@@ -248,7 +247,7 @@ def rebuild_model(
     classes: Iterable[type] = (),
 ) -> Any:
     """Return the model that `describe_model` described; raise ModelFormatError for a state that no fit can produce."""
-    reader = _ModelReader(_by_name(classes))
+    reader = _ModelReader(_classes_by_name(classes))
     return reader.model(description, arrays, where, Budget() if budget is None else budget)
 
 
@@ -279,10 +278,10 @@ class _ModelReader:
             )
         if _is_flat(cls, spec):
             return self._machine(cls, spec, description, arrays, where, budget)
-        place = f"{where[-200:]}.{name}"
-        params = rebuild(description["params"], arrays, place, self.model, budget)
+        location = f"{where[-200:]}.{name}"
+        params = rebuild(description["params"], arrays, location, self.model, budget)
         unfitted = issubclass(cls, Machine) and "fitted" not in description
-        learnt = {} if unfitted else rebuild(description["fitted"], arrays, place, self.model, budget)
+        learnt = {} if unfitted else rebuild(description["fitted"], arrays, location, self.model, budget)
         expect(
             isinstance(params, dict) and isinstance(learnt, dict),
             f"{name}: parameters and attributes must be dictionaries",
@@ -290,7 +289,7 @@ class _ModelReader:
         if type(params.get("n_jobs")) is int and params["n_jobs"] > (os.cpu_count() or 1):
             params["n_jobs"] = -1  # the host has fewer processors
         model = spec.restore(cls, params, learnt) if learnt.keys() - {OUTPUT} else _unfitted(spec, cls, params, learnt)
-        # These columns are not backed by arrays in the file: many such transformers together could make a huge row.
+        # No arrays in the file back the columns of a feature map: many such maps together could make a huge row.
         columns = n_columns_made(model) if isinstance(model, FeatureMap) else vars(model).get("n_output_features_", 0)
         budget.take(8 * int(columns), f"a row of the columns that {name} computes")
         return model
@@ -304,7 +303,7 @@ class _ModelReader:
         where: str,
         budget: Budget,
     ) -> Any:
-        """Return a machine without nested estimators."""
+        """Return the machine, without nested estimators, of a description."""
         name = cls.__name__
         if "params" in description:
             return spec.unfitted(cls, rebuild(description["params"], arrays, f"{where}.{name}", None, budget))

@@ -65,10 +65,10 @@ class Vocabulary(AttributeSpec):
         return {term: column for column, term in enumerate(terms)}
 
     def check(self, name: str, value: Any, model: Fitted) -> None:
-        whole = isinstance(value, dict) and all(isinstance(term, str) for term in value)
-        columns = list(value.values()) if whole else []
-        whole = whole and all(is_count(column) for column in columns) and len(columns) > 0
-        expect(whole and sorted(columns) == list(range(len(columns))), f"{name} must have one column for each term")
+        is_valid = isinstance(value, dict) and all(isinstance(term, str) for term in value)
+        columns = list(value.values()) if is_valid else []
+        is_valid = is_valid and all(is_count(column) for column in columns) and len(columns) > 0
+        expect(is_valid and sorted(columns) == list(range(len(columns))), f"{name} must have one column for each term")
 
 
 DTYPE: Final = Predicate(must="be a dtype", holds=lambda value, _: isinstance(value, np.dtype))
@@ -100,15 +100,17 @@ class RebuiltObjects(AttributeSpec):
     names: frozenset[str]
 
     def to_plain(self, name: str, value: Any) -> Plain:
-        for one in value:
-            expect(vars(one).keys() == self.names, f"{name} has other attributes than {sorted(self.names)}")
-        return {name: [dict(vars(one)) for one in value]}
+        for item in value:
+            expect(vars(item).keys() == self.names, f"{name} has other attributes than {sorted(self.names)}")
+        return {name: [dict(vars(item)) for item in value]}
 
     def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
         plain = parts[name]
-        whole = isinstance(plain, list) and all(isinstance(one, dict) and one.keys() == self.names for one in plain)
-        expect(whole, f"{name} must be a list of {sorted(self.names)}")
-        return [self.by(**one) for one in plain]
+        is_valid = isinstance(plain, list) and all(
+            isinstance(item, dict) and item.keys() == self.names for item in plain
+        )
+        expect(is_valid, f"{name} must be a list of {sorted(self.names)}")
+        return [self.by(**item) for item in plain]
 
 
 # --- consistency of parameters and attributes, with a function for each class -----------------------------------------
@@ -117,24 +119,24 @@ _STEP = NestedEstimator(methods=("transform",), words=("passthrough", None))
 _PART = NestedEstimator(methods=("transform",), words=("passthrough", "drop"))
 
 
-def nothing(model: Fitted) -> None:
-    """Check nothing, for a class whose attribute specs suffice."""
+def check_nothing(model: Fitted) -> None:
+    """Check nothing: for a class whose attribute specs suffice."""
 
 
-def bins(model: Fitted) -> None:
+def check_bins(model: Fitted) -> None:
     """Check a KBinsDiscretizer."""
     for edges, n in zip(model.bin_edges_, model.n_bins_, strict=True):
         expect(len(edges) == n + 1, "bin_edges_ must have one entry more than there are bins")
     expect(model.encode == "ordinal" or hasattr(model, "_encoder"), f"encode={model.encode!r} needs _encoder")
 
 
-def polynomial(model: Fitted) -> None:
+def check_polynomial(model: Fitted) -> None:
     """Check the degrees and the number of columns of PolynomialFeatures."""
     n, low, high = model.n_features_in_, model._min_degree, model._max_degree
     expect(low <= high <= 1000 and n <= MOST_OUTPUTS, "the degrees must ascend and be at most 1000")
 
     def terms(least: int) -> int:
-        """Number of monomials of the degrees from `least` to `high`, as scikit-learn counts them."""
+        """Return the number of monomials of degrees `least` to `high`, as scikit-learn counts them."""
         if model.interaction_only:
             count = sum(math.comb(n, k) for k in range(max(1, least), min(high, n) + 1))
         else:
@@ -146,19 +148,19 @@ def polynomial(model: Fitted) -> None:
     expect(model.n_output_features_ == terms(low), f"n_output_features_ must be {terms(low)}")
 
 
-def function_transformer(model: Fitted) -> None:
+def check_function_transformer(model: Fitted) -> None:
     """Check the parameters of a FunctionTransformer."""
     expect(not model.kw_args and not model.inv_kw_args, "kw_args and inv_kw_args must be empty")
     expect(model.feature_names_out in (None, "one-to-one"), "feature_names_out must be 'one-to-one' or None")
 
 
-def nystroem(model: Fitted) -> None:
+def check_nystroem(model: Fitted) -> None:
     """Check a Nystroem map."""
     expect(len(model.components_) == model._n_features_out, "components_ must have _n_features_out rows")
     expect(model.kernel_params is None or isinstance(model.kernel_params, dict), "kernel_params must be a dict")
 
 
-def indicator(model: Fitted) -> None:
+def check_indicator(model: Fitted) -> None:
     """Check a MissingIndicator."""
     expect(
         model._n_features == getattr(model, "n_features_in_", model._n_features),
@@ -166,7 +168,7 @@ def indicator(model: Fitted) -> None:
     )
 
 
-def number_type(model: Fitted) -> None:
+def check_number_type(model: Fitted) -> None:
     """Check that the parameter dtype is a type of numbers."""
     try:
         kind = np.dtype(model.dtype).kind
@@ -175,7 +177,7 @@ def number_type(model: Fitted) -> None:
     expect(kind in "fiub" and model.dtype is not None, f"dtype must be a type of numbers, not {model.dtype!r:.60}")
 
 
-def _groups(model: Fitted) -> list[int]:
+def _check_groups(model: Fitted) -> list[int]:
     """Return the number of categories in each column after rare ones were merged; check the merging."""
     counts = [len(categories) for categories in model.categories_]
     expect(all(counts), "every column must have a category")
@@ -194,9 +196,9 @@ def _groups(model: Fitted) -> list[int]:
     return counts
 
 
-def one_hot(model: Fitted) -> None:
+def check_one_hot(model: Fitted) -> None:
     """Check a OneHotEncoder."""
-    counts = _groups(model)
+    counts = _check_groups(model)
     dropped = model._drop_idx_after_grouping
     for i, index in enumerate([None] * len(counts) if dropped is None else dropped):
         expect(index is None or is_count(index, counts[i]), "a dropped category must exist")
@@ -204,18 +206,18 @@ def one_hot(model: Fitted) -> None:
     expect(list(model._n_features_outs) == counts, f"_n_features_outs must be {counts}")
 
 
-def ordinal(model: Fitted) -> None:
+def check_ordinal(model: Fitted) -> None:
     """Check an OrdinalEncoder."""
-    _groups(model)
+    _check_groups(model)
     missing = model._missing_indices
     n = model.n_features_in_
-    whole = isinstance(missing, dict) and all(is_count(key, n) and is_count(value) for key, value in missing.items())
-    expect(whole, "_missing_indices must be indices of columns")
+    is_valid = isinstance(missing, dict) and all(is_count(key, n) and is_count(value) for key, value in missing.items())
+    expect(is_valid, "_missing_indices must be indices of columns")
 
 
-def texts(model: Fitted) -> None:
+def check_texts(model: Fitted) -> None:
     """Check the parameters of a text vectorizer."""
-    number_type(model)
+    check_number_type(model)
     expect(model.input == "content", "input must be 'content': a model file must not make other files be opened")
     expect(isinstance(model.analyzer, str), "analyzer must be a word")
     for name in ("preprocessor", "tokenizer"):
@@ -231,7 +233,7 @@ def texts(model: Fitted) -> None:
         check_pattern("token_pattern", model.token_pattern)
 
 
-def tfidf(model: Fitted) -> None:
+def check_tfidf(model: Fitted) -> None:
     """Check a TfidfVectorizer."""
     expect(type(model._tfidf).__name__ == "TfidfTransformer", "_tfidf must be a TfidfTransformer")
     n_weights = getattr(model._tfidf, "n_features_in_", None)
@@ -241,146 +243,154 @@ def tfidf(model: Fitted) -> None:
 # --- models made of others -------------------------------------------------------------------------------------------
 
 
-def _parts(name: str, value: Any, spec: NestedEstimator, length: int = 2) -> list[Any]:
+def _check_parts(name: str, value: Any, spec: NestedEstimator, length: int = 2) -> list[Any]:
     """Check a list of (name, estimator) or (name, estimator, columns) with unique names, and return it."""
-    whole = isinstance(value, list) and all(isinstance(part, (tuple, list)) and len(part) == length for part in value)
-    expect(whole and all(isinstance(part[0], str) for part in value), f"{name} must be a list of names and estimators")
+    is_valid = isinstance(value, list) and all(
+        isinstance(part, (tuple, list)) and len(part) == length for part in value
+    )
+    expect(
+        is_valid and all(isinstance(part[0], str) for part in value), f"{name} must be a list of names and estimators"
+    )
     expect(len({part[0] for part in value}) == len(value), f"{name} must have each name once")
     for part in value:
         spec.check(f"{name} {part[0]!r:.60}", part[1], None)
     return list(value)
 
 
-def pipeline(model: Fitted) -> None:
+def check_pipeline(model: Fitted) -> None:
     """Check the steps of a Pipeline."""
     expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
     expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
-    _parts("steps", model.steps[:-1], _STEP)
-    _parts("steps", model.steps[-1:], NestedEstimator(words=("passthrough", None)))
+    _check_parts("steps", model.steps[:-1], _STEP)
+    _check_parts("steps", model.steps[-1:], NestedEstimator(words=("passthrough", None)))
     expect(len({step[0] for step in model.steps}) == len(model.steps), "steps must have each name once")
 
 
-def _weights(model: Fitted, name: str, known: set[str]) -> None:
+def _check_weights(model: Fitted, name: str, known: set[str]) -> None:
+    """Check that weights are None or numbers by name."""
     weights = getattr(model, name)
-    whole = isinstance(weights, dict) and all(key in known and is_number(value) for key, value in weights.items())
-    expect(weights is None or whole, f"{name} must be numbers by name")
+    is_valid = isinstance(weights, dict) and all(key in known and is_number(value) for key, value in weights.items())
+    expect(weights is None or is_valid, f"{name} must be numbers by name")
 
 
-def union(model: Fitted) -> None:
+def check_union(model: Fitted) -> None:
     """Check the parameters of a FeatureUnion."""
-    parts = _parts("transformer_list", model.transformer_list, _PART)
-    _weights(model, "transformer_weights", {part[0] for part in parts})
+    parts = _check_parts("transformer_list", model.transformer_list, _PART)
+    _check_weights(model, "transformer_weights", {part[0] for part in parts})
 
 
-def column_parts(model: Fitted) -> None:
+def check_column_parts(model: Fitted) -> None:
     """Check the parameters of a ColumnTransformer."""
-    parts = _parts("transformers", model.transformers, _PART, length=3)
+    parts = _check_parts("transformers", model.transformers, _PART, length=3)
     _PART.check("remainder", model.remainder, None)
-    _weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
+    _check_weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
 
 
-def columns(model: Fitted) -> None:
+def check_column_transformer(model: Fitted) -> None:
     """Check the fitted attributes of a ColumnTransformer."""
-    parts = _parts("transformers_", model.transformers_, _PART, length=3)
+    parts = _check_parts("transformers_", model.transformers_, _PART, length=3)
     remainder = model._remainder
     expect(isinstance(remainder, tuple) and len(remainder) == 3, "_remainder must be a name, an estimator and columns")
     _PART.check("_remainder", remainder[1], model)
-    given = vars(model)["_columns"]
-    listed = isinstance(given, list) and len(given) == len(model.transformers)
+    transformer_columns = vars(model)["_columns"]
+    listed = isinstance(transformer_columns, list) and len(transformer_columns) == len(model.transformers)
     expect(listed, "_columns must be those of the transformers")
     known = set(getattr(model, "feature_names_in_", ()))
-    for number, chosen in enumerate([*(part[2] for part in parts), *given, remainder[2] or []]):
+    for number, chosen in enumerate([*(part[2] for part in parts), *transformer_columns, remainder[2] or []]):
         check_columns(f"columns {number}", chosen, int(model.n_features_in_), known)
     indices = model._transformer_to_input_indices
-    whole = isinstance(indices, dict) and {part[0] for part in parts} <= indices.keys()
-    expect(whole, "_transformer_to_input_indices must have every transformer")
+    is_valid = isinstance(indices, dict) and {part[0] for part in parts} <= indices.keys()
+    expect(is_valid, "_transformer_to_input_indices must have every transformer")
     for name, listed in indices.items():
         expect(isinstance(name, str) and isinstance(listed, list), f"the columns of {name!r:.60} must be a list")
         expect(
             all(is_count(index, model.n_features_in_) for index in listed), f"{name!r:.60} has columns beyond the last"
         )
     if not model.sparse_output_:
-        widest = max((one.n_features for one in _hashing_in(model.transformers_)), default=0)
+        widest = max((vectorizer.n_features for vectorizer in _hashing_vectorizers(model.transformers_)), default=0)
         expect(widest <= MOST_OUTPUTS, f"{widest} columns are more than a dense row may have, {MOST_OUTPUTS}")
     slices = model.output_indices_
-    whole = isinstance(slices, dict) and all(isinstance(one, slice) for one in slices.values())
-    expect(whole, "output_indices_ must be slices by name")
+    is_valid = isinstance(slices, dict) and all(isinstance(entry, slice) for entry in slices.values())
+    expect(is_valid, "output_indices_ must be slices by name")
 
 
-def _hashing_in(value: Any) -> list[Any]:
+def _hashing_vectorizers(value: Any) -> list[Any]:
     """Return every HashingVectorizer in a list of transformers; its width is not backed by an array in the file."""
     if isinstance(value, (list, tuple)):
-        return [one for item in value for one in _hashing_in(item)]
+        return [one for item in value for one in _hashing_vectorizers(item)]
     if type(value).__name__ == "HashingVectorizer":
         return [value]
-    return [one for name in ("steps", "transformer_list") for one in _hashing_in(getattr(value, name, None) or [])]
+    return [
+        one for name in ("steps", "transformer_list") for one in _hashing_vectorizers(getattr(value, name, None) or [])
+    ]
 
 
-def selector(model: Fitted) -> None:
+def check_selector(model: Fitted) -> None:
     """Check the pattern of a make_column_selector."""
     if model.pattern is not None:
         check_pattern("pattern", model.pattern)
 
 
-def calibrated(model: Fitted) -> None:
+def check_calibrated(model: Fitted) -> None:
     """Check a CalibratedClassifierCV."""
-    for one in model.calibrated_classifiers_:
-        NestedEstimator(methods=("classes_",)).check("the estimator of a calibrated classifier", one.estimator, model)
-        Labels(alone=True).check("classes", one.classes, model)
-        Labels(alone=True).check("classes_ of the estimator", one.estimator.classes_, model)
-        expect(
-            bool(np.array_equal(one.classes, model.classes_)), "all calibrated classifiers must have the same classes"
-        )
-        n = len(one.estimator.classes_)
-        wanted = 1 if n == 2 or one.method == "temperature" else n
-        expect(bool(np.isin(one.estimator.classes_, one.classes).all()), "classes_ of the estimator must be known")
-        ListOf(NestedEstimator(methods=("predict",)), wanted).check("calibrators", one.calibrators, model)
+    for fold in model.calibrated_classifiers_:
+        NestedEstimator(methods=("classes_",)).check("the estimator of a calibrated classifier", fold.estimator, model)
+        Labels(alone=True).check("classes", fold.classes, model)
+        Labels(alone=True).check("classes_ of the estimator", fold.estimator.classes_, model)
+        same_classes = bool(np.array_equal(fold.classes, model.classes_))
+        expect(same_classes, "all calibrated classifiers must have the same classes")
+        n = len(fold.estimator.classes_)
+        n_calibrators = 1 if n == 2 or fold.method == "temperature" else n
+        expect(bool(np.isin(fold.estimator.classes_, fold.classes).all()), "classes_ of the estimator must be known")
+        ListOf(NestedEstimator(methods=("predict",)), n_calibrators).check("calibrators", fold.calibrators, model)
     expect(len(model.calibrated_classifiers_) > 0, "there must be a calibrated classifier")
 
 
-def isotonic(model: Fitted) -> None:
+def check_isotonic(model: Fitted) -> None:
     """Check the thresholds of an IsotonicRegression."""
     x = model.X_thresholds_
     expect(len(x) > 0 and bool((x[1:] >= x[:-1]).all()), "X_thresholds_ must ascend")
 
 
-def isotonic_function(model: Fitted) -> None:
+def set_isotonic_function(model: Fitted) -> None:
     """Set f_ of an IsotonicRegression."""
     import sklearn
 
     model.__setstate__({"_sklearn_version": sklearn.__version__})  # as scikit-learn itself restores f_
 
 
-def frozen(model: Fitted) -> None:
+def check_frozen(model: Fitted) -> None:
     """Check a FrozenEstimator."""
     NestedEstimator().check("estimator", model.estimator, None)
 
 
-def voters(model: Fitted) -> None:
+def check_voters(model: Fitted) -> None:
     """Check the parameters of a voting ensemble."""
-    parts = _parts("estimators", model.estimators, NestedEstimator(words=("drop",)))
+    parts = _check_parts("estimators", model.estimators, NestedEstimator(words=("drop",)))
     weights = model.weights
     listed = isinstance(weights, (list, tuple, np.ndarray)) and len(weights) == len(parts)
     expect(weights is None or (listed and all(is_number(w) for w in weights)), "weights must be one for each estimator")
 
 
-def voting(model: Fitted) -> None:
+def check_voting(model: Fitted) -> None:
     """Check the number of fitted estimators of a voting ensemble."""
-    wanted = sum(not isinstance(part[1], str) for part in model.estimators)
-    expect(len(model.estimators_) == wanted > 0, f"estimators_ must be {wanted}, as there are estimators")
+    n_estimators = sum(not isinstance(part[1], str) for part in model.estimators)
+    expect(len(model.estimators_) == n_estimators > 0, f"estimators_ must be {n_estimators}, as there are estimators")
 
 
-def voting_classes(model: Fitted) -> None:
+def check_voting_classes(model: Fitted) -> None:
     """Check the classes of a VotingClassifier; a class out of range would make its array of votes huge."""
-    voting(model)
-    for one in model.estimators_:
-        classes = one.classes_
-        whole = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind == "i" and len(classes) > 0
-        inside = whole and classes.min() >= 0 and classes.max() < len(model.classes_)
-        expect(bool(inside), "the classes of estimators_ must be numbers of classes_")
+    check_voting(model)
+    for estimator in model.estimators_:
+        classes = estimator.classes_
+        is_valid = (
+            isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind == "i" and len(classes) > 0
+        )
+        in_range = is_valid and classes.min() >= 0 and classes.max() < len(model.classes_)
+        expect(bool(in_range), "the classes of estimators_ must be numbers of classes_")
 
 
-def voting_names(model: Fitted) -> None:
+def set_voting_names(model: Fitted) -> None:
     """Set the label encoder and the named estimators of a voting ensemble."""
     from sklearn.preprocessing import LabelEncoder
     from sklearn.utils import Bunch

@@ -32,7 +32,7 @@ from mercer.files.scikit.checks import Categories, Edges, Fitted, RebuiltObjects
 
 @dataclass(frozen=True)
 class ScikitClass:
-    """Class of scikit-learn: its module, which is imported when needed, and the declaration of its attributes."""
+    """Class of scikit-learn: its module, which is imported when a file needs it, and the spec of its attributes."""
 
     module: str
     spec: ClassSpec
@@ -51,9 +51,9 @@ def _class(
     attributes: Mapping[str, AttributeSpec] = EVERY,
     *,
     optional: tuple[str, ...] = (),  # attributes that not every fit sets
-    check_parameters: Check = checks.nothing,  # raises ModelFormatError for harmful parameters
-    check: Check = checks.nothing,  # raises ModelFormatError for contradictory attributes
-    complete: Check = checks.nothing,  # sets attributes that follow from others and are not saved
+    check_parameters: Check = checks.check_nothing,  # raises ModelFormatError for harmful parameters
+    check: Check = checks.check_nothing,  # raises ModelFormatError for contradictory attributes
+    complete: Check = checks.check_nothing,  # sets attributes that follow from others and are not saved
 ) -> ScikitClass:
     """Return an entry of the table; attributes are required unless they are optional or never saved."""
 
@@ -72,24 +72,24 @@ def _class(
 
 
 def _floats(*shape: str | None, **options: Any) -> AttributeSpec:
-    """Spec of an array of floats, which may include NaN and infinity."""
+    """Return the spec of an array of floats, which may include NaN and infinity."""
     return Array(*shape, kinds="f", **options)
 
 
 def _per_feature(needed_by: str = "") -> AttributeSpec:
-    """Spec of one number per feature, or None if the parameter `needed_by` is not true."""
+    """Return the spec of one number per feature, or of None if the parameter `needed_by` is not true."""
     return _floats("n_features_in_", or_none=True, needed_by=needed_by)
 
 
 _FEATURES: Final = _floats("n_features_in_")
-_SEEN: Final = Array("n_features_in_", kinds="iuf", single=True)
+_N_SAMPLES_SEEN: Final = Array("n_features_in_", kinds="iuf", single=True)
 _PER_COMPONENT: Final = _floats("n_components_")
-_GROUPS: Final = {
+_RARE_CATEGORIES: Final = {
     "_infrequent_enabled": Flag(),
     "_infrequent_indices": ListOf(IndexArray(), "n_features_in_", or_none=True),
     "_default_to_infrequent_mappings": ListOf(IndexArray(), "n_features_in_", or_none=True),
 }
-_GROUPED: Final = ("_infrequent_indices", "_default_to_infrequent_mappings")
+_OPTIONAL_RARE: Final = ("_infrequent_indices", "_default_to_infrequent_mappings")
 _TEXT: Final = fitted(vocabulary_=Vocabulary(), fixed_vocabulary_=Flag(), _stop_words_id=Unsaved())
 _DROPPED: Final = Array("n_features_in_", kinds="O", or_none=True)
 _CATEGORIES: Final = ListOf(Categories(), "n_features_in_")
@@ -97,6 +97,7 @@ _TRANSFORMER: Final = NestedEstimator(methods=("transform",))
 
 
 def _calibrated(**values: Any) -> Any:
+    """Return an object of CalibratedClassifierCV that holds one fold's classifier and calibrators."""
     from sklearn.calibration import _CalibratedClassifier
 
     return _CalibratedClassifier(**values)
@@ -107,17 +108,22 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     "StandardScaler": _class(
         "preprocessing",
         fitted(
-            mean_=_per_feature("with_mean"), var_=_per_feature(), scale_=_per_feature("with_std"), n_samples_seen_=_SEEN
+            mean_=_per_feature("with_mean"),
+            var_=_per_feature(),
+            scale_=_per_feature("with_std"),
+            n_samples_seen_=_N_SAMPLES_SEEN,
         ),
     ),
     "MinMaxScaler": _class(
         "preprocessing",
         fitted(
             **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _FEATURES),
-            n_samples_seen_=_SEEN,
+            n_samples_seen_=_N_SAMPLES_SEEN,
         ),
     ),
-    "MaxAbsScaler": _class("preprocessing", fitted(max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_SEEN)),
+    "MaxAbsScaler": _class(
+        "preprocessing", fitted(max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_N_SAMPLES_SEEN)
+    ),
     "RobustScaler": _class(
         "preprocessing", fitted(center_=_per_feature("with_centering"), scale_=_per_feature("with_scaling"))
     ),
@@ -140,14 +146,14 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
         "preprocessing",
         fitted(bin_edges_=Edges(), n_bins_=Array("n_features_in_", kinds="i"), _encoder=_TRANSFORMER),
         optional=("_encoder",),
-        check=checks.bins,
+        check=checks.check_bins,
     ),
     "PolynomialFeatures": _class(
         "preprocessing",
         fitted(_min_degree=Count(), _max_degree=Count(), n_output_features_=Count(), _n_out_full=Count()),
-        check=checks.polynomial,
+        check=checks.check_polynomial,
     ),
-    "FunctionTransformer": _class("preprocessing", check_parameters=checks.function_transformer),
+    "FunctionTransformer": _class("preprocessing", check_parameters=checks.check_function_transformer),
     "PCA": _class(
         "decomposition",
         fitted(
@@ -179,7 +185,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
             component_indices_=IndexArray(),
             _n_features_out=Count(),
         ),
-        check=checks.nystroem,
+        check=checks.check_nystroem,
     ),
     "RBFSampler": _class(
         "kernel_approximation",
@@ -206,7 +212,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     "MissingIndicator": _class(
         "impute",
         fitted(features_=IndexArray("_n_features"), _n_features=Count(), _precomputed=Flag()),
-        check=checks.indicator,
+        check=checks.check_indicator,
     ),
     "OneHotEncoder": _class(
         "preprocessing",
@@ -215,34 +221,37 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
             drop_idx_=_DROPPED,
             _drop_idx_after_grouping=_DROPPED,
             _n_features_outs=ListOf(Count(), "n_features_in_"),
-            **_GROUPS,
+            **_RARE_CATEGORIES,
         ),
-        optional=_GROUPED,
-        check_parameters=checks.number_type,
-        check=checks.one_hot,
+        optional=_OPTIONAL_RARE,
+        check_parameters=checks.check_number_type,
+        check=checks.check_one_hot,
     ),
     "OrdinalEncoder": _class(
         "preprocessing",
-        fitted(categories_=_CATEGORIES, _missing_indices=AttributeSpec(), **_GROUPS),
-        optional=_GROUPED,
-        check_parameters=checks.number_type,
-        check=checks.ordinal,
+        fitted(categories_=_CATEGORIES, _missing_indices=AttributeSpec(), **_RARE_CATEGORIES),
+        optional=_OPTIONAL_RARE,
+        check_parameters=checks.check_number_type,
+        check=checks.check_ordinal,
     ),
     # Texts.
-    "CountVectorizer": _class("feature_extraction.text", _TEXT, check_parameters=checks.texts),
+    "CountVectorizer": _class("feature_extraction.text", _TEXT, check_parameters=checks.check_texts),
     "TfidfVectorizer": _class(
-        "feature_extraction.text", fitted(_TEXT, _tfidf=_TRANSFORMER), check_parameters=checks.texts, check=checks.tfidf
+        "feature_extraction.text",
+        fitted(_TEXT, _tfidf=_TRANSFORMER),
+        check_parameters=checks.check_texts,
+        check=checks.check_tfidf,
     ),
     "TfidfTransformer": _class(
         "feature_extraction.text", fitted(idf_=replace(_FEATURES, needed_by="use_idf")), optional=("idf_",)
     ),
     "HashingVectorizer": _class(
-        "feature_extraction.text", fitted(_stop_words_id=Unsaved()), check_parameters=checks.texts
+        "feature_extraction.text", fitted(_stop_words_id=Unsaved()), check_parameters=checks.check_texts
     ),
     # Models made of others.
-    "Pipeline": _class("pipeline", check_parameters=checks.pipeline),
+    "Pipeline": _class("pipeline", check_parameters=checks.check_pipeline),
     "FeatureUnion": _class(
-        "pipeline", fitted(_transformers_feature_names_out=Unsaved()), check_parameters=checks.union
+        "pipeline", fitted(_transformers_feature_names_out=Unsaved()), check_parameters=checks.check_union
     ),
     "ColumnTransformer": _class(
         "compose",
@@ -255,10 +264,10 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
             output_indices_=AttributeSpec(),
             _transformers_feature_names_out=Unsaved(),
         ),
-        check_parameters=checks.column_parts,
-        check=checks.columns,
+        check_parameters=checks.check_column_parts,
+        check=checks.check_column_transformer,
     ),
-    "make_column_selector": _class("compose", check_parameters=checks.selector),
+    "make_column_selector": _class("compose", check_parameters=checks.check_selector),
     "TransformedTargetRegressor": _class(
         "compose",
         fitted(
@@ -275,7 +284,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
             ),
             classes_=Labels(alone=True),
         ),
-        check=checks.calibrated,
+        check=checks.check_calibrated,
     ),
     "_SigmoidCalibration": _class("calibration", fitted(a_=Number(finite=False), b_=Number(finite=False))),
     "_TemperatureScaling": _class("calibration", fitted(beta_=Number(finite=False))),
@@ -289,10 +298,10 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
             y_thresholds_=_floats("X_thresholds_"),
             f_=Unsaved(),
         ),
-        check=checks.isotonic,
-        complete=checks.isotonic_function,
+        check=checks.check_isotonic,
+        complete=checks.set_isotonic_function,
     ),
-    "FrozenEstimator": _class("frozen", check_parameters=checks.frozen),
+    "FrozenEstimator": _class("frozen", check_parameters=checks.check_frozen),
     "VotingClassifier": _class(
         "ensemble",
         fitted(
@@ -301,16 +310,16 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
             le_=Unsaved(),
             named_estimators_=Unsaved(),
         ),
-        check_parameters=checks.voters,
-        check=checks.voting_classes,
-        complete=checks.voting_names,
+        check_parameters=checks.check_voters,
+        check=checks.check_voting_classes,
+        complete=checks.set_voting_names,
     ),
     "VotingRegressor": _class(
         "ensemble",
         fitted(estimators_=ListOf(NestedEstimator(methods=("predict",))), named_estimators_=Unsaved()),
-        check_parameters=checks.voters,
-        check=checks.voting,
-        complete=checks.voting_names,
+        check_parameters=checks.check_voters,
+        check=checks.check_voting,
+        complete=checks.set_voting_names,
     ),
     # Splitters, which are parameters of other estimators.
     "KFold": _class("model_selection"),

@@ -36,8 +36,8 @@ from mercer.samples.arrays import Data, Floats, Indices, Weights, gamma, n_sampl
 from mercer.solvers.solution import Solution
 from mercer.tables.unwrap import unwrap
 
-# With the hinge loss, w does not determine α; mercer solves for a dual point to this KKT violation.
-_TOL_OF_HINGE = 1e-9
+# A linear machine's w does not determine α with the hinge loss: mercer solves the dual problem to this KKT violation.
+_HINGE_TOL = 1e-9
 
 
 def certify(
@@ -83,7 +83,7 @@ def certify(
     sample_weight : array, optional
         Sample weights, as passed to `fit`.
     C, epsilon, nu : float, optional
-        Training parameters that a model file does not contain. Other models know theirs.
+        Training parameters of a model file, which does not contain them. Other models hold their own.
 
     Returns
     -------
@@ -121,14 +121,14 @@ def certify(
     >>> round(proof.primal, 9), round(proof.dual, 9)
     (0.5, 0.5)
     """
-    numbers = {"C": C, "epsilon": epsilon, "nu": nu}
+    training_parameters = {"C": C, "epsilon": epsilon, "nu": nu}
     if alpha is not None:
-        if any(value is not None for value in numbers.values()):
+        if any(value is not None for value in training_parameters.values()):
             raise ValueError("C=, epsilon= and nu= are for model files; with alpha, set them on the estimator")
         return certificate_of_alpha(model, X, y, alpha, sample_weight=sample_weight)
     if not isinstance(model, str | os.PathLike):
         model, X, y = _unwrap_model(model, X, y)
-    fitted = None if isinstance(model, Machine) else read_fitted(model, X, y, sample_weight, numbers)
+    fitted = None if isinstance(model, Machine) else read_fitted(model, X, y, sample_weight, training_parameters)
     if isinstance(fitted, KernelModel):
         return _certify_kernel_model(fitted, X, y, sample_weight)
     if isinstance(fitted, LinearModel):
@@ -149,19 +149,19 @@ def certify(
 
 
 def _unwrap_model(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Return the machine inside a model, with the transformed rows and targets that it was fitted to."""
+    """Return the machine inside a model, and the transformed samples and targets that it was fitted to."""
     if isinstance(model, TransformedTargetRegressor):
         column = np.asarray(y, dtype=np.float64)
         changed = model.transformer_.transform(column.reshape(len(column), -1))
         return _unwrap_model(model.regressor_, X, changed.reshape(column.shape))
-    inside = unwrap(model)
-    if isinstance(inside.machine, BaseSearchCV):
-        check_is_fitted(inside.machine)
+    unwrapped = unwrap(model)
+    if isinstance(unwrapped.machine, BaseSearchCV):
+        check_is_fitted(unwrapped.machine)
         raise TypeError(
-            f"{type(inside.machine).__name__} has refit={inside.machine.refit!r} and so holds no fitted model: fit it "
-            "with refit=True, or certify an estimator fitted with its best_params_"
+            f"{type(unwrapped.machine).__name__} has refit={unwrapped.machine.refit!r} and so holds no fitted model: "
+            "fit it with refit=True, or certify an estimator fitted with its best_params_"
         )
-    machine, X, y = inside.machine, inside.rows(X), inside.target(y)
+    machine, X, y = unwrapped.machine, unwrapped.rows(X), unwrapped.target(y)
     return _unwrap_model(machine, X, y) if isinstance(machine, TransformedTargetRegressor) else (machine, X, y)
 
 
@@ -194,28 +194,29 @@ def _certify_kernel_model(fitted: KernelModel, X: Data, y: Any, weight: Weights)
             f"the model has {fitted.beta.shape[1]} functions, but y needs {len(tasks)}: is it the y of the fit?"
         )
     solved = [_certify_problem(task, fit, fitted.beta[:, k], float(fitted.b[k])) for k, task in enumerate(tasks)]
-    if any(np.isinf(one.certificate.gap) for one in solved):
-        return Certificate.total([one.certificate for one in solved])
-    machine._record_end(Solutions.of(solved))  # scales the certificate as such a machine reports it
+    if any(np.isinf(problem.certificate.gap) for problem in solved):
+        return Certificate.total([problem.certificate for problem in solved])
+    machine._record_end(Solutions.of(solved))  # sets certificate_ in the scale that this machine reports
     certificate: Certificate = machine.certificate_
     return certificate
 
 
-def _certify_problem(task: Task[DualProblem], fit: Fit, given: Floats, bias: float) -> Solved[DualProblem]:
-    """Certify one problem at the model's signed β of all samples and its bias."""
+def _certify_problem(task: Task[DualProblem], fit: Fit, sample_beta: Floats, bias: float) -> Solved[DualProblem]:
+    """Certify one problem at the model's bias and its signed coefficients β, one for each sample."""
     problem, gram = task.problem, fit.gram().view(task.rows).proof
     # 1. Find the row of each sample in this problem; −1 if it has none.
     position = np.full(len(fit.merged.weight), -1)
     position[task.rows] = np.arange(len(task.rows))
-    row = np.full(len(given), -1)
+    row = np.full(len(sample_beta), -1)
     row[fit.merged.rows] = position[fit.merged.member]
-    if given[row < 0].any():
+    if sample_beta[row < 0].any():
+        sample = int(np.flatnonzero((row < 0) & (sample_beta != 0))[0])
         raise ValueError(
-            f"sample {int(np.flatnonzero((row < 0) & (given != 0))[0])} has a coefficient in a problem that does not "
+            f"sample {sample} has a coefficient in a problem that does not "
             "contain it: are y and sample_weight those of the fit?"
         )
     # 2. Sum β over equal samples and split it into the variables of the problem.
-    sums, roundings = _sums_of_equal(row[row >= 0], given[row >= 0], len(task.rows))
+    sums, roundings = _sum_equal_samples(row[row >= 0], sample_beta[row >= 0], len(task.rows))
     beta = sums[problem.row]
     if problem.twins:  # the positive and the negative part are the two variables of a sample
         half = len(beta) // 2
@@ -223,26 +224,26 @@ def _certify_problem(task: Task[DualProblem], fit: Fit, given: Floats, bias: flo
     if len(problem.totals) == 2 and not problem.p.any() and beta.any():  # NuSVC divides β and b by ρ
         scale = float(np.abs(problem.totals).sum() / np.abs(beta).sum())
         beta, bias, roundings = scale * beta, scale * bias, roundings + 1
-    # 3. Choose the biases, and certify at them.
+    # 3. Choose the biases, and certify the problem at β and these biases.
     b = np.full(len(problem.totals), bias)
     if len(b) == 2:  # ν-machines have b ∓ ρ or b ± ε: take the best ρ or ε for the given b
         half_width = _best_half_width(problem, dual.certify_dual(problem, gram, beta)[1], bias)
         b, roundings = np.array([bias - half_width, bias + half_width]), roundings + 1
-    complete = _with_both_sides(problem, beta) if problem.twins and len(b) == 2 else beta
-    proof = certify_with_bias(problem, gram, beta, b, feasible_points_near(problem, complete), gamma(roundings))
+    feasible_start = _restore_sums_of_alpha(problem, beta) if problem.twins and len(b) == 2 else beta
+    proof = certify_with_bias(problem, gram, beta, b, feasible_points_near(problem, feasible_start), gamma(roundings))
     return Solved(task, Solution(beta, 0, "converged"), proof)
 
 
-def _sums_of_equal(sample: Indices, given: Floats, n: int) -> tuple[Floats, int]:
-    """Sum β over equal samples; return the sums and the number of roundings of each, 1 or 0."""
-    return rounded_sums_by(sample, given, n), int(np.bincount(sample, minlength=1).max() > 1)
+def _sum_equal_samples(sample: Indices, sample_beta: Floats, n: int) -> tuple[Floats, int]:
+    """Sum β over samples with the same index in `sample`; return the n sums and the roundings of each, 1 or 0."""
+    return rounded_sums_by(sample, sample_beta, n), int(np.bincount(sample, minlength=1).max() > 1)
 
 
-def _with_both_sides(problem: DualProblem, beta: Floats) -> Floats:
-    """Return β of NuSVR with both α_i and α_i* positive where needed; a model keeps their difference only.
+def _restore_sums_of_alpha(problem: DualProblem, beta: Floats) -> Floats:
+    """Return β of a NuSVR whose sums Σα and Σα* have the values that ν prescribes, if that is possible.
 
-    If ε = 0, both may be positive. Adding the same number to both changes the sums Σα and Σα* and nothing else, so
-    that they can take the values that ν prescribes.
+    A model contains only the differences α_i − α_i*. If ε = 0, α_i and α_i* may both be positive, and adding the same
+    number to both changes nothing but the two sums.
     """
     half = len(beta) // 2
     missing = float(problem.totals[0] - beta[:half].sum())
@@ -256,7 +257,7 @@ def _with_both_sides(problem: DualProblem, beta: Floats) -> Floats:
 def _best_half_width(problem: DualProblem, u: Floats, bias: float) -> float:
     """Return the h that minimises Σ c_i max(0, q_i + h) − h(total_0 − total_1), the primal value at biases b ∓ h.
 
-    It is a weighted quantile of the −q_i = ∓(p_i − u_i − b), where c_i is the width of a variable's box.
+    h is a weighted quantile of the −q_i = ∓(p_i − u_i − b). The weight c_i is the width of the box of variable i.
     """
     q = np.where(problem.group == 0, 1.0, -1.0) * (problem.p - u[problem.row] - bias)
     order = np.argsort(-q)
@@ -274,10 +275,10 @@ def _certify_linear_model(fitted: LinearModel, X: Data, y: Any, weight: Weights)
         parts = []
         for k, (label, factor) in enumerate(fitted.class_weight.items()):
             machine = clone(fitted.machine).set_params(class_weight={True: factor, False: 1.0})
-            one = LinearModel(machine, fitted.w[k : k + 1], fitted.b[k : k + 1])
-            parts.append(_certify_linear_model(one, X, np.asarray(y) == label, weight))
+            class_model = LinearModel(machine, fitted.w[k : k + 1], fitted.b[k : k + 1])
+            parts.append(_certify_linear_model(class_model, X, np.asarray(y) == label, weight))
         return Certificate.total(parts)
-    machine = clone(fitted.machine).set_params(tol=_TOL_OF_HINGE)
+    machine = clone(fitted.machine).set_params(tol=_HINGE_TOL)
     fit = Fit.of(machine, X, y, weight)
     tasks = machine._tasks(fit)
     if len(tasks) != len(fitted.w):
@@ -296,10 +297,10 @@ def _certify_linear_model(fitted: LinearModel, X: Data, y: Any, weight: Weights)
 
 
 def _best_beta(problem: LinearProblem, f: Floats) -> Floats:
-    """Return the t that maximises r t − ε|t| − d t²/2 for each sample: the dual variable of its squared loss."""
-    r = problem.p - f
-    t = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0) / problem.d
-    return np.asarray(np.clip(t, problem.lower, problem.upper))
+    """Return each sample's dual variable β for a squared loss, which maximises (p − f)β − ε|β| − dβ²/2 in its box."""
+    residual = problem.p - f
+    beta = np.sign(residual) * np.maximum(np.abs(residual) - problem.epsilon, 0.0) / problem.d
+    return np.asarray(np.clip(beta, problem.lower, problem.upper))
 
 
 # --- least squares ----------------------------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ from mercer.estimators.svr import SVR, NuSVR
 from mercer.samples.arrays import Floats, Indices, is_sparse
 from mercer.samples.labels import class_pairs, plane_coefficients
 
-# Parameters that each problem needs beside its kernel; model files of LIBSVM and LIBLINEAR do not contain them.
-_NUMBERS: Final[dict[type, tuple[str, ...]]] = {
+# Parameters that each problem needs besides its kernel; model files of LIBSVM and LIBLINEAR do not contain them.
+_TRAINING_PARAMETERS: Final[dict[type, tuple[str, ...]]] = {
     SVC: ("C",),
     NuSVC: ("nu",),
     SVR: ("C", "epsilon"),
@@ -43,12 +43,12 @@ _NUMBERS: Final[dict[type, tuple[str, ...]]] = {
     LinearSVR: ("C", "epsilon"),
 }
 # Relative tolerance for matching a file's support vectors with samples: older versions of LIBSVM write eight digits.
-_DIGITS_OF_FILES: Final = 1e-7
+_FILE_TOLERANCE: Final = 1e-7
 
 
 @dataclass(frozen=True)
 class KernelModel:
-    """Unfitted kernel machine, with signed β of the samples and b: a column and an entry for each problem.
+    """Unfitted kernel machine with fitted β and b: a column of signed β over all samples and a number b per problem.
 
     If the model's kernel is a Python function, `K` holds its values on all samples, and the machine's kernel is
     precomputed.
@@ -62,7 +62,7 @@ class KernelModel:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Unfitted linear machine, with a row of w and an entry of b for each problem.
+    """Unfitted linear machine with fitted w and b: a row of w and a number b per problem.
 
     `class_weight` holds LIBLINEAR's weights of three and more classes: each applies to the positive class in the
     problem of that class against the rest, in which the rest has weight 1.
@@ -76,7 +76,7 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class RidgeModel:
-    """Unfitted kernel ridge regression without bias, with a column of β and an entry of λ for each output."""
+    """Unfitted kernel ridge regression without bias, with fitted β: a column of β and a number λ per output."""
 
     machine: RLSRegressor
     beta: Floats
@@ -86,24 +86,24 @@ class RidgeModel:
 def read_fitted(
     model: Any, X: Any, y: Any, weight: Any, numbers: dict[str, Any]
 ) -> KernelModel | LinearModel | RidgeModel | None:
-    """Read a fitted model of another library or a model file; return None for a model of another kind.
+    """Read a fitted model of another library or a model file; return None for a model of an unsupported class.
 
-    `numbers` holds the C, epsilon and nu of a file's training; None stands for a value that was not given.
+    `numbers` holds C, epsilon and nu as passed to `certify`, for model files; None means not given.
     """
     if isinstance(model, str | os.PathLike):
         return _read_file(model, X, y, numbers)
-    given = [name for name, value in numbers.items() if value is not None]
-    if given:
-        raise ValueError(f"{type(model).__name__} holds its own {given[0]}; omit {given[0]}=")
-    for ours, theirs in (
+    passed = [name for name, value in numbers.items() if value is not None]
+    if passed:
+        raise ValueError(f"{type(model).__name__} holds its own {passed[0]}; omit {passed[0]}=")
+    for mercer_class, sklearn_class in (
         (SVC, svm.SVC),
         (NuSVC, svm.NuSVC),
         (SVR, svm.SVR),
         (NuSVR, svm.NuSVR),
         (OneClassSVM, svm.OneClassSVM),
     ):
-        if isinstance(model, theirs):
-            return _from_support_vectors(ours, model, X, y, weight)
+        if isinstance(model, sklearn_class):
+            return _from_support_vectors(mercer_class, model, X, y, weight)
     if isinstance(model, svm.LinearSVC):
         return _from_linear_svc(model, X, y, weight)
     if isinstance(model, svm.LinearSVR):
@@ -120,17 +120,17 @@ def expect_classes(classes: Any, y: Any) -> None:
 
 def expect_vectors(model: Any, X: Any, rows: Indices) -> None:
     """Raise ValueError if these rows of X are not the support vectors of a fitted model."""
-    given, vectors = _dense(_select(X, rows)), _dense(model.support_vectors_)
-    if given.shape != vectors.shape or not (given == vectors).all():
+    samples, vectors = _dense(_select(X, rows)), _dense(model.support_vectors_)
+    if samples.shape != vectors.shape or not (samples == vectors).all():
         raise ValueError(
             f"X is not what this {type(model).__name__} was fitted to: its support vectors are other rows. Pass the X "
             "and sample_weight of its `fit`"
         )
 
 
-def _expect_rows(fitted_to: Any, X: Any, model: Any) -> None:
+def _expect_rows(fitted_X: Any, X: Any, model: Any) -> None:
     """Raise ValueError if X is not the matrix that the model was fitted to."""
-    if np.shape(fitted_to) != np.shape(X) or not (_dense(fitted_to) == _dense(X)).all():
+    if np.shape(fitted_X) != np.shape(X) or not (_dense(fitted_X) == _dense(X)).all():
         raise ValueError(f"X is not what this {type(model).__name__} was fitted to: its rows differ")
 
 
@@ -143,27 +143,27 @@ def _expect_functions(n_functions: int, n_needed: int) -> None:
         )
 
 
-def _from_support_vectors(ours: type, model: Any, X: Any, y: Any, weight: Any) -> KernelModel:
+def _from_support_vectors(mercer_class: type, model: Any, X: Any, y: Any, weight: Any) -> KernelModel:
     """Read scikit-learn's SVC, NuSVC, SVR, NuSVR or OneClassSVM."""
     check_is_fitted(model, "dual_coef_")
-    if ours in (SVC, NuSVC):
+    if mercer_class in (SVC, NuSVC):
         expect_classes(model.classes_, y)
         _expect_functions(len(model.intercept_), len(class_pairs(len(model.classes_))))
-    numbers = {name: getattr(model, name) for name in _NUMBERS[ours]}
+    training = {name: getattr(model, name) for name in _TRAINING_PARAMETERS[mercer_class]}
     kernel = {name: getattr(model, name) for name in ("kernel", "degree", "coef0")}
     gamma = getattr(model, "_gamma", model.gamma)  # the number behind "scale" and "auto"
-    if ours is NuSVC and model.class_weight is not None:
+    if mercer_class is NuSVC and model.class_weight is not None:
         raise ValueError("certify takes NuSVC without class_weight: LIBSVM's ν-SVC has no class weights")
-    if ours is SVC:
-        numbers["class_weight"] = dict(zip(model.classes_.tolist(), model.class_weight_.tolist(), strict=True))
+    if mercer_class is SVC:
+        training["class_weight"] = dict(zip(model.classes_.tolist(), model.class_weight_.tolist(), strict=True))
     K = None
     if callable(model.kernel):  # called once with all samples, as scikit-learn does
         _expect_rows(getattr(model, "_BaseLibSVM__Xfit", X), X, model)
         K = np.array(_dense(model.kernel(X, X)), order="C")
         kernel["kernel"] = "precomputed"
-    machine = ours(**numbers, **kernel, gamma=gamma)
+    machine = mercer_class(**training, **kernel, gamma=gamma)
     coefficients, rows = _dense(model.dual_coef_), _rows_of_vectors(model, X, weight)
-    # Both libraries: f is positive for the second of two classes, and for the first of each pair of several.
+    # In both libraries f is positive for the second of two classes; with more classes, for the first of each pair.
     pairs = class_pairs(len(getattr(model, "classes_", ())))
     if len(pairs) > 1:
         planes = [plane_coefficients(coefficients, model.n_support_, pairs, k) for k in range(len(pairs))]
@@ -179,14 +179,14 @@ def _rows_of_vectors(model: Any, X: Any, weight: Any) -> Indices:
     scikit-learn's `support_` may count only the samples of positive weight.
     """
     rows = np.asarray(model.support_, dtype=np.intp)
-    kept = np.arange(_length(X)) if weight is None else np.flatnonzero(np.asarray(weight, dtype=np.float64) > 0)
+    weighted = np.arange(_length(X)) if weight is None else np.flatnonzero(np.asarray(weight, dtype=np.float64) > 0)
     if model.shape_fit_[0] != _length(X):
         raise ValueError(
             f"X is not what this {type(model).__name__} was fitted to: it has {_length(X)} samples, and the model was "
             f"fitted to {model.shape_fit_[0]}"
         )
-    if len(kept) < _length(X) and rows.max(initial=-1) < len(kept):
-        rows = kept[rows]
+    if len(weighted) < _length(X) and rows.max(initial=-1) < len(weighted):
+        rows = weighted[rows]
     if model.kernel != "precomputed" and not callable(model.kernel) and np.prod(np.shape(model.support_vectors_)):
         expect_vectors(model, X, rows)
     return rows
@@ -209,12 +209,12 @@ def _from_linear_svc(model: Any, X: Any, y: Any, weight: Any) -> LinearModel:
     return replace(_from_linear(LinearSVC, model, X, {}), class_weight=class_weight)
 
 
-def _from_linear(ours: type, model: Any, X: Any, more: dict[str, Any]) -> LinearModel:
+def _from_linear(mercer_class: type, model: Any, X: Any, options: dict[str, Any]) -> LinearModel:
     """Read scikit-learn's LinearSVC or LinearSVR, whose bias is the weight of a feature of value intercept_scaling."""
     check_is_fitted(model, "coef_")
     bias = {"bias": "regularized", "intercept_scaling": model.intercept_scaling} if model.fit_intercept else {}
-    numbers = {name: getattr(model, name) for name in _NUMBERS[ours]}
-    machine = ours(**numbers, loss=model.loss, **(bias or {"bias": False}), **more)
+    training = {name: getattr(model, name) for name in _TRAINING_PARAMETERS[mercer_class]}
+    machine = mercer_class(**training, loss=model.loss, **(bias or {"bias": False}), **options)
     w = np.atleast_2d(np.array(model.coef_, dtype=np.float64, order="C"))
     b = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), len(w)).copy()
     if b.any() and not model.fit_intercept:
@@ -228,7 +228,7 @@ def _from_kernel_ridge(model: Any, X: Any) -> RidgeModel:
     """Read scikit-learn's KernelRidge."""
     check_is_fitted(model, "dual_coef_")
     kernel = {name: getattr(model, name) for name in ("kernel", "degree", "coef0")}
-    gamma = model.gamma if model.gamma is not None else 1.0 / np.shape(X)[1]  # scikit-learn's pairwise kernels
+    gamma = model.gamma if model.gamma is not None else 1.0 / np.shape(X)[1]  # as in scikit-learn's pairwise kernels
     if callable(model.kernel):  # a function of two single samples
         kernel["kernel"] = partial(pairwise_kernels, metric=model.kernel, **(model.kernel_params or {}))
     beta = np.asarray(model.dual_coef_, dtype=np.float64).reshape(len(model.dual_coef_), -1)
@@ -256,7 +256,7 @@ def _read_file(path: Any, X: Any, y: Any, numbers: dict[str, Any]) -> KernelMode
         if model.label is not None:
             expect_classes(model.label, y)
         fitted = model.estimator(np.shape(X)[1])
-        machine = _unfitted(fitted, path, numbers)
+        machine = _unfitted_machine(fitted, path, numbers)
         w, b = np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)
         if hasattr(fitted, "classes_") and len(w) == 1 and fitted.classes_[0] > fitted.classes_[1]:
             w, b = -w, -b  # make f positive for the larger label
@@ -269,7 +269,7 @@ def _read_file(path: Any, X: Any, y: Any, numbers: dict[str, Any]) -> KernelMode
     if model.label is not None:
         expect_classes(model.label, y)
         model = reorder_classes(model, sorted(model.label))
-    machine = _unfitted(model.estimator(np.shape(X)[1]), path, numbers)
+    machine = _unfitted_machine(model.estimator(np.shape(X)[1]), path, numbers)
     rows = model.serials - 1 if model.kernel_type == "precomputed" else _match_rows(model.vectors, X, y, model)
     if rows.max(initial=-1) >= _length(X):
         raise ValueError(f"{path} refers to row {rows.max() + 1}, but X has {_length(X)} rows")
@@ -281,40 +281,43 @@ def _read_file(path: Any, X: Any, y: Any, numbers: dict[str, Any]) -> KernelMode
     return KernelModel(machine, beta, -sign * model.rho)
 
 
-def _unfitted(fitted: Any, path: Any, numbers: dict[str, Any]) -> Any:
+def _unfitted_machine(fitted: Any, path: Any, numbers: dict[str, Any]) -> Any:
     """Return the file's machine, unfitted, with the training parameters that the file does not contain."""
-    needed = _NUMBERS[type(fitted)]
+    needed = _TRAINING_PARAMETERS[type(fitted)]
     missing = [name for name in needed if numbers[name] is None]
     if missing:
         raise ValueError(
-            f"{path} does not say {' and '.join(missing)} of its training, which certify needs: pass {missing[0]}="
+            f"{path} does not say {' and '.join(missing)}, with which it was trained and which certify needs: pass "
+            f"{missing[0]}="
         )
-    more = [name for name, value in numbers.items() if value is not None and name not in needed]
-    if more:
-        raise ValueError(f"{more[0]}= is not a parameter of {type(fitted).__name__}, which has {', '.join(needed)}")
+    unknown = [name for name, value in numbers.items() if value is not None and name not in needed]
+    if unknown:
+        raise ValueError(f"{unknown[0]}= is not a parameter of {type(fitted).__name__}, which has {', '.join(needed)}")
     return clone(fitted).set_params(**{name: numbers[name] for name in needed})
 
 
 def _match_rows(vectors: Any, X: Any, y: Any, model: Any) -> Indices:
-    """Match each support vector of a file with the nearest sample of its label that is not matched yet.
+    """Return the row of X for each support vector of a file: the nearest unmatched sample with its label.
 
-    Among equal samples of a regression, the largest coefficients belong to the largest targets.
+    Among equal samples of a regression, larger coefficients are matched with larger targets.
     """
-    samples, wanted = _dense(X), _dense(vectors)
-    wide = np.zeros((len(wanted), samples.shape[1]))
-    if wanted.shape[1] > samples.shape[1] and wanted[:, samples.shape[1] :].any():
-        raise ValueError(f"the file's support vectors have {wanted.shape[1]} features, and X has {samples.shape[1]}")
-    wide[:, : wanted.shape[1]] = wanted[:, : samples.shape[1]]
+    samples, support_vectors = _dense(X), _dense(vectors)
+    padded = np.zeros((len(support_vectors), samples.shape[1]))
+    if support_vectors.shape[1] > samples.shape[1] and support_vectors[:, samples.shape[1] :].any():
+        raise ValueError(
+            f"the file's support vectors have {support_vectors.shape[1]} features, and X has {samples.shape[1]}"
+        )
+    padded[:, : support_vectors.shape[1]] = support_vectors[:, : samples.shape[1]]
     if y is None and model.kind != "one-class":
         raise ValueError(f"y is None, but the file holds a model of {model.kind}: pass the y that it was trained on")
     labels = None if model.label is None else np.repeat(model.label, model.nr_sv)
     target = np.asarray(y, dtype=np.float64) if model.kind == "regression" else np.zeros(len(samples))
-    free, rows = np.ones(len(samples), dtype=bool), np.empty(len(wide), dtype=np.intp)
+    free, rows = np.ones(len(samples), dtype=bool), np.empty(len(padded), dtype=np.intp)
     for k in np.argsort(-np.abs(model.coefficients[:, 0]), kind="stable").tolist():
-        vector, sign = wide[k], np.sign(model.coefficients[k, 0])
+        vector, sign = padded[k], np.sign(model.coefficients[k, 0])
         allowed = free if labels is None else free & (np.asarray(y) == labels[k])
         difference = np.abs(samples - vector)
-        matches = np.flatnonzero(allowed & (difference <= _DIGITS_OF_FILES * np.abs(vector)).all(axis=1))
+        matches = np.flatnonzero(allowed & (difference <= _FILE_TOLERANCE * np.abs(vector)).all(axis=1))
         if len(matches) == 0:
             raise ValueError(
                 f"the file's support vector {k + 1} is none of the samples of X: is X what it was trained on?"

@@ -28,7 +28,7 @@ from mercer.samples.labels import wins
 # Largest number of pairs that use a vector. (Letter, 26 classes, 642 vectors: predict takes 0.16 of the original's time
 # with 100 pairs, 0.36 with all 325; 0.13 points of accuracy are lost with 100 pairs, and 0.25 with 75.)
 _PAIRS_PER_VECTOR = 100
-# Smallest number of vectors in a group; if one had fewer, every pair uses all vectors, which are few then.
+# Smallest number of vectors in a group; if a group would have fewer, every pair uses all vectors.
 _FEWEST_VECTORS = 10
 
 
@@ -36,53 +36,56 @@ _FEWEST_VECTORS = 10
 class ClassGroups:
     """Group number of each class and of each vector."""
 
-    of_class: Indices
-    of_vector: Indices
+    class_group: Indices
+    vector_group: Indices
 
     def vectors(self, first: int, second: int) -> Indices:
-        """Indices of the vectors that the pair of two classes uses."""
-        groups = self.of_class[[first, second]]
-        return np.flatnonzero((self.of_vector == groups[0]) | (self.of_vector == groups[1]))
+        """Return the indices of the vectors that a pair of classes uses."""
+        groups = self.class_group[[first, second]]
+        return np.flatnonzero((self.vector_group == groups[0]) | (self.vector_group == groups[1]))
 
 
 def group_classes(machine: Any, target: TargetFunctions, span: Span) -> ClassGroups | None:
-    """Group the classes; return None if every pair may as well use all vectors."""
+    """Group the classes and the vectors of a span; return None if every pair should use all vectors."""
     if not hasattr(machine, "break_ties") or has_function_per_class(machine):
         return None
     k = len(machine.classes_)
     size = max(1, _PAIRS_PER_VECTOR // max(1, k - 1))
     if 2 * size > k:
         return None
-    nearest = _predicted_classes(target, span.vectors, k)
-    groups = _group_nearest(_squared_distances(span, nearest, k), size)
-    of_vector = groups[nearest]
-    if np.bincount(of_vector, minlength=groups.max() + 1).min() < _FEWEST_VECTORS:
+    vector_class = _predicted_classes(target, span.vectors, k)
+    groups = _group_nearest(_squared_distances(span, vector_class, k), size)
+    vector_group = groups[vector_class]
+    if np.bincount(vector_group, minlength=groups.max() + 1).min() < _FEWEST_VECTORS:
         return None
-    return ClassGroups(groups, of_vector)
+    return ClassGroups(groups, vector_group)
 
 
 def match_in_groups(
     target: TargetFunctions, span: Span, groups: ClassGroups, samples: FitSamples, report: Callable[[float], None]
 ) -> Expansion:
-    """Return an expansion on these vectors, sorted by group, with coefficients and b of each pair fitted to samples."""
-    k, expansion = len(groups.of_class), target.expansion
-    order = np.argsort(groups.of_vector, kind="stable")
-    span, groups = Span(span.kernel, take(span.vectors, order)), ClassGroups(groups.of_class, groups.of_vector[order])
+    """Fit each pair's coefficients and b to samples; return the expansion, with the span's vectors sorted by group."""
+    k, expansion = len(groups.class_group), target.expansion
+    order = np.argsort(groups.vector_group, kind="stable")
+    span, groups = (
+        Span(span.kernel, take(span.vectors, order)),
+        ClassGroups(groups.class_group, groups.vector_group[order]),
+    )
     predicted = _predicted_classes(target, samples.X, k)
-    rows_of = [np.flatnonzero(predicted == c) for c in range(k)]
+    class_rows = [np.flatnonzero(predicted == c) for c in range(k)]
     first, second = np.triu_indices(k, 1)
     table, b = np.zeros((len(order), len(first))), np.array(expansion.b)
     for pair, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         report(pair / len(first))
         used = groups.vectors(i, j)
-        rows = samples.at_most(np.concatenate([rows_of[i], rows_of[j]]), len(used))
+        rows = samples.limit_rows(np.concatenate([class_rows[i], class_rows[j]]), len(used))
         table[used, pair], b[pair] = _fit_pair(target, pair, take(span.vectors, used), take(samples.X, rows), samples)
     return Expansion(expansion.kernel, span.vectors, sp.csr_array(table), b)
 
 
 def _fit_pair(target: TargetFunctions, pair: int, Z: Any, X: Any, samples: FitSamples) -> tuple[Floats, float]:
     """Fit the coefficients and b of one pair on the vectors Z to the samples X."""
-    function, span = target.one(pair), Span(target.expansion.kernel, Z)
+    function, span = target.single_output(pair), Span(target.expansion.kernel, Z)
     if n_samples(X):
         coordinates, b = match_values(None, function, span, replace(samples, X=X))
     else:
@@ -91,7 +94,7 @@ def _fit_pair(target: TargetFunctions, pair: int, Z: Any, X: Any, samples: FitSa
 
 
 def _predicted_classes(target: TargetFunctions, X: Any, k: int) -> Indices:
-    """Class that the original machine predicts for each sample."""
+    """Return the index of the class that the original machine predicts for each sample."""
     classes = np.zeros(n_samples(X), dtype=np.intp)
     for block in row_blocks(len(classes), 8 * len(target.expansion.b)):
         values = target.values(rows_between(X, block)) + target.expansion.b
@@ -99,9 +102,9 @@ def _predicted_classes(target: TargetFunctions, X: Any, k: int) -> Indices:
     return classes
 
 
-def _squared_distances(span: Span, nearest: Indices, k: int) -> Floats:
-    """‖m_i − m_j‖² between the means m_i of the classes' vectors in feature space."""
-    member = np.eye(k)[nearest]
+def _squared_distances(span: Span, vector_class: Indices, k: int) -> Floats:
+    """Return ‖m_i − m_j‖² for all pairs of classes; m_i is the mean of class i's vectors in feature space."""
+    member = np.eye(k)[vector_class]
     member /= np.maximum(1, member.sum(axis=0))
     means = TargetFunctions(Expansion(span.kernel, span.vectors, member, np.zeros(k)))
     products = member.T @ means.values_at_vectors
@@ -110,7 +113,10 @@ def _squared_distances(span: Span, nearest: Indices, k: int) -> Floats:
 
 
 def _group_nearest(distances: Floats, size: int) -> Indices:
-    """Form groups of `size` near classes greedily, each starting with the class farthest from all that remain."""
+    """Form groups of `size` near classes greedily, and return the group of each class.
+
+    A group starts with the class farthest from all other remaining classes, and takes the nearest ones.
+    """
     groups, remaining, number = np.zeros(len(distances), dtype=np.intp), list(range(len(distances))), 0
     while remaining:
         members = [max(remaining, key=lambda i: float(distances[i, remaining].sum()))]

@@ -34,7 +34,7 @@ from mercer.samples.engine import on_host
 from mercer.samples.matrices import dense
 from mercer.tables.unwrap import unwrap
 
-# Attributes that a compressed machine keeps, beside those that are declared as `kept`; the others describe training
+# Attributes that a compressed machine keeps, besides those that are declared as `kept`; the others describe training
 # samples or a solve.
 _KEPT = frozenset(
     [
@@ -92,8 +92,8 @@ def compress(
         retrain="loss" uses y and weights.
     retrain : {"values", "loss"}, default="values"
         How coefficients are fitted. "values" fits the original's values on X. "loss" minimises the model's loss on X
-        and y (Tang and Mazzoni 2006); SVDD, least squares on landmarks and a hard margin that cannot be kept then
-        stay projections.
+        and y (Tang and Mazzoni 2006); SVDD, least squares on landmarks and a hard margin that no coefficients
+        can keep then retain the coefficients of the projection.
     verbose : bool, default=False
         Whether to print progress.
 
@@ -131,7 +131,7 @@ def compress(
         )
     X, y = None if X is None else unwrapped.rows(X), unwrapped.target(y)
     original = _checked_expansion(model, max_error)
-    count = _count(n_vectors, max_error, n_samples(original.vectors))
+    count = _n_to_keep(n_vectors, max_error, n_samples(original.vectors))
     # f is _DECISION_FACTOR times the expansion, to which the limit refers from here on.
     max_error = None if max_error is None else float(max_error) / model._DECISION_FACTOR
     if count is not None and MOST_VECTORS < count < n_samples(original.vectors):
@@ -139,7 +139,7 @@ def compress(
             f"n_vectors={n_vectors!r} means {count} vectors, whose kernel matrix does not fit into memory; keep at "
             f"most {MOST_VECTORS}"
         )
-    samples = _samples(model, original, X, y, sample_weight, retrain)
+    samples = _read_fit_samples(model, original, X, y, sample_weight, retrain)
     progress = Reporter(verbose)
     progress.report("removing redundant vectors")
     simpler = drop_redundant(original, thorough=count is None and max_error is None)
@@ -183,14 +183,14 @@ def _reduce(
     else:
         return ReducedExpansion(original)
     fit = retrain_in_span if retrain == "loss" else match_values
-    return reduced.fitted(target, partial(fit, model), samples, max_error, progress)
+    return reduced.fit_to_samples(target, partial(fit, model), samples, max_error, progress)
 
 
 def drop_redundant(expansion: Expansion, thorough: bool) -> Expansion:
     """Remove vectors that the functions do not need; the functions stay the same up to rounding.
 
-    Different vectors are linearly independent under a strictly positive definite kernel. Whether they are so
-    numerically is tested only if the search is `thorough`.
+    Under a strictly positive definite kernel, different vectors are linearly independent; whether they are so
+    numerically is tested only if `thorough`.
     """
     scale = linear_scale(expansion.kernel)
     outputs = len(expansion.b)
@@ -234,17 +234,19 @@ def _drop_dependent(expansion: Expansion) -> Expansion:
     if rank >= n:
         return expansion
     order = pivots.astype(np.intp) - 1
-    kept = np.sort(order[:rank])
-    span = Span(expansion.kernel, take(expansion.vectors, kept))
-    values = K[kept] @ dense(expansion.coefficients)
-    smaller = replace(expansion, vectors=span.vectors, coefficients=span.coefficients(span.coordinates_of(values)))
+    independent = np.sort(order[:rank])
+    span = Span(expansion.kernel, take(expansion.vectors, independent))
+    values = K[independent] @ dense(expansion.coefficients)
+    smaller = replace(
+        expansion, vectors=span.vectors, coefficients=span.coefficients(span.coordinates_from_values(values))
+    )
     # If coefficients are large and cancel in w, dropping a vector that is dependent to rounding may still change w.
     is_near = distances(expansion, smaller) <= _EXACT_SHARE * expansion.norms()
     return smaller if is_near.all() else expansion
 
 
-def _samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retrain: Any) -> FitSamples | None:
-    """Check and read the samples to which coefficients are fitted; None if there are none."""
+def _read_fit_samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retrain: Any) -> FitSamples | None:
+    """Check and read the samples to which coefficients are fitted; return None if there are none."""
     one_of("retrain", retrain, ("values", "loss"))
     if X is None:
         if y is not None:
@@ -267,7 +269,7 @@ def _checked_expansion(model: Any, max_error: Any) -> Expansion:
     check_is_fitted(model)
     expansion = getattr(model, "_expansion_", None)
     name = type(model).__name__
-    learns_online = hasattr(model, "_theta_")  # it keeps training state beside the expansion
+    learns_online = hasattr(model, "_theta_")  # its state is more than the expansion
     if not isinstance(expansion, Expansion) or learns_online or isinstance(model, UnsupervisedMachine):
         raise TypeError(
             f"{name} cannot be compressed: only an estimator of mercer that predicts from vectors can, such as SVC, "
@@ -300,14 +302,14 @@ def _checked_expansion(model: Any, max_error: Any) -> Expansion:
     return expansion
 
 
-def _count(n_vectors: Any, max_error: Any, n: int) -> int | None:
-    """Number of vectors to keep; None if n_vectors is not given."""
+def _n_to_keep(n_vectors: Any, max_error: Any, n: int) -> int | None:
+    """Return the number of vectors to keep; None if n_vectors is not given."""
     if n_vectors is None:
         return None
     if max_error is not None:
         raise ValueError("n_vectors and max_error both say when to stop; pass one of them")
-    whole = isinstance(n_vectors, Integral) and not isinstance(n_vectors, bool | np.bool_)
-    if whole and int(n_vectors) >= 1:
+    is_count = isinstance(n_vectors, Integral) and not isinstance(n_vectors, bool | np.bool_)
+    if is_count and int(n_vectors) >= 1:
         return int(n_vectors)
     if isinstance(n_vectors, Real) and not isinstance(n_vectors, Integral) and 0 < float(n_vectors) < 1:
         return max(1, round(float(n_vectors) * n))
@@ -319,11 +321,11 @@ def compressed_copy(
 ) -> Any:
     """Copy a fitted machine with another expansion; `error` bounds ‖w − w'‖ of each output from above."""
     original: Expansion = model._expansion_
-    change = np.abs(original.b - expansion.b) * (1 + 2.0**-52)
+    b_change = np.abs(original.b - expansion.b) * (1 + 2.0**-52)
     lengths = norm_bounds(original.kernel, original.vectors, dense(original.coefficients))
     at_vectors = differences_at(expansion.vectors, original, expansion)
     n_before = n_samples(original.vectors)
-    record = CompressionRecord(n_before, removed, moved, retrained, error, change, lengths, at_vectors)
+    record = CompressionRecord(n_before, removed, moved, retrained, error, b_change, lengths, at_vectors)
     certificate = vars(model).get("certificate_")
     earlier: CompressionRecord | None = vars(model).get("_compression_")
     if earlier is not None:  # the errors of both compressions add up
@@ -334,7 +336,7 @@ def compressed_copy(
             moved=earlier.moved or moved,
             retrained=earlier.retrained or retrained,
             error=(earlier.error + error) * (1 + 2.0**-52),
-            b_change=(earlier.b_change + change) * (1 + 2.0**-52),
+            b_change=(earlier.b_change + b_change) * (1 + 2.0**-52),
             lengths=earlier.lengths,
             at_vectors=(at_vectors + earlier.error * largest_length(original.kernel, expansion.vectors))
             * (1 + 2.0**-51),

@@ -10,8 +10,8 @@ The penalty keeps the solution near the projection of f, the solution without sa
 By loss (Tang and Mazzoni 2006): in the coordinates L⁻¹k(Z, x) of the span of Z the machine is linear, and its ½‖w'‖²
 is the one in feature space. The estimator itself, with a linear kernel, is trained on them.
 
-Positions: Z minimises that minimum, or Σ_o ‖f_o − f'_o‖² without samples, by gradient descent. At the best a and b
-their own derivatives vanish (variable projection):
+Positions: gradient descent moves Z to reduce that minimum over a and b, or Σ_o ‖f_o − f'_o‖² without samples. At the
+best a and b, the derivatives by a and b vanish, and only the explicit dependence on z_i counts (variable projection):
 
     ∂/∂z_i = −Σ_o a_io ∇[λ(f_o − f'_o) + Σ_n ω_n r_no k(x_n, ·)](z_i),      r_no = f_o(x_n) − f'_o(x_n) − b_o
 
@@ -46,7 +46,7 @@ _MOST_COORDINATES = 1 << 26
 
 # λ as a share of n k(x, x), the largest value of Σ_n δ(x_n)² over functions δ of norm 1: small, since samples should
 # decide (spam at a tenth of its vectors loses 0.5 points of accuracy with 3e-6, and 0.9 with 3e-4).
-_SHARE = 3e-6
+_PENALTY_SHARE = 3e-6
 
 # Operations of all gradient steps together, about twenty seconds on one core; the smallest and largest number of steps;
 # and the operations that the smallest number of steps may take.
@@ -74,7 +74,7 @@ class FitSamples:
         return self.X if n <= _MOST_ROWS else take(self.X, np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp))
 
     def weights(self, values: Floats) -> Floats:
-        """Weights ω_n of samples with these values of f, b included."""
+        """Return the weights ω_n of samples with these values of f, b included."""
         if not self.by_sign or values.shape[1] > 1:
             return np.ones(len(values))
         return np.asarray(1.0 / (1.0 + (values[:, 0] / _FAR) ** 4))
@@ -82,15 +82,15 @@ class FitSamples:
     @cached_property
     def penalty(self) -> float:
         """Penalty λ for the subset."""
-        return self.penalty_of(self.subset)
+        return self.penalty_for(self.subset)
 
-    def penalty_of(self, X: Any) -> float:
-        """Penalty λ for these samples."""
-        return _SHARE * float(np.abs(self.kernel.diag(X)).sum())
+    def penalty_for(self, X: Any) -> float:
+        """Return the penalty λ for these samples."""
+        return _PENALTY_SHARE * float(np.abs(self.kernel.diag(X)).sum())
 
-    def at_most(self, rows: Indices, vectors: int) -> Indices:
-        """Select evenly spaced rows, as many as have coordinates in this number of vectors that fit into memory."""
-        most = max(_MOST_ROWS // 4, _MOST_COORDINATES // max(1, vectors))
+    def limit_rows(self, rows: Indices, n_vectors: int) -> Indices:
+        """Select evenly spaced rows, so few that their coordinates on `n_vectors` vectors fit into memory."""
+        most = max(_MOST_ROWS // 4, _MOST_COORDINATES // max(1, n_vectors))
         return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
@@ -116,12 +116,12 @@ def best_match(
 
 
 def match_values(model: Any, target: TargetFunctions, span: Span, samples: FitSamples) -> tuple[Floats, Floats]:
-    """Return the coordinates in the span, and b, that best fit the original's values on samples."""
-    X = take(samples.X, samples.at_most(np.arange(n_samples(samples.X)), n_samples(span.vectors)))
+    """Return the coordinates in the span and b that best fit the original's values on samples."""
+    X = take(samples.X, samples.limit_rows(np.arange(n_samples(samples.X)), n_samples(span.vectors)))
     coordinates, features = target.projection(span), span.coordinates(X)
     values = target.values(X)
     weights = samples.weights(values + target.expansion.b)
-    change, b, _ = best_match(features, values - features @ coordinates, weights, samples.penalty_of(X), samples.bias)
+    change, b, _ = best_match(features, values - features @ coordinates, weights, samples.penalty_for(X), samples.bias)
     return coordinates + change, target.expansion.b + b
 
 
@@ -135,7 +135,7 @@ def retrain_in_span(
     # The problem would be another one in these coordinates: f contains k(x, x), or landmarks would be chosen again.
     if machine._SUBTRACTS_DIAGONAL or "n_landmarks" in machine.get_params(deep=False):
         return None
-    linear = clone(machine).set_params(kernel="linear", **_settings(machine))
+    linear = clone(machine).set_params(kernel="linear", **_linear_parameters(machine))
     features = span.coordinates(samples.X)
     try:
         linear.fit(features, samples.y, sample_weight=samples.weight)
@@ -152,13 +152,13 @@ def retrain_in_span(
     return weight_vectors(expansion.vectors, expansion.coefficients), np.asarray(expansion.b)
 
 
-def _settings(machine: Any) -> dict[str, Any]:
-    """Parameters to change for a fit in the span: a solver for vectors, no warm start, and the λ chosen before."""
-    known = machine.get_params(deep=False)
-    settings: dict[str, Any] = {"solver": "auto"} if "solver" in known else {}
-    if "warm_start" in known:
+def _linear_parameters(machine: Any) -> dict[str, Any]:
+    """Return the parameters to set for a fit in the span: automatic solver, no warm start, and the λ chosen before."""
+    parameters = machine.get_params(deep=False)
+    settings: dict[str, Any] = {"solver": "auto"} if "solver" in parameters else {}
+    if "warm_start" in parameters:
         settings["warm_start"] = False
-    if "lams" in known:
+    if "lams" in parameters:
         settings |= {"lams": [machine.lam_], "grid": None}
     return settings
 
@@ -170,21 +170,22 @@ def move_vectors(
 
     Return `start` if even one step would take too long.
     """
-    if _steps(target, start, None if samples is None else samples.subset, 1) == 0:
+    if _n_steps(target, start, None if samples is None else samples.subset, 1) == 0:
         return start
     vectors, kernel, shape = target.expansion.vectors, target.expansion.kernel, start.shape
-    rotation = _combinations(target)
+    rotation = _combine_outputs(target)
     table = np.asarray(target.expansion.coefficients @ rotation)
     rotated = TargetFunctions(replace(target.expansion, coefficients=table, b=np.zeros(table.shape[1])))
     X: Any = None if samples is None else samples.subset
-    wanted: Any = None
+    wanted_values: Any = None
     if samples is not None:
         values = target.values(X)
-        wanted, importance = values @ rotation, samples.weights(values + target.expansion.b)
+        wanted_values, importance = values @ rotation, samples.weights(values + target.expansion.b)
     unit = float(np.sqrt(np.mean(np.var(vectors, axis=0)))) or 1.0
-    steps, done = _steps(target, start, X, table.shape[1]), 0
+    steps, done = _n_steps(target, start, X, table.shape[1]), 0
 
     def objective(flat: Floats) -> tuple[float, Floats]:
+        """Return the minimum over coordinates and b for these positions, in units of `unit`, and its gradient."""
         # 1. Best coordinates, with the value of the objective.
         span = Span(kernel, unit * flat.reshape(shape))
         Z = span.vectors
@@ -193,14 +194,16 @@ def move_vectors(
         if samples is not None:
             features = span.coordinates(X)
             lam = samples.penalty
-            change, _, residuals = best_match(features, wanted - features @ coordinates, importance, lam, samples.bias)
+            change, _, residuals = best_match(
+                features, wanted_values - features @ coordinates, importance, lam, samples.bias
+            )
             loss = 0.5 * float(importance @ (residuals**2).sum(axis=1))
             value = lam * (value + 0.5 * float(np.sum(change**2))) + loss
             coordinates, weight = coordinates + change, lam
         a = span.coefficients(coordinates)
         if not np.isfinite(a).all():
             return np.inf, np.zeros_like(flat)
-        # 2. Gradient in the positions, as above.
+        # 2. Gradient in the positions, by the formula at the top of this file.
         if samples is not None:
             for block in row_blocks(n_samples(X), 8 * len(Z)):
                 slope -= kernel.gradient(
@@ -228,8 +231,8 @@ def move_vectors(
     return Z if np.isfinite(Z).all() else start
 
 
-def _combinations(target: TargetFunctions) -> Floats:
-    """Orthonormal columns that combine the outputs into those few with the largest values at the vectors."""
+def _combine_outputs(target: TargetFunctions) -> Floats:
+    """Return orthonormal columns that combine many outputs into the few with the largest values at the vectors."""
     n = len(target.expansion.b)
     if n <= _COMBINATIONS:
         return np.eye(n)
@@ -238,8 +241,8 @@ def _combinations(target: TargetFunctions) -> Floats:
     return np.asarray(vectors)
 
 
-def _steps(target: TargetFunctions, start: Floats, X: Any, outputs: int) -> int:
-    """Number of gradient steps that fit into the limits on operations."""
+def _n_steps(target: TargetFunctions, start: Floats, X: Any, outputs: int) -> int:
+    """Return the number of gradient steps that the limits on operations allow; 0 if one step is too long."""
     m, features = start.shape
     rows = target.n + m + (0 if X is None else n_samples(X))
     each = 2.0 * rows * m * (3 * features + m + 4 * outputs)

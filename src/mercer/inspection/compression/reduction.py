@@ -23,7 +23,8 @@ from mercer.samples.arrays import Floats, Indices, n_samples, take
 
 # Largest number of vectors to keep: their kernel matrix takes 800 MB.
 MOST_VECTORS = 10_000
-# Largest number of candidates, or twice the wanted number of vectors; if there are more, evenly spaced ones are taken.
+# Largest number of candidates, raised to twice the wanted number of vectors if that is larger. If the model has more
+# vectors, evenly spaced ones are the candidates.
 _MOST_CANDIDATES = 10_000
 # Share of max_error to aim at, so that the result stays below it despite rounding.
 _AIM = 1 - 1e-6
@@ -33,14 +34,14 @@ _LARGEST_ERROR = 1e150
 
 @dataclass(frozen=True, eq=False)
 class ReducedExpansion:
-    """Expansion on fewer vectors, the span of these vectors, and how it was obtained."""
+    """Expansion on fewer vectors, their span, and whether vectors were moved and coefficients fitted to samples."""
 
     expansion: Expansion
     span: Span | None = None
     moved: bool = False
     retrained: bool = False
 
-    def fitted(
+    def fit_to_samples(
         self,
         target: TargetFunctions,
         fit: Callable[[TargetFunctions, Span, FitSamples], tuple[Floats, Floats] | None],
@@ -59,7 +60,7 @@ class ReducedExpansion:
         step, size = solution[0] - coordinates, np.ones(len(b))
         if max_error is not None:
             # The error of the projection is orthogonal to a step within the span, so that their squares add up.
-            allowed = np.maximum((_AIM * min(max_error, _LARGEST_ERROR)) ** 2 - target.left(coordinates), 0.0)
+            allowed = np.maximum((_AIM * min(max_error, _LARGEST_ERROR)) ** 2 - target.squared_error(coordinates), 0.0)
             size = np.sqrt(np.minimum(1.0, allowed / np.maximum((step**2).sum(axis=0), 1e-9 * allowed + 1e-300)))
         expansion = _expansion_on(target, self.span, coordinates + size * step, b + size * (solution[1] - b))
         return replace(self, expansion=expansion, retrained=True)
@@ -69,45 +70,47 @@ def reduce_to_count(
     target: TargetFunctions, count: int, samples: FitSamples | None, progress: Reporter
 ) -> ReducedExpansion:
     """Reduce to at most `count` vectors, fewer if fewer suffice."""
-    return _project_moved(target, _selection_order(target, lambda n, _: n >= count, count, progress), samples, progress)
+    return _move_and_project(
+        target, _selection_order(target, lambda n, _: n >= count, count, progress), samples, progress
+    )
 
 
 def reduce_to_error(target: TargetFunctions, max_error: float, progress: Reporter) -> ReducedExpansion:
     """Reduce to as few vectors as reach `max_error`; keep all if float64 cannot reach it with fewer."""
     square = (_AIM * min(max_error, _LARGEST_ERROR)) ** 2
-    order = _selection_order(target, lambda _, left: bool(left.max(initial=0.0) <= square), None, progress)
+    order = _selection_order(target, lambda _, remaining: bool(remaining.max(initial=0.0) <= square), None, progress)
     best, low, high = _project(target, take(target.expansion.vectors, order)), 0, len(order)
-    if not _is_near(target, best, square):
+    if not _meets_error(target, best, square):
         return ReducedExpansion(target.expansion)
     while target.movable and low + 1 < high:
         middle = (low + high) // 2
-        candidate = _project_moved(target, order[:middle], None, progress)
-        if _is_near(target, candidate, square):
+        candidate = _move_and_project(target, order[:middle], None, progress)
+        if _meets_error(target, candidate, square):
             high, best = middle, candidate
         else:
             low = middle
     return best
 
 
-def _is_near(target: TargetFunctions, reduced: ReducedExpansion, square: float) -> bool:
+def _meets_error(target: TargetFunctions, reduced: ReducedExpansion, square: float) -> bool:
     """Return whether the squared error of the projection is at most `square` in every output."""
     assert reduced.span is not None
-    return bool(target.left(target.projection(reduced.span)).max(initial=0.0) <= square)
+    return bool(target.squared_error(target.projection(reduced.span)).max(initial=0.0) <= square)
 
 
 def _selection_order(
     target: TargetFunctions, enough: Callable[[int, Floats], bool], count: int | None, progress: Reporter
 ) -> Indices:
-    """Return indices of vectors in the order in which they are chosen."""
+    """Choose vectors until `enough`; return their indices in the order of choice."""
 
-    def is_enough(n: int, left: Floats) -> bool:
+    def is_enough(n: int, remaining: Floats) -> bool:
         progress.report_share("choosing vectors", n / (count or target.n))
-        return n >= MOST_VECTORS or enough(n, left)
+        return n >= MOST_VECTORS or enough(n, remaining)
 
     most = min(target.n, max(_MOST_CANDIDATES, 2 * (count or 0)))
     candidates = np.linspace(0, target.n - 1, most).astype(np.intp)
     vectors, values = take(target.expansion.vectors, candidates), target.values_at_vectors[candidates]
-    return candidates[choose_vectors(target.expansion.kernel, vectors, values, target.squares, is_enough)]
+    return candidates[choose_vectors(target.expansion.kernel, vectors, values, target.squared_norms, is_enough)]
 
 
 def _project(target: TargetFunctions, vectors: Any, moved: bool = False) -> ReducedExpansion:
@@ -117,10 +120,10 @@ def _project(target: TargetFunctions, vectors: Any, moved: bool = False) -> Redu
     return ReducedExpansion(expansion, span, moved)
 
 
-def _project_moved(
+def _move_and_project(
     target: TargetFunctions, order: Indices, samples: FitSamples | None, progress: Reporter
 ) -> ReducedExpansion:
-    """Project the functions onto the span of these vectors, moved by gradient descent if possible."""
+    """Move the vectors of these indices by gradient descent if possible, and project the functions onto their span."""
     vectors = take(target.expansion.vectors, order)
     if not target.movable or len(order) == 0:
         return _project(target, vectors)
@@ -132,7 +135,7 @@ def _project_moved(
 
 
 def _expansion_on(target: TargetFunctions, span: Span, coordinates: Floats, b: Any) -> Expansion:
-    """Return the expansion on a span that has these coordinates and b."""
+    """Return the expansion on a span's vectors whose functions have these coordinates and b."""
     return replace(target.expansion, vectors=span.vectors, coefficients=span.coefficients(coordinates), b=np.array(b))
 
 
@@ -156,15 +159,16 @@ def choose_vectors(
     squares : array of shape (outputs,)
         Squared norms ‖f_o‖².
     enough : callable
-        Called with the number of chosen vectors and the ‖r_o‖² of each output; True ends the choice. It may raise.
+        Called with the number of chosen vectors and ‖r_o‖² of each output; the choice ends if it returns True. It may
+        raise to stop.
     """
     n = n_samples(candidates)
     diagonal = np.abs(kernel.diag(candidates))
-    delta, residuals, left = diagonal.copy(), values.copy(), squares.copy()
+    delta, residuals, remaining = diagonal.copy(), values.copy(), squares.copy()
     factor = np.zeros((n, min(n, 64)))
     order: list[int] = []
     available = diagonal > 0
-    while len(order) < n and not enough(len(order), left):
+    while len(order) < n and not enough(len(order), remaining):
         # 1. The candidate with the largest reduction Σ_o r_o(x)²/δ(x).
         gains = np.where(available, np.einsum("ij,ij->i", residuals, residuals), -1.0)
         gains[available] /= delta[available]
@@ -181,7 +185,7 @@ def choose_vectors(
         # 3. Updates of r_o, ‖r_o‖² and δ.
         step = residuals[best] / np.sqrt(delta[best])
         residuals -= np.outer(column, step)
-        left = np.maximum(left - step**2, 0.0)
+        remaining = np.maximum(remaining - step**2, 0.0)
         delta = np.maximum(delta - column**2, 0.0)
         factor[:, t] = column
         order.append(best)

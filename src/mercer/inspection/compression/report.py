@@ -29,7 +29,7 @@ from mercer.samples.arrays import Flags, Floats, gamma, n_samples, row_blocks, r
 from mercer.samples.labels import wins
 from mercer.samples.matrices import dense
 
-# Jitter on the diagonal of K, as a share, when φ(x) is projected: it trades Σ|c_i| against the residual.
+# Jitter on the diagonal of K, relative to its largest entry: more jitter means a smaller Σ|c_i| but a larger residual.
 _JITTER = 1e-10
 # Largest number of vectors whose kernel matrix is factored for a sharper bound.
 _LARGEST_SPAN = 3000
@@ -80,8 +80,8 @@ class Compression:
         self.n_vectors_before, self.removed = record.n_before, record.removed
         self.moved, self.retrained = record.moved, record.retrained
         self.n_vectors = int(machine._expansion_.coefficients.shape[0])
-        self.error = _one_or_all(machine._DECISION_FACTOR * record.error)
-        self.b_change = _one_or_all(machine._DECISION_FACTOR * record.b_change)
+        self.error = _scalar_if_single(machine._DECISION_FACTOR * record.error)
+        self.b_change = _scalar_if_single(machine._DECISION_FACTOR * record.b_change)
         self.original_certificate: Certificate | None = vars(machine).get("_original_certificate_")
 
     def __repr__(self) -> str:
@@ -170,17 +170,17 @@ class Compression:
         return in_float64(X)
 
     def _bound(self, X: Any) -> Floats:
-        """Upper bound on |f − f'|, including the rounding of both, one column for each output."""
+        """Return an upper bound on |f − f'| at each sample, rounding of both included, one column for each output."""
         machine = self._machine
         expansion, record = machine._expansion_, machine._compression_
         kernel, d = expansion.kernel, X.shape[1] if hasattr(X, "shape") else 0
         lengths = norm_bounds(kernel, expansion.vectors, dense(expansion.coefficients))
-        # Both f are sums of kernel values with an error of at most this share of √(k(x, x) k(v, v)), as has k(x, x).
+        # Both f are sums of kernel values with an error of at most this share of √(k(x, x) k(v, v)); so has k(x, x).
         share = value_error(kernel, expansion.vectors, X) + 2 * gamma(record.n_before + self.n_vectors + d + 64)
         # An underflow is smaller than the rounding error of this root.
         roots = np.sqrt(np.maximum(np.abs(kernel.diag(X)), VANISHING)) * (1 + share + gamma(4 * d + 64))
         b = np.abs(expansion.b) + record.b_change
-        difference = np.minimum(np.outer(roots, record.error), self._outside_span(X, roots))
+        difference = np.minimum(np.outer(roots, record.error), self._bound_outside_span(X, roots))
         rounding = np.outer(roots, share * (record.lengths + lengths)) + 2.0**-50 * b
         bound = machine._DECISION_FACTOR * (difference + rounding + record.b_change)
         if machine._SUBTRACTS_DIAGONAL:  # k(x, x) is the same in both; only the rounding of the subtraction counts
@@ -188,11 +188,11 @@ class Compression:
             bound += gamma(64) * (diagonal + np.outer(roots, record.lengths + lengths) + b)
         return np.asarray(bound) * (1 + 2.0**-50)
 
-    def _outside_span(self, X: Any, roots: Floats) -> Floats:
-        """Upper bound on |⟨w − w', φ(x)⟩| for each output, from the part of φ(x) outside of the span of all z_i.
+    def _bound_outside_span(self, X: Any, roots: Floats) -> Floats:
+        """Bound |⟨w − w', φ(x)⟩| from above for each output, by the part of φ(x) outside of the span of all z_i.
 
-        For any c it is at most ‖w − w'‖ ‖φ(x) − Σ_i c_i φ(z_i)‖ + Σ_i |c_i| max_i |⟨w − w', φ(z_i)⟩|. Here c is
-        approximately that of the projection of φ(x), and the rounding errors of both terms are added.
+        For any c, the bound is ‖w − w'‖ ‖φ(x) − Σ_i c_i φ(z_i)‖ + Σ_i |c_i| max_i |⟨w − w', φ(z_i)⟩|. Here c is
+        approximately that of the projection of φ(x). The rounding errors of both terms are added.
         """
         expansion, record = self._machine._expansion_, self._machine._compression_
         kernel, Z, no_bound = expansion.kernel, expansion.vectors, np.full((len(roots), len(record.error)), np.inf)
@@ -225,6 +225,7 @@ class Compression:
         return cholesky_factor(K)
 
     def _keeps_label(self, X: Any) -> Flags:
+        """Return which of one block of samples provably keep their label."""
         machine = self._machine
         values, bound = machine._expansion_(X), self._bound(X)
         if machine._SUBTRACTS_DIAGONAL:
@@ -263,5 +264,6 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     return np.asarray(beaten.all(axis=1))
 
 
-def _one_or_all(values: Floats) -> Any:
+def _scalar_if_single(values: Floats) -> Any:
+    """Return the number in an array of length 1, or a longer array as it is."""
     return float(values[0]) if len(values) == 1 else values

@@ -33,25 +33,25 @@ class Span:
         return cholesky_factor(self.kernel(self.vectors))
 
     def coordinates(self, X: Any) -> Floats:
-        """Coordinates L⁻¹k(Z, x) of samples in the span, a row for each."""
+        """Return the coordinates L⁻¹k(Z, x) of samples in the span, a row for each."""
         out = np.empty((n_samples(X), len(self.factor)))
         for block in row_blocks(len(out), 16 * len(self.factor)):
             K = self.kernel(rows_between(X, block), self.vectors)
             out[block] = linalg.solve_triangular(self.factor, K.T, lower=True, check_finite=False).T
         return out
 
-    def coordinates_of(self, values: Floats) -> Floats:
-        """Coordinates of the projections of functions, a column for each, from their values at Z."""
+    def coordinates_from_values(self, values: Floats) -> Floats:
+        """Return the coordinates of projected functions from their values at Z, a column for each function."""
         return np.asarray(linalg.solve_triangular(self.factor, values, lower=True, check_finite=False))
 
     def coefficients(self, coordinates: Floats) -> Floats:
-        """Coefficients on Z of functions with these coordinates."""
+        """Return the coefficients on Z of functions with these coordinates, a column for each function."""
         solved = linalg.solve_triangular(self.factor, coordinates, lower=True, trans="T", check_finite=False)
         return np.ascontiguousarray(solved)
 
 
 def cholesky_factor(K: Floats) -> Floats:
-    """Cholesky factor L of a kernel matrix, with as little jitter on the diagonal as it needs."""
+    """Return the Cholesky factor L of a kernel matrix, with as little jitter on the diagonal as it needs."""
     factor = ridge_factor(K, rounding_shares(10, 1e-4), 1, unit=K.diagonal())
     if factor is None:
         raise np.linalg.LinAlgError("the kernel matrix of these vectors is not positive definite")
@@ -77,8 +77,8 @@ class TargetFunctions:
             out[block] = K @ expansion.coefficients
         return out
 
-    def one(self, output: int) -> TargetFunctions:
-        """Return one of the functions, on the vectors that it uses."""
+    def single_output(self, output: int) -> TargetFunctions:
+        """Return the function of one output, with the vectors that it uses."""
         expansion = self.expansion
         column = dense(expansion.coefficients[:, [output]])
         used = np.flatnonzero(column[:, 0])
@@ -96,7 +96,7 @@ class TargetFunctions:
         return self.values(self.expansion.vectors)
 
     @cached_property
-    def squares(self) -> Floats:
+    def squared_norms(self) -> Floats:
         """Squared norms ‖f_o‖²."""
         table = dense(self.expansion.coefficients)
         return np.asarray(np.maximum(np.einsum("ij,ij->j", table, self.values_at_vectors), 0.0))
@@ -109,14 +109,14 @@ class TargetFunctions:
         return plain and expansion.kernel.differentiable == "yes"
 
     def projection(self, span: Span) -> Floats:
-        """Coordinates of the projections Pf_o onto a span, one column for each output."""
-        return span.coordinates_of(self.values(span.vectors))
+        """Return the coordinates of the projections Pf_o onto a span, one column for each output."""
+        return span.coordinates_from_values(self.values(span.vectors))
 
-    def left(self, coordinates: Floats) -> Floats:
-        """Squared error ‖f_o − Pf_o‖² of projections, accurate to rounding of ‖f_o‖²."""
-        return np.asarray(np.maximum(self.squares - np.einsum("ij,ij->j", coordinates, coordinates), 0.0))
+    def squared_error(self, coordinates: Floats) -> Floats:
+        """Return ‖f_o − Pf_o‖² for projections with these coordinates, accurate to the rounding of ‖f_o‖²."""
+        return np.asarray(np.maximum(self.squared_norms - np.einsum("ij,ij->j", coordinates, coordinates), 0.0))
 
 
 def in_float64(X: Any) -> Any:
-    """Convert rows of float32 to float64; return others unchanged."""
+    """Convert rows of float32 to float64; return rows of any other type unchanged."""
     return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X

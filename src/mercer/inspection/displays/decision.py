@@ -25,7 +25,7 @@ from mercer.inspection.displays.drawing import (
     legend,
     machine_and_rows,
     set_ticks_of,
-    short,
+    shorten,
     support_vector_rows,
     wrap_text,
 )
@@ -43,8 +43,8 @@ from mercer.tables.unwrap import frame_like, unwrap
 class Plane:
     """Grid over two features, with the other features fixed.
 
-    `rows` are the grid points as the model takes them, an array or a frame like X; `axes` are the two columns of X,
-    and `points` the samples in them; `rest` states the values of the other features.
+    `rows` holds the grid points as an array or a frame like X, which the model can predict. `axes` describes the two
+    columns of X, and `points` holds the samples in them. `rest` states the values of the other features.
     """
 
     xx0: Floats
@@ -60,7 +60,7 @@ class Plane:
         return np.column_stack([axis.places for axis in self.axes])
 
     @classmethod
-    def through(
+    def build(
         cls,
         X: Any,
         features: Columns | None,
@@ -83,21 +83,21 @@ class Plane:
             kinds = [unwrapped.encoding(name, k) for k, name in enumerate(table.names)]
             used = [k for k, kind in enumerate(kinds) if not isinstance(kind, DroppedColumn | Words)]
             features = used[:2] if len(used) > 1 else (0, 1)
-        i, j = _pair(features, titles)
+        i, j = _column_pair(features, titles)
         axes = [Axis.of(titles[k], column_of(X, k), unwrapped.encoding(table.names[k], k)) for k in (i, j)]
-        xx0, xx1 = np.meshgrid(*(_along(axis, margin, resolution) for axis in axes))
-        chosen = _chosen({} if at is None else at, titles, (i, j))
-        typical = [chosen[k] if k in chosen else _typical(column) for k, column in enumerate(table.columns)]
+        xx0, xx1 = np.meshgrid(*(_axis_values(axis, margin, resolution) for axis in axes))
+        fixed = _check_fixed_values({} if at is None else at, titles, (i, j))
+        typical = [fixed[k] if k in fixed else _typical_value(column) for k, column in enumerate(table.columns)]
         cells: list[Any] = [np.full(xx0.size, value) for value in typical]
         cells[i], cells[j] = axes[0].at(xx0.ravel()), axes[1].at(xx1.ravel())
         rows = frame_like(X, table.names, cells)
         others = [k for k in range(len(titles)) if k not in (i, j)]
-        rest = _typical_text([(titles[k], typical[k]) for k in others if k not in chosen])
-        rest = "; ".join(part for part in (_values_text((titles[k], v) for k, v in chosen.items()), rest) if part)
+        rest = _typical_text([(titles[k], typical[k]) for k in others if k not in fixed])
+        rest = "; ".join(part for part in (_values_text((titles[k], v) for k, v in fixed.items()), rest) if part)
         return cls(xx0, xx1, rows, (axes[0], axes[1]), (titles[i], titles[j]), rest)
 
 
-def _pair(features: Columns, titles: list[str]) -> tuple[int, int]:
+def _column_pair(features: Columns, titles: list[str]) -> tuple[int, int]:
     """Return the indices of two different columns, given by index or name."""
     columns = [column_number(feature, titles) for feature in features]
     if len(columns) != 2 or None in columns or columns[0] == columns[1]:
@@ -112,14 +112,14 @@ def _pair(features: Columns, titles: list[str]) -> tuple[int, int]:
 def column_number(column: Any, titles: list[str]) -> int | None:
     """Return the index of a column given by index or name; None if there is no such column."""
     k = titles.index(column) if isinstance(column, str) and column in titles else column
-    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-    return int(k) if whole and 0 <= k < len(titles) else None
+    is_integer = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    return int(k) if is_integer and 0 <= k < len(titles) else None
 
 
-def _along(axis: Axis, margin: float, resolution: int) -> Floats:
-    """Return the grid along one axis, as numbers."""
+def _axis_values(axis: Axis, margin: float, resolution: int) -> Floats:
+    """Return the grid along one axis as numbers: all categories, or `resolution` values over the range of the data."""
     if axis.kind == "category":
-        check_levels_fit(axis)  # before the model is evaluated at all of them
+        check_levels_fit(axis)  # raises before the model is evaluated at all levels
         return np.arange(float(len(axis.levels)))
     finite = axis.places[np.isfinite(axis.places)]
     if not len(finite):
@@ -129,7 +129,7 @@ def _along(axis: Axis, margin: float, resolution: int) -> Floats:
     return np.linspace(low - border, high + border, resolution)
 
 
-def _typical(column: Any) -> Any:
+def _typical_value(column: Any) -> Any:
     """Return a typical value of a column: the mean of numbers, the median of dates, otherwise the mode."""
     if column.dtype.kind in "iuf":
         finite = column[np.isfinite(column)]
@@ -142,17 +142,20 @@ def _typical(column: Any) -> Any:
 
 
 def _typical_text(others: list[tuple[str, object]]) -> str:
-    """Describe the values of the features that are not shown; empty if there are none."""
+    """Describe the typical values of features that are not on an axis; return "" if there are none."""
     if not others:
         return ""
-    ways = {"mean" if isinstance(v, float) else "median" if isinstance(v, np.datetime64) else "mode" for _, v in others}
-    how = " or ".join(sorted(ways)).replace("mode", "most frequent value")
+    statistics = {
+        "mean" if isinstance(v, float) else "median" if isinstance(v, np.datetime64) else "mode" for _, v in others
+    }
+    statistic_text = " or ".join(sorted(statistics)).replace("mode", "most frequent value")
     if len(others) > 3:  # more do not fit on one line below a plot 6.4 inches wide
-        return f"the other {len(others)} features at their {how}"
-    return f"{_values_text(others)} ({how})"
+        return f"the other {len(others)} features at their {statistic_text}"
+    return f"{_values_text(others)} ({statistic_text})"
 
 
 def _values_text(values: Iterable[tuple[str, object]]) -> str:
+    """Return "at name = value, …" for pairs of a name and a value; "" if there are none."""
     texts = [
         f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {cell_text(value)}"
         for name, value in values
@@ -160,8 +163,8 @@ def _values_text(values: Iterable[tuple[str, object]]) -> str:
     return f"at {', '.join(texts)}" if texts else ""
 
 
-def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any]:
-    """Return the given values of other features, by column index."""
+def _check_fixed_values(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any]:
+    """Check the values of other features that `at` gives; return them by column index."""
     if not isinstance(at, Mapping):
         raise TypeError(
             f"at={at!r} must be a dict from columns, by index from 0 or by name, to their values, such as "
@@ -179,9 +182,9 @@ def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any
     return out
 
 
-def column_names(X: Any, names: Names = None, known: Names = None) -> list[str]:
-    """Return names of all columns: the given ones, those of the frame or the model, or "feature" and a number."""
-    titles = names if names is not None else frame_of(X).names if hasattr(X, "columns") else known
+def column_names(X: Any, names: Names = None, fitted_names: Names = None) -> list[str]:
+    """Return a name for each column: from `names`, from the frame, from `fitted_names`, or "feature" and a number."""
+    titles = names if names is not None else frame_of(X).names if hasattr(X, "columns") else fitted_names
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     if len(shape) != 2:
         raise ValueError(f"a plot needs a matrix of samples, but X has shape {shape}")
@@ -203,9 +206,10 @@ def column_axis(X: Any, feature: Column, model: object) -> Axis:
     return Axis.of(titles[k], column_of(X, k), unwrap(model).encoding(name, k))
 
 
-_OPAQUE_ROWS = 400  # with more rows, points in a plot 6.4 inches wide begin to hide one another
+# Largest number of points that are drawn opaque; more begin to hide one another in a plot 6.4 inches wide.
+_OPAQUE_ROWS = 400
 
-# Rasterised in an SVG or PDF: as 40,000 shapes it took five seconds to write.
+# A mesh is rasterised in SVG and PDF files: writing it as 40,000 shapes took five seconds.
 _MESH_OPTIONS: dict[str, Any] = {"shading": "auto", "rasterized": True}
 
 
@@ -316,7 +320,7 @@ class DecisionDisplay(Picture):
         DecisionDisplay
             The display, drawn.
         """
-        plane = Plane.through(X, features, names, estimator, resolution, margin, at)
+        plane = Plane.build(X, features, names, estimator, resolution, margin, at)
         return cls.on_plane(plane, estimator, X, y).plot(ax)
 
     @classmethod
@@ -327,12 +331,12 @@ class DecisionDisplay(Picture):
                 f"DecisionDisplay draws predictions, and {type(estimator).__name__} predicts nothing; use a "
                 "classifier, a regressor, a novelty detector or a clustering with `predict`"
             )
-        machine, seen = machine_and_rows(estimator, X)
+        machine, rows = machine_and_rows(estimator, X)
         classes = getattr(machine, "classes_", None)
-        scored = hasattr(estimator, "decision_function")
+        has_decision_function = hasattr(estimator, "decision_function")
         values = None
-        if classes is None or (len(classes) == 2 and scored):
-            evaluate = estimator.decision_function if scored else estimator.predict
+        if classes is None or (len(classes) == 2 and has_decision_function):
+            evaluate = estimator.decision_function if has_decision_function else estimator.predict
             values = np.asarray(evaluate(plane.rows), dtype=np.float64)
             if values.size != plane.xx0.size:
                 raise ValueError(
@@ -343,8 +347,8 @@ class DecisionDisplay(Picture):
         response: Any = values
         if classes is not None:
             response = _codes(estimator.predict(plane.rows), classes).reshape(plane.xx0.shape)
-        free, bounded = support_vector_rows(machine, seen)
-        numbers = y is not None and classes is None and not scored
+        free, bounded = support_vector_rows(machine, rows)
+        has_numeric_targets = y is not None and classes is None and not has_decision_function
         return cls(
             plane.xx0,
             plane.xx1,
@@ -356,9 +360,9 @@ class DecisionDisplay(Picture):
             free,
             bounded,
             plane.names,
-            targets=np.asarray(y, dtype=np.float64).ravel() if numbers else None,
+            targets=np.asarray(y, dtype=np.float64).ravel() if has_numeric_targets else None,
             rest=plane.rest,
-            novelty=classes is None and scored,
+            novelty=classes is None and has_decision_function,
             axes=plane.axes,
         )
 
@@ -369,7 +373,7 @@ class DecisionDisplay(Picture):
         else:
             norm = self._draw_values(ax)
         self._draw_points(ax, norm)
-        ax.set(xlabel=short(self.names[0], 60), ylabel=short(self.names[1], 60))
+        ax.set(xlabel=shorten(self.names[0], 60), ylabel=shorten(self.names[1], 60))
         for axis, side in zip(self.axes or (), (ax.xaxis, ax.yaxis), strict=False):
             set_ticks_of(axis, side)
         if self.rest:
@@ -390,35 +394,38 @@ class DecisionDisplay(Picture):
         return frame("DecisionDisplay.to_frame", columns)
 
     def _draw_regions(self, ax: Axes) -> None:
+        """Draw the predicted classes, and the boundaries between them."""
         colors = require("matplotlib.colors", "drawing a decision")
         shades = colors.ListedColormap(colours(len(self.classes)))
         top = max(len(self.classes) - 1, 1)
-        look = {"cmap": shades, "alpha": 0.25, "vmin": 0, "vmax": top}
-        ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_MESH_OPTIONS)
+        style = {"cmap": shades, "alpha": 0.25, "vmin": 0, "vmax": top}
+        ax.pcolormesh(self.xx0, self.xx1, self.response, **style, **_MESH_OPTIONS)
         if self.values is not None:
             self._draw_lines(ax, self.values, {-1.0: "--", 0.0: "-", 1.0: "--"})
         else:
-            for code in np.unique(self.response)[:-1]:  # the last class has the boundaries of the others
+            for code in np.unique(self.response)[:-1]:  # the boundaries of the last class are those of the others
                 self._draw_lines(ax, (self.response == code).astype(np.float64), {0.5: "-"})
 
     def _draw_values(self, ax: Axes) -> Any:
+        """Draw f as colours with a colour bar; return the scale of the colours."""
         colors = require("matplotlib.colors", "drawing a decision")
         if self.novelty:
             norm, cmap, label = colors.CenteredNorm(), "RdBu", "f(x)"
         else:
-            seen = self.response.ravel()
+            values = self.response.ravel()
             if self.targets is not None:  # without the extremes, so that outliers do not compress the scale
-                seen = np.concatenate([seen, np.nanquantile(self.targets, [0.01, 0.99])])
-            norm, cmap = colors.Normalize(np.nanmin(seen), np.nanmax(seen)), "viridis"
+                values = np.concatenate([values, np.nanquantile(self.targets, [0.01, 0.99])])
+            norm, cmap = colors.Normalize(np.nanmin(values), np.nanmax(values)), "viridis"
             label = "f(x)" if self.targets is None else "f(x) (surface), y (points)"
-        look = {"norm": norm, "cmap": cmap, "alpha": 0.6 if self.novelty else None}
-        mesh = ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_MESH_OPTIONS)
+        style = {"norm": norm, "cmap": cmap, "alpha": 0.6 if self.novelty else None}
+        mesh = ax.pcolormesh(self.xx0, self.xx1, self.response, **style, **_MESH_OPTIONS)
         ax.figure.colorbar(mesh, ax=ax, label=label)
         if self.novelty:
             self._draw_lines(ax, self.values, {0.0: "-"})
         return norm
 
     def _draw_lines(self, ax: Axes, values: Floats, styles: dict[float, str]) -> None:
+        """Draw contour lines of values, each level in its line style."""
         if any(axis.kind == "category" for axis in self.axes or ()):
             return  # there is no boundary between categories
         levels = [level for level in styles if values.min() < level < values.max()]
@@ -429,6 +436,7 @@ class DecisionDisplay(Picture):
             )
 
     def _draw_points(self, ax: Axes, norm: Any) -> None:
+        """Draw the samples, in the colours of their classes or targets, and rings around support vectors."""
         if self.points is None:
             return
         x, z = self._positions()
@@ -458,7 +466,7 @@ class DecisionDisplay(Picture):
                 handle.set_alpha(1)
 
     def _positions(self) -> Floats:
-        """Return where points are drawn; those of a category are spread over a band of width 0.6."""
+        """Return the coordinates at which points are drawn; those of a category are spread over a band of width 0.6."""
         out = np.array(self.points, dtype=np.float64).T
         for k, axis in enumerate(self.axes or ()):
             if axis.kind == "category":
@@ -472,20 +480,21 @@ class DecisionDisplay(Picture):
         halo = [effects.withStroke(linewidth=2, foreground=ax.get_facecolor())]
         drawn = []
         for c, (label, colour) in enumerate(zip(self.classes, colours(len(self.classes)), strict=True)):
-            here = self._positions()[:, self.codes == c].T
-            drawn.append(ax.scatter(*here.T, color=[colour], label=short(label), **style))
-            if len(self.classes) > MOST_IN_LEGEND and len(here):
-                where = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 5, "path_effects": halo}
-                ax.text(*np.nanmedian(here, axis=0), short(label, 12), **where)
+            points = self._positions()[:, self.codes == c].T
+            drawn.append(ax.scatter(*points.T, color=[colour], label=shorten(label), **style))
+            if len(self.classes) > MOST_IN_LEGEND and len(points):
+                text_style = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 5, "path_effects": halo}
+                ax.text(*np.nanmedian(points, axis=0), shorten(label, 12), **text_style)
         return drawn if len(self.classes) <= MOST_IN_LEGEND else []
 
 
 def _mark_style(n: int) -> tuple[float, float]:
-    """Relative size and opacity of n marks; many marks are small and transparent."""
+    """Return the relative size and the opacity of n marks; many marks are small and transparent."""
     crowd = max(n / _OPAQUE_ROWS, 1.0)
     return max(crowd**-0.25, 0.25), max(crowd**-0.5, 0.1)
 
 
 def _codes(labels: ArrayLike, classes: ArrayLike) -> Indices:
+    """Return the index of each label in `classes`; −1 for a label that is not among them."""
     number = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     return np.array([number.get(label, -1) for label in np.asarray(labels).tolist()])

@@ -27,7 +27,7 @@ MOST_IN_LEGEND = 10
 MOST_LEVELS = 40
 # Largest number of curves of single samples in a plot.
 MOST_CURVES = 60
-# Position of 0 on a logarithmic axis: below every gap that float64 can distinguish from 0.
+# Value that stands for 0 on a logarithmic axis, below every gap that float64 can distinguish from 0.
 SMALLEST_SHOWN = 1e-16
 
 
@@ -79,13 +79,14 @@ def axes_for(ax: MaybeAxes, purpose: str, inches: tuple[float, float] = Picture.
     return require("matplotlib.pyplot", purpose).subplots(figsize=inches, layout="constrained")[1]
 
 
-def panels_for(axes: Panels, what: str, shape: tuple[int, int], inches: tuple[float, float]) -> np.ndarray:
-    """Return a flat array of the given axes for several panels, or of those of a new figure."""
+def panels_for(axes: Panels, subject: str, shape: tuple[int, int], inches: tuple[float, float]) -> np.ndarray:
+    """Return the given axes, or those of a new figure, as a flat array with one entry per panel."""
     if axes is None:
-        axes = require("matplotlib.pyplot", f"drawing {what}").subplots(*shape, figsize=inches, layout="constrained")[1]
+        pyplot = require("matplotlib.pyplot", f"drawing {subject}")
+        axes = pyplot.subplots(*shape, figsize=inches, layout="constrained")[1]
     axes = np.asarray(axes).ravel()
     if len(axes) != math.prod(shape):
-        raise ValueError(f"{what} is drawn into {math.prod(shape)} axes, but {len(axes)} were given")
+        raise ValueError(f"{subject} is drawn into {math.prod(shape)} axes, but {len(axes)} were given")
     return axes
 
 
@@ -111,11 +112,11 @@ def foreground(ax: Axes) -> Any:
 
 
 def escape_text(text: str) -> str:
-    """Escape text so that matplotlib shows it as it is: not as a formula, and with a leading underscore in legends."""
+    """Escape text so that matplotlib neither reads it as a formula nor hides it in legends for a leading underscore."""
     return " " * text.startswith("_") + text.replace("$", r"\$")
 
 
-def short(name: object, most: int = 32) -> str:
+def shorten(name: object, most: int = 32) -> str:
     """Shorten a name to `most` characters by omitting its middle, and escape it."""
     text = str(name)
     if len(text) <= most:
@@ -131,7 +132,7 @@ def wrap_text(text: str, ax: Axes, points: float) -> str:
 
 
 def legend(ax: Axes, **options: object) -> Any:
-    """Add a legend that is smaller in a narrow plot and that the layout ignores."""
+    """Add a legend that the layout ignores, with smaller letters in a narrow plot."""
     # In axes narrower than 2.6 inches, three lines in small print would hide a third of the plot.
     box = ax.legend(fontsize="small" if _width(ax) > 2.6 else "xx-small", **options)
     box.set_in_layout(False)
@@ -139,7 +140,7 @@ def legend(ax: Axes, **options: object) -> Any:
 
 
 def _width(ax: Axes) -> float:
-    """Width of axes in inches."""
+    """Return the width of axes in inches."""
     return float(ax.get_position().width * ax.figure.get_figwidth())
 
 
@@ -175,17 +176,20 @@ def set_ticks_of(axis: Axis, side: Any) -> None:
         side.set_major_formatter(dates.ConciseDateFormatter(locator))
     elif axis.kind == "category":
         check_levels_fit(axis)
-        side.set_ticks(range(len(axis.levels)), [short(cell_text(one), 20) for one in axis.levels])
+        side.set_ticks(range(len(axis.levels)), [shorten(cell_text(one), 20) for one in axis.levels])
         if side.axis_name == "x" and sum(min(len(cell_text(one)), 20) for one in axis.levels) > 60:
             side.set_tick_params(rotation=90)
 
 
 def support_vector_rows(machine: Any, X: Any) -> tuple[Indices | None, Indices | None]:
-    """Return the rows of X, as the machine reads it, that are free and bounded support vectors; None if it has none."""
+    """Return the indices of the free and of the bounded support vectors in X, which is as the machine reads it.
+
+    Both are None if the machine has no support vectors or X has other columns.
+    """
     vectors = getattr(machine, "support_vectors_", None)
     if vectors is None or vectors.shape[1:] != np.shape(X)[1:]:
         return None, None
-    free = dict(zip((row.tobytes() for row in _dense(vectors)), _free(machine).tolist(), strict=True))
+    free = dict(zip((row.tobytes() for row in _dense(vectors)), _is_free(machine).tolist(), strict=True))
     kinds = [free.get(row.tobytes()) for row in _dense(X)]
     return np.flatnonzero([kind is True for kind in kinds]), np.flatnonzero([kind is False for kind in kinds])
 
@@ -194,15 +198,14 @@ def _dense(rows: Any) -> Floats:
     return np.ascontiguousarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64) + 0.0  # no −0
 
 
-def _free(machine: Any) -> np.ndarray:
+def _is_free(machine: Any) -> np.ndarray:
     """Return which support vectors are free, 0 < α < C, in at least one of the binary problems."""
     free = free_vectors(machine)
     if free is not None:
         return np.asarray(free)
     size = np.abs(machine.dual_coef_)
-    box = np.full(
-        size.shape[1], size.max(initial=0.0)
-    )  # LIBSVM's files do not contain C; the largest α is taken for it
+    # LIBSVM's files do not contain C; the largest α stands for it.
+    box = np.full(size.shape[1], size.max(initial=0.0))
     if hasattr(machine, "certificate_"):  # a multiclass machine with one joint problem
         box = np.repeat(machine.C * np.asarray(machine.class_weight_), machine.n_support_)
     return np.asarray(((size > 0) & (size < box * (1 - 1e-9))).any(axis=0))

@@ -17,7 +17,7 @@ from mercer.inspection.displays.drawing import (
     colours,
     foreground,
     set_ticks_of,
-    short,
+    shorten,
 )
 from mercer.inspection.displays.types import Axes, DataFrame, MaybeArray, MaybeAxes
 from mercer.inspection.explain import Explanation, explain, partial_dependence
@@ -143,7 +143,7 @@ class ExplanationDisplay(Picture):
 
     @property
     def _signed(self) -> bool:
-        """Whether the bars are the signed values of a single sample."""
+        """Whether the plot shows the signed values of a single sample."""
         return self.kind == "bar" and len(self.explanation) == 1 and not self.explanation.several
 
     # --- kinds -----------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class ExplanationDisplay(Picture):
         heights, left = table[self.features_], np.zeros(len(self.features_))
         for k, (name, colour) in enumerate(zip(names, colours(len(names)), strict=True)):
             positions = np.arange(len(heights))
-            drawn = self.ax_.barh(positions, heights[:, k], left=left, height=0.7, label=short(name), color=colour)
+            drawn = self.ax_.barh(positions, heights[:, k], left=left, height=0.7, label=shorten(name), color=colour)
             self.bars_.append(drawn)
             left = left + heights[:, k]
         self._label_rows()
@@ -177,7 +177,7 @@ class ExplanationDisplay(Picture):
         heights = np.append(values[self.features_], [values[rest].sum()] if len(rest) else [])
         colours = [_RAISES if v > 0 else _LOWERS for v in heights[: len(self.features_)]] + [_OTHERS] * (len(rest) > 0)
         self.bars_.append(self.ax_.barh(np.arange(len(heights)), heights, height=0.7, color=colours))
-        names = [f"{short(e.feature_names[j])} = {short(cell_text(e.data[0, j]), 24)}" for j in self.features_]
+        names = [f"{shorten(e.feature_names[j])} = {shorten(cell_text(e.data[0, j]), 24)}" for j in self.features_]
         self._label_rows([*names, f"{len(rest)} others" if len(rest) > 1 else "1 other"] if len(rest) else names)
         self.ax_.axvline(0.0, color=foreground(self.ax_), linewidth=0.8)
         total = float(e.base_values[0] + values.sum())
@@ -217,17 +217,17 @@ class ExplanationDisplay(Picture):
     def _value_label(self) -> str:
         """Label of the axis of values."""
         (name,) = self.explanation.output_names
-        return "Shapley value" if name == "f" else f"Shapley value, for {short(name)}"
+        return "Shapley value" if name == "f" else f"Shapley value, for {shorten(name)}"
 
     def _label_rows(self, names: list[str] | None = None) -> None:
         """Label the rows, the first one on top."""
-        names = [short(self.explanation.feature_names[j]) for j in self.features_] if names is None else names
+        names = [shorten(self.explanation.feature_names[j]) for j in self.features_] if names is None else names
         self.ax_.set_yticks(np.arange(len(names)), names)
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
 
 
 def swarm(values: Floats, bins: int) -> Floats:
-    """Offsets between −1 and 1 that separate points of similar value; the more points, the wider they spread."""
+    """Return offsets between −1 and 1 that separate points of similar value, larger where there are more points."""
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     if high == low:
         return np.zeros(len(values))
@@ -331,10 +331,10 @@ class PartialDependenceDisplay(Display):
         shown = list(range(n_outputs)) if output is None else [output]
         n_features = len(result.features)
         average = result.average.reshape(*result.average.shape[:n_features], -1)
-        ax.set_xlabel(short(result.feature_names[0], 60))
+        ax.set_xlabel(shorten(result.feature_names[0], 60))
         named = zip(result.feature_names, result.grid, strict=True)
         along = [Axis.of(name, cells, category=cells.dtype.kind == "O") for name, cells in named]
-        self._along = [axis.places for axis in along]
+        self._coordinates = [axis.places for axis in along]
         self._categorical = [axis.kind == "category" for axis in along]
         for axis, side in zip(along, (ax.xaxis, ax.yaxis), strict=False):
             set_ticks_of(axis, side)
@@ -348,11 +348,11 @@ class PartialDependenceDisplay(Display):
             style = {"color": colour, "linewidth": 2.5 if len(shown) <= MOST_IN_LEGEND else 1.0}
             style["marker"] = "o" if len(result.grid[0]) == 1 or self._categorical[0] else None
             style["linestyle"] = "none" if self._categorical[0] else "-"  # no line between categories
-            self.lines_ += ax.plot(self._along[0], average[:, k], label=short(result.output_names[k]), **style)
+            self.lines_ += ax.plot(self._coordinates[0], average[:, k], label=shorten(result.output_names[k]), **style)
         if in_legend:
             ax.legend()
         several = "mean of f" if in_legend else f"mean of f, {len(shown)} outputs"
-        ax.set_ylabel(several if len(shown) > 1 else _label(result.output_names[shown[0]]))
+        ax.set_ylabel(several if len(shown) > 1 else _mean_label(result.output_names[shown[0]]))
         ax.spines[["top", "right"]].set_visible(False)
         return self
 
@@ -366,7 +366,9 @@ class PartialDependenceDisplay(Display):
         for k, output_colour in zip(shown, colours(len(shown)), strict=True):
             for curve in individual[::step, :, k]:
                 colour = "0.6" if len(shown) == 1 else output_colour
-                self.individual_lines_ += self.ax_.plot(self._along[0], curve, color=colour, alpha=0.35, linewidth=0.6)
+                self.individual_lines_ += self.ax_.plot(
+                    self._coordinates[0], curve, color=colour, alpha=0.35, linewidth=0.6
+                )
 
     def _draw_map(self, average: Floats, shown: list[int]) -> None:
         """Draw contours over two features, or a mesh if one is categorical."""
@@ -375,15 +377,16 @@ class PartialDependenceDisplay(Display):
         result = self.dependence
         values = average[:, :, shown[0]].T
         if any(self._categorical):
-            rows, columns = (np.argsort(places) for places in self._along)
-            sides = self._along[0][rows], self._along[1][columns]
+            rows, columns = (np.argsort(places) for places in self._coordinates)
+            sides = self._coordinates[0][rows], self._coordinates[1][columns]
             self.contour_ = self.ax_.pcolormesh(*sides, values[np.ix_(columns, rows)], cmap="coolwarm")
         else:
-            self.contour_ = self.ax_.contourf(*self._along, values, levels=12, cmap="coolwarm")
-        self.figure_.colorbar(self.contour_, ax=self.ax_, label=_label(result.output_names[shown[0]]))
-        self.ax_.set_ylabel(short(result.feature_names[1], 60))
+            self.contour_ = self.ax_.contourf(*self._coordinates, values, levels=12, cmap="coolwarm")
+        self.figure_.colorbar(self.contour_, ax=self.ax_, label=_mean_label(result.output_names[shown[0]]))
+        self.ax_.set_ylabel(shorten(result.feature_names[1], 60))
         self.values_ = np.asarray(values)
 
 
-def _label(name: str) -> str:
-    return "mean of f" if name == "f" else f"mean of f, for {short(name)}"
+def _mean_label(name: str) -> str:
+    """Return the axis label for the mean of an output."""
+    return "mean of f" if name == "f" else f"mean of f, for {shorten(name)}"

@@ -47,7 +47,7 @@ class Panel:
 
 
 class PathDisplay(Display):
-    """Plot quantities along a path, in a panel each: over C, λ, the number of vectors or the steps of an algorithm.
+    """Plot quantities along a path, one panel for each: over C, λ, the number of vectors or the steps of an algorithm.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class PathDisplay(Display):
         X, y : samples and labels, optional
             Samples for the error rate in the last panel, which otherwise shows b.
         """
-        Cs = _shown_C(path)
+        Cs = _C_values(path)
         alpha = np.array([path.alpha(C) for C in Cs])
         samples = _most_changed(alpha)
         title = "α/C" + (f" of {len(samples)} samples" if len(samples) < alpha.shape[1] else "")
@@ -148,7 +148,7 @@ class PathDisplay(Display):
                     f"PathDisplay draws the path over λ of a fitted RLSRegressorCV or RLSClassifierCV, and "
                     f"{type(machine).__name__} has none; fit one of these"
                 )
-        shown = (
+        quantities = (
             ("leave-one-out error (rms)", np.sqrt(path.loo_errors)),
             ("norm of f", path.norms),
             ("effective degrees of freedom", path.dof[:, None]),
@@ -157,7 +157,7 @@ class PathDisplay(Display):
         for name, table in (("loo_error", path.loo_errors), ("gcv", path.gcv), ("norm", path.norms)):
             outputs = table.shape[1]
             columns |= {name if outputs == 1 else f"{name} {k}": table[:, k] for k in range(outputs)}
-        panels = [Panel(title, path.lams, {"_": values}, {}) for title, values in shown]
+        panels = [Panel(title, path.lams, {"_": values}, {}) for title, values in quantities]
         return cls("λ", panels, columns, chosen=path.lam).plot(axes)
 
     @classmethod
@@ -186,7 +186,7 @@ class PathDisplay(Display):
         n_vectors : sequence of int, or float below 1
             Numbers of vectors, or shares of them.
         train : pair (X, y), optional
-            Training samples to which coefficients are fitted; by default they are those of the projection.
+            Training samples to which coefficients are fitted; by default the coefficients are those of the projection.
         retrain : {"values", "loss"}, default="values"
             How coefficients are fitted, as in `mercer.compress`.
         axes : pair of matplotlib axes, optional
@@ -197,27 +197,27 @@ class PathDisplay(Display):
                 f"{type(estimator).__name__} has no score to plot: compare predictions and `compression_.error` of "
                 "mercer.compress(model, n) for several n"
             )
-        given = {} if train is None else {"X": train[0], "y": train[1], "retrain": retrain}
-        reports, scores, kept = [], [], []
+        fit_options = {} if train is None else {"X": train[0], "y": train[1], "retrain": retrain}
+        reports, scores, kept_shares = [], [], []
         for count in n_vectors:
-            small = compress(estimator, count, **given)
-            machine, seen = machine_and_rows(small, X)
+            compressed = compress(estimator, count, **fit_options)
+            machine, rows = machine_and_rows(compressed, X)
             reports.append(machine.compression_)
-            scores.append(float(small.score(X, y)))
-            if hasattr(small, "classes_") and reports[-1].proves_labels:
-                kept.append(float(reports[-1].keeps_label(in_float64(seen)).mean()))
+            scores.append(float(compressed.score(X, y)))
+            if hasattr(compressed, "classes_") and reports[-1].proves_labels:
+                kept_shares.append(float(reports[-1].keeps_label(in_float64(rows)).mean()))
         sizes = np.array([report.n_vectors for report in reports])
         errors = np.array([float(np.max(report.error)) for report in reports])
         columns = {"n_vectors": sizes, "error": errors, "score": np.array(scores)}
-        columns |= {"kept": np.array(kept)} if kept else {}
+        columns |= {"kept": np.array(kept_shares)} if kept_shares else {}
         order = np.argsort(sizes, kind="stable")
         original = np.full(len(sizes), float(estimator.score(X, y)))
         curves = {"score": columns["score"][order], f"original, {reports[0].n_vectors_before} vectors": original}
-        curves |= {"labels provably kept": columns["kept"][order]} if kept else {}
+        curves |= {"labels provably kept": columns["kept"][order]} if kept_shares else {}
         formats = dict(zip(curves, ("o-", ":", "s--"), strict=False))
         panels = [
             Panel("distance ‖w − w'‖ from the original", sizes[order], {"_": errors[order]}, {"_": "o-"}),
-            Panel("score and kept labels" if kept else "score", sizes[order], curves, formats),
+            Panel("score and kept labels" if kept_shares else "score", sizes[order], curves, formats),
         ]
         return cls("vectors", panels, columns).plot(axes)
 
@@ -273,7 +273,7 @@ class PathDisplay(Display):
             if self.log:
                 axis.set_xscale("log")
             if self.log and panel.x.dtype.kind in "iu":  # few sizes, which become the ticks
-                ticks = _separated(np.unique(panel.x))
+                ticks = _select_ticks(np.unique(panel.x))
                 axis.set_xticks(ticks, [str(n) for n in ticks])
                 axis.minorticks_off()
             if axis.get_legend_handles_labels()[0]:
@@ -300,8 +300,8 @@ def _draw_panel(axis: Any, panel: Panel) -> list[Any]:
     return lines
 
 
-def _shown_C(path: CPath) -> Floats:
-    """Values of C to draw: from below the first breakpoint to above the last one, within the range of the path."""
+def _C_values(path: CPath) -> Floats:
+    """Return values of C to draw, from half the first breakpoint to twice the last one, in the range of the path."""
     low, high = path.C_range_
     breaks = path.C_ if len(path.C_) else np.ones(1)
     low, high = max(low, 0.5 * float(breaks[0])), min(high, 2 * float(breaks[-1]))
@@ -309,16 +309,16 @@ def _shown_C(path: CPath) -> Floats:
 
 
 def _most_changed(alpha: Floats) -> np.ndarray:
-    """Indices of the samples whose α changes most."""
+    """Return the indices of the samples whose α changes most, at most as many as a plot shows."""
     if alpha.shape[1] <= MOST_CURVES:
         return np.arange(alpha.shape[1])
     return np.argsort(-np.ptp(alpha / alpha.max(), axis=0), kind="stable")[:MOST_CURVES]
 
 
-def _separated(sizes: np.ndarray) -> list[int]:
-    """Select sizes as ticks: among those close to one another, the largest."""
-    kept: list[int] = []
+def _select_ticks(sizes: np.ndarray) -> list[int]:
+    """Select sizes for ticks; among sizes close to one another, only the largest."""
+    ticks: list[int] = []
     for size in reversed(sizes.tolist()):
-        if not kept or size * 1.25 <= kept[-1]:  # labels below an axis of 4 inches then do not touch
-            kept.append(size)
-    return kept[::-1]
+        if not ticks or size * 1.25 <= ticks[-1]:  # so that labels do not touch below an axis of 4 inches
+            ticks.append(size)
+    return ticks[::-1]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from mercer.inspection.displays.decision import column_axis
-from mercer.inspection.displays.drawing import COLOURS, Picture, foreground, frame, legend, set_ticks_of, short
+from mercer.inspection.displays.drawing import COLOURS, Picture, foreground, frame, legend, set_ticks_of, shorten
 from mercer.inspection.displays.types import Axes, Column, DataFrame, MaybeArray, MaybeAxes
 from mercer.runtime.parameters import integer
 from mercer.samples.arrays import Flags, Floats, Indices
@@ -34,7 +34,7 @@ class IntervalDisplay(Picture):
     name : str
         Name of x.
     band : bool
-        Whether to draw the intervals as a band, for intervals that are a function of x; otherwise as a line for each.
+        Whether to draw the intervals as a band, which suits intervals that are a function of x, or as a line each.
 
     Attributes
     ----------
@@ -125,8 +125,8 @@ class IntervalDisplay(Picture):
         ax : matplotlib axes, optional
             Axes to draw on; by default those of a new figure.
         """
-        given = (low, high, y, prediction, x)
-        parts = [None if part is None else np.asarray(part, dtype=np.float64) for part in given]
+        columns = (low, high, y, prediction, x)
+        parts = [None if column is None else np.asarray(column, dtype=np.float64) for column in columns]
         shapes = {part.shape for part in parts if part is not None}
         if len(shapes) != 1 or parts[0] is None or parts[1] is None or parts[0].ndim != 1:
             raise ValueError(f"low, high, y, prediction and x must be lists of the same length, not of shapes {shapes}")
@@ -176,16 +176,16 @@ class IntervalDisplay(Picture):
                 label = f"{int(which.sum())} {word}"
                 ax.scatter(x[which], self.y[which], s=size, color=colour, alpha=0.8, linewidths=0, label=label)
             ax.set_title(f"{self.coverage:.1%} of the targets are inside")
-        ax.set(xlabel=short(self.name, 60) if self.x is not None else "rank of the interval's centre", ylabel="y")
+        ax.set(xlabel=shorten(self.name, 60) if self.x is not None else "rank of the interval's centre", ylabel="y")
         if n_infinite:  # infinite intervals reach the edge of the plot
             bottom = low.min() if np.isneginf(self.low).any() else None
             ax.set_ylim(bottom, high.max() if np.isposinf(self.high).any() else None)
         legend(ax)
 
     def _finite_ends(self) -> tuple[Floats, Floats]:
-        """Return ends that can be drawn; infinite ones are replaced by values beyond all others."""
-        given = (self.low, self.high, self.y, self.prediction)
-        known = [part[np.isfinite(part)] for part in given if part is not None]
+        """Return the ends of the intervals, with infinite ones replaced by values beyond all others."""
+        columns = (self.low, self.high, self.y, self.prediction)
+        known = [column[np.isfinite(column)] for column in columns if column is not None]
         finite = np.concatenate([*known, [0.0] if not any(map(len, known)) else []])
         border = 0.2 * float(np.ptp(finite)) or 1.0
         return np.clip(self.low, finite.min() - border, None), np.clip(self.high, None, finite.max() + border)
@@ -291,17 +291,18 @@ class ReliabilityDisplay(Picture):
                 f"there must be one probability from 0 to 1 for each of the labels, but their shapes are {p.shape} and "
                 f"{y.shape}, and the probabilities go from {p.min(initial=1):g} to {p.max(initial=0):g}"
             )
-        hit, pos_label = _positive(y, pos_label)
+        is_positive, pos_label = _positive(y, pos_label)
         edges = np.unique(np.quantile(p, np.linspace(0, 1, n_bins + 1)))
         bins = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, max(len(edges) - 2, 0))
         counts = np.bincount(bins)
         used = counts > 0
-        sums = (np.bincount(bins, weights=values)[used] / counts[used] for values in (p, hit.astype(np.float64)))
-        mean_probability, share = sums
+        mean_probability, share = (
+            np.bincount(bins, weights=values)[used] / counts[used] for values in (p, is_positive.astype(np.float64))
+        )
         return cls(mean_probability, share, counts[used], pos_label).plot(ax)
 
-    def _interval(self) -> tuple[Floats, Floats]:
-        """Wilson's 95 % interval of each share."""
+    def _wilson_interval(self) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends of Wilson's 95 % interval of each share."""
         n, z = self.counts, 1.959963984540054  # 97.5 % quantile of the normal distribution
         middle = (self.share + z**2 / (2 * n)) / (1 + z**2 / n)
         half = z / (1 + z**2 / n) * np.sqrt(self.share * (1 - self.share) / n + z**2 / (4 * n**2))
@@ -310,12 +311,12 @@ class ReliabilityDisplay(Picture):
     @property
     def low(self) -> Floats:
         """Lower ends of Wilson's intervals."""
-        return self._interval()[0]
+        return self._wilson_interval()[0]
 
     @property
     def high(self) -> Floats:
         """Upper ends of Wilson's intervals."""
-        return self._interval()[1]
+        return self._wilson_interval()[1]
 
     @property
     def error(self) -> float:
@@ -324,7 +325,7 @@ class ReliabilityDisplay(Picture):
 
     def _draw(self, ax: Axes) -> None:
         ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="perfectly calibrated")
-        name = short(self.positive)
+        name = shorten(self.positive)
         below, above = np.maximum(self.share - self.low, 0), np.maximum(self.high - self.share, 0)
         ax.errorbar(
             self.mean_probability,
@@ -336,12 +337,12 @@ class ReliabilityDisplay(Picture):
             linewidth=1.2,
             elinewidth=0.8,
             capsize=2,
-            label=f"{_counted(int(self.counts.sum()), 'sample')} in {_counted(len(self.counts), 'bin')}",
+            label=f"{_count_text(int(self.counts.sum()), 'sample')} in {_count_text(len(self.counts), 'bin')}",
         )
-        of_prediction = isinstance(self.positive, str) and self.positive == "predicted class"
+        is_predicted_class = isinstance(self.positive, str) and self.positive == "predicted class"
         ax.set(
-            xlabel="probability of the predicted class" if of_prediction else f"predicted probability of {name}",
-            ylabel="share of correct predictions" if of_prediction else f"share of {name}",
+            xlabel="probability of the predicted class" if is_predicted_class else f"predicted probability of {name}",
+            ylabel="share of correct predictions" if is_predicted_class else f"share of {name}",
             title=f"expected calibration error {self.error:.3f}",
             xlim=(-0.02, 1.02),
             ylim=(-0.02, 1.02),
@@ -378,5 +379,6 @@ def _positive(y: np.ndarray, pos_label: object) -> tuple[Flags, object]:
     return y == pos_label, pos_label
 
 
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}" + "s" * (n != 1)
+def _count_text(n: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1."""
+    return f"{n:,} {noun}" + "s" * (n != 1)

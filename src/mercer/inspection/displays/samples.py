@@ -17,7 +17,7 @@ from mercer.inspection.displays.drawing import (
     frame,
     legend,
     machine_and_rows,
-    short,
+    shorten,
     wrap_text,
 )
 from mercer.inspection.displays.types import Axes, DataFrame, MaybeArray, MaybeAxes
@@ -76,14 +76,15 @@ class GramDisplay(Picture):
             Samples, as for the estimator.
         %(order of a matrix)s
         """
-        machine, seen = machine_and_rows(estimator, X)
+        machine, rows = machine_and_rows(estimator, X)
         if not hasattr(machine, "kernel_"):
             raise TypeError(
                 f"{type(machine).__name__} has no kernel; use from_kernel, with Linear() for a linear machine"
             )
-        if hasattr(seen, "columns"):
-            seen = read_samples(machine, seen, machine.kernel_, reset=False)  # raises if they have other names
-        return cls.from_kernel(machine.kernel_, seen, y, max_samples=max_samples, ax=ax)
+        if hasattr(rows, "columns"):
+            # Raises if columns have other names than in fit.
+            rows = read_samples(machine, rows, machine.kernel_, reset=False)
+        return cls.from_kernel(machine.kernel_, rows, y, max_samples=max_samples, ax=ax)
 
     @classmethod
     @shared_docs
@@ -103,16 +104,16 @@ class GramDisplay(Picture):
         integer("max_samples", max_samples, 1, "the number of rows in the plot")
         k: Kernel = as_kernel(kernel)
         X = np.asarray(X) if hasattr(X, "columns") else X
-        n, given = n_samples(X), None if y is None else np.asarray(y)
-        if given is not None and given.shape != (n,):
-            raise ValueError(f"y must have one value for each of the {n} samples, not the shape {given.shape}")
-        order = np.arange(n) if given is None else np.argsort(given, kind="stable")
+        n, labels = n_samples(X), None if y is None else np.asarray(y)
+        if labels is not None and labels.shape != (n,):
+            raise ValueError(f"y must have one value for each of the {n} samples, not the shape {labels.shape}")
+        order = np.arange(n) if labels is None else np.argsort(labels, kind="stable")
         rows = order[np.linspace(0, n - 1, min(n, max_samples)).round().astype(np.intp)]
         if k.accepts == "gram":
             K = np.asarray(X, dtype=np.float64)[np.ix_(rows, rows)]
         else:
             K = k.bind(X)(take(np.asarray(X) if isinstance(X, list) and k.accepts == "vectors" else X, rows))
-        return cls(K, rows, None if given is None else given[rows], n).plot(ax)
+        return cls(K, rows, None if labels is None else labels[rows], n).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         signed = bool(self.K.min() < 0)
@@ -129,7 +130,7 @@ class GramDisplay(Picture):
             for end in ends[:-1]:
                 for line in (ax.axhline, ax.axvline):
                     line(end - 0.5, color="black" if signed else "white", linewidth=1)
-            shown = [short(name, 20) for name in names]
+            shown = [shorten(name, 20) for name in names]
             crowded = sum(map(len, shown)) > 36  # more characters do not fit below a plot 4 inches wide
             for axis in (ax.xaxis, ax.yaxis):
                 axis.set_ticks(ends - counts / 2 - 0.5, shown, fontsize="small" if crowded else None)
@@ -194,7 +195,7 @@ class MarginDisplay(Picture):
         ax : matplotlib axes, optional
             Axes to draw on; by default those of a new figure.
         """
-        machine, seen = machine_and_rows(estimator, X)
+        machine, rows = machine_and_rows(estimator, X)
         if not hasattr(machine, "support_") or not hasattr(machine, "margins"):
             raise TypeError(f"{type(machine).__name__} has no α of a margin between classes: use an SVC or NuSVC")
         pairs = planes(len(machine.classes_), has_function_per_class(machine))
@@ -206,31 +207,32 @@ class MarginDisplay(Picture):
                 f"the {n} samples given cannot be those of the fit, whose sample {machine.support_.max()} is a support "
                 "vector: pass the training data"
             )
-        margins = machine.margins(seen, y)
-        part: Margins = margins if isinstance(margins, Margins) else margins[plane]
+        margins = machine.margins(rows, y)
+        plane_margins: Margins = margins if isinstance(margins, Margins) else margins[plane]
         alpha = np.zeros(n)
         beta = plane_coefficients(machine.dual_coef_, machine.n_support_, pairs, plane)
         alpha[machine.support_] = np.abs(beta)
-        standings = np.full(len(part.rows), "other", dtype=object)
+        standings = np.full(len(plane_margins.rows), "other", dtype=object)
         for name in ("free", "bounded"):
-            standings[np.isin(part.rows, getattr(part, name))] = name
-        return cls(part.functional_margins, alpha[part.rows], standings, part.rows, part.classes).plot(ax)
+            standings[np.isin(plane_margins.rows, getattr(plane_margins, name))] = name
+        rows = plane_margins.rows
+        return cls(plane_margins.functional_margins, alpha[rows], standings, rows, plane_margins.classes).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         ax.axvline(1.0, color=foreground(ax), linewidth=0.8, linestyle="--")
         ax.axvline(0.0, color=foreground(ax), linewidth=0.8)
         for name, (colour, label) in _STYLES.items():
-            here = self.standings == name
+            selected = self.standings == name
             ax.scatter(
-                self.functional_margins[here],
-                self.alpha[here],
+                self.functional_margins[selected],
+                self.alpha[selected],
                 s=20,
                 color=colour,
                 alpha=0.7,
                 linewidths=0,
-                label=f"{label}: {int(here.sum())}",
+                label=f"{label}: {int(selected.sum())}",
             )
-        title = f"{short(self.classes[1])} against {short(self.classes[0])}"
+        title = f"{shorten(self.classes[1])} against {shorten(self.classes[0])}"
         ax.set(xlabel="functional margin s f(x)", ylabel="α")
         ax.set_title(wrap_text(title, ax, ax.title.get_fontsize()))
         legend(ax)

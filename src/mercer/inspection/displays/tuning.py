@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.inspection.displays.drawing import COLOURS, Picture, frame, short
+from mercer.inspection.displays.drawing import COLOURS, Picture, frame, shorten
 from mercer.inspection.displays.types import Axes, DataFrame, MaybeAxes
 from mercer.model_selection.parameter_keys import key_of
 from mercer.tables.unwrap import unwrap
@@ -74,14 +74,15 @@ class TuningDisplay(Picture):
         (self._plot_curve if len(self.parameters) == 1 else self._plot_surface)(ax)
 
     def _plot_curve(self, ax: Axes) -> None:
+        """Plot mean scores with standard errors over one parameter."""
         (name,) = self.parameters
         values, cells = self._best_by([name])
         numbers = all(isinstance(value[0], int | float | np.number) for value in values)
         x = np.array([value[0] for value in values], dtype=float) if numbers else np.arange(float(len(values)))
         means, spread = (np.asarray(self.results[key])[cells] for key in ("mean_test_score", "std_test_score"))
         n_folds = sum(key.startswith("split") and key.endswith("_test_score") for key in self.results)
-        bars: dict[str, object] = {"fmt": "o-" if numbers else "o", "color": COLOURS[0], "capsize": 3}
-        ax.errorbar(x, means, spread / np.sqrt(n_folds), label="mean, with its standard error", **bars)
+        style: dict[str, object] = {"fmt": "o-" if numbers else "o", "color": COLOURS[0], "capsize": 3}
+        ax.errorbar(x, means, spread / np.sqrt(n_folds), label="mean, with its standard error", **style)
         if (skipped := np.isnan(means)).any():
             bottom = np.full(int(skipped.sum()), np.nanmin(np.asarray(self.results["mean_test_score"])))
             ax.plot(x[skipped], bottom, "x", color="0.5", label="skipped or not scored")
@@ -91,15 +92,16 @@ class TuningDisplay(Picture):
                 float(x[_index_of(best[name], [v for (v,) in values])]), color="0.6", linestyle=":", label="best"
             )
         if not numbers:
-            ax.set_xticks(x, [short(_text(value[0]), 24) for value in values])
+            ax.set_xticks(x, [shorten(_text(value[0]), 24) for value in values])
         elif (x > 0).all():
             ax.set_xscale("log")
         ax.set(xlabel=name, ylabel="score on held-out samples")
         ax.legend(fontsize="small")
 
     def _plot_surface(self, ax: Axes) -> None:
-        across, along = self.parameters
-        values, cells = self._best_by([across, along])
+        """Plot mean scores as colours over two parameters."""
+        x_name, y_name = self.parameters
+        values, cells = self._best_by([x_name, y_name])
         columns, rows = (_sorted({key_of(value[k]): value[k] for value in values}.values()) for k in (0, 1))
         scores = np.full((len(rows), len(columns)), np.nan)
         means, unscored = np.asarray(self.results["mean_test_score"]), []
@@ -110,15 +112,15 @@ class TuningDisplay(Picture):
                 unscored.append((row, column))
         image = ax.imshow(scores, origin="lower", aspect="auto")
         ax.figure.colorbar(image, ax=ax, label="score on held-out samples")
-        for row, column in unscored:  # combinations that are not in the grid stay empty
+        for row, column in unscored:  # combinations that are not in the grid remain empty cells
             ax.plot(column, row, "x", color="0.4")
         if self.best_index is not None:
             best = self.results["params"][self.best_index]
-            point = _index_of(best[across], columns), _index_of(best[along], rows)
+            point = _index_of(best[x_name], columns), _index_of(best[y_name], rows)
             ax.plot(*point, "o", mfc="none", mec="red", ms=14, mew=2)
-        ax.set_xticks(range(len(columns)), [short(_text(value), 24) for value in columns], rotation=45, ha="right")
-        ax.set_yticks(range(len(rows)), [short(_text(value), 24) for value in rows])
-        ax.set(xlabel=across, ylabel=along, title="○ best, × skipped")
+        ax.set_xticks(range(len(columns)), [shorten(_text(value), 24) for value in columns], rotation=45, ha="right")
+        ax.set_yticks(range(len(rows)), [shorten(_text(value), 24) for value in rows])
+        ax.set(xlabel=x_name, ylabel=y_name, title="○ best, × skipped")
 
     def _best_by(self, names: list[str]) -> tuple[list[tuple[object, ...]], list[int]]:
         """Return, for each combination of these parameters, the grid point with the largest score over all others."""
@@ -135,7 +137,7 @@ class TuningDisplay(Picture):
 
 
 def _varied(points: list[dict[str, object]]) -> list[str]:
-    """Names of the parameters that vary over the grid; the first one if none does."""
+    """Return the names of the parameters that vary over the grid; the first one if none does."""
     names = list(dict.fromkeys(name for point in points for name in point))
     return [name for name in names if len({key_of(point.get(name)) for point in points}) > 1] or names[:1]
 
@@ -144,12 +146,13 @@ def _sorted(values: Iterable[object]) -> list[object]:
     return sorted(values, key=_sort_key)
 
 
-def _index_of(value: object, among: list[object]) -> int:
-    return [key_of(other) for other in among].index(key_of(value))
+def _index_of(value: object, values: list[object]) -> int:
+    """Return the index of a parameter value in a list."""
+    return [key_of(other) for other in values].index(key_of(value))
 
 
 def _sort_key(value: object) -> tuple[int, float, str]:
-    """Sort key that orders numbers by size and other values, after them, by their label."""
+    """Return a sort key that orders numbers by size, and other values after them by their text."""
     return (0, float(value), "") if isinstance(value, int | float | np.number) else (1, 0.0, _text(value))
 
 

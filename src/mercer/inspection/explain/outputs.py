@@ -32,8 +32,8 @@ from mercer.tables.unwrap import Unwrapped, unwrap
 class Outputs:
     """Decision functions of one machine.
 
-    `names` has a name for each function. `pairs` are their classes if there is a function for each pair of classes.
-    `coefficients` have a row for each vector; `vectors` is None for a precomputed kernel.
+    `names` has a name for each function. `pairs` holds the two classes of each function of a one-vs-one machine, and is
+    None for others. `coefficients` has a row for each vector; `vectors` is None for a precomputed kernel.
     """
 
     unwrapped: Unwrapped
@@ -64,7 +64,7 @@ class Outputs:
         return as_float64(host(read_samples(self.model, self.unwrapped.rows(X), kernel, reset=False)))
 
     def f(self, rows: Any) -> Floats:
-        """Evaluate the functions at rows from `rows`, one column for each."""
+        """Evaluate the functions at rows that the method `rows` returned, one column for each function."""
         expansion: Expansion | None = getattr(self.model, "_expansion_", None)
         with np.errstate(over="ignore", invalid="ignore"):
             if expansion is None:
@@ -79,7 +79,7 @@ class Outputs:
             raise FloatingPointError(f"{self.kernel!r} overflows float64 for these rows; scale the features")
         return np.asarray(values)
 
-    def parts(self, ranges: Iterable[slice]) -> Iterator[tuple[Floats, Floats]]:
+    def vector_blocks(self, ranges: Iterable[slice]) -> Iterator[tuple[Floats, Floats]]:
         """Yield blocks of vectors with their coefficients, both as new dense arrays."""
         for block in ranges:
             yield np.array(as_dense(self.vectors[block])), np.array(as_dense(self.coefficients[block]))
@@ -87,35 +87,35 @@ class Outputs:
     def expect_vectors(self, purpose: str) -> None:
         """Raise ValueError for kernels on strings and for precomputed kernels, which have no features."""
         if self.kernel.accepts != "vectors":
-            what = "strings" if self.kernel.accepts == "sequences" else "a matrix of kernel values"
+            input_kind = "strings" if self.kernel.accepts == "sequences" else "a matrix of kernel values"
             raise ValueError(
-                f"{purpose} needs features, but {self.kernel!r} takes {what} only; model.reasons(X) shows which "
+                f"{purpose} needs features, but {self.kernel!r} takes {input_kind} only; model.reasons(X) shows which "
                 "support vectors decide about a sample"
             )
 
 
-def outputs_of(given: Any) -> Outputs:
+def outputs_of(model: Any) -> Outputs:
     """Return the decision functions of a fitted model: a machine, or a Pipeline, Tabular, search or calibration."""
-    unwrapped = unwrap(given)
-    model = unwrapped.machine
-    if not hasattr(model, "explain"):
+    unwrapped = unwrap(model)
+    machine = unwrapped.machine
+    if not hasattr(machine, "explain"):
         raise TypeError(
-            f"{type(model).__name__} is not a mercer estimator that predicts from a function f; pass one such as SVC "
+            f"{type(machine).__name__} is not a mercer estimator that predicts from a function f; pass one such as SVC "
             "or SVR, or a Pipeline, a Tabular, a search or a calibration of one"
         )
-    check_is_fitted(model)
-    names, pairs = _names(model)
-    expansion: Expansion | None = getattr(model, "_expansion_", None)
+    check_is_fitted(machine)
+    names, pairs = _names(machine)
+    expansion: Expansion | None = getattr(machine, "_expansion_", None)
     if expansion is None:  # a linear machine, whose only vector is w
-        w = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+        w = np.atleast_2d(np.asarray(machine.coef_, dtype=np.float64))
         return Outputs(unwrapped, names, pairs, kernel_named("linear"), w, np.eye(len(w)))
-    if model._SUBTRACTS_DIAGONAL:
-        terms = expansion.kernel.terms(model.n_features_in_) if expansion.kernel.accepts == "vectors" else None
+    if machine._SUBTRACTS_DIAGONAL:
+        terms = expansion.kernel.terms(machine.n_features_in_) if expansion.kernel.accepts == "vectors" else None
         if expansion.kernel.unit_diagonal != "yes" and not (terms and all(term.of_differences for term in terms)):
             raise ValueError(
-                f"{type(model).__name__} with {expansion.kernel!r} cannot be explained: f is not linear in the kernel "
-                "values, since k(x, x) differs between samples; use OneClassSVM, or a kernel of differences such as "
-                "the Gaussian"
+                f"{type(machine).__name__} with {expansion.kernel!r} cannot be explained: f is not linear in the "
+                "kernel values, since k(x, x) differs between samples; use OneClassSVM, or a kernel of "
+                "differences such as the Gaussian"
             )
     return Outputs(unwrapped, names, pairs, expansion.kernel, expansion.vectors, expansion.coefficients)
 
@@ -126,9 +126,9 @@ def as_dense(rows: Any) -> Floats:
 
 
 def class_signs(n_classes: int, pairs: Sequence[Pair] | None) -> Floats:
-    """Sign with which each output (row) supports each class (column): 1, −1, or 0 for no effect.
+    """Return the sign with which each output (row) supports each class (column): 1, −1, or 0 for no effect.
 
-    One-vs-one machines decide by votes; the sum of a class's decision values breaks ties between them.
+    One-vs-one machines decide by votes; the sum of a class's decision values breaks ties between votes.
     """
     if n_classes == 2:
         return np.array([[-1.0, 1.0]])
@@ -141,6 +141,7 @@ def class_signs(n_classes: int, pairs: Sequence[Pair] | None) -> Floats:
 
 
 def _names(model: Any) -> tuple[tuple[str, ...], list[Pair] | None]:
+    """Return a name for each output, and the classes of each output if there is one for each pair of classes."""
     n = len(np.atleast_1d(model.intercept_))
     if is_classifier(model):
         labels = model.classes_.tolist()

@@ -46,8 +46,8 @@ def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = No
     result = functions_of(machine.model)
     functions: list[Function] = result if isinstance(result, list) else [result]
     total = np.zeros((rows.shape[1], len(functions)))
-    most = max((n_samples(function.vectors) for function in functions), default=0)
-    row_bytes = 8 * (rows.shape[1] + most)  # gradient, and kernel values between rows and vectors
+    largest = max((n_samples(function.vectors) for function in functions), default=0)
+    row_bytes = 8 * (rows.shape[1] + largest)  # gradient, and kernel values between rows and vectors
     for span in row_blocks(len(used), row_bytes):
         block = used[span]
         for k, function in enumerate(functions):
@@ -118,7 +118,7 @@ def partial_dependence(
     sample_weight: ArrayLike | None = None,
     individual: bool = False,
 ) -> PartialDependence:
-    """Compute the mean of f over samples in which one or two features are set; see the method of the estimators."""
+    """Compute the mean of f over samples in which one or two features have grid values; see the estimators' method."""
     machine = outputs_of(model)
     machine.expect_vectors("partial_dependence")
     integer("grid_resolution", grid_resolution, 2, "the number of values at which f is evaluated")
@@ -126,26 +126,28 @@ def partial_dependence(
     rows = machine.rows(X)
     columns = _columns(features, names)
     weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])
-    inner: tuple[int, ...] | None = columns
+    machine_columns: tuple[int, ...] | None = columns
     if machine.unwrapped.steps:
-        values = _grid_of_table(grid, machine.unwrapped, X, columns, grid_resolution)
-        inner, points = _encoded_points(machine, X, columns, _points(values))
+        values = _table_grid(grid, machine.unwrapped, X, columns, grid_resolution)
+        machine_columns, points = _encoded_points(machine, X, columns, _points(values))
     else:
         values = _grid(grid, rows, columns, grid_resolution)
         points = np.stack(_points(values), axis=1)
-    term = _only_term(machine) if inner is not None else None
+    term = _only_term(machine) if machine_columns is not None else None
     n, outputs, n_points = rows.shape[0], len(machine.names), math.prod(len(one) for one in values)
     total = np.zeros((n_points, outputs))
     curves = np.empty((n, n_points, outputs)) if individual else None
     # A block of rows holds its kernel values and its curves in memory.
     for span in row_blocks(n, 8 * (n_points * outputs + machine.vectors.shape[0] + rows.shape[1])):
         block = as_dense(rows[span])
-        if inner is None:
-            f = _through_steps(machine, part_of(X, np.arange(n)[span]), columns, _points(values))
+        if machine_columns is None:
+            f = _values_by_steps(machine, part_of(X, np.arange(n)[span]), columns, _points(values))
         else:
-            f = np.full(1, np.nan) if term is None else _shared(machine, term, block, inner, points)
-            if not np.isfinite(f).all():
-                f = _values(machine, block, inner, points)
+            product = None if term is None else _values_of_product(machine, term, block, machine_columns, points)
+            if product is not None and np.isfinite(product).all():
+                f = product
+            else:
+                f = _values(machine, block, machine_columns, points)
         total += np.tensordot(weights[span], f, axes=1)
         if curves is not None:
             curves[span] = f
@@ -162,14 +164,14 @@ def partial_dependence(
 
 
 def _points(grid: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-    """Coordinates of all points of a grid, one array for each feature."""
+    """Return the coordinates of all points of a grid, one array for each feature."""
     return [point.ravel() for point in np.meshgrid(*grid, indexing="ij")]
 
 
-def _grid_of_table(
+def _table_grid(
     grid: Any, unwrapped: Unwrapped, X: Any, columns: tuple[int, ...], resolution: int
 ) -> tuple[np.ndarray, ...]:
-    """Grid of cells for columns of a table."""
+    """Return the grid values of columns of a table, as cells."""
     axes = [unwrapped.axis(X, j) for j in columns]
     if grid is None:
         return tuple(axis.at(axis.grid(resolution)) for axis in axes)
@@ -181,20 +183,20 @@ def _encoded_points(
 ) -> tuple[tuple[int, ...] | None, Any]:
     """Return the machine's features that come from these columns, and their values at the points.
 
-    None if a feature is computed from several columns, so that it also depends on the columns that are not set.
+    Both are None if a feature is computed from several columns, and so depends on columns that are not set.
     """
     unwrapped = machine.unwrapped
     try:
-        inner = np.flatnonzero(np.isin(unwrapped.origins, columns))
+        machine_columns = np.flatnonzero(np.isin(unwrapped.origins, columns))
     except MixedColumns:
         return None, None
     first = part_of(X, np.zeros(len(points[0]), dtype=np.intp))
     encoded = machine.rows(unwrapped.with_cells(first, dict(zip(columns, points, strict=True))))
-    return tuple(inner.tolist()), as_dense(encoded[:, inner])
+    return tuple(machine_columns.tolist()), as_dense(encoded[:, machine_columns])
 
 
-def _through_steps(machine: Outputs, X: Any, columns: tuple[int, ...], points: list[np.ndarray]) -> Floats:
-    """Compute `_values` by transforming all rows again, through every step before the machine, at each point."""
+def _values_by_steps(machine: Outputs, X: Any, columns: tuple[int, ...], points: list[np.ndarray]) -> Floats:
+    """Compute `_values` by transforming all rows again at each point, with every step before the machine."""
     unwrapped, n = machine.unwrapped, machine.rows(X).shape[0]
     out = np.empty((n, len(points[0]), len(machine.names)))
     for p in range(len(points[0])):
@@ -214,13 +216,15 @@ def _values(machine: Outputs, rows: Floats, columns: tuple[int, ...], points: Fl
 
 
 def _only_term(machine: Outputs) -> Term | None:
-    """Return the kernel as one product of exponentials; None if it is not."""
+    """Return the kernel as one product of exponentials over the features; None if it is no such product."""
     terms = machine.kernel.terms(machine.vectors.shape[1])
     return terms[0] if terms is not None and len(terms) == 1 and len(terms[0].polynomial) == 1 else None
 
 
-def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
-    """Compute `_values` as K_rest (β ∘ k_j): a column that is 0 in both arguments of K_rest has the factor 1.
+def _values_of_product(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
+    """Compute `_values` as K_rest (β ∘ k_j), with the same kernel values K_rest of all other features at every point.
+
+    In K_rest the columns j are 0 in both arguments, so that their factor is 1.
 
     The result is not finite if one factor overflows and another underflows to 0, even if their product would be finite.
     """
@@ -230,46 +234,47 @@ def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...]
     machine.f(changed)  # raises the errors of prediction
     constant = machine.f(rows[:1]) - machine.factor * (machine.kernel(rows[:1], machine.vectors) @ machine.coefficients)
     out = np.zeros((len(rows), len(points), len(machine.names)))
-    emptied = rows.copy()
-    emptied[:, columns] = 0.0
+    rows_rest = rows.copy()
+    rows_rest[:, columns] = 0.0
     ranges = row_blocks(machine.vectors.shape[0], 8 * len(points) * len(machine.names))
-    for vectors, coefficients in machine.parts(ranges):
-        of_points = np.ones((len(vectors), len(points)))
+    for vectors, coefficients in machine.vector_blocks(ranges):
+        point_factors = np.ones((len(vectors), len(points)))
         for k, j in enumerate(columns):
-            of_points *= _factor(rates[:, k], vectors[:, j, None], points[:, k])
+            point_factors *= _factor(rates[:, k], vectors[:, j, None], points[:, k])
         vectors[:, columns] = 0.0
-        K = machine.kernel(emptied, vectors)
+        K = machine.kernel(rows_rest, vectors)
         with np.errstate(over="ignore", invalid="ignore"):
-            table = (of_points[:, :, None] * coefficients[:, None, :]).reshape(len(vectors), -1)
+            table = (point_factors[:, :, None] * coefficients[:, None, :]).reshape(len(vectors), -1)
             out += (K @ table).reshape(out.shape)
     return np.asarray(machine.factor * out + constant)
 
 
-def _factor(rates: Floats, s: Floats, value: Floats) -> Floats:
-    """Kernel factor k_j between a feature of the vectors and a value."""
-    difference = value - s
+def _factor(rates: Floats, feature: Floats, value: Floats) -> Floats:
+    """Return the kernel factor k_j between a feature of the vectors and a value."""
+    difference = value - feature
     square = difference * difference
-    total = value + s
+    total = value + feature
     chi2 = np.divide(square, total, out=np.zeros_like(square), where=total > 0)
-    exponent = -rates[0] * square - rates[1] * np.abs(difference) - rates[2] * chi2 + rates[3] * value * s
+    exponent = -rates[0] * square - rates[1] * np.abs(difference) - rates[2] * chi2 + rates[3] * value * feature
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(exponent))
 
 
 def _columns(features: Any, names: list[str]) -> tuple[int, ...]:
-    given = [features] if isinstance(features, str) or np.ndim(features) == 0 else list(features)
-    if len(given) not in (1, 2):
+    """Return the indices of one or two columns, given by index or name."""
+    chosen = [features] if isinstance(features, str) or np.ndim(features) == 0 else list(features)
+    if len(chosen) not in (1, 2):
         raise ValueError(f"features={features!r} must be one feature or a pair of features")
     columns = []
-    for one in given:
-        if isinstance(one, str):
-            if one not in names:
-                raise ValueError(f"there is no feature {one!r}; the features are {', '.join(names[:20])}")
-            columns.append(names.index(one))
+    for column in chosen:
+        if isinstance(column, str):
+            if column not in names:
+                raise ValueError(f"there is no feature {column!r}; the features are {', '.join(names[:20])}")
+            columns.append(names.index(column))
         else:
-            j = integer("features", one, -len(names), f"X has {len(names)} columns")
+            j = integer("features", column, -len(names), f"X has {len(names)} columns")
             if j >= len(names):
-                raise ValueError(f"there is no column {one}; X has {len(names)}, counted from 0")
+                raise ValueError(f"there is no column {column}; X has {len(names)}, counted from 0")
             columns.append(j % len(names))
     if len(set(columns)) < len(columns):
         raise ValueError(f"features={features!r} names one column twice")
@@ -277,6 +282,7 @@ def _columns(features: Any, names: list[str]) -> tuple[int, ...]:
 
 
 def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tuple[Floats, ...]:
+    """Return the grid values of columns of numbers, by default spread over the values in `rows`."""
     if grid is None:
         return tuple(Axis.of("", as_dense(rows[:, [j]]).ravel()).grid(resolution) for j in columns)
     made = tuple(np.asarray(values, dtype=np.float64) for values in _given_grid(grid, columns))
@@ -287,9 +293,9 @@ def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tu
 
 def _given_grid(grid: Any, columns: tuple[int, ...]) -> list[Any]:
     """Return the grid values of each column, one-dimensional."""
-    given = [grid] if len(columns) == 1 else list(grid)
-    if len(given) != len(columns):
+    grids = [grid] if len(columns) == 1 else list(grid)
+    if len(grids) != len(columns):
         raise ValueError("two features need two grids: an array of values for each")
-    if any(np.ndim(values) != 1 or not len(values) for values in given):
+    if any(np.ndim(values) != 1 or not len(values) for values in grids):
         raise ValueError("the grid of a feature must be a one-dimensional array of finite numbers")
-    return given
+    return grids

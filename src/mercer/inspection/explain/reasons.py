@@ -74,6 +74,7 @@ class Reasons:
         return pandas.concat([frame, cells], axis=1)
 
     def _columns(self) -> dict[str, np.ndarray | None]:
+        """Return the columns of the table of vectors; None for a column that is not known."""
         return {
             "sample": self.indices,
             "label": self.labels,
@@ -89,8 +90,9 @@ class Reasons:
         shown = {name: column for name, column in self._columns().items() if column is not None}
         # A fit to the default tol determines about three digits.
         cells = [[name, *(f"{v:.3g}" if isinstance(v, float) else str(v) for v in c)] for name, c in shown.items()]
-        wide = [max(map(len, column)) for column in cells]
-        rows = ["  ".join(cell.rjust(w) for cell, w in zip(row, wide, strict=True)) for row in zip(*cells, strict=True)]
+        widths = [max(map(len, column)) for column in cells]
+        padded = [[cell.rjust(width) for cell in column] for width, column in zip(widths, cells, strict=True)]
+        rows = ["  ".join(row) for row in zip(*padded, strict=True)]
         function = "" if self.function == "f" else f"; contributions to the {self.function}"
         return "\n".join([f"prediction {self.prediction}{function}", *rows])
 
@@ -131,7 +133,7 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
     if is_classifier(model):
         labels, classes = model.predict(X), model.classes_.tolist()
         # One row of coefficients per class: those of its function, or the signed sum over its pairs.
-        for_classes = (vectors.coefficients @ class_signs(len(classes), machine.pairs)).T
+        class_coefficients = (vectors.coefficients @ class_signs(len(classes), machine.pairs)).T
     out: list[Reasons] = []
     for span in row_blocks(n_samples(rows), 8 * max(1, len(vectors.coefficients))):
         block = rows_between(rows, span)
@@ -140,7 +142,7 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
             predictions, weights = machine.f(block)[:, output], vectors.coefficients[None, :, output]
         else:
             predictions = labels[span]
-            weights = for_classes[[classes.index(label) for label in predictions.tolist()]]
+            weights = class_coefficients[[classes.index(label) for label in predictions.tolist()]]
         contributions = K * weights
         out += [_reasons_of_row(vectors, K[i], contributions[i], predictions[i], n) for i in range(len(K))]
     return out
@@ -167,9 +169,10 @@ def _vectors(machine: Outputs) -> _Vectors:
 
 
 def _reasons_of_row(support: _Vectors, similarities: Floats, contributions: Floats, prediction: Any, n: int) -> Reasons:
+    """Return the `n` vectors with the largest |contribution| to the prediction of one sample."""
     order = np.argsort(-np.abs(contributions), kind="stable")[:n]
     order = order[contributions[order] != 0]
-    whole = float(np.abs(contributions).sum())
+    total = float(np.abs(contributions).sum())
     vectors, unwrapped = None if support.rows is None else take(support.rows, order), support.unwrapped
     if unwrapped.steps and vectors is not None:
         # Compression moves vectors, which then are rows of no table.
@@ -181,7 +184,7 @@ def _reasons_of_row(support: _Vectors, similarities: Floats, contributions: Floa
         vectors=vectors,
         similarities=similarities[order],
         contributions=contributions[order],
-        shares=contributions[order] / whole if whole > 0 else contributions[order],
+        shares=contributions[order] / total if total > 0 else contributions[order],
         feature_names=unwrapped.names if unwrapped.steps else None,
         function=unwrapped.machine._DECISION_NAME or "f",
     )

@@ -162,18 +162,19 @@ class Explanation:
 
     def __str__(self) -> str:
         sizes = self.importance if not self.several else self.importance.mean(axis=1)
-        first = np.argsort(-sizes, kind="stable")[:10]
+        largest = np.argsort(-sizes, kind="stable")[:10]
         function = "" if self.function == "f" else f" of the {self.function}"
         n_outputs = len(self.output_names)
         lines = [f"{len(self)} samples, {len(sizes)} features, {n_outputs} outputs; mean |value|{function}"]
-        wide = max((len(self.feature_names[j]) for j in first), default=0)
-        lines += [f"{self.feature_names[j].ljust(wide)}  {sizes[j]:.4g}" for j in first]
+        width = max((len(self.feature_names[j]) for j in largest), default=0)
+        lines += [f"{self.feature_names[j].ljust(width)}  {sizes[j]:.4g}" for j in largest]
         return "\n".join([*lines, f"and {len(sizes) - 10} more"] if len(sizes) > 10 else lines)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
     def _output_index(self, which: int | str) -> int:
+        """Return the index of an output, given by index or name."""
         if isinstance(which, str):
             if which not in self.output_names:
                 raise ValueError(f"there is no output {which!r}; the outputs are {', '.join(self.output_names)}")
@@ -183,14 +184,15 @@ class Explanation:
         return int(which) % len(self.output_names)
 
     def _for_output(self, values: Floats, base_values: Floats, name: str) -> Self:
+        """Return a copy with the values of one output."""
         return replace(self, values=values, base_values=base_values, output_names=(name,), classes=None, pairs=None)
 
 
-# Support vectors per call of the core (most, least), and float64 values that it keeps: 8 MB, more only above 65,000
-# features.
+# Largest and smallest number of support vectors per call of the core, and number of float64 values that a call keeps:
+# 8 MB, more only above 65,000 features.
 _VECTORS_PER_CALL, _LEAST_VECTORS, _VALUES_PER_CALL = 512, 16, 1 << 20
-# Rows × background rows × support vectors × features of one call, about half a second on one AVX2 core, so that a
-# verbose run can report in between; at least as many rows as the core processes together.
+# Largest rows × background rows × support vectors × features of one call, about half a second on one AVX2 core, so that
+# a verbose run can report in between; and the rows that the core processes together, which a call has at least.
 _WORK_PER_CALL, _ROWS_AT_ONCE = 250_000_000, 8
 
 
@@ -213,23 +215,23 @@ def explain(
         )
     rows = machine.rows(X)
     try:
-        others = machine.rows(background)
+        background_rows = machine.rows(background)
     except ValueError as error:
         raise ValueError(f"background: {error}") from None
-    weights = parameters.weights("background_weight", background_weight, others.shape[0])
+    weights = parameters.weights("background_weight", background_weight, background_rows.shape[0])
     used = np.flatnonzero(weights)
-    others, weights = others[used], weights[used]
-    f, base = machine.f(rows), weights @ machine.f(others)
+    background_rows, weights = background_rows[used], weights[used]
+    f, base = machine.f(rows), weights @ machine.f(background_rows)
     data = as_dense(rows)
     n_columns = len(machine.unwrapped.names)
     values = np.zeros((len(data), len(machine.names), n_columns))
     with np.errstate(over="ignore", invalid="ignore"):
         for term in terms:
             if term.only_polynomial and len(term.polynomial) == 2:
-                _add_linear(values, players, term, machine, data, np.asarray(weights @ others))
-    curved = [term for term in terms if not (term.only_polynomial and len(term.polynomial) <= 2)]
-    if curved and machine.vectors.shape[0]:
-        _add_curved(values, players, curved, machine, data, as_dense(others), weights, verbose)
+                _add_linear(values, players, term, machine, data, np.asarray(weights @ background_rows))
+    product_terms = [term for term in terms if not (term.only_polynomial and len(term.polynomial) <= 2)]
+    if product_terms and machine.vectors.shape[0]:
+        _add_products(values, players, product_terms, machine, data, as_dense(background_rows), weights, verbose)
     values *= np.reshape(machine.factor, (-1, 1))
     if not np.isfinite(values).all():
         raise FloatingPointError(
@@ -251,7 +253,7 @@ def explain(
 
 
 def _players(machine: Outputs) -> Indices:
-    """Index of the column of X that each feature of the machine comes from; −1 for a constant feature."""
+    """Return the index of the column of X that each feature of the machine comes from; −1 for a constant feature."""
     if not machine.unwrapped.steps:
         return np.arange(len(machine.unwrapped.names))
     try:
@@ -264,7 +266,7 @@ def _players(machine: Outputs) -> Indices:
 
 
 def _terms(machine: Outputs) -> Terms:
-    """Return the kernel as a sum of products over the features; raise ValueError, with alternatives, if it is none."""
+    """Return the kernel as a sum of products over the features; raise ValueError if it is no such sum."""
     machine.expect_vectors("explain")
     terms = machine.kernel.terms(machine.vectors.shape[1])
     if terms is None or not all(term.within for term in terms):
@@ -278,9 +280,9 @@ def _terms(machine: Outputs) -> Terms:
 
 
 def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, data: Floats, mean: Floats) -> None:
-    """Add the closed form for q·⟨x, z⟩: w_j (x_j − mean of the background), summed over the features of a player."""
+    """Add the Shapley values for q·⟨x, z⟩: w_j (x_j − mean of the background), summed over the features of a player."""
     w = np.zeros((values.shape[1], data.shape[1]))
-    for vectors, coefficients in machine.parts(_ranges(machine.vectors.shape[0], data.shape[1])):
+    for vectors, coefficients in machine.vector_blocks(_ranges(machine.vectors.shape[0], data.shape[1])):
         w += coefficients.T @ vectors
     if term.inside is not None:
         w *= term.inside
@@ -290,44 +292,45 @@ def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, 
     values += np.reshape(np.asarray(added.reshape(-1, len(players)) @ sums), values.shape)
 
 
-def _add_curved(
+def _add_products(
     values: Floats,
     players: Indices,
     terms: list[Term],
     machine: Outputs,
     data: Floats,
-    others: Floats,
+    background_rows: Floats,
     weights: Floats,
     verbose: bool,
 ) -> None:
     """Add the Shapley values of the product terms, computed by the core in blocks of samples and vectors."""
-    # A feature that is 0 in all these rows has the value 0 and multiplies k(·, s) by a constant: common in sparse data.
-    used = (data != 0).any(axis=0) | (others != 0).any(axis=0)
+    # A feature that is 0 in all samples and background rows, as is common in sparse data, has Shapley value 0 and
+    # multiplies k(·, s) by a constant.
+    used = (data != 0).any(axis=0) | (background_rows != 0).any(axis=0)
     chosen = np.flatnonzero(used)
     chosen = chosen[np.argsort(players[chosen], kind="stable")]  # features of a player are adjacent
-    live, starts = np.unique(players[chosen], return_index=True)
-    data, others = np.ascontiguousarray(data[:, chosen]), np.ascontiguousarray(others[:, chosen])
+    active_players, starts = np.unique(players[chosen], return_index=True)
+    data, background_rows = np.ascontiguousarray(data[:, chosen]), np.ascontiguousarray(background_rows[:, chosen])
     d, n = data.shape[1], machine.vectors.shape[0]
     if d == 0:
         return
-    added = np.zeros((*values.shape[:2], len(live)))
+    added = np.zeros((*values.shape[:2], len(active_players)))
     # Ranges of features per player; the core needs none if every player has one feature.
-    ranges = () if len(live) == d else (np.append(starts, d).astype(np.int64),)
+    ranges = () if len(active_players) == d else (np.append(starts, d).astype(np.int64),)
     n_threads = effective_n_threads(getattr(machine.model, "n_jobs", None))
     step = max(1, _VALUES_PER_CALL // (d * min(n, _vectors_per_call(d))))
-    step = min(step, max(_ROWS_AT_ONCE, _WORK_PER_CALL // (d * n * len(others))))
+    step = min(step, max(_ROWS_AT_ONCE, _WORK_PER_CALL // (d * n * len(background_rows))))
     reporter = Reporter(verbose)
     for start in range(0, len(data), step):
         block = slice(start, start + step)
         n_done = 0
-        for vectors, coefficients in machine.parts(_ranges(n, len(used))):
+        for vectors, coefficients in machine.vector_blocks(_ranges(n, len(used))):
             varying, fixed = np.ascontiguousarray(vectors[:, chosen]), vectors[:, ~used]
             for term in terms:
                 rates = term.rates(len(used))
                 _core.shapley_add(
                     added[block],
                     data[block],
-                    others,
+                    background_rows,
                     weights,
                     varying if term.inside is None else varying * term.inside[chosen],  # features of ⟨x, z⟩
                     np.ascontiguousarray(coefficients.T) * _factors_at_zero(rates[:, ~used], fixed),
@@ -340,17 +343,18 @@ def _add_curved(
             if reporter.is_due:
                 done = start + min(step, len(data) - start) * n_done / n
                 reporter.report(f"{int(done):,} of {len(data):,} samples explained", done / len(data))
-    values[:, :, live[live >= 0]] += added[:, :, live >= 0]
+    values[:, :, active_players[active_players >= 0]] += added[:, :, active_players >= 0]
 
 
 def _factors_at_zero(rates: Floats, vectors: Floats) -> Floats:
-    """Π_l k_l(0, s_l) for each vector s."""
+    """Return Π_l k_l(0, s_l) for each vector s."""
     square, absolute, chi2, _ = rates
     exponent = vectors**2 @ square + np.abs(vectors) @ absolute + np.maximum(vectors, 0.0) @ chi2
     return np.asarray(np.exp(-exponent))
 
 
 def _vectors_per_call(d: int) -> int:
+    """Return the number of vectors with d features for a call of the core."""
     return min(_VECTORS_PER_CALL, max(_LEAST_VECTORS, _VALUES_PER_CALL // max(1, d)))
 
 

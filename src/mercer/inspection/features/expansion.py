@@ -1,7 +1,7 @@
 """Mercer expansion k(u, v) = Σ λ_jφ_j(u)φ_j(v), and Nyström features.
 
 The λ_j and φ_j are eigenvalues and eigenfunctions of f ↦ ∫ k(·, x) f(x) dp(x). If points x_i with weights w_i replace
-the distribution p, they are those of the matrix √w_i k(x_i, x_j) √w_j, and
+the distribution p, they follow from the eigenvalues and eigenvectors of the matrix √w_i k(x_i, x_j) √w_j, and
 
     φ_j(x) = 1/λ_j Σ_i w_i k(x, x_i) φ_j(x_i)        Nyström's extension
 
@@ -38,7 +38,7 @@ from mercer.samples.matrices import as_matrix
 
 
 def _eigenpairs_of(K: Floats, kernel: Kernel, where: str) -> tuple[Floats, Floats]:
-    """Return eigenvalues, in descending order, and eigenvectors of a kernel matrix; raise if one is negative.
+    """Return eigenvalues, in descending order, and eigenvectors of a kernel matrix; raise if an eigenvalue is negative.
 
     `where` names the samples of the matrix in the message.
     """
@@ -52,7 +52,7 @@ def _eigenpairs_of(K: Floats, kernel: Kernel, where: str) -> tuple[Floats, Float
 
 
 def _n_above_rounding(values: Floats) -> int:
-    """Number of descending eigenvalues above rounding; eigenvectors of the others would be noise."""
+    """Return the number of descending eigenvalues above rounding; eigenvectors of the others would be noise."""
     return int(np.sum(values > 1e-13 * values[0]))
 
 
@@ -95,7 +95,7 @@ class MercerExpansion:
         return np.asarray(left @ (left if Z is None else self.features(Z)).T)
 
     def error(self, X: Samples, Z: Samples = None) -> float:
-        """Largest difference between the expansion and k on samples."""
+        """Return the largest difference between the expansion and k on samples."""
         exact = self.kernel(X) if Z is None else self.kernel(X, Z)
         return float(np.abs(self.values(X, Z) - exact).max(initial=0.0))
 
@@ -144,10 +144,10 @@ def mercer_expansion(
         raise ValueError(f"an expansion needs points and a finite weight ≥ 0 for each of the {n} points, not {w.shape}")
     root = np.sqrt(w)
     values, vectors = _eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
-    kept = min(n_terms, _n_above_rounding(values))
-    coefficients = root[:, None] * vectors[:, :kept] / values[:kept]
-    rest = float(values[kept:].sum())
-    return MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), rest, freeze(coefficients))
+    n_kept = min(n_terms, _n_above_rounding(values))
+    coefficients = root[:, None] * vectors[:, :n_kept] / values[:n_kept]
+    rest = float(values[n_kept:].sum())
+    return MercerExpansion(bound, points, freeze(w), freeze(values[:n_kept].copy()), rest, freeze(coefficients))
 
 
 def mercer_integral(X: Samples, f: SampleFunction, *, kernel: KernelLike, weights: ArrayLike) -> float:
@@ -188,7 +188,7 @@ def mercer_integral(X: Samples, f: SampleFunction, *, kernel: KernelLike, weight
 
 
 def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> Function | None:
-    """Find the h with ∫ h² = 1 that violates Mercer's condition most: the smallest ∫∫ k(u, v) h(u) h(v) du dv < 0.
+    """Find the h with ∫ h² = 1 that violates Mercer's condition ∫∫ k(u, v) h(u) h(v) du dv ≥ 0 most.
 
     Both integrals are computed by quadrature. Such an h proves that the kernel is not positive definite, since its
     matrix on the points is not. None proves nothing: other points may refute the kernel.
@@ -294,6 +294,7 @@ class Nystrom(FeatureMap):
         check_vectors("landmarks_", self.landmarks_, len(self.indices_), self.n_features_in_)
 
     def _prepare(self, X: Samples) -> None:
+        """Draw the landmarks, and decompose their kernel matrix."""
         m = integer("n_components", self.n_components, 1, "the number of landmarks")
         one_of("landmarks", self.landmarks, ("uniform", "leverage"))
         n, rng = n_samples(X), np.random.default_rng(self.random_state)
@@ -303,13 +304,16 @@ class Nystrom(FeatureMap):
             scores = leverage_scores(self.kernel_, landmarks.X, n * positive("lam", self.lam), float(n))
             landmarks = draw(chunks, m, rng, scores)
         values, vectors = _eigenpairs_of(self.kernel_(landmarks.X), self.kernel_, "the landmarks")
-        kept = max(1, _n_above_rounding(values))
+        n_kept = max(1, _n_above_rounding(values))
         self.indices_, self.landmarks_ = landmarks.index, take(X, landmarks.index)
-        self.eigenvalues_ = values[:kept].copy()
+        self.eigenvalues_ = values[:n_kept].copy()
         with np.errstate(divide="ignore"):
-            self._map = vectors[:, :kept] / np.sqrt(self.eigenvalues_) if values[0] > 0 else np.zeros((len(values), 1))
+            self._map = (
+                vectors[:, :n_kept] / np.sqrt(self.eigenvalues_) if values[0] > 0 else np.zeros((len(values), 1))
+            )
 
     def _features(self, X: Samples) -> Floats:
+        """Project the samples onto the span of the landmarks."""
         return np.asarray(self.kernel_(X, self.landmarks_) @ self._map)
 
     def _width(self) -> int:

@@ -79,7 +79,7 @@ def kernel_feature_analysis(
     scale, alpha, chosen = np.ones(len(rows)), np.zeros((len(rows), m)), list[int]()
     functions = []
     for i in range(m):
-        # 1. The candidate with the largest standard deviation.
+        # 1. Choose the candidate with the largest standard deviation.
         values = scale[:, None] * K_all + alpha[:, :i] @ K_all[chosen]
         spread = values.std(axis=1)
         spread[chosen] = -1.0
@@ -92,7 +92,7 @@ def kernel_feature_analysis(
         if not square > len(rows) * float(np.finfo(float).eps) * float(sizes @ np.abs(K_chosen) @ sizes):
             break  # every candidate is 0 to rounding
         functions.append(Function(take(centres, np.array(chosen)), coefficients, kernel=k))
-        # 2. Its direction removed from the other candidates.
+        # 2. Remove its direction from the other candidates.
         share = (scale * (K[:, chosen] @ coefficients) + alpha[:, : i + 1] @ (K_chosen @ coefficients)) / square
         alpha[:, : i + 1] -= np.outer(share, coefficients)
         if normalise:

@@ -104,6 +104,7 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
         return float(np.abs((products.toarray() if is_sparse(products) else products) - exact).max())
 
     def _read(self, X: Samples, reset: bool) -> Samples:
+        """Check samples and convert them to float64; raise if the kernel is not one of vectors."""
         if (kernel := as_kernel(self.kernel)).accepts != "vectors":
             raise ValueError(
                 f"{kernel!r} is not a kernel of vectors and has no features of this kind; pass it to an estimator, "
@@ -120,7 +121,7 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
         )
 
     def _check_prepared(self, X: Samples) -> None:
-        """Repeat the preparation from the kernel and the number of features; counts must agree with the file's."""
+        """Prepare the features of a loaded map again; raise if a count in the file differs."""
         fitted_values = dict(vars(self))
         try:
             self._prepare(X)
@@ -130,7 +131,7 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
             expect(not is_count(value) or getattr(self, name) == value, f"{name} must be {getattr(self, name)!r:.40}")
 
     def _prepare(self, X: Samples) -> None:
-        """Draw or enumerate what the features are computed from."""
+        """Set the attributes from which features are computed, such as landmarks or frequencies."""
         raise NotImplementedError
 
     def _features(self, X: Samples) -> Samples:
@@ -138,7 +139,7 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
         raise NotImplementedError
 
     def _width(self) -> int:
-        """Number of features."""
+        """Return the number of features that `transform` makes."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
@@ -148,5 +149,5 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
 
 
 def n_columns_made(model: FeatureMap) -> int:
-    """Number of columns of dense features of a fitted map; 0 for an unfitted one."""
+    """Return the number of columns of a fitted map's dense features; 0 for an unfitted map."""
     return min(model._width(), MOST_COLUMNS) if hasattr(model, "kernel_") else 0

@@ -85,22 +85,26 @@ class RandomFourier(FeatureMap):
     def _check_fitted(self) -> None:
         super()._check_fitted()
         expect(is_count(self.n_components), "n_components must be a count")
-        n, wanted = len(self.frequencies_), int(self.n_components)
-        expect((wanted + 1) // 2 == n > 0, f"{self.n_components!r:.40} components do not have {n} frequencies")
+        n, n_components = len(self.frequencies_), int(self.n_components)
+        expect((n_components + 1) // 2 == n > 0, f"{self.n_components!r:.40} components do not have {n} frequencies")
         has_phase = self._phase is not None
-        expect((wanted % 2 == 1) == has_phase, "an odd number of components needs a phase, and an even number has none")
+        expect(
+            (n_components % 2 == 1) == has_phase,
+            "an odd number of components needs a phase, and an even number has none",
+        )
 
     def _complete_fitted(self) -> None:
         self._scale = gaussian_of(self.kernel_)[0]
 
     def _prepare(self, X: Samples) -> None:
+        """Draw the frequencies, and the phase for an odd number of features."""
         integer("n_components", self.n_components, 1, "the number of features")
         self._scale, gamma, factor = gaussian_of(self.kernel_)
         width = X.shape[1] if factor is None else factor.shape[1]
         rng = np.random.default_rng(self.random_state)
         frequencies = rng.normal(size=((self.n_components + 1) // 2, width))
         if self.orthogonal:
-            frequencies = _orthogonal(rng, frequencies)
+            frequencies = _draw_orthogonal(rng, frequencies)
         frequencies *= math.sqrt(2 * gamma)
         self._phase = rng.uniform(0.0, 2.0 * math.pi) if self.n_components % 2 else None
         self.frequencies_ = frequencies if factor is None else frequencies @ factor.T
@@ -109,16 +113,17 @@ class RandomFourier(FeatureMap):
         return int(self.n_components)
 
     def _features(self, X: Samples) -> Floats:
+        """Compute the cosines and sines of the samples."""
         angles = X @ self.frequencies_.T
         size = math.sqrt(self._scale / len(self.frequencies_))
         if self._phase is None:
             return np.asarray(size * np.concatenate([np.cos(angles), np.sin(angles)], axis=1))
-        both, last = angles[:, :-1], math.sqrt(2.0) * np.cos(angles[:, -1:] + self._phase)
-        return np.asarray(size * np.concatenate([np.cos(both), np.sin(both), last], axis=1))
+        paired, last = angles[:, :-1], math.sqrt(2.0) * np.cos(angles[:, -1:] + self._phase)
+        return np.asarray(size * np.concatenate([np.cos(paired), np.sin(paired), last], axis=1))
 
 
-def _orthogonal(rng: np.random.Generator, frequencies: Floats) -> Floats:
-    """Draw frequencies of the same lengths that are orthogonal within blocks of as many as there are dimensions."""
+def _draw_orthogonal(rng: np.random.Generator, frequencies: Floats) -> Floats:
+    """Draw directions in blocks of orthogonal ones, one block per n_features; keep the frequencies' lengths."""
     m, width = frequencies.shape
     lengths = np.linalg.norm(frequencies, axis=1)
     blocks = [linalg.qr(rng.normal(size=(width, width)))[0].T for _ in range(-(-m // width))]
@@ -179,6 +184,7 @@ class GaussianSeries(FeatureMap):
         self._check_prepared(np.empty((0, self.n_features_in_)))
 
     def _prepare(self, X: Samples) -> None:
+        """Store the parameters of the kernel, and choose the number of terms."""
         self._scale, self._gamma, factor = gaussian_of(self.kernel_)
         if factor is not None:
             raise ValueError(f"{self.kernel_!r} has a matrix M or a factor; use RandomFourier or Nystrom")
@@ -195,21 +201,23 @@ class GaussianSeries(FeatureMap):
         """Build the monomials by degree: x^a of degree j is x_i times one of degree j − 1 whose factors are ≥ i."""
         d = X.shape[1]
         Z = math.sqrt(2.0 * self._gamma) * X
-        # Columns of the last degree with the multiplicity of their first factor, grouped by that factor.
-        first = math.sqrt(self._scale) * np.exp(-self._gamma * np.sum(X**2, axis=1))[:, None]
-        out = [first]
-        last: list[list[tuple[Floats, int]]] = [[(first, 0)] if i == d - 1 else [] for i in range(d)]
+        # 1. Degree 0: one column, which counts as a monomial of the last feature with multiplicity 0.
+        constant = math.sqrt(self._scale) * np.exp(-self._gamma * np.sum(X**2, axis=1))[:, None]
+        out = [constant]
+        # Monomials of one degree by their first factor i, each with the multiplicity of that factor.
+        monomials: list[list[tuple[Floats, int]]] = [[(constant, 0)] if i == d - 1 else [] for i in range(d)]
+        # 2. Every further degree from the one before.
         for _ in range(1, self.n_terms_):
-            following: list[list[tuple[Floats, int]]] = []
+            next_monomials: list[list[tuple[Floats, int]]] = []
             for i in range(d):
                 columns = []
                 for k in range(i, d):
-                    for column, times in last[k]:
-                        count = times + 1 if k == i and times else 1
+                    for column, multiplicity in monomials[k]:
+                        count = multiplicity + 1 if k == i and multiplicity else 1
                         columns.append((column * Z[:, [i]] / math.sqrt(count), count))
-                following.append(columns)
-            last = following
-            out += [column for columns in last for column, _ in columns]
+                next_monomials.append(columns)
+            monomials = next_monomials
+            out += [column for columns in monomials for column, _ in columns]
         return np.concatenate(out, axis=1)
 
     def _width(self) -> int:

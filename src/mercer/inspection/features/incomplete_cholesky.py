@@ -14,8 +14,8 @@ from mercer.kernels.names import bound_kernel
 from mercer.runtime.parameters import not_negative
 from mercer.samples.arrays import Data, Floats, Indices, n_samples, take
 
-# Share of the largest diagonal entry; a residual below minus this is no rounding error.
-_NOT_ROUNDING = 1e-8
+# A negative residual beyond this share of the largest diagonal entry is not a rounding error.
+_ROUNDING_SHARE = 1e-8
 
 
 class IncompleteCholesky(NamedTuple):
@@ -72,25 +72,25 @@ def incomplete_cholesky(
     not_negative("tol", tol, "the largest remaining k(x, x)")
     k = bound_kernel(kernel, X)
     n = n_samples(X)
-    most = n if max_rank is None else min(n, int(max_rank))
+    rank_limit = n if max_rank is None else min(n, int(max_rank))
     residual = np.array(k.diag(X), dtype=np.float64)
     Z, pivots = np.zeros((n, 0)), list[int]()
     largest = float(np.abs(residual).max(initial=0.0))
     rounding = n * float(np.finfo(float).eps) * largest  # smaller pivots are rounding errors
     while True:
-        if residual.min(initial=0.0) < -_NOT_ROUNDING * largest:
+        if residual.min(initial=0.0) < -_ROUNDING_SHARE * largest:
             raise ValueError(
                 f"{k!r} is not positive semi-definite on these samples: the diagonal of K − ZZᵀ has the entry "
                 f"{residual.min():.3g}; use a positive definite kernel"
             )
         residual = np.maximum(0.0, residual)
-        if len(pivots) == most:
+        if len(pivots) == rank_limit:
             break
         j = int(np.argmax(residual))
         if not residual[j] > max(tol, rounding):
             break
         if len(pivots) == Z.shape[1]:  # double the number of columns
-            Z = np.concatenate([Z, np.zeros((n, max(16, min(len(pivots), most - len(pivots)))))], axis=1)
+            Z = np.concatenate([Z, np.zeros((n, max(16, min(len(pivots), rank_limit - len(pivots)))))], axis=1)
         r = len(pivots)
         column = k(X, take(X, np.array([j])))[:, 0] - Z[:, :r] @ Z[j, :r]
         Z[:, r] = column / np.sqrt(residual[j])

@@ -2,9 +2,9 @@
 
 √(d!/(a! (d − |a|)!) γ^|a| c^(d−|a|)) x^a  for all exponents |a| ≤ d
 
-The constant c adds one coordinate, √c, to every sample. The monomials are the index tuples i_1 ≤ … ≤ i_d in
-lexicographic order; T(v, r) = C(w − v + r − 1, r) tuples of length r have no entry below v. So the column of a monomial
-follows from its factors, and sparse samples need no list of all monomials.
+The constant c adds one coordinate, √c, to every sample, which makes w coordinates. The monomials are the index tuples
+i_1 ≤ … ≤ i_d in lexicographic order; T(v, r) = C(w − v + r − 1, r) tuples of length r have no entry below v. So the
+column of a monomial follows from its factors, and sparse samples need no list of all monomials.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Monomials(FeatureMap):
         self._check_prepared(sp.csr_array((0, self.n_features_in_)))
 
     def _prepare(self, X: Samples) -> None:
+        """Store the constants and the degree of the kernel; raise if it has no monomials, or too many."""
         recipe = self.kernel_.recipe()
         if (
             recipe is None
@@ -85,24 +86,28 @@ class Monomials(FeatureMap):
             raise ValueError(f"degree={degree:g} is above {_HIGHEST_DEGREE}: too many monomials; use the kernel itself")
         self._constants = (recipe.scale, gamma, coef0, recipe.constant)
         self._size, self._degree, self._ordered = X.shape[1] + (coef0 > 0), int(degree), bool(self.ordered)
-        if not is_sparse(X) and self._count() > MOST_COLUMNS:
+        if not is_sparse(X) and self._n_monomials() > MOST_COLUMNS:
             raise ValueError(
-                f"{self._count()} monomials are too many to list; use the kernel itself, or sparse samples"
+                f"{self._n_monomials()} monomials are too many to list; use the kernel itself, or sparse samples"
             )
-        if self._count() >= 2**62:
-            raise ValueError(f"{self._count()} monomials are too many to number; use the kernel itself")
+        if self._n_monomials() >= 2**62:
+            raise ValueError(f"{self._n_monomials()} monomials are too many to number; use the kernel itself")
 
-    def _count(self) -> int:
+    def _n_monomials(self) -> int:
+        """Return the number of monomials, without the column of an added constant."""
         w, d = self._size, self._degree
         return w**d if self._ordered else math.comb(w + d - 1, d)
 
     def _width(self) -> int:
-        return self._count() + (self._constants[3] > 0)
+        return self._n_monomials() + (self._constants[3] > 0)
 
     def _features(self, X: Samples) -> Samples:
+        """Compute the weighted monomials, and the column of an added constant."""
         scale, gamma, coef0, constant = self._constants
-        if not is_sparse(X) and self._count() > MOST_COLUMNS:
-            raise ValueError(f"{self._count()} monomials of dense samples are too many; pass sparse samples, as in fit")
+        if not is_sparse(X) and self._n_monomials() > MOST_COLUMNS:
+            raise ValueError(
+                f"{self._n_monomials()} monomials of dense samples are too many; pass sparse samples, as in fit"
+            )
         Z = math.sqrt(gamma) * X
         stack: Any = sp.hstack if is_sparse(X) else np.hstack
         if coef0 > 0:
@@ -113,11 +118,12 @@ class Monomials(FeatureMap):
         return sp.csr_array(out) if is_sparse(X) else np.asarray(out)
 
     def _dense(self, Z: Floats) -> Floats:
+        """Compute the monomials of dense samples."""
         factors = _products(self._size, self._degree, self._ordered)
         return np.asarray(np.prod(Z[:, factors], axis=2) * self._weights(factors))
 
     def _sparse(self, Z: Samples) -> Any:
-        """Compute the products of stored entries, for rows with the same number of stored entries at a time."""
+        """Compute the monomials of sparse samples: all rows with the same number of stored entries at a time."""
         Z.sum_duplicates()
         Z.eliminate_zeros()
         stored = np.diff(Z.indptr)
@@ -136,42 +142,46 @@ class Monomials(FeatureMap):
             target = starts[rows][:, None] + np.arange(len(factors))
             data[target] = np.prod(Z.data[entries][:, factors], axis=2) * self._weights(factors)
             columns[target] = numbering(Z.indices[entries].astype(np.int64)[:, factors])
-        return sp.csr_array((data, columns, starts), shape=(Z.shape[0], self._count()))
+        return sp.csr_array((data, columns, starts), shape=(Z.shape[0], self._n_monomials()))
 
     def _weights(self, factors: Indices) -> Floats | float:
+        """Return the weight of each monomial, √(number of orderings); 1 for ordered products."""
         return 1.0 if self._ordered else np.sqrt([_orderings(row) for row in factors.tolist()])
 
     def _numbering(self) -> Callable[[Indices], Indices]:
-        """Return a function from factors i_1, …, i_d, in the last axis, to the column of the monomial."""
+        """Return a function from factors i_1, …, i_d, in the last axis of an array, to the column of their monomial."""
         w, d = self._size, self._degree
         if self._ordered:
             powers = np.array([w ** (d - 1 - k) for k in range(d)], dtype=np.int64)
             return lambda factors: factors @ powers
-        later = [np.array([_n_products(w - v, r, False) for v in range(w + 1)], dtype=np.int64) for r in range(d + 1)]
+        # T(v, r) of the formula at the top of this file is n_tuples[r][v].
+        n_tuples = [
+            np.array([_n_products(w - v, r, False) for v in range(w + 1)], dtype=np.int64) for r in range(d + 1)
+        ]
 
         def number(factors: Indices) -> Indices:
             out = np.zeros(factors.shape[:-1], dtype=np.int64)
             for k in range(d):
-                before = factors[..., k - 1] if k else 0
-                out += later[d - k][before] - later[d - k][factors[..., k]]
+                previous = factors[..., k - 1] if k else 0
+                out += n_tuples[d - k][previous] - n_tuples[d - k][factors[..., k]]
             return out
 
         return number
 
 
 def _n_products(size: int, degree: int, ordered: bool) -> int:
-    """Number of products of `degree` factors out of `size`."""
+    """Return the number of products of `degree` factors out of `size`."""
     return size**degree if ordered else math.comb(size + degree - 1, degree) if size else int(degree == 0)
 
 
 def _products(size: int, degree: int, ordered: bool) -> Indices:
     """Return all products of `degree` factors out of `size`, a row of indices for each."""
-    every = itertools.product(range(size), repeat=degree)
-    chosen = every if ordered else itertools.combinations_with_replacement(range(size), degree)
-    return np.array(list(chosen), dtype=np.intp).reshape(_n_products(size, degree, ordered), degree)
+    sequences = itertools.product(range(size), repeat=degree)
+    products = sequences if ordered else itertools.combinations_with_replacement(range(size), degree)
+    return np.array(list(products), dtype=np.intp).reshape(_n_products(size, degree, ordered), degree)
 
 
 def _orderings(factors: list[int]) -> int:
-    """Number of orderings of the factors of a monomial, which are sorted."""
+    """Return the number of orderings of a monomial's factors, which are given in sorted order."""
     counts = [len(list(same)) for _, same in itertools.groupby(factors)]
     return math.factorial(len(factors)) // math.prod(map(math.factorial, counts))

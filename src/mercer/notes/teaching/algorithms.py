@@ -40,8 +40,8 @@ _NO_CURVATURE = 1e-14
 
 
 def choose_pair(problem: SmallProblem, alpha: Floats, g: Floats, rule: str) -> tuple[int, int]:
-    """Choose i in I_up and j in I_down with y_ig_i > y_jg_j by one of Igel's rules."""
-    up, down = problem.ends(alpha)
+    """Choose i in I_up and j in I_down with y_ig_i > y_jg_j by one of Igel's rules; g is the gradient of the dual."""
+    up, down = problem.index_sets(alpha)
     h, K = problem.y * g, problem.K
     first = int(np.argmax(np.where(up, h, -np.inf)))
     if rule == "most violating":
@@ -58,7 +58,7 @@ def choose_pair(problem: SmallProblem, alpha: Floats, g: Floats, rule: str) -> t
 
 
 def run_smo(run: Steps, tol: float, max_iter: int) -> None:
-    """Run sequential minimal optimisation (Igel, algorithm 4.2); the numbers are the lines of that algorithm."""
+    """Run sequential minimal optimisation (Igel, algorithm 4.2); comments give the lines of that algorithm."""
     problem = run.problem
     K, y = problem.K, problem.y
     alpha, g = np.zeros(problem.n), np.ones(problem.n)  # 1
@@ -74,14 +74,14 @@ def run_smo(run: Steps, tol: float, max_iter: int) -> None:
             break
         g = g - size * y * K[i] + size * y * K[j]  # 5
         alpha = alpha.copy()
-        alpha[i] = _onto_bound(alpha[i] + y[i] * size, slack_i == size, y[i] > 0, problem.C)  # 6
-        alpha[j] = _onto_bound(alpha[j] - y[j] * size, slack_j == size, y[j] < 0, problem.C)  # 7
+        alpha[i] = _exact_at_bound(alpha[i] + y[i] * size, slack_i == size, y[i] > 0, problem.C)  # 6
+        alpha[j] = _exact_at_bound(alpha[j] - y[j] * size, slack_j == size, y[j] < 0, problem.C)  # 7
         run.record(alpha, (i, j), float(size), bool(size < newton))
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
 
 
-def _onto_bound(value: float, at_bound: bool, upwards: bool, C: float) -> float:
-    """Return the bound itself if a step reaches it, so that rounding does not leave α beside it."""
+def _exact_at_bound(value: float, at_bound: bool, upwards: bool, C: float) -> float:
+    """Return the bound itself if a step reaches it, so that rounding does not leave α next to it."""
     return value if not at_bound else C if upwards else 0.0
 
 
@@ -95,29 +95,29 @@ def run_li(run: Steps, tol: float, max_iter: int) -> None:
         g = 1.0 - y * (E + y - b)
         if problem.violation_and_b(alpha, g)[0] <= tol:
             break
-        two, one = choose_pair(problem, alpha, g, run.rule)  # y_2α_2 grows, and y_1α_1 shrinks by as much
-        S = y[one] * y[two]
+        i2, i1 = choose_pair(problem, alpha, g, run.rule)  # y_2α_2 grows by as much as y_1α_1 shrinks
+        S = y[i1] * y[i2]
         if S < 0:
-            L, H = max(0.0, alpha[two] - alpha[one]), min(C, C + alpha[two] - alpha[one])
+            L, H = max(0.0, alpha[i2] - alpha[i1]), min(C, C + alpha[i2] - alpha[i1])
         else:
-            L, H = max(0.0, alpha[one] + alpha[two] - C), min(C, alpha[one] + alpha[two])
-        curvature = K[one, one] - 2 * K[one, two] + K[two, two]
-        flat = curvature <= _NO_CURVATURE * (K[one, one] + K[two, two])
-        unclipped = y[two] * math.inf if flat else alpha[two] + y[two] * (E[one] - E[two]) / curvature
-        second = min(max(unclipped, L), H)
-        if abs(second) == math.inf:  # C = inf without curvature: the dual is unbounded, and there is no hard margin
+            L, H = max(0.0, alpha[i1] + alpha[i2] - C), min(C, alpha[i1] + alpha[i2])
+        curvature = K[i1, i1] - 2 * K[i1, i2] + K[i2, i2]
+        flat = curvature <= _NO_CURVATURE * (K[i1, i1] + K[i2, i2])
+        unclipped = y[i2] * math.inf if flat else alpha[i2] + y[i2] * (E[i1] - E[i2]) / curvature
+        alpha_2 = min(max(unclipped, L), H)
+        if abs(alpha_2) == math.inf:  # C = inf without curvature: the dual is unbounded, and there is no hard margin
             break
-        first = alpha[one] + S * (alpha[two] - second)
-        first = _snap_to_bounds(first, C, max(alpha[one], alpha[two], second))
-        change_one, change_two = y[one] * (first - alpha[one]), y[two] * (second - alpha[two])
-        b_one = -E[one] - change_one * K[one, one] - change_two * K[two, one] + b
-        b_two = -E[two] - change_one * K[one, two] - change_two * K[two, two] + b
-        new_b = b_one if 0 < first < C else b_two if 0 < second < C else 0.5 * (b_one + b_two)
-        E = E + change_one * K[one] + change_two * K[two] + (new_b - b)
+        alpha_1 = alpha[i1] + S * (alpha[i2] - alpha_2)
+        alpha_1 = _snap_to_bounds(alpha_1, C, max(alpha[i1], alpha[i2], alpha_2))
+        change_1, change_2 = y[i1] * (alpha_1 - alpha[i1]), y[i2] * (alpha_2 - alpha[i2])
+        b_1 = -E[i1] - change_1 * K[i1, i1] - change_2 * K[i2, i1] + b
+        b_2 = -E[i2] - change_1 * K[i1, i2] - change_2 * K[i2, i2] + b
+        new_b = b_1 if 0 < alpha_1 < C else b_2 if 0 < alpha_2 < C else 0.5 * (b_1 + b_2)
+        E = E + change_1 * K[i1] + change_2 * K[i2] + (new_b - b)
         b, alpha = new_b, alpha.copy()
-        size = abs(second - alpha[two])
-        alpha[one], alpha[two] = first, second
-        run.record(alpha, (two, one), float(size), bool(unclipped != second), float(b))
+        size = abs(alpha_2 - alpha[i2])
+        alpha[i1], alpha[i2] = alpha_1, alpha_2
+        run.record(alpha, (i2, i1), float(size), bool(unclipped != alpha_2), float(b))
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
 
 
@@ -142,7 +142,11 @@ def run_decomposition(run: Steps, tol: float, max_iter: int, size: int, choose: 
         violation, _ = problem.violation_and_b(alpha, g)
         if violation <= tol:
             break
-        B = _worst_violators(problem, alpha, g, size) if choose is None else _checked_set(choose, alpha, g, len(run))
+        B = (
+            _worst_violators(problem, alpha, g, size)
+            if choose is None
+            else _call_working_set(choose, alpha, g, len(run))
+        )
         new, clipped = _solve_subproblem(problem, alpha, B, 0.1 * tol)
         if np.array_equal(new, alpha) and choose is None:
             break
@@ -151,8 +155,8 @@ def run_decomposition(run: Steps, tol: float, max_iter: int, size: int, choose: 
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
 
 
-def _checked_set(choose: WorkingSet, alpha: Floats, g: Floats, step: int) -> Indices:
-    """Return the working set of a user's function; raise ValueError if it is none."""
+def _call_working_set(choose: WorkingSet, alpha: Floats, g: Floats, step: int) -> Indices:
+    """Return the working set that a user's function chooses; raise ValueError if its rows are invalid."""
     B = np.asarray(choose(alpha.copy(), g.copy(), step))
     n = len(alpha)
     if (
@@ -171,8 +175,8 @@ def _checked_set(choose: WorkingSet, alpha: Floats, g: Floats, step: int) -> Ind
 
 
 def _worst_violators(problem: SmallProblem, alpha: Floats, g: Floats, size: int) -> Indices:
-    """Indices of the samples in I_up with the largest y_ig_i and in I_down with the smallest, half of `size` each."""
-    up, down = problem.ends(alpha)
+    """Return the samples in I_up with the largest y_ig_i and in I_down with the smallest, half of `size` each."""
+    up, down = problem.index_sets(alpha)
     h, half = problem.y * g, max(1, size // 2)
     top = np.argsort(-np.where(up, h, -np.inf), kind="stable")[: min(half, int(up.sum()))]
     bottom = np.argsort(np.where(down, h, np.inf), kind="stable")[: min(half, int(down.sum()))]
@@ -180,7 +184,7 @@ def _worst_violators(problem: SmallProblem, alpha: Floats, g: Floats, size: int)
 
 
 def _solve_subproblem(problem: SmallProblem, alpha: Floats, B: Indices, tol: float) -> tuple[Floats, bool]:
-    """Maximise the dual over α_B with the others fixed, by pair steps; return α and whether one is at a bound."""
+    """Maximise the dual over α_B with the other α fixed, by pair steps; return α, and whether an α_B is at a bound."""
     y, K = problem.y[B], problem.K[np.ix_(B, B)]
     h = y * problem.gradient(alpha)[B]
     # β = yα, with its bounds.
@@ -206,7 +210,7 @@ def _solve_subproblem(problem: SmallProblem, alpha: Floats, B: Indices, tol: flo
 def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
     """Run the active set method: Newton steps on the free variables up to the first bound.
 
-    When the free variables are optimal, the most violating pair is freed.
+    When the free variables are optimal, the most violating pair becomes free.
     """
     problem = run.problem
     y, C = problem.y, problem.C
@@ -219,7 +223,7 @@ def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
         F = np.flatnonzero(free)
         direction, slope = _newton_direction(problem, g, F)
         if slope <= 1e-12 * max(1.0, abs(problem.dual(alpha))) * tol:
-            up, down = problem.ends(alpha)
+            up, down = problem.index_sets(alpha)
             h = y * g
             free[int(np.argmax(np.where(up, h, -np.inf)))] = free[int(np.argmin(np.where(down, h, np.inf)))] = True
             F = np.flatnonzero(free)
@@ -240,9 +244,9 @@ def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
 
 
 def _newton_direction(problem: SmallProblem, g: Floats, F: Indices) -> tuple[Floats, float]:
-    """Return the Newton direction of the free variables with Σyα fixed, or an ascent direction without curvature.
+    """Return the Newton direction of the variables F that keeps Σyα, and the slope of the dual along it.
 
-    The second value is the slope along it.
+    If the dual ascends along a direction without curvature, that direction is returned.
     """
     if len(F) < 2:
         return np.zeros(len(F)), 0.0
@@ -262,13 +266,13 @@ def _newton_direction(problem: SmallProblem, g: Floats, F: Indices) -> tuple[Flo
 
 
 def _curvature(problem: SmallProblem, F: Indices, direction: Floats) -> float:
-    """Curvature of the dual along a direction of the variables F."""
+    """Return the curvature of the dual along a direction of the variables F."""
     beta = problem.y[F] * direction
     return float(beta @ (problem.K[np.ix_(F, F)] @ beta))
 
 
 def _step_limit(alpha: Floats, direction: Floats, C: float) -> tuple[float, Indices]:
-    """Largest step that stays in the box, and the variables that then reach a bound."""
+    """Return the largest step that stays in the box, and the variables that then reach a bound."""
     limits = np.full(len(alpha), np.inf)
     up, down = direction > 0, direction < 0
     limits[up], limits[down] = (C - alpha[up]) / direction[up], -alpha[down] / direction[down]
@@ -311,8 +315,8 @@ def run_gradient_projection(run: Steps, tol: float, max_iter: int) -> None:
 def _clip_to_box(alpha: Floats, C: float) -> Floats:
     """Clip α to the box, and move it onto a bound that it misses by rounding only."""
     alpha = np.clip(alpha, 0.0, C)
-    near = 1e-15 * (C if math.isfinite(C) else float(alpha.max(initial=0.0)))
-    return np.where(alpha <= near, 0.0, np.where(alpha >= C - near, C, alpha))
+    rounding = 1e-15 * (C if math.isfinite(C) else float(alpha.max(initial=0.0)))
+    return np.where(alpha <= rounding, 0.0, np.where(alpha >= C - rounding, C, alpha))
 
 
 def project_feasible(problem: SmallProblem, point: Floats) -> Floats:
@@ -351,7 +355,7 @@ def run_pegasos(run: Steps, tol: float, max_iter: int, seed: int) -> None:
     """Run Pegasos (Shalev-Shwartz) on samples drawn with replacement; `alpha` is that of the mean of w_t."""
     problem = run.problem
     n, lam = problem.n, 1.0 / (problem.C * problem.n)
-    theta, total, f = np.zeros(n), np.zeros(n), np.zeros(n)  # α of θ and of Σ θ/t, and the values of θ at the samples
+    theta, total, f = np.zeros(n), np.zeros(n), np.zeros(n)  # coefficients of θ and of Σ θ/t, and values of θ
     for t, i in enumerate(draw_with_replacement(seed, np.arange(1.0, n + 1), 0, max_iter).tolist(), 1):
         total = total + theta / t
         violates = problem.y[i] * f[i] < lam * t
@@ -405,9 +409,9 @@ def steps(
     method : {"smo", "li", "decomposition", "active set", "gradient projection", "perceptron", "pegasos"}, default="smo"
         Algorithm. "smo" is Igel's algorithm 4.2; "li" is Li's form of it, with errors E_i, α clipped to [L, H] and b
         from the pair; "decomposition" is Igel's algorithm 4.1 for working sets of any size; "active set" and "gradient
-        projection" are general methods for quadratic programs (Li, section 2). Two take one sample at a time and have
-        no bias: the "perceptron" (Igel, section 4.1.1), and "pegasos", stochastic gradient descent (Shalev-Shwartz),
-        which approaches the optimum like 1/steps.
+        projection" are general methods for quadratic programs (Li, section 2). Two algorithms take one sample at a time
+        and have no bias: the "perceptron" (Igel, section 4.1.1), and "pegasos", stochastic gradient descent
+        (Shalev-Shwartz), which approaches the optimum like 1/steps.
     rule : {"second order", "most violating", "maximum gain"}, default="second order"
         Rule by which "smo" and "li" choose the pair.
     working_set_size : int, default=10
@@ -440,7 +444,7 @@ def steps(
     >>> print(steps(X, y, kernel="linear", C=10.0))
      step       chosen         size         gain           dual   violation           b
         1          2 1         0.5           0.5            0.5           0           0
-    smo, second order: converged after 1 steps
+    smo, second order: converged after 1 step
     """
     one_of("method", method, METHODS)
     one_of("rule", rule, RULES)
@@ -467,7 +471,7 @@ def steps(
         raise ValueError("C=inf is the hard margin, but the steps of pegasos have length C·n/t: use a finite C")
     problem = SmallProblem(K, signs, bound_C, bias=method not in _BY_SAMPLES)
     run = Steps(method, rule if method in _BY_PAIRS else "", problem)
-    most = max_iter or (30 * problem.n if method == "pegasos" else 100_000)
+    max_steps = max_iter or (30 * problem.n if method == "pegasos" else 100_000)
     algorithms: dict[str, Callable[[Steps, float, int], None]] = {
         "smo": run_smo,
         "li": run_li,
@@ -477,5 +481,5 @@ def steps(
         "perceptron": run_perceptron,
         "pegasos": partial(run_pegasos, seed=random_state),
     }
-    algorithms[method](run, tol, most)
+    algorithms[method](run, tol, max_steps)
     return run

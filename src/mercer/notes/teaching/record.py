@@ -66,16 +66,16 @@ class SmallProblem:
         return len(self.y)
 
     def gradient(self, alpha: Floats) -> Floats:
-        """Gradient of the dual, g_i = 1 − y_i Σ_j y_jα_jK_ij."""
+        """Return the gradient of the dual, g_i = 1 − y_i Σ_j y_jα_jK_ij."""
         return np.asarray(1.0 - self.y * (self.K @ (self.y * alpha)))
 
     def dual(self, alpha: Floats) -> float:
-        """Dual value at α."""
+        """Return the dual value at α."""
         beta = self.y * alpha
         return float(alpha.sum() - 0.5 * beta @ (self.K @ beta))
 
-    def ends(self, alpha: Floats) -> tuple[Flags, Flags]:
-        """Index sets I_up and I_down: which y_iα_i may increase, and which may decrease."""
+    def index_sets(self, alpha: Floats) -> tuple[Flags, Flags]:
+        """Return I_up and I_down, as masks: which y_iα_i may increase, and which may decrease."""
         below, above = alpha < self.C, alpha > 0
         return np.where(self.y > 0, below, above), np.where(self.y > 0, above, below)
 
@@ -83,13 +83,13 @@ class SmallProblem:
         """Return the KKT violation and b.
 
         The violation is the maximum of y_ig_i over I_up minus the minimum over I_down; b is the mean of y_ig_i over
-        free α, or midway between these two. Without a bias, the violation is the largest |g_i| of an α that can still
-        move along its gradient, and b is 0.
+        free α or, if no α is free, midway between the maximum and the minimum. Without a bias, the violation is the
+        largest |g_i| of an α that can still move along its gradient, and b is 0.
         """
         if not self.bias:
             increasable, decreasable = g[alpha < self.C], g[alpha > 0]
             return max(0.0, float(increasable.max(initial=0.0)), float(-decreasable.min(initial=0.0))), 0.0
-        up, down = self.ends(alpha)
+        up, down = self.index_sets(alpha)
         h = self.y * g
         top, bottom = float(h[up].max(initial=-math.inf)), float(h[down].min(initial=math.inf))
         free = up & down
@@ -129,7 +129,7 @@ class Steps:
         b: float | None = None,
         feasible: Floats | None = None,
     ) -> Step:
-        """Add the step that led to α; `b` is the bias that the algorithm computes itself, if it does.
+        """Add the step that led to α; `b` is the bias, for an algorithm that computes one itself.
 
         If α is not feasible, the dual value and the violation are those of `feasible`.
         """
@@ -183,7 +183,8 @@ class Steps:
             numbers = f"{step.gain:12.6g} {step.dual:14.8g} {step.violation:11.4g} {step.b:11.6g}"
             lines.append(f"{k:5} {chosen:>12} {step.size:11.6g}{mark} {numbers}")
         end = "converged" if self.converged else "stopped before tol"
-        return "\n".join([*lines, f"{self.method}, {self.rule or 'all variables'}: {end} after {len(self)} steps"])
+        n_steps = f"{len(self)} step{'s' * (len(self) != 1)}"
+        return "\n".join([*lines, f"{self.method}, {self.rule or 'all variables'}: {end} after {n_steps}"])
 
     def plot(self, *axes: Any, **options: Any) -> PathDisplay:
         """Plot the dual value and the violation after each step; see `mercer.displays.PathDisplay.from_steps`."""

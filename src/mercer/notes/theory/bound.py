@@ -99,6 +99,7 @@ class Bound:
         return self.value
 
     def _statement(self, gap: str = " ") -> str:
+        """Return the bound in one line, such as "E f ≤ 0.2 with probability 0.95"."""
         sign = "≤" if self.side == "upper" else "≥"
         probability = "" if self.delta is None else f"{gap}with probability {1 - self.delta:g}"
         return f"{self.quantity} {sign} {self.value:.6g}{probability}{f'{gap}(vacuous)' if self.vacuous else ''}"
@@ -123,28 +124,28 @@ def log_inverse(delta: float, factor: float = 1.0) -> float:
 
 
 def deviation(n: int, delta: float, sides: float) -> float:
-    """Hoeffding's deviation √(ln(sides/δ)/2n)."""
+    """Return Hoeffding's deviation √(ln(sides/δ)/2n)."""
     integer("n", n, 1, "the number of samples")
     return math.sqrt(log_inverse(delta, sides) / (2 * n))
 
 
-def numbers(values: ArrayLike, wanted: str, least: float = -math.inf) -> Floats:
-    """Read a non-empty list of finite numbers ≥ `least`; `wanted` begins the message of the error."""
-    given = np.asarray(values, dtype=np.float64)
-    if given.ndim != 1 or len(given) == 0 or not (np.isfinite(given) & (given >= least)).all():
-        raise ValueError(f"{wanted}; the array given has the shape {given.shape}")
-    return given
+def read_numbers(values: ArrayLike, requirement: str, least: float = -math.inf) -> Floats:
+    """Read a non-empty list of finite numbers ≥ `least`; the error for other values begins with `requirement`."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or len(array) == 0 or not (np.isfinite(array) & (array >= least)).all():
+        raise ValueError(f"{requirement}; the array given has the shape {array.shape}")
+    return array
 
 
-def length(values: Floats) -> float:
-    """Euclidean norm √Σv², without overflow or underflow of the squares."""
+def euclidean_norm(values: Floats) -> float:
+    """Return √Σv² without overflow or underflow of the squares."""
     largest = float(np.abs(values).max(initial=0.0))
     if not 0 < largest < math.inf:
         return largest
     return largest * math.sqrt(float(np.sum((values / largest) ** 2)))
 
 
-def summed(
+def bound_by_sum(
     quantity: str,
     terms: Mapping[str, float],
     assumptions: tuple[Assumption, ...],

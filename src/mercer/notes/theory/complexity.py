@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.notes.theory.bound import IID, Assumption, Bound, deviation, length, numbers, summed
+from mercer.notes.theory.bound import IID, Assumption, Bound, bound_by_sum, deviation, euclidean_norm, read_numbers
 from mercer.runtime.parameters import Seed, finite, integer, not_negative
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, row_blocks
@@ -67,16 +67,16 @@ class ComplexityBound(Bound):
         lipschitz : float
             Lipschitz constant L of A.
         zero_at_zero : bool, optional
-            Whether A(0) = 0; None if that is assumed.
+            Whether A(0) = 0; None to assume it.
 
         Returns
         -------
         ComplexityBound
             Upper bound on R̂ of the derived class.
         """
-        through = Assumption("the outer function A has A(0) = 0", zero_at_zero)
+        zero_at_origin = Assumption("the outer function A has A(0) = 0", zero_at_zero)
         value = 2.0 * not_negative("lipschitz", lipschitz) * self.value
-        return self._derived("R̂ of the composition", {"2L R̂(F)": value}, through)
+        return self._derived("R̂ of the composition", {"2L R̂(F)": value}, zero_at_origin)
 
     def shift(self, values: ArrayLike) -> ComplexityBound:
         """Bound R̂ of a shifted class: R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n).
@@ -113,9 +113,9 @@ class ComplexityBound(Bound):
         """
         if not q >= 1:
             raise ValueError(f"q={q!r} must be a number of at least 1: |t|^q is not Lipschitz at 0 otherwise")
-        near = Assumption("no f differs from h by more than 1")
+        closeness = Assumption("no f differs from h by more than 1")
         value = 2.0 * finite("q", q) * (self.value + _shift_term(target))
-        return self._derived("R̂ of the powers", {"2q (R̂(F) + 2√(Ê h²/n))": value}, near)
+        return self._derived("R̂ of the powers", {"2q (R̂(F) + 2√(Ê h²/n))": value}, closeness)
 
     def union(self, *others: ComplexityBound) -> ComplexityBound:
         """Bound R̂ of a union: R̂(∪F_i) ≤ Σ R̂(F_i), where F_1 is this class.
@@ -138,6 +138,7 @@ class ComplexityBound(Bound):
         return ComplexityBound("R̂ of the union", sum(parts.values()), parts, assumptions, delta, source=_RULES)
 
     def _derived(self, quantity: str, parts: Mapping[str, float], *further: Assumption) -> ComplexityBound:
+        """Return a bound on R̂ of a class built from F, with further assumptions."""
         assumptions = (*self.assumptions, *further)
         return ComplexityBound(quantity, sum(parts.values()), parts, assumptions, self.delta, source=_RULES)
 
@@ -250,7 +251,7 @@ def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: S
         )
     n = table.shape[1]
     mean = _mean_over_signs(lambda s: 2.0 / n * np.abs(s @ table.T).max(axis=1), n, n_draws, random_state)
-    largest = max(length(row) for row in table) / math.sqrt(n)
+    largest = max(euclidean_norm(row) for row in table) / math.sqrt(n)
     bound = finite_complexity_bound(len(table), n, largest=largest)
     return Complexity(*mean, replace(bound, assumptions=()))  # the values show that its assumption holds
 
@@ -302,9 +303,9 @@ def finite_complexity_bound(n_functions: int, n: int, *, largest: float = 1.0) -
     integer("n_functions", n_functions, 1, "the number of functions")
     integer("n", n, 1, "the number of samples")
     value = 2.0 * not_negative("largest", largest) * math.sqrt(2.0 * math.log(2 * n_functions) / n)
-    sizes = Assumption(f"every function has a root mean square of at most {largest:g} on the samples")
+    largest_size = Assumption(f"every function has a root mean square of at most {largest:g} on the samples")
     terms = {"2·max √(2 ln 2N / n)": value}
-    return ComplexityBound("R̂ of the class", value, terms, (sizes,), source="Massart 2000, lemma 5.2")
+    return ComplexityBound("R̂ of the class", value, terms, (largest_size,), source="Massart 2000, lemma 5.2")
 
 
 @shared_docs
@@ -323,8 +324,8 @@ def true_complexity_bound(empirical: float, n: int, *, delta: float = 0.05) -> B
         Upper bound on R.
     """
     terms = {"R̂": not_negative("empirical", empirical), "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
-    into = Assumption("the functions map into [0, 1]")
-    return summed("R of the class", terms, (IID, into), delta, 2.0, "Igel, lemma 2.1")
+    into_unit_interval = Assumption("the functions map into [0, 1]")
+    return bound_by_sum("R of the class", terms, (IID, into_unit_interval), delta, 2.0, "Igel, lemma 2.1")
 
 
 @shared_docs
@@ -360,16 +361,16 @@ def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 
       if the functions map into [0, 1]: assumed
       if the class was fixed before these samples were seen: assumed
     """
-    times, letter = (3, "R̂") if empirical else (1, "R")
+    factor, letter = (3, "R̂") if empirical else (1, "R")
     sign = "3√(ln(2/δ)/2n)" if empirical else "√(ln(2/δ)/2n)"
     terms = {
         "Ê f": finite("mean", mean),
         letter: not_negative("complexity", complexity),
-        sign: times * deviation(n, delta, 2),
+        sign: factor * deviation(n, delta, 2),
     }
-    into = Assumption("the functions map into [0, 1]")
+    into_unit_interval = Assumption("the functions map into [0, 1]")
     fixed = Assumption("the class was fixed before these samples were seen")
-    return summed("E f", terms, (IID, into, fixed), delta, 1.0, "Igel, theorem 2.2")
+    return bound_by_sum("E f", terms, (IID, into_unit_interval, fixed), delta, 1.0, "Igel, theorem 2.2")
 
 
 def _mean_over_signs(
@@ -378,8 +379,8 @@ def _mean_over_signs(
     """Return the mean of a function over sign vectors, its standard error, and the number of vectors."""
     integer("n_draws", n_draws, 2, "a standard error needs two draws")
     if 2**n <= n_draws:
-        every = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
-        return float(supremum(every).mean()), 0.0, len(every)
+        all_signs = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
+        return float(supremum(all_signs).mean()), 0.0, len(all_signs)
     rng = np.random.default_rng(random_state)
     blocks = row_blocks(n_draws, 24 * n)  # the signs, as drawn and as floats, and their product with K
     values = np.concatenate([supremum(rng.choice((-1.0, 1.0), size=(b.stop - b.start, n))) for b in blocks])
@@ -387,6 +388,6 @@ def _mean_over_signs(
 
 
 def _shift_term(values: ArrayLike) -> float:
-    """Term 2√(Ê h²/n) from the values of h on the n samples."""
-    h = numbers(values, "h must have one finite value per sample")
-    return 2.0 * length(h) / len(h)
+    """Return the term 2√(Ê h²/n) from the values of h on the n samples."""
+    h = read_numbers(values, "h must have one finite value per sample")
+    return 2.0 * euclidean_norm(h) / len(h)

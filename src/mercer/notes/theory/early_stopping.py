@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from mercer.inspection.rkhs import Function
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike, as_kernel
-from mercer.notes.theory.bound import numbers
+from mercer.notes.theory.bound import read_numbers
 from mercer.runtime.long_calls import call_interruptibly
 from mercer.runtime.parameters import integer, not_negative, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
@@ -33,7 +33,7 @@ from mercer.solvers.early_stopping import SmoothedRule
 
 # Memory for K, its eigenvectors and LAPACK's work space: 24 bytes for each of n² entries, 600 MB.
 _MOST_SAMPLES = 5000
-# Roundings of an entry of S, from the kernel value and from centring.
+# Number of roundings in an entry of S, from the kernel value and from centring.
 _VALUE_ROUNDINGS = 32
 
 
@@ -57,11 +57,11 @@ class IterationPath:
         Norm ‖f‖ in feature space.
     dof : array of shape (n_steps,)
         Effective degrees of freedom: the trace of the matrix that maps y to f + b. Conjugate gradients are not linear
-        in y; theirs is the dimension, t plus 1 for the bias.
+        in y; their dof is the dimension, t plus 1 for the bias.
     validation_errors : array
         Mean squared error on the samples in `validation`; empty if there are none.
     kept : int or None
-        Number of steps with the smallest validation error.
+        Number of steps after which the validation error is smallest; None without validation samples.
     """
 
     method: str
@@ -78,14 +78,14 @@ class IterationPath:
     _one_output: bool = field(repr=False)
 
     def coefficients(self, t: int) -> Floats:
-        """Return the coefficients c of f = Σ c_j k(x_j, ·) + b after t steps, a column per output if several.
+        """Return the coefficients c of f = Σ c_j k(x_j, ·) + b after t steps, a column per output if there are several.
 
         Parameters
         ----------
         t : int
             Number of steps.
         """
-        C = self._engine.coefficients(self._checked(t))
+        C = self._engine.coefficients(self._check_step(t))
         return np.asarray(C[:, 0] if self._one_output else C)
 
     def at(self, t: int) -> Function | list[Function]:
@@ -101,18 +101,18 @@ class IterationPath:
         mercer.rkhs.Function or list of Function
             The function f + b.
         """
-        C = self._engine.coefficients(self._checked(t))
-        b = self._engine.data.biases_of(self._engine.data.K @ C)
+        C = self._engine.coefficients(self._check_step(t))
+        b = self._engine.data.best_biases(self._engine.data.K @ C)
         functions = [Function(self._vectors, c, kernel=self.kernel, b=float(b[k])) for k, c in enumerate(C.T)]
         return functions[0] if self._one_output else functions
 
     def ridge(self, t: int) -> float:
-        """Ridge λ = 1/(ηt), which damps small components as much as t steps of Landweber do."""
+        """Return the ridge λ = 1/(ηt), which damps small components as much as t steps of Landweber do."""
         if self.method != "landweber":
             raise ValueError(
                 "conjugate gradients do not damp components separately, so that no ridge corresponds to t steps"
             )
-        return math.inf if self._checked(t) == 0 else 1.0 / (self.step_size * t)
+        return math.inf if self._check_step(t) == 0 else 1.0 / (self.step_size * t)
 
     @shared_docs
     def errors_on(self, X: Any, y: ArrayLike) -> Floats:
@@ -126,7 +126,7 @@ class IterationPath:
         out = np.empty(len(self.steps))
         for k, t in enumerate(self.steps.tolist()):
             C = self._engine.coefficients(t)
-            b = self._engine.data.biases_of(self._engine.data.K @ C)
+            b = self._engine.data.best_biases(self._engine.data.K @ C)
             out[k] = np.mean((Y - K @ C - b) ** 2)
         return out
 
@@ -140,7 +140,8 @@ class IterationPath:
         """
         return int(self.steps[int(np.argmin(self.errors_on(X, y)))])
 
-    def _checked(self, t: int) -> int:
+    def _check_step(self, t: int) -> int:
+        """Return t; raise if it is not a number of steps of the path."""
         integer("t", t, 0, "the number of steps")
         if t > self.steps[-1]:
             raise ValueError(
@@ -243,19 +244,19 @@ def iteration_path(
     table = Y.reshape(n, -1)
     data = _Data(K, table, w, bool(bias))
     engine = _Landweber(data, step_size, max_iter) if method == "landweber" else _ConjugateGradients(data, max_iter)
-    kept_vectors = np.empty((n, 0)) if bound.accepts == "gram" else vectors
-    other = None if validation is None else _other_samples(bound, kept_vectors, *validation, table.shape[1])
+    path_vectors = np.empty((n, 0)) if bound.accepts == "gram" else vectors
+    validation_data = None if validation is None else _other_samples(bound, path_vectors, *validation, table.shape[1])
     rule, kept = SmoothedRule(window, rise), None
     errors, norms, dof = [], [], []
-    for t in range(engine.most + 1):  # one after another, since all would need memory for steps × samples
+    for t in range(engine.n_steps + 1):  # one step at a time: all together need memory for steps × samples
         C = engine.coefficients(t)
         u = K @ C
-        b = data.biases_of(u)
+        b = data.best_biases(u)
         errors.append(w @ (table - u - b) ** 2 / w.sum())
         norms.append(np.sqrt(np.maximum(np.sum(C * u, axis=0), 0.0)))
         dof.append(engine.dof(t))
-        if other is not None:
-            stops, least = rule.take(float(np.mean((other[1] - other[0] @ C - b) ** 2)))
+        if validation_data is not None:
+            stops, least = rule.take(float(np.mean((validation_data[1] - validation_data[0] @ C - b) ** 2)))
             kept = t if least else kept
             if stops:
                 break
@@ -270,7 +271,7 @@ def iteration_path(
         freeze(np.array(rule.errors)),
         kept,
         engine,
-        kept_vectors,
+        path_vectors,
         Y.ndim == 1,
     )
 
@@ -298,8 +299,8 @@ class _Data:
             target = target - np.outer(unit, unit @ target)
         self.S, self.target = 0.5 * (S + S.T), target
 
-    def biases_of(self, U: Floats) -> Floats:
-        """Best b for each output if f has the values U."""
+    def best_biases(self, U: Floats) -> Floats:
+        """Return the best b for each output if f has the values U at the samples."""
         if not self.bias:
             return np.zeros(self.Y.shape[1])
         return np.asarray(self.weight @ (self.Y - U) / self.weight.sum())
@@ -309,7 +310,7 @@ class _Landweber:
     """Landweber iteration, every t from one decomposition: z = Q diag((1 − (1 − ηΛ)ᵗ)/Λ) Q' PW^½Y."""
 
     def __init__(self, data: _Data, step_size: float | None, n_steps: int) -> None:
-        self.data, self.most = data, n_steps
+        self.data, self.n_steps = data, n_steps
         values, self.basis = call_interruptibly(np.linalg.eigh, data.S)
         self.values = np.maximum(values, 0.0)
         largest = float(self.values[-1])
@@ -323,20 +324,20 @@ class _Landweber:
         self.components = self.basis.T @ data.target
 
     def _filter(self, t: int) -> Floats:
-        """Filter factors 1 − (1 − ηΛ)ᵗ, without cancellation for small ηΛ."""
+        """Return the filter factors 1 − (1 − ηΛ)ᵗ, without cancellation for small ηΛ."""
         step = self.step_size * self.values
         small = step < 0.5
         for_small = -np.expm1(t * np.log1p(-np.where(small, step, 0.0)))
         return np.asarray(np.where(small, for_small, 1.0 - (1.0 - step) ** t))
 
     def coefficients(self, t: int) -> Floats:
-        """Coefficients of f after t steps."""
+        """Return the coefficients of f after t steps."""
         tiny = self.values <= np.finfo(float).tiny
         filtered = np.where(tiny, self.step_size * t, self._filter(t) / np.where(tiny, 1.0, self.values))
         return np.asarray(self.data.root[:, None] * (self.basis @ (filtered[:, None] * self.components)))
 
     def dof(self, t: int) -> float:
-        """Effective degrees of freedom after t steps."""
+        """Return the effective degrees of freedom after t steps."""
         return float(self._filter(t).sum()) + self.data.bias
 
 
@@ -366,14 +367,14 @@ class _ConjugateGradients:
             share = np.divide(new_square, square, out=np.zeros_like(square), where=active)
             p, q, square = r + share * p, gradient + share * q, new_square
             self.iterates.append(z)
-        self.most = len(self.iterates) - 1
+        self.n_steps = len(self.iterates) - 1
 
     def coefficients(self, t: int) -> Floats:
-        """Coefficients of f after t steps."""
+        """Return the coefficients of f after t steps."""
         return np.asarray(self.data.root[:, None] * self.iterates[t])
 
     def dof(self, t: int) -> float:
-        """Dimension after t steps, 1 more with a bias."""
+        """Return the dimension of the solutions after t steps, 1 more with a bias."""
         return float(t + self.data.bias)
 
 
@@ -404,7 +405,7 @@ def stopping_step(errors: ArrayLike, *, window: int = 5, rise: float = 0.05) -> 
     >>> stopping_step([5.0, 3.0, 2.0, 2.2, 1.9, 2.0, 2.6, 3.0], window=1, rise=0.2)
     (4, 6)
     """
-    values = numbers(errors, "errors must be one finite number per step, at least one")
+    values = read_numbers(errors, "errors must be one finite number per step, at least one")
     integer("window", window, 1, "the number of steps to average over")
     not_negative("rise", rise)
     rule, best = SmoothedRule(window, rise), 0

@@ -46,11 +46,11 @@ from mercer.samples.labels import read_signs
 # Largest number of features: proofs in rational numbers take the square of the dimension per step.
 _MOST_FEATURES = 50
 # Tolerance for rounding the bound of the integer program.
-_ALMOST = 1e-6
-# Margin, of a hyperplane with weights of at most 1, that may be rounding.
+_INTEGER_TOL = 1e-6
+# Largest margin of a hyperplane with |w_k| ≤ 1 that may be a rounding error.
 _NO_MARGIN = 1e-9
-# Slack that counts as 0; smallest slack for computing weights; slack of rows in `start`.
-_NO_SLACK, _SMALL_SLACK, _GIVEN_UP = 1e-6, 1e-3, 1e3
+# Largest slack that counts as 0; smallest slack for computing weights; first slack of the rows in `start`.
+_NO_SLACK, _SMALL_SLACK, _START_SLACK = 1e-6, 1e-3, 1e3
 # Reweighting ends when the value falls by at most this share; largest number of steps.
 _SMALL_FALL, _MOST_STEPS = 1e-6, 100
 _TINY = 1e-300
@@ -62,7 +62,7 @@ class FewestErrors(NamedTuple):
     Attributes
     ----------
     rows : array of int
-        Indices of the samples on its wrong side or on it: `SVC` with C=inf separates the others.
+        Indices of the samples on the wrong side of the hyperplane or on it: `SVC` with C=inf separates the others.
     least : int
         Lower bound on the number of errors of any hyperplane; `len(rows)` if the search was completed.
     """
@@ -117,7 +117,7 @@ def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True, max_time: fl
             "fewer, for example the first components of KernelPCA"
         )
     if bias:
-        samples = _centred(samples)
+        samples = _centre_columns(samples)
     # A constant coordinate gives the bias, and ⟨w, row⟩ > 0 for all rows means separation. Scaling by powers of two is
     # exact except for underflow; columns that would underflow are not scaled.
     signed = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
@@ -127,7 +127,7 @@ def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True, max_time: fl
     return FewestErrors(freeze(rows), least)
 
 
-def _centred(X: Floats) -> Floats:
+def _centre_columns(X: Floats) -> Floats:
     """Centre the columns of X at their medians, if the subtraction is exact."""
     centre = np.median(X, axis=0)
     difference = X - centre
@@ -162,7 +162,7 @@ class _Search:
         if not self._sets:
             return np.zeros(n, dtype=bool), 0
         columns = np.concatenate(self._sets)
-        starts = np.concatenate([[0], np.cumsum([len(one) for one in self._sets])])
+        starts = np.concatenate([[0], np.cumsum([len(rows) for rows in self._sets])])
         meets = sparse.csr_array((np.ones(len(columns)), columns, starts), (len(self._sets), n))
         solution = optimize.milp(
             np.ones(n),
@@ -172,7 +172,7 @@ class _Search:
             options={"time_limit": max(0.1, self._deadline - time.monotonic()), "mip_rel_gap": 0.0},
         )
         bound = solution.get("mip_dual_bound")
-        least = 0 if bound is None or not math.isfinite(bound) else math.ceil(bound - _ALMOST)
+        least = 0 if bound is None or not math.isfinite(bound) else math.ceil(bound - _INTEGER_TOL)
         return (np.zeros(n, dtype=bool) if solution.x is None else solution.x > 0.5), least
 
     def _add_inseparable_sets(self, rows: Indices) -> None:
@@ -204,7 +204,7 @@ def _largest_margin(signed: Floats) -> tuple[Floats, Floats, float]:
         A_ub=np.column_stack([-signed, np.ones(n)]),
         b_ub=np.zeros(n),
         bounds=[(-1, 1)] * d + [(None, None)],
-        method="highs-ds",  # dual simplex, whose weights are those of a vertex, and so few
+        method="highs-ds",  # dual simplex: its weights are those of a vertex, so that few are nonzero
     )
     if solution.status != 0:
         return np.zeros(d), np.zeros(n), 0.0
@@ -212,7 +212,7 @@ def _largest_margin(signed: Floats) -> tuple[Floats, Floats, float]:
 
 
 def _inseparable_rows(signed: Floats, weights: Floats) -> Indices:
-    """Return weighted rows with exactly Σ λ_i row_i = 0 for some λ > 0; none if there is no such proof."""
+    """Return rows with positive weight for which Σ λ_i row_i = 0 exactly, for some λ > 0; no rows if unproven."""
     rows = np.flatnonzero(weights > 1e-9 * weights.max(initial=0.0))
     if not 0 < len(rows) <= signed.shape[1] + 1:
         return rows[:0]
@@ -223,7 +223,7 @@ def _inseparable_rows(signed: Floats, weights: Floats) -> Indices:
 
 
 def _null_vector(A: list[list[Fraction]], k: int) -> list[Fraction] | None:
-    """Return the x with Ax = 0 whose last free entry is 1, by Gauss–Jordan elimination; None if x must be 0."""
+    """Return an x ≠ 0 with Ax = 0, by Gauss–Jordan elimination: its last free entry is 1. None if x must be 0."""
     pivots: list[int] = []
     for column in range(k):
         row = next((r for r in range(len(pivots), len(A)) if A[r][column]), None)
@@ -336,7 +336,7 @@ def least_slack_power(
         return SlackPower(best, least, bound)
     if start is not None:
         slack, least = np.zeros(len(labels)), math.inf
-        slack[np.asarray(start, dtype=np.intp)] = _GIVEN_UP
+        slack[np.asarray(start, dtype=np.intp)] = _START_SLACK
     for _ in range(_MOST_STEPS):
         slope = float(F.derivative(float(np.sum(slack**sigma))))
         model, slack = fit(penalty * slope * sigma * np.maximum(slack, _SMALL_SLACK) ** (sigma - 1))
@@ -348,8 +348,10 @@ def least_slack_power(
     return SlackPower(best, least, -math.inf)
 
 
-def _minimise_convex(fit: Any, F: Penalty, C: float, most: float) -> tuple[Any, Floats, float]:
-    """Minimise ½‖w‖² + C·F(Σξ); return the model, its slacks and a lower bound. Σξ is at most `most`, that of w = 0.
+def _minimise_convex(fit: Any, F: Penalty, C: float, slack_at_zero: float) -> tuple[Any, Floats, float]:
+    """Minimise ½‖w‖² + C·F(Σξ); return the model, its slacks and a lower bound on the minimum.
+
+    `slack_at_zero` is Σξ at w = 0, above which no minimiser has Σξ.
 
     The minimiser is the soft margin with the penalty C·F′(Σξ). As the penalty grows, Σξ and F′(Σξ) fall, so that the
     equation for the penalty has one root.
@@ -358,19 +360,19 @@ def _minimise_convex(fit: Any, F: Penalty, C: float, most: float) -> tuple[Any, 
     def residual(x: float) -> float:
         return x - math.log(C * max(float(F.derivative(float(fit(math.exp(x))[1].sum()))), _TINY))
 
-    high = C * float(F.derivative(most))
+    high = C * float(F.derivative(slack_at_zero))
     if not math.isfinite(high):
         raise ValueError(
-            f"outer.derivative({most:g}) is {high / C:g}, but Σξ = {most:g} at w = 0, where F needs a finite slope; "
-            "use a flatter F, such as a function of a fraction of u"
+            f"outer.derivative({slack_at_zero:g}) is {high / C:g}, but Σξ = {slack_at_zero:g} at w = 0, where F needs "
+            "a finite slope; use a flatter F, such as a function of a fraction of u"
         )
     low = max(C * float(F.derivative(0.0)), 1e-12 * high)
     penalty, total = low, 0.0
-    if low < high * (1 - _ALMOST):  # the bracket is widened, since slacks are known to some digits only
+    if low < high * (1 - _INTEGER_TOL):  # the bracket is widened, since slacks are known to some digits only
         x = optimize.brentq(residual, math.log(low) - 1e-3, math.log(high) + 1e-3, xtol=1e-9, rtol=1e-12)
         total = float(fit(math.exp(x))[1].sum())
         penalty = C * max(float(F.derivative(total)), _TINY)
     model, slack = fit(penalty)
-    top, slope = C * float(F.value(total)), C * float(F.derivative(total)) * total
+    outer_value, slope = C * float(F.value(total)), C * float(F.derivative(total)) * total
     dual = model.certificate_.dual
-    return model, slack, dual + top - slope - 1e-14 * (abs(dual) + abs(top) + abs(slope))
+    return model, slack, dual + outer_value - slope - 1e-14 * (abs(dual) + abs(outer_value) + abs(slope))

@@ -38,7 +38,7 @@ from mercer.tables.unwrap import Unwrapped, unwrap
 # Largest number of rows for which the whole matrix K is computed, for the complexity and the enclosing ball: 32 MB.
 _WHOLE_MATRIX_ROWS = 2000
 # Parameters that a search may choose without changing the kernel or the features.
-_NOT_OF_THE_KERNEL = ("C", "theta", "lam", "epsilon", "nu", "delta", "tol")
+_NON_KERNEL_PARAMETERS = ("C", "theta", "lam", "epsilon", "nu", "delta", "tol")
 _BiasKind = Literal["none", "regularized", "free"]
 
 
@@ -103,7 +103,7 @@ class Insight:
 
     @property
     def least_operations(self) -> int | None:
-        """Order (free vectors)³ of the operations of a fit, even if the free vectors were known."""
+        """Order of magnitude (free vectors)³ of the operations that a fit needs even if its free vectors were known."""
         if self.margins is None or self.margins.standings is None:
             return None
         return len(self.margins.free) ** 3
@@ -115,8 +115,8 @@ class Insight:
         return None if self.kernel_values is None or not least else self.kernel_values / least
 
     def __repr__(self) -> str:
-        named = f"{self.name}: " if self.name else ""
-        return f"Insight({named}{self.n} samples, ‖w‖ {self.norm:.4g}, {len(self.bounds)} bounds; print() shows all)"
+        prefix = f"{self.name}: " if self.name else ""
+        return f"Insight({prefix}{self.n} samples, ‖w‖ {self.norm:.4g}, {len(self.bounds)} bounds; print() shows all)"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show the quantities in a notebook; inside a list, one line."""
@@ -138,7 +138,7 @@ class Insight:
         lines.append(f"samples                 {self.n}, {self.n_features} features")
         if self.margins is not None and self.margins.function != "f":
             lines.append(
-                f"function                {self.margins.function}; the risks are its, not those of decision_function"
+                f"function                {self.margins.function}, to which the risks belong; decision_function differs"
             )
         lines.append(f"|w|                     {self.norm:.6g}, bias {self.b:.6g} ({self.bias})")
         if self.margins is not None:
@@ -185,8 +185,8 @@ def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.
     Insight or list of Insight
         `norm`, bias `b`, `origin_radius`, `enclosing_radius`, `effective_dimension` R₀²‖w‖², `risks` and `bounds` by
         name, `complexity`, `margins`, `n_support`, and the least cost of a fit, `least_kernel_values` and
-        `least_operations`, with `kernel_values_multiple` for this fit. `print` shows all. A model with several planes
-        or outputs has a list with one for each.
+        `least_operations`, with `kernel_values_multiple` for this fit. `print` shows all. For a model with several
+        hyperplanes or outputs, a list with an Insight for each.
     """
     unwrapped = unwrap(model)
     model = unwrapped.machine
@@ -207,8 +207,8 @@ def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.
         if is_regressor(model) and y is not None:
             table = np.asarray(y, dtype=np.float64)
             targets = list(table.T) if table.ndim == 2 else [table] * len(outputs)
-        each = zip(functions, outputs, targets, strict=True)
-        insights = [_output_insight(model, kernel, X, f, values, target) for f, values, target in each]
+        triples = zip(functions, outputs, targets, strict=True)
+        insights = [_output_insight(model, kernel, X, f, values, target) for f, values, target in triples]
     return insights[0] if len(insights) == 1 else insights
 
 
@@ -221,7 +221,7 @@ class _Learnt:
 
 
 def _plane_insight(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float, learnt: _Learnt) -> Insight:
-    """Quantities of one hyperplane of a classifier."""
+    """Return the quantities of one hyperplane of a classifier."""
     rows = X
     if len(margins.rows) < n_samples(X):  # only samples of the two classes
         gram = kernel.accepts == "gram"
@@ -229,22 +229,22 @@ def _plane_insight(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: 
     n, bias = len(margins.rows), _bias_kind(model, margins.b)
     feature = float(getattr(model, "intercept_scaling", 1.0))
     trace = float(kernel.diag(rows).sum())
-    norm, whole_trace = norm_with_bias(margins.rkhs_norm, trace, n, margins.b, bias, feature)
+    norm, trace_with_bias = norm_with_bias(margins.rkhs_norm, trace, n, margins.b, bias, feature)
     constant = feature if bias == "regularized" else 0.0
-    base = _function_insight(model, kernel, rows, margins.rkhs_norm, margins.b, norm, whole_trace, constant)
+    base = _function_insight(model, kernel, rows, margins.rkhs_norm, margins.b, norm, trace_with_bias, constant)
     signs, values = margins.signs, margins.decision_values
     risks = {loss: risk(signs, values, loss=loss) for loss in ("zero_one", "ramp", "hinge")}
-    bound = soft_margin_bound(margins.slacks, whole_trace, norm, delta=delta, bias=bias == "free")
-    bounds = {"soft margin": _with_checked_assumptions(bound, learnt, kernel)}
+    bound = soft_margin_bound(margins.slacks, trace_with_bias, norm, delta=delta, bias=bias == "free")
+    bounds = {"soft margin": _check_assumptions(bound, learnt, kernel)}
     # A hard margin meets its constraints to tol, so that smaller slacks count as 0.
     if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0:
         radius = base.enclosing_radius if bias == "free" else float(np.hypot(base.origin_radius, constant))
         if radius is not None and squared_ratio(radius, 1 / norm) < np.inf:
-            same = Assumption(
+            unchanged = Assumption(
                 "a fit without one sample has the same kernel and features", not any(vars(learnt).values())
             )
-            left_out = leave_one_out_bound(radius, 1 / norm, n, bias=bias == "free", separable=True)
-            bounds["leave one out"] = replace(left_out, assumptions=(*left_out.assumptions, same))
+            leave_one_out = leave_one_out_bound(radius, 1 / norm, n, bias=bias == "free", separable=True)
+            bounds["leave one out"] = replace(leave_one_out, assumptions=(*leave_one_out.assumptions, unchanged))
     recipe = kernel.recipe()
     if recipe is not None and recipe.linear:
         n_features = int(rows.shape[1])
@@ -264,7 +264,7 @@ def _plane_insight(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: 
 
 
 def _output_insight(model: Any, kernel: Kernel, X: Any, f: Any, values: Floats, target: Floats | None) -> Insight:
-    """Quantities of one output of a regression or a novelty detector."""
+    """Return the quantities of one output of a regression or a novelty detector."""
     norm = f.norm if kernel.accepts != "gram" else float(np.sqrt(max(0.0, f.coefficients @ (values - f.b))))
     base = _function_insight(model, kernel, X, norm, f.b, norm, float(kernel.diag(X).sum()), 0.0)
     support = getattr(model, "support_", None)
@@ -275,7 +275,10 @@ def _output_insight(model: Any, kernel: Kernel, X: Any, f: Any, values: Floats, 
 def _function_insight(
     model: Any, kernel: Kernel, X: Any, norm: float, b: float, ball: float, trace: float, constant: float
 ) -> Insight:
-    """Quantities that every function has; R̂ is that of the ball ‖w‖ ≤ `ball`, with a `constant` feature if not 0."""
+    """Return the quantities that every function has.
+
+    R̂ is that of the ball ‖w‖ ≤ `ball`; a `constant` other than 0 is the value of one more feature.
+    """
     diagonal = kernel.diag(X)
     complexity, radius = _complexity_and_radius(kernel, X, len(diagonal), ball, trace, constant)
     return Insight(
@@ -296,8 +299,8 @@ def _function_insight(
     )
 
 
-def _with_checked_assumptions(bound: Bound, learnt: _Learnt, kernel: Kernel) -> Bound:
-    """Mark assumptions that are known to hold or to fail: parameters chosen from the data, and definiteness."""
+def _check_assumptions(bound: Bound, learnt: _Learnt, kernel: Kernel) -> Bound:
+    """Mark the assumptions that are known to hold or to fail: a fixed kernel, and its definiteness."""
     assumptions = tuple(
         replace(each, holds=False) if each is FIXED_KERNEL and (learnt.kernel or learnt.features) else each
         for each in bound.assumptions
@@ -316,14 +319,14 @@ def _has_learnt_kernel(unwrapped: Unwrapped) -> bool:
     model = unwrapped.machine
     for search in (*unwrapped.layers, model):
         chosen = getattr(search, "best_params_", {})
-        if any(name.rpartition("__")[2] not in _NOT_OF_THE_KERNEL for name in chosen):
+        if any(name.rpartition("__")[2] not in _NON_KERNEL_PARAMETERS for name in chosen):
             return True
     if isinstance(model, MultipleKernelMachine) or getattr(model, "optimise", False):
         return True
     kernel, gamma = getattr(model, "kernel", None), getattr(model, "gamma", None)
     if isinstance(kernel, Kernel):
-        inside = [value for value in kernel.get_params().values() if isinstance(value, Kernel)]
-        return not kernel.bound or any(each.learnt for each in (kernel, *inside))
+        inner_kernels = [value for value in kernel.get_params().values() if isinstance(value, Kernel)]
+        return not kernel.bound or any(each.learnt for each in (kernel, *inner_kernels))
     return (
         isinstance(kernel, str)
         and kernel not in ("linear", "precomputed")
@@ -344,7 +347,10 @@ def _has_equal_weights(model: Any, C: float, norm: float, slack: float, gap: flo
 def _complexity_and_radius(
     kernel: Kernel, X: Any, n: int, norm: float, trace: float, constant: float
 ) -> tuple[Complexity | Bound, float | None]:
-    """Return R̂ of the ball, with a constant feature if there is one, and the enclosing radius without it."""
+    """Return R̂ of the ball ‖w‖ ≤ `norm`, and the radius of the smallest enclosing ball if it is computed.
+
+    A `constant` other than 0 is the value of one more feature, which counts for R̂ only.
+    """
     if n > _WHOLE_MATRIX_ROWS:
         return trace_bound(trace, n, norm=norm), None
     K = kernel(X)
@@ -364,8 +370,8 @@ def _bias_kind(model: Any, b: float) -> _BiasKind:
 
 
 def _common_penalty(model: Any) -> float | None:
-    """Penalty C of a 1-norm soft margin if it is the same for all samples; None for other machines."""
+    """Return C of a 1-norm soft margin with the same C for all samples; None for other machines."""
     C = getattr(model, "C", None)
-    plain = getattr(model, "slack", None) == "l1" and getattr(model, "class_weight", None) is None
-    given = getattr(model, "theta", None) is None and getattr(model, "lam", None) is None
-    return float(C) if C is not None and plain and given and np.isfinite(C) and len(model.classes_) == 2 else None
+    is_plain = getattr(model, "slack", None) == "l1" and getattr(model, "class_weight", None) is None
+    uses_C = getattr(model, "theta", None) is None and getattr(model, "lam", None) is None
+    return float(C) if C is not None and is_plain and uses_C and np.isfinite(C) and len(model.classes_) == 2 else None

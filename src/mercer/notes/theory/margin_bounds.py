@@ -31,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.estimators import SVDD
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike, as_kernel
-from mercer.notes.theory.bound import IID, Assumption, Bound, deviation, numbers, summed
+from mercer.notes.theory.bound import IID, Assumption, Bound, bound_by_sum, deviation, read_numbers
 from mercer.runtime.parameters import integer, not_negative, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, n_samples
@@ -90,7 +90,7 @@ def soft_margin_bound(
     >>> round(bound.value, 4), bound.vacuous
     (0.066, False)
     """
-    xi = numbers(slacks, "slacks must have one finite number ≥ 0 per sample, at least one", 0.0)
+    xi = read_numbers(slacks, "slacks must have one finite number ≥ 0 per sample, at least one", 0.0)
     n, gamma = len(xi), positive("target_margin", target_margin)
     not_negative("trace", trace)
     not_negative("norm", norm)
@@ -107,7 +107,7 @@ def soft_margin_bound(
         fixed,
         FIXED_KERNEL,
     )
-    return summed(_ERROR, terms, assumptions, delta, 1.0, "Igel, theorem 4.4")
+    return bound_by_sum(_ERROR, terms, assumptions, delta, 1.0, "Igel, theorem 4.4")
 
 
 @shared_docs
@@ -160,7 +160,7 @@ def _rho_and_divisor(rho: float | None, norm: float, first: float) -> tuple[floa
 
 
 def squared_ratio(radius: float, margin: float) -> float:
-    """Squared ratio R²/ρ² of radius and margin."""
+    """Return the squared ratio R²/ρ² of radius and margin."""
     ratio = not_negative("radius", radius) / positive("margin", margin)
     return ratio * ratio
 
@@ -191,13 +191,15 @@ def leave_one_out_bound(radius: float, margin: float, n: int, *, bias: bool, sep
     value = (4.0 if bias else 1.0) * squared_ratio(radius, margin) / n
     hard = Assumption("the machine separates all samples with this margin", separable)
     form = "4R²/(nρ²)" if bias else "R₀²/(nρ²)"
-    return summed("the share of leave-one-out errors", {form: value}, (hard,), None, 1.0, "Vapnik 1998, theorem 10.5")
+    return bound_by_sum(
+        "the share of leave-one-out errors", {form: value}, (hard,), None, 1.0, "Vapnik 1998, theorem 10.5"
+    )
 
 
 def norm_with_bias(
     norm: float, trace: float, n: int, b: float, kind: Literal["none", "regularized", "free"], feature: float = 1.0
 ) -> tuple[float, float]:
-    """Return ‖w‖ and tr K for the bounds; for a regularised bias those of the kernel k + feature²."""
+    """Return ‖w‖ and tr K for the bounds; for a regularised bias, those of the kernel k + feature²."""
     if kind != "regularized":
         return norm, trace
     return math.hypot(norm, b / feature), trace + n * feature * feature
@@ -278,7 +280,7 @@ def enclosing_ball(
     with warnings.catch_warnings():
         # A radius of 0 cannot reach a relative tolerance; radius_bounds state the accuracy.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        size, kernel, X = _in_units(as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0), X)
+        size, kernel, X = _scale_to_unit_radius(as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0), X)
         model = SVDD(kernel=kernel, nu=0.5 / n, tol=tol).fit(X)
     certificate = model.certificate_
     low, high = (size * math.sqrt(max(0.0, 2.0 * value)) for value in (certificate.dual, certificate.primal))
@@ -286,15 +288,18 @@ def enclosing_ball(
 
 
 def _origin_radius(bound: Kernel, X: Any) -> float:
-    """Radius R₀ = max √k(x, x) around the origin."""
+    """Return the radius R₀ = max √k(x, x) of the smallest ball around the origin."""
     size = math.sqrt(max(0.0, float(np.max(bound.diag(X)))))
     if not math.isfinite(size):
         raise FloatingPointError(f"k(x, x) overflows with {bound!r}; scale the features")
     return size
 
 
-def _in_units(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
-    """Scale the kernel matrix to R₀ = 1 if its values are too small or too large for a proof; return the scale too."""
+def _scale_to_unit_radius(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
+    """Scale the kernel matrix to R₀ = 1 if its values are too small or too large for a proof.
+
+    Return the scale, the kernel and the samples or the matrix; otherwise they are unchanged, with scale 1.
+    """
     bound = kernel.bind(X)
     size = _origin_radius(bound, X)
     if size == 0 or 1e-30 < size < 1e30:

@@ -38,7 +38,7 @@ _MOST_POINTS = 16
 
 LossName = Literal["zero_one", "hinge", "ramp", "squared", "squared_hinge", "logistic", "huber"]
 _WITH_MARGIN = ("zero_one", "hinge", "ramp")
-_OTHERS: dict[str, Loss] = {
+_WITHOUT_MARGIN: dict[str, Loss] = {
     "squared": Squared(),
     "squared_hinge": SquaredHinge(),
     "logistic": Logistic(),
@@ -50,7 +50,7 @@ def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_m
     """Compute the loss of each sample from its target y (a label, or a number for regression) and f(x)."""
     gamma = positive("target_margin", target_margin)
     if isinstance(loss, str):
-        one_of("loss", loss, (*_WITH_MARGIN, *_OTHERS))
+        one_of("loss", loss, (*_WITH_MARGIN, *_WITHOUT_MARGIN))
     elif isinstance(loss, type) or not callable(getattr(loss, "value", None)):
         raise TypeError(
             f"loss={loss!r} must be a name, or an object with value(y, f) such as those of mercer.losses, "
@@ -58,7 +58,7 @@ def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_m
         )
     if loss not in _WITH_MARGIN and gamma != 1:
         raise ValueError(f"target_margin={gamma:g} is for the losses {', '.join(_WITH_MARGIN)}, not for {loss!r}")
-    rule: Any = _OTHERS.get(loss) if isinstance(loss, str) else loss
+    rule: Any = _WITHOUT_MARGIN.get(loss) if isinstance(loss, str) else loss
     values = np.asarray(f, dtype=np.float64)
     labelled = rule is None or getattr(rule, "kind", None) == "classification"
     targets = read_signs(y) if labelled else np.asarray(y, dtype=np.float64)
@@ -149,13 +149,13 @@ def risk(
     """
     if (norm is None) != (theta is None):
         raise ValueError(f"norm={norm!r} and theta={theta!r}: the regularised risk needs both, the plain one neither")
-    each = sample_losses(y, f, loss=loss, target_margin=target_margin) ** positive("power", power)
+    losses = sample_losses(y, f, loss=loss, target_margin=target_margin) ** positive("power", power)
     if sample_weight is None:
-        mean = float(each.mean())
+        mean = float(losses.mean())
     elif hasattr(loss, "combine"):
         raise ValueError(f"loss={loss!r} is not a sum over samples, so that samples cannot have weights")
     else:
-        mean = float(weights("sample_weight", sample_weight, len(each)) @ each)
+        mean = float(weights("sample_weight", sample_weight, len(losses)) @ losses)
     if norm is None or theta is None:
         return mean
     return mean + not_negative("theta", theta) * not_negative("norm", norm) * norm
@@ -190,12 +190,12 @@ def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
                 f"y and f must have the same shape, and variance must be one number or one for each column, but their "
                 f"shapes are {targets.shape}, {values.shape} and {np.shape(variance)}"
             )
-        each = np.broadcast_to(np.asarray(variance, dtype=np.float64), targets.shape[1:])
-        columns = zip(targets.T, values.T, each.tolist(), strict=True)
-        return sum(log_likelihood(one, other, variance=spread) for one, other, spread in columns)
-    spread = positive("variance", variance)
+        variances = np.broadcast_to(np.asarray(variance, dtype=np.float64), targets.shape[1:])
+        columns = zip(targets.T, values.T, variances.tolist(), strict=True)
+        return sum(log_likelihood(target, value, variance=noise) for target, value, noise in columns)
+    noise = positive("variance", variance)
     squares = sample_losses(y, f, loss="squared")
-    return -0.5 * (float(squares.sum()) / spread + len(squares) * math.log(2.0 * math.pi * spread))
+    return -0.5 * (float(squares.sum()) / noise + len(squares) * math.log(2.0 * math.pi * noise))
 
 
 def log_posterior(y: ArrayLike, f: ArrayLike, *, norm: float, variance: float, scale: float = 1.0) -> float:
@@ -266,8 +266,8 @@ def off_training_error(
     wrong = 0
     for labels in itertools.product((-1, 1), repeat=n_points):
         y = np.array(labels)
-        given = np.asarray(learner(points[:n_train], y[:n_train], points[n_train:]))
-        if given.shape != (n_points - n_train,) or not np.isin(given, (-1, 1)).all():
+        predicted = np.asarray(learner(points[:n_train], y[:n_train], points[n_train:]))
+        if predicted.shape != (n_points - n_train,) or not np.isin(predicted, (-1, 1)).all():
             raise ValueError("the learner must return a label of -1 or +1 for every unseen point")
-        wrong += int(np.sum(given != y[n_train:]))
+        wrong += int(np.sum(predicted != y[n_train:]))
     return Fraction(wrong, 2**n_points * (n_points - n_train))

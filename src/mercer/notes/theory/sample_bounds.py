@@ -27,7 +27,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.notes.theory.bound import IID, UNSEEN, Assumption, Bound, deviation, length, log_inverse, numbers, summed
+from mercer.notes.theory.bound import (
+    IID,
+    UNSEEN,
+    Assumption,
+    Bound,
+    bound_by_sum,
+    deviation,
+    euclidean_norm,
+    log_inverse,
+    read_numbers,
+)
 from mercer.runtime.parameters import finite, integer, not_negative, one_of, positive, share
 from mercer.runtime.shared_docs import shared_docs
 
@@ -64,18 +74,18 @@ def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: ArrayLike = 1.
     if common:
         number = positive("width", width)
         distance *= number
-        inside = Assumption(f"every number lies in an interval of width {number:g}")
+        in_interval = Assumption(f"every number lies in an interval of width {number:g}")
     else:
-        each = numbers(width, "width must be one number, or a finite number ≥ 0 for each of the n numbers", 0.0)
-        if len(each) != n:
-            raise ValueError(f"width has {len(each)} entries, but n={n}; pass one for each number, or one for all")
-        distance *= length(each) / math.sqrt(n)
-        inside = Assumption("every number lies in an interval of its width")
+        widths = read_numbers(width, "width must be one number, or a finite number ≥ 0 for each of the n numbers", 0.0)
+        if len(widths) != n:
+            raise ValueError(f"width has {len(widths)} entries, but n={n}; pass one for each number, or one for all")
+        distance *= euclidean_norm(widths) / math.sqrt(n)
+        in_interval = Assumption("every number lies in an interval of its width")
     independent = Assumption("the numbers are independent")
     terms = {"mean": finite("mean", mean), "deviation": distance}
     # 1 is a trivial bound for probabilities only; another interval of width 1 may lie anywhere.
     limit = 1.0 if common and width == 1 and 0 <= mean <= 1 else None
-    return summed("the expectation", terms, (independent, inside), delta, limit, "Hoeffding 1963")
+    return bound_by_sum("the expectation", terms, (independent, in_interval), delta, limit, "Hoeffding 1963")
 
 
 def mcdiarmid(value: float, differences: ArrayLike, *, delta: float = 0.05) -> Bound:
@@ -95,13 +105,15 @@ def mcdiarmid(value: float, differences: ArrayLike, *, delta: float = 0.05) -> B
     Bound
         Upper bound on E g.
     """
-    wanted = "differences must have one finite number ≥ 0 per sample: the largest change of g with it"
-    c = numbers(differences, wanted, 0.0)
-    distance = length(c) * math.sqrt(log_inverse(delta) / 2)
+    requirement = "differences must have one finite number ≥ 0 per sample: the largest change of g with it"
+    c = read_numbers(differences, requirement, 0.0)
+    distance = euclidean_norm(c) * math.sqrt(log_inverse(delta) / 2)
     independent = Assumption("the samples are independent")
     bounded = Assumption("g changes by at most c_i if sample i alone is changed")
     terms = {"value": finite("value", value), "deviation": distance}
-    return summed("the expectation", terms, (independent, bounded), delta, None, "McDiarmid 1989; Igel, theorem A.1")
+    return bound_by_sum(
+        "the expectation", terms, (independent, bounded), delta, None, "McDiarmid 1989; Igel, theorem A.1"
+    )
 
 
 @shared_docs
@@ -125,7 +137,7 @@ def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
     rate, limit = errors / n, log_inverse(delta) / n
     value = _largest_probability(lambda p: _relative_entropy(rate, p) <= limit, rate)
     terms = {"share of errors": rate, "deviation": value - rate}
-    return summed(_ERROR, terms, (IID, UNSEEN), delta, 1.0, "Chernoff 1952")
+    return bound_by_sum(_ERROR, terms, (IID, UNSEEN), delta, 1.0, "Chernoff 1952")
 
 
 @shared_docs
@@ -155,7 +167,7 @@ def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noq
     _check_counts(errors, n, delta)
     value = 1.0 if errors == n else float(beta.isf(delta, errors + 1, n - errors))
     terms = {"share of errors": errors / n, "deviation": value - errors / n}
-    return summed(_ERROR, terms, (IID, UNSEEN), delta, 1.0, "Clopper and Pearson 1934")
+    return bound_by_sum(_ERROR, terms, (IID, UNSEEN), delta, 1.0, "Clopper and Pearson 1934")
 
 
 test_set_bound.__test__ = False  # type: ignore[attr-defined]  # the name looks like a test to pytest
@@ -187,7 +199,7 @@ def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
     """
     terms = {"√(ln(2/δ)/2n)": deviation(n, delta, 2)}
     source = "Dvoretzky, Kiefer and Wolfowitz 1956; Massart 1990"
-    return summed("sup |F_n − F|", terms, (IID,), delta, 1.0, source)
+    return bound_by_sum("sup |F_n − F|", terms, (IID,), delta, 1.0, source)
 
 
 def _check_counts(errors: int, n: int, delta: float) -> None:
@@ -200,7 +212,7 @@ def _check_counts(errors: int, n: int, delta: float) -> None:
 
 
 def _relative_entropy(a: float, p: float) -> float:
-    """Relative entropy a ln(a/p) + (1 − a) ln((1 − a)/(1 − p)) of two Bernoulli distributions."""
+    """Return the relative entropy a ln(a/p) + (1 − a) ln((1 − a)/(1 − p)) of two Bernoulli distributions."""
     first = a * math.log(a / p) if a > 0 else 0.0
     if a == 1:
         return first
@@ -208,7 +220,7 @@ def _relative_entropy(a: float, p: float) -> float:
 
 
 def _largest_probability(holds: Callable[[float], bool], lowest: float) -> float:
-    """Return the end of the interval [lowest, …] on which `holds` is true, rounded up, by bisection to the last bit."""
+    """Return the largest p ≥ `lowest` with `holds(p)`, rounded up, by bisection to the last bit."""
     low, high = lowest, 1.0
     if lowest == 1 or holds(1.0):
         return 1.0
@@ -279,11 +291,11 @@ def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float =
     Bound
         Upper bound on the probability of error.
     """
-    _check(empirical)
+    _check_share(empirical)
     term = deviation(n, delta, integer("n_rules", n_rules, 1, "the number of rules"))
     fixed = Assumption("the rules were fixed before these samples were seen")
     terms = {"share of errors": empirical, "√((ln N − ln η)/2n)": term}
-    return summed(_ERROR, terms, (IID, fixed), delta, 1.0, "Vapnik and Chervonenkis 1974")
+    return bound_by_sum(_ERROR, terms, (IID, fixed), delta, 1.0, "Vapnik and Chervonenkis 1974")
 
 
 @shared_docs
@@ -317,7 +329,7 @@ def linear_rules_bound(
     >>> round(valid.value, 4), valid.applies, round(printed.value, 4), printed.applies
     (0.148, None, 0.1137, False)
     """
-    _check(empirical)
+    _check_share(empirical)
     integer("n", n, 1, "the number of samples")
     dimensions = integer("d", d, 1, "the number of dimensions") + bool(bias)
     if heuristic:
@@ -329,10 +341,12 @@ def linear_rules_bound(
         term = math.sqrt(8 * log_inverse(delta, 4 * dichotomies(dimensions, 2 * n)) / n)
         further = Assumption(f"the features were fixed before these samples were seen: {d} of them")
     terms = {"share of errors": empirical, name: term}
-    return summed(_ERROR, terms, (IID, further), delta, 1.0, "Vapnik and Chervonenkis 1971; Devroye and others 1996")
+    return bound_by_sum(
+        _ERROR, terms, (IID, further), delta, 1.0, "Vapnik and Chervonenkis 1971; Devroye and others 1996"
+    )
 
 
-def _check(empirical: float) -> None:
+def _check_share(empirical: float) -> None:
     """Raise ValueError if `empirical` is not a share of errors."""
     if not 0 <= empirical <= 1:
         raise ValueError(f"empirical={empirical!r} must be a share of errors, between 0 and 1")
@@ -375,8 +389,8 @@ def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: 
     162952
     """
     ratio = positive("radius", radius) / positive("margin", margin)
-    small = share("epsilon", epsilon)
-    return _whole_number(8.0 / small / small * (2.0 * ratio * ratio + log_inverse(delta, 2.0)))
+    error = share("epsilon", epsilon)
+    return _round_up(8.0 / error / error * (2.0 * ratio * ratio + log_inverse(delta, 2.0)))
 
 
 def soft_margin_expectation(risk: float, norm: float, radius: float, n: int, *, theta: float | None = None) -> Bound:
@@ -419,7 +433,7 @@ def soft_margin_expectation(risk: float, norm: float, radius: float, n: int, *, 
         "ϑ‖u‖²": theta * not_negative("norm", norm) * norm,
         "2R²/(ϑn)": 2.0 * not_negative("radius", radius) / theta * radius / n,
     }
-    return summed("the expected hinge risk", terms, _SOFT_MARGIN, None, None, _SOURCE)
+    return bound_by_sum("the expected hinge risk", terms, _SOFT_MARGIN, None, None, _SOURCE)
 
 
 def best_theta(radius: float, norm: float, n: int) -> float:
@@ -463,10 +477,10 @@ def soft_margin_samples(epsilon: float, radius: float, norm: float) -> int:
         Sufficient number of samples.
     """
     ratio = positive("radius", radius) * positive("norm", norm) / share("epsilon", epsilon)
-    return _whole_number(8.0 * ratio * ratio)
+    return _round_up(8.0 * ratio * ratio)
 
 
-def _whole_number(count: float) -> int:
+def _round_up(count: float) -> int:
     """Round a number of samples up; raise ValueError if it overflows."""
     if not math.isfinite(count):
         raise ValueError("the sufficient number of samples overflows float64: the margin is too small")

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 WEB = Path(__file__).parent / "web"
-# In the order in which they depend on one another.
+# Each script may use those before it.
 _SCRIPTS = ("core.js", "draw.js", "formats.js", "sets.js", "app.js")
 
 
@@ -66,17 +66,18 @@ def page(start: str = "") -> str:
     parts = {
         "style": _read("style.css"),
         "wasm": base64.b64encode((WEB / "core.wasm").read_bytes()).decode(),
-        "script": "\n".join(map(_as_one_script, _SCRIPTS)),
+        "script": "\n".join(map(_strip_imports, _SCRIPTS)),
         "start": html.escape(start, quote=True),
     }
     return re.sub(r"/\*\{(\w+)\}\*/", lambda match: parts[match[1]], _read("index.html"))
 
 
-def _as_one_script(name: str) -> str:
+def _strip_imports(name: str) -> str:
     """Return a module without its imports and exports; names are unique in all modules, which share one scope."""
     text = re.sub(r"^import\s[^;]*;\n", "", _read(name), flags=re.MULTILINE)
     return re.sub(r"^export ", "", text, flags=re.MULTILINE)
 
 
 def _read(name: str) -> str:
+    """Return the text of a source file of the page."""
     return (WEB / name).read_text(encoding="utf-8")

@@ -102,30 +102,32 @@ def export_c(
             f"{_MOST_FACTORS}"
         )
     body, (rows, outputs) = _float_body(parts, name, dtype), _float_outputs(parts, dtype)
-    off = parts.difference(rows, outputs)
-    if not off <= LARGEST_DIFFERENCE:
+    difference = parts.difference(rows, outputs)
+    if not difference <= LARGEST_DIFFERENCE:
         raise ValueError(
             f"a C file of dtype={dtype!r} is too coarse for this model: at its own vectors, or at rows mixed from "
-            f"them, the outputs would be off by {off:.2g} of the largest; standardise the features before training, "
-            "or export with dtype='float64'"
+            f"them, the outputs would be off by {difference:.2g} of the largest; standardise the features before "
+            "training, or export with dtype='float64'"
         )
-    text = "\n".join([*_head(parts, dtype, off), *body, ""])
+    text = "\n".join([*_head_comment(parts, dtype, difference), *body, ""])
     if path is not None:
         with replacing(path) as file:
             file.write(text.encode("ascii"))
     return text
 
 
-def _head(parts: Parts, dtype: str, off: float) -> list[str]:
+def _head_comment(parts: Parts, dtype: str, difference: float) -> list[str]:
     """Return the comment at the beginning of the file."""
-    n = len(parts.examples) + len(parts.around)
-    tried = f"   Outputs differed from Python's by at most {off:.1e} of the largest at {n} rows tried." if n else ""
-    end = _largest_entry(parts) if dtype == "float32" else None
-    ends = f"   Entries of rows may be up to {end or 0:g} in size; larger ones overflow, and labels may be wrong."
+    n = len(parts.examples) + len(parts.mixed_examples)
+    accuracy = f"   Outputs differed from Python's by at most {difference:.1e} of the largest at {n} rows tried."
+    largest = _largest_entry(parts) if dtype == "float32" else None
+    range_text = (
+        f"   Entries of rows may be up to {largest or 0:g} in size; larger ones overflow, and labels may be wrong."
+    )
     return [
         f"/* {in_comment(parts.description)}; {parts.n_features} features.",
-        *[tried] * bool(tried),
-        *[ends] * (end is not None),
+        *[accuracy] * (n > 0),
+        *[range_text] * (largest is not None),
         f"   Written by mercer {in_comment(mercer.__version__)}: C99, {dtype}, no heap, no library except math.h. */",
     ]
 
@@ -149,8 +151,8 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
         lines += integers("long", f"{name}_starts", table.indptr) + integers("int", f"{name}_outputs", table.indices)
     lines += floats(f"{name}_coefficients", table.data if sparse else dense(table), dtype)
     lines += floats(f"{name}_b", parts.offset, dtype)
-    lines += ["", *_kernel(recipe, name, real, tail, dtype, parts.width), ""]
-    body = [*_row(parts, name, real, tail, dtype), *_sums(parts, name, real, sparse)]
+    lines += ["", *_kernel_lines(recipe, name, real, tail, dtype, parts.width), ""]
+    body = [*_prepare_row_lines(parts, name, real, tail, dtype), *_sum_lines(parts, name, real, sparse)]
     if parts.ball:  # R² − ‖φ(x) − a‖² = 2f − k(x, x)
         scale, constant = number(recipe.scale, dtype), number(recipe.constant, dtype)
         body.append(f"f[0] = 2 * f[0] - ({scale} * {name}_kernel(x, x) + {constant});")
@@ -160,7 +162,7 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
     return [*lines, *prediction(parts, name, real, f"fabs{tail}")]
 
 
-def _kernel(recipe: Recipe, name: str, real: str, tail: str, dtype: str, width: int) -> list[str]:
+def _kernel_lines(recipe: Recipe, name: str, real: str, tail: str, dtype: str, width: int) -> list[str]:
     """Return the function for k of two prepared rows, without scale and constant, which are in coefficients and b."""
     term = {"dot": "x[j] * z[j]", "sqdist": "(x[j] - z[j]) * (x[j] - z[j])", "l1": f"fabs{tail}(x[j] - z[j])"}
     lines = [f"{real} t = 0;", "int j;", f"for (j = 0; j < {width}; j++) t += {term[recipe.inner]};"]
@@ -193,8 +195,8 @@ class _Expressions:
         return " * ".join(["t"] * int(degree)) or "1"
 
 
-def _row(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]:
-    """Return lines that scale and prepare x like the vectors."""
+def _prepare_row_lines(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]:
+    """Return lines that scale x, and multiply and normalise it as the vectors were."""
     recipe, d = parts.recipe, parts.n_features
     unit = f"{real} v[{parts.width}];" if recipe.factor is not None or recipe.normalise else ""
     lines = [f"{real} s[{d}];"] * bool(parts.scalings) + [unit] * bool(unit)
@@ -224,7 +226,7 @@ def _row(parts: Parts, name: str, real: str, tail: str, dtype: str) -> list[str]
     return lines
 
 
-def _sums(parts: Parts, name: str, real: str, sparse: bool) -> list[str]:
+def _sum_lines(parts: Parts, name: str, real: str, sparse: bool) -> list[str]:
     """Return lines for f[o] = Σ_i coefficient_io k(vector_i, x) + b_o; c[o] is the compensation of Kahan's sum."""
     outputs, n = len(parts.b), len(parts.vectors)
     lines = [f"for (o = 0; o < {outputs}; o++) {{", f"  f[o] = {name}_b[o];", "  c[o] = 0;", "}"]
@@ -264,7 +266,7 @@ def _float_outputs(parts: Parts, dtype: str) -> tuple[Floats, Floats]:
 
 
 def _largest_entry(parts: Parts) -> float | None:
-    """Largest entry of rows for which no number of a float32 file overflows; None if every float is allowed.
+    """Return the largest entry of rows for which no number of a float32 file overflows; None if every float is allowed.
 
     Distances may overflow: the kernel of an infinite distance is 0, like that of a very large one.
     """
@@ -277,7 +279,7 @@ def _largest_entry(parts: Parts) -> float | None:
 
 
 def _largest_number(parts: Parts, entry: float) -> float:
-    """Upper bound on all intermediate numbers for a row with entries up to this size."""
+    """Return an upper bound on all intermediate numbers for a row with entries up to this size."""
     recipe, row, numbers = parts.recipe, np.full(parts.n_features, entry), [0.0]
     for scaling in parts.scalings:
         row = (row + np.abs(scaling.shift)) / np.abs(scaling.divisor)
@@ -294,23 +296,23 @@ def _largest_number(parts: Parts, entry: float) -> float:
         vectors = np.vstack([vectors, row])
     t = float((vectors @ row).max(initial=0.0))
     numbers += [row.max(initial=0.0), t]
-    t = apply_ending(recipe.ending, recipe.numbers, t, _Sizes(numbers))
+    t = apply_ending(recipe.ending, recipe.numbers, t, _UpperBounds(numbers))
     outputs = np.abs(dense(parts.table)).sum(axis=0) * t + np.abs(parts.offset)
     diagonal = abs(recipe.scale) * t + abs(recipe.constant) if parts.ball else 0.0
     return float(np.nan_to_num(np.max([*numbers, t, 2 * outputs.max() + diagonal]), nan=np.inf))
 
 
 @dataclass(frozen=True)
-class _Sizes:
-    """Arithmetic on upper bounds of absolute values, for `apply_ending`; `seen` collects intermediate bounds."""
+class _UpperBounds:
+    """Arithmetic on upper bounds of absolute values, for `apply_ending`; `bounds` collects those of sums."""
 
-    seen: list[Any]
+    bounds: list[Any]
 
     def times(self, t: float, factor: float) -> float:
         return t * abs(factor)
 
     def plus(self, t: float, number: float) -> float:
-        self.seen.append(t + abs(number))
+        self.bounds.append(t + abs(number))
         return t + abs(number)
 
     def exp(self, t: float) -> float:

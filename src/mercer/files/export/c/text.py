@@ -38,6 +38,7 @@ def integers(kind: str, name: str, values: Any) -> list[str]:
 
 
 def _table(kind: str, name: str, array: np.ndarray, constants: list[str]) -> list[str]:
+    """Return the lines of a C array with the shape of `array`."""
     sizes = "".join(f"[{size}]" for size in array.shape)
     if array.ndim == 1:
         return [f"static const {kind} {name}{sizes} = {{", *block(constants), "};"]
@@ -52,13 +53,13 @@ def _table(kind: str, name: str, array: np.ndarray, constants: list[str]) -> lis
 
 
 def block(constants: Iterable[str], indent: str = "  ") -> list[str]:
-    """Return constants in lines of at most 118 characters."""
+    """Join constants by commas in lines of at most 118 characters."""
     lines, line = [], indent
-    for one in constants:
-        if len(line) + len(one) + 2 > 118 and line.strip():
+    for constant in constants:
+        if len(line) + len(constant) + 2 > 118 and line.strip():
             lines.append(line.rstrip())
             line = indent
-        line += f"{one}, "
+        line += f"{constant}, "
     return [*lines, line.rstrip()]
 
 
@@ -68,7 +69,7 @@ def function(head: str, body: list[str]) -> list[str]:
 
 
 def in_comment(text: str) -> str:
-    """Return ASCII text that cannot end a comment."""
+    """Return the text in ASCII, such that it cannot end a comment."""
     plain = text.encode("ascii", "backslashreplace").decode()
     return " ".join(plain.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *").split())
 
@@ -92,6 +93,7 @@ def prototypes(parts: Parts, name: str, real: str) -> list[str]:
 
 
 def _predict_head(parts: Parts, name: str, real: str) -> str:
+    """Return the head of NAME_predict; "" for a regression with several outputs, which has no such function."""
     if parts.labels is None:
         return f"{real} {name}_predict(const {real} *x)" if len(parts.b) == 1 else ""
     kind, _ = _labels(parts.labels)
@@ -117,12 +119,12 @@ def _labels(labels: Any) -> tuple[str, list[str]]:
         raise TypeError(f"the label {-(2**63)} has no constant in C; rename the class")
     types = {2**31: ("int", ""), 2**63: ("long long", "LL"), 2**64: ("unsigned long long", "ULL")}
     largest = max(abs(int(label)) for label in listed)
-    name, suffix = next(one for end, one in types.items() if largest < end)
+    name, suffix = next(entry for limit, entry in types.items() if largest < limit)
     return name, [f"{int(label)}{suffix}" for label in listed]
 
 
 def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
-    """Return the array of labels and the function NAME_predict; nothing for several numbers."""
+    """Return the array of labels and the function NAME_predict; no lines for a regression with several outputs."""
     head = _predict_head(parts, name, real)
     if not head:
         return []
