@@ -119,6 +119,7 @@ def _draw(explanation: Any, path: Path) -> None:
 
 
 def _save(display: Any, path: Path) -> None:
+    """Write a plot in the format of the file's suffix, by default PNG."""
     with replacing(path) as file:
         display.figure_.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150)
 

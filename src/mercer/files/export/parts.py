@@ -261,17 +261,17 @@ class Parts:
             outputs = (wins if self.decides == "votes" else scores)(outputs, len(self.labels))
         return self.labels[winner(outputs)]
 
-    def outputs(self, rows: Floats, kind: Any) -> Floats:
-        """Return the outputs as a file computes them, with all numbers and kernel values in the type `kind`.
+    def outputs(self, rows: Floats, dtype: Any) -> Floats:
+        """Return the outputs as a file computes them, with all numbers and kernel values in the type `dtype`.
 
         The sums are in float64, since those of a C file are compensated.
         """
-        recipe, prepared = self.recipe, prepared_rows(self.recipe, scaled_rows(self, rows.astype(kind)))
-        vectors = prepared_rows(recipe, self.vectors).astype(kind)
+        recipe, prepared = self.recipe, prepared_rows(self.recipe, scaled_rows(self, rows.astype(dtype)))
+        vectors = prepared_rows(recipe, self.vectors).astype(dtype)
         K = np.array([_values(recipe, vectors, x) for x in prepared], dtype=np.float64).reshape(
             len(prepared), len(vectors)
         )
-        out = K @ dense(self.table).astype(kind) + self.offset.astype(kind)
+        out = K @ dense(self.table).astype(dtype) + self.offset.astype(dtype)
         if self.ball:
             diagonal = np.array([_values(recipe, x[None], x)[0] for x in prepared], dtype=np.float64)
             out = 2 * out - (recipe.scale * diagonal + recipe.constant)[:, None]

@@ -179,7 +179,7 @@ class _ModelWriter:
             return ClassSpec.of(cls)
         if name in SCIKIT and _scikit_class(name) is cls:
             return SCIKIT[name].spec
-        if declares_itself(cls) and _is_free(name) and self.classes.setdefault(name, cls) is cls:
+        if declares_itself(cls) and _is_unused_name(name) and self.classes.setdefault(name, cls) is cls:
             return ClassSpec.of(cls)
         raise _cannot_save(model, where)
 
@@ -203,7 +203,7 @@ def declares_itself(cls: type) -> bool:
     return issubclass(cls, DeclaresState) and "_FITTED" in vars(cls)
 
 
-def _is_free(name: str) -> bool:
+def _is_unused_name(name: str) -> bool:
     """Return True if neither mercer nor scikit-learn has a class of this name."""
     return mercer_class(name) is None and name not in SCIKIT
 
@@ -212,7 +212,7 @@ def _classes_by_name(classes: Iterable[type]) -> dict[str, type]:
     """Return the classes that the caller of `load` allows, by name; raise TypeError for one without a declaration."""
     by_name: dict[str, type] = {}
     for cls in classes:
-        declares = isinstance(cls, type) and declares_itself(cls) and _is_free(cls.__name__)
+        declares = isinstance(cls, type) and declares_itself(cls) and _is_unused_name(cls.__name__)
         if not declares or by_name.setdefault(cls.__name__, cls) is not cls:
             raise TypeError(
                 f"classes contains {cls!r:.80}, but must contain classes that derive from DeclaresState of "
