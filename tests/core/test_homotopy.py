@@ -173,6 +173,6 @@ def test_the_path_of_kernel_rows_is_that_of_the_core():
     gram = gram_for(Gaussian(gamma=0.5), X)
     for keep in (True, False):
         rows = KernelRows(gram, keep=keep)
-        assert (rows.whole is None) == (not keep)
+        assert (rows.full_matrix is None) == (not keep)
         path = path_at(problem, rows, np.where(problem.p > 0, 1, -1).astype(np.int8), 0.0)
         np.testing.assert_allclose(path.gradient(1.0, problem.p), problem.p - K @ problem.p, atol=1e-12)

@@ -206,7 +206,7 @@ def test_a_zone_by_its_sums_is_that_of_its_pairs():
     assert kept.pairs is not None
     for name in ("loss", "cost", "gain", "below", "target"):
         np.testing.assert_allclose(getattr(summed, name), getattr(kept, name), atol=1e-10)
-    np.testing.assert_allclose(summed.curved(V), kept.curved(V), atol=1e-10)
+    np.testing.assert_allclose(summed.times_curvature(V), kept.times_curvature(V), atol=1e-10)
 
 
 def test_zones_too_large_to_keep_are_summed():

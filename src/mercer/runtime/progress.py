@@ -37,8 +37,8 @@ class StatusLine:
 
     @property
     def time_left(self) -> str:
-        """Estimated time left, such as "about 3 min left", rounded coarsely; empty if the share is not known."""
-        if self.share is None:
+        """Estimated time left, such as "about 3 min left", rounded coarsely; empty if nothing is done or known."""
+        if not self.share:
             return ""
         left = self.seconds * (1 / self.share - 1)
         for unit, size in (("h", 3600.0), ("min", 60.0)):

@@ -159,6 +159,7 @@ def test_the_time_left_of_an_error_that_falls_exponentially():
     ("seconds", "share", "words"),
     [
         (10.0, None, ""),
+        (10.0, 0.0, ""),
         (10.0, 0.5, "about 10 s left"),
         (10.0, 0.99, "about 1 s left"),
         (63.0, 0.6, "about 40 s left"),

@@ -99,7 +99,7 @@ def test_what_was_shrunk_away_is_looked_at_again(maker, where):
     problem, K, X = machine_problem(maker, seed=0, n=100, with_data=True)
     gram, stop = GRAMS[where](X, 32 * 20**2), Stop(tol=1e-4, max_iter=10_000_000)
     alone = decompose(gram.field(problem), stop)
-    assert not alone.whole, "nothing was shrunk, so this shows nothing"
+    assert not alone.all_active, "nothing was shrunk, so this shows nothing"
     solution, own = solve_certified(problem, gram, stop)
     assert solution.stop_reason == "converged"
     assert own.violation <= 1e-4
