@@ -301,6 +301,19 @@ class BlockSelector:
             )  # fmt: skip
         return self.rows
 
+    def count_survivors(self, beta: Any, u: Any, margin_share: float) -> int:
+        """Count the variables that are free, or whose gradient is not outside of the ends by a share of the violation.
+
+        The next `choose` overwrites the block that this one finds beside the ends.
+        """
+        self.choose(beta, u)
+        p, lower, upper, d = (values[: self._n] for values in self._fixed)
+        beta, top, bottom = beta[: self._n], self.status[0], -self.status[1]
+        h = p - (u if self._row is None else u[self._row[: self._n]]) - d * beta
+        margin = margin_share * (top - bottom)
+        up, low = beta < upper, beta > lower
+        return int(((up & low) | (up & (h >= bottom - margin)) | (low & (h <= top + margin))).sum())
+
     def step(self, K: Any, beta: Any, u: Any, share: float, least: float, most: int) -> Any:
         """Take pair steps on the block, whose K is given, and return the change of β; `moved` holds what changed.
 
