@@ -113,7 +113,7 @@ if triton is not None:
     def _unpacked(best, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         return _ordered(best & -Q).to(tl.float32, bitcast=True), Q - 1 - (best & (Q - 1))
 
-    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    @triton.jit
     def _larger_of(x, y):  # type: ignore[no-untyped-def]  # Triton reads it
         """The larger number, or NaN if one is NaN."""
         return tl.maximum(x, y, tl.PropagateNan.ALL)
