@@ -30,7 +30,7 @@ _FEWEST_NUMBERS = 3_000_000
 # Number of variables from which on the device runs rounds; and from which on it continues with its largest blocks even
 # if most of their variables are free, since larger blocks on the host take longer (mixture of a million: 25 ms instead
 # of 8).
-_FEWEST_VARIABLES, _MANY_VARIABLES = 30_000, 150_000
+_FEWEST_VARIABLES, _MANY_VARIABLES = 8_000, 150_000
 # Number of rounds before the device counts the variables that could be dropped: the first number divided by the active
 # variables, between the other two (NVIDIA H200: about 0.2 s). Rounds are counted, not timed, so that the same fit has
 # the same bits on a busy host too.
