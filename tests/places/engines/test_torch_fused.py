@@ -168,6 +168,25 @@ def test_a_block_has_both_ends_and_nobody_twice(twins):
         assert down[g] == (last if h[last] < top and last != up[g] else n)
 
 
+@pytest.mark.parametrize("twins", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_the_device_counts_the_variables_that_a_host_would_keep(twins, share):
+    n, rng = 300, np.random.default_rng(5)
+    p, beta, u = rng.normal(size=n), rng.uniform(-1, 1, n), rng.normal(size=n // 2 if twins else n)
+    beta[:150], beta[150:280] = -1.0, 1.0
+    p[:150], p[150:280] = p[:150] - 2, p[150:280] + 2
+    row = np.arange(n) % (n // 2) if twins else np.arange(n)
+    fixed = [there(np.append(values, 0.0)) for values in (p, -np.ones(n), np.ones(n), np.full(n, 0.1))]
+    selector = BlockSelector(*fixed, there(np.append(row, 0), torch.int64) if twins else None)
+    selector.resize(32)
+    h, up, low = p - u[row] - 0.1 * beta, beta < 1, beta > -1
+    top, bottom = h[up].max(), h[low].min()
+    margin = share * (top - bottom)
+    stay = (up & low) | (up & (h >= bottom - margin)) | (low & (h <= top + margin))
+    assert 20 < stay.sum() < n
+    assert selector.count_survivors(there(np.append(beta, 0.0)), there(u), share) == stay.sum()
+
+
 @pytest.mark.parametrize("d", [0.0, 0.3])
 def test_rounds_reach_the_optimum_of_a_stored_matrix(d, monkeypatch):
     reads, looks, take = [], [], DeviceRounds.run_rounds
@@ -350,6 +369,26 @@ def test_rounds_go_on_with_fewer_variables(machine, monkeypatch):
         here = machine.fit(X, y).certificate_
     assert abs(found.dual - here.dual) <= found.gap + here.gap
     assert found.violation <= 0.01
+
+
+@pytest.mark.parametrize("counts", [1, 2])
+def test_rounds_stay_on_the_device_while_nothing_can_be_dropped(counts, monkeypatch):
+    monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_NUMBERS", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_ROUNDS", 1)
+    monkeypatch.setattr(torch_field, "_VARIABLES_ALONE", 1)
+    monkeypatch.setattr(torch_field, "_MOST_COUNTS", counts)
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+    monkeypatch.setattr(certified, "is_one_block", lambda *_: False)
+    monkeypatch.setattr(DeviceRounds, "count_survivors", lambda self, _: self._selector._n)
+    runs, copies, take, copy = [], [], DeviceRounds.run_rounds, DeviceRounds.copy_to_host
+    monkeypatch.setattr(DeviceRounds, "run_rounds", lambda *asked: runs.append(asked[1]) or take(*asked))
+    monkeypatch.setattr(DeviceRounds, "copy_to_host", lambda self: copies.append(len(runs)) or copy(self))
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    certificate = mercer.SVC(gamma=0.5, tol=0.01).fit(X, (X[:, 0] > 0) * 1.0).certificate_
+    assert certificate.violation <= 0.01
+    assert len(runs) > counts
+    assert copies[0] == counts
 
 
 @pytest.mark.parametrize("rounds", [1, 15])
