@@ -229,18 +229,18 @@ def _check_inside(field, J, target, K, atol):
 
 
 def check_landmark_factor_contract(gram, K):
-    """`gram` factors A = K_JJ + K_nJᵀ diag(weight) K_nJ up to a jitter j on K_JJ, which leaves jA(A + j)⁻¹x of R = Ax."""
+    """`gram` factors A = K_JJ + K_nJᵀ diag(weight) K_nJ; a jitter j on K_JJ leaves a residual of about jx of R = Ax."""
     rng = np.random.default_rng(7)
     J, weight = rng.permutation(len(K))[: len(K) // 4], rng.uniform(0, 3, len(K)) * (np.arange(len(K)) % 5 > 0)
     size = np.abs(K).max()
     if np.linalg.eigvalsh(0.5 * (K + K.T) / (size or 1.0))[0] < -1e-9:
         return
-    A = K[np.ix_(J, J)] + (K[:, J].T * weight) @ K[:, J]
     x = rng.normal(size=(len(J), 2))
-    got = gram.landmark_factor(J, weight, 2).solve(A @ x)
-    assert got.dtype == np.float64
-    np.testing.assert_allclose(A @ got, A @ x, rtol=0, atol=1e-8 * np.abs(A).sum())
-    np.testing.assert_allclose(gram.landmark_factor(J, np.zeros(len(K))).solve(K[np.ix_(J, J)] @ K[J]).shape, K[J].shape)
+    for w in (weight, np.zeros(len(K))):
+        A = K[np.ix_(J, J)] + (K[:, J].T * w) @ K[:, J]
+        got = gram.landmark_factor(J, w, 2).solve(A @ x)
+        assert got.dtype == np.float64
+        np.testing.assert_allclose(A @ got, A @ x, rtol=0, atol=1e-8 * np.abs(A).sum())
 
 
 def check_factor_contract(gram, K, atol):

@@ -137,7 +137,7 @@ def test_float32_products_lead_to_the_float64_solution(lam):
     gram.products = counted
     solution = solve_ridge(gram, Y, lam, Stop(1e-10, 3000), weight, bias=True)
     assert solution.stop_reason == "converged"
-    assert 0 < count[1]
+    assert count[1] > 0
     assert lam < 1 or count[0] < count[1]  # with a small lam the first steps need float64
     A = np.block([[kernel(X) + np.diag(lam / weight), np.ones((1500, 1))], [np.ones((1, 1500)), np.zeros((1, 1))]])
     exact = np.linalg.solve(A, np.vstack([Y, np.zeros(2)]))

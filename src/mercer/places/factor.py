@@ -86,9 +86,9 @@ def jitters(K_diagonal: Floats) -> Iterator[float]:
 
 
 def jittered_factor(K: Floats, n_threads: int = 1) -> tuple[Floats, float]:
-    """Return the Cholesky factor of K + jitter·I (lower, zeros above) for the kernel matrix of landmarks, and the jitter.
+    """Return the Cholesky factor of K + jitter·I for the kernel matrix of landmarks, and the jitter.
 
-    K is not changed.
+    The factor is lower, with zeros above the diagonal. K is not changed.
     """
     if not np.isfinite(K).all():
         raise FloatingPointError(LANDMARKS_OVERFLOWED)
@@ -98,7 +98,6 @@ def jittered_factor(K: Floats, n_threads: int = 1) -> tuple[Floats, float]:
         if _core.cholesky(L, n_threads) < 0:
             break
     return np.tril(L), jitter
-
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +116,9 @@ class HostLandmarkFactor:
         return cls(L, np.tril(lower))
 
     def solve(self, R: Floats) -> Floats:
-        for matrix, transposed in ((self.L, False), (self.H, False), (self.H, True), (self.L, True)):
-            R = scipy.linalg.solve_triangular(matrix, R, lower=True, trans=int(transposed), check_finite=False)
-        return R
+        half = scipy.linalg.solve_triangular(self.L, R, lower=True, check_finite=False)
+        inside = scipy.linalg.cho_solve((self.H, True), half, check_finite=False)
+        return np.asarray(scipy.linalg.solve_triangular(self.L, inside, lower=True, trans="T", check_finite=False))
 
 
 def landmark_factor_of(gram: Gram, landmarks: Indices, weight: Floats, n_threads: int = 1) -> HostLandmarkFactor:
@@ -255,9 +254,7 @@ class HostAlgebra:
     def factor(self: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
         return factor_of(self, d, dtype, n_threads)
 
-    def landmark_factor(
-        self: Gram, landmarks: Indices, weight: Floats, n_threads: int = 1
-    ) -> HostLandmarkFactor:
+    def landmark_factor(self: Gram, landmarks: Indices, weight: Floats, n_threads: int = 1) -> HostLandmarkFactor:
         return landmark_factor_of(self, landmarks, weight, n_threads)
 
     def float64_matrix(self: Gram, n_threads: int = 1) -> HostFloat64Matrix:

@@ -224,9 +224,7 @@ def errors(
     return out
 
 
-def whitened_gram(
-    X: Any, weight: Floats, kernel: Kernel, centre: Floats, Z: Any, L: Floats, n_threads: int
-) -> Floats:
+def whitened_gram(X: Any, weight: Floats, kernel: Kernel, centre: Floats, Z: Any, L: Floats, n_threads: int) -> Floats:
     """Return the lower triangle of FᵀWF with F = k(rows, Z)L⁻ᵀ, for the weights W of all rows of the chunk."""
     lower, used, m = np.zeros(L.shape), np.flatnonzero(weight), len(L)
     for block in row_blocks(len(used), 8 * m):

@@ -403,8 +403,8 @@ class KernelMatrix(HostAlgebra):
 
     def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         if C.shape[1] == 1 or (self._fused and C.shape[1] <= _FUSED_OUTPUTS):
-            columns = [self.product(np.ascontiguousarray(column), rows, dtype) for column in C.T]
-            return np.column_stack(columns)
+            each = [self.product(np.ascontiguousarray(column), rows, dtype) for column in C.T]
+            return np.column_stack(each)
         rows, J = np.arange(self.n) if rows is None else rows, np.flatnonzero(C.any(axis=1))
         out = np.zeros((len(rows), C.shape[1]))
         for left in range(0, len(J), _PRODUCT_COLUMNS):

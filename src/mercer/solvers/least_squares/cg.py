@@ -127,7 +127,9 @@ def solve_ridge(
             rest = rest - weight @ rest / weight.sum()
         primal = 0.5 * np.sum(weight[:, None] * rest**2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
         optimum = primal
-        if not C.any():  # the optimum is ½λr'(I + SKS)⁻¹r: an estimate by the preconditioner is closer than the value at 0
+        if (
+            not C.any()
+        ):  # the optimum is ½λr'(I + SKS)⁻¹r: an estimate by the preconditioner is closer than the value at 0
             optimum = np.minimum(primal, 0.5 * lam * column_products(R, precondition(R)))
         goal = np.maximum(stop.tol * optimum, np.maximum(floor, np.finfo(float).tiny))
         return ResidualCheck(R, 0.5 * lam * column_products(R, R), goal, (C, U, errors, primal))
