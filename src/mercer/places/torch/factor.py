@@ -66,7 +66,7 @@ class TorchLandmarkFactor:
 def add_gram(lower: Any, A: Any) -> None:
     """Add AᵀA to the lower triangle of `lower`; numbers above the diagonal are undefined."""
     for left in range(0, A.shape[1], _GRAM_COLUMNS):
-        lower[left:, left : left + _GRAM_COLUMNS] += A[:, left:].T @ A[:, left : left + _GRAM_COLUMNS]
+        lower[left:, left : left + _GRAM_COLUMNS].addmm_(A[:, left:].T, A[:, left : left + _GRAM_COLUMNS])
 
 
 def jittered_factor(K: Any) -> Any:

@@ -44,6 +44,9 @@ _SUMMED_COLUMNS = 2048
 # Number of values of K between two checks for Ctrl-C: 0.1 s on a slow device. If a fused kernel sums over all columns,
 # a strip has at least _STRIP_ROWS rows: fewer would not fill a large device.
 _STRIP_VALUES, _STRIP_ROWS = 1 << 29, 1 << 16
+# Bytes of whitened rows of K between samples and landmarks, each strip of which is added to an m × m matrix: with fewer
+# rows in a strip, memory limits that.
+_WHITENED_BYTES = 1 << 30
 # Number of rows from which on working sets are nested, with an eighth of the variables or at most _OUTER_ROWS: the
 # fixed cost of a round grows with the rows (benchmarks/compare_gpu.py).
 _NESTED_ROWS, _OUTER_ROWS = 100_000, 65_536
@@ -447,7 +450,8 @@ class TorchGram:
                 K = self.device_block(left[block], right, torch.float64).mul_(root[block])
                 add_gram(lower, torch.linalg.solve_triangular(L, K.T, upper=False).T)
 
-            in_strips(len(used), 16 * m, work, self._tile, L.device)
+            tile = max(self._tile, min(_WHITENED_BYTES, self.budget // 8))
+            in_strips(len(used), 16 * m, work, tile, L.device)
             return landmark_factor_of(L, lower)
 
     def float64_matrix(self, n_threads: int = 1) -> Float64Matrix:
