@@ -73,6 +73,38 @@ def test_sums_are_those_of_float64(d, dtype, outputs):
     np.testing.assert_allclose(found.cpu(), wanted.cpu(), atol=2e-5 if single else 1e-12)
 
 
+@pytest.mark.parametrize("n", [5, 70, 400])
+def test_columns_of_few_rows_are_divided_among_programs(n, monkeypatch):
+    """Blocks of columns that no span divides, in several calls; every column is in one program."""
+    monkeypatch.setattr(fused, "_COLUMNS_AT_ONCE", 320)
+    monkeypatch.setattr(fused, "_LEAST_SPAN", 64)
+    monkeypatch.setattr(fused, "_PROGRAMS", 12)
+    left, right = (prepared(data(m, 6, m), Gaussian(0.1), torch.float64) for m in (n, 1010))
+    if not fused.adds_all(left[0]):
+        pytest.skip("this Triton does not multiply float64 matrices")
+    weights = data(1010, 2, seed=2)
+    wanted = truth(*left, *right) @ weights
+    np.testing.assert_allclose(
+        fused.narrow64(*left, *right, weights[:, 0].contiguous()).cpu(), wanted[:, 0].cpu(), atol=1e-11
+    )
+    np.testing.assert_allclose(fused.sums(*left, *right, weights).cpu(), wanted.cpu(), atol=1e-11)
+
+
+def test_conjugate_gradients_on_fused_sums(monkeypatch):
+    """float32 products, float64 ones of few rows and columns, and the proof, with the bound of fused sums."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 3))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1], X[:, 2] ** 2, X.sum(axis=1)])
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 100)
+    for outputs in (1, 4):
+        model = mercer.RLSRegressor(gamma=0.3, lam=0.1, solver="cg").fit(torch.tensor(X, device=HERE), Y[:, :outputs])
+        assert model.converged_
+        with mercer.config_context(device="cpu"):
+            there = mercer.RLSRegressor(gamma=0.3, lam=0.1, solver="cholesky").fit(X, Y[:, :outputs])
+        np.testing.assert_allclose(model.dual_coef_, there.dual_coef_, atol=1e-4 * np.abs(there.dual_coef_).max())
+        assert model.certificate_.dual <= there.certificate_.primal
+
+
 def test_sums_of_solvers_have_float32_weights():
     for d in (20, 100):
         left, right = (prepared(data(n, d, n), Gaussian(0.3 / d), torch.float32) for n in (70, 90))
