@@ -171,7 +171,8 @@ def test_ranking_data_are_sent_to_svm_learn(folder, capsys):
     ("words", "message"),
     [
         (["train", "t.json"], "t.json: mercer does not read .json files; save the table as .csv"),
-        (["train", "t.xlsx", "--target", "y"], "t.xlsx: mercer does not read .xlsx files"),
+        (["train", "t.dta", "--target", "y"], "t.dta: mercer does not read .dta files"),
+        (["train", "t.csv", "--target", "y", "--sheet", "A"], "--sheet is for Excel files, but t.csv is a CSV file"),
         (["tune", "t.json.gz", "--target", "y"], "mercer does not read .json files"),
         (["tune", ".", "--target", "y"], ". is a folder; name a file"),
         (["train", "plain", "--target", "y"], "if it is a table, add --format csv"),

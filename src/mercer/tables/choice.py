@@ -21,6 +21,7 @@ from mercer.tables.cells import (
     parse_truth,
 )
 from mercer.tables.encodings import (
+    BEGINS_WITH_DIGITS,
     CYCLES,
     Dates,
     DroppedColumn,
@@ -46,7 +47,6 @@ _CODE: Final = re.compile(
 _FEW: Final = 10
 _MOST_LEVELS: Final = 100  # of a category that the user has not named; other levels share a column
 _MOST_CODES: Final = 20  # different codes in a column whose name does not suggest codes
-BEGINS_WITH_DIGITS: Final = "most cells begin with a digit, and are no numbers"
 
 COLUMN_OPTIONS: Final = ("drop", "only", "categorical", "numeric", "text")
 
@@ -270,7 +270,8 @@ def _holds_numbers(frame: Frame, name: str) -> bool:
 
 def _describe_numbers(one: Numbers, frame: Frame) -> str | None:
     """Return what was guessed about a column of numbers: the meaning of words among them, of marks or of a unit."""
-    column, remedy = frame.number_column(one.name), "name it in numeric if that is right, else in categorical"
+    column = frame.number_column(one.name)
+    remedy = f"name it in numeric if that is right, else {column.remedy}"
     words = words_and_odd_row(frame[one.name], column)[0]
     if words:
         also = f" (read as {column.question})" if column.question else ""

@@ -29,6 +29,16 @@ MISSING: Final = frozenset(
 INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 NUMBER: Final = re.compile(r"[+-]?(([0-9]+\.?[0-9]*)|(\.[0-9]+))([eE][+-]?[0-9]+)?")  # as Python writes it
 PADDED: Final = re.compile(r"[+-]?0[0-9]")  # a code such as 007
+_EXCEL: Final = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+# Formats of tables, by the ending of the file.
+TABLE_FORMATS: Final = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), "arrow"),
+    **dict.fromkeys(_EXCEL, "excel"),
+}
 _SEPARATORS: Final = (",", ";", "\t", "|")
 # Signs other than letters that Western tables contain; other signs suggest that the encoding is not cp1252.
 _WESTERN_SIGNS: Final = frozenset("€£§°²³½–—‘’“”„…´«»©®")

@@ -36,6 +36,7 @@ from mercer.tables.number_column import (
 )
 from mercer.tables.units import TIME, expect_unit, format_quantity
 
+BEGINS_WITH_DIGITS: Final = "most cells begin with a digit, and are no numbers"  # reason to drop a column
 CYCLES: Final = {"time of day": 86400.0, "time of year": 365.2425 * 86400.0}  # seconds
 
 
@@ -269,6 +270,11 @@ class DroppedColumn:
     name: str
     reason: str
     guessed: bool
+
+    @property
+    def may_be_numbers(self) -> bool:
+        """Return whether most cells begin with a digit, so that a person may mean them as numbers."""
+        return self.reason.startswith(BEGINS_WITH_DIGITS)
 
     @property
     def description(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +79,7 @@ class Frame:
     def rows(self, chosen: Indices) -> Frame:
         """Return a table with the chosen rows, in this order; all rows decide how its numbers are read."""
         numbers = {name: self.number_column(name) for name in self._text_columns()}
-        part = self.with_columns(self.names, [column[chosen] for column in self.columns])
+        part = self._with_cells(self.names, [column[chosen] for column in self.columns])
         part._numbers = {name: column.rows(chosen) for name, column in numbers.items()}
         return part
 
@@ -86,7 +87,7 @@ class Frame:
         """Return a table with these columns; those that this table lacks are empty."""
         absent = np.full(len(self), None, dtype=object)
         by_name = dict(zip(self.names, self.columns, strict=True))
-        made = self.with_columns(names, [by_name.get(name, absent) for name in names])
+        made = self._with_cells(names, [by_name.get(name, absent) for name in names])
         made._scanned, made._numbers = self._scanned, self._numbers
         return made
 
@@ -95,10 +96,18 @@ class Frame:
         return self.select([one for one in self.names if one != name])
 
     def with_columns(self, names: Sequence[str], columns: Sequence[Any]) -> Frame:
+        """Return a table with other columns."""
+        return self._with_cells(names, [cells_of(column) for column in columns])
+
+    def _with_cells(self, names: Sequence[str], columns: list[Cells]) -> Frame:
         """Return a table with other columns; the columns of this table still prove the decimal mark."""
-        made = Frame(names, columns, self.named, self.categories & {*names}, self._decimals)
-        made._proven = self.proven_decimals()
-        made.renamed = {new: old for new, old in self.renamed.items() if new in made.names}
+        self.proven_decimals()  # once and for all
+        made = copy(self)
+        made.names, made.columns = list(names), columns
+        made._places = {name: place for place, name in enumerate(names)}
+        made.categories = self.categories & made._places.keys()
+        made.renamed = {new: old for new, old in self.renamed.items() if new in made._places}
+        made._scanned, made._numbers = {}, {}
         return made
 
     # --- numbers among texts -----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from mercer.tables.units import DURATION_UNITS, TIME, format_clock, is_known_uni
 _TO_SHAPE: Final = str.maketrans("023456789", "111111111")
 _MARK_NAMES: Final = {" ": "blanks", "'": "apostrophes", ",": "commas", ".": "points"}
 _DECIMAL_NAMES: Final = {",": "a decimal comma", ".": "a decimal point"}
+_NEVER_BY_SHAPE: Final = frozenset(":×·*^⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # signs of times, and of powers of 10
 _LONGEST_NUMBER: Final = 60  # characters
 _UNCLEAR: Final = (
     "it may be a fraction or thousands; say which with --decimal , or --decimal . (in Python, convert the column)"
@@ -60,7 +62,8 @@ class NumberColumn:
     """Numbers of a column of texts.
 
     `values` are NaN in rows without a number, and `odd` marks the rows that are neither numbers nor missing. `question`
-    says what was guessed about the numbers, and `problem` why they cannot be read.
+    says what was guessed about the numbers, and `problem` why they cannot be read. `remedy` is what to do if the guess
+    is wrong.
     """
 
     values: Floats
@@ -68,6 +71,7 @@ class NumberColumn:
     format: NumberFormat
     question: str = ""
     problem: Problem | None = None
+    remedy: str = "in categorical"
 
     def rows(self, chosen: Indices) -> NumberColumn:
         """Return the numbers of the chosen rows, in this order."""
@@ -105,11 +109,13 @@ def scan_column(items: list[Any]) -> ScannedColumn:
 
     Texts that differ in their digits alone have the same parts, so that most texts are not split one by one.
     """
-    keys = [item if item is None or isinstance(item, str) else (type(item), str(item)) for item in items]
+    keys = items
+    if not {*map(type, items)} <= {str, NoneType}:  # 1, 1.0 and True are equal
+        keys = [item if item is None or isinstance(item, str) else (type(item), str(item)) for item in items]
     different = dict(zip(keys, items, strict=True))
     different.pop(None, None)
     places = {key: place for place, key in enumerate(different)} | {None: -1}
-    index = np.array([places[key] for key in keys], dtype=np.intp)
+    index = np.fromiter(map(places.__getitem__, keys), dtype=np.intp, count=len(keys))
     cells = list(different.values())
     texts = [
         cell.replace("\n", " ") if isinstance(cell, str) and len(cell) <= _LONGEST_NUMBER else "" for cell in cells
@@ -147,7 +153,7 @@ def _parts_of_shape(shape: str) -> tuple[NumberText, int, int] | bool:
     """
     number = split_number(shape)
     if number is None or number.unit == TIME or "e" in number.digits.lower():
-        return number is not None or ":" in shape
+        return number is not None or not _NEVER_BY_SHAPE.isdisjoint(shape)
     start = shape.find(number.digits)
     return number._replace(digits=""), start, start + len(number.digits)
 
@@ -187,7 +193,7 @@ def read_column(
     groups = _groups_with_units(column)
     if 2 * (sum(map(column.count, groups)) + int(column.counts[~odd[:-1]].sum())) <= column.counts.sum():
         groups = []  # texts with a few numbers among them
-    found, question = NumberFormat(), ""
+    found, question, remedy = NumberFormat(), "", "in categorical"
     problem = _mixed_units(column, groups) or _mixed_marks(column, groups)
     if groups and problem is None:
         found, doubt, problem = _choose_format(column, groups, requested, of_table, trained)
@@ -196,7 +202,10 @@ def read_column(
                 places, digits = column.groups[group]
                 values[places], odd[places] = _convert(digits, group, found), False
             question = _question(column, groups, values, found, doubt)
-    return NumberColumn(values[column.index], odd[column.index] & ~missing, found, question, problem)
+            if question and any(group.unclear for group in groups):
+                other = "," if found.decimal == "." else "."
+                remedy = f"say --decimal {other} (in Python, convert the column)"
+    return NumberColumn(values[column.index], odd[column.index] & ~missing, found, question, problem, remedy)
 
 
 def number_of(cell: Any) -> float | None:

@@ -17,7 +17,7 @@ NORMAL: Final = str.maketrans(
 )
 _SUPERSCRIPTS: Final = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 _WORD: Final = r"[^\W\d_]{1,12}"
-_SYMBOL: Final = r"(?:[$€£¥₹₩₽₪₺₴₫฿%‰]|(?:US|A|C|R|NZ|HK|S)\$)"
+_SYMBOL: Final = r"(?:[$€£¥₹₩₽₪₺₴₫฿%‰]|[A-Z]{1,3}[$£¥])"
 _UNIT: Final = rf"(?:{_SYMBOL}|°?{_WORD}[²³]?(?:[/·]{_WORD}[²³]?)?|[°\"])"
 _DIGITS: Final = r"(?:[0-9][0-9.,' ]*[0-9.]|[0-9]|[.,][0-9]+)"
 _EXPONENT: Final = r"(?:[eE][+-]?[0-9]{1,3}| ?[x×·*] ?10(?:\^[+-]?[0-9]{1,3}|[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"

@@ -21,26 +21,10 @@ from mercer.runtime.optional import require
 from mercer.samples.arrays import Floats, Indices
 from mercer.tables import dialect
 from mercer.tables.cells import is_missing, plain_numbers
-from mercer.tables.dialect import INTEGER, NUMBER, PADDED, UNKNOWN, Dialect
+from mercer.tables.dialect import INTEGER, NUMBER, PADDED, TABLE_FORMATS, UNKNOWN, Dialect
 from mercer.tables.frame import DecimalMarks, Frame, distinct_names, frame_of
 
 _MOST_COLUMNS = 100_000
-# Formats of tables, by the ending of the file.
-TABLE_FORMATS: Final = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "arrow",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-    ".xlsx": "excel",
-    ".xlsm": "excel",
-    ".xlsb": "excel",
-    ".xls": "excel",
-    ".ods": "excel",
-}
 _OPENERS: Final[dict[str, Callable[[Any], Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 

@@ -34,7 +34,7 @@ _PREFIXED: Final = frozenset(
         "Pa",
         "J",
         "N",
-        "B",
+        "Byte",
         "bit",
         "bar",
         "mol",
@@ -44,10 +44,10 @@ _PREFIXED: Final = frozenset(
 )
 _OTHER_UNIT_WORDS: Final = (
     "a ac acre acres ans atm años anni anos BTU bp bpm cal Cal ccm cl db dB dpi F fl fps ft gal h ha hp in inch inches "
-    "IU Jahr Jahre jaar jaren K kcal kip km KM kn knots kph kt kts lb lbs lm lx mi mile miles mmHg mo month months "
+    "IU Jahr Jahre jaar jaren kcal kip km KM kn knots kph kt kts lb lbs lm lx mi mile miles mmHg mo month months "
     "Monat Monate mois meses mesi maanden mph ms ns oz p PS pcs pct percent ppb ppm ppt Prozent psi pt px qm qt rpm s "
     "sqft sqm St Stk Stück t tbsp ton tons torr tsp w week weeks Woche Wochen wk yd year years yr yrs µs μs kmh "
-    "kWp gr kg Kg KG Km cm Mio mio mg"
+    "kWp gr kg Kg KG Km cm"
 )
 _OTHER_UNITS: Final = frozenset(_OTHER_UNIT_WORDS.split())
 _SECONDS: Final = "s sec secs second seconds sek sekunde sekunden seconde secondes segundo segundos secondo secondi"
