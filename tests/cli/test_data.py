@@ -149,7 +149,7 @@ def test_kinds_of_labels(folder):
         ("x,y\n1,2\n1,2\n1,3\n1,3\n", ["--target", "y"], "no column is left to learn from ('x': dropped: 1 in every"),
         ("x,z,y\n1,1,2\n2,1,3\n", ["--target", "y", "--drop", "zz"], "no column 'zz' (did you mean 'z'?); it has 'x'"),
         ("x,y\n1,2\n1,2,3\n", ["--target", "y"], "t.csv:3: 3 fields, but 2 columns are named, separated by ','"),
-        ("x,x,y\n1,1,2\n", ["--target", "y"], "the column 'x' occurs twice; rename one of the two"),
+        ("x,y,y\n1,1,2\n", ["--target", "y"], "the column 'y', the target, occurs twice; rename one of the two"),
         ("", ["--target", "y"], "is empty; its first line must name the columns"),
         ("y\n1\n", ["--target", "y"], "no column besides the target"),
     ],
