@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import mercer
+from mercer.cli.main import main
 from mercer.runtime.errors import GuessWarning
 from mercer.tables.choice import ColumnOptions, encodings_for, guesses
 from mercer.tables.encodings import Levels, Numbers
@@ -164,7 +165,7 @@ def test_truth_values_in_seven_languages(yes, no):
     assert encoding == Levels("x", tuple(sorted([yes, no])), 0, True)
     assert asked is None
     cells = np.array([yes.title(), no.upper(), None], dtype=object)
-    assert [encoding.spelt(cell) for cell in cells[:2]] == [yes, no]
+    assert [encoding.level_of(cell) for cell in cells[:2]] == [yes, no]
 
 
 def test_levels_that_differ_in_capitals_are_asked_about():
@@ -302,3 +303,23 @@ def test_skrub_prepares_tables_for_a_machine():
     assert set(model.predict(table)) <= {"yes", "no"}
     assert model[-1].certificate_.relative_gap < 0.01
     assert model.get_params()["svc"].C == 1.0
+
+
+def test_excel_on_a_terminal(tmp_path, monkeypatch, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    monkeypatch.chdir(tmp_path)
+    book = openpyxl.Workbook()
+    book.active.append(["distance", "fare"])
+    for k in range(60):
+        book.active.append([f"{k / 4} km", f"{3 + k},50 €"])
+    book.save("t.xlsx")
+    assert main(["train", "t.xlsx", "--target", "fare"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "distance in km, fare in €: read as numbers, without the unit" in page
+    assert main(["predict", "t.xlsx", "t.mercer", "--sheet", "Sheet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "distance,fare,predicted"
+    assert float(lines[21].rpartition(",")[2]) == pytest.approx(23.5, abs=3)
+    assert main(["predict", "t.xlsx", "t.mercer", "--sheet", "none"]) == 1
+    assert "t.xlsx has no sheet 'none'; it has 'Sheet'" in capsys.readouterr().err

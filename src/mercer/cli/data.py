@@ -106,7 +106,7 @@ def read_data(
         return _read_npz(source, name, training, regression)
     digest = ""
     if form in ("parquet", "arrow", "excel"):
-        table = read_stored(source, form, name, dialect.na or training_dialect.na, sheet)
+        table = read_stored(source, form, name, dialect.na or training_dialect.na, sheet, target)
     else:
         content = Path(path).read_bytes() if source is path else source.getvalue()
         if form == "tsv" and dialect.separator is None:

@@ -48,8 +48,10 @@ class Axis:
             values = _numbers(cells, encoding)
             if values is not None:
                 return cls(name, "number", cells, values)
-        spell = encoding.spelt if isinstance(encoding, Levels) else level_name
-        spelt = [None if gap else spell(item) for item, gap in zip(cells.tolist(), missing_values(cells), strict=True)]
+        name_level = encoding.level_of if isinstance(encoding, Levels) else level_name
+        spelt = [
+            None if gap else name_level(item) for item, gap in zip(cells.tolist(), missing_values(cells), strict=True)
+        ]
         known: Sequence[str] = encoding.levels if isinstance(encoding, Levels) else ()
         levels: list[str | None] = [*known, *sorted({one for one in spelt if one is not None}.difference(known))]
         if None in spelt or (isinstance(encoding, Levels) and encoding.n_holes):

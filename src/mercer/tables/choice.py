@@ -107,12 +107,12 @@ def _choose_encoding(name: str, frame: Frame, options: ColumnOptions, weight: Fl
     if missing_values(cells).all():
         return DroppedColumn(name, "empty in every row", guessed=False)
     if name in options.categorical:
-        return _levels(name, cells, weight, keep_all=True)
+        return _levels_encoding(name, cells, weight, keep_all=True)
     if cells.dtype.kind == "M":
-        return _dates(name, cells, "ISO", weight)
+        return _dates_encoding(name, cells, "ISO", weight)
     if cells.dtype.kind in "iuf":
         values = cells.astype(np.float64)
-        return _numbers_or_codes(name, cells, values, NumberFormat(), options, weight)
+        return _choose_for_numbers(name, cells, values, NumberFormat(), options, weight)
     return _choose_for_objects(name, cells, frame.number_column(name), options, weight)
 
 
@@ -121,32 +121,34 @@ def _choose_for_objects(
 ) -> Encoding:
     items = [item for item in cells.tolist() if item is not None]
     if all(parse_truth(item) is not None for item in items):
-        return _truth_levels(name, cells)
+        return _truth_encoding(name, cells)
     distinct = len({level_name(item) for item in items})
     if column.problem is not None:
         raise unreadable_numbers(name, cells, column)
     are_numbers = ~column.odd[~missing_values(cells)]
     if column.is_complete:
-        return _numbers_or_codes(name, cells, column.values, column.format, options, weight)
+        return _choose_for_numbers(name, cells, column.values, column.format, options, weight)
     if 5 * are_numbers.sum() >= 4 * len(items) and words_and_odd_row(cells, column)[1] is None:
         few = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW and 2 * distinct <= len(items)
         if few and name not in options.numeric:
-            return _levels(name, cells, weight)
-        return _numbers(name, column.values, column.format, options, weight)
+            return _levels_encoding(name, cells, weight)
+        return _numbers_encoding(name, column.values, column.format, options, weight)
     if not all(isinstance(item, str) and item.isdecimal() for item in items):  # else codes, some with a leading zero
         _expect_one_kind(name, cells, are_numbers, "numbers")
     forms = date_forms(items)
     if len(forms) > 1:
         return DroppedColumn(
-            name, f"dates such as {items[0]} may begin with the day or the month; write {_iso(items[0])}", guessed=True
+            name,
+            f"dates such as {items[0]} may begin with the day or the month; write {_iso_date(items[0])}",
+            guessed=True,
         )
     if forms:
-        return _dates(name, cells, forms[0], weight)
+        return _dates_encoding(name, cells, forms[0], weight)
     _expect_one_kind(name, cells, np.array([parse_seconds(item, "ISO") is not None for item in items]), "dates")
     # In a table with few rows, a category may be different in every row.
     if distinct > max(20, len(items) / 2) and name not in options.named:
         return _choose_for_texts(name, cells, items, distinct)
-    return _levels(name, cells, weight)
+    return _levels_encoding(name, cells, weight)
 
 
 def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) -> Encoding:
@@ -165,12 +167,12 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     return DroppedColumn(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
 
 
-def _numbers_or_codes(
+def _choose_for_numbers(
     name: str, cells: Cells, values: Floats, form: NumberFormat, options: ColumnOptions, weight: Floats
 ) -> Encoding:
     if name not in options.numeric and not form.unit and _are_codes(name, values[~np.isnan(values)]):
-        return _levels(name, cells, weight)
-    return _numbers(name, values, form, options, weight)
+        return _levels_encoding(name, cells, weight)
+    return _numbers_encoding(name, values, form, options, weight)
 
 
 def _are_codes(name: str, known: Floats) -> bool:
@@ -202,7 +204,7 @@ def _look_like_codes(distinct: Floats, n_rows: int) -> bool:
 READ_AS_MISSING: Final = "read as missing values"
 
 
-def _first_words(words: list[str]) -> str:
+def _quote_words(words: list[str]) -> str:
     return ", ".join(map(repr, words[:3])) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
 
 
@@ -212,7 +214,7 @@ def unexpected_words(one: Numbers, frame: Frame) -> str | None:
     if cells.dtype != object:
         return None
     words = words_and_odd_row(cells, frame.number_column(one.name, NumberFormat(one.marks, one.unit)))[0]
-    return f"the column {one.name!r} holds {_first_words(words)} beside numbers: {READ_AS_MISSING}" if words else None
+    return f"the column {one.name!r} holds {_quote_words(words)} beside numbers: {READ_AS_MISSING}" if words else None
 
 
 def guesses_in(frame: Frame, options: ColumnOptions, source: str) -> dict[str, str]:
@@ -275,7 +277,7 @@ def _describe_numbers(one: Numbers, frame: Frame) -> str | None:
     words = words_and_odd_row(frame[one.name], column)[0]
     if words:
         also = f" (read as {column.question})" if column.question else ""
-        return f"the column {one.name!r} holds {_first_words(words)} beside numbers{also}: {READ_AS_MISSING}; {remedy}"
+        return f"the column {one.name!r} holds {_quote_words(words)} beside numbers{also}: {READ_AS_MISSING}; {remedy}"
     return f"read {one.name!r} as {column.question}; {remedy}" if column.question else None
 
 
@@ -285,7 +287,9 @@ def _alike_but_for_capitals(levels: Iterable[str]) -> list[tuple[str, str]]:
     return [(before, level) for level in levels if (before := first.setdefault(level.casefold(), level)) != level]
 
 
-def _numbers(name: str, values: Floats, form: NumberFormat, options: ColumnOptions, weight: Floats) -> Encoding:
+def _numbers_encoding(
+    name: str, values: Floats, form: NumberFormat, options: ColumnOptions, weight: Floats
+) -> Encoding:
     expect_no_infinity(values, name)
     empty = np.isnan(values)
     known, n_missing = values[~empty], int(empty.sum())
@@ -303,7 +307,7 @@ def _is_identifier(name: str, known: Floats) -> bool:
     return named_so and bool((known % 1 == 0).all()) and 2 * len(np.unique(known)) > len(known)
 
 
-def _levels(name: str, cells: Cells, weight: Floats, keep_all: bool = False) -> Encoding:
+def _levels_encoding(name: str, cells: Cells, weight: Floats, keep_all: bool = False) -> Encoding:
     """Encode a category; beyond `_MOST_LEVELS`, levels with little weight share a column unless `keep_all`."""
     empty = missing_values(cells)
     spelt = np.array([level_name(item) for item in cells[~empty].tolist()], dtype=object)
@@ -318,7 +322,7 @@ def _levels(name: str, cells: Cells, weight: Floats, keep_all: bool = False) -> 
     return Levels(name, tuple(levels.tolist()), int(empty.sum()), False, n_rare)
 
 
-def _truth_levels(name: str, cells: Cells) -> Encoding:
+def _truth_encoding(name: str, cells: Cells) -> Encoding:
     """Encode truth values; each level is named by its most frequent spelling, such as oui for oui, Oui and OUI."""
     counts = Counter(str(item) for item in cells.tolist() if item is not None)
     by_truth: dict[bool | None, str] = {}
@@ -331,7 +335,7 @@ def _truth_levels(name: str, cells: Cells) -> Encoding:
     return Levels(name, tuple(sorted(by_truth.values())), n_missing, True)
 
 
-def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
+def _dates_encoding(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
     values, _ = as_seconds(cells, form)
     empty = np.isnan(values)
     known, n_missing = values[~empty], int(empty.sum())
@@ -356,6 +360,6 @@ def _expect_one_kind(name: str, cells: Cells, are: Flags, kind: str) -> None:
     )
 
 
-def _iso(item: Any) -> str:
+def _iso_date(item: Any) -> str:
     seconds = parse_seconds(item, "day first")
     return str(np.datetime64(int(seconds or 0), "s").astype("datetime64[D]"))

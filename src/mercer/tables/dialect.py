@@ -135,7 +135,7 @@ def detect_separator(text: str, name: str, before: str | None) -> str:
     head = text[: 1 << 16]  # enough lines to see whether they have the same number of cells
     if len(head) < len(text):
         head = head[: head.rfind("\n") + 1]
-    cells = {mark: split for mark in _SEPARATORS if (split := _split(head, mark)) is not None}
+    cells = {mark: split for mark in _SEPARATORS if (split := _cells_if_even(head, mark)) is not None}
     marks = list(cells)
     if len(marks) > 1:  # a wrong mark cuts quoted cells in two
         marks = [mark for mark in marks if not any('"' in cell for cell in cells[mark])] or marks
@@ -150,7 +150,7 @@ def detect_separator(text: str, name: str, before: str | None) -> str:
     return next((mark for mark in _SEPARATORS if mark in first), ",")
 
 
-def _split(head: str, mark: str) -> list[str] | None:
+def _cells_if_even(head: str, mark: str) -> list[str] | None:
     """Return all cells if every line has the same number of them, more than one; else None."""
     try:
         rows = [row for row in csv.reader(io.StringIO(head, newline=""), delimiter=mark) if row]

@@ -119,13 +119,13 @@ class Levels:
 
     @property
     def description(self) -> str:
-        first = [_short(one) for one in self.levels[:3]]
+        first = [_shorten(one) for one in self.levels[:3]]
         shown = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
         kind = "truth value" if self.truth_values else "category"
         whose = "its" if self.n_holes == 1 else "their"
-        missing = f"; {_count(self.n_holes, 'missing value')}, a level of {whose} own" if self.n_holes else ""
-        rare = f" and one for {_count(self.n_rare, 'rare level')}" if self.n_rare else ""
-        return f"{kind}, one column for each of {_count(len(self.levels), 'level')} ({shown}){rare}{missing}"
+        missing = f"; {_count_of(self.n_holes, 'missing value')}, a level of {whose} own" if self.n_holes else ""
+        rare = f" and one for {_count_of(self.n_rare, 'rare level')}" if self.n_rare else ""
+        return f"{kind}, one column for each of {_count_of(len(self.levels), 'level')} ({shown}){rare}{missing}"
 
     @property
     def titles(self) -> list[str]:
@@ -136,9 +136,9 @@ class Levels:
         """Return the levels among these cells that training did not have; none if rare levels share a column."""
         if self.n_rare:
             return []
-        return sorted({self.spelt(item) for item in cells[~missing_values(cells)].tolist()}.difference(self.levels))
+        return sorted({self.level_of(item) for item in cells[~missing_values(cells)].tolist()}.difference(self.levels))
 
-    def spelt(self, item: Any) -> str:
+    def level_of(self, item: Any) -> str:
         """Return the name of a cell's level: for OUI the level oui, if the levels are truth values."""
         known = parse_truth(item) if self.truth_values else None
         if known is None:
@@ -151,7 +151,7 @@ class Levels:
         of_missing = len(self.levels) + bool(self.n_rare) if self.n_holes else -1
         columns = np.array(
             [
-                of_missing if missing else index.get(self.spelt(item), of_new)
+                of_missing if missing else index.get(self.level_of(item), of_new)
                 for item, missing in zip(cells.tolist(), missing_values(cells), strict=True)
             ],
             dtype=np.intp,
@@ -234,7 +234,7 @@ class Words:
 
     @property
     def description(self) -> str:
-        return f"text, counts of {_count(len(self.words), 'word')}"
+        return f"text, counts of {_count_of(len(self.words), 'word')}"
 
     @property
     def titles(self) -> list[str]:
@@ -334,7 +334,7 @@ def _append_flag(values: Floats, empty: Flags, n_holes: int) -> Floats:
     return np.column_stack([values, empty]) if n_holes else values
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return the text on one line, cut after 20 characters, and quoted if it contains a comma."""
     line = " ".join(text.split())
     line = line if len(line) <= 20 else f"{line[:19]}…"
@@ -346,10 +346,10 @@ def _missing_title(column: Any) -> list[str]:
 
 
 def _describe_missing(count: int, fill: str) -> str:
-    return f"; {_count(count, 'missing value')} filled with the median {fill} and marked" if count else ""
+    return f"; {_count_of(count, 'missing value')} filled with the median {fill} and marked" if count else ""
 
 
-def _count(count: int, word: str) -> str:
+def _count_of(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 

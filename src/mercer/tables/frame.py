@@ -29,10 +29,10 @@ _FEW: int = 20  # a target with at most this many different values in a unit hol
 
 @dataclass(frozen=True)
 class DecimalMarks:
-    """Decimal marks that are known besides the texts of a table.
+    """Decimal marks that are known from elsewhere than the texts of a table.
 
-    The user has `requested` one, numbers of a file that are no texts any more have `proven` some, and the table
-    `before`, on which the model was trained, had one.
+    `requested` is the mark that the user names. `proven` are the marks of columns of the same file that are numbers
+    already. `before` is the mark of the table that the model was trained on.
     """
 
     requested: str | None = None
@@ -131,7 +131,7 @@ class Frame:
         return column.format.unit if column.problem is None else ""
 
     def target(self, name: str, regression: bool | None = None) -> tuple[Any, str]:
-        """Return a column as a target, with its unit: numbers if all its texts are numbers of people, else its cells.
+        """Return a column as a target, with its unit: numbers if people would read all its texts as numbers.
 
         At most 20 different values in a unit, such as 4g and 5g, are names of classes unless it is a regression.
         """

@@ -313,6 +313,7 @@ def _choose_format(
 
 
 def _keeps_zeros(column: ScannedColumn, unclear: list[NumberText]) -> bool:
+    """Return whether a number with an unclear mark ends in 0, such as 1,200."""
     return any(digits.endswith("0") for group in unclear for digits in column.groups[group][1])
 
 

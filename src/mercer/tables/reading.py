@@ -111,10 +111,14 @@ def read_csv(
     frame = Frame(header, read, decimals=decimals)
     frame.renamed = renamed
     _expect_mark(requested.decimal, frame, name)
-    units = {title: unit for title in header if (unit := frame.unit(title))}
-    units |= {} if target not in units else {target: frame.target(str(target))[1]}
-    found = Dialect(mark, requested.decimal or frame.decimal, encoding, dialect.units_to_text(units), na)
+    found = Dialect(mark, requested.decimal or frame.decimal, encoding, _units_as_text(frame, target), na)
     return Table(frame, found, columns if texts_of is None else read, cells)
+
+
+def _units_as_text(frame: Frame, target: str | None) -> str | None:
+    """Return the units of all columns as one text; the target has none if it holds names of classes such as 4g."""
+    units = {name: frame.target(name)[1] if name == target else frame.unit(name) for name in frame.names}
+    return dialect.units_to_text({name: unit for name, unit in units.items() if unit})
 
 
 def _distinct_header(header: list[str], name: str, target: str | None) -> tuple[list[str], dict[str, str]]:
@@ -187,16 +191,21 @@ def _quoted_cells(text: str, mark: str, name: str) -> list[list[str]]:
     return [list(column) for column in zip(*body, strict=True)]
 
 
-def read_stored(source: Any, form: str, name: str, na: str | None = None, sheet: str | None = None) -> Table:
+def read_stored(
+    source: Any, form: str, name: str, na: str | None = None, sheet: str | None = None, target: str | None = None
+) -> Table:
     """Read a table from a Parquet, Arrow or Excel file, whose cells have types; `na` are further missing values."""
     if form == "excel":
         frame = _read_excel(source, name, sheet)
     else:
         frame = frame_of(_read_polars(source, form) if find_spec("polars") else _read_arrow(source, form))
-    columns = dialect.blank_marked_cells(frame.columns, na)
+    if target in frame.renamed.values():
+        raise ValueError(f"{name}: the column {target!r}, the target, occurs twice; rename one of the two")
+    cells = frame.columns
+    columns = dialect.blank_marked_cells(cells, na)
     if na:
         frame = frame.with_columns(frame.names, columns)
-    return Table(frame, Dialect(na=na), columns, frame.columns)
+    return Table(frame, Dialect(units=_units_as_text(frame, target), na=na), columns, cells)
 
 
 def _read_polars(source: Any, form: str) -> Any:
@@ -248,7 +257,9 @@ def _column_of_cells(cells: list[Any]) -> Any:
     """Return the cells of a sheet as numbers or dates if all that are not empty are, else as objects."""
     known = [cell for cell in cells if cell != ""]
     if known and all(type(cell) in (int, float) for cell in known):
-        return np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
+        values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
+        whole = (values % 1 == 0).all() and np.abs(values).max() < 2**53
+        return values.astype(np.int64) if whole else values
     return [None if cell == "" else cell for cell in cells]
 
 
@@ -300,7 +311,7 @@ def classes_in(column: Any, name: str, title: str) -> Any:
     if any(len(text.splitlines()) > 1 for text in distinct):
         broken = next(row for row, text in enumerate(texts) if len(text.splitlines()) > 1)
         raise ValueError(
-            f"{_cell(name, broken, title)} holds {texts[broken]!r:.40}, a name with a line break, but files of "
+            f"{_describe_place(name, broken, title)} holds {texts[broken]!r:.40}, a name with a line break, but files of "
             "predictions have one line for each row; rename the class"
         )
     if all(INTEGER.fullmatch(text) for text in distinct):
@@ -326,7 +337,7 @@ def expect_complete(column: Any, name: str, title: str) -> None:
     others = f", as in row{'s' * (len(missing) > 2)} {shown}{more}" if len(missing) > 1 else ""
     blank = cell is None or (isinstance(cell, str) and not cell.strip())
     problem = "is empty" if blank else f"holds {cell!r}, which means a missing value"
-    raise ValueError(f"{_cell(name, missing[0], title)} {problem}{others}; fill or drop such rows")
+    raise ValueError(f"{_describe_place(name, missing[0], title)} {problem}{others}; fill or drop such rows")
 
 
 def known_targets(column: Any, answers: Any, regression: bool, name: str, title: str) -> tuple[Indices, Any]:
@@ -357,5 +368,5 @@ def _missing_rows(column: Any) -> Indices:
     return np.array([row for row, item in enumerate(column) if is_missing(item)], dtype=np.intp)
 
 
-def _cell(name: str, row: int, title: str) -> str:
+def _describe_place(name: str, row: int, title: str) -> str:
     return f"{name}: row {row + 1} of the column {title!r}"
