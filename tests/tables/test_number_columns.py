@@ -45,6 +45,7 @@ def chosen(cells, name="x", **options):
         (["1,5E+03", "2"], [1500, 2]),
         (["1.5×10³", "2.5 x 10^-2"], [1500, 0.025]),
         (["−5", "+3", "–2"], [-5, 3, -2]),
+        (["\u200f-5 €", "\u200e3 €"], [-5, 3]),
         (["12,34,567", "1,234"], [1234567, 1234]),
         (["950", "1,200", "12,345"], [950, 1200, 12345]),
         (["1.234.567", "1.234"], [1234567, 1234]),
@@ -94,6 +95,7 @@ def test_texts_that_begin_with_digits_are_no_numbers(cells):
         (["07:30", "12:15"], "times in hours and minutes: '07:30' is 7:30:00"),
         (["5 krona", "7 krona"], "the unit 'krona'"),
         (["4g", "5g"], "the unit 'g'"),
+        (["4.5 t", "5.5 t"], "the unit 't'"),
     ],
 )
 def test_a_guess_is_asked_about_and_says_how_to_say_otherwise(cells, said):
@@ -113,6 +115,7 @@ def test_what_is_certain_is_not_asked_about(cells):
     assert asked is None
 
 
+@pytest.mark.filterwarnings("ignore:read 'tour'")
 def test_a_model_reads_later_tables_in_the_spelling_of_training(tmp_path):
     y = [0, 1] * 20
     money = [f"{1000 + 37 * k:,}".replace(",", " ") + ",50 €" for k in range(40)]
@@ -134,6 +137,16 @@ def test_a_model_reads_later_tables_in_the_spelling_of_training(tmp_path):
     )
     with pytest.raises(ValueError, match=r"the column 'montant' is in \$, but the model was trained on €"):
         model.encode(pl.DataFrame({"montant": ["$5.25"], "tour": ["7:30"]}))
+
+
+def test_units_of_older_model_files_count():
+    """Files that were written before columns had units have them in `reading_` alone."""
+    model = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"x": np.arange(20.0)}), [0, 1] * 10)
+    model.reading_ = {"units": "$ x", "decimal": ","}
+    as_text, number = pd.DataFrame({"x": ["1,234"]}), pd.DataFrame({"x": [1.234]})
+    np.testing.assert_array_equal(model.encode(as_text), model.encode(number))
+    with pytest.raises(ValueError, match=r"'x' is in £, but the model was trained on \$"):
+        model.encode(pd.DataFrame({"x": ["£5"]}))
 
 
 def test_percentages_are_not_mixed_up_with_shares():

@@ -353,8 +353,11 @@ def _question(column: ScannedColumn, groups: list[NumberText], values: Floats, f
 
 
 def _is_doubtful_unit(column: ScannedColumn, groups: list[NumberText], unit: str) -> bool:
-    """Return whether a word may be no unit: it is unknown, or follows the digits of few different integers directly."""
-    if not is_known_unit(unit):
+    """Return whether a word may be no unit.
+
+    It is unknown, or a single letter (t may be tonnes or thousands), or follows few different integers without a blank.
+    """
+    if not is_known_unit(unit) or (len(unit) == 1 and unit.isalpha()):
         return True
     n_different = sum(len(column.groups[group][0]) for group in groups)
     return not is_symbol(unit) and all(group.glued and not group.decimal for group in groups) and n_different <= 20

@@ -8,16 +8,22 @@ from typing import Final, NamedTuple
 
 from mercer.tables.units import DURATION_UNITS, TIME, is_currency
 
-# Blanks, apostrophes and minus signs of Unicode, and the ASCII signs that replace them.
+# Blanks, apostrophes and minus signs of Unicode, which `NORMAL` replaces by those of ASCII.
 _BLANKS: Final = "\t\u00a0\u2007\u2009\u202f"
 _APOSTROPHES: Final = "’ʼ′´`"
 _MINUS_SIGNS: Final = "−–"
+_WRITING_DIRECTION: Final = "\u200e\u200f"
 NORMAL: Final = str.maketrans(
-    {**dict.fromkeys(_BLANKS, " "), **dict.fromkeys(_APOSTROPHES, "'"), **dict.fromkeys(_MINUS_SIGNS, "-")}
+    {
+        **dict.fromkeys(_BLANKS, " "),
+        **dict.fromkeys(_APOSTROPHES, "'"),
+        **dict.fromkeys(_MINUS_SIGNS, "-"),
+        **dict.fromkeys(_WRITING_DIRECTION, ""),
+    }
 )
 _SUPERSCRIPTS: Final = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 _WORD: Final = r"[^\W\d_]{1,12}"
-_SYMBOL: Final = r"(?:[$€£¥₹₩₽₪₺₴₫฿%‰]|[A-Z]{1,3}[$£¥])"
+_SYMBOL: Final = r"(?:[$€£¥￥₹₩₽₪₺₴₫฿%‰]|[A-Z]{1,3}[$£¥￥])"
 _UNIT: Final = rf"(?:{_SYMBOL}|°?{_WORD}[²³]?(?:[/·]{_WORD}[²³]?)?|[°\"])"
 _DIGITS: Final = r"(?:[0-9][0-9.,' ]*[0-9.]|[0-9]|[.,][0-9]+)"
 _EXPONENT: Final = r"(?:[eE][+-]?[0-9]{1,3}| ?[x×·*] ?10(?:\^[+-]?[0-9]{1,3}|[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
