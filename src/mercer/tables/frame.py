@@ -125,7 +125,7 @@ class Frame:
 
     def unit(self, name: str) -> str:
         """Return the unit of a column of numbers; empty if it has none or holds no numbers."""
-        if self[name].dtype != object or name in self.categories:
+        if self[name].dtype != object or name in self.categories or not self._scan(name).groups:
             return ""
         column = self.number_column(name)
         return column.format.unit if column.problem is None else ""

@@ -14,6 +14,7 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import NoneType
 from typing import Any, Final, NamedTuple
 
@@ -85,15 +86,27 @@ class NumberColumn:
 
 @dataclass(frozen=True, eq=False)
 class ScannedColumn:
-    """Different cells of a column, the place of each row's cell among them (−1 if missing), and groups of numbers.
+    """Different cells of a column, and groups of those that are numbers.
 
-    A group has one `NumberText` without digits, the places of its texts, and the digits of each of them.
+    `keys` has a hashable key for each row (None if the cell is missing), and `places` the place of each key among the
+    cells. A group has one `NumberText` without digits, the places of its cells, and the digits of each of them.
     """
 
+    keys: list[Any]
+    places: dict[Any, int]
     cells: list[Any]
-    index: Indices
-    counts: Indices
     groups: dict[NumberText, tuple[list[int], list[str]]]
+
+    @cached_property
+    def index(self) -> Indices:
+        """Place of the cell of each row, −1 for a missing value."""
+        places = {**self.places, None: -1}
+        return np.fromiter(map(places.__getitem__, self.keys), dtype=np.intp, count=len(self.keys))
+
+    @cached_property
+    def counts(self) -> Indices:
+        """Number of rows that have each of the cells."""
+        return np.bincount(self.index[self.index >= 0], minlength=len(self.cells))
 
     def count(self, text: NumberText) -> int:
         """Return the number of rows in a group."""
@@ -112,11 +125,10 @@ def scan_column(items: list[Any]) -> ScannedColumn:
     keys = items
     if not {*map(type, items)} <= {str, NoneType}:  # 1, 1.0 and True are equal
         keys = [item if item is None or isinstance(item, str) else (type(item), str(item)) for item in items]
-    different = dict(zip(keys, items, strict=True))
+    different = dict.fromkeys(items) if keys is items else dict(zip(keys, items, strict=True))
     different.pop(None, None)
-    places = {key: place for place, key in enumerate(different)} | {None: -1}
-    index = np.fromiter(map(places.__getitem__, keys), dtype=np.intp, count=len(keys))
-    cells = list(different.values())
+    places = {key: place for place, key in enumerate(different)}
+    cells = list(different if keys is items else different.values())
     texts = [
         cell.replace("\n", " ") if isinstance(cell, str) and len(cell) <= _LONGEST_NUMBER else "" for cell in cells
     ]
@@ -143,7 +155,7 @@ def scan_column(items: list[Any]) -> ScannedColumn:
         group_places, group_digits = groups.setdefault(group, ([], []))
         group_places.append(place)
         group_digits.append(digits)
-    return ScannedColumn(cells, index, np.bincount(index[index >= 0], minlength=len(cells)), groups)
+    return ScannedColumn(keys, places, cells, groups)
 
 
 def _parts_of_shape(shape: str) -> tuple[NumberText, int, int] | bool:
@@ -160,6 +172,8 @@ def _parts_of_shape(shape: str) -> tuple[NumberText, int, int] | bool:
 
 def proven_decimals(column: ScannedColumn) -> set[str]:
     """Return the decimal marks that the numbers of a column prove; none if most of its cells are no numbers."""
+    if not column.groups:
+        return set()
     n_numbers = sum(map(column.count, column.groups))
     return _decimals_in(column.groups) if 2 * n_numbers > column.counts.sum() else set()
 

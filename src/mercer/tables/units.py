@@ -8,7 +8,7 @@ from typing import Final
 
 TIME: Final = ":"  # the unit of times and durations, which are read in seconds
 
-_SYMBOLS: Final = frozenset('$€£¥₹₩₽₪₺₴₫฿%‰°"')
+_SYMBOLS: Final = frozenset('$€£¥￥₹₩₽₪₺₴₫฿%‰°"')
 _CURRENCY_WORDS: Final = (
     "AUD BGN BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF IDR ILS INR ISK JPY KRW MXN MYR NOK NZD PHP PLN RON RUB SEK SGD "
     "THB TRY UAH USD VND ZAR Fr Kč Lei Rs kr lei zł Dollar Dollars Euro Euros Franken Pfund dollar dollars euro euros "
