@@ -20,7 +20,6 @@ from mercer.files.model import Model
 from mercer.inspection.displays import DecisionDisplay
 from mercer.inspection.easy.importance import column_importance
 from mercer.runtime.optional import require
-from mercer.tables.cells import as_numbers, as_seconds
 from mercer.tables.encodings import Dates, Encoding, Numbers, Words
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_targets
@@ -86,9 +85,9 @@ def _model_columns(frame: Frame, model: Model) -> Frame:
 def _read_cells(encoding: Encoding, cells: Any) -> Any:
     """Return the cells of a column as the model reads them: numbers, dates, or unchanged."""
     if isinstance(encoding, Numbers):
-        return as_numbers(cells)[0]
+        return encoding.values(cells)
     if isinstance(encoding, Dates):
-        seconds = as_seconds(cells, encoding.form)[0]
+        seconds = encoding.values(cells)
         return np.where(
             np.isnan(seconds), np.datetime64("NaT", "us"), (1e6 * np.nan_to_num(seconds)).astype("datetime64[us]")
         )

@@ -80,7 +80,8 @@ def _name_range(names: list[str]) -> str:
 
 def table_lines(table: Tabular, guesses: dict[str, str], all_of_it: bool = False) -> list[Line]:
     """Return lines on the encoding of each column, and on the guesses about columns that are not dropped."""
-    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn)}  # their own line says so
+    # The line of a dropped column says so; one that looks like numbers is asked about too.
+    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn) and not one.may_be_numbers}
     to_check = [guess for name, guess in guesses.items() if name not in dropped]
     return [
         *column_lines([(one.name, one.description) for one in table.columns_], all_of_it),
