@@ -47,17 +47,15 @@ _BLOCK_ROWS = 2048
 _SHARED_MATRIX_ROWS = 4000
 # Columns of K in a block that is multiplied by several columns of coefficients: with _BLOCK_ROWS rows, 8 MB.
 _PRODUCT_COLUMNS = 512
-# Up to this number of columns of coefficients, fused sums compute all values again for each of them: they take a
-# thirtieth of the time of values that are written to memory and multiplied.
+# Up to this number of outputs, fused sums compute all values again for each: faster than values written to memory.
 _FUSED_OUTPUTS = 24
 # Rows of a square block whose values serve both its rows and its columns: 2 MB.
 _SQUARE_ROWS = 512
 # Up to this number of rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 # Number of rows from which on working sets are nested, and number of variables of an outer set: selecting variables and
-# laying out rows then cost much beside kernel values. CPU seconds relative to single blocks, two threads
-# (benchmarks/nested_sets.py): 0.94 to 1.05 at 50,000 rows, 0.9 at 100,000, 0.85 at 200,000 and 400,000; sets of 8,192
-# to 32,768 differ by 0.07. SVR at 200,000: 0.88, one-class: 1.09. No model may depend on the number of threads.
+# laying out rows then cost much beside kernel values (benchmarks/nested_sets.py: 0.9 of the CPU time of single blocks at
+# 100,000 rows, 0.85 at 200,000, for one-class 1.09). No model may depend on the number of threads.
 _NESTED_ROWS, _OUTER_ROWS = 150_000, 16_384
 # Bytes of the budget for each byte of a part's samples: they are copied, prepared in both precisions and arranged as
 # columns, and half of the budget is for rows of K.
@@ -402,8 +400,7 @@ class KernelMatrix(HostAlgebra):
 
     def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         if C.shape[1] == 1 or (self._fused and C.shape[1] <= _FUSED_OUTPUTS):
-            each = [self.product(np.ascontiguousarray(column), rows, dtype) for column in C.T]
-            return np.column_stack(each)
+            return np.column_stack([self.product(np.ascontiguousarray(column), rows, dtype) for column in C.T])
         rows, J = np.arange(self.n) if rows is None else rows, np.flatnonzero(C.any(axis=1))
         out = np.zeros((len(rows), C.shape[1]))
         for left in range(0, len(J), _PRODUCT_COLUMNS):
