@@ -57,8 +57,7 @@ _FLOAT64_ROWS = 1000
 # laying out rows then cost much beside kernel values (benchmarks/nested_sets.py: 0.9 of the CPU time of single blocks at
 # 100,000 rows, 0.85 at 200,000, for one-class 1.09). No model may depend on the number of threads.
 _NESTED_ROWS, _OUTER_ROWS = 150_000, 16_384
-# Bytes of the budget for each byte of a part's samples: they are copied, prepared in both precisions and arranged as
-# columns, and half of the budget is for rows of K.
+# Bytes of the budget for each byte of a part's samples: a copy, both precisions, columns, and as much for rows of K.
 _BUDGET_PER_BYTE = 10
 
 
