@@ -79,8 +79,8 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         repair_cost = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
             repair_cost = _repair(problem, rows, beta, f.value, errors, b, total_bound, distance, tubes)
-        # 5. The dual value is Σ p_iβ_i − `subtracted`, whose terms are ≥ 0. One term bounds the rounding errors of the sum
-        #    and of the subtraction.
+        # 5. The dual value is Σ p_iβ_i − `subtracted`, whose terms are ≥ 0. One of them bounds the rounding errors of
+        #    the sum and of the subtraction.
         products = problem.p * beta
         subtracted = 0.5 * energy + gamma(n + 2) * float(np.add.reduce(np.abs(products))) + repair_cost
         if curved:  # underflow may have reduced each |dβ| by LEAST/2
