@@ -12,6 +12,7 @@ pass is n × support vectors Gaussian values in float32 and their sums, which no
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from typing import Any
 
@@ -91,6 +92,7 @@ def kernels() -> None:
     import torch
 
     from mercer.kernels import Gaussian
+    from mercer.places.host.blocks import INNER_STEPS
     from mercer.places.torch import fused, rounds
     from mercer.places.torch.formula import Formula
 
@@ -116,22 +118,23 @@ def kernels() -> None:
     zero, one = torch.zeros(n + 1, device="cuda", dtype=torch.float64), torch.ones(1, device="cuda").double()
     fixed = [torch.cat([part, 0 * one]) for part in (y, (y < 0) * y, (y > 0) * y, 0.0 * y)]
     for size in (1024, 2048):
-        for warps in (4, 8, 16):
-            rounds.WARPS = warps
+        for warps, apart in itertools.product((4, 8, 16), (False, True)):
+            rounds.WARPS, rounds.APART = warps, apart
             selector = rounds.BlockSelector(*fixed, None)
             selector.resize(size)
             rows = selector.choose(zero.clone(), zero[:-1])
             K = torch.exp(-0.05 * torch.cdist(X[rows], X[rows]).square()).float()
 
             def step(selector: Any = selector, K: Any = K) -> None:
-                selector.step(K, zero.clone(), zero[:-1], 1e-4, 1e-4)
+                selector.step(K, zero.clone(), zero[:-1], 1e-4, 1e-4, INNER_STEPS)
 
             step()
             before = float(selector.status[2])
             seconds, _ = timed(step, 3, torch.cuda.synchronize)
             steps = (float(selector.status[2]) - before) / 4
             print(
-                f"pair steps, {size} variables, {warps:2} warps: {1e6 * seconds / steps:.2f} µs each of {steps:.0f}",
+                f"pair steps, {size} variables, {warps:2} warps, {apart=}: "
+                f"{1e6 * seconds / steps:.2f} µs each of {steps:.0f}",
                 flush=True,
             )
 

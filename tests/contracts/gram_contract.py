@@ -74,6 +74,8 @@ def check_gram_contract(gram, K, atol):
     few = rows[:: max(1, len(rows) // 8)]
     check_factor_contract(gram.view(few), K[np.ix_(few, few)], atol)
     check_eigensystem_contract(gram.view(few), K[np.ix_(few, few)], atol)
+    check_landmark_factor_contract(gram, K)
+    check_landmark_factor_contract(gram.view(rows), K[np.ix_(rows, rows)])
     gram.share()  # what is shared from now on is still K
     _check_gram(gram, K, atol)
     _check_gram(gram.view(rows), K[np.ix_(rows, rows)], atol)
@@ -224,6 +226,21 @@ def _check_inside(field, J, target, K, atol):
     np.testing.assert_allclose(inside.gradient(everything), h, atol=atol * (1 + np.abs(after).max()))
     np.testing.assert_array_equal(field.beta, beta)
     np.testing.assert_array_equal(field.u, u)
+
+
+def check_landmark_factor_contract(gram, K):
+    """`gram` factors A = K_JJ + K_nJᵀ diag(weight) K_nJ; a jitter j on K_JJ leaves a residual of about jx of R = Ax."""
+    rng = np.random.default_rng(7)
+    J, weight = rng.permutation(len(K))[: len(K) // 4], rng.uniform(0, 3, len(K)) * (np.arange(len(K)) % 5 > 0)
+    size = np.abs(K).max()
+    if np.linalg.eigvalsh(0.5 * (K + K.T) / (size or 1.0))[0] < -1e-9:
+        return
+    x = rng.normal(size=(len(J), 2))
+    for w in (weight, np.zeros(len(K))):
+        A = K[np.ix_(J, J)] + (K[:, J].T * w) @ K[:, J]
+        got = gram.landmark_factor(J, w, 2).solve(A @ x)
+        assert got.dtype == np.float64
+        np.testing.assert_allclose(A @ got, A @ x, rtol=0, atol=1e-8 * np.abs(A).sum())
 
 
 def check_factor_contract(gram, K, atol):

@@ -7,7 +7,13 @@ from mercer.certificates.dual import certify_dual
 from mercer.kernels import Gaussian, Laplacian
 from mercer.places import gram_for
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.conjugate_gradient import NystromPreconditioner, conjugate_gradient
+from mercer.solvers.conjugate_gradient import (
+    CoarseOperator,
+    NystromPreconditioner,
+    conjugate_gradient,
+    landmark_count,
+    residual_variances,
+)
 from mercer.solvers.least_squares.cg import solve_ridge
 from mercer.solvers.solution import Stop
 
@@ -34,10 +40,46 @@ def test_several_right_hand_sides_each_reach_their_target():
 
 
 def test_the_preconditioner_is_an_inverse():
-    F, s = rng.normal(size=(50, 7)), rng.random(50)
-    R = rng.normal(size=(50, 2))
-    A = np.eye(50) + (s[:, None] * F) @ (s[:, None] * F).T
-    np.testing.assert_allclose(NystromPreconditioner(F, s)(R), np.linalg.solve(A, R), atol=1e-10)
+    """On all samples as landmarks K is its own approximation; on a few it is F Fᵀ with F = K_nJ L⁻ᵀ."""
+    gram, s, R = gram_for(Gaussian(gamma=2.0), X), rng.random(N), rng.normal(size=(N, 2))
+    K = Gaussian(gamma=2.0)(X)
+    for J in (np.arange(N), np.arange(0, N, 7)):
+        F = np.linalg.solve(np.linalg.cholesky(K[np.ix_(J, J)]), K[J]).T
+        A = np.eye(N) + (s[:, None] * F) @ (s[:, None] * F).T
+        np.testing.assert_allclose(NystromPreconditioner(gram, s, J)(R), np.linalg.solve(A, R), atol=1e-8)
+
+
+def test_coarse_products_are_used_where_their_error_is_harmless():
+    A = np.diag(np.geomspace(1, 1e4, 60))
+    b, used = np.ones((60, 1)), []
+    error = rng.normal(size=(60, 60)) * 1e-5
+
+    def coarse(P):
+        used.append(float(np.linalg.norm(P)))
+        return A @ P + error @ P
+
+    measured = CoarseOperator(coarse, lambda P: np.linalg.norm(error @ P, axis=0))
+    out = conjugate_gradient(lambda P: A @ P, b, lambda R: R, np.array([1e-8]), Stop(0.0, 500), 0, measured)
+    assert out.stop_reason == "converged"
+    assert 0 < len(used) < out.steps
+    assert np.linalg.norm(b - A @ out.X) <= 2e-8  # with coarse products alone it would be 1e-6
+    blind = CoarseOperator(coarse, lambda P: np.zeros(1))
+    out = conjugate_gradient(lambda P: A @ P, b, lambda R: R, np.array([1e-8]), Stop(0.0, 500), 0, blind)
+    assert np.linalg.norm(b - A @ out.X) > 1e-7
+
+
+def test_the_number_of_landmarks_grows_with_their_gain():
+    """Eigenvalues that fall as i⁻² leave a trace of about 1/m; one that falls at once needs no more landmarks."""
+    slow, fast = 1.0 / (1.0 + np.arange(1000)), np.where(np.arange(1000) < 20, 1.0, 1e-12)
+    counts = [landmark_count(slow, n, weight, 10**6) for n, weight in ((2e4, 1e-3), (2e4, 1.0), (2e4, 1e3), (1e6, 1e3))]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[1] < counts[3]
+    assert landmark_count(fast, 2e4, 1.0, 10**6) < counts[1]
+    assert landmark_count(slow, 2e4, 1e3, 123) == 123
+    # Schur complements of K in order: what is left of k(x, x) after the samples before.
+    K = Gaussian(gamma=0.2)(X)
+    left = K[50, 50] - K[50, :50] @ np.linalg.solve(K[:50, :50], K[:50, 50])
+    assert residual_variances(K)[50] == pytest.approx(left, rel=1e-6)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(gamma=0.2), 0.5 * Gaussian(gamma=0.2) + Laplacian(gamma=0.1)])
@@ -78,10 +120,45 @@ def test_more_landmarks_need_fewer_iterations():
     assert many < few / 2
 
 
+@pytest.mark.parametrize("lam", [1.0, 1e-3])
+def test_float32_products_lead_to_the_float64_solution(lam):
+    """Above 1,000 rows products are float32: the solution and its true residual are those of float64."""
+    X = np.random.default_rng(0).normal(size=(1500, 4))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + 0.1
+    kernel, weight = Gaussian(gamma=0.2), np.random.default_rng(1).uniform(0.2, 3, 1500)
+    gram, count = gram_for(kernel, X), [0, 0]
+    assert np.float32 in gram.precisions
+    products = gram.products
+
+    def counted(C, rows=None, dtype=np.float64):
+        count[dtype == np.float32] += rows is None and int(np.count_nonzero(C[:, 0]) == len(X))
+        return products(C, rows, dtype)
+
+    gram.products = counted
+    solution = solve_ridge(gram, Y, lam, Stop(1e-10, 3000), weight, bias=True)
+    assert solution.stop_reason == "converged"
+    assert count[1] > 0
+    assert lam < 1 or count[0] < count[1]  # with a small lam the first steps need float64
+    A = np.block([[kernel(X) + np.diag(lam / weight), np.ones((1500, 1))], [np.ones((1, 1500)), np.zeros((1, 1))]])
+    exact = np.linalg.solve(A, np.vstack([Y, np.zeros(2)]))
+    f, C = kernel(X), solution.C
+    difference = np.sqrt(np.einsum("ij,ij->j", C - exact[:-1], f @ (C - exact[:-1])))
+    assert (difference <= 1e-4 * np.sqrt(2 * solution.primal / lam)).all()
+    np.testing.assert_allclose(C.sum(axis=0), 0, atol=1e-9 * np.abs(C).sum())
+
+
+def test_a_bias_of_constant_targets_needs_no_step():
+    gram = gram_for(Gaussian(gamma=0.2), X)
+    solution = solve_ridge(gram, np.full((N, 1), 7.3), LAM, Stop(1e-10, 100), WEIGHT + 0.5, bias=True)
+    assert solution.stop_reason == "converged"
+    assert solution.steps == 0
+
+
 def test_reports_come_before_every_iteration():
     seen = []
     stop = Stop(1e-8, 1000, report=lambda words, _: seen.append(words()))
     solve_ridge(gram_for(Gaussian(gamma=0.2), X), Y, LAM, stop)
+    assert seen.pop(0).startswith("preconditioner of")
     steps = [int(line.split()[0].replace(",", "")) for line in seen]
     assert steps == sorted(steps)
     assert steps[0] == 0

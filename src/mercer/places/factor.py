@@ -7,6 +7,7 @@ of d changes the result by more than rounding.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,8 +18,13 @@ from mercer import _core
 from mercer.places.eigenpairs import leading
 from mercer.places.gram import Gram
 from mercer.places.host.stored_gram import HostFloat32Matrix, float32_matrix_of
+from mercer.places.rounding import DOUBLE
 from mercer.runtime.long_calls import check_decomposition_time
-from mercer.samples.arrays import Floats, Indices, Precision, Values, mirror, row_blocks
+from mercer.samples.arrays import Floats, Indices, Precision, Values, add_gram, mirror, row_blocks
+
+# Number of roundings in a kernel value: a short inner sum and the final function (mercer.places.rounding).
+_VALUE_ROUNDINGS = 32
+LANDMARKS_OVERFLOWED = "the kernel matrix of the landmarks overflowed; scale the features or the kernel"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +65,78 @@ class CholeskyFactor:
 def factor_of(gram: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
     """Factor K + diag(d) on the host (`Gram.factor`)."""
     return CholeskyFactor.of(gram.full(dtype), gram.diagonal + d, n_threads)
+
+
+def jitters(K_diagonal: Floats) -> Iterator[float]:
+    """Yield the jitters to try on the kernel matrix of landmarks, from this diagonal; raise ValueError after the last.
+
+    The smallest one is a bound on the rounding errors in K, as an operator norm. With less, a factor of a nearly
+    singular K may exist, but rounding errors dominate its directions of small eigenvalues, and with them the
+    coefficients there and the bounds that a certificate can prove.
+    """
+    size = max(float(np.abs(K_diagonal).max(initial=0.0)), np.finfo(float).tiny)
+    jitter = max(len(K_diagonal), 10) * _VALUE_ROUNDINGS * DOUBLE * size
+    while jitter <= 1e-3 * size:
+        yield jitter
+        jitter *= 10
+    raise ValueError(
+        "the kernel matrix of the landmarks is not positive semi-definite: no ridge up to a thousandth of its diagonal "
+        "makes it so. Use a positive definite kernel"
+    )
+
+
+def jittered_factor(K: Floats, n_threads: int = 1) -> tuple[Floats, float]:
+    """Return the Cholesky factor of K + jitter·I for the kernel matrix of landmarks, and the jitter.
+
+    The factor is lower, with zeros above the diagonal. K is not changed.
+    """
+    if not np.isfinite(K).all():
+        raise FloatingPointError(LANDMARKS_OVERFLOWED)
+    for jitter in jitters(K.diagonal()):
+        L = np.array(K, order="C")
+        np.einsum("ii->i", L)[...] += jitter
+        if _core.cholesky(L, n_threads) < 0:
+            break
+    return np.tril(L), jitter
+
+
+@dataclass(frozen=True, eq=False)
+class HostLandmarkFactor:
+    """A `LandmarkFactor` on the host: the lower factors L of K_JJ, and H of I + L⁻¹(A − K_JJ)L⁻ᵀ."""
+
+    L: Floats
+    H: Floats
+
+    @classmethod
+    def of(cls, L: Floats, lower: Floats, n_threads: int) -> HostLandmarkFactor:
+        """Build the factors from L and the lower triangle of L⁻¹(A − K_JJ)L⁻ᵀ, which is overwritten."""
+        np.einsum("ii->i", lower)[...] += 1.0
+        if _core.cholesky(lower, n_threads) >= 0:
+            raise FloatingPointError(LANDMARKS_OVERFLOWED)
+        return cls(L, np.tril(lower))
+
+    def solve(self, R: Floats) -> Floats:
+        half = scipy.linalg.solve_triangular(self.L, R, lower=True, check_finite=False)
+        inside = scipy.linalg.cho_solve((self.H, True), half, check_finite=False)
+        return np.asarray(scipy.linalg.solve_triangular(self.L, inside, lower=True, trans="T", check_finite=False))
+
+
+def landmark_factor_of(gram: Gram, landmarks: Indices, weight: Floats, n_threads: int = 1) -> HostLandmarkFactor:
+    """Factor K_JJ + K_nJᵀ diag(weight) K_nJ on the host (`Gram.landmark_factor`)."""
+    L, _ = jittered_factor(gram.block(landmarks, landmarks), n_threads)
+    lower, used = np.zeros(L.shape), np.flatnonzero(weight)
+    for block in row_blocks(len(used), 8 * len(landmarks)):
+        add_whitened(lower, L, gram.block(used[block], landmarks), weight[used[block]])
+    return HostLandmarkFactor.of(L, lower, n_threads)
+
+
+def add_whitened(lower: Floats, L: Floats, K: Floats, weight: Floats) -> None:
+    """Add FᵀWF with F = KL⁻ᵀ to the lower triangle of `lower`, for a block K of rows.
+
+    Whitening a sum KᵀWK afterwards would multiply its rounding errors by the condition number of LLᵀ.
+    """
+    F = scipy.linalg.solve_triangular(L, K.T, lower=True, check_finite=False).T
+    add_gram(lower, np.sqrt(weight)[:, None] * F)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +253,9 @@ class HostAlgebra:
 
     def factor(self: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
         return factor_of(self, d, dtype, n_threads)
+
+    def landmark_factor(self: Gram, landmarks: Indices, weight: Floats, n_threads: int = 1) -> HostLandmarkFactor:
+        return landmark_factor_of(self, landmarks, weight, n_threads)
 
     def float64_matrix(self: Gram, n_threads: int = 1) -> HostFloat64Matrix:
         return float64_matrix_of(self, n_threads)

@@ -143,6 +143,13 @@ class Gram(BoundedProducts, Protocol):
     def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:
         """Factor K + diag(d) in this precision; None if it is not positive definite after rounding."""
 
+    def landmark_factor(self, landmarks: Indices, weight: Floats, n_threads: int = 1) -> LandmarkFactor:
+        """Factor K_JJ + K_nJᵀ diag(weight) K_nJ for the rows J = `landmarks` and weights ≥ 0 of all rows.
+
+        The smallest jitter that makes the computed K_JJ positive definite is added to it. Raise ValueError if a
+        thousandth of its diagonal does not, and FloatingPointError if values are not finite.
+        """
+
     def float64_matrix(self, n_threads: int = 1) -> Float64Matrix:
         """Return all values in float64, computed once for many products and factors; that takes 8n² bytes."""
 
@@ -240,6 +247,17 @@ class Factor(Protocol):
 
         R has columns of any size, and u is half an ulp of 1 in the factor's precision.
         """
+
+
+class LandmarkFactor(Protocol):
+    """Factors of A = K_JJ + K_nJᵀ diag(weight) K_nJ, m × m, on the engine of K.
+
+    With K_JJ = LLᵀ they are L and the Cholesky factor of I + L⁻¹(A − K_JJ)L⁻ᵀ, so that directions of K_JJ with small
+    eigenvalues keep their digits beside large weights.
+    """
+
+    def solve(self, R: Floats) -> Floats:
+        """Return A⁻¹R for columns R."""
 
 
 class Float64Matrix(Protocol):

@@ -1,7 +1,7 @@
 """Conjugate gradients for several right-hand sides at once, and a preconditioner for I + S K S with a diagonal S.
 
-The preconditioner replaces K by its Nyström approximation F Fᵀ on m landmarks and inverts I + S F Fᵀ S through an m × m
-factor (Frangella, Tropp and Udell, "Randomized Nyström preconditioning", 2023).
+The preconditioner replaces K by its Nyström approximation on m landmarks, whose inverse needs an m × m factor alone
+(Frangella, Tropp and Udell, "Randomized Nyström preconditioning", 2023).
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from mercer import _core
+from mercer.places.factor import jittered_factor
 from mercer.places.gram import Gram
-from mercer.places.rounding import DOUBLE
-from mercer.samples.arrays import Floats, Precision, add_gram, row_blocks
-from mercer.solvers.ridge_factor import growing, ridge_factor
+from mercer.samples.arrays import Floats, Indices
 from mercer.solvers.solution import Stop, StopReason
 
 Apply = Callable[[Floats], Floats]
@@ -27,16 +25,32 @@ Apply = Callable[[Floats], Floats]
 _PROGRESS = 0.1
 # Smallest factor by which one run can lower the gap (a squared residual) before its recursive residual and the true
 # one differ by rounding.
-_RESOLVED_GAP = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-16}
-# Number of roundings in a kernel value: a short inner sum and the final function (mercer.places.rounding).
-_VALUE_ROUNDINGS = 32
-# Largest number of landmarks of a preconditioner; more of them do not save time.
-_MOST_LANDMARKS = 1000
+_RESOLVED_GAP = 1e-16
+# Largest error of a coarse product, times the length of its step, as a share of the residual to reach. Errors of the
+# first steps add up, and each is a little smaller than the last.
+_HARMLESS = 0.05
+# Landmarks of the pilot that shows how fast the eigenvalues of K fall, and bytes of the budget for each of the m²
+# numbers of a preconditioner: three matrices, and room for a strip of K.
+_PILOT, _BYTES_PER_NUMBER = 1000, 32
+# Cost of a preconditioner in products with K of n² values each. A value takes as long as this number of floating-point
+# operations in float64 matrix products (40 to 60 on 2 to 16 cores and on a GPU); values of blocks, and the products of
+# each step with K_nJ and its transpose in float64, take longer than values in float32 by these factors.
+_OPERATIONS_PER_VALUE, _BLOCK_VALUES, _APPLIED_VALUES = 50.0, 12.0, 4.0
+# Natural logarithm of the factor by which a residual has to fall, and the number of landmarks in the smallest plan.
+_LOG_REDUCTION, _FEWEST = 12.0, 64
 
 
 def iteration_line(steps: int, share: float) -> str:
     """Return the progress line of an iterative solve; `share` is the residual divided by its target."""
     return f"{steps:>6,} iterations  residual {share:.2e} × target"
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseOperator:
+    """Products with A in a coarse precision, and an estimate of the 2-norm of their error in each column."""
+
+    apply: Apply
+    error: Apply
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +64,32 @@ class CGResult:
 
 
 def conjugate_gradient(
-    apply: Apply, B: Floats, precondition: Apply, target: Floats, stop: Stop, steps: int = 0
+    apply: Apply,
+    B: Floats,
+    precondition: Apply,
+    target: Floats,
+    stop: Stop,
+    steps: int = 0,
+    coarse: CoarseOperator | None = None,
 ) -> CGResult:
     """Solve A X = B from X = 0 for a positive definite A, until each column's ‖residual‖₂ is at most its target.
 
     The columns are independent, but the products with A are computed for all at once; a column that has converged no
-    longer changes. `steps` is the number of steps of earlier calls. The reason is "stalled" if no open column has a
-    direction of positive curvature, which happens by rounding. (Saad, Iterative Methods for
-    Sparse Linear Systems, Alg. 9.1.)
+    longer changes. `steps` is the number of steps of earlier calls. A step uses the `coarse` product if its error moves
+    no residual by more than a small share of its target: that is so sooner or later, since steps get shorter. The
+    reason is "stalled" if no open column has a direction of positive curvature, which happens by rounding. (Saad,
+    Iterative Methods for Sparse Linear Systems, Alg. 9.1; Simoncini and Szyld, "Theory of inexact Krylov subspace
+    methods", 2003.)
     """
     # 1. Start from X = 0: residual R = B, preconditioned residual Z, direction P.
     X, R = np.zeros(B.shape), B.copy()
     Z = precondition(R)
-    P, rho = Z.copy(), np.sum(R * Z, axis=0)
+    P, rho = Z.copy(), column_products(R, Z)
+    step = np.ones(B.shape[1])
     reason: StopReason = "converged"
     while True:
         # 2. Stop if every column has reached its target, or at a limit.
-        norms = np.sqrt(np.sum(R * R, axis=0))
+        norms = np.sqrt(column_products(R, R))
         open_ = norms > target
         if stop.report is not None:
             share = float(np.max(norms / np.maximum(target, np.finfo(float).tiny), initial=0.0))
@@ -77,27 +100,35 @@ def conjugate_gradient(
         if limit is not None:
             reason = limit
             break
+        # 3. Go to the minimum along P in the columns that are still open.
         try:
             with _core.TimeLimit(stop.seconds):
-                AP = apply(P)
+                harmless = coarse is not None and (step * coarse.error(P) <= _HARMLESS * target)[open_].all()
+                AP = coarse.apply(P) if coarse is not None and harmless else apply(P)
+                curvature = column_products(P, AP)
+                moving = open_ & (curvature > 0) & (rho > 0) & np.isfinite(curvature)
+                if not moving.any():
+                    reason = "stalled"
+                    break
+                step = np.where(moving, rho / np.where(moving, curvature, 1.0), 0.0)
+                X += step * P
+                R -= step * AP
+                steps += 1
+                Z = precondition(R)
         except _core.OutOfTime:
             reason = "max_time"
             break
-        # 3. Go to the minimum along P in the columns that are still open.
-        curvature = np.sum(P * AP, axis=0)
-        moving = open_ & (curvature > 0) & (rho > 0) & np.isfinite(curvature)
-        if not moving.any():
-            reason = "stalled"
-            break
-        step = np.where(moving, rho / np.where(moving, curvature, 1.0), 0.0)
-        X += step * P
-        R -= step * AP
         # 4. Make the next direction conjugate to the last.
-        Z = precondition(R)
-        last, rho = rho, np.sum(R * Z, axis=0)
+        last, rho = rho, column_products(R, Z)
         P = Z + np.where(moving, rho / np.where(moving, last, 1.0), 0.0) * P
-        steps += 1
     return CGResult(X, R, steps, reason)
+
+
+def column_products(A: Floats, B: Floats) -> Floats:
+    """Return the inner product of each column of A with the same column of B, by pairwise summation."""
+    if A.shape[1] == 1:  # a single column is contiguous, and its sum many times as fast
+        return np.array([np.sum(A[:, 0] * B[:, 0])])
+    return np.asarray(np.sum(A * B, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,19 +147,19 @@ class ResidualCheck:
 def conjugate_gradient_to_gap(
     shape: tuple[int, int],
     check: Callable[[Floats], ResidualCheck],
-    apply: Callable[[Any, Floats], Floats],
+    apply: Apply,
     precondition: Apply,
     residual_norm: Callable[[Floats], Floats],
     stop: Stop,
     *,
-    precisions: tuple[Precision, ...] = (np.float64,),
+    coarse: CoarseOperator | None = None,
     safety: float = 0.5,
     check_seconds: float = 0.0,
 ) -> tuple[Floats, ResidualCheck, int, StopReason]:
     """Run conjugate gradients until the true residual proves the gap to reach.
 
-    A run ends when its own recursive residual is small enough. The next run starts from the true residual, in the next
-    of the `precisions` if the last run lowered some gap too little. Returns X, the last check, the steps and the stop
+    A run ends when its own recursive residual is small enough. The next run starts from the true residual, without the
+    `coarse` operator if the last run lowered some gap too little. Returns X, the last check, the steps and the stop
     reason.
 
     Parameters
@@ -138,22 +169,22 @@ def conjugate_gradient_to_gap(
     check : callable
         Function that returns the `ResidualCheck` of X.
     apply : callable
-        Function of a precision and a matrix P that returns AP.
+        Function that multiplies a matrix of columns by A.
     precondition : callable
         Function that applies the preconditioner to a residual.
     residual_norm : callable
         Function from a gap to the norm of the residual that proves it.
     stop : Stop
         Limits of all runs together.
-    precisions : tuple of dtypes
-        Precisions of `apply`, from the coarsest to the finest.
+    coarse : CoarseOperator, optional
+        Faster products with A.
     safety : float
         Share of the gap to reach that a run aims at.
     check_seconds : float
         Seconds of one check, kept back for the last one.
     """
     X, steps, last = np.zeros(shape), 0, np.full(shape[1], np.inf)
-    left, runs = list(precisions), replace(stop, deadline=stop.deadline - check_seconds)
+    runs = replace(stop, deadline=stop.deadline - check_seconds)
     reason: StopReason | None = None
     while True:
         # 1. Check the present point by its true residual.
@@ -161,70 +192,77 @@ def conjugate_gradient_to_gap(
         gap, goal = seen.gap, seen.goal
         if (gap <= goal).all():
             reason = "converged"
-        # 2. Take the next precision if the last run lowered a gap too little.
+        # 2. Continue with precise products alone if the last run lowered a gap too little.
         elif reason is None and (((gap > goal) & (gap > _PROGRESS * last)).any() or not np.isfinite(gap).all()):
-            if len(left) == 1:
+            if coarse is None:
                 reason = "rounding floor"
-            del left[0]
+            coarse = None
         if reason is not None:
             return X, seen, steps, reason
         # 3. Solve for the correction that removes the true residual.
-        last, dtype = gap, np.dtype(left[0])
-        target = residual_norm(np.maximum(safety * goal, _RESOLVED_GAP[dtype] * gap))
-        product = partial(apply, dtype)
-        inner = conjugate_gradient(product, seen.residual, precondition, target, runs, steps)
+        last = gap
+        target = residual_norm(np.maximum(safety * goal, _RESOLVED_GAP * gap))
+        inner = conjugate_gradient(apply, seen.residual, precondition, target, runs, steps, coarse)
         X, steps = X + inner.X, inner.steps
         if inner.stop_reason in ("max_iter", "max_time"):
             reason = inner.stop_reason
 
 
 class NystromPreconditioner:
-    """Preconditioner (I + S F Fᵀ S)⁻¹ of I + S K S, with an n × m Nyström factor F and a diagonal S."""
+    """Preconditioner (I + S K̃ S)⁻¹ of I + S K S, with K̃ = K_nJ K_JJ⁻¹ K_nJᵀ for landmarks J and a diagonal S.
 
-    def __init__(self, F: Floats, s: Floats, n_threads: int = 1) -> None:
-        self._F, self._s = F, s
-        lower = np.zeros((F.shape[1], F.shape[1]))
-        add_gram(lower, s[:, None] * F)
-        factor = ridge_factor(lower, (1.0,), n_threads)
-        if factor is None:
-            raise FloatingPointError("the preconditioner is not positive definite: the kernel values are not finite")
-        self._factor = factor
+    By Woodbury's identity it is I − S K_nJ (K_JJ + K_nJᵀ S² K_nJ)⁻¹ K_nJᵀ S. K_nJ is not stored: its products are small
+    parts of one with K.
+    """
+
+    def __init__(self, gram: Gram, s: Floats, landmarks: Indices, n_threads: int = 1) -> None:
+        self._gram, self._s, self._landmarks = gram, s[:, None], landmarks
+        self._factor = gram.landmark_factor(landmarks, s * s, n_threads)
 
     def __call__(self, R: Floats) -> Floats:
-        inside = self._factor.solve(self._F.T @ (self._s[:, None] * R))
-        return np.asarray(R - self._s[:, None] * (self._F @ inside))
+        inside = np.zeros(R.shape)
+        inside[self._landmarks] = self._factor.solve(self._gram.products(self._s * R, self._landmarks))
+        return np.asarray(R - self._s * self._gram.products(inside))
 
 
-def nystrom_factor(gram: Gram, n_threads: int, landmarks: int | None = None) -> Floats:
-    """Return F with F Fᵀ ≈ K, the Nyström approximation on landmarks drawn at random.
+def draw_landmarks(gram: Gram, s: Floats, count: int | None = None, n_threads: int = 1) -> Indices:
+    """Draw landmarks for the preconditioner of I + S K S from the samples whose s is not 0, in ascending order.
 
-    On the landmarks F Fᵀ equals K up to a ridge at the size of rounding. The default number of landmarks is the one for
-    which F and a copy of it take a quarter of the budget, but at most 1,000.
+    By default their number is the one for which the preconditioner and the steps with it are expected to cost least.
     """
-    m = landmarks or min(_MOST_LANDMARKS, gram.budget // (4 * 16 * gram.n))
-    J = np.sort(np.random.default_rng(0).choice(gram.n, max(1, min(m, gram.n)), replace=False))
-    L = jittered_factor(gram.block(J, J), n_threads)[0]
-    F = gram.block(np.arange(gram.n), J)
-    for rows in row_blocks(gram.n, 64 * len(J)):
-        F[rows] = solve_triangular(L, F[rows].T, lower=True, check_finite=False).T
-    return F
+    order = np.random.default_rng(0).permutation(np.flatnonzero(s))
+    if count is None:
+        most = min(len(order), int(np.sqrt(gram.budget / _BYTES_PER_NUMBER)))
+        pilot = order[: min(_PILOT, most)]
+        variances = residual_variances(gram.block(pilot, pilot), n_threads)
+        count = landmark_count(variances, gram.n, float(np.mean(s * s)), most)
+    return np.sort(order[: max(1, count)])
 
 
-def jittered_factor(K: Floats, n_threads: int = 1) -> tuple[Floats, float]:
-    """Return the Cholesky factor of K + jitter·I (lower, zeros above) and the jitter.
+def residual_variances(K: Floats, n_threads: int = 1) -> Floats:
+    """Return for each sample the part of k(x, x) that the samples before it do not explain.
 
-    The smallest jitter tried is a bound on the rounding errors in K, as an operator norm. With less, a factor of a
-    nearly singular K may exist, but rounding errors dominate its directions of small eigenvalues, and with them the
-    coefficients there and the bounds that a certificate can prove.
+    It is the Schur complement, that is the square of a Cholesky factor's diagonal: for samples in random order its mean
+    over the i-th ones estimates tr(K − K̃)/n for i landmarks.
     """
-    size = max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(float).tiny)
-    if not np.isfinite(K).all():
-        raise FloatingPointError("the kernel matrix of the landmarks overflowed; scale the features or the kernel")
-    least = max(len(K), 10) * _VALUE_ROUNDINGS * DOUBLE * size
-    factor = ridge_factor(K, growing(least, 10, 1e-3 * size), n_threads)
-    if factor is None:
-        raise ValueError(
-            "the kernel matrix of the landmarks is not positive semi-definite: no ridge up to a thousandth of its "
-            "diagonal makes it so. Use a positive definite kernel"
-        )
-    return np.tril(factor.L), factor.ridge
+    return np.asarray(np.diagonal(jittered_factor(K, n_threads)[0]) ** 2)
+
+
+def landmark_count(variances: Floats, n: int, weight: float, most: int) -> int:
+    """Return the number of landmarks, at most `most`, that is expected to cost least in all.
+
+    `variances` are those of `residual_variances` for a pilot, and `weight` is the mean of S². If tr(K − K̃)/n falls as
+    m⁻ᵖ, the largest eigenvalue of K − K̃ is about p/m of its trace. With κ one more than weight times that, conjugate
+    gradients take about ½√κ·ln(2/ε) steps.
+    """
+    pilot = len(variances)
+    if pilot < 4 * _FEWEST:
+        return min(most, pilot)
+    late, early = float(np.mean(variances[pilot // 2 :])), float(np.mean(variances[pilot // 4 : pilot // 2]))
+    power = float(np.clip(np.log2(early / late), 0.05, 4.0))
+    m = np.unique(np.minimum(most, np.geomspace(_FEWEST, max(_FEWEST, n // 2), 60)).astype(int))
+    trace = n * late * (m / (0.75 * pilot)) ** -power
+    steps = 0.5 * np.sqrt(1.0 + weight * trace * power / m) * _LOG_REDUCTION
+    values = (_BLOCK_VALUES + _APPLIED_VALUES * steps) * m / n
+    operations = (2.0 * m**2 / n + m**3 / n**2) / _OPERATIONS_PER_VALUE
+    return int(m[np.argmin(steps + values + operations)])

@@ -37,7 +37,7 @@ from mercer.problems.penalties import PENALTIES
 from mercer.problems.representer import RepresenterProblem
 from mercer.runtime.long_calls import call_interruptibly
 from mercer.samples.arrays import Floats, Indices, inner
-from mercer.solvers.conjugate_gradient import NystromPreconditioner, conjugate_gradient, iteration_line, nystrom_factor
+from mercer.solvers.conjugate_gradient import NystromPreconditioner, conjugate_gradient, draw_landmarks, iteration_line
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.early_stopping import SmoothedRule
@@ -256,7 +256,6 @@ class _NewtonSystem:
         self._gram, self._stop = gram, stop
         # K, the Newton matrix, and a submatrix of K: 24 bytes per entry.
         self._K = gram.float64_matrix(stop.n_threads) if 24 * gram.n**2 <= gram.budget else None
-        self._F: Floats | None = None
 
     def product(self, v: Floats) -> Floats:
         """Return Kv."""
@@ -321,10 +320,9 @@ class _NewtonSystem:
         """Solve the system of `_solve` by preconditioned conjugate gradients on I + SKS, S = diag(`scale`)."""
         gram, stop = self._gram, self._stop
         R = scale[:, None] * R
-        if self._F is None:
-            self._F = nystrom_factor(gram, stop.n_threads)
         part = gram if len(active) == gram.n else gram.view(active)
-        precondition = NystromPreconditioner(self._F[active], scale, stop.n_threads)
+        landmarks = draw_landmarks(part, scale, n_threads=stop.n_threads)
+        precondition = NystromPreconditioner(part, scale, landmarks, stop.n_threads)
 
         def apply(P: Floats) -> Floats:
             return np.asarray(P + scale[:, None] * part.products(scale[:, None] * P))

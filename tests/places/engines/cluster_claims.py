@@ -34,6 +34,7 @@ MACHINES = {
     "LinearSVR": (mercer.LinearSVR(), t),
     "linear RLS": (mercer.RLSRegressor(kernel="linear"), t),
     "RLS": (mercer.RLSRegressor(kernel=KERNEL), t),
+    "RLS, cg": (mercer.RLSRegressor(kernel=KERNEL, solver="cg", lam=0.1), t),
     "NystromRLS": (mercer.NystromRLS(kernel=KERNEL, n_landmarks=40, random_state=0), t),
 }
 

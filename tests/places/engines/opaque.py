@@ -14,7 +14,7 @@ from scipy import sparse
 
 from mercer.places import BoundedProducts, Cross, Evaluation, Gram, LinearGram, Rows
 from mercer.places.choose import cross_for, rows_for
-from mercer.places.gram import Eigensystem, Factor, Float32Matrix, Float64Matrix
+from mercer.places.gram import Eigensystem, Factor, Float32Matrix, Float64Matrix, LandmarkFactor
 from mercer.places.host.evaluation import BlockEvaluation
 from mercer.places.host.field import HostField
 from mercer.places.host.joint_field import HostJointField
@@ -141,6 +141,9 @@ class OpaqueGram(Behind):
     def factor(self, d, dtype=np.float64, n_threads=1):
         found = self.inner.factor(d, dtype, n_threads)
         return None if found is None else Behind(found, Factor)
+
+    def landmark_factor(self, landmarks, weight, n_threads=1):
+        return Behind(self.inner.landmark_factor(landmarks, weight, n_threads), LandmarkFactor)
 
     def float64_matrix(self, n_threads=1):
         return Behind(self.inner.float64_matrix(n_threads), Float64Matrix)

@@ -25,8 +25,9 @@ from reference.problems import machine_problem, machines
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
 from mercer.places.torch import ENGINE  # noqa: E402  # after the skip without torch
 from mercer.places.torch import field as torch_field  # noqa: E402  # after the skip without torch
+from mercer.places.torch import numbers as torch_numbers  # noqa: E402  # after the skip without torch
 from mercer.places.torch.field import TorchField  # noqa: E402  # after the skip without torch
-from mercer.places.torch.numbers import hyperbolic_tangent, power_of_two, to_host  # noqa: E402  # after the skip without torch
+from mercer.places.torch.numbers import hyperbolic_tangent, power_of_two, to_device, to_host  # noqa: E402  # after the skip without torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -342,6 +343,25 @@ def test_how_far_a_matrix_is_from_its_mirror(device):
 def test_samples_are_not_read_unasked(device):
     with pytest.raises(TypeError, match="not copied to the host implicitly"):
         np.asarray(ENGINE.samples(data()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_])
+@pytest.mark.parametrize("shape", [(0, 3), (1,), (64,), (257, 3)])
+def test_transfers_keep_every_number(dtype, shape, device, monkeypatch):
+    monkeypatch.setattr(torch_numbers, "_CHUNKED", 1)
+    monkeypatch.setattr(torch_numbers, "_CHUNK", 512)
+    values = (10 * np.random.default_rng(0).normal(size=shape)).astype(dtype)
+    like = ENGINE.samples(data()).rows
+    sent = to_device(values, like)
+    again = to_device(values, like, torch.float64)
+    kept = values.copy()
+    if like.device.type == "cuda":
+        values[:] = 0  # what is sent is copied at once
+    np.testing.assert_array_equal(to_host(sent), kept)
+    np.testing.assert_array_equal(to_host(sent.T), kept.T)
+    assert to_host(sent).dtype == dtype
+    assert again.dtype == torch.float64
+    np.testing.assert_array_equal(to_host(again), kept.astype(np.float64))
 
 
 def test_samples_do_not_follow_what_the_user_writes_later(device):

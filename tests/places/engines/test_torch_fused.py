@@ -73,6 +73,38 @@ def test_sums_are_those_of_float64(d, dtype, outputs):
     np.testing.assert_allclose(found.cpu(), wanted.cpu(), atol=2e-5 if single else 1e-12)
 
 
+@pytest.mark.parametrize("n", [5, 70, 400])
+def test_columns_of_few_rows_are_divided_among_programs(n, monkeypatch):
+    """Blocks of columns that no span divides, in several calls; every column is in one program."""
+    monkeypatch.setattr(fused, "_COLUMNS_AT_ONCE", 320)
+    monkeypatch.setattr(fused, "_LEAST_SPAN", 64)
+    monkeypatch.setattr(fused, "_PROGRAMS", 12)
+    left, right = (prepared(data(m, 6, m), Gaussian(0.1), torch.float64) for m in (n, 1010))
+    if not fused.adds_all(left[0]):
+        pytest.skip("this Triton does not multiply float64 matrices")
+    weights = data(1010, 2, seed=2)
+    wanted = truth(*left, *right) @ weights
+    np.testing.assert_allclose(
+        fused.narrow64(*left, *right, weights[:, 0].contiguous()).cpu(), wanted[:, 0].cpu(), atol=1e-11
+    )
+    np.testing.assert_allclose(fused.sums(*left, *right, weights).cpu(), wanted.cpu(), atol=1e-11)
+
+
+def test_conjugate_gradients_on_fused_sums(monkeypatch):
+    """float32 products, float64 ones of few rows and columns, and the proof, with the bound of fused sums."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 3))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1], X[:, 2] ** 2, X.sum(axis=1)])
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 100)
+    for outputs in (1, 4):
+        model = mercer.RLSRegressor(gamma=0.3, lam=0.1, solver="cg").fit(torch.tensor(X, device=HERE), Y[:, :outputs])
+        assert model.converged_
+        with mercer.config_context(device="cpu"):
+            there = mercer.RLSRegressor(gamma=0.3, lam=0.1, solver="cholesky").fit(X, Y[:, :outputs])
+        np.testing.assert_allclose(model.dual_coef_, there.dual_coef_, atol=1e-4 * np.abs(there.dual_coef_).max())
+        assert model.certificate_.dual <= there.certificate_.primal
+
+
 def test_sums_of_solvers_have_float32_weights():
     for d in (20, 100):
         left, right = (prepared(data(n, d, n), Gaussian(0.3 / d), torch.float32) for n in (70, 90))
@@ -166,6 +198,25 @@ def test_a_block_has_both_ends_and_nobody_twice(twins):
         first, last = grow[np.argmax(h[grow])], fall[np.argmin(h[fall])]
         assert up[g] == (first if h[first] > -low else n)
         assert down[g] == (last if h[last] < top and last != up[g] else n)
+
+
+@pytest.mark.parametrize("twins", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_the_device_counts_the_variables_that_a_host_would_keep(twins, share):
+    n, rng = 300, np.random.default_rng(5)
+    p, beta, u = rng.normal(size=n), rng.uniform(-1, 1, n), rng.normal(size=n // 2 if twins else n)
+    beta[:150], beta[150:280] = -1.0, 1.0
+    p[:150], p[150:280] = p[:150] - 2, p[150:280] + 2
+    row = np.arange(n) % (n // 2) if twins else np.arange(n)
+    fixed = [there(np.append(values, 0.0)) for values in (p, -np.ones(n), np.ones(n), np.full(n, 0.1))]
+    selector = BlockSelector(*fixed, there(np.append(row, 0), torch.int64) if twins else None)
+    selector.resize(32)
+    h, up, low = p - u[row] - 0.1 * beta, beta < 1, beta > -1
+    top, bottom = h[up].max(), h[low].min()
+    margin = share * (top - bottom)
+    stay = (up & low) | (up & (h >= bottom - margin)) | (low & (h <= top + margin))
+    assert 20 < stay.sum() < n
+    assert selector.count_survivors(there(np.append(beta, 0.0)), there(u), share) == stay.sum()
 
 
 @pytest.mark.parametrize("d", [0.0, 0.3])
@@ -350,6 +401,26 @@ def test_rounds_go_on_with_fewer_variables(machine, monkeypatch):
         here = machine.fit(X, y).certificate_
     assert abs(found.dual - here.dual) <= found.gap + here.gap
     assert found.violation <= 0.01
+
+
+@pytest.mark.parametrize("counts", [1, 2])
+def test_rounds_stay_on_the_device_while_nothing_can_be_dropped(counts, monkeypatch):
+    monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_NUMBERS", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_ROUNDS", 1)
+    monkeypatch.setattr(torch_field, "_VARIABLES_ALONE", 1)
+    monkeypatch.setattr(torch_field, "_MOST_COUNTS", counts)
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+    monkeypatch.setattr(certified, "is_one_block", lambda *_: False)
+    monkeypatch.setattr(DeviceRounds, "count_survivors", lambda self, _: self._selector._n)
+    runs, copies, take, copy = [], [], DeviceRounds.run_rounds, DeviceRounds.copy_to_host
+    monkeypatch.setattr(DeviceRounds, "run_rounds", lambda *asked: runs.append(asked[1]) or take(*asked))
+    monkeypatch.setattr(DeviceRounds, "copy_to_host", lambda self: copies.append(len(runs)) or copy(self))
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    certificate = mercer.SVC(gamma=0.5, tol=0.01).fit(X, (X[:, 0] > 0) * 1.0).certificate_
+    assert certificate.violation <= 0.01
+    assert len(runs) > counts
+    assert copies[0] == counts
 
 
 @pytest.mark.parametrize("rounds", [1, 15])

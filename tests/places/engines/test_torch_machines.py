@@ -97,6 +97,26 @@ def test_every_recipe_gives_the_same_machine(kernel, device, float32_solves):
     np.testing.assert_allclose(here(there.decision_function(tensor(NEW, device))), f, atol=1e-5)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_conjugate_gradients_are_those_of_the_core(bias, device):
+    """Above 1,000 rows products are float32; several outputs, weights, and samples that appear twice."""
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(1200, 3)).astype(np.float32)
+    rows[1100:] = rows[:100]
+    Y = np.column_stack([np.sin(rows[:, 0]), rows[:, 1] * rows[:, 2]]) + 0.1 * rng.normal(size=(1200, 2))
+    weight = rng.integers(0, 3, 1200) + 0.5
+    options = {"lam": 0.02, "gamma": 0.4, "bias": bias}
+    there = mercer.RLSRegressor(solver="cg", **options).fit(tensor(rows, device), Y, weight)
+    with mercer.config_context(device="cpu"):
+        core = mercer.RLSRegressor(solver="cholesky", **options).fit(rows, Y, weight)
+        f = core.predict(rows)
+    assert there.solver_ == "cg"
+    assert there.converged_
+    assert there.certificate_.dual <= core.certificate_.primal
+    assert there.certificate_.primal == pytest.approx(core.certificate_.primal, rel=1e-7)
+    np.testing.assert_allclose(here(there.predict(tensor(rows, device))), f, atol=1e-4)
+
+
 def test_an_indefinite_kernel_ends_in_a_stationary_point(device):
     model = mercer.SVC(kernel=Sigmoid(2.0, -1.0), tol=1e-6).fit(tensor(X, device), y)
     assert model.certificate_.proves == "stationarity"

@@ -19,8 +19,8 @@ from mercer.places.ball import Ball
 from mercer.places.chunked import verbs
 from mercer.places.chunked.linear import ChunkedLinearGram
 from mercer.places.chunked.samples import ChunkedSamples
-from mercer.places.factor import has_negative_direction
-from mercer.places.gram import BoundedProducts, Eigensystem, Factor, Field, Float32Matrix, Float64Matrix
+from mercer.places.factor import HostLandmarkFactor, has_negative_direction, jittered_factor
+from mercer.places.gram import BoundedProducts, Eigensystem, Factor, Field, Float32Matrix, Float64Matrix, LandmarkFactor
 from mercer.places.host.field import HostField
 from mercer.places.host.joint_field import HostJointField
 from mercer.places.host.kernel_matrix import KernelMatrix
@@ -222,6 +222,14 @@ class ChunkedGram:
 
     def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:
         return self._on_host.factor(d, dtype, n_threads)
+
+    def landmark_factor(self, landmarks: Indices, weight: Floats, n_threads: int = 1) -> LandmarkFactor:
+        L, _ = jittered_factor(self.block(landmarks, landmarks), n_threads)
+        each = self.X.chunks.weights(self.X.positions, weight)
+        common = self.kernel, self.centre, self.X.host(landmarks), L, self._verb_threads
+        lower = self.X.chunks.sum(verbs.whitened_gram, each, common, np.add)
+        self.evaluations += int(np.count_nonzero(weight)) * len(landmarks)
+        return HostLandmarkFactor.of(L, np.zeros(L.shape) if lower is None else np.array(lower), n_threads)
 
     def float64_matrix(self, n_threads: int = 1) -> Float64Matrix:
         return self._on_host.float64_matrix(n_threads)

@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from mercer.kernels import Kernel
 from mercer.places.ball import Ball
+from mercer.places.factor import add_whitened
 from mercer.places.host.cross import HostCross
 from mercer.places.host.evaluation import BlockEvaluation
 from mercer.places.host.kernel_matrix import KernelMatrix
@@ -24,7 +25,7 @@ from mercer.places.host.prepared import EXACT, PreparedSamples
 from mercer.places.protocols import ErrorTotals, Totals
 from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares
-from mercer.samples.arrays import Flags, Floats, Indices, Precision, is_sparse, stack, take
+from mercer.samples.arrays import Flags, Floats, Indices, Precision, is_sparse, row_blocks, stack, take
 from mercer.samples.chunks import Chunk
 from mercer.samples.matrices import dense, squared_lengths
 from mercer.samples.merging import hash_samples
@@ -226,6 +227,16 @@ def errors(
             sizes = prepared.sizes
             out[positions] = prepared.rounding.errors(sizes[:n_rows], sizes[n_rows:], c, level)
     return out
+
+
+def whitened_gram(X: Any, weight: Floats, kernel: Kernel, centre: Floats, Z: Any, L: Floats, n_threads: int) -> Floats:
+    """Return the lower triangle of FᵀWF with F = k(rows, Z)L⁻ᵀ, for the weights W of all rows of the chunk."""
+    lower, used, m = np.zeros(L.shape), np.flatnonzero(weight), len(L)
+    for block in row_blocks(len(used), 8 * m):
+        here = used[block]
+        gram = KernelMatrix.of(kernel, stack(take(X, here), Z), _BUDGET, n_threads, centre=centre).streamed()
+        add_whitened(lower, L, gram.block(np.arange(len(here)), len(here) + np.arange(m)), weight[here])
+    return lower
 
 
 def entry_bounds(

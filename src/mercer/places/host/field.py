@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from mercer.problems.dual_problem import DualProblem
 
 # A shrink must remove at least this fraction of the active variables to be worth the copying.
-_SHRINK_SHARE = 0.2
+SHRINK_SHARE = 0.2
 # A variable is dropped if its gradient is outside the ends of its group by this fraction of the violation. Without a
 # margin some variables must become active again, which costs another pass of the certificate (w8a); with 0.3, mnist
 # keeps 8 % more rows in vain.
-_SHRINK_MARGIN_SHARE = 0.1
+SHRINK_MARGIN_SHARE = 0.1
 
 
 class ActiveSet:
@@ -140,7 +140,7 @@ class HostField(ActiveSet):
 
     def shrink(self) -> bool:
         survivors = self._survivors()
-        if len(survivors) > (1 - _SHRINK_SHARE) * len(self.active):
+        if len(survivors) > (1 - SHRINK_SHARE) * len(self.active):
             return False
         self._activate(survivors)
         rows = np.unique(self.problem.row[survivors]) if self.problem.twins else survivors
@@ -154,7 +154,7 @@ class HostField(ActiveSet):
     def _survivors(self) -> Indices:
         """Return the active variables that are free or could still be chosen."""
         violation, tops, bottoms = self.violation()
-        margin = _SHRINK_MARGIN_SHARE * violation
+        margin = SHRINK_MARGIN_SHARE * violation
         return self._selector.survivors(tops + margin, bottoms - margin)
 
     def unshrink(self) -> None:

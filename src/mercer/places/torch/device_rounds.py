@@ -120,6 +120,10 @@ class DeviceRounds:
         self.over = not gains and violation > 2 * least
         return RoundsResult(int(taken), violation, int(free), enough=False)
 
+    def count_survivors(self, margin_share: float) -> int:
+        """Count the variables that are free or could still be chosen, as `HostField.shrink` does."""
+        return self._selector.count_survivors(self._beta, self._u, margin_share)
+
     def copy_to_host(self) -> None:
         if self._host_arrays is not None:
             beta, u = self._host_arrays

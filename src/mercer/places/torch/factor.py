@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer.places.eigenpairs import fix_signs
+from mercer.places.factor import LANDMARKS_OVERFLOWED, jitters
 from mercer.places.torch.memory import explain_matrix_shortage
 from mercer.places.torch.numbers import floats, index_tensor, to_device, torch
 from mercer.samples.arrays import Floats, Indices
+
+# Columns of a Gram matrix that one product computes, down from the diagonal.
+_GRAM_COLUMNS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,47 @@ def factor_of(A: Any, diagonal: Floats) -> TorchFactor | None:
     with explain_matrix_shortage(len(A), A.dtype, A.device):
         L, failed = torch.linalg.cholesky_ex(A)
     return None if int(failed) or not bool(torch.isfinite(torch.diagonal(L)).all()) else TorchFactor(L, diagonal)
+
+
+@dataclass(frozen=True, eq=False)
+class TorchLandmarkFactor:
+    """A `LandmarkFactor` on the device: the lower factors L of K_JJ and H of I + L⁻¹(A − K_JJ)L⁻ᵀ."""
+
+    L: Any
+    H: Any
+
+    def solve(self, R: Floats) -> Floats:
+        inside = torch.linalg.solve_triangular(self.L, to_device(R, self.L), upper=False)
+        inside = torch.cholesky_solve(inside, self.H)
+        return floats(torch.linalg.solve_triangular(self.L.T, inside, upper=True))
+
+
+def add_gram(lower: Any, A: Any) -> None:
+    """Add AᵀA to the lower triangle of `lower`; numbers above the diagonal are undefined."""
+    for left in range(0, A.shape[1], _GRAM_COLUMNS):
+        lower[left:, left : left + _GRAM_COLUMNS].addmm_(A[:, left:].T, A[:, left : left + _GRAM_COLUMNS])
+
+
+def jittered_factor(K: Any) -> Any:
+    """Return the Cholesky factor of K plus a jitter for the kernel matrix of landmarks, which is overwritten."""
+    if not bool(torch.isfinite(K).all()):
+        raise FloatingPointError(LANDMARKS_OVERFLOWED)
+    diagonal = floats(torch.diagonal(K)).copy()
+    for jitter in jitters(diagonal):
+        K.diagonal().copy_(to_device(diagonal + jitter, K))
+        L, failed = torch.linalg.cholesky_ex(K)
+        if not int(failed):
+            break
+    return L
+
+
+def landmark_factor_of(L: Any, lower: Any) -> TorchLandmarkFactor:
+    """Build the factors from L and the lower triangle of L⁻¹(A − K_JJ)L⁻ᵀ, which is overwritten."""
+    lower.diagonal().add_(1.0)
+    H, failed = torch.linalg.cholesky_ex(lower)  # reads the lower triangle alone
+    if int(failed):
+        raise FloatingPointError(LANDMARKS_OVERFLOWED)
+    return TorchLandmarkFactor(L, H)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.places.host.blocks import RoundsResult
-from mercer.places.host.field import HostField
+from mercer.places.host.field import SHRINK_MARGIN_SHARE, SHRINK_SHARE, HostField
 from mercer.places.torch import fused
 from mercer.places.torch.device_rounds import ComputedBlocks, DeviceRounds
 from mercer.places.torch.numbers import dtype_of, index_tensor, to_device, to_host, torch
@@ -30,11 +30,14 @@ _FEWEST_NUMBERS = 3_000_000
 # Number of variables from which on the device runs rounds; and from which on it continues with its largest blocks even
 # if most of their variables are free, since larger blocks on the host take longer (mixture of a million: 25 ms instead
 # of 8).
-_FEWEST_VARIABLES, _MANY_VARIABLES = 30_000, 150_000
-# Number of rounds on the device before the loop drops variables and checks its limits: the first number divided by the
-# active variables, between the other two (NVIDIA H200: about 0.2 s). Rounds are counted, not timed, so that the same
-# fit has the same bits on a busy host too.
+_FEWEST_VARIABLES, _MANY_VARIABLES = 8_000, 150_000
+# Number of rounds before the device counts the variables that could be dropped: the first number divided by the active
+# variables, between the other two (NVIDIA H200: about 0.2 s). Rounds are counted, not timed, so that the same fit has
+# the same bits on a busy host too.
 _VARIABLES_ALONE, _FEWEST_ROUNDS, _MOST_ROUNDS = 25_000_000, 15, 200
+# Number of such counts, all but the last in vain, before the host continues, which reports the progress of the solve.
+# With a million variables it takes as long to copy β and u as a few rounds take.
+_MOST_COUNTS = 8
 
 
 class TorchField(HostField):
@@ -50,6 +53,7 @@ class TorchField(HostField):
         self._pinned: dict[str, Any] = {}
         self._device: DeviceRounds | None = None
         self._rounds_away = 0  # rounds since β and u were copied to the device; 0 if they are on the host
+        self._counts = 0  # how often the device has counted the variables that could be dropped since then
         single = fused.available(gram.like) and self._dtype == torch.float32
         if single and len(problem.totals) == 1 and problem.n_variables >= _FEWEST_VARIABLES:
             self._device = self._device_rounds()
@@ -73,7 +77,18 @@ class TorchField(HostField):
             return None
         self._rounds_away += count
         alone = min(max(_VARIABLES_ALONE // max(1, len(self.active)), _FEWEST_ROUNDS), _MOST_ROUNDS)
-        return result._replace(enough=self._rounds_away >= alone)
+        if self._rounds_away < (1 + self._counts) * alone:
+            return result
+        self._counts += 1
+        return result._replace(enough=self._counts >= _MOST_COUNTS or self._would_shrink())
+
+    def _would_shrink(self) -> bool:
+        """Return whether `shrink` would drop variables at the device's β and u."""
+        if len(self.rows) * self.gram.features < _FEWEST_NUMBERS:
+            return False
+        assert self._device is not None
+        stay = self._device.count_survivors(SHRINK_MARGIN_SHARE)
+        return stay <= (1 - SHRINK_SHARE) * len(self.active)
 
     def copy_to_host(self) -> None:
         if self._device is None or not self._rounds_away:
@@ -81,7 +96,7 @@ class TorchField(HostField):
         self._device.copy_to_host()
         if self.shrunk:
             self.beta[self.active], self.u[self.rows] = self._active_state
-        self._rounds_away, self._ends = 0, None
+        self._rounds_away, self._counts, self._ends = 0, 0, None
 
     def move(self, J: Indices, beta: Floats) -> None:
         delta = beta - self.beta[J]

@@ -32,6 +32,10 @@ _NARROW, _STEP = 64, 32
 _WIDE_TILE = 128, 64
 # Columns that one call sums over, in float64 and for wide rows: Ctrl-C waits until the call ends.
 _COLUMNS_AT_ONCE, _WIDE_COLUMNS = 32_768, 8_192
+# Programs that occupy a large device, and least number of columns of one program in a float64 sum of few rows.
+_PROGRAMS, _LEAST_SPAN = 1024, 256
+# Up to these numbers of outputs each is summed by itself, in float32 and in float64.
+_SINGLE_OUTPUTS, _SINGLE_OUTPUTS64 = 3, 10
 # With more columns of weights than this, torch computes the sums, from a tile of values that serves all of them.
 _MOST_OUTPUTS = 64
 # True if Triton's interpreter runs the kernels on the host, for tests.
@@ -192,14 +196,16 @@ if triton is not None:
             total += tl.sum(tl.where(inside, values * weight[None, :], 0.0), 1)
         tl.store(OUT + r, total, mask=r < n)
 
-    @triton.jit(do_not_specialize=["n", "m"])  # type: ignore[untyped-decorator]  # triton is untyped
-    def _narrow64(X, NX, Z, NZ, C, P, OUT, n, m, D: tl.constexpr, COUNT: tl.constexpr, BM: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+    @triton.jit(do_not_specialize=["n", "m", "span"])  # type: ignore[untyped-decorator]  # triton is untyped
+    def _narrow64(X, NX, Z, NZ, C, P, OUT, n, m, span, D: tl.constexpr, COUNT: tl.constexpr, BM: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        first = tl.program_id(1) * span
+        m = tl.minimum(m, first + span)
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         k = tl.arange(0, D)
         x = tl.load(X + r[:, None].to(tl.int64) * D + k[None, :], mask=r[:, None] < n, other=0.0)
         nx = tl.load(NX + r, mask=r < n, other=0.0)
         total = tl.zeros([BM], tl.float64)
-        for start in range(0, m, BM):
+        for start in range(first, m, BM):
             c = start + tl.arange(0, BM)
             z = tl.load(Z + c[None, :] * D + k[:, None], mask=c[None, :] < m, other=0.0)
             nz = tl.load(NZ + c, mask=c < m, other=0.0)
@@ -207,7 +213,7 @@ if triton is not None:
             t = tl.dot(x, z, out_dtype=tl.float64)
             values = _power(tl.minimum(t - nx[:, None] - nz[None, :], 0.0), P, COUNT)
             total += tl.sum(values * weight[None, :], 1)
-        tl.store(OUT + r, total, mask=r < n)
+        tl.store(OUT + tl.program_id(1).to(tl.int64) * n + r, total, mask=r < n)
 
 
 def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any = None) -> Any:
@@ -216,9 +222,13 @@ def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any = 
     Float32 values are summed in the weights' precision over a block of columns. For float32 rows and one output,
     `moved` may restrict the sum: it holds the indices j and their number.
     """
+    if weights.ndim > 1:
+        alone = weights.shape[1] <= _SINGLE_OUTPUTS and weights.dtype == torch.float32
+        if not alone and adds_several(x, weights.shape[1]):
+            return _several(x, x_norms, z, z_norms, weights.double())
+        each = [sums(x, x_norms, z, z_norms, column.contiguous()) for column in weights.T]
+        return torch.stack(each, dim=1)
     if x.dtype == torch.float32:
-        if weights.ndim > 1:
-            return _several(x, x_norms, z, z_norms, weights)
         return _one32(x, x_norms, z, z_norms, weights, moved)
     if adds_all(x):
         return narrow64(x, x_norms, z, z_norms, weights)
@@ -233,6 +243,22 @@ def adds_all(x: Any) -> bool:
 def adds_several(x: Any, outputs: int) -> bool:
     """Return whether one call sums over any number of columns for several columns of weights at once."""
     return outputs <= _MOST_OUTPUTS and x.dtype == torch.float32 and narrow(x) and multiplies64()
+
+
+def adds_fast(dtype: Any, features: int, outputs: int) -> bool:
+    """Return whether `sums` of solvers with so many outputs are faster than products with a tile of values."""
+    if outputs == 1:
+        return True
+    if features > _NARROW or not multiplies64():
+        return False
+    return outputs <= (_MOST_OUTPUTS if dtype == torch.float32 else _SINGLE_OUTPUTS64)
+
+
+def successive_additions(features: int) -> int | None:
+    """Return a bound on the float64 additions that follow one another within a call of `narrow64`; None without it."""
+    if features > _NARROW or not multiplies64():
+        return None
+    return 64 + _COLUMNS_AT_ONCE // 64 + _COLUMNS_AT_ONCE // _LEAST_SPAN
 
 
 def _several(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
@@ -297,17 +323,25 @@ def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
 
 
 def narrow64(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
-    """Return the sums of `sums` in float64 for narrow padded rows, 64 columns after another within a call."""
+    """Return the sums of `sums` in float64 for narrow padded rows.
+
+    Few rows would not occupy a device: the columns of a call are then divided among programs, and their sums added.
+    """
     n, d = x.shape
     out = torch.zeros(n, dtype=torch.float64, device=x.device)
-    part, powers = torch.empty_like(out), torch.tensor(POWERS, dtype=torch.float64, device=x.device)
+    powers = torch.tensor(POWERS, dtype=torch.float64, device=x.device)
+    tiles = triton.cdiv(n, 64)
+    share = max(1, min(_COLUMNS_AT_ONCE // _LEAST_SPAN, _PROGRAMS // max(1, tiles)))
+    span = _COLUMNS_AT_ONCE // share // 64 * 64
     with on(x):
         for start in range(0, len(z), _COLUMNS_AT_ONCE):
             block = slice(start, start + _COLUMNS_AT_ONCE)
+            width = len(z[block])
+            parts = torch.empty((triton.cdiv(width, span), n), dtype=torch.float64, device=x.device)
             _core.check_stop()
-            _narrow64[(triton.cdiv(n, 64),)](
-                x, x_norms, z[block], z_norms[block], weights[block], powers, part, n, len(z[block]),
+            _narrow64[(tiles, len(parts))](
+                x, x_norms, z[block], z_norms[block], weights[block], powers, parts, n, width, span,
                 D=d, COUNT=len(POWERS), BM=64, num_warps=4,
             )  # fmt: skip
-            out += part
+            out += parts[0] if len(parts) == 1 else parts.sum(dim=0)
     return out

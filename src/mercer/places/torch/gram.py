@@ -12,7 +12,7 @@ from mercer.kernels import Kernel
 from mercer.places.ball import Ball
 from mercer.places.choose import gram_for
 from mercer.places.factor import has_negative_direction
-from mercer.places.gram import BoundedProducts, Eigensystem, Factor, Field, Float64Matrix, Gram
+from mercer.places.gram import BoundedProducts, Eigensystem, Factor, Field, Float64Matrix, Gram, LandmarkFactor
 from mercer.places.host.joint_field import HostJointField
 from mercer.places.host.linear_gram import linear_scale, linear_terms
 from mercer.places.host.pair_place import Layout, PairPlace
@@ -20,7 +20,14 @@ from mercer.places.host.prepared import EXACT
 from mercer.places.protocols import LinearGram
 from mercer.places.rounding import DOUBLE, Rounding
 from mercer.places.torch import fused
-from mercer.places.torch.factor import TorchFloat64Matrix, eigensystem_of, factor_of
+from mercer.places.torch.factor import (
+    TorchFloat64Matrix,
+    add_gram,
+    eigensystem_of,
+    factor_of,
+    jittered_factor,
+    landmark_factor_of,
+)
 from mercer.places.torch.field import TorchField
 from mercer.places.torch.formula import Formula, PreparedRows, UnpreparedRows
 from mercer.places.torch.memory import explain_matrix_shortage, explain_shortage, in_strips, tile_bytes
@@ -37,6 +44,9 @@ _SUMMED_COLUMNS = 2048
 # Number of values of K between two checks for Ctrl-C: 0.1 s on a slow device. If a fused kernel sums over all columns,
 # a strip has at least _STRIP_ROWS rows: fewer would not fill a large device.
 _STRIP_VALUES, _STRIP_ROWS = 1 << 29, 1 << 16
+# Bytes of whitened rows of K between samples and landmarks, each strip of which is added to an m × m matrix: with fewer
+# rows in a strip, memory limits that.
+_WHITENED_BYTES = 1 << 30
 # Number of rows from which on working sets are nested, with an eighth of the variables or at most _OUTER_ROWS: the
 # fixed cost of a round grows with the rows (benchmarks/compare_gpu.py).
 _NESTED_ROWS, _OUTER_ROWS = 100_000, 65_536
@@ -224,7 +234,8 @@ class TorchGram:
             return self._exact.errors(coefficients, rows, self._exact_level(level))
         J, sizes = np.flatnonzero(coefficients), self._source.sizes
         which = slice(None) if rows is None and self._rows is None else self._global(rows)
-        in_sequence = _SUMMED_COLUMNS + len(J) // _SUMMED_COLUMNS + 8
+        in_call = fused.successive_additions(self.features) if self.fuses else None
+        in_sequence = (in_call or _SUMMED_COLUMNS) + len(J) // _SUMMED_COLUMNS + 8
         assert self._source.formula is not None
         level = EXACT if self._source.formula.differences else np.float64
         return rounding.errors(sizes[which], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
@@ -377,7 +388,8 @@ class TorchGram:
             rows = left[block] if self._source.given else left[block].prepare()
             out[block] = self._sums_of(rows, right, weights, dtype, proven, plain)
 
-        plain = self.fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
+        outputs = weights.shape[1] if weights.ndim == 2 else 1
+        plain = self.fuses and fused.adds_fast(dtype, self.features, outputs)
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
         if plain and isinstance(left, PreparedRows) and fused.adds_all(left.parts[0][0]):  # no tile is held
@@ -424,6 +436,23 @@ class TorchGram:
 
     def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:
         return factor_of(self.device_full(dtype_of(dtype)), self.diagonal + d)
+
+    def landmark_factor(self, landmarks: Indices, weight: Floats, n_threads: int = 1) -> LandmarkFactor:
+        used = np.flatnonzero(weight)
+        right = self.prepared_rows(index_tensor(landmarks, self.like), torch.float64)
+        left = self.prepared_rows(index_tensor(used, self.like), torch.float64)
+        root, m = to_device(np.sqrt(weight[used])[:, None], self.like), len(landmarks)
+        with explain_shortage("a preconditioner", 32 * m * m, self.like.device, "lower cache_size for a smaller one"):
+            L = jittered_factor(self.device_block(right, right, torch.float64))
+            lower = torch.zeros((m, m), dtype=torch.float64, device=L.device)
+
+            def work(block: slice) -> None:
+                K = self.device_block(left[block], right, torch.float64).mul_(root[block])
+                add_gram(lower, torch.linalg.solve_triangular(L, K.T, upper=False).T)
+
+            tile = max(self._tile, min(_WHITENED_BYTES, self.budget // 8))
+            in_strips(len(used), 16 * m, work, tile, L.device)
+            return landmark_factor_of(L, lower)
 
     def float64_matrix(self, n_threads: int = 1) -> Float64Matrix:
         return TorchFloat64Matrix(self.device_full(torch.float64), self.diagonal)

@@ -16,6 +16,10 @@ from mercer.places.torch.numbers import torch
 _LOOKED_AT = 1024
 # Number of warps of the pair-step kernel (benchmarks/compare_gpu.py --kernels).
 WARPS = 8
+# Number of pair steps between two comparisons of the violation with its goal.
+STEPS_UNCHECKED = 8
+# Whether barriers beside those of the reductions order the reads and writes of β in large blocks too.
+APART = True
 # Columns and rows of a tile of a stored K.
 _TILE = 64, 32
 
@@ -94,30 +98,36 @@ if triton is not None:
     @triton.jit
     def _ordered(bits):  # type: ignore[no-untyped-def]  # Triton reads it
         """The bits of a float32 as an integer with the same order, and back."""
-        return tl.where(bits >= 0, bits, bits ^ 0x7FFFFFFF)
+        return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _packed(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        """Values and positions packed into integers; the largest has the largest value, the first of several."""
-        return (_ordered(values.to(tl.int32, bitcast=True)).to(tl.int64) << 32) | (Q - 1 - k).to(tl.int64)
+        """Values as integers of the same order, with positions in their last log₂ Q bits.
+
+        A warp finds the largest of 32 such integers in one instruction. Values that differ in the last bits alone count
+        as equal, and the first of them is the largest.
+        """
+        return (_ordered(values.to(tl.int32, bitcast=True)) & -Q) | (Q - 1 - k)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _unpacked(best, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        value = _ordered((best >> 32).to(tl.int32)).to(tl.float32, bitcast=True)
-        return value, Q - 1 - (best & 0xFFFFFFFF).to(tl.int32)
+        return _ordered(best & -Q).to(tl.float32, bitcast=True), Q - 1 - (best & (Q - 1))
 
     @triton.jit
-    def _maxima(a1, b1, a2, b2):  # type: ignore[no-untyped-def]  # Triton reads it
-        return tl.maximum(a1, a2), tl.maximum(b1, b2)
+    def _larger_of(x, y):  # type: ignore[no-untyped-def]  # Triton reads it
+        """The larger number, or NaN if one is NaN."""
+        return tl.maximum(x, y, tl.PropagateNan.ALL)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _pair_steps(  # type: ignore[no-untyped-def]  # Triton reads it
-        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, MOVED, COUNT, WORK, STATUS, share, least, most,
-        Q: tl.constexpr,
+        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, MOVED, COUNT, WORK, CURVES, STATUS, share, least, most,
+        Q: tl.constexpr, EACH: tl.constexpr, APART: tl.constexpr,
     ):  # fmt: skip
-        """Pair steps on a block; WORK holds β, both bounds, the diagonal of K + diag d, and d.
+        """Pair steps on a block; WORK holds β and both bounds, and CURVES the diagonal of K + diag d, and d.
 
-        β of a pair is read from WORK and written to it, with a barrier between the two.
+        A pair's β is read from WORK after the second reduction of a step, and written after the first reduction of the
+        next one: the barriers inside of the reductions keep the two apart. With APART there are more barriers, because
+        reductions inside of one warp contain none.
         """
         k = tl.arange(0, Q)
         j_k = tl.load(J + k)
@@ -133,57 +143,78 @@ if triton is not None:
         tl.store(WORK + k, before)
         tl.store(WORK + Q + k, lower)
         tl.store(WORK + 2 * Q + k, upper)
-        tl.store(WORK + 3 * Q + k, diagonal.to(tl.float64))
-        tl.store(WORK + 4 * Q + k, d)
+        tl.store(CURVES + k, diagonal)
+        tl.store(CURVES + Q + k, d.to(tl.float32))
         tl.debug_barrier()
-        grows, falls = (before < upper).to(tl.int32), (before > lower).to(tl.int32)
-        steps = 0
+        curved = tl.max(d, 0) > 0
+        # Limits on what a variable can be chosen with: it may not grow, or it may not fall.
+        never = -2147483648
+        most_up = tl.where(before < upper, 2147483647, never)
+        most_down = tl.where(before > lower, float("inf"), 0.0)
+        steps, i, j = 0, 0, 0
+        b_i = tl.load(WORK)
+        b_j = b_i
         going = True
         while going:
-            first, low = tl.reduce(
-                (_packed(tl.where(grows > 0, h, -float("inf")), k, Q), tl.where(falls > 0, -h, -float("inf"))),
-                0, _maxima,
-            )  # fmt: skip
-            high, i = _unpacked(first, Q)
-            k_i = tl.load(K + i * Q + k)
-            b_i, upper_i = tl.load(WORK + i), tl.load(WORK + 2 * Q + i)
-            lower_i, d_i = tl.load(WORK + Q + i), tl.load(WORK + 4 * Q + i).to(tl.float32)
-            diagonal_i = tl.load(WORK + 3 * Q + i).to(tl.float32)
-            both = diagonal_i + diagonal
-            curve = tl.maximum(both - 2.0 * k_i, 1e-7 * both)
-            above = high - h
-            gain = tl.where((falls > 0) & (above > 0), above * above / curve, -1.0)
-            best, j = _unpacked(tl.max(_packed(gain, k, Q), 0), Q)
-            going = (high + low > goal) & (steps < most) & (best > 0)
+            high = tl.max(tl.where(most_up > 0, h, -float("inf")), 0)
+            low = tl.max(tl.where(most_down > 0, -h, -float("inf")), 0)
+            going = (high + low > goal) & (steps < most)
             if going:
-                k_j = tl.load(K + j * Q + k)
-                b_j, lower_j = tl.load(WORK + j), tl.load(WORK + Q + j)
-                upper_j, d_j = tl.load(WORK + 2 * Q + j), tl.load(WORK + 4 * Q + j).to(tl.float32)
-                both_j = diagonal_i + tl.load(WORK + 3 * Q + j).to(tl.float32)
-                c_j = tl.maximum(both_j - 2.0 * tl.load(K + i * Q + j), 1e-7 * both_j)
-                step = tl.sqrt(best * c_j).to(tl.float64) / c_j.to(tl.float64)  # √(best · c_j) is h_i − h_j
-                step = tl.minimum(tl.minimum(step, upper_i - b_i), b_j - lower_j)
-                # A variable within rounding of its bound is set to the bound.
-                beside = upper_i - b_i - step <= 8.9e-16 * tl.maximum(tl.abs(b_i), step)
-                b_i = tl.where(beside, upper_i, b_i + step)
-                beside = b_j - lower_j - step <= 8.9e-16 * tl.maximum(tl.abs(b_j), step)
-                b_j = tl.where(beside, lower_j, b_j - step)
-                tl.debug_barrier()
-                tl.store(WORK + i, b_i)
-                tl.store(WORK + j, b_j)
-                tl.debug_barrier()  # a reduction over a small block contains no barrier
-                at_i, at_j = k == i, k == j
-                grows = tl.where(
-                    at_i, (b_i < upper_i).to(tl.int32), tl.where(at_j, (b_j < upper_j).to(tl.int32), grows)
-                )
-                falls = tl.where(
-                    at_i, (b_i > lower_i).to(tl.int32), tl.where(at_j, (b_j > lower_j).to(tl.int32), falls)
-                )
-                h -= step.to(tl.float32) * (k_i - k_j + tl.where(at_i, d_i, tl.where(at_j, -d_j, 0.0)))
+                step = tl.zeros([], tl.float32)
+                for _ in range(tl.minimum(EACH, most - steps)):
+                    first = tl.max(tl.minimum(_packed(h, k, Q), most_up), 0)
+                    tl.store(WORK + i, b_i)
+                    tl.store(WORK + j, b_j)
+                    if APART:
+                        tl.debug_barrier()
+                    high, i = _unpacked(first, Q)
+                    k_i = tl.load(K + i * Q + k)
+                    diagonal_i = tl.load(CURVES + i)
+                    least_curve = tl.maximum(2e-7 * diagonal_i, 1e-30)
+                    above = _larger_of(tl.minimum(high - h, most_down, tl.PropagateNan.ALL), 0.0)
+                    root = above * tl.rsqrt(_larger_of((diagonal - 2.0 * k_i) + diagonal_i, least_curve))
+                    second = tl.max((root.to(tl.int32, bitcast=True) & -Q) | (Q - 1 - k), 0)  # no root is negative
+                    best, j = (second & -Q).to(tl.float32, bitcast=True), Q - 1 - (second & (Q - 1))
+                    k_j = tl.load(K + j * Q + k)
+                    curve = tl.load(CURVES + j) - 2.0 * tl.load(K + i * Q + j) + diagonal_i
+                    b_i, upper_i, lower_i = tl.load(WORK + i), tl.load(WORK + 2 * Q + i), tl.load(WORK + Q + i)
+                    b_j, upper_j, lower_j = tl.load(WORK + j), tl.load(WORK + 2 * Q + j), tl.load(WORK + Q + j)
+                    if APART:
+                        tl.debug_barrier()
+                    at_end = (b_i <= lower_i) | (b_j >= upper_j)
+                    room_i, room_j = upper_i - b_i, b_j - lower_j
+                    # best² is the gain, (h_i − h_j)²/curve; NaN, as zero, ends the steps.
+                    wanted = tl.where(best > 0, best * tl.rsqrt(tl.maximum(curve, least_curve)), 0.0).to(tl.float64)
+                    wanted = tl.minimum(tl.minimum(wanted, room_i), room_j)
+                    step = wanted.to(tl.float32)
+                    # A variable within rounding of its bound is set to the bound.
+                    beside = room_i - wanted <= 8.9e-16 * tl.maximum(tl.abs(b_i), wanted)
+                    b_i = tl.where(beside, upper_i, b_i + wanted)
+                    at_end |= beside
+                    beside = room_j - wanted <= 8.9e-16 * tl.maximum(tl.abs(b_j), wanted)
+                    b_j = tl.where(beside, lower_j, b_j - wanted)
+                    at_end |= beside
+                    h -= step * (k_i - k_j)
+                    if at_end:  # the two may move in other directions than before
+                        up_i = tl.where(b_i < upper_i, 2147483647, never)
+                        up_j = tl.where(b_j < upper_j, 2147483647, never)
+                        most_up = tl.where(k == i, up_i, tl.where(k == j, up_j, most_up))
+                        down_i = tl.where(b_i > lower_i, float("inf"), 0.0)
+                        down_j = tl.where(b_j > lower_j, float("inf"), 0.0)
+                        most_down = tl.where(k == i, down_i, tl.where(k == j, down_j, most_down))
+                    if curved:
+                        d_i, d_j = tl.load(CURVES + Q + i), tl.load(CURVES + Q + j)
+                        h -= step * tl.where(k == i, d_i, tl.where(k == j, -d_j, 0.0))
+                    steps += (step > 0).to(tl.int32)
                 going = step > 0
-                steps += 1
         tl.debug_barrier()
-        b = tl.load(WORK + k)
+        tl.store(WORK + i, b_i)
+        tl.store(WORK + j, b_j)
+        tl.debug_barrier()
+        # Read again, so that the steps have more registers.
+        j_k = tl.load(J + k)
+        b, before = tl.load(WORK + k), tl.load(B + j_k)
+        lower, upper = tl.load(WORK + Q + k), tl.load(WORK + 2 * Q + k)
         moved = b - before
         tl.store(CHANGE + k, moved)
         went = (moved != 0).to(tl.int32)
@@ -251,7 +282,8 @@ class BlockSelector:
             torch.empty(size, dtype=torch.int32, device=device),
             torch.empty(1, dtype=torch.int32, device=device),
         )
-        self._work = torch.empty(5 * size, dtype=torch.float64, device=device)
+        self._work = torch.empty(3 * size, dtype=torch.float64, device=device)
+        self._curves = torch.empty(2 * size, dtype=torch.float32, device=device)
 
     def choose(self, beta: Any, u: Any) -> Any:
         """Select the next block and return its rows."""
@@ -269,6 +301,19 @@ class BlockSelector:
             )  # fmt: skip
         return self.rows
 
+    def count_survivors(self, beta: Any, u: Any, margin_share: float) -> int:
+        """Count the variables that are free, or whose gradient is not outside of the ends by a share of the violation.
+
+        The next `choose` overwrites the block that this one finds beside the ends.
+        """
+        self.choose(beta, u)
+        p, lower, upper, d = (values[: self._n] for values in self._fixed)
+        beta, top, bottom = beta[: self._n], self.status[0], -self.status[1]
+        h = p - (u if self._row is None else u[self._row[: self._n]]) - d * beta
+        margin = margin_share * (top - bottom)
+        up, low = beta < upper, beta > lower
+        return int(((up & low) | (up & (h >= bottom - margin)) | (low & (h <= top + margin))).sum())
+
     def step(self, K: Any, beta: Any, u: Any, share: float, least: float, most: int) -> Any:
         """Take pair steps on the block, whose K is given, and return the change of β; `moved` holds what changed.
 
@@ -278,7 +323,8 @@ class BlockSelector:
         with on(K):
             _pair_steps[(1,)](
                 K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, *self.moved,
-                self._work, self.status, share, least, most * self.size, Q=self.size, num_warps=WARPS,
+                self._work, self._curves, self.status, share, least, most * self.size,
+                Q=self.size, EACH=STEPS_UNCHECKED, APART=APART or self.size < 1024, num_warps=WARPS,
             )  # fmt: skip
         return self.change
 

@@ -3,36 +3,47 @@
     (K + λW⁻¹) C = Y   ⇔   (I + S K S) Q = S Y,   C = S Q,   S = (W/λ)^½
 
 The matrix of the second form has no eigenvalue below 1, whatever the weights, and weights of zero are allowed. Its
-residual r = S(Y − KC) − Q gives the duality gap ½λ‖r‖² of ½Σw_i(y_i − f(x_i))² + ½λ‖f‖².
+residual r = S(Y − KC) − Q gives the duality gap ½λ‖r‖² of ½Σw_i(y_i − f(x_i))² + ½λ‖f‖². A bias adds the condition
+1'C = 0, that is s'Q = 0 with s the diagonal of S: steps and residuals are then projected onto these Q, and the part of
+the residual along s is the bias.
+
+Products with K are float32 where that suffices. The error of a product moves the residual by at most its own size times
+the length of the step. It is measured on a few rows before each step, and the product is float64 if it would matter for
+the residual to reach: with a small λ in the first steps. At the end the true residual is recomputed in float64; if it
+is too large, the solve continues from there.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from mercer import _core
-from mercer.certificates.least_squares import EXACT_GAP, certify_solution, is_exact
+from mercer.certificates.least_squares import EXACT_GAP, certify_outputs, certify_solution, is_exact
 from mercer.places.gram import Gram
 from mercer.problems.least_squares import LeastSquares
-from mercer.samples.arrays import Floats, Precision
+from mercer.samples.arrays import Floats, Precision, gamma
 from mercer.solvers.conjugate_gradient import (
     Apply,
+    CoarseOperator,
     NystromPreconditioner,
     ResidualCheck,
+    column_products,
     conjugate_gradient_to_gap,
-    nystrom_factor,
+    draw_landmarks,
 )
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven
 from mercer.solvers.solution import Stop, StopReason
 from mercer.solvers.solver import refuses
 
-# Relative gap that conjugate gradients aim at: below EXACT_GAP, because eliminating the bias adds a right-hand side and
-# rounding.
-_AIM = 0.01 * EXACT_GAP
+# Number of rows on which float32 products are compared with float64 ones.
+_COMPARED_ROWS = 128
+# Share of the gap to reach that a run aims at: the rest is for the rounding of float32 products.
+_SAFETY = 0.25
 
 
 def _refusal(problem: LeastSquares, gram: Gram) -> str | None:
@@ -46,18 +57,16 @@ def _refusal(problem: LeastSquares, gram: Gram) -> str | None:
 
 @refuses(_refusal)
 def solve_cg(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
-    """Solve to a relative gap below 1e-10; a bias is eliminated by the constant 1 as one more right-hand side."""
-    stop = replace(stop, tol=min(stop.gap_tol, _AIM))
-    sides = [problem.mean, np.ones((problem.n, 1))] if problem.bias else [problem.mean]
-    ridge = solve_ridge(gram, np.column_stack(sides), problem.lam, stop, problem.total)
-    C = ridge.C[:, : problem.n_outputs]
-    one = ridge.C[:, -1]
-    if problem.bias and one.any():  # before the first step it is zero
-        C = C - np.outer(one, C.sum(axis=0) / one.sum())
-    beta, certificate = certify_solution(problem, gram.proof, C, *gram.proof.product_bound(C))
-    reason = ridge.stop_reason
-    if reason == "converged" and not is_exact(problem, certificate):
-        reason = "rounding floor"
+    """Solve to a relative gap below 1e-10; the last check of the solver is the certificate's product."""
+    stop = replace(stop, tol=min(stop.gap_tol, EXACT_GAP))
+    ridge = solve_ridge(gram, problem.mean, problem.lam, stop, problem.total, bias=problem.bias)
+    C, U, errors, reason = ridge.C, ridge.U, ridge.errors, ridge.stop_reason
+    if reason in ("max_iter", "max_time"):  # the point is far from the optimum, and a higher precision would not help
+        beta = problem.split(C, gram.diagonal)
+        certificate = certify_outputs(problem, gram.proof, beta, U, errors, C)
+    else:
+        beta, certificate = certify_solution(problem, gram.proof, C, U, errors)
+        reason = "converged" if is_exact(problem, certificate) else "rounding floor"
     b = np.array(certificate.b) if problem.bias else np.zeros(problem.n_outputs)
     solution = LeastSquaresSolution(b, "cg", problem.n, C=C, beta=beta, steps=ridge.steps, stop_reason=reason)
     return solution, certificate
@@ -65,9 +74,14 @@ def solve_cg(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None
 
 @dataclass(frozen=True, eq=False)
 class RidgeSolution:
-    """C with (K + λW⁻¹)C = Y, and each output's duality gap and primal value, recomputed in float64."""
+    """C with (K + λW⁻¹)C + 1b' = Y, U = KC exact up to `errors`, and each output's duality gap and primal value.
+
+    All of them are recomputed in float64 from C alone.
+    """
 
     C: Floats
+    U: Floats
+    errors: Floats
     gap: Floats
     primal: Floats
     steps: int
@@ -75,9 +89,16 @@ class RidgeSolution:
 
 
 def solve_ridge(
-    gram: Gram, Y: Floats, lam: float, stop: Stop, weight: Floats | None = None, landmarks: int | None = None
+    gram: Gram,
+    Y: Floats,
+    lam: float,
+    stop: Stop,
+    weight: Floats | None = None,
+    landmarks: int | None = None,
+    *,
+    bias: bool = False,
 ) -> RidgeSolution:
-    """Solve kernel ridge regression without a bias by preconditioned conjugate gradients; K is never stored.
+    """Solve kernel ridge regression by preconditioned conjugate gradients; K is never stored.
 
     `stop.tol` is the relative duality gap to reach in every output, recomputed in float64. A sample of weight zero gets
     the coefficient zero. `landmarks` is their number in the preconditioner, which changes the speed, not the solution.
@@ -85,34 +106,84 @@ def solve_ridge(
     n = gram.n
     weight = np.ones(n) if weight is None else weight
     s = np.sqrt(weight / lam)[:, None]
+    project: Apply = _Without(s) if bias else np.asarray
+    floor = 0.5 * (weight @ (gamma(n + 16) * Y) ** 2)  # as in `is_exact`
     check_seconds = Y.shape[1] * ProofTime(gram, stop)(np.ones(n))
-    precondition: Apply = np.array
-    with suppress(_core.OutOfTime), _core.TimeLimit(stop.seconds - 2 * check_seconds):
-        precondition = NystromPreconditioner(nystrom_factor(gram, stop.n_threads, landmarks), s[:, 0], stop.n_threads)
+    precondition = project
+    with suppress(_core.OutOfTime), _core.TimeLimit(stop.seconds - check_seconds):
+        J = draw_landmarks(gram, s[:, 0], landmarks, stop.n_threads)
+        stop.report_progress(partial("preconditioner of {:,} landmarks".format, len(J)))
+        precondition = NystromPreconditioner(gram, s[:, 0], J, stop.n_threads)
+        if bias:
+            precondition = _Within(precondition, s)
 
     def check(Q: Floats) -> ResidualCheck:
+        Q = project(Q)
         C = s * Q
-        U = gram.products(C)
-        R = s * (Y - U) - Q
-        primal = 0.5 * np.sum(weight[:, None] * (Y - U) ** 2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
-        goal = stop.tol * np.maximum(primal, np.finfo(float).tiny)
-        return ResidualCheck(R, 0.5 * lam * np.sum(R * R, axis=0), goal, primal)
+        U, errors = gram.proof.product_bound(C) if C.any() else (np.zeros(C.shape), np.zeros(C.shape))
+        R = project(s * (Y - U) - Q)
+        rest = Y - U
+        if bias:
+            rest = rest - weight @ rest / weight.sum()
+        primal = 0.5 * np.sum(weight[:, None] * rest**2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
+        optimum = primal
+        if (
+            not C.any()
+        ):  # the optimum is ½λr'(I + SKS)⁻¹r: an estimate by the preconditioner is closer than the value at 0
+            optimum = np.minimum(primal, 0.5 * lam * column_products(R, precondition(R)))
+        goal = np.maximum(stop.tol * optimum, np.maximum(floor, np.finfo(float).tiny))
+        return ResidualCheck(R, 0.5 * lam * column_products(R, R), goal, (C, U, errors, primal))
 
-    def apply(dtype: Precision, P: Floats) -> Floats:
-        return np.asarray(P + s * gram.products(s * P, dtype=dtype))
+    def product(dtype: Precision, P: Floats) -> Floats:
+        return project(P + s * gram.products(s * P, dtype=dtype))
 
-    Q, last, steps, reason = conjugate_gradient_to_gap(
+    used = np.flatnonzero(s)
+    rows = used[np.linspace(0, len(used) - 1, min(len(used), _COMPARED_ROWS)).astype(np.intp)]
+
+    def coarse_error(P: Floats) -> Floats:
+        C = s * P
+        E = s[rows] * (gram.products(C, rows) - gram.products(C, rows, gram.precisions[0]))
+        return np.sqrt(column_products(E, E) * (len(used) / len(rows)))
+
+    single = len(gram.precisions) > 1
+    _, last, steps, reason = conjugate_gradient_to_gap(
         Y.shape,
         check,
-        apply,
+        partial(product, np.float64),
         precondition,
         lambda gap: np.sqrt(gap * 2 / lam),
         stop,
-        precisions=gram.precisions,
-        check_seconds=2 * check_seconds,  # the certificate takes as long
+        coarse=CoarseOperator(partial(product, gram.precisions[0]), coarse_error) if single else None,
+        safety=_SAFETY,
+        check_seconds=check_seconds,
     )
     if not np.isfinite(last.gap).all():
         raise FloatingPointError(
             "the duality gap overflowed: the targets, the weights and 1/lam are too large together; scale them"
         )
-    return RidgeSolution(s * Q, last.gap, last.extra, steps, reason)
+    C, U, errors, primal = last.extra
+    return RidgeSolution(C, U, errors, last.gap, primal, steps, reason)
+
+
+class _Without:
+    """Projection of columns onto the vectors orthogonal to s."""
+
+    def __init__(self, s: Floats) -> None:
+        self._unit = s / np.linalg.norm(s)
+
+    def __call__(self, R: Floats) -> Floats:
+        return np.asarray(R - self._unit * column_products(np.broadcast_to(self._unit, R.shape), R))
+
+
+class _Within:
+    """A preconditioner M restricted to the vectors orthogonal to s: Z = M(R − s·a) with s'Z = 0."""
+
+    def __init__(self, precondition: Apply, s: Floats) -> None:
+        self._precondition, self._project = precondition, _Without(s)
+        self._column = precondition(s)
+        self._s, self._product = s, float(column_products(s, self._column)[0])
+
+    def __call__(self, R: Floats) -> Floats:
+        Z = self._precondition(R)
+        along = column_products(np.broadcast_to(self._s, Z.shape), Z)
+        return self._project(Z - self._column * (along / self._product))

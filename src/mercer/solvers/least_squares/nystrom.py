@@ -21,17 +21,17 @@ from itertools import chain
 from typing import Literal
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy.linalg import solve_triangular
 
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import PROOF
 from mercer.certificates.landmarks import certify_landmarks, landmark_errors, landmark_gap
+from mercer.places.factor import jittered_factor
 from mercer.places.protocols import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
 from mercer.samples.arrays import Floats, gamma
 from mercer.samples.chunks import Chunk
-from mercer.solvers.conjugate_gradient import ResidualCheck, conjugate_gradient_to_gap, jittered_factor
+from mercer.solvers.conjugate_gradient import ResidualCheck, conjugate_gradient_to_gap
 from mercer.solvers.deadline import enforce_deadline
 from mercer.solvers.ridge_factor import RidgeFactor, growing, ridge_factor
 from mercer.solvers.solution import Stop, StopReason
@@ -103,7 +103,7 @@ def solve_nystrom(
         R, primal = white.residual(now, alpha)
         return ResidualCheck(R, landmark_gap(R, lam), np.maximum(share * primal, floor), (C, b, now, primal))
 
-    def apply(dtype: DTypeLike, P: Floats) -> Floats:
+    def apply(P: Floats) -> Floats:
         return white.operator(P, data.normal(white.coefficients(P)))
 
     # 2. Iterate until the true residual proves the gap.
