@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import Certificate
-from mercer.certificates.certificate import Measures
+from mercer.certificates.certificate import ProvenClaim
 
 ONE = Certificate(primal=2.0, dual=1.5, gap=0.5, violation=0.1, kkt={"x": 0.1}, gap_measures="optimality")
 
@@ -52,7 +52,7 @@ def test_a_fit_that_was_cut_short_does_not_print_a_proof():
     assert model.certificate_.proves == "nothing"
 
 
-@pytest.mark.parametrize("measured", get_args(Measures))
+@pytest.mark.parametrize("measured", get_args(ProvenClaim))
 def test_what_is_proven_falls_with_the_gap(measured):
     small, large, none = (
         Certificate(1.0 + gap, 1.0, gap, 0.0, {}, measured).proves for gap in (0.001, 0.2, math.nextafter(1.0, 2.0))

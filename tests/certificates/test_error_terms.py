@@ -242,7 +242,7 @@ def test_coefficients_of_a_ranking_that_are_rounded_sums():
     r = np.zeros(n)
     pairs = problem.pairs(r, 0.0, 1.0)
     alpha = rng.random(len(pairs[0]))
-    beta = problem.combined(pairs, alpha)
+    beta = problem.row_coefficients(pairs, alpha)
     proof = certify_ranking(problem, Declared(np.eye(n), 0.0, "up"), beta, RankDual(r, 0.0, alpha))
     truth = [Fraction(0)] * n
     for i, j, a in zip(*(side.tolist() for side in pairs), alpha.tolist(), strict=True):
@@ -349,7 +349,7 @@ def test_rankings_with_free_multipliers(moved, sign):
     problem = RankProblem(np.array([0, 1, 2, 0, 1, 2]), np.zeros(6, dtype=np.intp), w, C)
     pairs = problem.pairs(np.zeros(6), -1e3, 1e3)
     alpha = 0.5 * problem.bound(pairs)
-    combined = problem.combined(pairs, alpha)
+    combined = problem.row_coefficients(pairs, alpha)
     beta = (1 - moved) * combined
     u = K @ beta
     order = problem.pairs(u, -1e3, 1.0)

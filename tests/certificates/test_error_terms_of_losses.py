@@ -9,7 +9,7 @@ from mercer.problems.losses import Squared
 from mercer.problems.penalties import PENALTIES
 from mercer.problems.representer import RepresenterProblem
 
-ABOVE = "primal value above the optimum"
+SUBOPTIMALITY = "primal value above the optimum"
 # So far from y, and with so small a weight, a squared loss is linear: its gradient is −1 wherever f is.
 FAR = 1e9
 
@@ -36,7 +36,7 @@ def test_a_solution_that_is_optimal_for_values_that_are_off(sign):
     problem = RepresenterProblem(y, np.ones(6), Squared(), lam, False, PENALTIES["squared_norm"])
     proof = certify_representer(problem, gram, c, 0.0)
     assert value(c) - value(best) > 1e-4
-    assert proof.kkt[ABOVE] >= value(c) - value(best)
+    assert proof.kkt[SUBOPTIMALITY] >= value(c) - value(best)
 
 
 class SecondProductOff(Declared):
@@ -54,7 +54,7 @@ def test_the_length_of_the_gradient_is_known_up_to_an_error():
     K, lam, c = matrix(6, seed=4), 0.5, np.linspace(0.1, 0.4, 6)
     proof = certify_representer(linear_loss(6, lam, "squared_norm"), SecondProductOff(K, 0.3, "against β"), c, 0.0)
     G = 2 * lam * c - 1
-    assert proof.kkt[ABOVE] >= G @ K @ G / (4 * lam) * (1 - 1e-6)
+    assert proof.kkt[SUBOPTIMALITY] >= G @ K @ G / (4 * lam) * (1 - 1e-6)
 
 
 def test_the_slope_along_f_is_known_up_to_an_error():
@@ -63,7 +63,7 @@ def test_the_slope_along_f_is_known_up_to_an_error():
     lam = 2 * np.sqrt(K.sum())
     proof = certify_representer(linear_loss(6, lam, "norm"), Declared(K, 0.01, "up"), c, 0.0)
     f = K @ c
-    assert proof.kkt[ABOVE] >= lam * np.sqrt(c @ f) - f.sum()
+    assert proof.kkt[SUBOPTIMALITY] >= lam * np.sqrt(c @ f) - f.sum()
 
 
 def test_the_slope_of_the_penalty_is_known_up_to_an_error():

@@ -29,7 +29,7 @@ from mercer.problems.ranking import RankDual, RankProblem
 from mercer.problems.representer import RepresenterProblem
 
 EQUALITY = "dual feasibility: equality"
-ABOVE = "primal value above the optimum"
+SUBOPTIMALITY = "primal value above the optimum"
 
 
 # --- any loss -------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def test_a_bias_that_is_not_the_best_for_any_loss():
     problem = RepresenterProblem(y, np.ones(3), Squared(), 0.5, True, PENALTIES["squared_norm"])
     proof = certify_representer(problem, Declared(1e-9 * np.eye(3), 0.0, "up"), np.zeros(3), 2.5)
     excess = float(Squared().value(y, np.full(3, 2.5)).sum() - Squared().value(y, np.full(3, 2.0)).sum())
-    assert proof.kkt[ABOVE] >= excess - 1e-6
+    assert proof.kkt[SUBOPTIMALITY] >= excess - 1e-6
 
 
 def test_a_function_of_zero_whose_gradient_is_steeper_than_it_seems():
@@ -144,7 +144,7 @@ def test_least_squares_whose_coefficients_do_not_add_up_to_zero(seed, size):
     proof = certify_outputs(problem, gram, beta[:, None], U, errors, beta[:, None])
     least = value(best[:n], best[n])
     assert proof.dual <= least + 1e-12
-    assert proof.kkt[ABOVE] >= value(beta, proof.b[0]) - least - 1e-12
+    assert proof.kkt[SUBOPTIMALITY] >= value(beta, proof.b[0]) - least - 1e-12
     assert Fraction(proof.kkt[EQUALITY]) >= abs(sum(map(Fraction, beta.tolist())))
 
 

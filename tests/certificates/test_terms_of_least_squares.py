@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from certificates.test_least_squares_values import FEASIBILITY, Line, dot, fractions, optimum, values
-from mercer.certificates.least_squares import ABOVE, certify_outputs, certify_parts, limit_certificate
+from mercer.certificates.least_squares import SUBOPTIMALITY, certify_outputs, certify_parts, limit_certificate
 from mercer.places.ball import Ball, exact
 from mercer.problems.least_squares import LeastSquares
 
@@ -37,7 +37,7 @@ def holds(problem, line, w, b, beta):
     )  # fmt: skip
     best = optimum(problem, line)
     assert Fraction(proof.dual) <= best
-    assert Fraction(proof.kkt[ABOVE]) >= primal - best
+    assert Fraction(proof.kkt[SUBOPTIMALITY]) >= primal - best
     assert Fraction(proof.gap) >= near - Fraction(b) * sum(beta)  # P − D(β)
     assert Fraction(proof.kkt[FEASIBILITY]) >= max(left)
 
@@ -64,7 +64,7 @@ def test_the_length_of_what_f_misses(off):
     problem = LeastSquares(np.ones((1, 1)), np.ones(1), np.arange(1), 1, False, 63.0)
     beta, C = np.full((1, 1), 1 / 64), np.full((1, 1), 1 / 64 + off)
     proof = certify_outputs(problem, Line(np.ones(1)), beta, C, np.zeros((1, 1)), C)
-    assert Fraction(proof.kkt[ABOVE]) >= Fraction(64, 126) * Fraction(off) ** 2
+    assert Fraction(proof.kkt[SUBOPTIMALITY]) >= Fraction(64, 126) * Fraction(off) ** 2
 
 
 @pytest.mark.parametrize("way", [-2.0, 0.5, 2.0])
@@ -83,7 +83,7 @@ def test_an_f_that_is_not_that_of_the_coefficients(lam, way):
             others = values(problem, LINE, beta, beta, Fraction(0))[0]
             assert Fraction(proof.dual) <= dual
             assert Fraction(proof.primal) >= primal
-            assert Fraction(proof.kkt[ABOVE]) >= max(primal, others) - optimum(problem, LINE)
+            assert Fraction(proof.kkt[SUBOPTIMALITY]) >= max(primal, others) - optimum(problem, LINE)
             assert Fraction(proof.kkt[FEASIBILITY]) >= max(map(abs, left))
 
 

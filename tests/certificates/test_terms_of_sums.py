@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mercer.certificates.least_squares import ABOVE
+from mercer.certificates.least_squares import SUBOPTIMALITY
 from mercer.certificates.sums import certify_sums, least_curvature
 from mercer.places.sums import Sums
 
@@ -73,7 +73,7 @@ def holds(sums, W, lam, scale=1.0):
     """Every claim of one output, for the sums themselves and for each direction of their errors."""
     proof = certify_sums(sums, W, lam, scale)
     w, b = [Fraction(v) for v in W[:, 0].tolist()], Fraction(proof.b[0]) if sums.bias else Fraction(0)
-    lam, scale, above = Fraction(lam), Fraction(scale), Fraction(proof.kkt[ABOVE])
+    lam, scale, above = Fraction(lam), Fraction(scale), Fraction(proof.kkt[SUBOPTIMALITY])
     for signs in directions(len(sums.error)) if sums.error.any() else [[0] * (len(sums.error) + 1)]:
         M = true_products(sums, signs)
         value = objective(sums, M, w, b, lam, scale)

@@ -204,7 +204,7 @@ def test_a_zone_by_its_sums_is_that_of_its_pairs():
     kept, summed = Zone(ranks, u, 0.8, 10**6), Zone(ranks, u, 0.8, 0)
     assert summed.pairs is None
     assert kept.pairs is not None
-    for name in ("loss", "cost", "gain", "below", "target"):
+    for name in ("loss", "cost", "gain", "beta_below", "beta"):
         np.testing.assert_allclose(getattr(summed, name), getattr(kept, name), atol=1e-10)
     np.testing.assert_allclose(summed.times_curvature(V), kept.times_curvature(V), atol=1e-10)
 

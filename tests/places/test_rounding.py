@@ -237,7 +237,7 @@ def test_values_used_twice_give_the_same_bounded_product(monkeypatch, name, spar
     rows = np.setdiff1d(np.arange(N), np.arange(0, N, 5))
     true = (formula(exact) @ beta.astype(WIDE))[rows]
     gram = gram_for(kernel, X)
-    monkeypatch.setattr(KernelMatrix, "_square_pays", lambda *_: True)
+    monkeypatch.setattr(KernelMatrix, "_use_square_blocks", lambda *_: True)
     u, error = gram.product_bound(beta, rows)
     evaluated = gram.evaluations
     own = np.abs(np.asarray(formula(exact), dtype=float)[rows]) @ np.abs(beta) * 64 * float(np.finfo(WIDE).eps)

@@ -8,5 +8,5 @@ def term_value(term, x, z):
     total = np.where(x + z > 0, x + z, 1.0)  # both are 0: no share of χ²
     with np.errstate(over="ignore"):
         exponent = -rates[0] * u**2 - rates[1] * np.abs(u) - rates[2] * u**2 / total + rates[3] * x * z
-    inside = slice(None) if term.inside is None else term.inside
-    return np.polynomial.Polynomial(term.polynomial)(x[inside] @ z[inside]) * np.prod(np.exp(exponent))
+    inner_features = slice(None) if term.inner_features is None else term.inner_features
+    return np.polynomial.Polynomial(term.polynomial)(x[inner_features] @ z[inner_features]) * np.prod(np.exp(exponent))

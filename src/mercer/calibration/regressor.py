@@ -264,7 +264,8 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         if "_unproven_" in vars(self):
             return f"none: {self._unproven_}; in practice about 1 − alpha"
         weight = self._weights()
-        n_folds = len(np.unique(self._without_))  # folds that hold out a sample of positive weight
+        # Folds that hold out a sample of positive weight: `_without_` names the fold of each sample.
+        n_folds = len(np.unique(self._without_))
         exchangeable = "if the samples and the new one are exchangeable"
         if not are_counts(weight):
             return "none: fractional weights do not count samples; in practice about 1 − alpha"
@@ -280,7 +281,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             return f"the target is inside with probability at least 1 − 2 alpha (jackknife+), {exchangeable}"
         return (
             f"the target is inside with probability at least 1 − 2 alpha − √(2/{len(self.residuals_)}) (CV+), "
-            f"{exchangeable} and folds of equal size were made without looking at them"
+            f"{exchangeable}, and the folds are of equal size and were made without looking at the samples"
         )
 
     def _weights(self) -> Floats | None:

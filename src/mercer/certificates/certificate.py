@@ -15,7 +15,8 @@ import numpy as np
 from mercer.certificates.lagrangian import Lagrangian
 from mercer.places.ball import exact
 
-Measures = Literal[
+# What a gap of zero proves.
+ProvenClaim = Literal[
     "stationarity",
     "optimality if K is positive semi-definite, loss and penalty are convex and the loss is not negative",
     "optimality if K is positive semi-definite and the loss is convex",
@@ -24,8 +25,7 @@ Measures = Literal[
     "optimality if the loss is convex",
     "optimality",
 ]
-# From the weakest claim to the strongest.
-_STRENGTH: tuple[Measures, ...] = get_args(Measures)
+_CLAIMS_BY_STRENGTH: tuple[ProvenClaim, ...] = get_args(ProvenClaim)
 # A gap up to this share of the dual value counts as a proof: a fit with tol=1e-3 ends with about such a gap.
 _SMALL_GAP_SHARE = 0.01
 # In a sub-problem's relative gap, its dual value counts as at least this share of the sum of all dual values.
@@ -43,10 +43,10 @@ def _rank(precision: str) -> tuple[bool, bool]:
     return not precision.startswith("float32"), precision == "float64"
 
 
-def weakest_claim(claims: list[tuple[Measures, str]]) -> tuple[Measures, str]:
-    """Return the weakest proof and the least precision among several."""
-    proofs, precisions = zip(*claims, strict=True)
-    return min(proofs, key=_STRENGTH.index), min(precisions, key=_rank)
+def weakest_claim(claims: list[tuple[ProvenClaim, str]]) -> tuple[ProvenClaim, str]:
+    """Return the weakest claim and the lowest precision among pairs of both; they may come from different pairs."""
+    proven, precisions = zip(*claims, strict=True)
+    return min(proven, key=_CLAIMS_BY_STRENGTH.index), min(precisions, key=_rank)
 
 
 def kkt_residuals(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
@@ -94,7 +94,7 @@ class _CertificateFields:
     gap: float
     violation: float
     kkt: dict[str, float]
-    gap_measures: Measures
+    gap_measures: ProvenClaim
     precision: str = "float64"
     worst: int = 0
     b: tuple[float, ...] = ()
@@ -150,7 +150,7 @@ class Certificate(_CertificateFields):
         gap: float,
         violation: float,
         kkt: dict[str, float],
-        gap_measures: Measures,
+        gap_measures: ProvenClaim,
         precision: str = "float64",
         worst: int = 0,
         b: tuple[float, ...] = (),
@@ -232,7 +232,7 @@ class Certificate(_CertificateFields):
         )
         strings = (certificate.precision, *certificate.kkt)
         valid = all(isinstance(number, float) for number in numbers) and all(isinstance(word, str) for word in strings)
-        if not valid or certificate.gap_measures not in _STRENGTH or type(certificate.worst) is not int:
+        if not valid or certificate.gap_measures not in _CLAIMS_BY_STRENGTH or type(certificate.worst) is not int:
             raise ValueError("these are not the values of a certificate")
         return certificate
 

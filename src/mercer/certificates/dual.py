@@ -29,14 +29,14 @@ from operator import mul
 import numpy as np
 
 from mercer import _core
-from mercer.certificates.certificate import Certificate, Measures, kkt_residuals
+from mercer.certificates.certificate import Certificate, ProvenClaim, kkt_residuals
 from mercer.places.ball import Ball, exact
 from mercer.places.gram import BoundedProducts
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Flags, Floats, Indices, Precision
 
 # Claim that a gap of zero proves, by whether the kernel matrix is positive definite.
-PROOF: dict[str, Measures] = {
+PROOF: dict[str, ProvenClaim] = {
     "yes": "optimality",
     "no": "stationarity",
     "depends": "optimality if K is positive semi-definite",
@@ -122,7 +122,7 @@ def certify_dual(
 
 
 def certificate_of(
-    problem: DualProblem, beta: Floats, u: Ball, entry_bounds: Floats, gap_measures: Measures, precision: str
+    problem: DualProblem, beta: Floats, u: Ball, entry_bounds: Floats, gap_measures: ProvenClaim, precision: str
 ) -> Certificate:
     """Return the certificate of β with the given u = Kβ; |k_ij| is at most entry_bounds_i·entry_bounds_j."""
     coefficients = problem.row_coefficients(beta, len(u.value))

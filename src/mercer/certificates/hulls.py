@@ -151,9 +151,12 @@ def widen_for_division(
 
 
 def divide_nu_certificate(certificate: Certificate, rho: float) -> Certificate:
-    """Divide a ν-machine's certificate by ρ, to that of ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW with C = 1/ρ."""
-    primal, gap = (_divided_up(_divided_up(value, rho), rho) for value in (certificate.primal, certificate.gap))
-    dual = -_divided_up(_divided_up(-certificate.dual, rho), rho)
+    """Rescale a ν-machine's certificate to ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW with C = 1/ρ.
+
+    w, b and the residuals are divided by ρ, so that the values of the objective are divided by ρ².
+    """
+    primal, gap = (_upper_quotient(_upper_quotient(value, rho), rho) for value in (certificate.primal, certificate.gap))
+    dual = -_upper_quotient(_upper_quotient(-certificate.dual, rho), rho)
     return _divided(certificate, rho, primal=primal, dual=dual, gap=gap)
 
 
@@ -162,13 +165,13 @@ def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate
     return replace(
         certificate,
         **values,
-        violation=_divided_up(certificate.violation, rho),
-        kkt={name: _divided_up(residual, rho) for name, residual in certificate.kkt.items()},
+        violation=_upper_quotient(certificate.violation, rho),
+        kkt={name: _upper_quotient(residual, rho) for name, residual in certificate.kkt.items()},
         b=tuple(value / rho for value in certificate.b),
     )
 
 
-def _divided_up(value: float, rho: float) -> float:
+def _upper_quotient(value: float, rho: float) -> float:
     """Return an upper bound on value/ρ: the next number above the rounded quotient; ρ is infinite for w = 0."""
     quotient = value / rho
     return math.nextafter(quotient, math.inf) if value and rho < math.inf else quotient

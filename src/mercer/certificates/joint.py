@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, Measures, kkt_residuals
+from mercer.certificates.certificate import Certificate, ProvenClaim, kkt_residuals
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, STATED_ROUNDINGS, bounded_u
 from mercer.certificates.least_squares import column_sums
 from mercer.certificates.linear import row_length_bounds
@@ -69,7 +69,7 @@ def joint_certificate(
     beta: Floats,
     u: Ball,
     entry_bounds: Floats,
-    gap_measures: Measures,
+    gap_measures: ProvenClaim,
     precision: str,
     weight_norms: tuple[Ball, Ball] | None = None,
 ) -> Certificate:

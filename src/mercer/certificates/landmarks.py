@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mercer.certificates.certificate import Certificate, Measures
-from mercer.certificates.least_squares import ABOVE
+from mercer.certificates.certificate import Certificate, ProvenClaim
+from mercer.certificates.least_squares import SUBOPTIMALITY
 from mercer.places.ball import Ball
 from mercer.places.protocols import ErrorTotals, Totals
 from mercer.samples.arrays import Floats, gamma
@@ -108,7 +108,7 @@ def certify_landmarks(
     lam: float,
     precision: str = "float64",
     primal_error: Floats | None = None,
-    gap_measures: Measures = "optimality",
+    gap_measures: ProvenClaim = "optimality",
 ) -> Certificate:
     """Return a certificate with one part per output, from gaps recomputed over the samples.
 
@@ -126,7 +126,7 @@ def certify_landmarks(
                 dual=(values - above).low,
                 gap=above,  # Certificate raises it to primal − dual, which includes `primal_error`
                 violation=size / max(length, _TINY),
-                kkt={"normal equations": size, ABOVE: above},
+                kkt={"normal equations": size, SUBOPTIMALITY: above},
                 gap_measures=gap_measures,
                 precision=precision,
                 b=(bias,),

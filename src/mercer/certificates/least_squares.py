@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, Measures, kkt_residuals
+from mercer.certificates.certificate import Certificate, ProvenClaim, kkt_residuals
 from mercer.certificates.dual import PROOF
 from mercer.places.ball import LEAST, Ball, exact, rounded_up
 from mercer.places.gram import BoundedProducts
@@ -29,9 +29,9 @@ from mercer.samples.arrays import Floats, gamma, sums_by
 
 # Largest relative gap of a solution that counts as exact; f is within 1.5e-5 of the optimal one, relative to √(2P).
 EXACT_GAP = 1e-10
-# Name of the bound on P − P* in `kkt`. The gap is often larger: it includes the rounding of β, which matters where b is
+# Name in `kkt` of the bound on P − P*. The gap is often larger: it includes the rounding of β, which matters where b is
 # large or the features' units differ much.
-ABOVE = "primal value above the optimum"
+SUBOPTIMALITY = "primal value above the optimum"
 # Roundings of a bound that is computed from numbers ≥ 0, and a few more.
 _ROUNDINGS = 16
 # Roundings of y − b − f − dβ, and of its sum with y − b.
@@ -101,15 +101,16 @@ def _squares(problem: LeastSquares, rest: Floats, error: Floats) -> Floats:
 
 
 def certify_limit(problem: LeastSquares, gram: BoundedProducts, C: Floats, U: Floats, b: Floats) -> Certificate:
-    """Certify the limit λ = 0 by the normal equations KW(y − f) = 0 and Σw(y − f) = 0; ½Σw(y − f)² has no dual.
+    """Certify the limit λ = 0, from the coefficients C of the distinct samples, U = KC, and b of each output.
 
-    `gap` is the largest decrease by a step along a single k(x_i, ·).
+    ½Σw(y − f)² has no dual. Its optimality conditions are the normal equations KW(y − f) = 0 and Σw(y − f) = 0. `gap`
+    is the largest decrease by a step along a single k(x_i, ·).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         residual = problem.Y - Ball(U, gram.product_bound(C).error).take(problem.member) - b
         slopes, reach = sums_by_sample(problem, residual * problem.weight[:, None]), gram.entry_bounds[:, None]
-        missed = Ball.within(slopes.error).inner(reach, axis=0)
-        gradient = gram.product_bound(slopes.value) + exact(reach) * missed
+        error_norm = Ball.within(slopes.error).inner(reach, axis=0)
+        gradient = gram.product_bound(slopes.value) + exact(reach) * error_norm
         return limit_certificate(problem, residual, gradient, problem.total * gram.diagonal**2, b)
 
 
@@ -127,7 +128,7 @@ def is_exact(problem: LeastSquares, certificate: Certificate) -> bool:
     else:
         floor = problem.weight @ (gamma(len(problem.weight) + 16) * problem.Y) ** 2 / (2 * problem.lam)
     return all(
-        part.kkt.get(ABOVE, part.gap) <= EXACT_GAP * part.primal + allowed
+        part.kkt.get(SUBOPTIMALITY, part.gap) <= EXACT_GAP * part.primal + allowed
         for part, allowed in zip(parts, floor.tolist(), strict=True)
     )
 
@@ -142,7 +143,7 @@ def certify_parts(
     residual: Ball,
     rest: Ball,
     reach: float,
-    gap_measures: Measures,
+    gap_measures: ProvenClaim,
     above: Floats | None = None,
     shift: Ball | None = None,
     dual_gradient: Ball | None = None,
@@ -194,7 +195,7 @@ def certify_parts(
                 violation=max(outside, rounded_up(spread, 1)),
                 kkt={
                     **kkt_residuals(0.0, total_bound, outside, outside),
-                    ABOVE: bound if above is None else min(float(above[k]), bound),
+                    SUBOPTIMALITY: bound if above is None else min(float(above[k]), bound),
                 },
                 gap_measures=gap_measures,
                 worst=worst[k],

@@ -79,17 +79,19 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         repair_cost = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
             repair_cost = _repair(problem, rows, beta, f.value, errors, b, total_bound, distance, tubes)
-        # 5. The dual value is Σ p_iβ_i − `less`. All terms of `less` are ≥ 0; one of them bounds the rounding errors of
+        # 5. The dual value is Σ p_iβ_i − `subtracted`, whose terms are ≥ 0. One of them bounds the rounding errors of
         #    the sum and of the subtraction.
         products = problem.p * beta
-        less = 0.5 * energy + gamma(n + 2) * float(np.add.reduce(np.abs(products))) + repair_cost
-        if curved:  # dβ may have lost LEAST/2
-            less += inner(0.5 * curvature_terms + LEAST, np.abs(beta))
+        subtracted = 0.5 * energy + gamma(n + 2) * float(np.add.reduce(np.abs(products))) + repair_cost
+        if curved:  # underflow may have reduced each |dβ| by LEAST/2
+            subtracted += inner(0.5 * curvature_terms + LEAST, np.abs(beta))
         if tubes:
-            less += inner(problem.epsilon, np.abs(beta))
-        dual = float(np.add.reduce(products)) - _raised(less, growth, 4 * n + rows.d if less or beta.any() else 0)
-        # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap,
-        # as a share of the primal value.
+            subtracted += inner(problem.epsilon, np.abs(beta))
+        dual = float(np.add.reduce(products)) - _raised(
+            subtracted, growth, 4 * n + rows.d if subtracted or beta.any() else 0
+        )
+        # If w is not X'β, all other conditions can hold exactly at a β that is not optimal. So the violation includes
+        # what ½‖w − X'β‖² adds to the gap, as a share of the primal value.
         excess = 0.5 * square_distance
         missing = excess / max(primal, _TINY) if repair_cost < math.inf else math.inf
     return Certificate(

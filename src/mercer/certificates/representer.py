@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, Measures
+from mercer.certificates.certificate import Certificate, ProvenClaim
 from mercer.certificates.dual import PROOF
-from mercer.certificates.least_squares import ABOVE
+from mercer.certificates.least_squares import SUBOPTIMALITY
 from mercer.places.ball import Ball, exact, rounded_up
 from mercer.places.gram import BoundedProducts
 from mercer.problems.losses import is_known_convex
@@ -54,7 +54,7 @@ def certify_representer(
     """
     certificate, computed_gap = _certified(problem, gram, c, b, np.float64)
     goal = tol * abs(certificate.primal)
-    if gram.levels[-1] != np.float64 and computed_gap <= goal and not certificate.kkt[ABOVE] <= goal:
+    if gram.levels[-1] != np.float64 and computed_gap <= goal and not certificate.kkt[SUBOPTIMALITY] <= goal:
         certificate, _ = _certified(problem, gram, c, b, gram.levels[-1])
     return certificate
 
@@ -70,20 +70,20 @@ def _certified(
         t = _combined(A, u + b)  # Af
         below, above, shift = _enclosing_gradients(problem, t.value)
         # 1. Gradients at both ends of the interval that holds Af and the dual point, and all gradients between them.
-        #    An end is rounded once.
+        #    Computing an end rounds it; gamma(2) allows for that.
         reach = rounded_up(t.error + shift + gamma(2) * np.abs(t.value), 4)
         slopes = _between(problem.gradient(t.value - reach), problem.gradient(t.value + reach))
         # 2. The primal value at Af, which is within t.error of the t where the losses are computed.
         losses = problem.weight * problem.loss.value(problem.y, t.value)
-        moved = np.add.reduce((np.abs(slopes.value) + slopes.error) * t.error)
-        lost = gamma(n + _LOSS_ROUNDINGS + 1) * np.add.reduce(np.abs(losses))
-        risk = Ball(float(np.add.reduce(losses)), float(rounded_up(moved + lost, n + 4)))
+        change_of_losses = np.add.reduce((np.abs(slopes.value) + slopes.error) * t.error)
+        sum_error = gamma(n + _LOSS_ROUNDINGS + 1) * np.add.reduce(np.abs(losses))
+        risk = Ball(float(np.add.reduce(losses)), float(rounded_up(change_of_losses + sum_error, n + 4)))
         square = u.inner(c)
         norm = exact(0.0) if problem.squared else square.sqrt()
         energy = lam * (square if problem.squared else _increasing(penalty.value, norm))
         primal = risk + energy
-        # 3. Coefficients of G, or of G + 2λf for the squared norm, which avoids a difference of large numbers. The
-        #    squared length is that of the computed coefficients, and its error that of the true ones.
+        # 3. G = Σ g_i k(x_i, ·), or G + 2λf for the squared norm, which avoids a difference of large numbers, and its
+        #    squared length: the value is that of the computed g, and the error covers every g in its ball.
         g, penalty_part = _combined(back, _between(below, above)), 2 * lam * c
         if problem.squared:
             g = _shifted(g, penalty_part)
@@ -116,7 +116,7 @@ def _certified(
         kkt={
             "stationarity": violation,
             "dual feasibility: equality": equality,
-            ABOVE: gap,
+            SUBOPTIMALITY: gap,
         },
         gap_measures=_proof(gram.positive_definite, problem),
         precision="float64" if is_known_convex(problem.loss) else "float64, the loss as it computes itself",
@@ -214,7 +214,7 @@ def _enclosing_gradients(problem: RepresenterProblem, f: Floats) -> tuple[Floats
     return g, g, np.inf
 
 
-def _proof(positive_definite: str, problem: RepresenterProblem) -> Measures:
+def _proof(positive_definite: str, problem: RepresenterProblem) -> ProvenClaim:
     """Return the claim that a gap of zero proves; the convexity of a user's loss or penalty is assumed."""
     proof = PROOF[positive_definite]
     if proof == "stationarity" or (is_known_convex(problem.loss) and is_known_penalty(problem.penalty)):

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import ABOVE, EXACT_GAP
+from mercer.certificates.least_squares import EXACT_GAP, SUBOPTIMALITY
 from mercer.places.ball import Ball, exact
 from mercer.places.sums import Sums
 from mercer.samples.arrays import Floats, gamma
@@ -64,7 +64,7 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
                 dual=float(lowest[k]),
                 gap=float(above[k]),  # Certificate raises it to primal − dual
                 violation=worst,
-                kkt={"normal equations": worst, ABOVE: float(above[k])},
+                kkt={"normal equations": worst, SUBOPTIMALITY: float(above[k])},
                 gap_measures="optimality" if lam > 0 else "stationarity",
                 precision="float64, from sums over the samples",
                 worst=int(np.argmax(G[:, k])),
@@ -93,7 +93,7 @@ def sums_are_exact(sums: Sums, certificate: Certificate, lam: float, scale: floa
     floor = squares / (2 * lam * scale) if lam > 0 else squares / 2
     parts = certificate.parts or (certificate,)
     pairs = zip(parts, floor.tolist(), strict=True)
-    return all(part.kkt[ABOVE] <= EXACT_GAP * part.primal + allowed for part, allowed in pairs)
+    return all(part.kkt[SUBOPTIMALITY] <= EXACT_GAP * part.primal + allowed for part, allowed in pairs)
 
 
 def _primal(norms: Ball, risk: Ball, lam: float, scale: float) -> Ball:

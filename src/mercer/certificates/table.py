@@ -8,7 +8,13 @@ from typing import Any, overload
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate, Measures, bounded_sum, kkt_residuals, weakest_claim
+from mercer.certificates.certificate import (
+    Certificate,
+    ProvenClaim,
+    bounded_sum,
+    kkt_residuals,
+    weakest_claim,
+)
 from mercer.places.ball import Ball
 from mercer.samples.arrays import Floats, Indices
 
@@ -25,7 +31,7 @@ class CertificateTable(Sequence[Certificate]):
     gap: Floats
     violation: Floats
     kkt: dict[str, Floats]
-    gap_measures: Measures
+    gap_measures: ProvenClaim
     worst: Indices
     b: Floats  # a row per sub-problem
     precision: str = "float64"
@@ -152,7 +158,7 @@ class CertificateTable(Sequence[Certificate]):
         return table
 
 
-def pair_certificates(findings: Any, has_equality: bool, gap_measures: Measures) -> CertificateTable:
+def pair_certificates(findings: Any, has_equality: bool, gap_measures: ProvenClaim) -> CertificateTable:
     """Build the certificate of each pair from its row of the core's findings; `has_equality` says whether Σβ = 0."""
     losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong, to_gap, to_dual = (
         findings.T

@@ -196,7 +196,7 @@ class Product(BinaryKernel):
     @property
     def unit_diagonal(self) -> Answer:
         answers = {self.left.unit_diagonal, self.right.unit_diagonal}
-        return "no" if answers == {"yes", "no"} else self._follows("unit_diagonal")
+        return "no" if answers == {"yes", "no"} else self._answer_from_parts("unit_diagonal")
 
     @property
     def lipschitz(self) -> float | None:
@@ -246,7 +246,7 @@ class Scaled(UnaryKernel):
     def _parameter_slopes(self, values: list[Floats]) -> Iterator[Slope]:
         yield "factor", (), values[0]
 
-    def _follows(self, statement: str) -> Answer:
+    def _answer_from_parts(self, statement: str) -> Answer:
         return cast(Answer, getattr(self.kernel, statement))  # for a multiple, a "no" follows as well
 
     @property
@@ -311,11 +311,11 @@ class Shifted(UnaryKernel):
 
     @property
     def strictly_positive_definite(self) -> Answer:
-        return "no" if self._polynomial else self._follows("strictly_positive_definite")
+        return "no" if self._polynomial else self._answer_from_parts("strictly_positive_definite")
 
     @property
     def universal(self) -> Answer:
-        return "no" if self._polynomial else self._follows("universal")
+        return "no" if self._polynomial else self._answer_from_parts("universal")
 
     @property
     def differentiable(self) -> Answer:
@@ -372,13 +372,13 @@ class Power(UnaryKernel):
 
     @property
     def positive_definite(self) -> Answer:
-        return self.kernel.positive_definite if self.exponent == 1 else self._follows("positive_definite")
+        return self.kernel.positive_definite if self.exponent == 1 else self._answer_from_parts("positive_definite")
 
     @property
     def unit_diagonal(self) -> Answer:
         # A positive definite kernel has k(x, x) ≥ 0, and then k(x, x)^n = 1 only for k(x, x) = 1.
         definite = self.kernel.positive_definite == "yes"
-        return self.kernel.unit_diagonal if definite else self._follows("unit_diagonal")
+        return self.kernel.unit_diagonal if definite else self._answer_from_parts("unit_diagonal")
 
     @property
     def lipschitz(self) -> float | None:

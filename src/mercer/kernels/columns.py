@@ -111,7 +111,8 @@ class OnColumns(Composite):
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         return self._slopes_of("kernel", self.kernel._slopes(self._select_columns(X), self._select_columns(Z)))
 
-    def _follows(self, statement: str) -> Answer:
+    def _answer_from_parts(self, statement: str) -> Answer:
+        """Return the answer of the kernel inside; "yes" becomes "depends" for statements about distinct samples."""
         answer: Answer = getattr(self.kernel, statement)
         if answer == "yes" and statement in ("strictly_positive_definite", "universal"):
             return "depends"  # samples may differ only in the other columns
@@ -119,7 +120,7 @@ class OnColumns(Composite):
 
     @property
     def unit_diagonal(self) -> Answer:
-        return self._follows("unit_diagonal")
+        return self._answer_from_parts("unit_diagonal")
 
     @property
     def lipschitz(self) -> float | None:

@@ -123,7 +123,7 @@ class Composite(Kernel):
         """Return whether every part answers "yes" to each of the statements."""
         return all(getattr(part, statement) == "yes" for part in self.parts.values() for statement in statements)
 
-    def _follows(self, statement: str) -> Answer:
+    def _answer_from_parts(self, statement: str) -> Answer:
         """Return "yes" if all parts answer "yes", "depends" if each answers one of the two, otherwise "unknown"."""
         answers = {getattr(part, statement) for part in self.parts.values()}
         if answers == {"yes"}:
@@ -132,23 +132,23 @@ class Composite(Kernel):
 
     @property
     def positive_definite(self) -> Answer:
-        return self._follows("positive_definite")
+        return self._answer_from_parts("positive_definite")
 
     @property
     def strictly_positive_definite(self) -> Answer:
-        return self._follows("strictly_positive_definite")
+        return self._answer_from_parts("strictly_positive_definite")
 
     @property
     def universal(self) -> Answer:
-        return self._follows("universal")
+        return self._answer_from_parts("universal")
 
     @property
     def differentiable(self) -> Answer:
-        return self._follows("differentiable")
+        return self._answer_from_parts("differentiable")
 
     @property
     def positive_values(self) -> Answer:
-        return self._follows("positive_values")
+        return self._answer_from_parts("positive_values")
 
     def _slopes_of(self, part_name: str, slopes: Iterator[Slope], factor: Floats | float = 1.0) -> Iterator[Slope]:
         """Yield the derivatives by a part's parameters, times a factor, under the parameter names of this kernel."""
@@ -269,10 +269,10 @@ class _FunctionComposite(Composite):
 
     @property
     def positive_definite(self) -> Answer:
-        return super()._follows("positive_definite")
+        return super()._answer_from_parts("positive_definite")
 
-    def _follows(self, statement: str) -> Answer:
-        return "depends" if super()._follows(statement) != "unknown" else "unknown"
+    def _answer_from_parts(self, statement: str) -> Answer:
+        return "depends" if super()._answer_from_parts(statement) != "unknown" else "unknown"
 
 
 @dataclass(eq=False, repr=False)

@@ -36,7 +36,7 @@ class Term:
         Coefficients q_0, q_1, … of the factor Σ_k q_k ⟨x, z⟩^k.
     square, absolute, chi2, dot : float or array
         Rates a, b, c and e of the exponents, one number for all features or one for each.
-    inside : array of bool, or None
+    inner_features : array of bool, or None
         Features over which ⟨x, z⟩ is taken; None for all.
     """
 
@@ -45,7 +45,7 @@ class Term:
     absolute: float | Floats = 0.0
     chi2: float | Floats = 0.0
     dot: float | Floats = 0.0
-    inside: Flags | None = None
+    inner_features: Flags | None = None
 
     @property
     def only_polynomial(self) -> bool:
@@ -70,34 +70,37 @@ class Term:
         """Return the term applied to the given columns, out of d."""
         rates_of_all = np.zeros((len(_RATES), d))
         rates_of_all[:, columns] = self.rates(len(columns))
-        inside = np.zeros(d, dtype=np.bool_)
-        inside[columns] = True if self.inside is None else self.inside
+        inner_features = np.zeros(d, dtype=np.bool_)
+        inner_features[columns] = True if self.inner_features is None else self.inner_features
         rates = dict(zip(_RATES, rates_of_all, strict=True))
-        return Term(self.polynomial, **rates, inside=None if len(self.polynomial) == 1 else inside)
+        return Term(self.polynomial, **rates, inner_features=None if len(self.polynomial) == 1 else inner_features)
 
     @property
-    def within(self) -> bool:
+    def only_inner_features(self) -> bool:
         """True if only the features of ⟨x, z⟩ occur in the exponents."""
-        return self.inside is None or not any(
-            np.any(np.broadcast_to(getattr(self, name), self.inside.shape)[~self.inside]) for name in _RATES
+        return self.inner_features is None or not any(
+            np.any(np.broadcast_to(getattr(self, name), self.inner_features.shape)[~self.inner_features])
+            for name in _RATES
         )
 
     def times(self, other: Term) -> Term | None:
         """Return the product of two terms; None if both have inner products, over different features."""
         with_polynomial = [term for term in (self, other) if len(term.polynomial) > 1]
-        if len(with_polynomial) == 2 and not _same_features(self.inside, other.inside):
+        if len(with_polynomial) == 2 and not _same_features(self.inner_features, other.inner_features):
             return None
         exponents = {name: getattr(self, name) + getattr(other, name) for name in _RATES}
         with np.errstate(over="ignore", invalid="ignore"):
             polynomial = np.convolve(self.polynomial, other.polynomial)
         return Term(
-            tuple(polynomial.tolist()), **exponents, inside=with_polynomial[0].inside if with_polynomial else None
+            tuple(polynomial.tolist()),
+            **exponents,
+            inner_features=with_polynomial[0].inner_features if with_polynomial else None,
         )
 
     def same_exponents(self, other: Term) -> bool:
         """Return whether the two terms differ in their polynomials only."""
         both_polynomial = len(self.polynomial) > 1 and len(other.polynomial) > 1
-        if both_polynomial and not _same_features(self.inside, other.inside):
+        if both_polynomial and not _same_features(self.inner_features, other.inner_features):
             return False
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _RATES)
 
@@ -108,7 +111,11 @@ class Term:
         for term in (self, other):
             total[: len(term.polynomial)] += term.polynomial
         longer = self if len(self.polynomial) == size else other
-        return Term(tuple(total.tolist()), **{name: getattr(self, name) for name in _RATES}, inside=longer.inside)
+        return Term(
+            tuple(total.tolist()),
+            **{name: getattr(self, name) for name in _RATES},
+            inner_features=longer.inner_features,
+        )
 
 
 def _same_features(left: Flags | None, right: Flags | None) -> bool:
@@ -190,8 +197,8 @@ def exponential(terms: Sequence[Term] | None) -> Terms | None:
         scale = math.exp(constant)
     except OverflowError:
         return None
-    inside = 1.0 if terms[0].inside is None else terms[0].inside.astype(np.float64)
-    return _join_equal([Term((scale,), dot=slope[0] * inside if slope else 0.0)])
+    inner_features = 1.0 if terms[0].inner_features is None else terms[0].inner_features.astype(np.float64)
+    return _join_equal([Term((scale,), dot=slope[0] * inner_features if slope else 0.0)])
 
 
 def _join_equal(terms: Iterable[Term]) -> Terms | None:

@@ -28,7 +28,7 @@ from mercer.samples.labels import scores, votes, winner
 from mercer.tables.estimator import Tabular
 
 # Scores of scikit-learn with values from 0 to 1, and those of at most 1. Names that begin with neg_ are at most 0.
-_SHARES = (
+_ZERO_TO_ONE = (
     *("accuracy", "roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted"),
     *("balanced_accuracy", "average_precision"),
     *(f"{name}{kind}" for name in ("f1", "precision", "recall", "jaccard") for kind in ("", "_macro", "_micro")),
@@ -89,13 +89,13 @@ def score_range(estimator: Any, scoring: Any) -> tuple[float, float] | None:
     """Return the smallest and the largest possible value of a score, or None if they are unknown."""
     scoring = _scoring_name(estimator, scoring)
     if scoring is None:
-        # A novelty detector has no `score` and is scored by `novelty_score`. QuantileSVR's is the explained share of a
-        # loss. Both scores are at most 1.
+        # A novelty detector has no `score` and is scored by `novelty_score`. `QuantileSVR.score` is 1 minus a ratio of
+        # two pinball losses. Both scores are at most 1.
         at_most_one = _score_method(_step_with_score(estimator)) in (None, QuantileSVR.score)
         return (-np.inf, 1.0) if at_most_one else None
     if not isinstance(scoring, str):
         return None
-    if scoring in _SHARES:
+    if scoring in _ZERO_TO_ONE:
         return 0.0, 1.0
     return (-np.inf, 1.0) if scoring in _AT_MOST_ONE else (-np.inf, 0.0) if scoring.startswith("neg_") else None
 

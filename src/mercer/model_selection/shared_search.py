@@ -32,7 +32,7 @@ class SharedSearch:
         self.descriptions: list[str] = []  # of the kernel values that fits shared
         self._lock = threading.Lock()
         self._machines: dict[int, Any] = {}
-        self._needs_model = ""  # why the scorer needs fitted models, if it does
+        self._model_reason = ""  # why the scorer needs fitted models, if it does
         self._units: dict[int, tuple[float, float]] = {}  # mean and scale of y in each fold
 
     def run(self, groups: Sequence[list[int]]) -> list[tuple[list[int], str]]:
@@ -49,10 +49,10 @@ class SharedSearch:
         fit = self._fit_by_steps if self._search.prefix else self._fit_at_once
         for indices in group_equal_keys(self._reading_key(group[0]) for group in shared):
             same_samples = [shared[k] for k in indices]
-            if not self._needs_model:
+            if not self._model_reason:
                 rest += fit(same_samples)
-            if self._needs_model:  # a fit may have set it
-                rest += [(group, self._needs_model) for group in same_samples]
+            if self._model_reason:  # a fit may have set it
+                rest += [(group, self._model_reason) for group in same_samples]
         return rest
 
     # --- which points can share -------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class SharedSearch:
 
     def wanted(self, point: int, fold: int) -> bool:
         """Return whether this fit can still change the choice, and its score needs no model."""
-        return not self._needs_model and self._search.wanted(point, fold)
+        return not self._model_reason and self._search.wanted(point, fold)
 
     def finished(self, point: int, fold: int, fit: FoldFit) -> None:
         """Score a fit and store its score, gap and decision values."""
@@ -153,7 +153,7 @@ class SharedSearch:
         except Exception as error:  # the user's scorer may raise
             if not needs_predictions_only(search.scorer):  # the cause may be that there is no real model
                 reason = f"scoring raised {type(error).__name__} with predictions alone"
-                self._needs_model = str(error) if isinstance(error, NeedsModel) else reason
+                self._model_reason = str(error) if isinstance(error, NeedsModel) else reason
                 return
             cells.fail(point, fold, error)
         else:
@@ -181,7 +181,7 @@ class SharedSearch:
         for fold in range(len(search.splits)):
             wanted = [[k for k in group if search.wanted(k, fold)] for group in groups]
             wanted = [group for group in wanted if group]
-            if not wanted or self._needs_model:
+            if not wanted or self._model_reason:
                 continue
             try:
                 shared = self._transform_fold(wanted[0][0], fold)

@@ -35,12 +35,12 @@ def hulls(y: Floats) -> DualProblem:
     The sums already keep every coefficient at most 1. The box is wider, because at a bound the only support vector of
     a class would not determine that class's b.
     """
-    return _by_class(y, np.full(len(y), 2.0), 1.0)
+    return _hull_problem(y, np.full(len(y), 2.0), 1.0)
 
 
 def reduced_hulls(y: Floats, weight: Floats, nu: float) -> DualProblem:
     """Build the problem of the nearest points of hulls in which no coefficient exceeds the sample's weight: ν-SVC."""
-    return _by_class(y, weight, 0.5 * nu * rounded_sum(weight))
+    return _hull_problem(y, weight, 0.5 * nu * rounded_sum(weight))
 
 
 def rho_and_b(b: tuple[float, ...]) -> tuple[float, float]:
@@ -54,7 +54,7 @@ def largest_nu(y: Floats, weight: Floats) -> float:
     return 2.0 * float(min(weight[y > 0].sum(), weight[y < 0].sum())) / float(weight.sum())
 
 
-def _by_class(y: Floats, bound: Floats, mass: float) -> DualProblem:
+def _hull_problem(y: Floats, bound: Floats, mass: float) -> DualProblem:
     """Build a hull problem: Σβ is `mass` over the positive class, and −`mass` over the negative one."""
     group = np.where(y > 0, 0, 1).astype(np.int32)
     return _two_sided(y, np.zeros(len(y)), bound, np.zeros(len(y)), group, np.array([mass, -mass]))

@@ -113,8 +113,8 @@ class RankProblem:
         """Return the upper bound C_ij of each pair's α."""
         return np.asarray(self.C * self.weight[pairs[0]] * self.weight[pairs[1]])
 
-    def combined(self, pairs: Pairs, alpha: Floats) -> Floats:
-        """Return β for the α of the given pairs, with α = 0 for all others."""
+    def row_coefficients(self, pairs: Pairs, alpha: Floats) -> Floats:
+        """Return the coefficients β = A'α of f for the multipliers of the given pairs, with α = 0 for all others."""
         n = len(self.weight)
         return sums_by(pairs[0], alpha, n) - sums_by(pairs[1], alpha, n)
 

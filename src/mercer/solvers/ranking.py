@@ -114,7 +114,7 @@ class _NewtonSearch:
                 return limit
             # 2. Take the step with a line search.
             value = self._value(self._c, self._u, zone)
-            promised = 0.5 * inner(zone.target - self._c, K_change)
+            promised = 0.5 * inner(zone.beta - self._c, K_change)
             stepped = self._step(change, K_change, -2 * promised, value)
             small = self._zone.cost <= 0.3 * tol * abs(value)
             patience -= small
@@ -151,7 +151,7 @@ class _NewtonSearch:
         low, high, t, slopes = 0.0, 1.0, 1.0, [slope, np.inf]
         for _ in range(30):
             zone = self._zone_at(self._u + t * K_change, self._zone.width)
-            slope_t = inner(self._c + t * change - zone.target, K_change)
+            slope_t = inner(self._c + t * change - zone.beta, K_change)
             if slope_t <= -_FLAT_SHARE * slope and (t == 1.0 or slope_t >= _FLAT_SHARE * slope):
                 break
             low, high, slopes = (low, t, [slopes[0], slope_t]) if slope_t > 0 else (t, high, [slope_t, slopes[1]])
@@ -188,7 +188,7 @@ class _NewtonSearch:
         """Store these multipliers of a zone, clipped to their bounds, if their gap is the smallest so far."""
         problem = self._problem
         alpha = np.clip(alpha, 0.0, zone.bound)
-        beta = zone.below + zone.combined(alpha)
+        beta = zone.beta_below + zone.row_coefficients(alpha)
         u = self._system.product(beta)
         w = problem.weight
         counted, summed = problem.sums(u, u - 1.0, w[:, None] * np.column_stack([np.ones(len(u)), u]))[0].T
@@ -202,8 +202,9 @@ class _NewtonSearch:
 class Zone:
     """Sums over the pairs at one u, and the pairs of the zone themselves if they are few enough.
 
-    `below` is the β of the pairs below the zone, `gain` their Σα, `loss` the sum of all smoothed hinges, `cost` the gap
-    that smoothing causes, and `target` is `below` + A'α with the α of u.
+    `beta_below` is β_F, the part of β from the pairs below the zone, and `gain` is their Σα. `beta` is β_F + A'α with
+    the α of u; the problem of this width is solved where c = `beta`. `loss` is the sum of all smoothed hinges, and
+    `cost` the gap that smoothing causes.
     """
 
     def __init__(self, problem: RankProblem, u: Floats, width: float, max_pairs: int) -> None:
@@ -212,7 +213,7 @@ class Zone:
         V = w[:, None] * np.column_stack([np.ones_like(u), u, u * u])
         won, lost = problem.sums(u, u - low, V[:, :2])
         self.gain = C * inner(w, won[:, 0])
-        self.below = C * w * (won[:, 0] - lost[:, 0])
+        self.beta_below = C * w * (won[:, 0] - lost[:, 0])
         flat = C * inner(w, (1 - 0.5 * width - u) * won[:, 0] + won[:, 1])
         self.pairs = problem.pairs(u, low, 1.0) if problem.count(u, low, 1.0) <= max_pairs else None
         if self.pairs is not None:
@@ -220,13 +221,13 @@ class Zone:
             self.bound, short = problem.bound(self.pairs), 1.0 - (u[i] - u[j])
             ones, squares = inner(self.bound, short), inner(self.bound, short * short)
             self.alpha = self.bound * (short / width)
-            self.target = self.below + problem.combined(self.pairs, self.alpha)
+            self.beta = self.beta_below + problem.row_coefficients(self.pairs, self.alpha)
         else:
             near, far = self._between(V)
             (n0, n1, n2), (f0, f1, _) = near.T, far.T
             ones = C * inner(w, (1 - u) * n0 + n1)
             squares = C * inner(w, (1 - u) ** 2 * n0 + 2 * (1 - u) * n1 + n2)
-            self.target = self.below + C / width * w * ((1 - u) * n0 + n1 - (1 + u) * f0 + f1)
+            self.beta = self.beta_below + C / width * w * ((1 - u) * n0 + n1 - (1 + u) * f0 + f1)
         self.loss = flat + squares / (2 * width)
         self.cost = max(0.0, ones - squares / width)
 
@@ -235,10 +236,10 @@ class Zone:
         inner_sums, outer_sums = (self._problem.sums(self.u, self.u - t, V) for t in (1.0, 1.0 - self.width))
         return inner_sums[0] - outer_sums[0], inner_sums[1] - outer_sums[1]
 
-    def combined(self, alpha: Floats) -> Floats:
-        """Return A'α."""
+    def row_coefficients(self, alpha: Floats) -> Floats:
+        """Return A'α: the part of β from the pairs of the zone."""
         assert self.pairs is not None
-        return self._problem.combined(self.pairs, alpha)
+        return self._problem.row_coefficients(self.pairs, alpha)
 
     def times_curvature(self, V: Floats) -> Floats:
         """Return A'DAV."""
@@ -280,23 +281,26 @@ class _RankingSystem:
         return np.asarray(self._K @ v if self._F is None else self._F @ (self._F.T @ v))
 
     def newton(self, zone: Zone, width: float, c: Floats) -> tuple[Floats, Floats, Floats | None]:
-        """Return the change of c and of u = Kc by a Newton step at this width, and α if the zone stores its pairs."""
+        """Return the change of c and of u = Kc by a Newton step, and its α if the zone stores its pairs, else None.
+
+        The step is for the smoothing width `width` with the pairs of `zone`, whose own width may be larger.
+        """
         stretch = zone.width / width
         if zone.pairs is None:
-            rho = zone.below + stretch * (zone.target - zone.below) - c
+            rho = zone.beta_below + stretch * (zone.beta - zone.beta_below) - c
             change = rho - stretch * zone.times_curvature(self._output_solver(zone, stretch)(rho)[:, None])[:, 0]
             return change, self.product(change), None
         i, j = zone.pairs
         solve, alpha, d = self._pair_solver(zone, width), zone.alpha, zone.bound / width
         last = np.inf
         for _ in range(_REFINEMENTS):
-            u = self.product(zone.below + zone.combined(alpha))
+            u = self.product(zone.beta_below + zone.row_coefficients(alpha))
             residual = 1.0 - (u[i] - u[j]) - alpha / d
             largest = float(np.abs(residual).max(initial=0.0))
             if not largest < 0.5 * last:
                 break
             last, alpha = largest, alpha + solve(residual)
-        change = zone.below + zone.combined(alpha) - c
+        change = zone.beta_below + zone.row_coefficients(alpha) - c
         return change, self.product(change), alpha
 
     def _output_solver(self, zone: Zone, stretch: float) -> Callable[[Floats], Floats]:
@@ -322,7 +326,7 @@ class _RankingSystem:
         outputs = self._output_solver(zone, zone.width / width)
 
         def solve(rhs: Floats) -> Floats:
-            u = outputs(zone.combined(d * rhs))
+            u = outputs(zone.row_coefficients(d * rhs))
             return np.asarray(d * (rhs - (u[i] - u[j])))
 
         return solve

@@ -28,7 +28,7 @@ from scipy import sparse
 
 from mercer import _core
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import ABOVE
+from mercer.certificates.least_squares import SUBOPTIMALITY
 from mercer.certificates.representer import certify_representer, scale_certificate
 from mercer.places.gram import Gram
 from mercer.problems.classification import soft_margin
@@ -75,7 +75,7 @@ def solve_representer(
     proof = ProofTime(gram, stop)
     point = _Point(np.zeros(n), np.zeros(n)) if start is None else _Point(start.c, np.zeros(n), start.b)
     b = _best_bias(problem, np.zeros(n), point.b)
-    # If the optimum is zero, as for equal targets, a relative gap cannot be reached: b has a few roundings.
+    # If the optimum is zero, as for equal targets, no relative gap can be reached: rounding b may cost `floor`.
     floor = max(
         float(problem.curvature(problem.apply_combine(np.full(n, b))).sum()) * (16 * _EPS * b) * (16 * _EPS * b),
         _EPS * _TINY,
@@ -97,7 +97,7 @@ def solve_representer(
         reason = "early stopping"
     certificate = certify_representer(problem, gram.proof, point.c, point.b, stop.tol)
     if reason in ("converged", "rounding floor"):
-        reached = certificate.kkt[ABOVE] <= max(stop.tol * abs(certificate.primal), floor)
+        reached = certificate.kkt[SUBOPTIMALITY] <= max(stop.tol * abs(certificate.primal), floor)
         reason = "converged" if reached else "rounding floor"
     losses = None if watch is None else watch.losses
     return RepresenterSolution(point.c, point.b, point.steps, reason, losses), certificate
@@ -268,7 +268,7 @@ class _NewtonSystem:
         lam = problem.lam
         D = problem.curvature(f)
         if problem.combine is not None:
-            return self._newton_combined(problem.combine, D, rho, lam)
+            return self._newton_for_combined_loss(problem.combine, D, rho, lam)
         # The bias needs curvature: if Σwℓ″ is tiny relative to Σw, every sample gets a share of its weight.
         if problem.bias and not D.sum() > 1e-12 * problem.weight.sum():
             D = np.maximum(D, 1e-3 * problem.weight)
@@ -285,15 +285,15 @@ class _NewtonSystem:
         dc = -rho / (2 * lam) - (Z[:, 0] + db * Z[:, 1])
         return dc, db, self.product(dc)
 
-    def _newton_combined(self, A: Any, D: Floats, rho: Floats, lam: float) -> tuple[Floats, float, Floats]:
-        """Return the Newton step for a loss of Af."""
+    def _newton_for_combined_loss(self, A: Any, D: Floats, rho: Floats, lam: float) -> tuple[Floats, float, Floats]:
+        """Return δc, δb = 0 and Kδc of the Newton step for a loss of Af, with the curvature H = A'DA."""
         gram = self._gram
         if self._K is None:
             raise ValueError(
                 f"a loss that is not a sum over samples needs three matrices of {gram.n}² numbers, "
                 f"{24e-6 * gram.n**2:,.0f} MB; raise cache_size, or use fewer samples"
             )
-        M = self._K.products((A.T @ (sparse.diags_array(D) @ A)).toarray()).T  # KH, and its transpose HK
+        M = self._K.products((A.T @ (sparse.diags_array(D) @ A)).toarray()).T  # HK, the transpose of KH
         M[np.diag_indices(gram.n)] += 2 * lam
         try:
             dc = call_interruptibly(np.linalg.solve, M, -rho)

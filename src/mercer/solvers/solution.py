@@ -58,14 +58,14 @@ class Stop:
 
     def goal_ratio(self, certificate: Certificate) -> float:
         """Return the larger of the ratios of violation and gap to their goals; at most 1 if both goals are met."""
-        goal_ratio = self.times_tol(certificate.violation)
+        goal_ratio = self.ratio_to_tol(certificate.violation)
         wanted = self.gap_tol * abs(certificate.dual)
         if self.gap_tol < math.inf and not certificate.gap <= wanted:  # also for a gap of NaN
             ratio = certificate.gap / max(wanted, float(np.finfo(float).tiny))
             goal_ratio = max(goal_ratio, ratio) if ratio > 1 else math.inf
         return goal_ratio
 
-    def times_tol(self, violation: float) -> float:
+    def ratio_to_tol(self, violation: float) -> float:
         """Return the ratio of a violation to tol."""
         return violation / max(self.tol, float(np.finfo(float).tiny))
 

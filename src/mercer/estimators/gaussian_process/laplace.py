@@ -131,8 +131,8 @@ class LaplaceProcess(Process):
         return -0.5 * float(c @ f) - float(self.weight @ np.logaddexp(0.0, -self.y * f)) - 0.5 * determinant
 
     @cached_property
-    def _inverse(self) -> tuple[Floats, Floats, Floats]:
-        """Matrices K, R and Σ of the module docstring."""
+    def _covariances(self) -> tuple[Floats, Floats, Floats]:
+        """Covariance K of the prior, R = (K + W⁻¹)⁻¹, and covariance Σ = K − KRK of the posterior, at the samples."""
         rows = np.arange(len(self.y))
         K = self._gram.block(rows, rows)
         R = self._factor.solve(np.eye(len(self.y)))
@@ -141,7 +141,7 @@ class LaplaceProcess(Process):
     @cached_property
     def log_likelihood_gradient(self) -> dict[str, Any]:
         """Derivatives of `log_likelihood` with respect to the kernel's parameters, by their names in `get_params`."""
-        K, R, S = self._inverse
+        K, R, S = self._covariances
         third = -self.curvature * (expit(-self.mode) - expit(self.mode))
         s = 0.5 * S.diagonal() * third
         v = s - R @ (K @ s)
@@ -153,7 +153,7 @@ class LaplaceProcess(Process):
         """Estimate of log p(y) − `log_likelihood`: the first neglected term of the expansion."""
         p, q = expit(self.mode), expit(-self.mode)
         third, fourth = -self.curvature * (q - p), -self.curvature * (1.0 - 6.0 * p * q)
-        S = self._inverse[2]
+        S = self._covariances[2]
         diagonal = S.diagonal()
         double_sums = float(third @ (np.outer(diagonal, diagonal) * S / 8.0 + S**3 / 12.0) @ third)
         return float(fourth @ diagonal**2) / 8.0 + double_sums

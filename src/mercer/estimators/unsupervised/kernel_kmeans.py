@@ -127,10 +127,10 @@ class _Partition:
     def _update_distances(self) -> None:
         """Compute ‖Σ w_j φ(x_j)‖² of each cluster, and all squared distances from the means, k × n."""
         products = self._weight * self._sums[self.labels, self._all_points]
-        self._lengths = np.bincount(self.labels, weights=products, minlength=self._k)
+        self._squared_lengths = np.bincount(self.labels, weights=products, minlength=self._k)
         self._distances = self._sums * (-2 / self._masses)[:, None]
         self._distances += self._squares
-        self._distances += (self._lengths / self._masses**2)[:, None]
+        self._distances += (self._squared_lengths / self._masses**2)[:, None]
         self._cost = self._distances[self.labels, self._all_points]
 
     def inertia(self) -> float:
@@ -194,20 +194,20 @@ class _Partition:
         """Return the cluster to which point i moves, or None if no move decreases J enough.
 
         `moved` are the points that have moved already, with the `change` of their weights in each cluster. Counts,
-        masses and lengths are updated.
+        masses and squared lengths are updated.
         """
         old, w, square, masses = self.labels[i], self._weight[i], self._squares[i], self._masses
         if self._counts[old] == 1:
             return None
         sums = self._sums[:, i] + self._points.column(i, moved) @ change
-        distances = square - 2 * sums / masses + self._lengths / masses**2
+        distances = square - 2 * sums / masses + self._squared_lengths / masses**2
         joining = masses / (masses + w) * distances
         joining[old] = math.inf
         new = int(np.argmin(joining))
         if not w * (masses[old] / (masses[old] - w) * distances[old] - joining[new]) > self._smallest_gain:
             return None
-        self._lengths[old] += w * (w * square - 2 * sums[old])
-        self._lengths[new] += w * (w * square + 2 * sums[new])
+        self._squared_lengths[old] += w * (w * square - 2 * sums[old])
+        self._squared_lengths[new] += w * (w * square + 2 * sums[new])
         masses[old] -= w
         masses[new] += w
         self._counts[old] -= 1

@@ -297,14 +297,14 @@ def _unwrap_checked(model: Estimator, medium: str) -> Unwrapped:
         )
     if isinstance(machine, UnsupervisedMachine):
         raise TypeError(f"{medium} predicts a target, but {name} has none; use mercer.save")
-    weights = "coef_" in vars(machine) and "intercept_" in vars(machine)
+    has_weights = "coef_" in vars(machine) and "intercept_" in vars(machine)
     is_mercer = type(machine).__module__.startswith("mercer.")
-    if not is_mercer or not (isinstance(getattr(machine, "_expansion_", None), Expansion) or weights):
+    if not is_mercer or not (isinstance(getattr(machine, "_expansion_", None), Expansion) or has_weights):
         text = " ".join(repr(model).split())
         raise TypeError(
             f"{medium} cannot hold {text}: it is not a machine of mercer, nor a Pipeline of scalers and one"
         )
-    if machine._DECISION_NAME:
+    if machine._DECISION_NAME:  # a Gaussian process, whose decision is not the f of a sum over vectors
         raise TypeError(
             f"{medium} computes sums of kernel values, but {name} also needs the variance of its process to decide; "
             "use mercer.save, or export KernelMachine('logistic', lam=0.5, bias=False, kernel=model.kernel_) fitted "

@@ -74,7 +74,7 @@ def _squares(kernel: Kernel, vectors: Any, C: Floats, report: Callable[[float], 
     with np.errstate(over="ignore", invalid="ignore"):
         if linear_scale(kernel) is not None and not is_sparse(vectors):
             squares = _linear_squares(linear_scale(kernel) or 0.0, vectors, C)
-        elif has_doubled_values(kernel, vectors):
+        elif has_doubled_precision(kernel, vectors):
             sums, share = doubled_squares(kernel, vectors, C, report)
             squares = Ball(sums, share * lengths**2).rounded(2)
         else:
@@ -167,7 +167,7 @@ _SHORTEST_ROW, _LARGEST_GAMMA = 2.0**-400, 2.0**900
 _ROWS, _VALUES_PER_CALL = 64, 1 << 20
 
 
-def has_doubled_values(kernel: Kernel, vectors: Any) -> bool:
+def has_doubled_precision(kernel: Kernel, vectors: Any) -> bool:
     """Return whether the core computes this kernel on these vectors in doubled precision."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" and not kernel.given else None
     if recipe is None or recipe.factor is not None or recipe.normalise or is_sparse(vectors):

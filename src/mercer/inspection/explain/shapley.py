@@ -115,10 +115,11 @@ class Explanation:
         return self._for_output(self.values[:, :, k], self.base_values[:, k], self.output_names[k])
 
     def of_class(self, label: Any) -> Self:
-        """Return the explanation of one class: the values of its function, or their signed sum over its pairs.
+        """Return the explanation of one class, by its label.
 
-        One-vs-one machines decide by votes, which have no exact Shapley values here. The sum of a class's decision
-        values, which is explained instead, breaks ties between votes.
+        With a function per class, it explains the function of this class. A one-vs-one machine decides by votes, whose
+        exact Shapley values are not computed. Instead it explains the sum of the class's decision values over its
+        pairs, signed so that larger values favour the class; `predict` breaks ties between votes by this sum.
         """
         if self.classes is None:
             raise ValueError("only classifiers have classes; output(k) returns the explanation of one output")
@@ -253,7 +254,7 @@ def explain(
 
 
 def _players(machine: Outputs) -> Indices:
-    """Return the index of the column of X that each feature of the machine comes from; −1 for a constant feature."""
+    """Return the player of each feature of the machine: the column of X it comes from, or −1 for a constant feature."""
     if not machine.unwrapped.steps:
         return np.arange(len(machine.unwrapped.names))
     try:
@@ -269,7 +270,7 @@ def _terms(machine: Outputs) -> Terms:
     """Return the kernel as a sum of products over the features; raise ValueError if it is no such sum."""
     machine.expect_vectors("explain")
     terms = machine.kernel.terms(machine.vectors.shape[1])
-    if terms is None or not all(term.within for term in terms):
+    if terms is None or not all(term.only_inner_features for term in terms):
         raise ValueError(
             f"{machine.kernel!r} is no sum of products over the features, so that exact Shapley values would take 2^d "
             "steps. explain supports Gaussian (with gamma, sigma or a diagonal M), Laplacian, Chi2, ANOVA, Linear and "
@@ -284,8 +285,8 @@ def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, 
     w = np.zeros((values.shape[1], data.shape[1]))
     for vectors, coefficients in machine.vector_blocks(_ranges(machine.vectors.shape[0], data.shape[1])):
         w += coefficients.T @ vectors
-    if term.inside is not None:
-        w *= term.inside
+    if term.inner_features is not None:
+        w *= term.inner_features
     added = term.polynomial[1] * w * (data - mean)[:, None, :]
     known = np.flatnonzero(players >= 0)
     sums = sp.csr_array((np.ones(len(known)), (known, players[known])), shape=(len(players), values.shape[2]))
@@ -332,7 +333,9 @@ def _add_products(
                     data[block],
                     background_rows,
                     weights,
-                    varying if term.inside is None else varying * term.inside[chosen],  # features of ⟨x, z⟩
+                    varying
+                    if term.inner_features is None
+                    else varying * term.inner_features[chosen],  # features of ⟨x, z⟩
                     np.ascontiguousarray(coefficients.T) * _factors_at_zero(rates[:, ~used], fixed),
                     np.ascontiguousarray(rates[:, chosen]),
                     np.array(term.polynomial),

@@ -225,6 +225,7 @@ class _BatchFit:
 
     def run_fold(self, fold: Fold) -> None:
         """Fit all machines to one fold, each starting from the previous solution; the last fold to end releases K."""
+        # `twins`: every sample has two variables, as in an ε-tube.
         try:
             if any(self._listener.wanted(number, fold.number) for number, _ in self._batch):
                 try:

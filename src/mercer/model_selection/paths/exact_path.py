@@ -173,7 +173,7 @@ def _start_path(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
 
 
 def _restart_path(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
-    """Return the path with the sets of an ordinary solution at C, which the solver reaches from `start`."""
+    """Return the path that starts at C with the free and bounded variables of an ordinary fit, started at `start`."""
     problem_C = problem_at(problem, C)
     rough = solve_certified(problem_C, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
     return solve_exactly(problem_C, K, rough.beta).with_family(scaled_bounds(problem), C)

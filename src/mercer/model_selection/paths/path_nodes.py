@@ -91,9 +91,9 @@ class Nodes:
         }
 
     def at(self, C: float) -> tuple[Floats, float, bool]:
-        """Return β and b, interpolated between two fits, and True, because the gap is proven for every C.
+        """Return β and b, interpolated between two fits, and True: the gap is proven for every C.
 
-        `Trace.at` returns whether β is optimal in the same place.
+        `Trace.at` returns the same three values; its third one says whether β is optimal to tol.
         """
         all_C = [node.C for node in self.nodes]
         k = min(int(np.searchsorted(all_C, C)), len(all_C) - 1)

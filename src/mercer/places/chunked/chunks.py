@@ -46,16 +46,16 @@ class Chunks:
 
     statistics: CallStatistics
 
-    def __init__(self, facts: Sequence[tuple[tuple[int, ...], str, bool, int]]) -> None:
-        widths = {shape[1] for shape, *_ in facts}
+    def __init__(self, formats: Sequence[tuple[tuple[int, ...], str, bool, int]]) -> None:
+        widths = {shape[1] for shape, *_ in formats}
         if len(widths) > 1:
             raise ValueError(f"the chunks of X have {' or '.join(map(str, sorted(widths)))} columns; all need the same")
-        self.sizes = [shape[0] for shape, *_ in facts]
+        self.sizes = [shape[0] for shape, *_ in formats]
         self.ends = np.cumsum([0, *self.sizes])
         self.n, self.d = int(self.ends[-1]), widths.pop() if widths else 0
-        self.types = {name for _, name, *_ in facts}
+        self.types = {name for _, name, *_ in formats}
         self.dtype = np.result_type(*map(np.dtype, self.types))
-        self.sparse, self.stored = any(sparse for *_, sparse, _ in facts), sum(stored for *_, stored in facts)
+        self.sparse, self.stored = any(sparse for *_, sparse, _ in formats), sum(stored for *_, stored in formats)
         self._held: tuple[Indices, Any] | None = None
 
     # --- methods of an engine ----------------------------------------------------------------------------------------

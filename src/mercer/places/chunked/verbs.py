@@ -114,7 +114,7 @@ def on_one_thread(verb: Callable[..., T], *arguments: Any) -> T:
 # --- facts ------------------------------------------------------------------------------------------------------------
 
 
-def facts(X: Any) -> tuple[tuple[int, ...], str, bool, int]:
+def chunk_format(X: Any) -> tuple[tuple[int, ...], str, bool, int]:
     """Return shape, dtype, whether the chunk is sparse, and the number of stored entries."""
     return X.shape, np.dtype(X.dtype).str, is_sparse(X), int(X.nnz if is_sparse(X) else X.size)
 
@@ -170,7 +170,7 @@ def values(X: Any, selection: RowSelection, kernel: Kernel, others: Any) -> Floa
 
 
 def _strips(X: Any, selection: RowSelection) -> Any:
-    """Yield strips of the selected rows, and the slice of the selection that each one is."""
+    """Yield the selected rows strip by strip, each with the slice of the selection that it covers."""
     which = unpacked(selection, X.shape[0])
     for start in range(0, len(which), _STRIP_ROWS):
         positions = slice(start, min(len(which), start + _STRIP_ROWS))

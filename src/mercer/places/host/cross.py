@@ -53,9 +53,10 @@ class HostCross:
             if samples is not None:
                 everything = np.arange(self.m)
                 self._landmarks = (samples, everything, samples.columns(everything))
-            # K_nM c and K_nMᵀ(…) in one pass over the landmarks is faster if the landmarks fit the cache.
-            plain = not lowering.sparse and lowering.recipe.constant == 0
-            self._in_one_pass = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
+            # K_nM c and K_nMᵀ(…) in one pass over the landmarks is faster if they fit the processor's cache. It is made
+            # for dense rows and kernels without an added constant.
+            has_one_pass = not lowering.sparse and lowering.recipe.constant == 0
+            self._in_one_pass = has_one_pass and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
 
     @property
     def K_MM(self) -> Floats:

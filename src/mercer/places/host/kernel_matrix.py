@@ -273,7 +273,7 @@ class KernelMatrix(HostAlgebra):
         bounded = self._single_product_bound(coefficients, rows) if level == np.float32 and self._fused else None
         if bounded is not None:
             return bounded
-        if self._square_pays(coefficients, rows, level):
+        if self._use_square_blocks(coefficients, rows, level):
             inner = np.zeros(self.n)
             inner[rows] = coefficients[rows]
             prepared = self._source.prepared
@@ -298,8 +298,8 @@ class KernelMatrix(HostAlgebra):
         summed = gamma(int(np.count_nonzero(size.any(axis=1)))) * (bounds @ size)
         return Ball(self.products(C, rows, level), errors + np.outer(bounds if rows is None else bounds[rows], summed))
 
-    def _square_pays(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
-        """Return whether many rows are columns too, and reading a value twice costs less than computing it twice."""
+    def _use_square_blocks(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
+        """Return whether square blocks save time: kernel values are expensive, and most rows have a coefficient."""
         if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
         samples = self._source.prepared.all_samples(np.float32) if self._source.prepared is not None else None

@@ -29,7 +29,7 @@ class SharedSamples:
         self.constant = constant  # added in float64 to the values of a given matrix of any type
         self.matrix = X if kernel.accepts == "gram" else None
         self.prepared = PreparedSamples.of(kernel, X, n_threads, centre)
-        self.refuted = False
+        self.refuted = False  # True once K is known to be indefinite
         self.largest = 0.0  # largest |value| computed so far, for a kernel that is not positive definite
         if self.matrix is not None and kernel.positive_definite != "yes":
             largest = max((_largest_magnitude(X[block]) for block in row_blocks(len(X), 8 * len(X))), default=0.0)

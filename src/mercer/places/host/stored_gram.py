@@ -86,7 +86,7 @@ class StoredGram:
     table: Float32Matrix
     gram: Gram
     level: Precision  # precision in which the Gram computed the values
-    unit: float  # bound on the rounding of the values after that: |δk_ij| ≤ unit · size_i · size_j
+    rounding: float  # bound on the rounding of the values after that: |δk_ij| ≤ rounding · size_i · size_j
     sizes: Floats  # `entry_bounds` of the Gram's `proof`
 
     @classmethod
@@ -110,13 +110,13 @@ class StoredGram:
     def errors(self, coefficients: Floats) -> Floats:
         """Return a bound on the error of each row's product with these coefficients, summed in float64.
 
-        The bounds are infinite if the Gram's `proof` is another matrix.
+        The bounds are infinite if certificates use another Gram matrix, `gram.proof`, instead of this one.
         """
         used = np.flatnonzero(coefficients)
         if self.gram.proof is not self.gram:
             return np.full(self.n, np.inf if len(used) else 0.0)
         mass = float(np.abs(coefficients[used]) @ self.sizes[used])
-        stored = (self.unit + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
+        stored = (self.rounding + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
         stored += _UNDERFLOW * float(np.abs(coefficients[used]).sum())
         return stored + self.gram.errors(coefficients, level=self.level)
 

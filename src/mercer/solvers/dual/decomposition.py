@@ -75,7 +75,7 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
         violation = field.violation()[0]
         if stop.report is not None:
             state = field.beta, field.u, stop.done + steps, violation, field.shrunk
-            stop.report(partial(dual_progress_line, problem, *state), stop.times_tol(violation))
+            stop.report(partial(dual_progress_line, problem, *state), stop.ratio_to_tol(violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         remaining = stop.before_proof(field.beta)
@@ -225,7 +225,7 @@ def is_one_block(problem: DualProblem, gram: Gram) -> bool:
 def solve_one_block(
     problem: DualProblem, gram: Gram, K: Values | None, beta: Floats, u: Floats | None, precision: Precision, stop: Stop
 ) -> Solution:
-    """Solve a problem that is one block (`is_one_block`) by pair steps, without a field.
+    """Solve a problem that is one block (`is_one_block`) by pair steps on the whole of K.
 
     The start is β, with u = Kβ if it is known; K is computed if it is None. If pair steps do not solve the problem, the
     stop reason is "stalled", and `decompose` continues from there.
@@ -234,13 +234,13 @@ def solve_one_block(
     violation = math.inf
     if beta.any():
         u = gram.product(problem.row_coefficients(beta, gram.n), dtype=precision) if u is None else u
-        active = problem.working_set_selector(beta, u)
-        active.choose(np.arange(len(beta)))
-        violation = active.ends()[0]
+        selector = problem.working_set_selector(beta, u)
+        selector.choose(np.arange(len(beta)))  # all variables are active
+        violation = selector.ends()[0]
     h = problem.p if u is None else problem.gradient(beta, u)
     if stop.report is not None:
         start = np.zeros(gram.n) if u is None else u
-        goal_ratio = stop.times_tol(violation) if violation < math.inf else math.nan
+        goal_ratio = stop.ratio_to_tol(violation) if violation < math.inf else math.nan
         stop.report(partial(dual_progress_line, problem, beta, start, stop.done, violation), goal_ratio)
     if violation <= stop.tol:
         return Solution(beta, 0, "converged")

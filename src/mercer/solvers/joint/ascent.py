@@ -116,7 +116,7 @@ def ascend(field: JointField, stop: Stop, shrinking: bool) -> Solution:
     while True:
         # 1. Measure the violation; stop if it is small enough on all samples, or at a limit.
         violation = field.violation()
-        stop.report_progress(partial(_progress_line, field, stop.done + steps, violation), stop.times_tol(violation))
+        stop.report_progress(partial(_progress_line, field, stop.done + steps, violation), stop.ratio_to_tol(violation))
         if violation <= stop.tol:
             if not field.shrunk:
                 return Solution(field.beta, steps, "converged")
@@ -162,7 +162,7 @@ def ascend(field: JointField, stop: Stop, shrinking: bool) -> Solution:
 
 
 def _progress_line(field: JointField, steps: int, violation: float) -> str:
-    """Return the progress line of the ascent."""
+    """Return the progress line of the ascent; `field` holds β and u = Kβ."""
     terms = field.problem.gap_terms(field.beta, field.problem.excess(field.u, field.b))
     support = int(np.count_nonzero(field.beta.any(axis=1)))
     return progress_line(steps, support, violation, float(terms.sum()), field.shrunk)

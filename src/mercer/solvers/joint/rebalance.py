@@ -38,7 +38,7 @@ def rebalanced(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> Fl
 
 
 def rounding_of_sums(problem: JointProblem, beta: Floats) -> float:
-    """Return the largest class sum that rounding may cause."""
+    """Return the largest |Σ_i β_ik| of a class that rounding alone may cause, where the exact sum is 0."""
     size = max(float(np.abs(beta).sum(axis=0).max(initial=0.0)), float(problem.C.max()))
     return 16 * float(np.finfo(float).eps) * size
 

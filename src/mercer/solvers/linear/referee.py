@@ -82,7 +82,7 @@ class Referee:
     def _certify(self, point: Point) -> float:
         """Certify a point, report it, and keep it if it is the best so far."""
         certificate = certify_linear(self.problem, self.rows, point.w, point.b, point.beta)
-        # A free bias does not enter `violation`, so a point may have w and β of the solution with a b that is not.
+        # `violation` does not depend on a free bias: it can be small although b is wrong. These residuals show that.
         residual = max(certificate.kkt["primal feasibility"], certificate.kkt["complementary slackness"])
         if self.problem.exact_bias and certificate.violation <= self.stop.tol < residual:
             with_best_bias = replace(point, b=self._best_bias(point.w, point.beta))

@@ -197,7 +197,7 @@ class KernelSpace:
         return Ball(beta, np.zeros_like(beta))
 
     def outputs_bound(self, w: Ball) -> Ball:
-        """Return the outputs with error bounds; w has a few roundings, far below the bounds of the Gram matrix."""
+        """Return the outputs with error bounds; `w.error` is left out, since e of the Gram matrix is far larger."""
         u, e = self.gram.proof.product_bound(w.value)
         mass = self.shift * float(np.abs(w.value).sum())
         return Ball(u + self.shift * w.value.sum(), e + gamma(self.n + 8) * mass + gamma(2) * (np.abs(u) + mass))
@@ -326,7 +326,7 @@ def solve_pegasos(
         done += count
         n_taken = run_steps(space, problem.signs, draws, options, deadline)
         if violations is not None:
-            violations.visit(draws[:n_taken], iterates.t)
+            violations.record(draws[:n_taken], iterates.t)
         if stopping is not None and stopping.should_stop(iterates):
             reason = "early stopping"
         elif n_taken < len(draws):

@@ -60,22 +60,26 @@ class ViolationCounts:
     def __init__(self, machines: int, n: int) -> None:
         self.counts = np.zeros((machines, n), dtype=np.int64)  # violations per machine and row, updated by the steps
         self._visits = np.zeros(n, dtype=np.int64)
-        self._marks: list[tuple[int, Counts, Counts]] = [(0, self.counts.copy(), self._visits.copy())]
+        self._snapshots: list[tuple[int, Counts, Counts]] = [(0, self.counts.copy(), self._visits.copy())]
 
-    def visit(self, draws: Indices, t: int) -> None:
-        """Record the draws up to step t; keep a mark at the first call after each power of two."""
+    def record(self, draws: Indices, t: int) -> None:
+        """Add the rows drawn up to step t to the counts of visits, and drop snapshots that are no longer needed.
+
+        A snapshot of both counts is taken at the first call after each power of two. `shares` subtracts the last one up
+        to t/2, which becomes the first of the list.
+        """
         self._visits += np.bincount(draws, minlength=len(self._visits))
-        if t.bit_length() > self._marks[-1][0].bit_length():
-            self._marks.append((t, self.counts.copy(), self._visits.copy()))
-        while len(self._marks) > 1 and 2 * self._marks[1][0] <= t:
-            self._marks.pop(0)
+        if t.bit_length() > self._snapshots[-1][0].bit_length():
+            self._snapshots.append((t, self.counts.copy(), self._visits.copy()))
+        while len(self._snapshots) > 1 and 2 * self._snapshots[1][0] <= t:
+            self._snapshots.pop(0)
 
     def shares(self, default: NDArray[np.bool_]) -> Floats:
         """Return the share of violations among the visits of each row; `default` for rows without a visit.
 
         In the mean of many steps a row contributes this share of its weight, so near the optimum it is α_i/C_i.
         """
-        _, counts, visits = self._marks[0]
+        _, counts, visits = self._snapshots[0]
         visited = self._visits - visits
         return np.where(visited > 0, (self.counts - counts) / np.maximum(visited, 1), default)
 

@@ -179,8 +179,8 @@ class DualMachine(MachineMethods, Machine):
         status = dual_status(fit.merged, solved, fit.n)
         self._standing_ = freeze(status.matrix())
         self._b_range_ = bias_intervals(solved, status)
-        if len(solved) == 1 and fit.kernel_values:  # with several problems, their views of K count
-            self.n_kernel_values_ = fit.kernel_values
+        if len(solved) == 1 and fit.n_kernel_values:  # with several problems, their views of K count
+            self.n_kernel_values_ = fit.n_kernel_values
 
     def _norms(self, solved: Solutions[DualProblem], scales: Floats | None) -> Any:
         """Return ‖w‖ of each output, in the scale of the expansion; a float for a single output."""

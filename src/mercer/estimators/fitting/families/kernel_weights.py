@@ -43,7 +43,7 @@ class KernelSum:
     kernels: list[Kernel]  # bound; empty if matrices are given
     matrices: list[Floats]  # precomputed kernel matrices over all rows, if given
     grams: list[Gram]
-    kept: list[Floats]  # K of the merged samples, if they fit into memory
+    stored: list[Floats]  # K of the merged samples, if they fit into memory
 
     @classmethod
     def of(cls, fit: Fit, count: int, matrices: list[Floats]) -> KernelSum:
@@ -79,8 +79,11 @@ class KernelSum:
         pairs = zip(spread, mean, strict=True)
         return np.array([v if v > 1e-9 * size > 0 else size if size > 0 else 1.0 for v, size in pairs])
 
-    def weighted_fit(self, weights: Floats, *, plain: bool = False) -> Fit:
-        """Return the fit with the weighted sum as its kernel; `plain` avoids rounded sums of stored matrices."""
+    def weighted_fit(self, weights: Floats, *, from_samples: bool = False) -> Fit:
+        """Return the fit with the weighted sum as its kernel.
+
+        With `from_samples`, K is evaluated from the samples again, without the roundings of a sum of stored matrices.
+        """
         assert self.fit.kernel is not None
         used = np.flatnonzero(weights).tolist()
         if self.matrices:
@@ -92,8 +95,8 @@ class KernelSum:
             return self.fit
         kernel = reduce(add, [float(weights[m]) * self.kernels[m] for m in used])
         fit = replace(self.fit, kernel=kernel)
-        if self.kept and not plain:
-            K = sum(weights[m] * self.kept[m] for m in used)
+        if self.stored and not from_samples:
+            K = sum(weights[m] * self.stored[m] for m in used)
             return fit.with_gram(self.fit.gram_of(as_kernel("precomputed"), K))
         return fit.with_gram(self.fit.gram_of(kernel, self.fit.merged.samples))
 
@@ -163,11 +166,12 @@ class MultipleKernelMachine(DualMachine):
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
     def _solve(self, fit: Fit, tasks: Tasks[Any], progress: Progress, starts: list[Any]) -> tuple[Fit, Solutions[Any]]:
+        """Learn the kernel weights; return the fit with the weighted sum as its kernel, and the solutions with it."""
         kernels = KernelSum.of(fit, len(self._given_kernels()), self.__dict__.pop("_matrices", []))
         problem = WeightsProblem(float(self.norm), kernels.scales(bool(self.normalise)))
         solver = _WeightedSolver(kernels, problem, tasks, progress, starts, self._side_by_side(fit, len(tasks)))
         if len(kernels.grams) == 1:
-            trial, reason, rounds = solver.solve_at(np.ones(1), None, 1.0), "converged", 1
+            trial, rounds = solver.solve_at(np.ones(1), None, 1.0), 1
             reason = trial.limit or ("converged" if trial.met else "rounding floor")
         else:
             trial, reason, rounds = learn_weights(problem, solver.solve_at)
@@ -176,7 +180,7 @@ class MultipleKernelMachine(DualMachine):
         self.n_rounds_ = rounds
         entry_bounds = [float(gram.entry_bounds.max(initial=0.0)) for gram in kernels.grams]
         self._outcome = problem, best, reason, entry_bounds
-        fit = kernels.weighted_fit(best.weights, plain=True) if kernels.kept and kernels.kernels else best.fit
+        fit = kernels.weighted_fit(best.weights, from_samples=True) if kernels.stored and kernels.kernels else best.fit
         return fit, best.solutions
 
     def _record_end(self, solved: Solutions[Any]) -> None:

@@ -210,13 +210,16 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
 class _DistinctRows:
     """Distinct pairs of sample and target, in an order that depends only on their values."""
 
-    first: Indices  # first row with weight that belongs to each pair
+    first: Indices  # first row of positive weight that belongs to each pair
     weight: Floats
-    group: Indices  # pair to which each row with weight belongs
+    group: Indices  # pair to which each row of positive weight belongs
 
 
 def _distinct(fit: Fit) -> _DistinctRows:
-    """Group the rows with weight by sample and target, so that an integer weight equals repetition to the last bit."""
+    """Group the rows of positive weight by sample and target.
+
+    A row of integer weight m then gives the same fit, to the last bit, as m copies of it.
+    """
     merged = fit.merged
     if len(merged.weight) == len(merged.rows):  # no sample occurs twice
         first = np.empty_like(merged.member)

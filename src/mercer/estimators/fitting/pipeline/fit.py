@@ -212,8 +212,8 @@ class Fit:
         return np.asarray(diagonal)
 
     @property
-    def kernel_values(self) -> int:
-        """Number of kernel values computed by the fit's Gram matrix, without its views."""
+    def n_kernel_values(self) -> int:
+        """Number of kernel values that the fit's Gram matrix computed, except in its submatrices (`Gram.view`)."""
         gram = self._places.get(id(self.kernel))
         return 0 if gram is None else int(gram.evaluations)
 

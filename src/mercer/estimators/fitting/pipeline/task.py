@@ -55,7 +55,7 @@ class Task(Generic[P]):
 
     @property
     def rows(self) -> Indices:
-        """Merged samples of a task that has a `part`."""
+        """`part` of a task that has one: the indices of its merged samples."""
         assert self.part is not None
         return self.part
 

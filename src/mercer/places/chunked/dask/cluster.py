@@ -87,22 +87,22 @@ def pickled(value: Any) -> bytes:
     return bytes(distributed.protocol.pickle.dumps(value))
 
 
-class _ChunkFacts(NamedTuple):
+class _InspectedChunk(NamedTuple):
     """Result of the first inspection of a chunk."""
 
-    facts: tuple[tuple[int, ...], str, bool, int]  # shape, dtype, whether it is sparse, number of stored entries
-    ready: bool  # True if the chunk already has the form of float32 or float64 rows
+    format: tuple[tuple[int, ...], str, bool, int]  # shape, dtype, whether it is sparse, number of stored entries
+    has_row_form: bool  # True if the chunk already has the form of float32 or float64 rows
     digest: bytes  # equal for equal rows
 
 
 def inspect_chunk(block: Any, version: str) -> bytes:
-    """Return, in a task, the facts of a chunk or the error that refuses it: Dask would log each raised error."""
+    """Return, in a task, the format of a chunk or the error that refuses it: Dask would log each raised error."""
     _expect_version(version)
     try:
         rows = as_rows(block)
     except (ValueError, TypeError) as error:
         return pickled(error)
-    return pickled(_ChunkFacts(verbs.facts(rows), rows is block, _digest(_aligned(rows))))
+    return pickled(_InspectedChunk(verbs.chunk_format(rows), rows is block, _digest(_aligned(rows))))
 
 
 def run_verb(X: Any, verb: Callable[..., Any], arguments: bytes, common: bytes, digest: bytes, version: str) -> bytes:
@@ -252,46 +252,51 @@ class DaskChunks(Chunks):
     """Chunks that are results of Dask tasks."""
 
     def __init__(self, client: Any, make: Callable[[], list[Any]], joins: tuple[DaskChunks, DaskChunks] | None = None):
-        """Take the blocks that `make` submits as chunks, or the chunks of two others, one after another.
+        """Take the blocks that `make` submits as chunks; or, with `joins`, the chunks of the first and of the second.
 
-        A block that already has the form of rows is used itself: the cluster would otherwise store it twice.
+        A block that already is a matrix of float32 or float64 rows becomes a chunk without a conversion: the cluster
+        would store the converted copy beside it.
         """
         self.client, self._make, self._monitor = client, make, _WorkerMonitor(client)
         self.statistics = CallStatistics() if joins is None else joins[0].statistics
-        # The last task of each verb is kept until the fit ends: the scheduler never forgets an ended task group.
+        # The last task of each verb (a function that runs on chunks) is kept until the fit ends: the scheduler never
+        # forgets an ended task group.
         self._last: dict[str, Any] = {}
         self.futures: list[Any] = []
-        self._facts: list[_ChunkFacts] = []
+        self._inspected: list[_InspectedChunk] = []
         self._convert: list[Callable[[Any], Any] | None] = []
         if joins is not None:
             first, second = joins
             self.futures = [*first.futures, *second.futures]
-            self._facts, self._convert = [*first._facts, *second._facts], [*first._convert, *second._convert]
+            self._inspected, self._convert = (
+                [*first._inspected, *second._inspected],
+                [*first._convert, *second._convert],
+            )
         else:
             self.futures = make()
-            self._facts = self._inspected()
-            mixed = len({fact.facts[1] for fact in self._facts}) > 1  # float32 and float64: all become float64
-            for k, fact in enumerate(self._facts):
-                shape, dtype, sparse, stored = fact.facts
+            self._inspected = self._inspect_chunks()
+            mixed = len({chunk.format[1] for chunk in self._inspected}) > 1  # float32 and float64: all become float64
+            for k, chunk in enumerate(self._inspected):
+                shape, dtype, sparse, stored = chunk.format
                 if mixed and np.dtype(dtype) == np.float32:
                     self._convert.append(as_float64)
-                    self._facts[k] = fact._replace(facts=(shape, np.dtype(np.float64).str, sparse, stored))
+                    self._inspected[k] = chunk._replace(format=(shape, np.dtype(np.float64).str, sparse, stored))
                 else:
-                    self._convert.append(None if fact.ready else as_rows)
+                    self._convert.append(None if chunk.has_row_form else as_rows)
                 self.futures[k] = self._converted(k, self.futures[k])
-        super().__init__([fact.facts for fact in self._facts])
+        super().__init__([chunk.format for chunk in self._inspected])
 
-    def _inspected(self) -> list[_ChunkFacts]:
-        """Return the facts of all chunks; raise the error of a chunk that is refused."""
+    def _inspect_chunks(self) -> list[_InspectedChunk]:
+        """Return the results of inspecting all chunks; raise the error of a chunk that is refused."""
 
         def submit(k: int) -> Any:
             return task(self.client, "look", inspect_chunk, self.futures[k], mercer.__version__)
 
-        facts: list[Any] = self._results(submit, range(len(self.futures)))
-        refused = next((fact for fact in facts if isinstance(fact, Exception)), None)
+        inspected: list[Any] = self._results(submit, range(len(self.futures)))
+        refused = next((chunk for chunk in inspected if isinstance(chunk, Exception)), None)
         if refused is not None:
             raise refused
-        return facts
+        return inspected
 
     def _converted(self, k: int, block: Any) -> Any:
         """Return the task that converts chunk k to rows, or the block itself if it has this form."""
@@ -301,7 +306,7 @@ class DaskChunks(Chunks):
     def _submit(self, verb: Callable[..., Any], k: int, arguments: Any, common: _SharedBytes) -> Any:
         """Submit a verb for chunk k as a task."""
         sent = arguments.current() if isinstance(arguments, _SharedBytes) else pickled(arguments)
-        expected = self._facts[k].digest, mercer.__version__
+        expected = self._inspected[k].digest, mercer.__version__
         future = task(self.client, verb.__name__, run_verb, self.futures[k], verb, sent, common.current(), *expected)
         self._last[verb.__name__] = future
         return future

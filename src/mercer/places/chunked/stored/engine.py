@@ -52,7 +52,7 @@ class StoredChunks(Chunks):
     ) -> None:
         self._sources, self._owners = list(sources), owners
         self.statistics = CallStatistics() if statistics is None else statistics
-        super().__init__([verbs.facts(source.load()) for source in self._sources])
+        super().__init__([verbs.chunk_format(source.load()) for source in self._sources])
 
     def threads(self, n_threads: int) -> int:
         return n_threads
