@@ -54,7 +54,7 @@ _SQUARE_ROWS = 512
 # Up to this number of rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 # Number of rows from which on working sets are nested, and number of variables of an outer set: selecting variables and
-# laying out rows then cost much beside kernel values (benchmarks/nested_sets.py: 0.9 of the CPU time of single blocks at
+# laying out rows then cost much beside kernel values (benchmarks/nested_sets.py: 0.9 of the CPU time of one block at
 # 100,000 rows, 0.85 at 200,000, for one-class 1.09). No model may depend on the number of threads.
 _NESTED_ROWS, _OUTER_ROWS = 150_000, 16_384
 # Bytes of the budget for each byte of a part's samples: a copy, both precisions, columns, and as much for rows of K.
