@@ -33,7 +33,7 @@ def files(folder):
         ("train text --keep-split", 2, "--keep-split is for tables"),
         ("tune text --decimal ,", 2, "--decimal is for tables"),
         ("train t.npz --decimal ,", 1, "--decimal is for CSV files, but t.npz is read as NumPy arrays"),
-        ("train t.csv --target y --decimal ,", 1, "no number has the mark of --decimal ,; the column 'a'"),
+        ("train t.csv --target y --decimal ,", 1, "no number has the mark of --decimal ,: leave --decimal out"),
     ],
 )
 def test_refused(files, capsys, words, code, told):

@@ -32,7 +32,7 @@ class _OneOf(AttributeSpec):
         plain: dict[str, Any] = {"kind": _stored_name(type(value))}
         defaults = _defaults(type(value))
         for part, spec in self._specs(type(value)).items():
-            if part not in defaults or getattr(value, part) != defaults[part]:
+            if part not in defaults or not _equals_default(getattr(value, part), defaults[part]):
                 plain |= spec.to_plain(part, getattr(value, part))
         return {name: plain}
 
@@ -64,6 +64,11 @@ class _OneOf(AttributeSpec):
             field.name: self.parts[field.name] if field.name in self.parts else _spec_by_annotation(hints[field.name])
             for field in fields(cls)
         }
+
+
+def _equals_default(value: Any, default: Any) -> bool:
+    """Return whether a field has its default value, so that it need not be written; an array is always written."""
+    return not isinstance(value, np.ndarray) and bool(value == default)
 
 
 def OneOf(*classes: type, or_none: bool = False, required: bool = False, **parts: AttributeSpec) -> AttributeSpec:
