@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import scipy.sparse as sp
 
+from mercer.estimators.fitting.pipeline.dataclass_spec import added_later
 from mercer.places.host.prepared import SPARSE_SHARE
 from mercer.runtime.errors import ModelFormatError
 from mercer.samples.arrays import Flags, Floats, is_sparse, sums_by
@@ -50,8 +51,8 @@ class Numbers:
     scale: float
     n_holes: int
     standardised: bool
-    unit: str = ""
-    marks: str = ""  # decimal mark and mark between thousands in training: see `NumberFormat`
+    unit: str = added_later("")
+    marks: str = added_later("")  # decimal mark and mark between thousands in training: see `NumberFormat`
 
     def check(self, where: str) -> None:
         """Raise ModelFormatError if the values of a file are impossible."""
@@ -109,7 +110,7 @@ class Levels:
     levels: tuple[str, ...]
     n_holes: int
     truth_values: bool
-    n_rare: int = 0
+    n_rare: int = added_later(0)
 
     def check(self, where: str) -> None:
         """Raise ModelFormatError if the levels of a file are impossible."""

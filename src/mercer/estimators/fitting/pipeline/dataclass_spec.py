@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, get_type_hints
 
 import numpy as np
@@ -30,9 +30,9 @@ class _OneOf(AttributeSpec):
         if self.or_none and value is None:
             return {name: None}
         plain: dict[str, Any] = {"kind": _stored_name(type(value))}
-        defaults = _defaults(type(value))
+        defaults = _defaults_of_added(type(value))
         for part, spec in self._specs(type(value)).items():
-            if part not in defaults or not _equals_default(getattr(value, part), defaults[part]):
+            if part not in defaults or getattr(value, part) != defaults[part]:
                 plain |= spec.to_plain(part, getattr(value, part))
         return {name: plain}
 
@@ -43,7 +43,7 @@ class _OneOf(AttributeSpec):
         expect(isinstance(plain, dict) and plain.get("kind") in self.classes, f"{name} is of no known kind")
         cls = self.classes[plain["kind"]]
         specs = self._specs(cls)
-        plain = _defaults(cls) | plain  # older files lack fields that were added since
+        plain = _defaults_of_added(cls) | plain
         expect(plain.keys() == {"kind", *specs}, f"{plain['kind']} is written with {', '.join(specs)}")
         values = {part: spec.from_plain(part, plain, model) for part, spec in specs.items()}
         _check_parts(name, specs, values, model)
@@ -66,11 +66,6 @@ class _OneOf(AttributeSpec):
         }
 
 
-def _equals_default(value: Any, default: Any) -> bool:
-    """Return whether a field has its default value, so that it need not be written; an array is always written."""
-    return not isinstance(value, np.ndarray) and bool(value == default)
-
-
 def OneOf(*classes: type, or_none: bool = False, required: bool = False, **parts: AttributeSpec) -> AttributeSpec:
     """Return the spec of a value of one of several dataclasses.
 
@@ -81,9 +76,14 @@ def OneOf(*classes: type, or_none: bool = False, required: bool = False, **parts
     return _OneOf(classes={_stored_name(cls): cls for cls in classes}, parts=parts, or_none=or_none, required=required)
 
 
-def _defaults(cls: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass that have a default value, which files need not hold."""
-    return {one.name: one.default for one in fields(cls) if one.default is not MISSING}
+def added_later(default: Any) -> Any:
+    """Return a dataclass field that older files lack, and that files hold only where it differs from its default."""
+    return field(default=default, metadata={"added later": True})
+
+
+def _defaults_of_added(cls: Any) -> dict[str, Any]:
+    """Return the names and defaults of the fields that `added_later` made."""
+    return {one.name: one.default for one in fields(cls) if "added later" in one.metadata}
 
 
 def _stored_name(cls: type) -> str:
