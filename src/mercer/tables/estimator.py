@@ -34,8 +34,9 @@ from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, is_sparse
 from mercer.tables.cells import missing_values
 from mercer.tables.choice import COLUMN_OPTIONS, ColumnOptions, encodings_for, guesses, unexpected_words
-from mercer.tables.encodings import Dates, DroppedColumn, Encoding, Levels, Numbers, Words, encode_columns, moments
+from mercer.tables.encodings import Dates, DroppedColumn, Encoding, Levels, Numbers, Words, encode_columns
 from mercer.tables.frame import Frame, frame_of
+from mercer.tables.target_scale import target_moments
 
 _READING = ("separator", "decimal", "encoding", "units", "na", "target", "digest")
 
@@ -90,7 +91,8 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
     A missing number or date is replaced by the median and marked by an extra column; missing categories are a level.
     Texts that differ in most rows become word counts if their words recur; other texts and identifiers are dropped
     with a warning. In a regression y is standardised too, so that `C` and `epsilon` do not depend on the unit of y;
-    predictions are in that unit, the certificate of `estimator_` is not.
+    predictions are in that unit, the certificate of `estimator_` is not. Targets far outside all others, such as
+    numbers with a misplaced decimal point, are not counted in the mean and the standard deviation.
 
     Prediction finds columns by name, in any order. It ignores unknown columns and raises an error for absent ones.
 
@@ -107,7 +109,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
     columns_ : list
         Encoding of each column; `columns_told` describes them.
     target_mean_, target_scale_ : float or array
-        Mean and standard deviation by which y was standardised; 0 and 1 unless it is a regression.
+        Mean and standard deviation by which y was standardised, without outliers; 0 and 1 unless it is a regression.
     n_rows_dropped_ : int
         Number of rows that ``missing="drop"`` dropped.
     rows_ : array of int
@@ -467,12 +469,12 @@ def _target(y: Any) -> Any:
 
 
 def _target_moments(y: Any, weight: Floats) -> tuple[Any, Any]:
-    """Mean and standard deviation of each target; 1 for the deviation of a constant."""
+    """Mean and standard deviation of each target without its outliers; 1 for the deviation of a constant."""
     if not np.isfinite(y).all() or not weight.sum() > 0:
         return 0.0, 1.0  # the estimator raises its own error for these
     if y.ndim == 1:
-        return moments(y, weight)
-    means, scales = zip(*(moments(column, weight) for column in y.T), strict=True)
+        return target_moments(y, weight)
+    means, scales = zip(*(target_moments(column, weight) for column in y.T), strict=True)
     return np.array(means), np.array(scales)
 
 

@@ -23,7 +23,9 @@ from mercer.inspection.easy.easy_model import EasyModel as EasyModel  # mercer/_
 from mercer.inspection.easy.figures import ClassFigures, NumberFigures
 from mercer.inspection.easy.hints import suggest_next
 from mercer.inspection.easy.importance import column_importance
+from mercer.inspection.easy.outliers import Outliers, far_off
 from mercer.inspection.easy.target import TargetKind, check_enough_rows, target_kind
+from mercer.model_selection.result import TuningResult
 from mercer.model_selection.scoring import balanced_soft_accuracy, soft_accuracy
 from mercer.model_selection.tune import tune
 from mercer.runtime.errors import GuessWarning
@@ -37,6 +39,8 @@ from mercer.tables.reading import classes_in, expect_complete, numbers
 
 # Largest table with nested cross-validation; beyond it, a held-out quarter is as informative in a fifth of the time.
 _MAX_NESTED_ROWS = 1000
+_ABSOLUTE_ERROR = "neg_mean_absolute_error"  # score of a search with outliers, which decide R²
+_EPSILONS = (0.1, 0.03, 0.01)  # in standard deviations of the target
 _MOST_SEARCHED = 3000  # rows used by one search; more would take minutes and change little
 MACHINES = ("auto", "svc", "svr")
 
@@ -137,8 +141,11 @@ def run_easy(
         held_out = run.predict_held_out()
         reuse = held_out.search if len(y) > _MOST_SEARCHED else None
         params, search = reuse or run.search(np.arange(len(y)))
-        figures = run.figures(held_out, unit)
-        easy_model = EasyModel(run.train(params), target, frame.shape, figures, held_out.method, search)
+        model = run.train(params)
+        outliers = run.find_outliers(model) if kind.is_regression else None
+        figures = run.figures(held_out, unit, outliers)
+        easy_model = EasyModel(model, target, frame.shape, figures, held_out.method, search)
+        easy_model.outliers = outliers
         easy_model.kind_told, easy_model.guesses = kind.reason, guessed
         easy_model.hints = suggest_next(figures, y, target, easy_model.table.columns_, weighed=weighed)
         easy_model.matters = column_importance(easy_model.model, frame, seed)
@@ -188,6 +195,7 @@ def _is_uneven(y: Any) -> bool:
 class HeldOutAnswers:
     """Predictions for rows that neither training nor the search has seen."""
 
+    rows: Indices
     truth: Any
     answers: Any
     method: str  # evaluation method, in words
@@ -219,14 +227,38 @@ class EasyRun:
         if len(rows) > _MOST_SEARCHED:
             sampled = self._draw_rows(rows, _MOST_SEARCHED)
             extent = f", searched on {len(sampled):,} of {len(rows):,} rows"
-        y = self.y[sampled]
+        scoring: Any = balanced_soft_accuracy if self.weighed else soft_accuracy
+        if self.is_regression:
+            scoring = _ABSOLUTE_ERROR if self._has_outliers(sampled) else None
+        params, result = self._tune(self.estimator, sampled, "quick", scoring)
+        n_points = len(result.cv_results_["params"])
+        if scoring == _ABSOLUTE_ERROR:  # the best epsilon depends on the noise, which the outliers hide
+            best, grid = clone(self.estimator).set_params(**params), {"epsilon": list(_EPSILONS)}
+            params |= self._tune(best, sampled, grid, scoring)[0]
+            n_points += len(_EPSILONS)
+            extent += ", by the mean absolute error, since there are outliers"
+        plain = {name.rpartition("__")[2]: value for name, value in params.items()}
+        chosen = ", ".join(
+            f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+            for name, value in plain.items()
+        )
+        chosen += ", balanced class weights" if self.weighed else ""
+        return (
+            params,
+            f"{type(self.estimator.estimator).__name__}, {chosen}: chosen from {n_points} grid points{extent}; "
+            f"{result.choice_}",
+        )
+
+    def _tune(self, estimator: Tabular, rows: Indices, grid: Any, scoring: Any) -> tuple[dict[str, Any], TuningResult]:
+        """Search a grid by cross-validation on `rows`; return the best parameters and the result of the search."""
+        y = self.y[rows]
         result = tune(
-            self.estimator,
-            self.frame.rows(sampled),
+            estimator,
+            self.frame.rows(rows),
             y,
-            grid="quick",
+            grid=grid,
             cv=self._folds(y),
-            scoring=None if self.is_regression else balanced_soft_accuracy if self.weighed else soft_accuracy,
+            scoring=scoring,
             refit=False,
             verbose=self.verbose,
         )
@@ -234,18 +266,15 @@ class EasyRun:
             raise KeyboardInterrupt
         if result.best_params_ is None:  # tune has warned of the reason
             raise ValueError("no parameters could be fitted on every fold of these rows; the warning above says why")
-        plain = {name.rpartition("__")[2]: value for name, value in result.best_params_.items()}
-        chosen = ", ".join(
-            f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
-            for name, value in plain.items()
-        )
-        chosen += ", balanced class weights" if self.weighed else ""
-        n_points = len(result.cv_results_["params"])
-        return (
-            result.best_params_,
-            f"{type(self.estimator.estimator).__name__}, {chosen}: chosen from {n_points} grid points{extent}; "
-            f"{result.choice_}",
-        )
+        return result.best_params_, result
+
+    def _has_outliers(self, rows: Indices) -> bool:
+        """Return whether held-out errors of the default machine on `rows` are more than 20 times their median."""
+        errors = np.empty(len(rows))
+        for train, test in self._folds(self.y[rows]).split(rows):
+            answers = self._fit(rows[train], {}).predict(self.frame.rows(rows[test]))
+            errors[test] = np.abs(self.y[rows[test]] - answers)
+        return bool(far_off(errors).any())
 
     def _draw_rows(self, rows: Indices, count: int) -> Indices:
         stratify = None if self.is_regression else self.y[rows]
@@ -273,7 +302,7 @@ class EasyRun:
                 answers[test] = part
                 baseline[test] = np.median(self.y[train]) if self.is_regression else 0
             method = f"nested cross-validation: {len(splits)} folds, each held out of its search and training"
-            return HeldOutAnswers(self.y, answers, method, baseline)
+            return HeldOutAnswers(np.arange(n), self.y, answers, method, baseline)
         train, test = train_test_split(
             np.arange(n), test_size=0.25, stratify=None if self.is_regression else self.y, random_state=self.seed
         )
@@ -281,12 +310,18 @@ class EasyRun:
         answers = self._fit(train, search[0]).predict(self.frame.rows(test))
         baseline = np.full(len(test), np.median(self.y[train]) if self.is_regression else 0)
         method = f"a quarter of the rows, {len(test):,}, held out of search and training (seed {self.seed})"
-        return HeldOutAnswers(self.y[test], answers, method, baseline, search)
+        return HeldOutAnswers(test, self.y[test], answers, method, baseline, search)
 
-    def figures(self, held_out: HeldOutAnswers, unit: str) -> ClassFigures | NumberFigures:
+    def find_outliers(self, model: CalibratedRegressor) -> Outliers:
+        """Find rows whose targets both the final model and the models that did not train on them miss by far."""
+        encoded = model.estimator_.encode(self.frame)
+        return Outliers.find(encoded, self.y, model.residuals_, np.abs(self.y - model.predict(self.frame)))
+
+    def figures(self, held_out: HeldOutAnswers, unit: str, outliers: Outliers | None) -> ClassFigures | NumberFigures:
         """Scores of the held-out predictions."""
-        if self.is_regression:
-            return NumberFigures(held_out.truth, held_out.answers, held_out.baseline, unit)
+        if outliers is not None:
+            outlying = np.isin(held_out.rows, outliers.rows)
+            return NumberFigures(held_out.truth, held_out.answers, held_out.baseline, unit, outlying)
         return ClassFigures(held_out.truth, held_out.answers, np.unique(self.y), self.weighed)
 
     def train(self, params: dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ import mercer
 from mercer.estimators.fitting.wrapper_mixin import ModelMethods
 from mercer.inspection.easy.figures import ClassFigures, Facts, NumberFigures
 from mercer.inspection.easy.importance import Importance, with_numbers
+from mercer.inspection.easy.outliers import Outliers
 from mercer.inspection.easy.page import (
     Line,
     certificate_facts,
@@ -68,6 +69,8 @@ class EasyModel(ModelMethods):
         Suggestions for what to try next.
     matters : Importance or None
         Importance of the columns; its `explanation` holds the Shapley values of a sample of rows.
+    outliers : Outliers or None
+        Rows of a regression that are more than 20 times as far off as the median of the rest.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class EasyModel(ModelMethods):
     guesses: dict[str, str] = field(default_factory=dict)
     hints: list[str] = field(default_factory=list)
     matters: Importance | None = None
+    outliers: Outliers | None = None
 
     @property
     def table(self) -> Tabular:
@@ -188,6 +192,7 @@ class EasyModel(ModelMethods):
             **self.figures.to_dict(),
             "importance": self.importance,
             "search": self.search,
+            **({} if self.outliers is None else {"outlying_rows": (self.outliers.rows + 1).tolist()}),
             "guesses": self.guesses,
             "hints": self.hints,
             "certificate": certificate_facts(self.table.estimator_),
@@ -199,6 +204,7 @@ class EasyModel(ModelMethods):
             *(("in short" if not k else "", f"{k + 1}  {line}") for k, line in enumerate(self._in_short())),
             None,
             *self.figures.lines(),
+            *([("outliers", self.outliers.told())] if self.outliers else []),
             ("judged by", self.judged_by),
             None,
             *([] if self.matters is None else self.matters.lines()),
