@@ -92,7 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    words = given.copy()
     parser, commands = _parser(words[0] if words else "")
     subparser = commands.get(words[0]) if words else None
     if subparser is not None and subparser.get_default("one_line_usage"):
@@ -106,6 +107,7 @@ def _main(argv: Sequence[str] | None) -> int:
         meant = _suggestion(words[0], parser._option_string_actions)
         parser.error(f"unknown option {words[0]}{meant}; see mercer --help")
     args, unknown = parser.parse_known_args(words)
+    args.words = given
     if unknown:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         meant = _suggestion(options[0], args.parser._option_string_actions) if options else ""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,8 @@ from mercer.runtime.optional import require
 from mercer.samples.arrays import Floats, Indices
 from mercer.tables import dialect
 from mercer.tables.cells import is_missing, plain_numbers
-from mercer.tables.dialect import INTEGER, NUMBER, PADDED, Dialect
-from mercer.tables.frame import frame_of
+from mercer.tables.dialect import INTEGER, NUMBER, PADDED, UNKNOWN, Dialect
+from mercer.tables.frame import Frame, frame_of
 
 _MOST_COLUMNS = 100_000
 
@@ -30,6 +32,16 @@ class Table:
     columns: list[Any]  # texts, numbers, or any values of a Parquet file
     dialect: Dialect
     cells: list[Any]
+
+
+def read_frame(path: str | os.PathLike[str], *, texts: Collection[str] = (), sheet: str | None = None) -> Frame:
+    """Read a table from a CSV or Parquet file; columns in `texts` stay texts even if all their cells are numbers."""
+    file = Path(path)
+    if file.suffix.lower() in (".parquet", ".pq"):
+        table = read_parquet(file)
+    else:
+        table = read_csv(file.read_bytes(), str(file), UNKNOWN, UNKNOWN, texts)
+    return Frame(table.header, table.columns)
 
 
 def read_csv(

@@ -80,12 +80,17 @@ def _name_range(names: list[str]) -> str:
 
 def table_lines(table: Tabular, guesses: dict[str, str], all_of_it: bool = False) -> list[Line]:
     """Return lines on the encoding of each column, and on the guesses about columns that are not dropped."""
-    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn)}  # their own line says so
-    to_check = [guess for name, guess in guesses.items() if name not in dropped]
+    to_check = guesses_to_check(table, guesses)
     return [
         *column_lines([(one.name, one.description) for one in table.columns_], all_of_it),
         *(("please check" if not k else "", guess) for k, guess in enumerate(to_check)),
     ]
+
+
+def guesses_to_check(table: Tabular, guesses: dict[str, str]) -> list[str]:
+    """Return the guesses about columns that are used; the description of a dropped column says why it is dropped."""
+    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn)}
+    return [guess for name, guess in guesses.items() if name not in dropped]
 
 
 def hint_lines(hints: Sequence[str]) -> list[Line]:
