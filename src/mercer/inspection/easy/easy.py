@@ -20,11 +20,11 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.estimators import SVC, SVR
+from mercer.inspection.easy.advice import advise
 from mercer.inspection.easy.easy_model import EasyModel as EasyModel  # mercer/__init__.pyi imports it from here
 from mercer.inspection.easy.easy_model import Training
 from mercer.inspection.easy.figures import ClassFigures, NumberFigures
 from mercer.inspection.easy.held_out import HeldOut
-from mercer.inspection.easy.hints import suggest_next
 from mercer.inspection.easy.importance import column_importance
 from mercer.inspection.easy.outliers import Outliers, far_off
 from mercer.inspection.easy.target import TargetKind, check_enough_rows, target_kind
@@ -161,8 +161,8 @@ def run_easy(
         easy_model = EasyModel(model, target, training, figures, search)
         easy_model.outliers = outliers
         easy_model.kind_told, easy_model.guesses = kind.reason, guessed
-        easy_model.hints = suggest_next(figures, y, target, easy_model.table.columns_, weighed=weighed)
         easy_model.matters = column_importance(easy_model.model, frame, seed)
+        easy_model.hints = advise(easy_model)
     return easy_model
 
 
