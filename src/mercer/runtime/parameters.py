@@ -128,6 +128,8 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
 
     by_lower_case = {one.lower(): one for one in known}
     close = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.7)
+    if not close and len(name) > 2:  # eps for epsilon
+        close = [one for one in by_lower_case if one.startswith(name.lower())]
     return f"; did you mean {by_lower_case[close[0]]}?" if close else ""
 
 
