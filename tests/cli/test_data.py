@@ -149,7 +149,7 @@ def test_kinds_of_labels(folder):
         ("x,y\n1,2\n1,2\n1,3\n1,3\n", ["--target", "y"], "no column is left to learn from ('x': dropped: 1 in every"),
         ("x,z,y\n1,1,2\n2,1,3\n", ["--target", "y", "--drop", "zz"], "no column 'zz' (did you mean 'z'?); it has 'x'"),
         ("x,y\n1,2\n1,2,3\n", ["--target", "y"], "t.csv:3: 3 fields, but 2 columns are named, separated by ','"),
-        ("x,x,y\n1,1,2\n", ["--target", "y"], "the column 'x' occurs twice; rename one of the two"),
+        ("x,y,y\n1,1,2\n", ["--target", "y"], "the column 'y', the target, occurs twice; rename one of the two"),
         ("", ["--target", "y"], "is empty; its first line must name the columns"),
         ("y\n1\n", ["--target", "y"], "no column besides the target"),
     ],
@@ -171,7 +171,8 @@ def test_ranking_data_are_sent_to_svm_learn(folder, capsys):
     ("words", "message"),
     [
         (["train", "t.json"], "t.json: mercer does not read .json files; save the table as .csv"),
-        (["train", "t.xlsx", "--target", "y"], "t.xlsx: mercer does not read .xlsx files"),
+        (["train", "t.dta", "--target", "y"], "t.dta: mercer does not read .dta files"),
+        (["train", "t.csv", "--target", "y", "--sheet", "A"], "--sheet is for Excel files, but t.csv is a CSV file"),
         (["tune", "t.json.gz", "--target", "y"], "mercer does not read .json files"),
         (["tune", ".", "--target", "y"], ". is a folder; name a file"),
         (["train", "plain", "--target", "y"], "if it is a table, add --format csv"),

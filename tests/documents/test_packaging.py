@@ -35,10 +35,10 @@ def test_one_version():
 
 def test_extras():
     extras = PROJECT["optional-dependencies"]
-    known = {"plot", "progress", "parquet", "onnx", "qp", "torch", "dask", "formula"}
+    known = {"plot", "progress", "parquet", "excel", "onnx", "qp", "torch", "dask", "formula"}
     assert set(extras) == {"test", "lint", "docs", "bench"} | known
     for module, extra in EXTRAS.items():
-        assert module in map(package, extras[extra])
+        assert module.replace("_", "-") in map(package, extras[extra])
 
 
 def test_floors():

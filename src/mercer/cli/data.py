@@ -1,4 +1,4 @@
-"""Reading of data: LIBSVM text, CSV, .npz, Parquet, standard input, and data sets of scikit-learn."""
+"""Reading of data: LIBSVM text, CSV, .npz, Parquet, Arrow, Excel, standard input, and data sets of scikit-learn."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from mercer.files.libsvm_text import read_bytes_unpacked, read_labelled_text
 from mercer.inspection.easy.target import TargetKind, target_kind
 from mercer.samples.arrays import is_sparse
 from mercer.tables.dialect import UNKNOWN, Dialect
-from mercer.tables.frame import Frame
-from mercer.tables.reading import Table, classes_in, expect_complete, is_number, numbers, read_csv, read_parquet
+from mercer.tables.reading import Table, classes_in, expect_complete, is_number, numbers, read_csv, read_stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class Data:
     names: list[str] | None = None
     target: str | None = None
     dialect: Dialect = UNKNOWN
-    table: Table | None = None  # all columns of a CSV or Parquet file, as read
+    table: Table | None = None  # all columns of a table, as read
     kind: TargetKind | None = None  # classes or numbers; None if not read for training
     digest: str = ""  # hash of a CSV file: files with equal hashes hold the same rows
 
@@ -69,6 +68,7 @@ def read_data(
     dialect: Dialect = UNKNOWN,
     training_dialect: Dialect = UNKNOWN,
     texts: Collection[str] = (),
+    sheet: str | None = None,
 ) -> Data:
     """Read a data file; ``-`` is standard input.
 
@@ -105,30 +105,30 @@ def read_data(
     if form == "npz":
         return _read_npz(source, name, training, regression)
     digest = ""
-    if form == "parquet":
-        table = read_parquet(source, dialect.na or training_dialect.na)
+    if form in ("parquet", "arrow", "excel"):
+        table = read_stored(source, form, name, dialect.na or training_dialect.na, sheet, target)
     else:
         content = Path(path).read_bytes() if source is path else source.getvalue()
         if form == "tsv" and dialect.separator is None:
             dialect = replace(dialect, separator="\t")
         table = read_csv(content, name, dialect, training_dialect, texts if as_frame else None, target)
         digest = blake2b(content, digest_size=12).hexdigest()
-    header, columns = table.header, table.columns
-    if not len(columns[0]):
+    header = table.header
+    if not len(table.frame):
         raise ValueError(f"{name} holds no rows, only the names of its columns")
     target = _checked_target(name, header, target, training)
-    y = None if target is None else columns[header.index(target)]
+    y = None if target is None else _target_column(table, target, regression)
     names = [title for title in header if title != target]
     if not names:
         raise ValueError(f"{name} has no column besides the target {target!r}")
     if as_frame:
-        names = names if training else header  # the model may have learnt from the column that is now the target
-        by_name = dict(zip(header, columns, strict=True))
-        X: Any = Frame(names, [by_name[title] for title in names])
+        # Without training the target is kept: the model may have learnt from a column of that name.
+        names = names if training else header
+        X: Any = table.frame.drop(target) if training and target is not None else table.frame
     else:
         names = names if wanted is None else list(wanted)
         truth = "" if target else ", or name it with --target if it holds the true values"
-        X = _numeric_matrix(name, header, columns, names, truth)
+        X = _numeric_matrix(name, table, names, truth)
     kind = None
     if training and target is not None:
         y, kind = _training_target(y, name, target, regression)
@@ -156,8 +156,15 @@ def _checked_target(name: str, header: list[str], target: str | None, training: 
     return target if target in header else None
 
 
-def _numeric_matrix(name: str, header: list[str], columns: list[Any], names: list[str], truth: str) -> Any:
+def _target_column(table: Table, target: str, regression: bool | None) -> Any:
+    """Return a column as a target: numbers if people would read its texts as numbers, else its cells."""
+    values, _ = table.frame.target(target, regression)
+    return table.columns[table.header.index(target)] if values is table.frame[target] else values
+
+
+def _numeric_matrix(name: str, table: Table, names: list[str], truth: str) -> Any:
     """Return the columns called `names` as an array; raise if one is missing or does not hold numbers."""
+    header = table.header
     missing = [title for title in names if title not in header]
     if missing:
         raise ValueError(
@@ -165,7 +172,7 @@ def _numeric_matrix(name: str, header: list[str], columns: list[Any], names: lis
             f"trained on; it has {', '.join(map(repr, header))}{_header_hint(header)}"
         )
     remedy = f"encode the column or leave it out{truth}"
-    return np.column_stack([numbers(columns[header.index(title)], name, title, remedy) for title in names])
+    return np.column_stack([numbers(_target_column(table, title, True), name, title, remedy) for title in names])
 
 
 def _header_hint(header: list[str]) -> str:

@@ -8,15 +8,21 @@ from pathlib import Path
 from typing import Final
 
 from mercer.files.endings import OTHER_MODELS, OTHER_PROGRAMS
-from mercer.tables.dialect import Dialect
+from mercer.tables.dialect import TABLE_FORMATS, Dialect
 
-_FORMATS: Final = {".csv": "csv", ".tsv": "tsv", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
+_FORMATS: Final = {**TABLE_FORMATS, ".npz": "npz"}
 _COMPRESSED: Final = (".gz", ".bz2", ".xz")
 _SEPARATORS: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "pipe": "|"}
-_OTHER_DATA: Final = (*OTHER_PROGRAMS, ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".npy", ".mat", ".arff", ".dta")
-_NAMES: Final = {"libsvm": "LIBSVM text", "npz": "NumPy arrays", "parquet": "Parquet"}
+_OTHER_DATA: Final = (*OTHER_PROGRAMS, ".npy", ".mat", ".arff", ".dta")
+_NAMES: Final = {
+    "libsvm": "LIBSVM text",
+    "npz": "NumPy arrays",
+    "parquet": "Parquet",
+    "arrow": "Arrow",
+    "excel": "Excel",
+}
 _CSV_OPTIONS: Final = ("separator", "decimal", "encoding")  # without meaning for formats that store numbers
-DATA_KINDS: Final = "LIBSVM text, .csv, .npz or .parquet"
+DATA_KINDS: Final = "LIBSVM text, .csv, .xlsx, .parquet, .arrow or .npz"
 FORMATS: Final = ("libsvm", *dict.fromkeys(_FORMATS.values()))
 # Data sets that come with scikit-learn, for trying mercer without a file.
 TITLES: Final = {
@@ -35,8 +41,8 @@ def format_of(path: str, form: str | None) -> str:
     suffix = strip_compression(path).suffix.lower()
     if form is None and suffix in _OTHER_DATA:
         raise ValueError(
-            f"{path}: mercer does not read {suffix} files; save the table as .csv, .parquet or .npz first (in pandas: "
-            "frame.to_csv), or name the file's format with --format"
+            f"{path}: mercer does not read {suffix} files; save the table as .csv, .xlsx, .parquet or .npz first (in "
+            "pandas: frame.to_csv), or name the file's format with --format"
         )
     return form or _FORMATS.get(suffix, "libsvm")
 
@@ -92,6 +98,7 @@ def add_reading_options(group: argparse._ActionsContainer) -> None:
         help="further marks of missing values, separated by commas, such as unknown,- (empty cells, NA and the like "
         "always count as missing)",
     )
+    group.add_argument("--sheet", metavar="NAME", help="sheet of an Excel file; default: the first that has cells")
     group.add_argument(
         "--encoding",
         help="encoding of a CSV file; default: UTF-8 or UTF-16, else Windows-1252 if the file looks like it",
@@ -102,9 +109,15 @@ def dialect_from_options(args: argparse.Namespace) -> Dialect:
     """Return the CSV settings that the options give; raise for an option that the file's format has no use for."""
     form = format_of(args.file, args.format)
     if form not in ("csv", "tsv"):
-        unused = given_options(args, _CSV_OPTIONS if form == "parquet" else (*_CSV_OPTIONS, "na"))
+        stored = {"parquet": ("sheet",), "arrow": ("sheet",), "excel": ()}.get(form, ("na", "sheet"))
+        unused = given_options(args, (*_CSV_OPTIONS, *stored))
         if unused:
-            raise ValueError(f"{unused[0]} is for CSV files, but {args.file} is read as {_NAMES[form]}: leave it out")
+            whose = "Excel" if unused[0] == "--sheet" else "CSV"
+            raise ValueError(
+                f"{unused[0]} is for {whose} files, but {args.file} is read as {_NAMES[form]}: leave it out"
+            )
+    elif given_options(args, ("sheet",)):
+        raise ValueError(f"--sheet is for Excel files, but {args.file} is a CSV file: leave it out")
     return Dialect(args.separator, args.decimal, args.encoding, na=args.na)
 
 

@@ -20,7 +20,6 @@ from mercer.files.model import Model
 from mercer.inspection.displays import DecisionDisplay
 from mercer.inspection.easy.importance import column_importance
 from mercer.runtime.optional import require
-from mercer.tables.cells import as_numbers, as_seconds
 from mercer.tables.encodings import Dates, Encoding, Numbers, Words
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_targets
@@ -83,9 +82,9 @@ def _model_columns(frame: Frame, model: Model) -> Frame:
 
 def _as_read(one: Encoding, cells: Any) -> Any:
     if isinstance(one, Numbers):
-        return as_numbers(cells)[0]
+        return one.values(cells)
     if isinstance(one, Dates):
-        seconds = as_seconds(cells, one.form)[0]
+        seconds = one.values(cells)
         return np.where(
             np.isnan(seconds), np.datetime64("NaT", "us"), (1e6 * np.nan_to_num(seconds)).astype("datetime64[us]")
         )

@@ -26,7 +26,7 @@ from mercer.runtime.errors import ModelFormatError
 from mercer.runtime.progress import waiting
 from mercer.samples.arrays import Floats
 from mercer.tables.cells import is_missing
-from mercer.tables.dialect import TIME, UNKNOWN, Dialect, format_clock, stored_dialect, units_from_text
+from mercer.tables.dialect import TABLE_FORMATS, TIME, UNKNOWN, Dialect, format_clock, stored_dialect, units_from_text
 from mercer.tables.encodings import Levels, Words
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_targets
@@ -186,7 +186,7 @@ def table_with_columns(data: Data, columns: dict[str, Any]) -> str:
 
 
 def _stored_cell(value: Any) -> Any:
-    """Return a cell of a Parquet file for CSV, in which a missing value is empty."""
+    """Return a cell of a Parquet or Excel file for CSV, in which a missing value is empty."""
     return "" if is_missing(value) else value
 
 
@@ -212,7 +212,7 @@ def read_model_or_swap(path: str, data: str) -> Model:
 def read_rows_for(model: Model, args: argparse.Namespace, dialect: Dialect = UNKNOWN) -> Data:
     """Read the data file as the model needs it, with the target column if there is one."""
     read = getattr(model.table, "reading_", {})
-    is_table = format_of(args.file, args.format) in ("csv", "tsv", "parquet")
+    is_table = format_of(args.file, args.format) in TABLE_FORMATS.values()
     target = args.target or (read.get("target") if is_table else None)
     return read_data(
         *(args.file, args.format, target),
@@ -221,6 +221,7 @@ def read_rows_for(model: Model, args: argparse.Namespace, dialect: Dialect = UNK
         wanted=model.feature_names,
         as_frame=model.table is not None,
         dialect=dialect,
+        sheet=getattr(args, "sheet", None),
         training_dialect=stored_dialect(read),
         texts=[one.name for one in getattr(model.table, "columns_", ()) if isinstance(one, Levels | Words)],
     )

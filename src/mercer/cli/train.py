@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mercer.cli.formats import FORMATS, TITLES, add_reading_options, check_model_name, format_of, given_options
+from mercer.cli.formats import (
+    DATA_KINDS,
+    FORMATS,
+    TITLES,
+    add_reading_options,
+    check_model_name,
+    format_of,
+    given_options,
+)
 from mercer.cli.machines import AUTO, MACHINES, class_weights, machine_name
 from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.runtime.progress import waiting
@@ -45,18 +53,16 @@ def register(commands: Subparsers) -> None:
         usage="mercer train [options] [DATA [MODEL]]",
         add_help=False,
         description="Train a support vector machine. On a LIBSVM text file this does what svm-train does, with the "
-        "same options, output and model file. On a table (CSV, .npz, Parquet) it encodes every column as numbers, "
-        "trains on a part of the rows, prints how well the model predicts the rest, trains again on all rows, and "
-        "saves a .mercer model with its certificate. Without a file it does this with a data set that comes with "
-        "scikit-learn.",
+        "same options, output and model file. On a table (CSV, Excel, Parquet, Arrow, .npz) it encodes every column as "
+        "numbers, trains on a part of the rows, prints how well the model predicts the rest, trains again on all "
+        "rows, and saves a .mercer model with its certificate. Without a file it does this with a data set that comes "
+        "with scikit-learn.",
         after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
         files="[data_file [model_file]]",
         computes=True,
     )
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
-    parser.add_argument(
-        "file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet, or a folder; - for standard input"
-    )
+    parser.add_argument("file", nargs="?", metavar="DATA", help=f"{DATA_KINDS}, or a folder; - for standard input")
     parser.add_argument(
         "model",
         nargs="?",

@@ -147,7 +147,7 @@ def read_frame(args: argparse.Namespace, regression: bool | None) -> Data:
     """Read the table with the settings that the options give; ``regression=None`` lets its target decide."""
     texts = [name for word in (*args.categorical, *args.text) for name in (word, *word.split(","))]
     where, dialect = (args.file, args.format, args.target), dialect_from_options(args)
-    return read_data(*where, regression=regression, as_frame=True, dialect=dialect, texts=texts)
+    return read_data(*where, regression=regression, as_frame=True, dialect=dialect, texts=texts, sheet=args.sheet)
 
 
 def column_parameters(args: argparse.Namespace, data: Data) -> dict[str, Any]:

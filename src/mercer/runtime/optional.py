@@ -12,6 +12,7 @@ EXTRAS: Final = {
     "matplotlib": "plot",
     "rich": "progress",
     "pyarrow": "parquet",
+    "python_calamine": "excel",
     "onnx": "onnx",
     "qpsolvers": "qp",
     "clarabel": "qp",

@@ -10,8 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.samples.arrays import Floats
-from mercer.tables.cells import Cells, as_numbers, as_seconds, cells_of, level_name, missing_values
+from mercer.tables.cells import Cells, as_seconds, cells_of, level_name, missing_values
 from mercer.tables.encodings import Dates, Levels, Numbers, Words
+from mercer.tables.number_column import read_column, scan_column
 
 _DAY: Final = 86400.0  # seconds
 
@@ -44,11 +45,13 @@ class Axis:
         if isinstance(encoding, Dates) or (encoding is None and _are_dates(cells)):
             return cls(name, "date", cells, as_seconds(cells, getattr(encoding, "form", "ISO"))[0] / _DAY)
         if not (category or isinstance(encoding, Levels)):
-            values, wrong = as_numbers(cells)
-            if wrong is None and (isinstance(encoding, Numbers) or not np.isnan(values).all()):
+            values = _numbers(cells, encoding)
+            if values is not None:
                 return cls(name, "number", cells, values)
-        spell = encoding.spelt if isinstance(encoding, Levels) else level_name
-        spelt = [None if gap else spell(item) for item, gap in zip(cells.tolist(), missing_values(cells), strict=True)]
+        name_level = encoding.level_of if isinstance(encoding, Levels) else level_name
+        spelt = [
+            None if gap else name_level(item) for item, gap in zip(cells.tolist(), missing_values(cells), strict=True)
+        ]
         known: Sequence[str] = encoding.levels if isinstance(encoding, Levels) else ()
         levels: list[str | None] = [*known, *sorted({one for one in spelt if one is not None}.difference(known))]
         if None in spelt or (isinstance(encoding, Levels) and encoding.n_holes):
@@ -82,6 +85,16 @@ class Axis:
         if low == high:
             low, high = distinct[0], distinct[-1]
         return distinct if len(distinct) <= resolution else np.linspace(low, high, resolution)
+
+
+def _numbers(cells: Cells, encoding: Any) -> Floats | None:
+    """Return the numbers of a column, as its encoding reads them; None if the cells are no numbers."""
+    if isinstance(encoding, Numbers):
+        return encoding.values(cells)
+    if cells.dtype.kind in "iuf":
+        return None if np.isnan(cells).all() else cells.astype(np.float64)
+    column = read_column(scan_column(cells.tolist()))
+    return column.values if column.is_complete else None
 
 
 def _are_dates(cells: Cells) -> bool:

@@ -23,6 +23,12 @@ _PARTS: Final = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[T ](\d{1,2}
 _ORDERS: Final = {"year first": (0, 1, 2), "day first": (2, 1, 0), "month first": (2, 0, 1)}
 DATE_FORMS: Final = ("ISO", *_ORDERS)
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
+# Words for true and false in English, German, French, Spanish, Italian, Dutch and Portuguese.
+TRUTH_WORDS: Final = {
+    **dict.fromkeys(("true", "yes", "wahr", "ja", "vrai", "oui", "verdadero", "sí", "si", "vero", "sì"), True),
+    **dict.fromkeys(("waar", "verdadeiro", "sim"), True),
+    **dict.fromkeys(("false", "no", "falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "não", "nao"), False),
+}
 
 Cells = NDArray[Any]
 _PADDED_CELL: Final = re.compile(r"\n[+-]?0[0-9]")
@@ -32,10 +38,10 @@ _MISSING_BYTES: Final = frozenset("".join(_MISSING_MARKS).encode() + b" ")
 
 
 def plain_numbers(texts: Sequence[str]) -> Floats | None:
-    """Convert a column of texts to numbers, with NaN for missing values.
+    """Convert a column of texts to numbers as Python writes them, with NaN for missing values.
 
     Return None if a cell is neither a number (as `parse_number` reads it) nor a missing value, or if all are missing.
-    A column in plain spelling is converted in one call; other columns are read cell by cell.
+    A column without blanks around its cells is converted in one call.
     """
     joined = "\n" + "\n".join(texts)
     if not joined.isascii() or _PADDED_CELL.search(joined):
@@ -52,8 +58,11 @@ def plain_numbers(texts: Sequence[str]) -> Floats | None:
             return values if n_missing < len(values) else None
     except ValueError:
         pass  # blanks around a cell, or a date
-    values, wrong = as_numbers(cells_of(texts))
-    return None if wrong is not None or np.isnan(values).all() else values
+    numbers = [None if cell is None else parse_number(cell) for cell in cells_of(texts).tolist()]
+    n_missing = sum(text.strip() in _MISSING_MARKS for text in texts)
+    if numbers.count(None) != n_missing or n_missing == len(numbers):
+        return None
+    return np.array([np.nan if number is None else number for number in numbers])
 
 
 def is_missing(item: Any) -> bool:
@@ -114,10 +123,10 @@ def parse_number(item: Any) -> float | None:
 
 
 def parse_truth(item: Any) -> bool | None:
-    """Return a cell's truth value, or None."""
+    """Return the truth value of a cell: a bool, or one of `TRUTH_WORDS` in small or capital letters; else None."""
     if isinstance(item, (bool, np.bool_)):
         return bool(item)
-    return {"true": True, "false": False}.get(item.lower()) if isinstance(item, str) else None
+    return TRUTH_WORDS.get(item.lower()) if isinstance(item, str) else None
 
 
 def parse_seconds(item: Any, form: str) -> float | None:
@@ -162,43 +171,18 @@ def date_forms(items: list[Any]) -> list[str]:
     return forms if not forms or forms[0] != "ISO" else ["ISO"]
 
 
-def as_numbers(cells: Cells) -> tuple[Floats, int | None]:
-    """Return the numbers of a column, NaN where missing, and the first row that holds something else, or None."""
-    if cells.dtype.kind in "iuf":
-        return cells.astype(np.float64), None
-    return _convert_cells(cells, parse_number)
-
-
 def as_seconds(cells: Cells, form: str) -> tuple[Floats, int | None]:
     """Return the dates of a column in seconds, NaN where missing, and the first row that holds no date, or None."""
     if cells.dtype.kind == "M":
         out = cells.astype("datetime64[us]").astype(np.int64) / 1e6
         out[np.isnat(cells)] = np.nan
         return out, None
-    return _convert_cells(cells, lambda item: parse_seconds(item, form))
-
-
-def _convert_cells(cells: Cells, convert: Any) -> tuple[Floats, int | None]:
     out = np.full(len(cells), np.nan)
     wrong = None
     for row, item in enumerate(cells.tolist()):
-        if item is None:
-            continue
-        value = convert(item)
-        if value is not None:
-            out[row] = value
-        elif wrong is None:
+        seconds = None if item is None else parse_seconds(item, form)
+        if seconds is not None:
+            out[row] = seconds
+        elif item is not None and wrong is None:
             wrong = row
     return out, wrong
-
-
-def words_among_numbers(cells: Cells) -> tuple[list[str], int | None]:
-    """Return the texts without a digit in a column of numbers, and the first row with any other text, or None."""
-    words: dict[str, None] = {}
-    for row, item in enumerate(cells.tolist()):
-        if item is None or parse_number(item) is not None:
-            continue
-        if not isinstance(item, str) or any(letter.isdigit() for letter in item):
-            return list(words), row
-        words[item] = None
-    return list(words), None

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from mercer.samples.arrays import Floats, weighted_median
+from mercer.samples.arrays import Flags, Floats, rounded_sums_by, weighted_median
 from mercer.tables.cells import (
     Cells,
-    as_numbers,
     as_seconds,
     date_forms,
     level_name,
     missing_values,
-    parse_number,
     parse_seconds,
     parse_truth,
-    words_among_numbers,
 )
-from mercer.tables.dialect import looks_numeric
 from mercer.tables.encodings import (
+    BEGINS_WITH_DIGITS,
     CYCLES,
     Dates,
     DroppedColumn,
@@ -37,6 +35,7 @@ from mercer.tables.encodings import (
     vocabulary,
 )
 from mercer.tables.frame import Frame
+from mercer.tables.number_column import NumberColumn, NumberFormat, unreadable_numbers, words_and_odd_row
 
 # Names of identifier columns: the index of a frame or spreadsheet, id, customer_id, CustomerID, nr.
 _IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|no|(.*[_ .-])?(nr|id)([_ .-].*)?)|.*[a-z0-9](Id|ID|Nr)")
@@ -44,9 +43,10 @@ _IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|no|(.*[_ .-])?(nr
 _CODE: Final = re.compile(
     r"(?i:(.*[_ .-])?(zip|plz|postleitzahl|((zip|post|postal)[_ .-]?)?code)([_ .-].*)?)|.*[a-z0-9](Code|Zip|Plz|PLZ)"
 )
-_COMMA: Final = re.compile(r"[+-]?\d+(,\d+)?")
 # A column of numbers and words is a category if it has at most this many different numbers: 4, 6, 8 and "rotary".
 _FEW: Final = 10
+_MOST_LEVELS: Final = 100  # of a category that the user has not named; other levels share a column
+_MOST_CODES: Final = 20  # different codes in a column whose name does not suggest codes
 
 COLUMN_OPTIONS: Final = ("drop", "only", "categorical", "numeric", "text")
 
@@ -85,9 +85,7 @@ def encodings_for(frame: Frame, options: ColumnOptions, weight: Floats) -> list[
     options.check(frame.names)
     declared = frame.categories - {*options.text, *options.numeric}
     options = replace(options, categorical=(*options.categorical, *declared))
-    encodings = [
-        _choose_encoding(name, column, options, weight) for name, column in zip(frame.names, frame.columns, strict=True)
-    ]
+    encodings = [_choose_encoding(name, frame, options, weight) for name in frame.names]
     if all(isinstance(one, DroppedColumn) for one in encodings):
         reasons = "; ".join(f"{one.name!r}: {one.description}" for one in encodings)
         raise ValueError(
@@ -97,7 +95,8 @@ def encodings_for(frame: Frame, options: ColumnOptions, weight: Floats) -> list[
     return encodings
 
 
-def _choose_encoding(name: str, cells: Cells, options: ColumnOptions, weight: Floats) -> Encoding:
+def _choose_encoding(name: str, frame: Frame, options: ColumnOptions, weight: Floats) -> Encoding:
+    cells = frame[name]
     if name in options.drop or (options.only is not None and name not in options.only):
         return DroppedColumn(name, "as requested", guessed=False)
     if name in options.text:
@@ -108,42 +107,48 @@ def _choose_encoding(name: str, cells: Cells, options: ColumnOptions, weight: Fl
     if missing_values(cells).all():
         return DroppedColumn(name, "empty in every row", guessed=False)
     if name in options.categorical:
-        return _levels(name, cells)
+        return _levels_encoding(name, cells, weight, keep_all=True)
     if cells.dtype.kind == "M":
-        return _dates(name, cells, "ISO", weight)
+        return _dates_encoding(name, cells, "ISO", weight)
     if cells.dtype.kind in "iuf":
-        return _levels(name, cells) if _is_code(name, cells, options) else _numbers(name, cells, options, weight)
-    return _choose_for_objects(name, cells, options, weight)
+        values = cells.astype(np.float64)
+        return _choose_for_numbers(name, cells, values, NumberFormat(), options, weight)
+    return _choose_for_objects(name, cells, frame.number_column(name), options, weight)
 
 
-def _choose_for_objects(name: str, cells: Cells, options: ColumnOptions, weight: Floats) -> Encoding:
+def _choose_for_objects(
+    name: str, cells: Cells, column: NumberColumn, options: ColumnOptions, weight: Floats
+) -> Encoding:
     items = [item for item in cells.tolist() if item is not None]
     if all(parse_truth(item) is not None for item in items):
-        spelt = [None if item is None else str(parse_truth(item)) for item in cells]
-        return _levels(name, np.array(spelt, dtype=object), truth_values=True)
-    are_numbers = [parse_number(item) is not None for item in items]
-    if all(are_numbers):
-        return _levels(name, cells) if _is_code(name, cells, options) else _numbers(name, cells, options, weight)
+        return _truth_encoding(name, cells)
     distinct = len({level_name(item) for item in items})
-    if _are_numbers_and_words(cells, are_numbers):
-        numbers = {parse_number(item) for item in items} - {None}
-        few = len(numbers) <= _FEW and 2 * distinct <= len(items) and name not in options.numeric
-        return _levels(name, cells) if few else _numbers(name, cells, options, weight)
+    if column.problem is not None:
+        raise unreadable_numbers(name, cells, column)
+    are_numbers = ~column.odd[~missing_values(cells)]
+    if column.is_complete:
+        return _choose_for_numbers(name, cells, column.values, column.format, options, weight)
+    if 5 * are_numbers.sum() >= 4 * len(items) and words_and_odd_row(cells, column)[1] is None:
+        few = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW and 2 * distinct <= len(items)
+        if few and name not in options.numeric:
+            return _levels_encoding(name, cells, weight)
+        return _numbers_encoding(name, column.values, column.format, options, weight)
     if not all(isinstance(item, str) and item.isdecimal() for item in items):  # else codes, some with a leading zero
         _expect_one_kind(name, cells, are_numbers, "numbers")
-        _expect_plain_numbers(name, cells)
     forms = date_forms(items)
     if len(forms) > 1:
         return DroppedColumn(
-            name, f"dates such as {items[0]} may begin with the day or the month; write {_iso(items[0])}", guessed=True
+            name,
+            f"dates such as {items[0]} may begin with the day or the month; write {_iso_date(items[0])}",
+            guessed=True,
         )
     if forms:
-        return _dates(name, cells, forms[0], weight)
-    _expect_one_kind(name, cells, [parse_seconds(item, "ISO") is not None for item in items], "dates")
+        return _dates_encoding(name, cells, forms[0], weight)
+    _expect_one_kind(name, cells, np.array([parse_seconds(item, "ISO") is not None for item in items]), "dates")
     # In a table with few rows, a category may be different in every row.
     if distinct > max(20, len(items) / 2) and name not in options.named:
         return _choose_for_texts(name, cells, items, distinct)
-    return _levels(name, cells)
+    return _levels_encoding(name, cells, weight)
 
 
 def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) -> Encoding:
@@ -155,37 +160,61 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     recurring = sum(rows[word] for word in words)
     if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW:
         return Words(name, words, weights)
+    if 2 * sum(str(item)[:1].isdigit() for item in items) > len(items):
+        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {str(items[0])!r:.40}", guessed=True)
     if distinct == len(items) and not any(" " in str(item) for item in items):
         return DroppedColumn(name, "an identifier, different in every row", guessed=True)
     return DroppedColumn(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
 
 
-def _are_numbers_and_words(cells: Cells, are_numbers: list[bool]) -> bool:
-    """Return whether at least four of five cells are numbers, and the others words such as unknown, k.A. or a dash."""
-    return 5 * sum(are_numbers) >= 4 * len(are_numbers) and words_among_numbers(cells)[1] is None
+def _choose_for_numbers(
+    name: str, cells: Cells, values: Floats, form: NumberFormat, options: ColumnOptions, weight: Floats
+) -> Encoding:
+    if name not in options.numeric and not form.unit and _are_codes(name, values[~np.isnan(values)]):
+        return _levels_encoding(name, cells, weight)
+    return _numbers_encoding(name, values, form, options, weight)
 
 
-def _is_code(name: str, cells: Cells, options: ColumnOptions) -> bool:
-    """Return whether numbers are codes: the name suggests it, and they are integers that repeat."""
-    if name in options.numeric or _CODE.fullmatch(name.strip()) is None:
+def _are_codes(name: str, known: Floats) -> bool:
+    """Return whether numbers are codes: integers that repeat, with a name such as zip or a look such as 5411, 5812."""
+    if not np.isfinite(known).all() or (known % 1 != 0).any():
         return False
-    values = as_numbers(cells)[0]
-    known = values[~np.isnan(values)]
-    return bool((known % 1 == 0).all()) and 2 < len(np.unique(known)) <= max(20, len(known) / 2)
+    distinct = np.unique(known)
+    if _CODE.fullmatch(name.strip()) is not None:
+        return 2 < len(distinct) <= max(20, len(known) / 2)
+    return _look_like_codes(distinct, len(known))
+
+
+def _look_like_codes(distinct: Floats, n_rows: int) -> bool:
+    """Return whether integers look like codes: few, of equal length from three digits on, uneven and far apart.
+
+    Amounts and settings are mostly round; counts, years and scores lie side by side.
+    """
+    low, high = distinct[0], distinct[-1]
+    if not 2 < len(distinct) <= _MOST_CODES or n_rows < 10 * len(distinct) or low < 100:
+        return False
+    same_length = len(str(int(low))) == len(str(int(high)))
+    round_numbers = np.mean(distinct % 5 == 0) > 0.5
+    years = low >= 1800 and high <= 2100
+    gaps = np.diff(distinct)
+    side_by_side = high - low < 4 * len(distinct)
+    return bool(same_length and not round_numbers and not years and not side_by_side and gaps.max() >= 2 * gaps.min())
 
 
 READ_AS_MISSING: Final = "read as missing values"
 
 
-def _first_words(words: list[str]) -> str:
+def _quote_words(words: list[str]) -> str:
     return ", ".join(map(repr, words[:3])) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
 
 
-def unexpected_words(one: Encoding, cells: Cells) -> str | None:
+def unexpected_words(one: Numbers, frame: Frame) -> str | None:
     """Return a warning about words in a column that held numbers and no missing values in training, or None."""
-    look = isinstance(one, Numbers) and cells.dtype == object and not one.n_holes
-    words = words_among_numbers(cells)[0] if look else []
-    return f"the column {one.name!r} holds {_first_words(words)} beside numbers: {READ_AS_MISSING}" if words else None
+    cells = frame[one.name]
+    if cells.dtype != object:
+        return None
+    words = words_and_odd_row(cells, frame.number_column(one.name, NumberFormat(one.marks, one.unit)))[0]
+    return f"the column {one.name!r} holds {_quote_words(words)} beside numbers: {READ_AS_MISSING}" if words else None
 
 
 def guesses_in(frame: Frame, options: ColumnOptions, source: str) -> dict[str, str]:
@@ -198,36 +227,69 @@ def guesses_in(frame: Frame, options: ColumnOptions, source: str) -> dict[str, s
 
 def guesses(frame: Frame, encodings: list[Encoding], options: ColumnOptions) -> dict[str, str]:
     """Return a message for each column whose kind was guessed and may be meant otherwise."""
-    messages = {}
-    for one, cells in zip(encodings, frame.columns, strict=True):
-        text = None if one.name in {*options.categorical, *frame.categories} else _describe_guess(one, cells, options)
+    messages = {
+        new: f"the column {old!r} occurs more than once: this one is called {new!r}; rename it, or name it in drop"
+        for new, old in frame.renamed.items()
+        if new not in options.drop
+    }
+    for one in encodings:
+        text = None if one.name in {*options.categorical, *frame.categories} else _describe_guess(one, frame, options)
         if text is not None:
-            messages[one.name] = f"the column {one.name!r} {text}"
+            messages[one.name] = text
     return messages
 
 
-def _describe_guess(one: Encoding, cells: Cells, options: ColumnOptions) -> str | None:
+def _describe_guess(one: Encoding, frame: Frame, options: ColumnOptions) -> str | None:
+    the_column = f"the column {one.name!r}"
     if isinstance(one, DroppedColumn):
         remedy = "name it in drop if that is right, else in only, categorical or text"
-        return f"is {one.description}; {remedy}" if one.guessed else None
+        return f"{the_column} is {one.description}; {remedy}" if one.guessed else None
     if isinstance(one, Words):
         remedy = "name it in text if that is right, else in drop"
-        return None if one.name in options.text else f"is read as text, since its words recur; {remedy}"
-    if isinstance(one, Numbers) and cells.dtype == object:
-        words = words_among_numbers(cells)[0]
-        if not words or one.name in options.numeric:
-            return None
-        remedy = "name it in numeric if that is right, else in categorical"
-        return f"holds {_first_words(words)} beside numbers: {READ_AS_MISSING}; {remedy}"
-    if isinstance(one, Levels) and any(
-        parse_number(item) is not None for item in cells[~missing_values(cells)].tolist()
-    ):
-        return "holds numbers and is read as a category; name it in categorical if that is right, else in numeric"
+        return None if one.name in options.text else f"{the_column} is read as text, since its words recur; {remedy}"
+    cells = frame[one.name]
+    if isinstance(one, Numbers):
+        return None if cells.dtype != object or one.name in options.numeric else _describe_numbers(one, frame)
+    if not isinstance(one, Levels):
+        return None
+    remedy = "name it in categorical if that is right, else in"
+    if one.n_rare:
+        keep = "name it in categorical to give each level a column, or in drop"
+        rare = f"{one.n_rare:,} rare levels beside the {len(one.levels)} most frequent"
+        return f"{the_column} has {rare}: they share one column; {keep}"
+    known = cells[~missing_values(cells)]
+    if known.dtype.kind in "iuf" or _holds_numbers(frame, one.name):
+        return f"{the_column} holds numbers and is read as a category; {remedy} numeric"
+    alike = next(iter(_alike_but_for_capitals(one.levels)), None)
+    if alike is not None:
+        return f"{the_column} holds {alike[0]!r} and {alike[1]!r}, two levels; write them alike if they are one"
     return None
 
 
-def _numbers(name: str, cells: Cells, options: ColumnOptions, weight: Floats) -> Encoding:
-    values = as_numbers(cells)[0]
+def _holds_numbers(frame: Frame, name: str) -> bool:
+    return not np.isnan(frame.number_column(name).values).all()
+
+
+def _describe_numbers(one: Numbers, frame: Frame) -> str | None:
+    """Return what was guessed about a column of numbers: the meaning of words among them, of marks or of a unit."""
+    column = frame.number_column(one.name)
+    remedy = f"name it in numeric if that is right, else {column.remedy}"
+    words = words_and_odd_row(frame[one.name], column)[0]
+    if words:
+        also = f" (read as {column.question})" if column.question else ""
+        return f"the column {one.name!r} holds {_quote_words(words)} beside numbers{also}: {READ_AS_MISSING}; {remedy}"
+    return f"read {one.name!r} as {column.question}; {remedy}" if column.question else None
+
+
+def _alike_but_for_capitals(levels: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the pairs of levels that differ in capital letters alone."""
+    first: dict[str, str] = {}
+    return [(before, level) for level in levels if (before := first.setdefault(level.casefold(), level)) != level]
+
+
+def _numbers_encoding(
+    name: str, values: Floats, form: NumberFormat, options: ColumnOptions, weight: Floats
+) -> Encoding:
     expect_no_infinity(values, name)
     empty = np.isnan(values)
     known, n_missing = values[~empty], int(empty.sum())
@@ -237,7 +299,7 @@ def _numbers(name: str, cells: Cells, options: ColumnOptions, weight: Floats) ->
         return DroppedColumn(name, "an identifier, by its name and its different values", guessed=True)
     fill = weighted_median(known, weight[~empty])
     centre, scale = moments(np.where(empty, fill, values), weight) if options.standardise else (0.0, 1.0)
-    return Numbers(name, fill, centre, scale, n_missing, options.standardise)
+    return Numbers(name, fill, centre, scale, n_missing, options.standardise, form.unit, form.marks)
 
 
 def _is_identifier(name: str, known: Floats) -> bool:
@@ -245,15 +307,35 @@ def _is_identifier(name: str, known: Floats) -> bool:
     return named_so and bool((known % 1 == 0).all()) and 2 * len(np.unique(known)) > len(known)
 
 
-def _levels(name: str, cells: Cells, truth_values: bool = False) -> Encoding:
+def _levels_encoding(name: str, cells: Cells, weight: Floats, keep_all: bool = False) -> Encoding:
+    """Encode a category; beyond `_MOST_LEVELS`, levels with little weight share a column unless `keep_all`."""
     empty = missing_values(cells)
-    levels = sorted({level_name(item) for item in cells[~empty].tolist()})
+    spelt = np.array([level_name(item) for item in cells[~empty].tolist()], dtype=object)
+    levels, index = np.unique(spelt, return_inverse=True)
     if len(levels) == 1 and not empty.any():
         return DroppedColumn(name, f"{levels[0]} in every row", guessed=False)
-    return Levels(name, tuple(levels), int(empty.sum()), truth_values)
+    n_rare = 0
+    if len(levels) > _MOST_LEVELS and not keep_all:
+        frequent = np.argsort(-rounded_sums_by(index, weight[~empty], len(levels)), kind="stable")[:_MOST_LEVELS]
+        n_rare = len(levels) - _MOST_LEVELS
+        levels = levels[np.sort(frequent)]
+    return Levels(name, tuple(levels.tolist()), int(empty.sum()), False, n_rare)
 
 
-def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
+def _truth_encoding(name: str, cells: Cells) -> Encoding:
+    """Encode truth values; each level is named by its most frequent spelling, such as oui for oui, Oui and OUI."""
+    counts = Counter(str(item) for item in cells.tolist() if item is not None)
+    by_truth: dict[bool | None, str] = {}
+    for word in sorted(counts, key=lambda word: (-counts[word], word)):
+        truth = parse_truth(word)
+        by_truth.setdefault(truth, str(truth) if word.lower() in ("true", "false") else word)
+    n_missing = int(missing_values(cells).sum())
+    if len(by_truth) == 1 and not n_missing:
+        return DroppedColumn(name, f"{next(iter(by_truth.values()))} in every row", guessed=False)
+    return Levels(name, tuple(sorted(by_truth.values())), n_missing, True)
+
+
+def _dates_encoding(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
     values, _ = as_seconds(cells, form)
     empty = np.isnan(values)
     known, n_missing = values[~empty], int(empty.sum())
@@ -266,38 +348,18 @@ def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
     return Dates(name, form, fill, *moments(np.where(empty, fill, values), weight), n_missing, cycles)
 
 
-def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> None:
+def _expect_one_kind(name: str, cells: Cells, are: Flags, kind: str) -> None:
     """Raise ValueError if most cells are of one kind and a few are not: these are mistakes, or the cells are codes."""
-    if 2 * sum(are) <= len(are):
+    if 2 * are.sum() <= len(are):
         return
-    rows = np.flatnonzero(~missing_values(cells))[~np.array(are)]
+    rows = np.flatnonzero(~missing_values(cells))[~are]
     more = f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
     raise ValueError(
-        f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{more}, but {sum(are):,} rows hold "
+        f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{more}, but {are.sum():,} rows hold "
         f"{kind}; correct or empty the cell, or name the column in categorical or drop"
     )
 
 
-def _expect_plain_numbers(name: str, cells: Cells) -> None:
-    """Raise ValueError if most cells look like numbers but not all can be parsed, such as 57,9 and 1 200 €."""
-    known = np.flatnonzero(~missing_values(cells))
-    spelt = [row for row in known if isinstance(cells[row], str) and looks_numeric(cells[row])]
-    if 2 * len(spelt) <= len(known):
-        return
-    row = next(row for row in spelt if parse_number(cells[row]) is None)
-    where = f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}"
-    if all(_COMMA.fullmatch(cells[row]) for row in spelt):  # in a file, the decimal mark would have been detected
-        raise ValueError(
-            f"{where}: in a frame, numbers with a comma are texts; read the file with decimal=',' or thousands=',' "
-            "(pandas.read_csv), or name the column in categorical or drop"
-        )
-    raise ValueError(
-        f"{where}, and {len(spelt):,} of {len(known):,} rows hold numbers, but their spellings differ; write "
-        "all with one decimal mark and one unit (a frame: as numbers), or name the column in "
-        "categorical or drop"
-    )
-
-
-def _iso(item: Any) -> str:
+def _iso_date(item: Any) -> str:
     seconds = parse_seconds(item, "day first")
     return str(np.datetime64(int(seconds or 0), "s").astype("datetime64[D]"))

@@ -1,54 +1,54 @@
-"""The dialect of a CSV file: its encoding, separator, decimal mark, and units of numbers.
+"""The dialect of a CSV file: its encoding, separator, and marks of missing values.
 
-Each setting comes from a command-line flag, else from the file, else from the training table. If none of them decides,
-the error names the flag. $1,200, 12 % and 1.234,50 € are numbers if a whole column has the same unit; the model
-remembers the unit, and a table in another unit is refused.
+Each setting comes from a command-line option, else from the file, else from the training table. If none of them
+decides, the error names the option.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
+
+from mercer.tables.number_text import split_number
+from mercer.tables.units import TIME as TIME  # reports import these from here
+from mercer.tables.units import describe_units as describe_units
+from mercer.tables.units import format_clock as format_clock
+from mercer.tables.units import format_quantity as format_quantity
+from mercer.tables.units import is_known_unit
+from mercer.tables.units import units_from_text as units_from_text
+from mercer.tables.units import units_to_text as units_to_text
 
 # Texts that stand for a missing value, as in pandas.
 MISSING: Final = frozenset(
     {"", "#N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None", "NaN", "nan", "-nan"}
 )
 INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)")
-NUMBER: Final = re.compile(r"[+-]?(([0-9]+\.?[0-9]*)|(\.[0-9]+))([eE][+-]?[0-9]+)?")
+NUMBER: Final = re.compile(r"[+-]?(([0-9]+\.?[0-9]*)|(\.[0-9]+))([eE][+-]?[0-9]+)?")  # as Python writes it
 PADDED: Final = re.compile(r"[+-]?0[0-9]")  # a code such as 007
-# Numbers with this decimal mark, and perhaps the other mark between thousands.
-WITH_COMMA: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]+)?([eE][+-]?[0-9]+)?")
-WITH_POINT: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_UNIT: Final = r"[$€£¥₹₩₽₪%‰]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|kr|zł)\b"
-BLANK: Final = "[ \u00a0\u202f]"
-# Blanks and apostrophes may group digits by three.
-_DIGITS: Final = rf"[0-9]{{1,3}}(?:(?:{BLANK}|['’])[0-9]{{3}})+(?:[.,][0-9]+)?|[0-9][0-9.,]*"
-WITH_UNIT: Final = re.compile(
-    rf"([+−-]?)(?:({_UNIT}){BLANK}?([+−-]?)({_DIGITS})|({_DIGITS}){BLANK}?({_UNIT}))", re.UNICODE
-)
-# Any short word after a number may be a unit, if a whole column has it: km, °C, m², km/h, bpm.
-_MEASURED: Final = re.compile(rf"([+−-]?)({_DIGITS}){BLANK}?(°?[^\W\d_]{{1,3}}(?:[²³]|/[^\W\d_]{{1,3}})?)", re.UNICODE)
-_CLOCK: Final = re.compile(r"([0-9]{1,3}):([0-5][0-9])(?::([0-5][0-9]))?")  # 7:30, 1:05:32
-TIME: Final = ":"  # the unit of clock times
+_EXCEL: Final = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+# Formats of tables, by the ending of the file.
+TABLE_FORMATS: Final = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), "arrow"),
+    **dict.fromkeys(_EXCEL, "excel"),
+}
 _SEPARATORS: Final = (",", ";", "\t", "|")
 # Signs other than letters that Western tables contain; other signs suggest that the encoding is not cp1252.
 _WESTERN_SIGNS: Final = frozenset("€£§°²³½–—‘’“”„…´«»©®")
-_GROUPS: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}([.,][0-9]{3})+")
-_GROUPING: Final = re.compile(rf"(?<=[0-9])(?:{BLANK}|['’])(?=[0-9])")
-
-Units = dict[str, str]
+_GROUPS: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.234: perhaps a point between thousands
 
 
 def looks_numeric(text: str) -> bool:
     """Return whether a person would read the text as a number: with a decimal comma, thousands marks, or a unit."""
-    return not PADDED.match(text) and any(form.fullmatch(text) for form in (NUMBER, WITH_COMMA, WITH_POINT, WITH_UNIT))
+    number = split_number(text)
+    return number is not None and (not number.unit or is_known_unit(number.unit))
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def detect_separator(text: str, name: str, before: str | None) -> str:
     head = text[: 1 << 16]  # enough lines to see whether they have the same number of cells
     if len(head) < len(text):
         head = head[: head.rfind("\n") + 1]
-    cells = {mark: split for mark in _SEPARATORS if (split := _split(head, mark)) is not None}
+    cells = {mark: split for mark in _SEPARATORS if (split := _cells_if_even(head, mark)) is not None}
     marks = list(cells)
     if len(marks) > 1:  # a wrong mark cuts quoted cells in two
         marks = [mark for mark in marks if not any('"' in cell for cell in cells[mark])] or marks
@@ -150,7 +150,7 @@ def detect_separator(text: str, name: str, before: str | None) -> str:
     return next((mark for mark in _SEPARATORS if mark in first), ",")
 
 
-def _split(head: str, mark: str) -> list[str] | None:
+def _cells_if_even(head: str, mark: str) -> list[str] | None:
     """Return all cells if every line has the same number of them, more than one; else None."""
     try:
         rows = [row for row in csv.reader(io.StringIO(head, newline=""), delimiter=mark) if row]
@@ -160,171 +160,13 @@ def _split(head: str, mark: str) -> list[str] | None:
     return [cell for row in rows for cell in row] if len(lengths) == 1 and lengths != {1} else None
 
 
-def with_decimal_points(
-    header: list[str], columns: list[Any], name: str, requested: str | None, before: str | None, plain: list[bool]
-) -> tuple[list[Any], str | None]:
-    """Return the columns with decimal points and without thousands marks, and the decimal mark of the file.
+def point_in_numbers(texts: Sequence[str]) -> str:
+    """Return what a column of plain numbers shows: "." for a decimal point, "1.234" if points may separate thousands.
 
-    Cells that are no numbers stay as they are. All cells of a `plain` column are known to be numbers with a point, or
-    missing values.
+    Return "" if no cell has a point.
     """
-    kinds = [
-        _kind_of_plain(column) if is_plain else _kind(column) for column, is_plain in zip(columns, plain, strict=True)
-    ]
-    if requested is not None:
-        _expect_mark(requested, header, columns, kinds, name)
-    marks = {requested} if requested is not None else {kind for kind in kinds if kind in (",", ".")}
-    mark = marks.pop() if len(marks) == 1 else before if not marks else None
-    out = []
-    for title, column, kind, is_plain in zip(header, columns, kinds, plain, strict=True):
-        if kind == "1,234":
-            if mark is None:
-                example = next(text for text in column if "," in text and WITH_COMMA.fullmatch(text.strip())).strip()
-                raise ValueError(
-                    f"{name}: {example!r} in the column {title!r} may be a fraction or thousands; say --decimal , or "
-                    "--decimal ."
-                )
-            kind = mark
-        elif kind == "1.234":
-            kind = "," if mark == "," else ""
-        elif requested is not None and kind in (",", ".") and kind != requested:
-            kind = ""
-        same = not kind or (is_plain and kind == ".")
-        out.append(column if same else [_with_point(text, kind) for text in column])
-    return out, mark
-
-
-def _expect_mark(requested: str, header: list[str], columns: list[Any], kinds: list[str], name: str) -> None:
-    """Raise ValueError if no number has the requested decimal mark, and a column has the other one."""
-    other = "." if requested == "," else ","
-    if other not in kinds or {requested, "1,234", "1.234"} & {*kinds}:
-        return
-    k = kinds.index(other)
-    example = next(text.strip() for text in columns[k] if other in text and looks_numeric(text.strip()))
-    raise ValueError(
-        f"{name}: no number has the mark of --decimal {requested}; the column {header[k]!r} holds {example!r}: "
-        f"leave --decimal out, or say --decimal {other}"
-    )
-
-
-def _with_point(text: str, mark: str) -> str:
-    """Write a number that has this decimal mark as Python does; return any other text unchanged."""
-    if not (WITH_COMMA if mark == "," else WITH_POINT).fullmatch(text.strip()):
-        return text
-    return text.replace("." if mark == "," else ",", "").replace(",", ".")
-
-
-def _kind_of_plain(cells: Sequence[str]) -> str:
-    """Return `_kind` of a column whose cells are numbers with a point, or missing values."""
-    marked = (text.strip() for text in cells if "." in text)
+    marked = (text.strip() for text in texts if "." in text)
     first = next(marked, None)
     if first is None:
         return ""
     return "1.234" if _GROUPS.fullmatch(first) and all(_GROUPS.fullmatch(text) for text in marked) else "."
-
-
-def _kind(column: Sequence[str]) -> str:
-    """Return the decimal mark of a column of numbers, or '1,234' or '1.234' if the mark may separate thousands.
-
-    Return '' if most cells are no numbers, or if they have no mark or not all the same.
-    """
-    cells = Counter(text.strip() for text in column)  # most columns of texts have few different ones
-    known = {text: count for text, count in cells.items() if text not in MISSING}
-    comma = {text for text in known if WITH_COMMA.fullmatch(text)}
-    point = {text for text in known if WITH_POINT.fullmatch(text) or NUMBER.fullmatch(text)}
-    counts = [sum(known[text] for text in texts) for texts in (comma, point)]
-    numbers, others = (comma, point) if counts[0] >= counts[1] else (point, comma)
-    marked = [text for text in numbers if "," in text or "." in text]
-    if 2 * max(counts) <= sum(known.values()) or not marked or not others <= numbers:
-        return ""
-    if len(others) < len(numbers):
-        return "," if numbers is comma else "."
-    mark = "," if "," in marked[0] else "."
-    return f"1{mark}234" if all(_GROUPS.fullmatch(text) for text in marked) else mark
-
-
-def strip_units(header: list[str], columns: list[Any], name: str, before: Units) -> tuple[list[Any], Units]:
-    """Remove the unit from each column whose numbers all have the same one; return the columns and the units.
-
-    Cells that are no numbers stay as they are if they are fewer than half. Raise ValueError if a unit differs from that
-    in `before`.
-    """
-    out, units = [], {}
-    for title, column in zip(header, columns, strict=True):
-        counts = Counter(column)
-        parts = {text: _split_unit(text.strip()) for text in counts}
-        known = {part[1] for part in parts.values() if part is not None}
-        odd = [text for text, part in parts.items() if part is None and text.strip() not in MISSING]
-        n_odd = sum(counts[text] for text in odd)
-        n_with_unit = sum(counts[text] for text, part in parts.items() if part is not None)
-        if len(known) != 1 or n_odd >= n_with_unit or any(looks_numeric(text.strip()) for text in odd):
-            out.append(column)
-            continue
-        units[title] = known.pop()
-        if before.get(title, units[title]) != units[title]:
-            raise ValueError(
-                f"{name}: the column {title!r} is in {units[title]}, but the model was trained on {before[title]}"
-            )
-        plain = {text: text if part is None else part[0] for text, part in parts.items()}
-        out.append([plain[text] for text in column])
-    return out, units
-
-
-def _split_unit(text: str) -> tuple[str, str] | None:
-    """Split a text into number and unit; return None if it is not of this form."""
-    clock = _CLOCK.fullmatch(text)
-    if clock is not None:
-        seconds = 0
-        for part in filter(None, clock.groups()):
-            seconds = 60 * seconds + int(part)
-        return str(seconds), TIME
-    measured = _MEASURED.fullmatch(text)
-    match = WITH_UNIT.fullmatch(text)
-    if match is None and measured is not None and not (NUMBER.fullmatch(text) or PADDED.match(text)):
-        return measured[1].replace("−", "-") + _GROUPING.sub("", measured[2]), measured[3]
-    if match is None:
-        return None
-    sign, unit_first, second_sign, after, before, unit_last = match.groups()
-    if sign and second_sign:
-        return None
-    sign = "-" if (sign or second_sign or "") in ("-", "−") else ""
-    return sign + _GROUPING.sub("", after or before), unit_first or unit_last
-
-
-def format_quantity(value: float, unit: str = "") -> str:
-    """Write a number with four digits and its unit as people do, 71,310 € or 0.04213, and not 7.131e+04."""
-    if not math.isfinite(value):
-        return str(value)
-    if unit == TIME:
-        return format_clock(value)
-    size = abs(value)
-    if 1e15 > size >= 1e3:
-        digits = 3 - math.floor(math.log10(size))
-        text = f"{round(value, digits):,.0f}"
-    else:
-        text = f"{value:.4g}"
-    return f"{text} {unit}".rstrip() if unit not in ("$", "£", "¥", "₹") else f"{unit}{text}"
-
-
-def format_clock(seconds: float) -> str:
-    """Write seconds as a clock shows them: 5:32, or 1:05:32 from an hour on."""
-    minutes, rest = divmod(round(abs(seconds)), 60)
-    shown = f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
-    return f"-{shown}" if round(seconds) < 0 else shown
-
-
-def describe_units(units: Units) -> str:
-    """Describe the units of columns in a report."""
-    return ", ".join(f"{title} {'as time' if unit == TIME else f'in {unit}'}" for title, unit in units.items())
-
-
-def units_to_text(units: Units) -> str | None:
-    """Write units as one text for a model file, with a line for each column."""
-    plain = [f"{unit} {title}" for title, unit in units.items() if len(title.splitlines()) < 2]
-    return "\n".join(plain) or None
-
-
-def units_from_text(text: str | None) -> Units:
-    """Read units from the text that `units_to_text` writes."""
-    lines = [line.partition(" ") for line in (text or "").splitlines()]
-    return {title: unit for unit, _, title in lines}

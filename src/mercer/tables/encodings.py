@@ -21,15 +21,22 @@ from mercer.samples.arrays import Flags, Floats, is_sparse, sums_by
 from mercer.tables.cells import (
     DATE_FORMS,
     Cells,
-    as_numbers,
     as_seconds,
     level_name,
     missing_values,
     parse_truth,
-    words_among_numbers,
 )
-from mercer.tables.dialect import format_quantity
+from mercer.tables.number_column import (
+    NumberColumn,
+    NumberFormat,
+    read_column,
+    scan_column,
+    unreadable_numbers,
+    words_and_odd_row,
+)
+from mercer.tables.units import TIME, expect_unit, format_quantity
 
+BEGINS_WITH_DIGITS: Final = "most cells begin with a digit, and are no numbers"  # reason to drop a column
 CYCLES: Final = {"time of day": 86400.0, "time of year": 365.2425 * 86400.0}  # seconds
 
 
@@ -43,6 +50,8 @@ class Numbers:
     scale: float
     n_holes: int
     standardised: bool
+    unit: str = ""
+    marks: str = ""  # decimal mark and mark between thousands in training: see `NumberFormat`
 
     def check(self, where: str) -> None:
         """Raise ModelFormatError if the values of a file are impossible."""
@@ -50,18 +59,34 @@ class Numbers:
 
     @property
     def description(self) -> str:
-        return ("number, standardised" if self.standardised else "number") + _describe_missing(self.n_holes, self.fill)
+        unit = f" in {self.unit}" if self.unit not in ("", TIME) else ", a time" if self.unit else ""
+        kind = f"number{unit}, standardised" if self.standardised else f"number{unit}"
+        return kind + _describe_missing(self.n_holes, format_quantity(self.fill, self.unit))
 
     @property
     def titles(self) -> list[str]:
         return [self.name, *_missing_title(self)]
 
-    def encode(self, cells: Cells) -> Any:
-        values, wrong = as_numbers(cells)
+    def values(self, cells: Cells, column: NumberColumn | None = None) -> Floats:
+        """Return the numbers of a column, NaN for missing values and words.
+
+        `column` is the result of `read_column`, if that is known. Raise ValueError for another cell, or another unit
+        than that of training.
+        """
+        if cells.dtype.kind in "iuf":
+            return cells.astype(np.float64)
+        if column is None:
+            column = read_column(scan_column(cells.tolist()), trained=NumberFormat(self.marks, self.unit))
+        if column.problem is not None:
+            raise unreadable_numbers(self.name, cells, column)
+        expect_unit(self.name, self.unit, column.format.unit)
+        wrong = words_and_odd_row(cells, column)[1]
         if wrong is not None:
-            wrong = words_among_numbers(cells)[1]
-            if wrong is not None:
-                raise _wrong_cell(self.name, wrong, cells, "a number")
+            raise _wrong_cell(self.name, wrong, cells, "a number")
+        return column.values
+
+    def encode(self, cells: Cells) -> Any:
+        values = self.values(cells)
         expect_no_infinity(values, self.name)
         empty = np.isnan(values)
         scaled = (np.where(empty, self.fill, values) - self.centre) / self.scale
@@ -74,12 +99,17 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Levels:
-    """One-hot columns, one for each level; a new level is all zeros. Missing values are a level if training had any."""
+    """One-hot columns, one for each level. Missing values are a level if training had any.
+
+    `n_rare` rare levels of training share one column, which new levels get too; if there are none, a new level is all
+    zeros.
+    """
 
     name: str
     levels: tuple[str, ...]
     n_holes: int
     truth_values: bool
+    n_rare: int = 0
 
     def check(self, where: str) -> None:
         """Raise ModelFormatError if the levels of a file are impossible."""
@@ -89,44 +119,52 @@ class Levels:
 
     @property
     def description(self) -> str:
-        first = [_short(one) for one in self.levels[:3]]
+        first = [_shorten(one) for one in self.levels[:3]]
         shown = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
         kind = "truth value" if self.truth_values else "category"
         whose = "its" if self.n_holes == 1 else "their"
-        missing = f"; {_count(self.n_holes, 'missing value')}, a level of {whose} own" if self.n_holes else ""
-        return f"{kind}, one column for each of {_count(len(self.levels), 'level')} ({shown}){missing}"
+        missing = f"; {_count_of(self.n_holes, 'missing value')}, a level of {whose} own" if self.n_holes else ""
+        rare = f" and one for {_count_of(self.n_rare, 'rare level')}" if self.n_rare else ""
+        return f"{kind}, one column for each of {_count_of(len(self.levels), 'level')} ({shown}){rare}{missing}"
 
     @property
     def titles(self) -> list[str]:
-        return [*(f"{self.name}={one}" for one in self.levels), *_missing_title(self)]
+        rare = [f"{self.name} is rare"] if self.n_rare else []
+        return [*(f"{self.name}={one}" for one in self.levels), *rare, *_missing_title(self)]
 
     def unseen(self, cells: Cells) -> list[str]:
-        """Return the levels among these cells that training did not have."""
-        return sorted({self.spelt(item) for item in cells[~missing_values(cells)].tolist()}.difference(self.levels))
+        """Return the levels among these cells that training did not have; none if rare levels share a column."""
+        if self.n_rare:
+            return []
+        return sorted({self.level_of(item) for item in cells[~missing_values(cells)].tolist()}.difference(self.levels))
 
-    def spelt(self, item: Any) -> str:
-        """Return the name of a cell's level."""
+    def level_of(self, item: Any) -> str:
+        """Return the name of a cell's level: for OUI the level oui, if the levels are truth values."""
         known = parse_truth(item) if self.truth_values else None
-        return level_name(item if known is None else known)
+        if known is None:
+            return level_name(item)
+        return next((level for level in self.levels if parse_truth(level) == known), str(known))
 
     def encode(self, cells: Cells) -> Any:
         index = {one: j for j, one in enumerate(self.levels)}
-        of_missing = len(self.levels) if self.n_holes else -1
+        of_new = len(self.levels) if self.n_rare else -1
+        of_missing = len(self.levels) + bool(self.n_rare) if self.n_holes else -1
         columns = np.array(
             [
-                of_missing if missing else index.get(self.spelt(item), -1)
+                of_missing if missing else index.get(self.level_of(item), of_new)
                 for item, missing in zip(cells.tolist(), missing_values(cells), strict=True)
             ],
             dtype=np.intp,
         )
         rows = np.flatnonzero(columns >= 0)
-        shape = (len(cells), len(self.levels) + bool(self.n_holes))
+        shape = (len(cells), len(self.titles))
         return sp.csr_array((np.ones(len(rows)), (rows, columns[rows])), shape=shape)
 
     def decode(self, numbers: Floats) -> Cells:
-        names = np.array([*self.levels, None], dtype=object)  # None for a missing value and for a new level
-        known = numbers[:, : len(self.levels)] == 1
-        return np.asarray(names[np.where(known.any(axis=1), known.argmax(axis=1), len(self.levels))])
+        rare = ["(rare)"] if self.n_rare else []
+        names = np.array([*self.levels, *rare, None], dtype=object)  # None for a missing value and for a new level
+        known = numbers[:, : len(names) - 1] == 1
+        return np.asarray(names[np.where(known.any(axis=1), known.argmax(axis=1), len(names) - 1)])
 
 
 @dataclass(frozen=True)
@@ -160,10 +198,15 @@ class Dates:
         circles = [f"{self.name}: {side} of {cycle}" for cycle in self.cycles for side in ("cosine", "sine")]
         return [self.name, *circles, *_missing_title(self)]
 
-    def encode(self, cells: Cells) -> Any:
+    def values(self, cells: Cells) -> Floats:
+        """Return the dates of a column in seconds since 1970, NaN for missing values."""
         values, wrong = as_seconds(cells, self.form)
         if wrong is not None:
             raise _wrong_cell(self.name, wrong, cells, f"a date ({self.form})")
+        return values
+
+    def encode(self, cells: Cells) -> Any:
+        values = self.values(cells)
         empty = np.isnan(values)
         values = np.where(empty, self.fill, values)
         angles = [2 * np.pi * values / CYCLES[cycle] for cycle in self.cycles]
@@ -191,7 +234,7 @@ class Words:
 
     @property
     def description(self) -> str:
-        return f"text, counts of {_count(len(self.words), 'word')}"
+        return f"text, counts of {_count_of(len(self.words), 'word')}"
 
     @property
     def titles(self) -> list[str]:
@@ -227,6 +270,11 @@ class DroppedColumn:
     name: str
     reason: str
     guessed: bool
+
+    @property
+    def may_be_numbers(self) -> bool:
+        """Return whether most cells begin with a digit, so that a person may mean them as numbers."""
+        return self.reason.startswith(BEGINS_WITH_DIGITS)
 
     @property
     def description(self) -> str:
@@ -286,7 +334,7 @@ def _append_flag(values: Floats, empty: Flags, n_holes: int) -> Floats:
     return np.column_stack([values, empty]) if n_holes else values
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return the text on one line, cut after 20 characters, and quoted if it contains a comma."""
     line = " ".join(text.split())
     line = line if len(line) <= 20 else f"{line[:19]}…"
@@ -297,12 +345,11 @@ def _missing_title(column: Any) -> list[str]:
     return [f"{column.name} is missing"] if column.n_holes else []
 
 
-def _describe_missing(count: int, fill: float | str) -> str:
-    shown = format_quantity(fill) if isinstance(fill, float) else fill
-    return f"; {_count(count, 'missing value')} filled with the median {shown} and marked" if count else ""
+def _describe_missing(count: int, fill: str) -> str:
+    return f"; {_count_of(count, 'missing value')} filled with the median {fill} and marked" if count else ""
 
 
-def _count(count: int, word: str) -> str:
+def _count_of(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,9 @@ from mercer.tables.cells import missing_values
 from mercer.tables.choice import COLUMN_OPTIONS, ColumnOptions, encodings_for, guesses, unexpected_words
 from mercer.tables.encodings import Dates, DroppedColumn, Encoding, Levels, Numbers, Words, encode_columns
 from mercer.tables.frame import Frame, frame_of
+from mercer.tables.number_column import NumberFormat
 from mercer.tables.target_scale import target_moments
+from mercer.tables.units import units_from_text
 
 _READING = ("separator", "decimal", "encoding", "units", "na", "target", "digest")
 
@@ -190,11 +192,12 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         mean, scale = 0.0, 1.0
         if is_regressor(self.estimator) and y is not None and self.standardise:
             y = _target(y)
-            mean, scale = _target_moments(y, weight)
+            mean, scale = target_moments(y, weight)
             y = (y - mean) / scale
         given = {} if sample_weight is None else {"sample_weight": weight}
         fitted = blank_copy(self)
-        fitted.estimator_ = clone(self.estimator).fit(encode_columns(frame.columns, encodings), y, **given)
+        columns = _numbers_in(frame, encodings)
+        fitted.estimator_ = clone(self.estimator).fit(encode_columns(columns, encodings), y, **given)
         fitted.columns_, fitted.rows_ = encodings, rows
         fitted.target_mean_, fitted.target_scale_ = mean, scale
         fitted.n_rows_dropped_ = n_dropped
@@ -262,11 +265,20 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         """
         check_is_fitted(self)
         frame = self._match_columns(frame_of(X))
-        for one, cells in zip(self.columns_, frame.columns, strict=True):
-            message = None if one.name in self.numeric else unexpected_words(one, cells)
-            if message is not None:
-                warn_user(message, GuessWarning)
-        return encode_columns(frame.columns, self.columns_)
+        known = [self._as_trained(one) for one in self.columns_]
+        for one in known:
+            if isinstance(one, Numbers) and not one.n_holes and one.name not in self.numeric:
+                message = unexpected_words(one, frame)
+                if message is not None:
+                    warn_user(message, GuessWarning)
+        return encode_columns(_numbers_in(frame, known), known)
+
+    def _as_trained(self, one: Encoding) -> Encoding:
+        """Return an encoding with the unit and decimal mark of `reading_`, where older files have them."""
+        read = getattr(self, "reading_", {})
+        if not isinstance(one, Numbers) or one.unit or one.marks or not read:
+            return one
+        return replace(one, unit=units_from_text(read.get("units")).get(one.name, ""), marks=read.get("decimal", ""))
 
     def decode(self, rows: Any) -> Any:
         """Decode encoded rows into an array of objects with all columns of the table.
@@ -308,16 +320,14 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
                     f"X has {frame.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                     "features as input"
                 )
-            return Frame(known, frame.columns, frame.named)
-        given = dict(zip(frame.names, frame.columns, strict=True))
-        absent = [name for name in used_columns(self) if name not in given]
+            return frame if frame.names == known else frame.with_columns(known, frame.columns)
+        absent = [name for name in used_columns(self) if name not in frame.names]
         if absent:
             raise ValueError(
                 f"the table lacks the column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))} that the model "
                 f"was trained on; it has {', '.join(map(repr, frame.names))}"
             )
-        nothing = np.full(len(frame), None, dtype=object)
-        return Frame(known, [given.get(name, nothing) for name in known])
+        return frame.select(known)
 
     @available_if(_inner_has("predict"))
     def predict(self, X: Any) -> Any:
@@ -444,6 +454,16 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         return tags
 
 
+def _numbers_in(frame: Frame, encodings: Sequence[Encoding]) -> list[Any]:
+    """Return the columns of a table, with numbers in place of texts where the encoding is `Numbers`."""
+    return [
+        one.values(cells, frame.number_column(one.name, NumberFormat(one.marks, one.unit)))
+        if isinstance(one, Numbers) and cells.dtype == object
+        else cells
+        for one, cells in zip(encodings, frame.columns, strict=True)
+    ]
+
+
 def _complete_rows(frame: Frame, encodings: list[Encoding]) -> Indices:
     pairs = zip(encodings, frame.columns, strict=True)
     used = [missing_values(column) for one, column in pairs if not isinstance(one, DroppedColumn)]
@@ -466,16 +486,6 @@ def _target(y: Any) -> Any:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"a regression needs numbers in y: {error}") from None
-
-
-def _target_moments(y: Any, weight: Floats) -> tuple[Any, Any]:
-    """Mean and standard deviation of each target without its outliers; 1 for the deviation of a constant."""
-    if not np.isfinite(y).all() or not weight.sum() > 0:
-        return 0.0, 1.0  # the estimator raises its own error for these
-    if y.ndim == 1:
-        return target_moments(y, weight)
-    means, scales = zip(*(target_moments(column, weight) for column in y.T), strict=True)
-    return np.array(means), np.array(scales)
 
 
 def used_columns(model: Tabular) -> list[str]:

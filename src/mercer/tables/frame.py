@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,21 +13,58 @@ from sklearn.utils.validation import check_array
 
 from mercer.samples.arrays import Indices, is_sparse, take
 from mercer.samples.engine import EngineSamples
-from mercer.tables.cells import Cells, cells_of
+from mercer.tables.cells import Cells, cells_of, missing_values
+from mercer.tables.number_column import (
+    NumberColumn,
+    NumberFormat,
+    ScannedColumn,
+    proven_decimals,
+    read_column,
+    scan_column,
+    unreadable_numbers,
+)
+
+_FEW: int = 20  # a target with at most this many different values in a unit holds names of classes, such as 4g and 5g
+
+
+@dataclass(frozen=True)
+class DecimalMarks:
+    """Decimal marks that are known from elsewhere than the texts of a table.
+
+    `requested` is the mark that the user names. `proven` are the marks of columns of the same file that are numbers
+    already. `before` is the mark of the table that the model was trained on.
+    """
+
+    requested: str | None = None
+    proven: frozenset[str] = frozenset()
+    before: str | None = None
 
 
 class Frame:
     """A table: columns of equal length with names, whichever library it comes from.
 
-    `named` is False if the names x0, x1, … were made up; `categories` are the columns whose dtype is categorical.
+    `columns` hold the cells as they were given; `number_column` reads the numbers among texts. `named` is False if the
+    names x0, x1, … were made up, and `categories` are the columns whose dtype is categorical. `renamed` maps new names
+    to old ones that several columns had.
     """
 
     def __init__(
-        self, names: Sequence[str], columns: Sequence[Any], named: bool = True, categories: frozenset[str] = frozenset()
+        self,
+        names: Sequence[str],
+        columns: Sequence[Any],
+        named: bool = True,
+        categories: frozenset[str] = frozenset(),
+        decimals: DecimalMarks | None = None,
     ) -> None:
         self.names, self.categories = list(names), categories
         self.columns: list[Cells] = [cells_of(column) for column in columns]
         self.named = named
+        self._places = {name: place for place, name in enumerate(self.names)}
+        self.renamed: dict[str, str] = {}
+        self._decimals = DecimalMarks() if decimals is None else decimals
+        self._scanned: dict[str, ScannedColumn] = {}
+        self._numbers: dict[str, NumberColumn] = {}
+        self._proven: frozenset[str] | None = None  # decimal marks, if all columns have been scanned
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -35,13 +74,122 @@ class Frame:
         return self.shape[0]
 
     def __getitem__(self, name: str) -> Cells:
-        return self.columns[self.names.index(name)]
+        return self.columns[self._places[name]]
 
     def rows(self, chosen: Indices) -> Frame:
-        """Return a table with the chosen rows, in this order."""
-        part = copy(self)
-        part.columns = [column[chosen] for column in self.columns]
+        """Return a table with the chosen rows, in this order; all rows decide how its numbers are read."""
+        numbers = {name: self.number_column(name) for name in self._text_columns()}
+        part = self._with_cells(self.names, [column[chosen] for column in self.columns])
+        part._numbers = {name: column.rows(chosen) for name, column in numbers.items()}
         return part
+
+    def select(self, names: Sequence[str]) -> Frame:
+        """Return a table with these columns; those that this table lacks are empty."""
+        absent = np.full(len(self), None, dtype=object)
+        by_name = dict(zip(self.names, self.columns, strict=True))
+        made = self._with_cells(names, [by_name.get(name, absent) for name in names])
+        made._scanned, made._numbers = self._scanned, self._numbers
+        return made
+
+    def drop(self, name: str) -> Frame:
+        """Return the table without a column."""
+        return self.select([one for one in self.names if one != name])
+
+    def with_columns(self, names: Sequence[str], columns: Sequence[Any]) -> Frame:
+        """Return a table with other columns."""
+        return self._with_cells(names, [cells_of(column) for column in columns])
+
+    def _with_cells(self, names: Sequence[str], columns: list[Cells]) -> Frame:
+        """Return a table with other columns; the columns of this table still prove the decimal mark."""
+        self.proven_decimals()  # once and for all
+        made = copy(self)
+        made.names, made.columns = list(names), columns
+        made._places = {name: place for place, name in enumerate(names)}
+        made.categories = self.categories & made._places.keys()
+        made.renamed = {new: old for new, old in self.renamed.items() if new in made._places}
+        made._scanned, made._numbers = {}, {}
+        return made
+
+    # --- numbers among texts -----------------------------------------------------------------------------------------
+
+    def number_column(self, name: str, trained: NumberFormat | None = None) -> NumberColumn:
+        """Return the numbers of a column of objects; `trained` is the format that the column had in training."""
+        known = self._numbers.get(name)
+        if known is not None and (trained is None or not (known.question or known.problem)):
+            return known
+        decimals = self._decimals
+        column = read_column(self._scan(name), requested=decimals.requested, of_table=self.decimal, trained=trained)
+        if trained is None:
+            self._numbers[name] = column
+        return column
+
+    def unit(self, name: str) -> str:
+        """Return the unit of a column of numbers; empty if it has none or holds no numbers."""
+        if self[name].dtype != object or name in self.categories:
+            return ""
+        column = self.number_column(name)
+        return column.format.unit if column.problem is None else ""
+
+    def target(self, name: str, regression: bool | None = None) -> tuple[Any, str]:
+        """Return a column as a target, with its unit: numbers if people would read all its texts as numbers.
+
+        At most 20 different values in a unit, such as 4g and 5g, are names of classes unless it is a regression.
+        """
+        cells = self[name]
+        if cells.dtype != object or name in self.categories:
+            return cells, ""
+        column = self.number_column(name)
+        if column.problem is not None and (regression or len({*cells.tolist()}) > _FEW):
+            raise unreadable_numbers(name, cells, column)
+        form = column.format
+        if not column.is_complete or (form.marks in ("", ".") and not form.unit):  # plain numbers are read as ever
+            return cells, ""
+        if form.unit and not regression and len({*cells.tolist()}) <= _FEW:
+            return cells, ""
+        missing = missing_values(cells)
+        if not missing.any():
+            return column.values, form.unit
+        return np.where(missing, cells, column.values.astype(object)), form.unit
+
+    @property
+    def decimal(self) -> str | None:
+        """Decimal mark that this table proves, else that of the table before; None if unknown."""
+        marks = self.proven_decimals()
+        return next(iter(marks)) if len(marks) == 1 else self._decimals.before if not marks else None
+
+    def proven_decimals(self) -> frozenset[str]:
+        """Return the decimal marks that columns of this table prove."""
+        if self._proven is None:
+            by_texts = (proven_decimals(self._scan(name)) for name in self._text_columns())
+            self._proven = self._decimals.proven.union(*by_texts)
+        return self._proven
+
+    def _text_columns(self) -> list[str]:
+        pairs = zip(self.names, self.columns, strict=True)
+        return [name for name, cells in pairs if cells.dtype == object and name not in self.categories]
+
+    def _scan(self, name: str) -> ScannedColumn:
+        if name not in self._scanned:
+            self._scanned[name] = scan_column(self[name].tolist())
+        return self._scanned[name]
+
+
+def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Number repeated names, as in x, x.1, x.2; return all names, and the old name of each new one."""
+    given = list(names)
+    taken, made, old = {*given}, [], {}
+    count: Counter[str] = Counter()
+    for name in given:
+        new = name
+        while count[name] and new in taken:
+            new = f"{name}.{count[name]}"
+            count[name] += new in taken
+        count[name] += 1
+        if new != name:
+            taken.add(new)
+            old[new] = name
+        made.append(new)
+    return made, old
 
 
 def frame_of(X: Any) -> Frame:
@@ -55,13 +203,13 @@ def frame_of(X: Any) -> Frame:
             "itself on a Dask array of numbers"
         )
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        categories = [name for name, dtype in zip(X.columns, X.dtypes, strict=True) if dtype == "category"]
+        categories = [dtype == "category" for dtype in X.dtypes]
         names, columns = list(X.columns), [_pandas_to_numpy(X.iloc[:, j]) for j in range(X.shape[1])]
     elif hasattr(X, "get_columns"):
-        declared = ("Categorical", "Enum")
-        categories = [name for name, dtype in zip(X.columns, X.dtypes, strict=True) if str(dtype).startswith(declared)]
+        categories = [str(dtype).startswith(("Categorical", "Enum")) for dtype in X.dtypes]
         names, columns = list(X.columns), [column.to_numpy() for column in X.get_columns()]
     elif hasattr(X, "column_names") and hasattr(X, "to_pydict"):
+        categories = [str(kind).startswith("dictionary") for kind in X.schema.types]
         names, columns = list(X.column_names), [column.to_numpy() for column in X.columns]
     elif hasattr(X, "collect_schema"):
         raise TypeError("a lazy frame has no rows yet: call its collect() first")
@@ -71,10 +219,10 @@ def frame_of(X: Any) -> Frame:
         X = check_array(X, dtype=None, ensure_all_finite=False)
         return Frame([f"x{j}" for j in range(X.shape[1])], list(X.T), named=False)
     named = all(isinstance(name, str) for name in names)
-    frame = Frame([str(name) for name in names], columns, named, frozenset(map(str, categories)))
-    repeated = sorted({name for name in frame.names if frame.names.count(name) > 1})
-    if repeated:
-        raise ValueError(f"the column {repeated[0]!r} occurs twice; rename one of them")
+    titles, renamed = distinct_names(str(name) for name in names)
+    declared = frozenset(title for title, category in zip(titles, categories, strict=True) if category)
+    frame = Frame(titles, columns, named, declared)
+    frame.renamed = renamed
     if not frame.shape[0] or not frame.shape[1]:
         raise ValueError(
             f"the table has {frame.shape[0]} rows and {frame.shape[1]} columns; at least one of each is needed"
@@ -97,15 +245,15 @@ def with_columns(X: Any, changes: dict[int, Any]) -> Any:
     """Return a copy of a frame, an array or a sparse matrix with new cells in some columns."""
     if is_sparse(X):
         return type(X)(with_columns(X.toarray(), changes))
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
+    if hasattr(X, "iloc") and hasattr(X, "columns") and X.columns.is_unique:
         return X.assign(**{X.columns[place]: cells for place, cells in changes.items()})
-    if hasattr(X, "with_columns"):
+    if hasattr(X, "get_columns"):
         old = X.get_columns()
         return X.with_columns([type(old[place])(X.columns[place], list(cells)) for place, cells in changes.items()])
     if hasattr(X, "columns"):
         table = frame_of(X)
         columns = [changes.get(place, column) for place, column in enumerate(table.columns)]
-        return Frame(table.names, columns, table.named, table.categories)
+        return table.with_columns(table.names, columns)
     numbers = all(np.asarray(cells).dtype.kind in "biuf" for cells in changes.values())
     made = np.array(X, dtype=object if not numbers else None)
     made = made.astype(np.float64) if made.dtype.kind in "biu" else made

@@ -1,47 +1,78 @@
-"""Read tables from CSV and Parquet files, and the target column as classes or numbers."""
+"""Read tables from CSV, Parquet, Arrow and Excel files, and the target column as classes or numbers."""
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
+import lzma
 import os
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from mercer.runtime.errors import GuessWarning, warn_user
 from mercer.runtime.optional import require
 from mercer.samples.arrays import Floats, Indices
 from mercer.tables import dialect
 from mercer.tables.cells import is_missing, plain_numbers
-from mercer.tables.dialect import INTEGER, NUMBER, PADDED, UNKNOWN, Dialect
-from mercer.tables.frame import Frame, frame_of
+from mercer.tables.dialect import INTEGER, NUMBER, PADDED, TABLE_FORMATS, UNKNOWN, Dialect
+from mercer.tables.frame import DecimalMarks, Frame, distinct_names, frame_of
 
 _MOST_COLUMNS = 100_000
+_OPENERS: Final[dict[str, Callable[[Any], Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """A table read from a file: its columns by name, its dialect, and its cells as written."""
+    """A table read from a file.
 
-    header: list[str]
-    columns: list[Any]  # texts, numbers, or any values of a Parquet file
+    `columns` are those of `frame` before missing values were recognised: texts, numbers, or any values of a Parquet or
+    Excel file. `cells` are as written, with marks of missing values that only this file has.
+    """
+
+    frame: Frame
     dialect: Dialect
+    columns: list[Any]
     cells: list[Any]
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        return self.frame.names
 
 
 def read_frame(path: str | os.PathLike[str], *, texts: Collection[str] = (), sheet: str | None = None) -> Frame:
-    """Read a table from a CSV or Parquet file; columns in `texts` stay texts even if all their cells are numbers."""
+    """Read a table from a file: CSV, Parquet, Arrow (Feather) or Excel, by the ending of its name.
+
+    Columns in `texts` stay texts even if all their cells are numbers. `sheet` names a sheet of an Excel file; by
+    default it is the first one.
+    """
     file = Path(path)
-    if file.suffix.lower() in (".parquet", ".pq"):
-        table = read_parquet(file)
+    opener = _OPENERS.get(file.suffix.lower())
+    form = TABLE_FORMATS.get((file.with_suffix("") if opener else file).suffix.lower())
+    if form is None:
+        raise ValueError(f"{file}: no table has this ending; mercer reads {', '.join(TABLE_FORMATS)}")
+    if sheet is not None and form != "excel":
+        raise ValueError(f"sheet={sheet!r} is for Excel files, but {file} is none: leave it out")
+    if opener is None:
+        content = file.read_bytes() if form in ("csv", "tsv") else b""
     else:
-        table = read_csv(file.read_bytes(), str(file), UNKNOWN, UNKNOWN, texts)
-    return Frame(table.header, table.columns)
+        with opener(file) as unpacked:
+            content = unpacked.read()
+    if form in ("csv", "tsv"):
+        requested = Dialect(separator="\t") if form == "tsv" else UNKNOWN
+        frame = read_csv(content, str(file), requested, UNKNOWN, texts).frame
+    else:
+        frame = read_stored(file if opener is None else io.BytesIO(content), form, str(file), sheet=sheet).frame
+    if not len(frame):
+        raise ValueError(f"{file} holds no rows, only the names of its columns")
+    return frame
 
 
 def read_csv(
@@ -54,34 +85,58 @@ def read_csv(
 ) -> Table:
     """Read a CSV file whose first line names the columns.
 
-    Columns become numbers if all cells are; columns in `texts_of` and the target stay texts, and so do all columns if
-    `texts_of` is None. Settings that `requested` leaves open are detected in the file, else taken from `before`. A
-    target loses its unit only if it has more than 20 different values, since names of classes may look like units.
+    A column becomes numbers if all its cells are numbers as Python writes them. Other columns stay texts, and so do the
+    target and the columns in `texts_of`; without `texts_of`, all `columns` of the table stay texts. Settings that
+    `requested` leaves open are detected in the file, else taken from `before`.
     """
     text, encoding = dialect.decode_text(content, name, requested.encoding, before.encoding)
     mark = requested.separator or dialect.detect_separator(text, name, before.separator)
     header, cells = _split_columns(text, mark, name)
+    header, renamed = _distinct_header(header, name, target)
     na = requested.na or before.na
-    texts = list(dialect.blank_marked_cells(cells, na))
-    kept = header if texts_of is None else (*texts_of, target)
-    plain = [None if title in kept else plain_numbers(column) for title, column in zip(header, texts, strict=True)]
-    known = dialect.units_from_text(before.units)
-    slow = [
-        k
-        for k, title in enumerate(header)
-        if plain[k] is None
-        and (texts_of is None or title in known or title not in kept or (title == target and len(set(texts[k])) > 20))
-    ]
-    without, units = dialect.strip_units([header[k] for k in slow], [texts[k] for k in slow], name, known)
-    for k, column in zip(slow, without, strict=True):
-        texts[k] = column
-    are_plain = [values is not None for values in plain]
-    columns, decimal = dialect.with_decimal_points(header, texts, name, requested.decimal, before.decimal, are_plain)
+    columns = list(dialect.blank_marked_cells(cells, na))
+    kept = (*(texts_of or ()), target)
+    read = list(columns)
+    proven: set[str] = set()
     for k, title in enumerate(header):
-        if columns[k] is not texts[k] or texts[k] is not cells[k]:  # the texts have changed
-            plain[k] = None if title in kept else plain_numbers(columns[k])
-        columns[k] = columns[k] if plain[k] is None else plain[k]
-    return Table(header, columns, Dialect(mark, decimal, encoding, dialect.units_to_text(units), na), cells)
+        values = None if title in kept else plain_numbers(columns[k])
+        if values is None:
+            continue
+        point = dialect.point_in_numbers(columns[k])
+        if point == ".":
+            proven.add(".")
+        if point != "1.234":  # else other columns decide whether the points separate thousands
+            read[k] = values
+    decimals = DecimalMarks(requested.decimal, frozenset(proven), before.decimal)
+    frame = Frame(header, read, decimals=decimals)
+    frame.renamed = renamed
+    _expect_mark(requested.decimal, frame, name)
+    found = Dialect(mark, requested.decimal or frame.decimal, encoding, _units_as_text(frame, target), na)
+    return Table(frame, found, columns if texts_of is None else read, cells)
+
+
+def _units_as_text(frame: Frame, target: str | None) -> str | None:
+    """Return the units of all columns as one text; the target has none if it holds names of classes such as 4g."""
+    units = {name: frame.target(name)[1] if name == target else frame.unit(name) for name in frame.names}
+    return dialect.units_to_text({name: unit for name, unit in units.items() if unit})
+
+
+def _distinct_header(header: list[str], name: str, target: str | None) -> tuple[list[str], dict[str, str]]:
+    """Number repeated names of columns; raise ValueError if the target is one of them."""
+    titles, renamed = distinct_names(header)
+    if target in renamed.values():
+        raise ValueError(f"{name}: the column {target!r}, the target, occurs twice; rename one of the two")
+    return titles, renamed
+
+
+def _expect_mark(requested: str | None, frame: Frame, name: str) -> None:
+    """Raise ValueError if no number has the requested decimal mark, and a column has the other one."""
+    if requested is None or not frame.proven_decimals() or requested in frame.proven_decimals():
+        return
+    other = "." if requested == "," else ","
+    raise ValueError(
+        f"{name}: no number has the mark of --decimal {requested}: leave --decimal out, or say --decimal {other}"
+    )
 
 
 def _split_columns(text: str, mark: str, name: str) -> tuple[list[str], list[Any]]:
@@ -95,10 +150,6 @@ def _split_columns(text: str, mark: str, name: str) -> tuple[list[str], list[Any
             f"{name} has {len(header):,} columns, but a table may have at most {_MOST_COLUMNS:,}; write the data as "
             "LIBSVM text, or read it into an array in Python"
         )
-    counts = Counter(header)
-    repeated = [title for title in header if counts[title] > 1]
-    if repeated:
-        raise ValueError(f"{name}: the column {repeated[0]!r} occurs twice; rename one of the two")
     return header, [column[1:] for column in columns]
 
 
@@ -140,13 +191,76 @@ def _quoted_cells(text: str, mark: str, name: str) -> list[list[str]]:
     return [list(column) for column in zip(*body, strict=True)]
 
 
-def read_parquet(source: Any, na: str | None = None) -> Table:
-    """Read a Parquet file by pyarrow, or by polars if only that is installed."""
-    if find_spec("pyarrow") is None and find_spec("polars") is not None:
-        frame = frame_of(require("polars", "reading Parquet").read_parquet(source))
+def read_stored(
+    source: Any, form: str, name: str, na: str | None = None, sheet: str | None = None, target: str | None = None
+) -> Table:
+    """Read a table from a Parquet, Arrow or Excel file, whose cells have types; `na` are further missing values."""
+    if form == "excel":
+        frame = _read_excel(source, name, sheet)
     else:
-        frame = frame_of(require("pyarrow.parquet", "reading Parquet").read_table(source))
-    return Table(frame.names, dialect.blank_marked_cells(frame.columns, na), Dialect(na=na), frame.columns)
+        frame = frame_of(_read_polars(source, form) if find_spec("polars") else _read_arrow(source, form))
+    if target in frame.renamed.values():
+        raise ValueError(f"{name}: the column {target!r}, the target, occurs twice; rename one of the two")
+    cells = frame.columns
+    columns = dialect.blank_marked_cells(cells, na)
+    if na:
+        frame = frame.with_columns(frame.names, columns)
+    return Table(frame, Dialect(units=_units_as_text(frame, target), na=na), columns, cells)
+
+
+def _read_polars(source: Any, form: str) -> Any:
+    polars = require("polars", "reading Parquet")
+    return polars.read_parquet(source) if form == "parquet" else polars.read_ipc(source)
+
+
+def _read_arrow(source: Any, form: str) -> Any:
+    if form == "parquet":
+        return require("pyarrow.parquet", "reading Parquet").read_table(source)
+    return require("pyarrow.feather", "reading Arrow").read_table(source)
+
+
+def _read_excel(source: Any, name: str, sheet: str | None) -> Frame:
+    """Read a sheet of a workbook: its first row names the columns."""
+    calamine = require("python_calamine", "reading Excel")
+    try:
+        book = calamine.load_workbook(source)
+    except (calamine.CalamineError, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ValueError(f"{name} is no workbook that can be read: {error}") from None
+    if sheet is not None and sheet not in book.sheet_names:
+        raise ValueError(f"{name} has no sheet {sheet!r}; it has {', '.join(map(repr, book.sheet_names))}")
+    filled = {}
+    for title in book.sheet_names if sheet is None else [sheet]:
+        rows = book.get_sheet_by_name(title).to_python(skip_empty_area=True)
+        if any(map(any, rows)):
+            filled[title] = rows
+    if not filled:
+        raise ValueError(f"{name} holds no cells; its first row must name the columns")
+    title, rows = next(iter(filled.items()))
+    if len(filled) > 1:
+        others = ", ".join(map(repr, [one for one in filled if one != title]))
+        warn_user(f"{name} has several sheets: read {title!r}, and not {others}; sheet=… names another", GuessWarning)
+    header = [str(cell).strip() for cell in rows[0]]
+    if 2 * header.count("") > len(header):
+        raise ValueError(
+            f"{name}: the first row of the sheet {title!r} must name the columns; delete the rows above it"
+        )
+    names, renamed = distinct_names(cell or f"Unnamed: {k}" for k, cell in enumerate(header))
+    body = [row for row in rows[1:] if any(cell != "" for cell in row)]
+    frame = Frame(names, [_column_of_cells([row[k] for row in body]) for k in range(len(names))])
+    frame.renamed = renamed
+    return frame
+
+
+def _column_of_cells(cells: list[Any]) -> Any:
+    """Return the cells of a sheet as numbers or dates if all that are not empty are, else as objects."""
+    known = [cell for cell in cells if cell != ""]
+    if known and all(type(cell) in (int, float) for cell in known):
+        values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
+        whole = (values % 1 == 0).all() and np.abs(values).max() < 2**53
+        return values.astype(np.int64) if whole else values
+    return [None if cell == "" else cell for cell in cells]
 
 
 def numbers(column: Any, name: str, title: str, remedy: str) -> Floats:
@@ -197,8 +311,8 @@ def classes_in(column: Any, name: str, title: str) -> Any:
     if any(len(text.splitlines()) > 1 for text in distinct):
         broken = next(row for row, text in enumerate(texts) if len(text.splitlines()) > 1)
         raise ValueError(
-            f"{_cell(name, broken, title)} holds {texts[broken]!r:.40}, a name with a line break, but files of "
-            "predictions have one line for each row; rename the class"
+            f"{_describe_place(name, broken, title)} holds {texts[broken]!r:.40}, a name with a line break, but files "
+            "of predictions have one line for each row; rename the class"
         )
     if all(INTEGER.fullmatch(text) for text in distinct):
         whole = np.iinfo(np.int64)
@@ -223,7 +337,7 @@ def expect_complete(column: Any, name: str, title: str) -> None:
     others = f", as in row{'s' * (len(missing) > 2)} {shown}{more}" if len(missing) > 1 else ""
     blank = cell is None or (isinstance(cell, str) and not cell.strip())
     problem = "is empty" if blank else f"holds {cell!r}, which means a missing value"
-    raise ValueError(f"{_cell(name, missing[0], title)} {problem}{others}; fill or drop such rows")
+    raise ValueError(f"{_describe_place(name, missing[0], title)} {problem}{others}; fill or drop such rows")
 
 
 def known_targets(column: Any, answers: Any, regression: bool, name: str, title: str) -> tuple[Indices, Any]:
@@ -254,5 +368,5 @@ def _missing_rows(column: Any) -> Indices:
     return np.array([row for row, item in enumerate(column) if is_missing(item)], dtype=np.intp)
 
 
-def _cell(name: str, row: int, title: str) -> str:
+def _describe_place(name: str, row: int, title: str) -> str:
     return f"{name}: row {row + 1} of the column {title!r}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mercer.samples.arrays import Flags, Floats
@@ -13,10 +15,18 @@ _REACH = 6.0
 _MOST_OUTSIDE = 0.05  # share of the weight, except for a single number; more than that is no error of a few rows
 
 
-def target_moments(y: Floats, weight: Floats) -> tuple[float, float]:
-    """Weighted mean and standard deviation of the targets that `outside` does not single out."""
-    kept = ~outside(y, weight)
-    return moments(y[kept], weight[kept])
+def target_moments(y: Floats, weight: Floats) -> tuple[Any, Any]:
+    """Weighted mean and standard deviation of each target without those that `outside` singles out.
+
+    They are 0 and 1 for targets that an estimator refuses: infinite or missing ones, or all of weight 0.
+    """
+    if not np.isfinite(y).all() or not weight.sum() > 0:
+        return 0.0, 1.0
+    if y.ndim == 1:
+        kept = ~outside(y, weight)
+        return moments(y[kept], weight[kept])
+    means, scales = zip(*(target_moments(column, weight) for column in y.T), strict=True)
+    return np.array(means), np.array(scales)
 
 
 def outside(y: Floats, weight: Floats) -> Flags:

@@ -250,7 +250,7 @@ class Unwrapped(ModelMethods):
 def frame_like(X: Any, names: list[str], columns: list[Any]) -> Any:
     """Make a table of the type of X: a frame of its library, a `Frame`, or an array of numbers or objects."""
     if isinstance(X, Frame):
-        return Frame(names, columns, X.named, X.categories)
+        return X.with_columns(names, columns)
     if not hasattr(X, "columns"):
         plain = all(np.asarray(column).dtype.kind in "biuf" for column in columns)
         return np.column_stack(columns if plain else [np.asarray(column, dtype=object) for column in columns])

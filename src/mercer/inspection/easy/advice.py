@@ -107,7 +107,7 @@ class _Advice:
             return ""
         return (
             f"{repeated.sum():,} of {len(rows):,} rows occur more than once, so the model had seen most of them; on "
-            f"rows that occur once its score is {score}: remove the copies"
+            f"rows that occur once it reaches {score}: remove the copies"
         )
 
     def order(self) -> str:
@@ -127,8 +127,8 @@ class _Advice:
         if not (_is_clear(gain) and near - far > 0.05):
             return ""
         return (
-            f"rows near one another are alike: with such rows in training the score is {self._named(near)}, without "
-            f"them {self._named(far)}; if new rows come later, expect the second"
+            f"rows near one another are alike: {self._named(near)} with such rows in training, {self._named(far)} "
+            "without them; if new rows come later, expect the second"
         )
 
     def rare_class(self) -> str:
@@ -202,9 +202,7 @@ class _Advice:
         whole, part = (self._score(answers) for answers in (self.held_out.answers, half))
         if not (_is_clear(gain[self.counted]) and whole - part > 0.01):
             return ""
-        return (
-            f"more rows would help: with half of them the score is {self._named(part)}, with all {self._named(whole)}"
-        )
+        return f"more rows would help: {self._named(part)} with half of them, {self._named(whole)} with all"
 
     # --- measurements -------------------------------------------------------------------------------------------------
 

@@ -116,10 +116,9 @@ def easy(
     source = "the table"
     if isinstance(table, str | os.PathLike):
         source, table = os.fspath(table), read_frame(table, texts=[*categorical, *text])
-    frame, y, name, kind = _split_target(table, target, machine, source)
-    return run_easy(
-        frame, y, name, kind, options, class_weight, random_state, source=source, machine=machine, verbose=verbose
-    )
+    frame, y, name, kind, unit = _split_target(table, target, machine, source)
+    told = {"unit": unit, "source": source, "machine": machine}
+    return run_easy(frame, y, name, kind, options, class_weight, random_state, **told, verbose=verbose)
 
 
 def run_easy(
@@ -169,18 +168,17 @@ def run_easy(
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _split_target(table: Any, target: Any, machine: str, source: str) -> tuple[Frame, Any, str, TargetKind]:
-    """Split a table into features and target; return the features, the target's values, its name and its kind."""
+def _split_target(table: Any, target: Any, machine: str, source: str) -> tuple[Frame, Any, str, TargetKind, str]:
+    """Split a table into features and target; return the features, and the target's values, name, kind and unit."""
     if isinstance(target, str):
         whole = frame_of(table)
         if not whole.named or target not in whole.names:
             columns = ", ".join(map(repr, whole.names)) if whole.named else "no column names"
             raise ValueError(f"{source} has no column {target!r}; it has {columns}")
-        names = [name for name in whole.names if name != target]
-        frame, column, name = Frame(names, [whole[one] for one in names]), whole[target], target
-        frame.categories = whole.categories - {target}
+        frame, name = whole.drop(target), target
+        column, unit = whole.target(target, regression=True if machine == "svr" else None)
     else:
-        frame, column, name = frame_of(table), np.asarray(target), "y"
+        frame, column, name, unit = frame_of(table), np.asarray(target), "y", ""
         if len(column) != len(frame):
             raise ValueError(f"{source} has {len(frame)} rows, but target has {len(column)}")
     expect_complete(column, source, name)
@@ -194,7 +192,7 @@ def _split_target(table: Any, target: Any, machine: str, source: str) -> tuple[F
         y = column.astype(str)  # "1" stays a label
     elif y.dtype.kind == "f" and (y % 1 == 0).all():
         y = y.astype(np.int64)  # pandas turns integers into floats where a row had a missing value
-    return frame, y, name, kind
+    return frame, y, name, kind, unit
 
 
 def _is_uneven(y: Any) -> bool:

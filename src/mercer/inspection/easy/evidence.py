@@ -79,14 +79,17 @@ def dependence_curves(model: EasyModel, names: Sequence[str]) -> list[Curve]:
         unit = model.figures.unit
         span, caption = (low - margin, high + margin), f"mean prediction{f', {unit}' if unit else ''}"
         tick, show = (lambda value: format_quantity(value)), (lambda value: format_quantity(value, unit))
-    return [
-        _curve(name, axis, whole, [(title, means[:, k]) for title, k in shown], span, tick, show, caption)
-        for name, axis, whole, means in found
-    ]
+    curves = []
+    for name, axis, whole, means in found:
+        lines = [(title, means[:, k]) for title, k in shown]
+        unit = getattr(encodings[name], "unit", "")
+        curves.append(_curve(name, unit, axis, whole, lines, span, tick, show, caption))
+    return curves
 
 
 def _curve(
     name: str,
+    unit: str,
     axis: Axis,
     whole: Axis,
     lines: list[tuple[str, Floats]],
@@ -113,7 +116,8 @@ def _curve(
         label: Label = _year_month if high - low > 120 else _day
     else:
         ticks, label = tick_places(low, high), _plain
-    return Curve(name, x, ticks, label, [], 0, lines, seen, span, tick, show, f"{caption} by {name}")
+    caption = f"{caption} by {name}{f', {unit}' if unit else ''}"
+    return Curve(name, x, ticks, label, [], 0, lines, seen, span, tick, show, caption)
 
 
 def _level(axis: Axis, k: int) -> str | None:

@@ -274,6 +274,10 @@ def _where_wrong(model: EasyModel) -> str:
         "The held-out rows that it misses most, and the columns that moved these predictions most, by the model that "
         "had not seen the row."
     )
+    if isinstance(model.figures, ClassFigures) and model.figures.weighed:
+        told += (
+            " In training all classes have the same weight, so that the predicted class may be the less probable one."
+        )
     return _section("Where it is wrong", _paragraph(told), *map(_missed, missed))
 
 

@@ -37,7 +37,7 @@ thead th{color:var(--soft); font-size:.875rem; vertical-align:bottom}
 td.end{text-align:right; white-space:nowrap}
 .matrix td,.matrix thead th{text-align:right; padding:6px 10px; min-width:56px}
 .matrix thead th:first-child{text-align:left; padding-left:0}
-.matrix th{max-width:160px}
+.matrix th{max-width:160px; white-space:nowrap; overflow:hidden; text-overflow:ellipsis}
 .matrix td.right{background:color-mix(in srgb,var(--green) calc(var(--share)*45%),transparent)}
 .matrix td.false{background:color-mix(in srgb,var(--red) calc(var(--share)*60%),transparent)}
 .swarm{max-width:720px}

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.inspection.easy.page import Line
 from mercer.inspection.explain import Explanation, explain
-from mercer.tables.cells import as_numbers, as_seconds
+from mercer.tables.cells import cells_of
 from mercer.tables.encodings import Dates, Encoding, Numbers
 from mercer.tables.frame import part_of
 from mercer.tables.unwrap import unwrap
@@ -62,10 +62,8 @@ def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Expla
     by_name = {one.name: one for one in columns}
     for j, name in enumerate(explanation.feature_names):
         one = by_name.get(name)
-        if isinstance(one, Numbers):
-            data[:, j] = as_numbers(data[:, j])[0]
-        elif isinstance(one, Dates):
-            data[:, j] = as_seconds(data[:, j], one.form)[0]
+        if isinstance(one, Numbers | Dates):
+            data[:, j] = one.values(cells_of(data[:, j]))
     return replace(explanation, data=data)
 
 

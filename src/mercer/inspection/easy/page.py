@@ -88,8 +88,11 @@ def table_lines(table: Tabular, guesses: dict[str, str], all_of_it: bool = False
 
 
 def guesses_to_check(table: Tabular, guesses: dict[str, str]) -> list[str]:
-    """Return the guesses about columns that are used; the description of a dropped column says why it is dropped."""
-    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn)}
+    """Return the guesses about columns that are used, or that are dropped though they look like numbers.
+
+    The descriptions of other dropped columns say why they are dropped.
+    """
+    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn) and not one.may_be_numbers}
     return [guess for name, guess in guesses.items() if name not in dropped]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, Final, get_type_hints
 
 import numpy as np
@@ -28,8 +28,10 @@ class _OneOf(AttributeSpec):
         if self.or_none and value is None:
             return {name: None}
         plain: dict[str, Any] = {"kind": _stored_name(type(value))}
+        defaults = _defaults(type(value))
         for part, spec in self._specs(type(value)).items():
-            plain |= spec.to_plain(part, getattr(value, part))
+            if part not in defaults or getattr(value, part) != defaults[part]:
+                plain |= spec.to_plain(part, getattr(value, part))
         return {name: plain}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
@@ -39,6 +41,7 @@ class _OneOf(AttributeSpec):
         expect(isinstance(plain, dict) and plain.get("kind") in self.classes, f"{name} is of no known kind")
         cls = self.classes[plain["kind"]]
         specs = self._specs(cls)
+        plain = _defaults(cls) | plain  # older files lack fields that were added since
         expect(plain.keys() == {"kind", *specs}, f"{plain['kind']} is written with {', '.join(specs)}")
         values = {part: spec.from_plain(part, plain, model) for part, spec in specs.items()}
         _check_parts(name, specs, values, model)
@@ -69,6 +72,11 @@ def OneOf(*classes: type, or_none: bool = False, required: bool = False, **parts
     dataclass has a method `check(name)`, it is called too.
     """
     return _OneOf(classes={_stored_name(cls): cls for cls in classes}, parts=parts, or_none=or_none, required=required)
+
+
+def _defaults(cls: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass that have a default value, which files need not hold."""
+    return {one.name: one.default for one in fields(cls) if one.default is not MISSING}
 
 
 def _stored_name(cls: type) -> str:

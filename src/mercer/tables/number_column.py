@@ -1,0 +1,384 @@
+"""Decide how the numbers of a column are written, and convert them: decimal mark, thousands, unit, times.
+
+Nothing but the cells decides, and in the same way for CSV, Parquet and Excel files and for frames of any library.
+
+1. `scan_column` splits each different text and groups texts with the same marks and unit. "1,5" proves a decimal comma
+   and "1 234" blanks between thousands, but the comma in "1,234" is unclear.
+2. `proven_decimals` returns the decimal marks that a column proves. Other columns of the table may prove none.
+3. `read_column` chooses the format of the column and converts its cells, or says why they cannot be read together.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from types import NoneType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from mercer.samples.arrays import Flags, Floats, Indices
+from mercer.tables.number_text import NORMAL, NumberText, split_number
+from mercer.tables.units import DURATION_UNITS, TIME, format_clock, is_known_unit, is_same_unit, is_symbol
+
+_TO_SHAPE: Final = str.maketrans("023456789", "111111111")
+_MARK_NAMES: Final = {" ": "blanks", "'": "apostrophes", ",": "commas", ".": "points"}
+_DECIMAL_NAMES: Final = {",": "a decimal comma", ".": "a decimal point"}
+_NEVER_BY_SHAPE: Final = frozenset(":×·*^⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # signs of times, and of powers of 10
+_LONGEST_NUMBER: Final = 60  # characters
+_UNCLEAR: Final = (
+    "it may be a fraction or thousands; say which with --decimal , or --decimal . (in Python, convert the column)"
+)
+HOURS: Final = "h:mm"  # `marks` of times of two parts that are hours and minutes, not minutes and seconds
+
+
+class NumberFormat(NamedTuple):
+    """Format of a column of numbers.
+
+    `marks` are the decimal mark and the mark between thousands, as far as the column shows them; or HOURS. `unit` is
+    empty, a unit such as "€" or "km", or TIME for times and durations, whose numbers are seconds.
+    """
+
+    marks: str = ""
+    unit: str = ""
+
+    @property
+    def decimal(self) -> str:
+        """Decimal mark; empty if unknown, as in a column of integers."""
+        return self.marks[:1] if self.marks[:1] in (",", ".") else ""
+
+
+class Problem(NamedTuple):
+    """Reason why the numbers of a column cannot be read together, and a text that shows it."""
+
+    reason: str
+    text: Any
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    """Numbers of a column of texts.
+
+    `values` are NaN in rows without a number, and `odd` marks the rows that are neither numbers nor missing. `question`
+    says what was guessed about the numbers, and `problem` why they cannot be read. `remedy` is what to do if the guess
+    is wrong.
+    """
+
+    values: Floats
+    odd: Flags
+    format: NumberFormat
+    question: str = ""
+    problem: Problem | None = None
+    remedy: str = "in categorical"
+
+    def rows(self, chosen: Indices) -> NumberColumn:
+        """Return the numbers of the chosen rows, in this order."""
+        return replace(self, values=self.values[chosen], odd=self.odd[chosen])
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether every cell is a number or missing, and at least one is a number."""
+        return self.problem is None and not self.odd.any() and not np.isnan(self.values).all()
+
+
+@dataclass(frozen=True, eq=False)
+class ScannedColumn:
+    """Different cells of a column, the place of each row's cell among them (−1 if missing), and groups of numbers.
+
+    A group has one `NumberText` without digits, the places of its texts, and the digits of each of them.
+    """
+
+    cells: list[Any]
+    index: Indices
+    counts: Indices
+    groups: dict[NumberText, tuple[list[int], list[str]]]
+
+    def count(self, text: NumberText) -> int:
+        """Return the number of rows in a group."""
+        return int(self.counts[self.groups[text][0]].sum())
+
+    def example(self, text: NumberText) -> Any:
+        """Return the first cell of a group."""
+        return self.cells[self.groups[text][0][0]]
+
+
+def scan_column(items: list[Any]) -> ScannedColumn:
+    """Split each different text of a column into the parts of a number; None is a missing value.
+
+    Texts that differ in their digits alone have the same parts, so that most texts are not split one by one.
+    """
+    keys = items
+    if not {*map(type, items)} <= {str, NoneType}:  # 1, 1.0 and True are equal
+        keys = [item if item is None or isinstance(item, str) else (type(item), str(item)) for item in items]
+    different = dict(zip(keys, items, strict=True))
+    different.pop(None, None)
+    places = {key: place for place, key in enumerate(different)} | {None: -1}
+    index = np.fromiter(map(places.__getitem__, keys), dtype=np.intp, count=len(keys))
+    cells = list(different.values())
+    texts = [
+        cell.replace("\n", " ") if isinstance(cell, str) and len(cell) <= _LONGEST_NUMBER else "" for cell in cells
+    ]
+    normal = "\n".join(texts).translate(NORMAL)
+    groups: dict[NumberText, tuple[list[int], list[str]]] = {}
+    known: dict[str, tuple[NumberText, int, int] | bool] = {}
+    for place, (text, shape) in enumerate(
+        zip(normal.split("\n"), normal.translate(_TO_SHAPE).split("\n"), strict=True)
+    ):
+        first = shape.find("1")
+        if first < 0:
+            continue
+        if text[first] == "0":  # 0.5 is a number, and 007 a code
+            shape = f"{shape[:first]}0{shape[first + 1 :]}"
+        parts = known.get(shape)
+        if parts is None:
+            parts = known[shape] = _parts_of_shape(shape)
+        if isinstance(parts, tuple):
+            group, digits = parts[0], text[parts[1] : parts[2]]
+        elif parts and (number := split_number(text)) is not None:
+            group, digits = number._replace(digits=""), number.digits
+        else:
+            continue
+        group_places, group_digits = groups.setdefault(group, ([], []))
+        group_places.append(place)
+        group_digits.append(digits)
+    return ScannedColumn(cells, index, np.bincount(index[index >= 0], minlength=len(cells)), groups)
+
+
+def _parts_of_shape(shape: str) -> tuple[NumberText, int, int] | bool:
+    """Return the parts of all texts of a shape, and where their digits begin and end; or whether they may be numbers.
+
+    Times, durations and exponents depend on more than their shape.
+    """
+    number = split_number(shape)
+    if number is None or number.unit == TIME or "e" in number.digits.lower():
+        return number is not None or not _NEVER_BY_SHAPE.isdisjoint(shape)
+    start = shape.find(number.digits)
+    return number._replace(digits=""), start, start + len(number.digits)
+
+
+def proven_decimals(column: ScannedColumn) -> set[str]:
+    """Return the decimal marks that the numbers of a column prove; none if most of its cells are no numbers."""
+    n_numbers = sum(map(column.count, column.groups))
+    return _decimals_in(column.groups) if 2 * n_numbers > column.counts.sum() else set()
+
+
+def _decimals_in(groups: Iterable[NumberText]) -> set[str]:
+    """Return the decimal marks of these groups, and those that follow from commas or points between thousands."""
+    groups = list(groups)
+    implied = {"." if one.thousands == "," else "," for one in groups if one.thousands in (",", ".")}
+    return implied | {one.decimal for one in groups if one.decimal}
+
+
+def read_column(
+    column: ScannedColumn,
+    *,
+    requested: str | None = None,
+    of_table: str | None = None,
+    trained: NumberFormat | None = None,
+) -> NumberColumn:
+    """Convert the texts of a column to numbers, if most cells are numbers.
+
+    If the column proves no decimal mark, it is the one that the user has `requested`, that other columns of the table
+    prove, or that the column had in training.
+    """
+    missing = column.index < 0
+    values = np.full(len(column.cells) + 1, np.nan)  # one more, since −1 is the place of a missing value
+    odd = np.ones(len(values), dtype=bool)
+    for place, cell in enumerate(column.cells):
+        value = number_of(cell) if not isinstance(cell, str) else None
+        if value is not None:
+            values[place], odd[place] = value, False
+    groups = _groups_with_units(column)
+    if 2 * (sum(map(column.count, groups)) + int(column.counts[~odd[:-1]].sum())) <= column.counts.sum():
+        groups = []  # texts with a few numbers among them
+    found, question, remedy = NumberFormat(), "", "in categorical"
+    problem = _mixed_units(column, groups) or _mixed_marks(column, groups)
+    if groups and problem is None:
+        found, doubt, problem = _choose_format(column, groups, requested, of_table, trained)
+        if problem is None:
+            for group in groups:
+                places, digits = column.groups[group]
+                values[places], odd[places] = _convert(digits, group, found), False
+            question = _question(column, groups, values, found, doubt)
+            if question and any(group.unclear for group in groups):
+                other = "," if found.decimal == "." else "."
+                remedy = f"say --decimal {other} (in Python, convert the column)"
+    return NumberColumn(values[column.index], odd[column.index] & ~missing, found, question, problem, remedy)
+
+
+def number_of(cell: Any) -> float | None:
+    """Return the number in a cell that is no text: an int, float or Decimal, or the seconds of a time; else None."""
+    if isinstance(cell, datetime.timedelta):
+        return cell.total_seconds()
+    if isinstance(cell, datetime.time):
+        return 3600.0 * cell.hour + 60 * cell.minute + cell.second + cell.microsecond / 1e6
+    if isinstance(cell, (bool, np.bool_)) or not hasattr(cell, "__float__"):
+        return None
+    return float(cell)
+
+
+def _groups_with_units(column: ScannedColumn) -> list[NumberText]:
+    """Return the groups whose unit makes them numbers: a known unit, or an unknown word that all cells have."""
+    units = {group.unit for group in column.groups}
+    first = max(units, key=len, default="")
+    if all(is_same_unit(first, unit) for unit in units):
+        return list(column.groups)
+    return [group for group in column.groups if group.unit in ("", TIME) or is_known_unit(group.unit)]
+
+
+def _common_unit(column: ScannedColumn, groups: list[NumberText]) -> str | None:
+    """Return the unit of all groups, TIME if they have different units of time, or None if units are mixed."""
+    counts: Counter[str] = Counter()
+    for group in groups:
+        counts[group.unit] += column.count(group)
+    if any(not isinstance(cell, str) and number_of(cell) is not None for cell in column.cells):
+        counts[TIME if any(isinstance(cell, (datetime.time, datetime.timedelta)) for cell in column.cells) else ""] += 1
+    unit = max(counts, key=lambda one: (counts[one], one))
+    if all(is_same_unit(unit, other) for other in counts):
+        return unit
+    return TIME if all(other == TIME or other.lower() in DURATION_UNITS for other in counts) else None
+
+
+def _mixed_units(column: ScannedColumn, groups: list[NumberText]) -> Problem | None:
+    """Return a problem if the cells have different units, or some have none."""
+    if not groups or _common_unit(column, groups) is not None:
+        return None
+    counts: Counter[str] = Counter()
+    for group in groups:
+        counts[group.unit] += column.count(group)
+    names = {unit: f"in {unit}" if unit not in ("", TIME) else "times" if unit else "without a unit" for unit in counts}
+    ordered = counts.most_common()
+    rare = ordered[-1][0] if len(ordered) > 1 else ordered[0][0]
+    other = ordered[0][0] if len(ordered) > 1 else ""
+    names.setdefault(other, "without a unit")
+    shown = next(column.example(group) for group in groups if group.unit == rare)
+    return Problem(f"some cells are {names[other]} and some {names[rare]}; write all in one unit", shown)
+
+
+def _mixed_marks(column: ScannedColumn, groups: list[NumberText]) -> Problem | None:
+    """Return a problem if some cells have a decimal comma and others a decimal point."""
+    unclear = {group.unclear for group in groups if group.unclear}
+    if len(_decimals_in(groups)) < 2 and (len(unclear) < 2 or _decimals_in(groups)):
+        return None
+    by_mark = {mark: [group for group in groups if mark in (_decimals_in([group]) or {group.unclear})] for mark in ",."}
+    rare = min(by_mark.values(), key=lambda some: sum(map(column.count, some)))
+    return Problem(
+        "some cells have a decimal comma and some a decimal point; write all with one", column.example(rare[0])
+    )
+
+
+def _choose_format(
+    column: ScannedColumn,
+    groups: list[NumberText],
+    requested: str | None,
+    of_table: str | None,
+    trained: NumberFormat | None,
+) -> tuple[NumberFormat, str, Problem | None]:
+    """Return the format of a column whose marks and units agree, a doubt in words, and a problem."""
+    unit = _common_unit(column, groups) or ""
+    clocks = {group.clock for group in groups if group.clock}
+    if clocks:
+        if trained is not None and trained.unit == TIME:
+            hours = trained.marks == HOURS
+        else:
+            hours = clocks == {"mm:ss"} and all(group.clock for group in groups)
+        parts = "hours and minutes" if hours else "minutes and seconds"
+        return NumberFormat(HOURS if hours else "", unit), f"times in {parts}", None
+    decimal, doubt = "", ""
+    unclear = [group for group in groups if group.unclear]
+    if proven := _decimals_in(groups):
+        decimal = proven.pop()
+    elif unclear:
+        mark = unclear[0].unclear
+        other = "." if mark == "," else ","
+        if requested is not None:
+            decimal = requested
+        elif of_table is not None:
+            decimal = of_table
+        elif trained is not None and trained.decimal:
+            decimal = trained.decimal
+        elif any(group.thousands for group in groups):  # blanks or apostrophes in some cells, the mark in others
+            return NumberFormat(), "", Problem(_UNCLEAR, column.example(unclear[0]))
+        elif _keeps_zeros(column, unclear) and len(unclear) < len(groups):
+            # A program that writes 950, and not 950.000, would not write 1.200 either.
+            decimal, doubt = other, f"numbers with {_MARK_NAMES[mark]} for thousands"
+        elif mark == ".":
+            decimal, doubt = mark, "numbers with a decimal point"
+        else:
+            return NumberFormat(), "", Problem(_UNCLEAR, column.example(unclear[0]))
+    thousands = {group.thousands for group in groups} | {group.unclear for group in unclear} - {decimal, ""}
+    return NumberFormat(decimal + "".join(sorted(thousands - {""}))[:1], unit), doubt, None
+
+
+def _keeps_zeros(column: ScannedColumn, unclear: list[NumberText]) -> bool:
+    """Return whether a number with an unclear mark ends in 0, such as 1,200."""
+    return any(digits.endswith("0") for group in unclear for digits in column.groups[group][1])
+
+
+def _convert(digits: list[str], group: NumberText, form: NumberFormat) -> Floats:
+    """Return the numbers of the digits of a group."""
+    text = "\n".join(digits)
+    if group.unit != TIME:
+        for mark in " ',.":
+            text = text if mark == form.decimal else text.replace(mark, "")
+        text = text.replace(",", ".")
+    values = np.array(text.split("\n"), dtype=np.float64)
+    if form.unit == TIME and group.unit != TIME:
+        values *= DURATION_UNITS[group.unit.lower()]
+    if form.marks == HOURS:
+        values *= 60
+    return -values if group.negative else values
+
+
+def _question(column: ScannedColumn, groups: list[NumberText], values: Floats, form: NumberFormat, doubt: str) -> str:
+    """Return what was guessed about a column, with an example; empty if there is no other way to read it."""
+    shown, said = groups[0], doubt
+    thousands = next((group for group in groups if group.thousands in (" ", "'")), None)
+    negative = next((group for group in groups if group.in_parentheses), None)
+    if doubt:
+        shown = next((group for group in groups if group.unclear or group.clock), shown)
+    elif thousands is not None:
+        shown, said = thousands, f"numbers with {_MARK_NAMES[thousands.thousands]} for thousands"
+    elif negative is not None:
+        shown, said = negative, "numbers that are negative in parentheses"
+    elif form.unit and form.unit != TIME and _is_doubtful_unit(column, groups, form.unit):
+        said = f"numbers in the unit {form.unit!r}"
+    if not said:
+        return ""
+    place = column.groups[shown][0][0]
+    value = float(values[place])
+    return f"{said}: {column.cells[place]!r} is {format_clock(value) if form.unit == TIME else f'{value:.12g}'}"
+
+
+def _is_doubtful_unit(column: ScannedColumn, groups: list[NumberText], unit: str) -> bool:
+    """Return whether a word may be no unit.
+
+    It is unknown, or a single letter (t may be tonnes or thousands), or follows few different integers without a blank.
+    """
+    if not is_known_unit(unit) or (len(unit) == 1 and unit.isalpha()):
+        return True
+    n_different = sum(len(column.groups[group][0]) for group in groups)
+    return not is_symbol(unit) and all(group.glued and not group.decimal for group in groups) and n_different <= 20
+
+
+def unreadable_numbers(name: str, cells: Any, column: NumberColumn) -> ValueError:
+    """Return the error for a column whose numbers cannot be read together."""
+    assert column.problem is not None
+    row = cells.tolist().index(column.problem.text)
+    return ValueError(
+        f"row {row + 1} of the column {name!r} holds {column.problem.text!r:.40}: {column.problem.reason}, or name the "
+        "column in categorical or drop"
+    )
+
+
+def words_and_odd_row(cells: Any, column: NumberColumn) -> tuple[list[str], int | None]:
+    """Return the texts without a digit in a column of numbers, and the first row with any other odd cell, or None."""
+    words: dict[str, None] = {}
+    for row in np.flatnonzero(column.odd).tolist():
+        item = cells[row]
+        if not isinstance(item, str) or any(letter.isdigit() for letter in item):
+            return list(words), row
+        words[item] = None
+    return list(words), None

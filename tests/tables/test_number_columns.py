@@ -1,0 +1,338 @@
+"""Columns as people write them: numbers with their marks and units, truth values in seven languages, codes, categories.
+
+Sixty tables made afresh from every source: tests/tables/test_torture.py.
+"""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import mercer
+from mercer.cli.main import main
+from mercer.runtime.errors import GuessWarning
+from mercer.tables.choice import ColumnOptions, encodings_for, guesses
+from mercer.tables.encodings import Levels, Numbers
+from mercer.tables.frame import distinct_names, frame_of
+from mercer.tables.number_column import HOURS, read_column, scan_column
+from mercer.tables.reading import read_frame
+
+
+def read(*cells):
+    return read_column(scan_column([None if cell == "" else cell for cell in cells]))
+
+
+def chosen(cells, name="x", **options):
+    """Return the encoding of a column, and what is asked about it."""
+    frame = frame_of(pd.DataFrame({name: cells, "z": [["a", "b", "c"][k % 3] for k in range(len(cells))]}))
+    options = ColumnOptions(**options)
+    encodings = encodings_for(frame, options, np.ones(len(frame)))
+    return encodings[0], guesses(frame, encodings, options).get(name)
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["6 095,69", "1\u202f234,5", "7\u00a0000", ""], [6095.69, 1234.5, 7000, np.nan]),
+        (["1'707.35", "12’000.5", "3"], [1707.35, 12000.5, 3]),
+        (["(1234.5)", "12", "($1,5)"], None),  # a unit in one cell alone
+        (["(1,234.5)", "$(3)", "$4"], None),
+        (["($1,234.50)", "$ 3.00", "-$4.25"], [-1234.5, 3, -4.25]),
+        (["1.234,50-", "2,00"], [-1234.5, 2]),
+        (["1.5E+03", "2.5e-2", "3"], [1500, 0.025, 3]),
+        (["1,5E+03", "2"], [1500, 2]),
+        (["1.5×10³", "2.5 x 10^-2"], [1500, 0.025]),
+        (["−5", "+3", "–2"], [-5, 3, -2]),
+        (["\u200f-5 €", "\u200e3 €"], [-5, 3]),
+        (["12,34,567", "1,234"], [1234567, 1234]),
+        (["950", "1,200", "12,345"], [950, 1200, 12345]),
+        (["1.234.567", "1.234"], [1234567, 1234]),
+        (["1:30:05", "0:05", "59:59"], [5405, 5, 3599]),
+        (["2 h 15 min", "45 min", "1h30", "3 h"], [8100, 2700, 5400, 10800]),
+        (["2 days 03:00:00", "0 days 00:00:01.5"], [183600, 1.5]),
+        (["7:30 am", "12:15 pm", "12:05 am"], [27000, 44100, 300]),
+        (["07:30", "23:59"], [27000, 86340]),
+        (["1 year", "3 years"], [1, 3]),
+        ([datetime.time(7, 30), datetime.time(1, 0)], [27000, 3600]),
+        ([1.5, "2"], [1.5, 2]),
+    ],
+)
+def test_numbers_as_people_write_them(cells, values):
+    column = read(*cells)
+    if values is None:
+        assert column.problem is not None
+        return
+    assert column.problem is None
+    np.testing.assert_array_equal(column.values, values)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [["1,234", "5,678"], ["1,5", "2.5", "3,5"], ["1 234", "5,678"], ["$5", "6 €"], ["12 %", "3"], ["1.234", "5,678"]],
+)
+def test_cells_that_contradict_each_other_or_show_nothing_are_refused(cells):
+    assert read(*cells).problem is not None
+
+
+@pytest.mark.parametrize(
+    "cells", [["007", "123"], ["1st", "2nd"], ["16:9", "4:3"], ["1.2.3", "4.5.6"], ["2-", "3+"], ["12 Elm", "5 Oak"]]
+)
+def test_texts_that_begin_with_digits_are_no_numbers(cells):
+    assert read(*cells).odd.any()
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["1 234", "5 678"], "blanks for thousands: '1 234' is 1234"),
+        (["1'234", "5'678"], "apostrophes for thousands"),
+        (["(5)", "7"], "negative in parentheses: '(5)' is -5"),
+        (["950", "1,200"], "commas for thousands: '1,200' is 1200"),
+        (["1.234", "5.678"], "a decimal point: '1.234' is 1.234"),
+        (["7:30", "12:15"], "times in minutes and seconds: '7:30' is 7:30"),
+        (["07:30", "12:15"], "times in hours and minutes: '07:30' is 7:30:00"),
+        (["5 krona", "7 krona"], "the unit 'krona'"),
+        (["4g", "5g"], "the unit 'g'"),
+        (["4.5 t", "5.5 t"], "the unit 't'"),
+    ],
+)
+def test_a_guess_is_asked_about_and_says_how_to_say_otherwise(cells, said):
+    encoding, asked = chosen(cells * 15)
+    assert isinstance(encoding, Numbers)
+    assert asked.startswith("read 'x' as ")
+    assert said in asked
+    assert "; name it in numeric if that is right, else " in asked
+    assert chosen(cells * 15, numeric=("x",))[1] is None
+    assert isinstance(chosen(cells * 15, categorical=("x",))[0], Levels)
+
+
+@pytest.mark.parametrize("cells", [["1,5", "2,25"], ["1.234,50 €", "3 €"], ["5 km", "7.5 km"], ["12 %", "3 %"]])
+def test_what_is_certain_is_not_asked_about(cells):
+    encoding, asked = chosen(cells * 15)
+    assert isinstance(encoding, Numbers)
+    assert asked is None
+
+
+@pytest.mark.filterwarnings("ignore:read 'tour'")
+def test_a_model_reads_later_tables_in_the_spelling_of_training(tmp_path):
+    y = [0, 1] * 20
+    money = [f"{1000 + 37 * k:,}".replace(",", " ") + ",50 €" for k in range(40)]
+    with pytest.warns(GuessWarning, match=r"read 'montant' as numbers with blanks for thousands"):
+        model = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"montant": money, "tour": ["07:30", "18:45"] * 20}), y)
+    mercer.save(model, tmp_path / "m.mercer")
+    model = mercer.load(tmp_path / "m.mercer")
+    assert [(one.unit, one.marks) for one in model.columns_] == [("€", ", "), (":", HOURS)]
+    plain = pd.DataFrame({"montant": [1000.5, 1037.5], "tour": [27000, 67500]})
+    as_texts = pl.DataFrame({"montant": ["1 000,50 €", "1037,50"], "tour": ["7:30", "18:45"]})
+    with pytest.raises(ValueError, match="some cells are"):
+        model.encode(as_texts)  # one cell has a unit and one has none
+    as_texts = pl.DataFrame({"montant": ["1 000,50 €", "1037,50 €"], "tour": ["7:30", "18:45"]})
+    np.testing.assert_array_equal(model.encode(as_texts), model.encode(plain))
+    # A single mark that may be either is read as in training.
+    one = pl.DataFrame({"montant": ["1,037"], "tour": ["7:30"]})
+    np.testing.assert_array_equal(
+        model.encode(one), model.encode(pd.DataFrame({"montant": [1.037], "tour": [27000.0]}))
+    )
+    with pytest.raises(ValueError, match=r"the column 'montant' is in \$, but the model was trained on €"):
+        model.encode(pl.DataFrame({"montant": ["$5.25"], "tour": ["7:30"]}))
+
+
+def test_units_of_older_model_files_count():
+    """Files that were written before columns had units have them in `reading_` alone."""
+    model = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"x": np.arange(20.0)}), [0, 1] * 10)
+    model.reading_ = {"units": "$ x", "decimal": ","}
+    as_text, number = pd.DataFrame({"x": ["1,234"]}), pd.DataFrame({"x": [1.234]})
+    np.testing.assert_array_equal(model.encode(as_text), model.encode(number))
+    with pytest.raises(ValueError, match=r"'x' is in £, but the model was trained on \$"):
+        model.encode(pd.DataFrame({"x": ["£5"]}))
+
+
+def test_percentages_are_not_mixed_up_with_shares():
+    table = pd.DataFrame({"share": np.linspace(0.1, 0.9, 20)})
+    model = mercer.tabular(mercer.SVC()).fit(table, [0, 1] * 10)
+    with pytest.raises(ValueError, match=r"'share' is in %, but the model was trained on numbers alone"):
+        model.encode(pd.DataFrame({"share": ["52 %"]}))
+
+
+@pytest.mark.parametrize(
+    ("yes", "no"),
+    [
+        ("yes", "no"),
+        ("ja", "nein"),
+        ("oui", "non"),
+        ("sí", "no"),
+        ("sì", "no"),
+        ("ja", "nee"),
+        ("sim", "não"),
+        ("wahr", "falsch"),
+        ("vrai", "faux"),
+        ("verdadero", "falso"),
+        ("vero", "falso"),
+        ("waar", "onwaar"),
+    ],
+)
+def test_truth_values_in_seven_languages(yes, no):
+    encoding, asked = chosen([yes, no, yes.upper(), no.capitalize(), yes, no] * 5)
+    assert encoding == Levels("x", tuple(sorted([yes, no])), 0, True)
+    assert asked is None
+    cells = np.array([yes.title(), no.upper(), None], dtype=object)
+    assert [encoding.level_of(cell) for cell in cells[:2]] == [yes, no]
+
+
+def test_levels_that_differ_in_capitals_are_asked_about():
+    _, asked = chosen(["Rot", "rot", "blau"] * 10)
+    assert "holds 'Rot' and 'rot', two levels; write them alike if they are one" in asked
+
+
+@pytest.mark.parametrize("make", [list, lambda codes: [f"{code}" for code in codes], np.array])
+def test_few_codes_are_categories(make):
+    codes = make([5411, 5812, 5541, 4111, 7011, 5999] * 20)
+    encoding, asked = chosen(codes)
+    assert encoding.levels == ("4111", "5411", "5541", "5812", "5999", "7011")
+    assert "holds numbers and is read as a category; name it in categorical if that is right, else in numeric" in asked
+    assert isinstance(chosen(codes, numeric=("x",))[0], Numbers)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [1998, 2003, 2004, 2010] * 20,  # years
+        [1000, 1200, 1600, 2500] * 20,  # settings
+        [101, 102, 103, 104, 106] * 20,  # scores
+        [1, 2, 5, 9] * 20,  # counts
+        list(range(100, 200)),
+    ],
+)
+def test_quantities_are_no_codes(cells):
+    assert isinstance(chosen(cells)[0], Numbers)
+
+
+def test_rare_levels_share_a_column():
+    rng = np.random.default_rng(0)
+    cells = [f"card {k}" for k in np.minimum(rng.geometric(0.01, 5000), 900)]
+    encoding, asked = chosen(cells)
+    counts = pd.Series(cells).value_counts()
+    assert len(encoding.levels) == 100
+    assert encoding.n_rare == len(counts) - 100
+    assert counts[list(encoding.levels)].min() >= counts.drop(list(encoding.levels)).max()
+    assert "rare levels beside the 100 most frequent: they share one column; name it in categorical to give" in asked
+    X = encoding.encode(np.array([encoding.levels[3], counts.index[-1], "card new"], dtype=object)).toarray()
+    np.testing.assert_array_equal(X.argmax(axis=1), [3, 100, 100])
+    assert len(chosen(cells, categorical=("x",))[0].levels) == len(counts)
+
+
+def test_a_column_that_begins_with_digits_never_vanishes_unasked():
+    _, asked = chosen([f"{k} Elm Street, {k % 7} floor {k * 13 % 101}x" for k in range(60)])
+    assert "most cells begin with a digit, and are no numbers: '0 Elm Street" in asked
+
+
+def test_repeated_names_are_numbered(tmp_path):
+    assert distinct_names(["x", "y", "x", "x.1", "x"])[0] == ["x", "y", "x.2", "x.1", "x.3"]
+    (tmp_path / "t.csv").write_text("x,y,x\n" + "".join(f"{k},a{k % 3},{k * k}\n" for k in range(30)))
+    frames = [
+        read_frame(tmp_path / "t.csv"),
+        frame_of(pd.DataFrame([[k, f"a{k % 3}", k * k] for k in range(30)], columns=["x", "y", "x"])),
+    ]
+    for frame in frames:
+        assert frame.names == ["x", "y", "x.1"]
+        np.testing.assert_array_equal(frame["x.1"], np.arange(30) ** 2)
+        with pytest.warns(GuessWarning, match="the column 'x' occurs more than once: this one is called 'x.1'"):
+            mercer.tabular(mercer.SVC()).fit(frame, [0, 1] * 15)
+
+
+def test_the_target_is_read_like_a_column(tmp_path):
+    prices = [f"{1000 + 13 * k:,}".replace(",", ".") + ",00 €" for k in range(40)]
+    frame = frame_of(pd.DataFrame({"price": prices, "net": ["4g", "5g"] * 20, "x": range(40)}))
+    values, unit = frame.target("price")
+    np.testing.assert_array_equal(values, 1000 + 13 * np.arange(40))
+    assert (unit, frame.unit("price")) == ("€", "€")
+    assert frame.target("net")[0].tolist() == ["4g", "5g"] * 20  # names of classes
+    np.testing.assert_array_equal(frame.target("net", regression=True)[0], [4, 5] * 20)
+    assert frame.drop("price").names == ["net", "x"]
+
+
+def test_formats_by_ending(tmp_path):
+    table = pl.DataFrame({"a": [1.5, None, 3.0], "b": ["x", "1 234,5", None], "c": [datetime.date(2024, 1, 2)] * 3})
+    table.write_parquet(tmp_path / "t.parquet")
+    table.write_ipc(tmp_path / "t.feather")
+    for name in ("t.parquet", "t.feather"):
+        frame = read_frame(tmp_path / name)
+        np.testing.assert_array_equal(frame["a"], [1.5, np.nan, 3])
+        assert frame["b"].tolist() == ["x", "1 234,5", None]
+        assert frame["c"].dtype.kind == "M"
+    with pytest.raises(ValueError, match=r"t\.json: no table has this ending; mercer reads \.csv, .*\.xlsx"):
+        read_frame(tmp_path / "t.json")
+    with pytest.raises(ValueError, match=r"sheet='A' is for Excel files, but .*t\.parquet is none"):
+        read_frame(tmp_path / "t.parquet", sheet="A")
+
+
+def test_excel(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in [
+        ["a", "when", "at", "how long", "text", "a"],
+        [1, datetime.datetime(2024, 1, 2), datetime.time(7, 30), datetime.timedelta(hours=30), "1 234,5", True],
+        [2.5, None, None, None, None, None],
+        [None, datetime.datetime(2024, 1, 3), datetime.time(8), datetime.timedelta(minutes=1), "7", False],
+    ]:
+        sheet.append(row)
+    other = book.create_sheet("other")
+    other.append(["z"])
+    other.append([1])
+    book.save(tmp_path / "t.xlsx")
+    with pytest.warns(GuessWarning, match="several sheets: read 'Sheet', and not 'other'"):
+        frame = read_frame(tmp_path / "t.xlsx")
+    assert frame.names == ["a", "when", "at", "how long", "text", "a.1"]
+    np.testing.assert_array_equal(frame["a"], [1, 2.5, np.nan])
+    np.testing.assert_array_equal(frame.number_column("at").values, [27000, np.nan, 28800])
+    np.testing.assert_array_equal(frame.number_column("how long").values, [108000, np.nan, 60])
+    np.testing.assert_array_equal(frame.number_column("text").values, [1234.5, np.nan, 7])
+    assert read_frame(tmp_path / "t.xlsx", sheet="other").names == ["z"]
+    with pytest.raises(ValueError, match=r"has no sheet 'none'; it has 'Sheet', 'other'"):
+        read_frame(tmp_path / "t.xlsx", sheet="none")
+    (tmp_path / "bad.xlsx").write_bytes(b"no zip")
+    with pytest.raises(ValueError, match=r"bad\.xlsx is no workbook that can be read"):
+        read_frame(tmp_path / "bad.xlsx")
+
+
+def test_skrub_prepares_tables_for_a_machine():
+    skrub = pytest.importorskip("skrub")
+    from sklearn.pipeline import make_pipeline
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(20, 70, 200),
+            "plan": rng.choice(["basic", "plus", "pro"], 200),
+            "since": pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 200), unit="D"),
+        }
+    )
+    y = np.where((table["age"] > 45) ^ (table["plan"] == "pro"), "yes", "no")
+    model = make_pipeline(skrub.TableVectorizer(), mercer.SVC(gamma="scale")).fit(table, y)
+    assert set(model.predict(table)) <= {"yes", "no"}
+    assert model[-1].certificate_.relative_gap < 0.01
+    assert model.get_params()["svc"].C == 1.0
+
+
+def test_excel_on_a_terminal(tmp_path, monkeypatch, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    monkeypatch.chdir(tmp_path)
+    book = openpyxl.Workbook()
+    book.active.append(["distance", "fare"])
+    for k in range(60):
+        book.active.append([f"{k / 4} km", f"{3 + k},50 €"])
+    book.save("t.xlsx")
+    assert main(["train", "t.xlsx", "--target", "fare"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "distance in km, fare in €: read as numbers, without the unit" in page
+    assert main(["predict", "t.xlsx", "t.mercer", "--sheet", "Sheet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "distance,fare,predicted"
+    assert float(lines[21].rpartition(",")[2]) == pytest.approx(23.5, abs=3)
+    assert main(["predict", "t.xlsx", "t.mercer", "--sheet", "none"]) == 1
+    assert "t.xlsx has no sheet 'none'; it has 'Sheet'" in capsys.readouterr().err
