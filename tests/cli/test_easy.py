@@ -1,6 +1,7 @@
 """``mercer easy``, ``explain``, ``predict`` and ``plot`` on tables as people have them: one command each."""
 
 import csv
+import html
 import io
 import json
 import os
@@ -164,6 +165,22 @@ def test_probabilities_and_intervals_of_train(words, folder, capsys):
     row = answers(capsys.readouterr().out, ",")[0]
     assert float(row["low"]) < float(row["predicted"]) < float(row["high"])
     assert row["price"] == "$1000.50"
+
+
+def test_the_report_as_a_page(folder, capsys):
+    write(folder, 40)
+    assert main(["easy", "t.csv", "--target", "gekündigt", "--html", "report.html", "--drop", "Notiz"]) == 0
+    assert "report       report.html" in capsys.readouterr().out
+    page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
+    assert "mercer easy t.csv --target 'gekündigt' --html report.html --drop Notiz" in page
+    assert "from 5 columns of 40 rows of t.csv" in page
+    assert "mercer.easy('t.csv', target='gekündigt', drop=['Notiz'])" in page
+    assert main(["easy", "t.csv", "--target", "gekündigt", "--html", "no/report.html"]) == 1
+    assert "the folder" in capsys.readouterr().err
+    (folder / "heart").write_text("+1 1:1\n-1 1:2\n")
+    with pytest.raises(SystemExit):
+        main(["easy", "heart", "--html", "report.html"])
+    assert "--html is for tables" in capsys.readouterr().err
 
 
 def test_slips(folder, capsys):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from pathlib import Path
 
 from mercer.cli.formats import DATA_KINDS, check_model_name, format_of
 from mercer.cli.terminal import Subparsers, add_command, as_options, printable
@@ -21,6 +23,7 @@ def register(commands: Subparsers) -> None:
         run,
         ("mercer easy iris.csv --target species", "prints a report and saves iris.mercer"),
         ("mercer easy houses.csv --target price --drop id -o price.mercer", "a target of numbers: a regression"),
+        ("mercer easy iris.csv --target species --html iris.html", "also writes a page with pictures, to send"),
         ("mercer easy heart", "LIBSVM text: writes heart.range, heart.out, heart.model"),
         ("mercer easy --skip train test", "also writes test.predict"),
         usage="mercer easy [options] DATA [TEST]",
@@ -45,7 +48,9 @@ def register(commands: Subparsers) -> None:
         default="auto",
         help="balanced: all classes count alike, however rare; auto: balanced if a class is very rare (auto)",
     )
-    add_output_options(parser.add_argument_group("output"))
+    output = parser.add_argument_group("output")
+    add_output_options(output)
+    output.add_argument("--html", type=Path, metavar="FILE", help="write the report of a table with pictures as HTML")
     text = parser.add_argument_group("options for LIBSVM text")
     add_grid_options(text)
     text.add_argument("-m", "--cache-size", type=float, default=1000, metavar="MB", help="memory for the search (1000)")
@@ -62,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
     if format_of(args.file, args.format) == "libsvm":
         from mercer.cli.libsvm.easy import run_text
 
-        unused = (*TABLE_OPTIONS, "target", "machine", "class_weight", "output", "json", "verbose")
+        unused = (*TABLE_OPTIONS, "target", "machine", "class_weight", "output", "json", "verbose", "html")
         refuse_unused_options(args, unused, f"tables, but {args.file} is LIBSVM text")
         run_text(args)
     else:
@@ -88,7 +93,8 @@ def _run_table(args: argparse.Namespace) -> None:
         )
     path = model_path(args)
     check_model_name(path, ".onnx", ".c")
-    check_save_path(path)  # fail now rather than after the search
+    for file in filter(None, (path, args.html)):
+        check_save_path(file)  # fail now rather than after the search
     silent = args.quiet or args.json
     with waiting(printable(f"reading {args.file}"), silent or args.file == "-"):
         data = read_frame(args, {"auto": None, "svc": False, "svr": True}[args.machine])
@@ -104,10 +110,16 @@ def _run_table(args: argparse.Namespace) -> None:
             args.seed,
             unit=units_from_text(data.dialect.units).get(str(data.target), ""),
             source=data.source,
+            machine=args.machine,
+            command=shlex.join(["mercer", *args.words]),
         )
     save_with_dialect(result.model, data, path)
+    if args.html is not None:
+        result.report(args.html)
     if args.json:
         print(json.dumps(result.to_dict() | {"model_file": str(path)}, indent=2))
     elif not args.quiet:
         saved = f"{path} ({path.stat().st_size / 1000:.1f} kB); mercer.load({str(path)!r}) reads it back"
         print(printable(result.text(saved, args.verbose, as_options)))
+        if args.html is not None:
+            print(printable(f"  report       {args.html}"))

@@ -92,7 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     """Parse the arguments and run the subcommand; return the exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    command_line = list(sys.argv[1:] if argv is None else argv)
+    words = command_line.copy()
     parser, commands = _build_parsers(words[0] if words else "")
     subparser = commands.get(words[0]) if words else None
     if subparser is not None and subparser.get_default("one_line_usage"):
@@ -106,6 +107,7 @@ def _main(argv: Sequence[str] | None) -> int:
         suggestion = _suggestion(words[0], parser._option_string_actions)
         parser.error(f"unknown option {words[0]}{suggestion}; see mercer --help")
     args, unknown = parser.parse_known_args(words)
+    args.words = command_line
     if unknown:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         suggestion = _suggestion(options[0], args.parser._option_string_actions) if options else ""

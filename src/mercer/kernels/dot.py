@@ -13,7 +13,7 @@ from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import Recipe, affine, integer_power
 from mercer.kernels.terms import Term, Terms, polynomial_term
 from mercer.runtime.errors import NotDifferentiableError
-from mercer.runtime.parameters import finite, integer
+from mercer.runtime.parameters import SuggestsParameters, finite, integer
 from mercer.samples.arrays import Floats, Samples
 from mercer.samples.matrices import (
     as_float64,
@@ -94,7 +94,7 @@ class _AffineProductKernel(GammaKernel):
 
 
 @dataclass(eq=False, repr=False)
-class Polynomial(_AffineProductKernel):
+class Polynomial(SuggestsParameters, _AffineProductKernel):
     """Polynomial kernel (γ⟨x, z⟩ + coef0)^degree, for example the quadratic and the cubic kernel.
 
     Parameters
@@ -173,7 +173,7 @@ class Polynomial(_AffineProductKernel):
 
 
 @dataclass(eq=False, repr=False)
-class Sigmoid(_AffineProductKernel):
+class Sigmoid(SuggestsParameters, _AffineProductKernel):
     """Sigmoid kernel tanh(γ⟨x, z⟩ + coef0), which is not positive definite: fits reach a stationary point only.
 
     Parameters

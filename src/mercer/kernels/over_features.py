@@ -14,7 +14,7 @@ from mercer.kernels.per_feature import HistogramKernel
 from mercer.kernels.recipe import Recipe, exp_of_minus
 from mercer.kernels.terms import Term, Terms
 from mercer.runtime.errors import NotDifferentiableError
-from mercer.runtime.parameters import not_negative
+from mercer.runtime.parameters import SuggestsParameters, not_negative
 from mercer.samples.arrays import Floats, Samples
 from mercer.samples.distances import l1_distances, sums_over_features
 from mercer.samples.matrices import (
@@ -63,7 +63,7 @@ class DistanceKernel(Kernel):
 
 
 @dataclass(eq=False, repr=False)
-class Laplacian(GammaKernel, DistanceKernel):
+class Laplacian(SuggestsParameters, GammaKernel, DistanceKernel):
     """Laplacian kernel exp(−γ‖x − z‖₁).
 
     Parameters

@@ -17,14 +17,14 @@ from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import Recipe, exp_of_minus
 from mercer.kernels.terms import Term, Terms
 from mercer.runtime.errors import NotDifferentiableError
-from mercer.runtime.parameters import positive
+from mercer.runtime.parameters import SuggestsParameters, positive
 from mercer.samples.arrays import Floats, Samples, row_blocks
 from mercer.samples.distances import distances, squared_distances
 from mercer.samples.matrices import as_float64, dense, ordinary, strips, weighted_differences
 
 
 @dataclass(eq=False, repr=False)
-class Gaussian(GammaKernel):
+class Gaussian(SuggestsParameters, GammaKernel):
     """Gaussian kernel exp(−γ‖x − z‖²), also called radial basis function (RBF) or squared exponential kernel.
 
     Parameters
@@ -169,7 +169,7 @@ class Gaussian(GammaKernel):
 
 
 @dataclass(eq=False, repr=False)
-class Matern(Kernel):
+class Matern(SuggestsParameters, Kernel):
     """Matérn kernel 2^(1−ν)/Γ(ν) · t^ν K_ν(t) with t = √(2ν) ‖x − z‖ / length_scale.
 
     Parameters
@@ -258,7 +258,7 @@ class Matern(Kernel):
 
 
 @dataclass(eq=False, repr=False)
-class RationalQuadratic(Kernel):
+class RationalQuadratic(SuggestsParameters, Kernel):
     """Rational quadratic kernel (1 + ‖x − z‖² / (2α length_scale²))^(−α), a mixture of Gaussians of all widths.
 
     Parameters

@@ -17,6 +17,7 @@ from mercer.kernels.names import kernel_accepts
 from mercer.model_selection.parameter_keys import group_equal_keys, key_of_params
 from mercer.samples.matrices import as_matrix
 from mercer.tables.estimator import Tabular
+from mercer.tables.target_scale import target_moments
 
 # Parameters that change a problem but neither its samples nor its kernel. Those in RISING grow with the penalty on
 # errors, those in FALLING shrink as it grows.
@@ -134,8 +135,9 @@ def default_grid(machine: Any, X: Any, y: Any, quick: bool = False) -> dict[str,
     if "nu" in names and "C" not in names:
         grid["nu"] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
     if "epsilon" in names and y is not None:
-        spread = float(np.std(np.asarray(y, dtype=np.float64)))
-        grid["epsilon"] = [share * (spread or 1.0) for share in ((0.1,) if quick else (0.01, 0.1, 0.3))]
+        targets = np.asarray(y, dtype=np.float64)
+        spread = target_moments(targets, np.ones(len(targets)))[1]
+        grid["epsilon"] = [share * spread for share in ((0.1,) if quick else (0.01, 0.1, 0.3))]
     kernel = machine.kernel
     gamma = _scale_gamma(X)
     if kernel_accepts(kernel) == "vectors" and gamma is not None:

@@ -131,6 +131,8 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
 
     by_lower_case = {known_name.lower(): known_name for known_name in known}
     matches = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.7)
+    if not matches and len(name) > 2:  # eps for epsilon
+        matches = [known_name for known_name in by_lower_case if known_name.startswith(name.lower())]
     return f"; did you mean {by_lower_case[matches[0]]}?" if matches else ""
 
 

@@ -34,9 +34,10 @@ from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, is_sparse
 from mercer.tables.cells import missing_values
 from mercer.tables.choice import COLUMN_OPTIONS, ColumnOptions, encodings_for, guesses, unexpected_words
-from mercer.tables.encodings import Dates, DroppedColumn, Encoding, Levels, Numbers, Words, encode_columns, moments
+from mercer.tables.encodings import Dates, DroppedColumn, Encoding, Levels, Numbers, Words, encode_columns
 from mercer.tables.frame import Frame, frame_of
 from mercer.tables.number_column import NumberFormat
+from mercer.tables.target_scale import target_moments
 from mercer.tables.units import units_from_text
 
 _READING = ("separator", "decimal", "encoding", "units", "na", "target", "digest")
@@ -92,7 +93,8 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
     A missing number or date is replaced by the median and marked by an extra column; missing categories are a level.
     Texts that differ in most rows become word counts if their words recur; other texts and identifiers are dropped
     with a warning. In a regression y is standardised too, so that `C` and `epsilon` do not depend on the unit of y;
-    predictions are in that unit, the certificate of `estimator_` is not.
+    predictions are in that unit, the certificate of `estimator_` is not. Targets far outside all others, such as
+    numbers with a misplaced decimal point, are not counted in the mean and the standard deviation.
 
     Prediction finds columns by name, in any order. It ignores unknown columns and raises an error for absent ones.
 
@@ -109,7 +111,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
     columns_ : list
         Encoding of each column; `columns_told` describes them.
     target_mean_, target_scale_ : float or array
-        Mean and standard deviation by which y was standardised; 0 and 1 unless it is a regression.
+        Mean and standard deviation by which y was standardised, without outliers; 0 and 1 unless it is a regression.
     n_rows_dropped_ : int
         Number of rows that ``missing="drop"`` dropped.
     rows_ : array of int
@@ -190,7 +192,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         mean, scale = 0.0, 1.0
         if is_regressor(self.estimator) and y is not None and self.standardise:
             y = _target(y)
-            mean, scale = _target_moments(y, weight)
+            mean, scale = target_moments(y, weight)
             y = (y - mean) / scale
         given = {} if sample_weight is None else {"sample_weight": weight}
         fitted = blank_copy(self)
@@ -484,16 +486,6 @@ def _target(y: Any) -> Any:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"a regression needs numbers in y: {error}") from None
-
-
-def _target_moments(y: Any, weight: Floats) -> tuple[Any, Any]:
-    """Mean and standard deviation of each target; 1 for the deviation of a constant."""
-    if not np.isfinite(y).all() or not weight.sum() > 0:
-        return 0.0, 1.0  # the estimator raises its own error for these
-    if y.ndim == 1:
-        return moments(y, weight)
-    means, scales = zip(*(moments(column, weight) for column in y.T), strict=True)
-    return np.array(means), np.array(scales)
 
 
 def used_columns(model: Tabular) -> list[str]:

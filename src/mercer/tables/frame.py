@@ -247,7 +247,7 @@ def with_columns(X: Any, changes: dict[int, Any]) -> Any:
         return type(X)(with_columns(X.toarray(), changes))
     if hasattr(X, "iloc") and hasattr(X, "columns") and X.columns.is_unique:
         return X.assign(**{X.columns[place]: cells for place, cells in changes.items()})
-    if hasattr(X, "with_columns"):
+    if hasattr(X, "get_columns"):
         old = X.get_columns()
         return X.with_columns([type(old[place])(X.columns[place], list(cells)) for place, cells in changes.items()])
     if hasattr(X, "columns"):

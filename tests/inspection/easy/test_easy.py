@@ -62,7 +62,7 @@ def test_no_pattern_is_found_where_there_is_none():
     assert np.max(found.cv_results_["mean_test_score"]) > 0.55  # the best of many is sold as more than it is
     model = mercer.easy(noise.assign(y=rng.permutation(y)), target="y")
     assert abs(model.figures.accuracy - 0.5) < 0.15
-    assert any("these columns hardly predict 'y'" in hint for hint in model.hints)
+    assert "hardly predict 'y'" in model.hints[0] or "80 rows are too few to tell" in model.hints[0]
 
 
 def test_the_model_has_seen_all_rows_and_predicts_as_it_is_saved(classes, model, tmp_path):

@@ -8,6 +8,7 @@ of the search on three quarters of them.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +20,15 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.estimators import SVC, SVR
+from mercer.inspection.easy.advice import advise
 from mercer.inspection.easy.easy_model import EasyModel as EasyModel  # mercer/__init__.pyi imports it from here
+from mercer.inspection.easy.easy_model import Training
 from mercer.inspection.easy.figures import ClassFigures, NumberFigures
-from mercer.inspection.easy.hints import suggest_next
+from mercer.inspection.easy.held_out import HeldOut
 from mercer.inspection.easy.importance import column_importance
+from mercer.inspection.easy.outliers import Outliers, far_off
 from mercer.inspection.easy.target import TargetKind, check_enough_rows, target_kind
+from mercer.model_selection.result import TuningResult
 from mercer.model_selection.scoring import balanced_soft_accuracy, soft_accuracy
 from mercer.model_selection.tune import tune
 from mercer.runtime.errors import GuessWarning
@@ -33,12 +38,15 @@ from mercer.samples.arrays import Indices
 from mercer.tables.choice import guesses_in
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame, frame_of
-from mercer.tables.reading import classes_in, expect_complete, numbers
+from mercer.tables.reading import classes_in, expect_complete, numbers, read_frame
 
 # Largest table with nested cross-validation; beyond it, a held-out quarter is as informative in a fifth of the time.
 _MAX_NESTED_ROWS = 1000
+_ABSOLUTE_ERROR = "neg_mean_absolute_error"  # score of a search with outliers, which decide R²
+_EPSILONS = (0.1, 0.03, 0.01)  # in standard deviations of the target
 _MOST_SEARCHED = 3000  # rows used by one search; more would take minutes and change little
 MACHINES = ("auto", "svc", "svr")
+Search = tuple[dict[str, Any], str]  # the best parameters, and a description of the search
 
 
 @shared_docs
@@ -62,8 +70,8 @@ def easy(
 
     Parameters
     ----------
-    table : frame
-        Table of pandas, polars or pyarrow; an array if `target` is one.
+    table : frame or path
+        Table of pandas, polars or pyarrow, or the path of a file with one; an array if `target` is one.
     target : str, or column
         Name of the column to predict, or its values.
     machine : {"auto", "svc", "svr"}, default="auto"
@@ -103,10 +111,14 @@ def easy(
         raise ValueError(f"machine={machine!r} must be one of {', '.join(map(repr, MACHINES))}")
     if class_weight not in ("auto", "balanced", None):
         raise ValueError(f"class_weight={class_weight!r} must be 'auto', 'balanced' or None")
-    frame, y, name, kind = _split_target(table, target, machine)
     columns = {"drop": drop, "only": only, "categorical": categorical, "numeric": numeric, "text": text}
     options = {**columns, "missing": missing, "standardise": standardise}
-    return run_easy(frame, y, name, kind, options, class_weight, random_state, verbose=verbose)
+    source = "the table"
+    if isinstance(table, str | os.PathLike):
+        source, table = os.fspath(table), read_frame(table, texts=[*categorical, *text])
+    frame, y, name, kind, unit = _split_target(table, target, machine, source)
+    told = {"unit": unit, "source": source, "machine": machine}
+    return run_easy(frame, y, name, kind, options, class_weight, random_state, **told, verbose=verbose)
 
 
 def run_easy(
@@ -120,11 +132,14 @@ def run_easy(
     *,
     unit: str = "",
     source: str = "the table",
+    machine: str = "auto",
+    command: str = "",
     verbose: bool = False,
 ) -> EasyModel:
     """Run `easy` on features and a target that are read already.
 
-    `options` are parameters of `Tabular`, `unit` is the target's unit and `source` names the table in errors.
+    `options` are parameters of `Tabular`, and `unit` is the target's unit. `source`, the path of the table if it has
+    one, `machine`, as the user gave it, and `command`, the command line, only appear in errors and in the report.
     """
     check_enough_rows(y, kind.is_regression, source)
     weighed = not kind.is_regression and (class_weight == "balanced" or (class_weight == "auto" and _is_uneven(y)))
@@ -134,46 +149,50 @@ def run_easy(
         warnings.simplefilter("ignore", GuessWarning)  # the report lists the guesses
         warnings.filterwarnings("ignore", "The least populated class")  # it has at least two rows
         guessed = guesses_in(frame, run.estimator.wishes(), source)
-        held_out = run.predict_held_out()
-        reuse = held_out.search if len(y) > _MOST_SEARCHED else None
+        held_out, searched = run.predict_held_out()
+        reuse = searched if len(y) > _MOST_SEARCHED else None
         params, search = reuse or run.search(np.arange(len(y)))
-        figures = run.figures(held_out, unit)
-        easy_model = EasyModel(run.train(params), target, frame.shape, figures, held_out.method, search)
+        model = run.train(params)
+        outliers = run.find_outliers(model) if kind.is_regression else None
+        figures = run.figures(held_out, unit, outliers)
+        asked = {**options, "machine": machine, "class_weight": class_weight, "random_state": seed}
+        training = Training(frame, y, held_out, asked, source, command)
+        easy_model = EasyModel(model, target, training, figures, search)
+        easy_model.outliers = outliers
         easy_model.kind_told, easy_model.guesses = kind.reason, guessed
-        easy_model.hints = suggest_next(figures, y, target, easy_model.table.columns_, weighed=weighed)
         easy_model.matters = column_importance(easy_model.model, frame, seed)
+        easy_model.hints = advise(easy_model)
     return easy_model
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _split_target(table: Any, target: Any, machine: str) -> tuple[Frame, Any, str, TargetKind]:
-    """Split a table into features and target; return the features, the target's values, its name and its kind."""
+def _split_target(table: Any, target: Any, machine: str, source: str) -> tuple[Frame, Any, str, TargetKind, str]:
+    """Split a table into features and target; return the features, and the target's values, name, kind and unit."""
     if isinstance(target, str):
         whole = frame_of(table)
         if not whole.named or target not in whole.names:
             columns = ", ".join(map(repr, whole.names)) if whole.named else "no column names"
-            raise ValueError(f"the table has no column {target!r}; it has {columns}")
-        names = [name for name in whole.names if name != target]
-        frame, column, name = Frame(names, [whole[one] for one in names]), whole[target], target
-        frame.categories = whole.categories - {target}
+            raise ValueError(f"{source} has no column {target!r}; it has {columns}")
+        frame, name = whole.drop(target), target
+        column, unit = whole.target(target, regression=True if machine == "svr" else None)
     else:
-        frame, column, name = frame_of(table), np.asarray(target), "y"
+        frame, column, name, unit = frame_of(table), np.asarray(target), "y", ""
         if len(column) != len(frame):
-            raise ValueError(f"the table has {len(frame)} rows, but target has {len(column)}")
-    expect_complete(column, "the table", name)
+            raise ValueError(f"{source} has {len(frame)} rows, but target has {len(column)}")
+    expect_complete(column, source, name)
     if column.dtype.kind == "O" and all(isinstance(item, bool | np.bool_) for item in column):
         column = column.astype(bool)
-    y = classes_in(column, "the table", name) if column.dtype.kind not in "b" else column
+    y = classes_in(column, source, name) if column.dtype.kind not in "b" else column
     kind = target_kind(y, machine)
     if kind.is_regression:
-        y = numbers(column, "the table", name, "a regression needs numbers: choose another target or another machine")
+        y = numbers(column, source, name, "a regression needs numbers: choose another target or another machine")
     elif column.dtype.kind == "O" and all(isinstance(item, str) for item in column):
         y = column.astype(str)  # "1" stays a label
     elif y.dtype.kind == "f" and (y % 1 == 0).all():
         y = y.astype(np.int64)  # pandas turns integers into floats where a row had a missing value
-    return frame, y, name, kind
+    return frame, y, name, kind, unit
 
 
 def _is_uneven(y: Any) -> bool:
@@ -182,17 +201,6 @@ def _is_uneven(y: Any) -> bool:
 
 
 # --- search, evaluation and training ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class HeldOutAnswers:
-    """Predictions for rows that neither training nor the search has seen."""
-
-    truth: Any
-    answers: Any
-    method: str  # evaluation method, in words
-    baseline: Any  # predictions to compare a regression with: the median of the training targets
-    search: tuple[dict[str, Any], str] | None = None  # result of the search, where one search served all rows
 
 
 @dataclass
@@ -213,20 +221,44 @@ class EasyRun:
         rarest = int(np.unique(y, return_counts=True)[1].min())
         return StratifiedKFold(max(2, min(5, rarest)), shuffle=True, random_state=self.seed)
 
-    def search(self, rows: Indices) -> tuple[dict[str, Any], str]:
+    def search(self, rows: Indices) -> Search:
         """Search parameters by cross-validation on `rows`; return them with a description of the search."""
         sampled, extent = rows, ""
         if len(rows) > _MOST_SEARCHED:
             sampled = self._draw_rows(rows, _MOST_SEARCHED)
             extent = f", searched on {len(sampled):,} of {len(rows):,} rows"
-        y = self.y[sampled]
+        scoring: Any = balanced_soft_accuracy if self.weighed else soft_accuracy
+        if self.is_regression:
+            scoring = _ABSOLUTE_ERROR if self._has_outliers(sampled) else None
+        params, result = self._tune(self.estimator, sampled, "quick", scoring)
+        n_points = len(result.cv_results_["params"])
+        if scoring == _ABSOLUTE_ERROR:  # the best epsilon depends on the noise, which the outliers hide
+            best, grid = clone(self.estimator).set_params(**params), {"epsilon": list(_EPSILONS)}
+            params |= self._tune(best, sampled, grid, scoring)[0]
+            n_points += len(_EPSILONS)
+            extent += ", by the mean absolute error, since there are outliers"
+        plain = {name.rpartition("__")[2]: value for name, value in params.items()}
+        chosen = ", ".join(
+            f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+            for name, value in plain.items()
+        )
+        chosen += ", balanced class weights" if self.weighed else ""
+        return (
+            params,
+            f"{type(self.estimator.estimator).__name__}, {chosen}: chosen from {n_points} grid points{extent}; "
+            f"{result.choice_}",
+        )
+
+    def _tune(self, estimator: Tabular, rows: Indices, grid: Any, scoring: Any) -> tuple[dict[str, Any], TuningResult]:
+        """Search a grid by cross-validation on `rows`; return the best parameters and the result of the search."""
+        y = self.y[rows]
         result = tune(
-            self.estimator,
-            self.frame.rows(sampled),
+            estimator,
+            self.frame.rows(rows),
             y,
-            grid="quick",
+            grid=grid,
             cv=self._folds(y),
-            scoring=None if self.is_regression else balanced_soft_accuracy if self.weighed else soft_accuracy,
+            scoring=scoring,
             refit=False,
             verbose=self.verbose,
         )
@@ -234,18 +266,15 @@ class EasyRun:
             raise KeyboardInterrupt
         if result.best_params_ is None:  # tune has warned of the reason
             raise ValueError("no parameters could be fitted on every fold of these rows; the warning above says why")
-        plain = {name.rpartition("__")[2]: value for name, value in result.best_params_.items()}
-        chosen = ", ".join(
-            f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
-            for name, value in plain.items()
-        )
-        chosen += ", balanced class weights" if self.weighed else ""
-        n_points = len(result.cv_results_["params"])
-        return (
-            result.best_params_,
-            f"{type(self.estimator.estimator).__name__}, {chosen}: chosen from {n_points} grid points{extent}; "
-            f"{result.choice_}",
-        )
+        return result.best_params_, result
+
+    def _has_outliers(self, rows: Indices) -> bool:
+        """Return whether held-out errors of the default machine on `rows` are more than 20 times their median."""
+        errors = np.empty(len(rows))
+        for train, test in self._folds(self.y[rows]).split(rows):
+            answers = self._fit(rows[train], {}).predict(self.frame.rows(rows[test]))
+            errors[test] = np.abs(self.y[rows[test]] - answers)
+        return bool(far_off(errors).any())
 
     def _draw_rows(self, rows: Indices, count: int) -> Indices:
         stratify = None if self.is_regression else self.y[rows]
@@ -258,35 +287,42 @@ class EasyRun:
         model: Tabular = clone(self.estimator).set_params(**params)
         return model.fit(self.frame.rows(rows), self.y[rows])
 
-    def predict_held_out(self) -> HeldOutAnswers:
-        """Predict rows that neither training nor the search has seen."""
+    def predict_held_out(self) -> tuple[HeldOut, Search | None]:
+        """Predict rows that neither training nor the search has seen; return also a search that served all rows."""
         n = len(self.y)
         if n <= _MAX_NESTED_ROWS:
-            answers: Any = None
-            baseline = np.empty(n)
             splits = list(self._folds(self.y).split(np.zeros(n), self.y))
-            lines = Reporter(self.verbose)
-            for k, (train, test) in enumerate(splits):
-                lines.report(f"fold {k + 1} of {len(splits)}", k / len(splits))
-                part = self._fit(train, self.search(train)[0]).predict(self.frame.rows(test))
-                answers = np.empty(n, dtype=part.dtype) if answers is None else answers
-                answers[test] = part
-                baseline[test] = np.median(self.y[train]) if self.is_regression else 0
             method = f"nested cross-validation: {len(splits)} folds, each held out of its search and training"
-            return HeldOutAnswers(self.y, answers, method, baseline)
-        train, test = train_test_split(
-            np.arange(n), test_size=0.25, stratify=None if self.is_regression else self.y, random_state=self.seed
-        )
-        search = self.search(train)
-        answers = self._fit(train, search[0]).predict(self.frame.rows(test))
-        baseline = np.full(len(test), np.median(self.y[train]) if self.is_regression else 0)
-        method = f"a quarter of the rows, {len(test):,}, held out of search and training (seed {self.seed})"
-        return HeldOutAnswers(self.y[test], answers, method, baseline, search)
+        else:
+            stratify = None if self.is_regression else self.y
+            splits = [train_test_split(np.arange(n), test_size=0.25, stratify=stratify, random_state=self.seed)]
+            held_out = len(splits[0][1])
+            method = f"a quarter of the rows, {held_out:,}, held out of search and training (seed {self.seed})"
+        lines = Reporter(self.verbose)
+        models, answers, search = [], [], None
+        for k, (train, test) in enumerate(splits):
+            lines.report(f"fold {k + 1} of {len(splits)}", k / len(splits))
+            search = self.search(train)
+            models.append(self._fit(train, search[0]))
+            answers.append(models[-1].predict(self.frame.rows(test)))
+        rows = np.concatenate([test for _, test in splits])
+        order = np.argsort(rows) if len(splits) > 1 else np.arange(len(rows))
+        rows = rows[order]
+        fold = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])[order]
+        trained_on = [train for train, _ in splits]
+        held = HeldOut(rows, self.y[rows], np.concatenate(answers)[order], fold, models, trained_on, method)
+        return held, search if len(splits) == 1 else None
 
-    def figures(self, held_out: HeldOutAnswers, unit: str) -> ClassFigures | NumberFigures:
+    def find_outliers(self, model: CalibratedRegressor) -> Outliers:
+        """Find rows whose targets both the final model and the models that did not train on them miss by far."""
+        encoded = model.estimator_.encode(self.frame)
+        return Outliers.find(encoded, self.y, model.residuals_, np.abs(self.y - model.predict(self.frame)))
+
+    def figures(self, held_out: HeldOut, unit: str, outliers: Outliers | None) -> ClassFigures | NumberFigures:
         """Scores of the held-out predictions."""
-        if self.is_regression:
-            return NumberFigures(held_out.truth, held_out.answers, held_out.baseline, unit)
+        if outliers is not None:
+            outlying = np.isin(held_out.rows, outliers.rows)
+            return NumberFigures(held_out.truth, held_out.answers, held_out.medians(self.y), unit, outlying)
         return ClassFigures(held_out.truth, held_out.answers, np.unique(self.y), self.weighed)
 
     def train(self, params: dict[str, Any]) -> Any:

@@ -12,7 +12,9 @@ import numpy as np
 import mercer
 from mercer.estimators.fitting.wrapper_mixin import ModelMethods
 from mercer.inspection.easy.figures import ClassFigures, Facts, NumberFigures
+from mercer.inspection.easy.held_out import HeldOut
 from mercer.inspection.easy.importance import Importance, with_numbers
+from mercer.inspection.easy.outliers import Outliers
 from mercer.inspection.easy.page import (
     Line,
     certificate_facts,
@@ -26,6 +28,7 @@ from mercer.inspection.explain import Explanation, explain
 from mercer.runtime.available import available_if
 from mercer.tables.dialect import format_quantity
 from mercer.tables.estimator import Tabular, table_in
+from mercer.tables.frame import Frame
 
 
 def _model_has(name: str) -> Callable[[Any], bool]:
@@ -36,6 +39,18 @@ def _model_has(name: str) -> Callable[[Any], bool]:
         return True
 
     return check
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Table that a model was trained on, predictions for held-out rows, and the parameters of `mercer.easy`."""
+
+    frame: Frame
+    y: Any
+    held_out: HeldOut
+    options: dict[str, Any]
+    source: str  # path of the table, or "the table"
+    command: str = ""  # of the command line
 
 
 @dataclass(eq=False, repr=False)
@@ -52,12 +67,10 @@ class EasyModel(ModelMethods):
         Calibrated `Tabular` estimator, trained on all rows. `save` writes it and `mercer.load` returns it.
     target : str
         Name of the target column.
-    shape : (int, int)
-        Number of rows, and number of columns without the target.
+    training : Training
+        Table that the model was trained on, and predictions for held-out rows; `save` does not write them.
     figures : ClassFigures or NumberFigures
         Scores on rows that neither training nor the search has seen.
-    judged_by : str
-        Evaluation method, in words.
     search : str
         Chosen parameters and extent of the search, in words.
     kind_told : str
@@ -68,6 +81,8 @@ class EasyModel(ModelMethods):
         Suggestions for what to try next.
     matters : Importance or None
         Importance of the columns; its `explanation` holds the Shapley values of a sample of rows.
+    outliers : Outliers or None
+        Rows of a regression that are more than 20 times as far off as the median of the rest.
 
     Examples
     --------
@@ -76,14 +91,24 @@ class EasyModel(ModelMethods):
 
     model: Any
     target: str
-    shape: tuple[int, int]
+    training: Training
     figures: ClassFigures | NumberFigures
-    judged_by: str
     search: str
     kind_told: str = ""
     guesses: dict[str, str] = field(default_factory=dict)
     hints: list[str] = field(default_factory=list)
     matters: Importance | None = None
+    outliers: Outliers | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, and number of columns without the target."""
+        return self.training.frame.shape
+
+    @property
+    def judged_by(self) -> str:
+        """Evaluation method, in words."""
+        return self.training.held_out.method
 
     @property
     def table(self) -> Tabular:
@@ -162,6 +187,20 @@ class EasyModel(ModelMethods):
 
         save(self.model, path)
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the report with its pictures as a single HTML file that needs no network.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, such as "report.html".
+        """
+        from mercer.files.atomic_write import replacing
+        from mercer.inspection.easy.html_page import html_page
+
+        with replacing(path) as file:
+            file.write(html_page(self).encode())
+
     def plot(self, kind: str = "bar", **options: Any) -> Any:
         """Plot the importance of the columns as "bar" or "beeswarm"; needs matplotlib."""
         if self.matters is None:
@@ -188,6 +227,7 @@ class EasyModel(ModelMethods):
             **self.figures.to_dict(),
             "importance": self.importance,
             "search": self.search,
+            **({} if self.outliers is None else {"outlying_rows": (self.outliers.rows + 1).tolist()}),
             "guesses": self.guesses,
             "hints": self.hints,
             "certificate": certificate_facts(self.table.estimator_),
@@ -199,6 +239,7 @@ class EasyModel(ModelMethods):
             *(("in short" if not k else "", f"{k + 1}  {line}") for k, line in enumerate(self._in_short())),
             None,
             *self.figures.lines(),
+            *([("outliers", self.outliers.told())] if self.outliers else []),
             ("judged by", self.judged_by),
             None,
             *([] if self.matters is None else self.matters.lines()),
@@ -220,16 +261,22 @@ class EasyModel(ModelMethods):
             matters = "no column" if self.matters else "not available, as this model has no exact Shapley values"
         rows = f"{self.shape[0]:,} rows"
         trained = self.table.n_rows_dropped_ and f"{self.shape[0] - self.table.n_rows_dropped_:,} of {rows}"
-        uncertainty = "predict_proba" if isinstance(self.figures, ClassFigures) else "predict_interval"
         proof = self.table.estimator_.certificate_
-        hint = self.hints[0] if self.hints else f"predict new rows with predict or {uncertainty}; explain says why"
         return [
             self.figures.headline,
             self._weakest(),
             f"what matters most: {matters}",
             f"the final model is trained on {trained or f'all {rows}'}; its fit is {proof.verdict}",
-            f"next: {hint}",
+            f"next: {self.next_step}",
         ]
+
+    @property
+    def next_step(self) -> str:
+        """The most helpful suggestion; without one, how to predict new rows."""
+        if self.hints:
+            return self.hints[0]
+        uncertainty = "predict_proba" if isinstance(self.figures, ClassFigures) else "predict_interval"
+        return f"predict new rows with predict or {uncertainty}; explain says why"
 
     def _weakest(self) -> str:
         """Return the class with the lowest recall, or quantiles of the errors of a regression, in one sentence."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.inspection.easy.page import WIDTH
-from mercer.samples.arrays import Floats, Indices
+from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.tables.dialect import format_quantity
 
 Facts = dict[str, Any]  # plain values by name, as in a JSON report
@@ -144,11 +144,21 @@ class ClassFigures:
 
 
 class NumberFigures:
-    """R² and mean absolute error of a regression, compared with always predicting the median `usual`."""
+    """R² and mean absolute error of a regression, compared with always predicting the median `usual`.
 
-    def __init__(self, truth: Any, answers: Any, usual: Any, unit: str = "") -> None:
+    `outlying` marks rows that are so far off that they decide both; `without_outliers` has the figures of the others.
+    """
+
+    def __init__(self, truth: Any, answers: Any, usual: Any, unit: str = "", outlying: Flags | None = None) -> None:
         self.truth, self.answers = np.asarray(truth, dtype=np.float64), np.asarray(answers, dtype=np.float64)
-        self.usual, self.unit = usual, unit
+        self.usual, self.unit = np.broadcast_to(usual, self.truth.shape), unit
+        self.outlying = np.zeros(self.truth.shape, dtype=bool) if outlying is None else outlying
+
+    @property
+    def without_outliers(self) -> NumberFigures:
+        """Figures of the rows that are not outlying."""
+        kept = ~self.outlying
+        return NumberFigures(self.truth[kept], self.answers[kept], self.usual[kept], self.unit)
 
     @property
     def r2(self) -> float:
@@ -176,30 +186,43 @@ class NumberFigures:
 
     @property
     def is_useless(self) -> bool:
-        """Whether R² is hardly or not significantly above 0, that of a constant prediction."""
-        return not self.r2 > max(0.05, 2 * self.standard_error)
+        """Whether R² without outliers is hardly or not significantly above 0, that of a constant prediction."""
+        rest = self.without_outliers
+        return not rest.r2 > max(0.05, 2 * rest.standard_error)
 
     @property
     def headline(self) -> str:
         """The main scores and their baseline, in one sentence."""
-        error, usual = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
+        rest, outlying = self.without_outliers, int(self.outlying.sum())
+        error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
+        but = f", without {outlying} outlying row{'s' * (outlying > 1)} (R² {self.r2:.3f} with)" if outlying else ""
         return (
-            f"R² {self.r2:.3f} (± {self.standard_error:.3f}) on rows it had not seen; mean absolute error {error} "
+            f"R² {rest.r2:.3f} (± {rest.standard_error:.3f}) on rows it had not seen{but}; mean absolute error {error} "
             f"(always predicting the median: {usual})"
         )
 
     def to_dict(self) -> Facts:
         """Return the errors as plain values."""
-        return {"mean_absolute_error": {"test": self.error, "median": self.usual_error}}
+        facts: Facts = {"mean_absolute_error": {"test": self.error, "median": self.usual_error}}
+        if self.outlying.any():
+            rest = self.without_outliers
+            facts["without_outliers"] = {"r2": rest.r2} | rest.to_dict()
+        return facts
 
     def lines(self, trained: float | None = None) -> list[tuple[str, str]]:
         """Return the lines of the report; `trained` is R² on the training rows."""
         of_training = "" if trained is None else f", {trained:.4g} on the training rows"
-        error, usual = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
-        return [
-            ("R²", f"{self.r2:.4g} on the held-out rows{of_training}"),
-            ("error", f"{error} on average over the held-out rows (always predicting the median: {usual})"),
+        rest, outlying = self.without_outliers, int(self.outlying.sum())
+        error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
+        which = f"held-out rows without the {outlying} outlying" if outlying else "held-out rows"
+        lines = [
+            ("R²", f"{rest.r2:.4g} on the {which}{of_training}"),
+            ("error", f"{error} on average over the {which} (always predicting the median: {usual})"),
         ]
+        if outlying:
+            error, usual = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
+            lines.append(("", f"with them R² {self.r2:.4g}, and {error} on average (the median: {usual})"))
+        return lines
 
 
 def _shares(parts: Any, wholes: Any) -> Floats:

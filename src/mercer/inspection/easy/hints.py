@@ -1,4 +1,4 @@
-"""Suggestions for a better model, written with Python parameter names; the CLI translates them to its options."""
+"""Suggestions of ``mercer train``, written with Python parameter names; the CLI translates them to its options."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.inspection.easy.advice import other_columns
 from mercer.inspection.easy.figures import ClassFigures, NumberFigures
 from mercer.model_selection.tune import tune
 from mercer.runtime.errors import collect_warnings
@@ -39,7 +40,7 @@ def suggest_next(
         verb, it, its = ("is", "it", "its") if len(texts) == 1 else ("are", "them", "their")
         hints.append(f"{shown} {verb} not used; name {it} in the parameter text to use {its} words")
     if figures.is_useless and not rare and not texts:
-        hints.append(f"these columns hardly predict {target!r}; {_other_columns(columns)}")
+        hints.append(f"these columns hardly predict {target!r}; {other_columns(columns)}")
     if is_ordered(y):
         hints.append(
             f"neighbouring rows have similar values of {target!r}; the split shuffled the rows, so if they are "
@@ -78,13 +79,6 @@ def _rare_is_lost(figures: ClassFigures) -> bool:
     rows = figures.matrix.sum(axis=1)
     rare = (rows > 0) & (rows < rows.sum() / (2 * len(rows)))
     return bool((figures.recall[rare] < 0.25).any())
-
-
-def _other_columns(columns: list[Any]) -> str:
-    dropped = [
-        one.name for one in columns if isinstance(one, DroppedColumn) and one.guessed and "identifier" not in one.reason
-    ]
-    return f"others might, such as {dropped[0]!r}, which is left out" if dropped else "look for others that might"
 
 
 def is_ordered(y: Any) -> bool:

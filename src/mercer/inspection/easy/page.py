@@ -80,13 +80,20 @@ def _name_range(names: list[str]) -> str:
 
 def table_lines(table: Tabular, guesses: dict[str, str], all_of_it: bool = False) -> list[Line]:
     """Return lines on the encoding of each column, and on the guesses about columns that are not dropped."""
-    # The line of a dropped column says so; one that looks like numbers is asked about too.
-    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn) and not one.may_be_numbers}
-    to_check = [guess for name, guess in guesses.items() if name not in dropped]
+    to_check = guesses_to_check(table, guesses)
     return [
         *column_lines([(one.name, one.description) for one in table.columns_], all_of_it),
         *(("please check" if not k else "", guess) for k, guess in enumerate(to_check)),
     ]
+
+
+def guesses_to_check(table: Tabular, guesses: dict[str, str]) -> list[str]:
+    """Return the guesses about columns that are used, or that are dropped though they look like numbers.
+
+    The descriptions of other dropped columns say why they are dropped.
+    """
+    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn) and not one.may_be_numbers}
+    return [guess for name, guess in guesses.items() if name not in dropped]
 
 
 def hint_lines(hints: Sequence[str]) -> list[Line]:

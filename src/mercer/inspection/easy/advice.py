@@ -1,0 +1,289 @@
+"""What to try next, each suggestion after a test on the table itself: it names what it measured, or is not given.
+
+Tests that train again change one thing in the models of the held-out rows, and compare the losses of the same rows: a
+difference counts if it is more than two standard errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+
+from mercer.inspection.easy.figures import ClassFigures, NumberFigures
+from mercer.samples.arrays import Flags, Floats, Indices
+from mercer.tables.cells import level_name
+from mercer.tables.dialect import format_quantity
+from mercer.tables.encodings import DroppedColumn
+
+if TYPE_CHECKING:
+    from mercer.inspection.easy.easy_model import EasyModel
+
+_MOST_ROWS = 3000  # training rows of a test; larger tables are sampled
+_LEAST_ROWS = 40  # held-out rows without which a comparison of losses says nothing
+_FOUND = 0.5  # recall below which a class counts as lost
+_ALMOST = 0.99  # accuracy or R² of a column that may be the target in another form
+_DOUBTFUL = 0.3  # share of the way to a perfect score that must be out of reach before columns are called useless
+_TEXTS = 2  # text columns that are tried
+
+
+def advise(model: EasyModel) -> list[str]:
+    """Return suggestions in Python's parameter names, the most important first; the command line rewords them."""
+    advice = _Advice(model)
+    first = [advice.outliers(), advice.disguise(), advice.repeated_rows(), advice.order(), advice.rare_class()]
+    hints = [*first, advice.texts()]
+    if advice.is_useless and not any(hints[-2:]):
+        hints.append(advice.useless())
+    else:
+        hints.append(advice.more_rows())
+    return [hint for hint in hints if hint]
+
+
+class _Advice:
+    """Tests of one model on its table; each returns a suggestion, or an empty text."""
+
+    def __init__(self, model: EasyModel) -> None:
+        self.model, self.figures, self.target = model, model.figures, model.target
+        self.frame, self.y, self.held_out = model.training.frame, model.training.y, model.training.held_out
+        self.seed = model.training.options["random_state"]
+        self.counted: Flags = np.ones(len(self.held_out.rows), dtype=bool)  # outliers would decide every comparison
+        if isinstance(self.figures, NumberFigures):
+            self.counted = ~self.figures.outlying
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether the model hardly predicts better than a constant."""
+        return self.figures.is_useless
+
+    # --- suggestions --------------------------------------------------------------------------------------------------
+
+    def outliers(self) -> str:
+        """Suggest to check targets that are far off."""
+        found = self.model.outliers
+        if not found:
+            return ""
+        verb = "is" if len(found) == 1 else "are"
+        return (
+            f"check {self.target!r} in {found.named()}, which {verb} far off: a misplaced decimal point, another unit?"
+        )
+
+    def disguise(self) -> str:
+        """Suggest to check a column that alone predicts almost perfectly, while the others together do not."""
+        names = [name for name, share in self.model.importance.items() if share > 0]
+        if len(names) < 2 or self._score(self.held_out.answers) < _ALMOST or self._too_few:
+            return ""
+        alone = self._score(self._answers_again({"only": [names[0]], "drop": ()}))
+        if alone < _ALMOST:
+            return ""
+        rest = self._score(self._answers_again({"only": None, "drop": [*self._dropped, names[0]]}))
+        if 1 - rest < 5 * (1 - alone) + 0.05:
+            return ""
+        return (
+            f"{names[0]!r} alone predicts {self.target!r} almost perfectly ({self._named(alone)}), and the other "
+            f"columns do not ({self._named(rest)}): check that it is known before {self.target!r} is, and not another "
+            "form of it"
+        )
+
+    def repeated_rows(self) -> str:
+        """Warn that rows which occur twice are predicted better, since their twins were trained on."""
+        used = [one.name for one in self.model.table.columns_ if not isinstance(one, DroppedColumn)]
+        columns = [[level_name(item) for item in self.frame[name].tolist()] for name in used]
+        if max((len(set(column)) for column in columns), default=0) <= len(self.frame) / 2:
+            return ""  # rows of few categories are often equal by chance
+        rows = list(zip(*columns, strict=True))
+        counts: dict[Any, int] = {}
+        for row in rows:
+            counts[row] = counts.get(row, 0) + 1
+        repeated = np.array([counts[row] > 1 for row in rows])
+        here, losses = repeated[self.held_out.rows] & self.counted, self._losses(self.held_out.answers)
+        once = ~repeated[self.held_out.rows] & self.counted
+        if min(here.sum(), once.sum()) < _LEAST_ROWS / 2:
+            return ""
+        score = self._named(self._score(self.held_out.answers, once))
+        error = np.sqrt(losses[here].var() / here.sum() + losses[once].var() / once.sum())
+        if not losses[once].mean() - losses[here].mean() > 2 * error:
+            return ""
+        return (
+            f"{repeated.sum():,} of {len(rows):,} rows occur more than once, so the model had seen most of them; on "
+            f"rows that occur once it reaches {score}: remove the copies"
+        )
+
+    def order(self) -> str:
+        """Warn that rows far away in the table are harder to predict than rows among training rows."""
+        if len(self.y) < 2 * _LEAST_ROWS or not has_similar_neighbours(self.y):
+            return ""
+        rows = np.arange(min(len(self.y), _MOST_ROWS))
+        shuffled, blocks = (
+            self._cross_predicted(rows, KFold(5, shuffle=shuffle, random_state=self.seed if shuffle else None))
+            for shuffle in (True, False)
+        )
+        counted = np.ones(len(rows), dtype=bool)
+        if self.model.outliers is not None:
+            counted[self.model.outliers.rows[self.model.outliers.rows < len(rows)]] = False
+        gain = (self._losses(blocks, rows) - self._losses(shuffled, rows))[counted]
+        near, far = (self._score(answers, counted, rows) for answers in (shuffled, blocks))
+        if not (_is_clear(gain) and near - far > 0.05):
+            return ""
+        return (
+            f"rows near one another are alike: {self._named(near)} with such rows in training, {self._named(far)} "
+            "without them; if new rows come later, expect the second"
+        )
+
+    def rare_class(self) -> str:
+        """Suggest balanced class weights if they find clearly more rows of a lost class."""
+        figures = self.figures
+        if not isinstance(figures, ClassFigures) or figures.weighed or self._too_few:
+            return ""
+        k = int(np.nanargmin(figures.recall))
+        if not figures.recall[k] < _FOUND:
+            return ""
+        codes = np.unique(self.y, return_inverse=True)[1][self.held_out.rows]
+        before, after = (
+            self._losses(self._answers_again(change)) for change in ({}, {"estimator__class_weight": "balanced"})
+        )
+        classes = np.unique(codes)
+        means, errors = [], []
+        for code in classes:
+            gain = (before - after)[codes == code]
+            means.append(gain.mean())
+            errors.append(gain.var() / len(gain))
+        lost = codes == k
+        found, was = 1 - after[lost].mean(), 1 - before[lost].mean()
+        if not (np.mean(means) > 2 * np.sqrt(np.sum(errors)) / len(classes) and found > was + 0.1):
+            return ""
+        balanced, plain = (np.mean([1 - one[codes == code].mean() for code in classes]) for one in (after, before))
+        return (
+            f"class_weight='balanced' finds {found:.0%} of the rows of {figures.classes[k]!r} instead of {was:.0%}; "
+            f"the balanced accuracy is then {balanced:.1%} instead of {plain:.1%}"
+        )
+
+    def texts(self) -> str:
+        """Suggest columns of text whose words improve the predictions."""
+        names = [
+            one.name
+            for one in self.model.table.columns_
+            if isinstance(one, DroppedColumn) and "different texts" in one.reason
+        ]
+        if self._too_few:
+            return ""
+        before = self._losses(self._answers_again({}))
+        useful = []
+        for name in names[:_TEXTS]:
+            after = self._losses(self._answers_again({"text": [*self.model.table.text, name]}))
+            if _is_clear((before - after)[self.counted]):
+                useful.append(name)
+        if not useful:
+            return ""
+        shown = " and ".join(map(repr, useful))
+        verb, it, its = ("is", "it", "its") if len(useful) == 1 else ("are", "them", "their")
+        return f"{shown} {verb} not used, but {its} words help; name {it} in the parameter text to use {its} words"
+
+    def useless(self) -> str:
+        """Say that the columns hardly predict the target, or that the rows are too few to tell."""
+        figures = self.figures
+        if isinstance(figures, ClassFigures):
+            best, constant = figures.balanced_accuracy + 2 * figures.standard_errors[1], figures.constant
+            possible = (best - constant) / (1 - constant) if constant < 1 else 0.0
+        else:
+            rest = figures.without_outliers
+            possible = rest.r2 + 2 * rest.standard_error
+        if self._too_few or not possible < _DOUBTFUL:
+            return f"{len(self.y):,} rows are too few to tell if these columns predict {self.target!r}; collect more"
+        return f"these columns hardly predict {self.target!r}; {other_columns(self.model.table.columns_)}"
+
+    def more_rows(self) -> str:
+        """Suggest more rows if half of them give clearly worse predictions."""
+        if self._too_few or len(self.y) > _MOST_ROWS:
+            return ""
+        half = self._answers_again({}, share=0.5)
+        gain = self._losses(half) - self._losses(self.held_out.answers)
+        whole, part = (self._score(answers) for answers in (self.held_out.answers, half))
+        if not (_is_clear(gain[self.counted]) and whole - part > 0.01):
+            return ""
+        return f"more rows would help: {self._named(part)} with half of them, {self._named(whole)} with all"
+
+    # --- measurements -------------------------------------------------------------------------------------------------
+
+    @property
+    def _too_few(self) -> bool:
+        return len(self.held_out.rows) < _LEAST_ROWS
+
+    @property
+    def _dropped(self) -> list[str]:
+        return list(self.model.table.drop)
+
+    def _losses(self, answers: Any, rows: Indices | None = None) -> Floats:
+        """Absolute error of each prediction, or 1 for a wrong class."""
+        truth = self.y[self.held_out.rows if rows is None else rows]
+        if isinstance(self.figures, ClassFigures):
+            return np.asarray(answers != truth, dtype=np.float64)
+        return np.asarray(np.abs(answers - truth))
+
+    def _score(self, answers: Any, which: Flags | None = None, rows: Indices | None = None) -> float:
+        """Accuracy, balanced if the classes are weighted, or R², of the held-out rows or of others."""
+        truth = self.y[self.held_out.rows if rows is None else rows]
+        which = self.counted if which is None else which
+        if isinstance(self.figures, NumberFigures):
+            return NumberFigures(truth[which], np.asarray(answers)[which], 0.0).r2
+        found = ClassFigures(truth[which], np.asarray(answers)[which], np.unique(self.y))
+        return found.balanced_accuracy if self.figures.weighed else found.accuracy
+
+    def _named(self, score: float) -> str:
+        if isinstance(self.figures, NumberFigures):
+            return f"R² {format_quantity(round(score, 3))}"
+        return f"{'balanced ' * self.figures.weighed}accuracy {score:.1%}"
+
+    def _answers_again(self, change: dict[str, Any], share: float = 1.0) -> Any:
+        """Predict the held-out rows by models with other parameters, or trained on a share of their rows."""
+        answers = self.held_out.answers.copy()
+        for k, (model, rows) in enumerate(zip(self.held_out.models, self.held_out.trained_on, strict=True)):
+            count = min(round(share * len(rows)), _MOST_ROWS)
+            if count < len(rows):
+                rows = np.sort(np.random.default_rng(self.seed).permutation(rows)[:count])
+            elif not change:
+                continue
+            here = self.held_out.fold == k
+            answers[here] = self._predict(clone(model).set_params(**change), rows, self.held_out.rows[here])
+        return answers
+
+    def _cross_predicted(self, rows: Indices, folds: KFold) -> Any:
+        """Predict rows of the table by the final model's parameters, trained on the other rows."""
+        answers = np.empty(len(rows), dtype=self.held_out.answers.dtype)
+        for train, test in folds.split(rows):
+            answers[test] = self._predict(clone(self.model.table), rows[train], rows[test])
+        return answers
+
+    def _predict(self, model: Any, train: Indices, test: Indices) -> Any:
+        """Train on some rows and predict others; a single class is predicted everywhere."""
+        first = self.y[train][0]
+        if isinstance(self.figures, ClassFigures) and (self.y[train] == first).all():
+            return np.full(len(test), first)
+        return model.fit(self.frame.rows(train), self.y[train]).predict(self.frame.rows(test))
+
+
+def has_similar_neighbours(y: Any) -> bool:
+    """Return whether neighbouring rows have more similar targets than others, in a table not sorted by the target."""
+    values = np.asarray(y)
+    if values.dtype.kind == "f":
+        differences, spread = np.diff(values), float(values.var())
+        is_sorted = bool((differences >= 0).all() or (differences <= 0).all())
+        return not is_sorted and spread > 0 and float((differences**2).mean()) < 0.8 * 2 * spread
+    shares = np.unique(values, return_counts=True)[1] / len(values)
+    changes = values[1:] != values[:-1]
+    is_sorted = int(changes.sum()) <= len(shares) - 1
+    return not is_sorted and float(changes.mean()) < 0.8 * (1 - float((shares**2).sum()))
+
+
+def other_columns(columns: list[Any]) -> str:
+    """Return the advice to look for other columns, naming one that was dropped."""
+    dropped = [
+        one.name for one in columns if isinstance(one, DroppedColumn) and one.guessed and "identifier" not in one.reason
+    ]
+    return f"others might, such as {dropped[0]!r}, which is left out" if dropped else "look for others that might"
+
+
+def _is_clear(gain: Floats) -> bool:
+    """Return whether the mean is more than two standard errors above 0."""
+    return len(gain) > 1 and float(gain.mean()) > 2 * float(gain.std(ddof=1)) / np.sqrt(len(gain))

@@ -1,0 +1,314 @@
+"""What the HTML report shows of a model: curves of dependence, the rows it misses most, and how reliable it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.inspection.easy.figures import ClassFigures, NumberFigures
+from mercer.inspection.easy.svg import Label, percent, tick_places
+from mercer.inspection.explain import explain, partial_dependence
+from mercer.samples.arrays import Floats, Indices
+from mercer.tables.axis import Axis
+from mercer.tables.cells import is_missing
+from mercer.tables.dialect import format_quantity
+from mercer.tables.encodings import DroppedColumn, Words
+from mercer.tables.unwrap import unwrap
+
+if TYPE_CHECKING:
+    from mercer.inspection.easy.easy_model import EasyModel
+
+_AVERAGED, _STEPS = 100, 30  # rows of a mean, points of a curve
+_LEVELS, _CLASSES = 12, 5  # categories in a picture, classes in a picture
+_MISSED, _OUTLIERS, _REASONS = 8, 3, 3  # rows that are shown, outliers among them, and columns for each
+_BINS, _LEAST_IN_BIN = 10, 5  # points of a calibration curve, and rows in each
+_LEAST_ROWS = 30  # held-out rows of a calibration curve
+_WIDE = 1.96  # standard deviations of a normal 95 % interval
+_SURE = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Mean prediction for the values of one column, by name of what is predicted."""
+
+    name: str
+    x: Floats  # coordinates of numbers and dates, rising
+    x_ticks: list[float]
+    x_label: Label
+    categories: list[str]  # in place of coordinates
+    hidden: int  # number of categories that are not shown
+    lines: list[tuple[str, Floats]]
+    seen: Floats  # coordinates of rows of the table
+    span: tuple[float, float]  # of the vertical axis, shared by all curves
+    tick: Label
+    show: Label
+    caption: str
+
+
+def dependence_curves(model: EasyModel, names: Sequence[str]) -> list[Curve]:
+    """Return a curve for each of the columns that has an axis: not for texts.
+
+    A point is the mean over up to a hundred rows of the prediction if the column had this value in all of them.
+    """
+    frame, seed = model.training.frame, model.training.options["random_state"]
+    rows = frame.rows(np.sort(np.random.default_rng(seed).permutation(len(frame))[:_AVERAGED]))
+    encodings = {one.name: one for one in model.table.columns_}
+    unwrapped = unwrap(model.model)
+    found = []
+    for name in names:
+        if isinstance(encodings[name], DroppedColumn | Words):
+            continue
+        j = unwrapped.names.index(name)
+        result = partial_dependence(model.model, rows, j, grid_resolution=_STEPS, individual=True)
+        axis = Axis.of(name, result.grid[0], encodings[name])
+        found.append((name, axis, unwrapped.axis(frame, j), _mean_predictions(model, result.individual)))
+    if not found:
+        return []
+    shown = _shown_outputs(model, [means for *_, means in found])
+    ends = np.concatenate([means[:, [k for _, k in shown]].ravel() for *_, means in found])
+    low, high = float(ends.min()), float(ends.max())
+    margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    if isinstance(model.figures, ClassFigures):
+        span = max(0.0, low - margin), min(1.0, high + margin)
+        show = tick = percent
+        caption = "mean probability" if len(shown) > 1 else f"mean probability of {shown[0][0]!r}"
+    else:
+        unit = model.figures.unit
+        span, caption = (low - margin, high + margin), f"mean prediction{f', {unit}' if unit else ''}"
+        tick, show = (lambda value: format_quantity(value)), (lambda value: format_quantity(value, unit))
+    curves = []
+    for name, axis, whole, means in found:
+        lines = [(title, means[:, k]) for title, k in shown]
+        unit = getattr(encodings[name], "unit", "")
+        curves.append(_curve(name, unit, axis, whole, lines, span, tick, show, caption))
+    return curves
+
+
+def _curve(
+    name: str,
+    unit: str,
+    axis: Axis,
+    whole: Axis,
+    lines: list[tuple[str, Floats]],
+    span: tuple[float, float],
+    tick: Label,
+    show: Label,
+    caption: str,
+) -> Curve:
+    seen = whole.places[np.isfinite(whole.places)] if whole.kind == axis.kind else np.zeros(0)
+    if axis.kind == "category":
+        counts = np.bincount(whole.places.astype(np.intp), minlength=len(whole.levels))
+        known = dict(zip(whole.levels, counts.tolist(), strict=True))
+        order = sorted(range(len(axis.cells)), key=lambda k: -known.get(_level(axis, k), 0))
+        kept = order[:_LEVELS]
+        categories = [_level(axis, k) or "missing" for k in kept]
+        lines = [(title, line[kept]) for title, line in lines]
+        nothing = np.zeros(0)
+        return Curve(name, nothing, [], str, categories, len(order) - len(kept), lines, seen, span, tick, show, caption)
+    order_of = np.argsort(axis.places)
+    x, lines = axis.places[order_of], [(title, line[order_of]) for title, line in lines]
+    low, high = float(x[0]), float(x[-1])
+    if axis.kind == "date":
+        ticks = np.linspace(low, high, 3).tolist()
+        label: Label = _year_month if high - low > 120 else _day
+    else:
+        ticks, label = tick_places(low, high), _plain
+    caption = f"{caption} by {name}{f', {unit}' if unit else ''}"
+    return Curve(name, x, ticks, label, [], 0, lines, seen, span, tick, show, caption)
+
+
+def _level(axis: Axis, k: int) -> str | None:
+    return axis.levels[int(axis.places[k])]
+
+
+def _mean_predictions(model: EasyModel, f: Any) -> Floats:
+    """Return the mean over the rows of a number, or of the probability of each class, at each point."""
+    if isinstance(model.figures, NumberFigures):
+        return np.asarray(f.mean(axis=0)[:, None])
+    n, points = f.shape[:2]
+    return np.asarray(model.model.probabilities_(f.reshape(n * points, -1)).reshape(n, points, -1).mean(axis=0))
+
+
+def _shown_outputs(model: EasyModel, means: list[Floats]) -> list[tuple[str, int]]:
+    """Return names and places of what is drawn: of two classes the second, of many the five that vary most."""
+    if isinstance(model.figures, NumberFigures):
+        return [("", 0)]
+    names = model.figures.classes
+    spread = np.sum([np.ptp(one, axis=0) for one in means], axis=0)
+    places = [1] if len(names) == 2 else sorted(np.argsort(-spread, kind="stable")[:_CLASSES].tolist())
+    return [(names[k], k) for k in places]
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.6g}" if abs(value) >= 1e4 else f"{value:.6g}"
+
+
+def _day(days: float) -> str:
+    return str(np.datetime64(round(days), "D"))
+
+
+def _year_month(days: float) -> str:
+    return str(np.datetime64(round(days), "D"))[:7]
+
+
+def shades_of(column: Any) -> Floats:
+    """Return numbers as shares of the way from their 5 % to their 95 % quantile; NaN if they are not numbers."""
+    try:
+        values = np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.full(len(column), np.nan)
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return np.full(len(values), np.nan)
+    low, high = np.quantile(known, (0.05, 0.95))
+    if low == high:
+        low, high = float(known.min()), float(known.max())
+    return np.where(np.isfinite(values), np.clip((values - low) / ((high - low) or 1.0), 0.0, 1.0), np.nan)
+
+
+@dataclass(frozen=True)
+class MissedRow:
+    """A held-out row with a wrong prediction; `reasons` are names of columns, their cells and what they added."""
+
+    number: int  # counted from 1
+    truth: str
+    answer: str
+    detail: str
+    is_outlier: bool
+    reasons: list[tuple[str, str, str]]
+
+
+def missed_rows(model: EasyModel) -> list[MissedRow]:
+    """Return the held-out rows that are missed most, and why their predictions are what they are."""
+    held_out, figures = model.training.held_out, model.figures
+    probabilities = None
+    if isinstance(figures, NumberFigures):
+        errors = np.abs(held_out.truth - held_out.answers)
+        order = np.argsort(-errors, kind="stable")
+        outliers = order[figures.outlying[order]][:_OUTLIERS]
+        others = order[~figures.outlying[order] & (errors[order] > 0)]
+        worst = np.append(outliers, others)[:_MISSED]
+    else:
+        probabilities = _probabilities(model)
+        wrong = np.flatnonzero(held_out.truth != held_out.answers)
+        if probabilities is not None:
+            codes = _codes(model, held_out.truth)
+            wrong = wrong[np.argsort(probabilities[wrong, codes[wrong]], kind="stable")]
+        worst = wrong[:_MISSED]
+    reasons = _reasons(model, worst)
+    outlying = set() if model.outliers is None else set(model.outliers.rows.tolist())
+    rows = []
+    for i in worst.tolist():
+        truth, answer, detail = held_out.truth[i], held_out.answers[i], ""
+        if isinstance(figures, NumberFigures):
+            detail = f", off by {format_quantity(abs(float(truth - answer)), figures.unit)}"
+            truth, answer = (format_quantity(float(one), figures.unit) for one in (truth, answer))
+        elif probabilities is not None:
+            detail = f" ({probabilities[i, _codes(model, held_out.answers[i : i + 1])[0]]:.0%} probable)"
+        row = int(held_out.rows[i])
+        rows.append(MissedRow(row + 1, str(truth), str(answer), detail, row in outlying, reasons.get(i, [])))
+    return rows
+
+
+def _codes(model: EasyModel, labels: Any) -> Indices:
+    places = {label: k for k, label in enumerate(model.classes_.tolist())}
+    return np.array([places[label] for label in labels.tolist()], dtype=np.intp)
+
+
+def _probabilities(model: EasyModel) -> Floats | None:
+    """Return probabilities for the held-out rows; None if a class has too few rows for honest ones."""
+    try:
+        return model.training.held_out.probabilities(model.training.frame, model.training.options["random_state"])
+    except ValueError:
+        return None
+
+
+def _reasons(model: EasyModel, worst: Indices) -> dict[int, list[tuple[str, str, str]]]:
+    """Return the columns with the largest Shapley values of each held-out row, by the model that predicted it."""
+    training, held_out = model.training, model.training.held_out
+    reasons: dict[int, list[tuple[str, str, str]]] = {}
+    for k, part in enumerate(held_out.models):
+        here = worst[held_out.fold[worst] == k]
+        if not len(here):
+            continue
+        background = training.frame.rows(held_out.background(k, training.options["random_state"]))
+        frame = training.frame.rows(held_out.rows[here])
+        try:
+            explanation = explain(part, frame, background)
+        except (TypeError, ValueError, FloatingPointError):  # the kernel has no exact Shapley values
+            continue
+        for place, i in enumerate(here.tolist()):
+            answer = held_out.answers[i]
+            whole = explanation if explanation.classes is None else explanation.of_class(answer)
+            values = whole.values[place]
+            first = [j for j in np.argsort(-np.abs(values), kind="stable")[:_REASONS] if values[j] != 0]
+            names = explanation.feature_names
+            reasons[i] = [
+                (names[j], shown_cell(frame[names[j]][place]), _added(model, values[j], str(answer))) for j in first
+            ]
+    return reasons
+
+
+def _added(model: EasyModel, value: float, answer: str) -> str:
+    if isinstance(model.figures, NumberFigures):
+        return f"{'+' if value >= 0 else '−'}{format_quantity(abs(value), model.figures.unit)}"
+    return f"for {answer!r}" if value >= 0 else f"against {answer!r}"
+
+
+def shown_cell(cell: Any) -> str:
+    """Return a cell of a table as text of at most 60 characters."""
+    if is_missing(cell):
+        return "missing"
+    if isinstance(cell, float | np.floating):
+        return _plain(float(cell))
+    text = " ".join(str(cell).split()).removesuffix(" 00:00:00").removesuffix("T00:00:00.000000")
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Predicted probabilities of held-out rows, in bins, and how often they came true."""
+
+    of: str  # class or classes whose probability it is
+    predicted: Floats
+    happened: Floats
+    low: Floats  # ends of 95 % intervals
+    high: Floats
+    n_sure: int
+    right_when_sure: float
+
+
+def reliability(model: EasyModel) -> Reliability | None:
+    """Compare probabilities with what happened; None if there are too few held-out rows.
+
+    The probabilities are those of the second of two classes, and of each class if there are more.
+    """
+    p, truth = _probabilities(model), model.training.held_out.truth
+    if p is None or len(truth) < _LEAST_ROWS:
+        return None
+    is_class = _codes(model, truth)[:, None] == np.arange(p.shape[1])
+    sure = p.max(axis=1) >= _SURE
+    right = is_class[np.arange(len(p)), p.argmax(axis=1)]
+    predicted, happened = (p[:, 1], is_class[:, 1]) if p.shape[1] == 2 else (p.ravel(), is_class.ravel())
+    of = repr(str(model.classes_[1])) if p.shape[1] == 2 else "each class"
+    bins = np.minimum((predicted * _BINS).astype(np.intp), _BINS - 1)
+    counts = np.bincount(bins, minlength=_BINS)
+    used = counts >= _LEAST_IN_BIN
+    means, shares = (
+        np.bincount(bins, weights=one, minlength=_BINS)[used] / counts[used] for one in (predicted, happened)
+    )
+    low, high = _wilson_interval(shares, counts[used])
+    return Reliability(
+        of, means, shares, low, high, int(sure.sum()), float(right[sure].mean()) if sure.any() else np.nan
+    )
+
+
+def _wilson_interval(share: Floats, n: Indices) -> tuple[Floats, Floats]:
+    """95 % interval of a probability with this share among n draws (Wilson 1927)."""
+    z2 = _WIDE**2
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = _WIDE * np.sqrt(share * (1 - share) / n + z2 / (4 * n**2)) / (1 + z2 / n)
+    return np.maximum(0.0, middle - half), np.minimum(1.0, middle + half)

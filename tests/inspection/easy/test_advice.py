@@ -1,0 +1,180 @@
+"""What to try next: given on tables where it is right, and not on tables where it would be wrong."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mercer
+from mercer.inspection.easy.advice import has_similar_neighbours
+
+N = 240
+
+
+def rng_of(seed=0):
+    return np.random.default_rng(seed)
+
+
+def smooth(n=N, seed=0, noise=0.5):
+    """A table that a few rows are enough for: y is nearly linear in two of three columns."""
+    rng = rng_of(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    return X, 2 * X["a"] - X["b"] + noise * rng.normal(size=n)
+
+
+def classes_of(values, share):
+    return np.where(values > np.quantile(values, 1 - share), "yes", "no")
+
+
+def advice(X, y, **options):
+    return mercer.easy(X.assign(y=np.asarray(y)), target="y", **options).hints
+
+
+def outliers():
+    X, y = smooth()
+    y[[3, 70, 150]] += 300
+    return X, y
+
+
+def disguised():
+    X, y = smooth(noise=2.0)
+    return X.assign(net=(y / 1.19).round(2)), y
+
+
+def disguised_class():
+    X, y = smooth(noise=2.0)
+    y = classes_of(y, 0.5)
+    return X.assign(code=np.where(y == "yes", "A7", "B2")), y
+
+
+def twice():
+    X, y = smooth(120, noise=4.0)
+    copies = rng_of().choice(120, 100)
+    return pd.concat([X, X.iloc[copies]], ignore_index=True), np.append(classes_of(y, 0.5), classes_of(y, 0.5)[copies])
+
+
+def in_time():
+    rng = rng_of()
+    t = np.arange(N)
+    level = np.cumsum(rng.normal(size=N))
+    return pd.DataFrame({"t": t.astype(float), "x": rng.normal(size=N)}), level + 0.1 * rng.normal(size=N)
+
+
+def rare():
+    X, y = smooth(400, noise=2.2)
+    return X, classes_of(y, 0.2)
+
+
+def words():
+    rng = rng_of()
+    n = 200
+    good = rng.random(n) < 0.5
+    words = rng.choice(["alpha", "beta", "gamma", "delta"], n)
+    talk = [
+        f"u{i}x {'fine' if one else 'bad'} {word} v{i}y" for i, (one, word) in enumerate(zip(good, words, strict=True))
+    ]
+    return pd.DataFrame({"a": rng.normal(size=n), "note": talk}), np.where(good ^ (rng.random(n) < 0.1), "yes", "no")
+
+
+def noise():
+    rng = rng_of(5)
+    return pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc")), rng.normal(size=300)
+
+
+def wavy():
+    rng = rng_of()
+    X = pd.DataFrame(rng.uniform(0, 1, size=(150, 2)), columns=list("ab"))
+    return X, np.sin(9 * X["a"]) * np.cos(9 * X["b"]) + 0.02 * rng.normal(size=150)
+
+
+def few():
+    rng = rng_of(1)
+    return pd.DataFrame(rng.normal(size=(16, 3)), columns=list("abc")), rng.normal(size=16)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "told"),
+    [
+        (outliers, {}, "check 'y' in rows 4, 71, 151, which are far off"),
+        (disguised, {}, "'net' alone predicts 'y' almost perfectly (R² 1), and the other columns do not (R² 0."),
+        (disguised_class, {}, "'code' alone predicts 'y' almost perfectly (accuracy 100.0%)"),
+        (twice, {}, "of 220 rows occur more than once"),
+        (in_time, {}, "rows near one another are alike: R² 0."),
+        (rare, {"class_weight": None}, "class_weight='balanced' finds"),
+        (noise, {}, "these columns hardly predict 'y'; look for others that might"),
+        (wavy, {}, "more rows would help: R² 0."),
+        (words, {}, "'note' is not used, but its words help; name it in the parameter text to use its words"),
+        (few, {}, "16 rows are too few to tell if these columns predict 'y'; collect more"),
+    ],
+)
+def test_right(make, options, told):
+    assert any(told in hint for hint in advice(*make(), **options)), advice(*make(), **options)
+
+
+def strong_line():
+    """One column says nearly all, and so do the others: no disguise."""
+    y = smooth(noise=0.05)[1]
+    return pd.DataFrame({"a": y + 0.05 * rng_of(1).normal(size=N), "b": y + 0.05 * rng_of(2).normal(size=N)}), y
+
+
+def few_levels():
+    """Rows of three categories are equal by chance, and no copies."""
+    rng = rng_of()
+    X = pd.DataFrame({name: rng.choice(list("uvw"), N) for name in "abc"})
+    return X, np.where((X["a"] == "u") ^ (rng.random(N) < 0.1), "yes", "no")
+
+
+def words_without_a_trace():
+    X, y = words()
+    return X, rng_of(9).permutation(y)
+
+
+def sorted_by_target():
+    X, y = smooth()
+    order = np.argsort(y)
+    return X.iloc[order].reset_index(drop=True), y.iloc[order]
+
+
+def sorted_by_class():
+    X, y = sorted_by_target()
+    return X, classes_of(y, 0.5)
+
+
+def rare_without_a_trace():
+    rng = rng_of()
+    return pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc")), rng.permutation(["yes"] * 45 + ["no"] * 255)
+
+
+def heavy_tails():
+    rng = rng_of()
+    X, y = smooth(noise=0.0)
+    return X, y + 0.5 * rng.laplace(size=N)
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (smooth, ""),
+        (heavy_tails, "far off"),
+        (strong_line, "alone predicts"),
+        (few_levels, "more than once"),
+        (sorted_by_target, "near one another"),
+        (sorted_by_class, "near one another"),
+        (rare_without_a_trace, "balanced"),
+        (words_without_a_trace, "words help"),
+        (outliers, "hardly predict"),
+        (disguised, "hardly predict"),
+        (noise, "more rows"),
+        (few, "hardly predict"),
+    ],
+)
+def test_not_wrong(make, wrong):
+    assert not [hint for hint in advice(*make()) if wrong in hint]
+
+
+def test_similar_neighbours():
+    rng = rng_of()
+    assert has_similar_neighbours(np.cumsum(rng.normal(size=100)))
+    assert not has_similar_neighbours(rng.normal(size=100))
+    assert not has_similar_neighbours(np.sort(rng.normal(size=100)))
+    assert has_similar_neighbours(np.repeat(["a", "b", "a", "b"], 25))
+    assert not has_similar_neighbours(np.repeat(["a", "b"], 50))
