@@ -8,7 +8,7 @@ the first class of the pair on the positive side (as in scikit-learn and LIBSVM)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from numbers import Real
 from typing import Any
 
@@ -271,11 +271,11 @@ class Classes:
         """Return the samples of a pair, and +1 for those of its first class, −1 for the others."""
         return pair_members(pair, codes)
 
-    def members(self, codes: Indices) -> list[Indices]:
-        """Return the indices of the samples of each class."""
-        ends = np.cumsum(np.bincount(codes, minlength=len(self.labels))).tolist()
-        order = np.argsort(codes, kind="stable")
-        return [order[begin:end] for begin, end in pairwise([0, *ends])]
+    def sorted_samples(self, codes: Indices) -> tuple[Indices, Indices]:
+        """Return the samples sorted by class, and where each class begins among them; the last entry is their end."""
+        starts = np.zeros(len(self.labels) + 1, dtype=np.intp)
+        np.add.accumulate(np.bincount(codes, minlength=len(self.labels)), out=starts[1:])
+        return codes.argsort(kind="stable"), starts
 
     def name(self, pair: Pair) -> str:
         """Return the name of a plane, such as "1 against the rest"."""
