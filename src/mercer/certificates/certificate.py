@@ -70,12 +70,12 @@ def _column(parts: Sequence[Certificate], name: str) -> Any:
 
 
 def bounded_sum(values: Any, sign: int) -> float:
-    """Return an upper (sign 1) or a lower (sign −1) bound on the exact sum."""
+    """Return an upper (sign 1) or a lower (sign −1) bound on the exact sum; the errors are those of `Ball.sum`."""
     values = np.asarray(values)
     with np.errstate(over="ignore", invalid="ignore"):
-        total, size = float(np.add.reduce(values)), float(np.add.reduce(np.abs(values)))
+        value, size = float(np.add.reduce(values)), float(np.add.reduce(np.abs(values)))
     n = len(values)
-    total = Ball(total, gamma(n) * size * (1 + gamma(n + 8)))  # as in Ball.sum
+    total = Ball(value, gamma(n) * size * (1 + gamma(n + 8)))
     return float(total.high if sign > 0 else total.low)
 
 

@@ -165,7 +165,8 @@ class SVC(PairwiseClassifier):
     def _pair_tasks(self, fit: Fit) -> PairTasks:
         """Return the one-against-one tasks, whose problems are built and checked as a single array problem."""
         target = fit.target
-        layout = Layout.of_sorted(*target.sorted_samples(fit.merged.y), np.array(target.pairs))
+        members, starts = target.sorted_samples(fit.merged.y)
+        layout = Layout.of_sorted(members, starts, np.array(target.pairs))
         self._check_pair_memory(layout, fit)
         signs = np.ones(2 * layout.n)
         signs[1::2] = -1.0

@@ -89,7 +89,7 @@ class Gaussian(GammaKernel):
         if self.sigma is None and self.M is None:
             return super()._gamma()
         self._check()
-        return 1.0 if self.M is not None else _half_inverse_square(self.sigma)
+        return 1.0 if self.sigma is None else _half_inverse_square(self.sigma)
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         if self.sigma is None and self.M is None:

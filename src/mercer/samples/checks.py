@@ -266,10 +266,10 @@ def _check_finite(X: Any, n_jobs: int | None = None) -> None:
     plain = values.dtype.char in "fd" and values.flags.c_contiguous and values.flags.aligned
     if plain and values.nbytes >= BLOCK_BYTES and _core.all_finite(values.reshape(1, -1), effective_n_threads(n_jobs)):
         return
-    row_bytes = values.nbytes // max(1, len(values))
     # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):
-        blocks = row_blocks(len(values), row_bytes)
+        small = values.nbytes <= BLOCK_BYTES
+        blocks = [slice(None)] if small else row_blocks(len(values), values.nbytes // len(values))
         if all(math.isfinite(np.add.reduce(values[block], axis=None, dtype=np.float64)) for block in blocks):
             return
     bad = np.argwhere(~np.isfinite(values))

@@ -193,7 +193,7 @@ def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
     if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
         return None
     offset = y.astype(np.int64) - low
-    present = np.flatnonzero(np.bincount(offset, minlength=span))
+    present = np.bincount(offset, minlength=span).nonzero()[0]
     if len(present) < 2:
         return None
     codes = np.zeros(span, dtype=np.intp)

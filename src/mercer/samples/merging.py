@@ -75,7 +75,7 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
         member[order] = np.arange(len(order))
     else:
         first = rows[order[is_first]]
-        member[order] = np.cumsum(is_first) - 1
+        member[order] = is_first.cumsum() - 1
         total = rounded_sums_by(member, row_weight, len(first))
     return Merged(pick(X, first, n_threads) if copy_rows else X, y[first], total, rows, member, row_weight, first)
 

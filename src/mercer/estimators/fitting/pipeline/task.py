@@ -369,7 +369,7 @@ class PairSolutions(Solutions[DualProblem]):
         self._results = results
         self._reasons: dict[int, StopReason] = {}
         unsolved = which[~results.solved[which]].tolist()
-        left = np.flatnonzero(~results.solved).tolist()
+        left = (~results.solved).nonzero()[0].tolist()
         if results.over:
             self._reasons.update(dict.fromkeys(unsolved, "max_time"))
             self._unsolved, self._partly_solved = sorted(set(left) - set(unsolved)), set[int]()

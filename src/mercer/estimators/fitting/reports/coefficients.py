@@ -65,8 +65,10 @@ def caller_table(
         return by_row
     row, bounds = by_row.rows, box()
     sample, task = merged.member[row], by_row.indices
-    above, below, factor = (_entries_at(part, sample, task) for part in (bounds.above, bounds.below, bounds.factor))
-    bound = np.where(by_row.data > 0, above, below) * factor
+    bound = _entries_at(bounds.above, sample, task)
+    if bounds.below is not bounds.above:
+        bound = np.where(by_row.data > 0, bound, _entries_at(bounds.below, sample, task))
+    bound = bound * _entries_at(bounds.factor, sample, task)
     size, sample_bound = np.abs(by_row.data), bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         row_bound = np.sign(by_row.data) * (bound * merged.input_weight[row])
