@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from mercer import _core
 from mercer.samples.arrays import Floats, Indices, rounded_sum, rounded_sums_by, sums_by
 from mercer.samples.checks import check_finite_targets, refuse_masked, single_column
 from mercer.samples.coefficient_table import CoefficientTable
@@ -285,17 +286,9 @@ class Classes:
 
 def wins(values: Floats, n_classes: int) -> Floats:
     """Return the number of pairs that each class wins, from the decision values of all pairs."""
-    first_is_ahead = np.ascontiguousarray(
-        (values > 0).T
-    )  # so that each of hundreds of pairs is read from contiguous memory
-    won = np.zeros((n_classes, len(values)), dtype=np.int16)
-    begin = 0
-    for first in range(n_classes - 1):  # against every later class
-        first_wins = first_is_ahead[begin : begin + n_classes - 1 - first]
-        won[first] += first_wins.sum(axis=0, dtype=np.int16)
-        won[first + 1 :] += ~first_wins
-        begin += len(first_wins)
-    return won.T.astype(np.float64)
+    won = np.empty((len(values), n_classes))
+    _core.count_wins(np.ascontiguousarray(values, dtype=np.float64), won)
+    return won
 
 
 def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:
