@@ -145,7 +145,8 @@ def _equal_rows(X: Any, left: Indices, right: Indices, n_threads: int) -> Flags:
         equal = _core.equal_rows_csr(X.data, X.indices, X.indptr, left, right).astype(bool)
         # Rows that differ only in stored zeros or in the order of columns are rare: scipy compares them, slowly.
         k = np.flatnonzero(~equal)
-        equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
+        if len(k):
+            equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
         return equal
     if isinstance(X, PickedRows):
         X, left, right = X.X, X.which[left], X.which[right]
