@@ -18,6 +18,7 @@ from mercer.samples.labels import (
     to_dual_coef,
     votes,
     winner,
+    wins,
 )
 
 
@@ -88,3 +89,15 @@ def test_the_layout_is_read_as_it_is_written(counts, against_rest):
     found = to_dual_coef(CoefficientTable.of_array(table), codes, pairs, len(counts))
     for k in range(len(pairs)):
         np.testing.assert_array_equal(plane_coefficients(found, counts, pairs, k), table[:, k])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_wins_are_counted_pair_by_pair(n_classes):
+    pairs = [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
+    values = np.random.default_rng(0).choice([-1.0, 0.0, 0.5, np.nan], (20, len(pairs)))
+    truth = np.zeros((20, n_classes))
+    for row, won in zip(values, truth, strict=True):
+        for value, (first, second) in zip(row, pairs, strict=True):
+            won[first if value > 0 else second] += 1
+    assert np.array_equal(wins(values, n_classes), truth)
+    assert np.array_equal(wins(np.asfortranarray(values), n_classes), truth)

@@ -1,10 +1,11 @@
-// Python's view of solve/findings.hpp.
+// Python's view of solve/findings.hpp and solve/pair_values.hpp.
 #include "solve/findings.hpp"
 
 #include <memory>
 #include <vector>
 
 #include "bind/arguments.hpp"
+#include "solve/pair_values.hpp"
 
 namespace {
 
@@ -26,7 +27,19 @@ TupleOf<double, double, double, std::int64_t, double, double, double, double, do
                           found.top, found.bottom);
 }
 
-nb::ndarray<nb::numpy, double, nb::ndim<2>> pair_findings(AnyArray offsets, AnyArray p, AnyArray lower, AnyArray upper, AnyArray d,
+using OwnMatrix = nb::ndarray<nb::numpy, double, nb::ndim<2>>;
+
+OwnMatrix as_matrix(std::vector<double> values, std::size_t n_rows, std::size_t n_columns) {
+    auto kept = std::make_unique<std::vector<double>>(std::move(values));
+    double* const data = kept->data();
+    const nb::capsule owner(kept.release(), [](void* q) noexcept { delete static_cast<std::vector<double>*>(q); });
+    const std::size_t shape[2] = {n_rows, n_columns};
+    return OwnMatrix(data, 2, shape, owner);
+}
+
+constexpr std::size_t kFindings = 16;
+
+OwnMatrix pair_findings(AnyArray offsets, AnyArray p, AnyArray lower, AnyArray upper, AnyArray d,
                          AnyArray u, AnyArray error, AnyArray reach, AnyArray beta, bool paired, int n_threads) {
     const auto offsets_ = vector<const std::int64_t>(offsets, "offsets");
     const auto p_ = vector<const double>(p, "p");
@@ -50,19 +63,33 @@ nb::ndarray<nb::numpy, double, nb::ndim<2>> pair_findings(AnyArray offsets, AnyA
         const nb::gil_scoped_release unlocked;
         mercer::certify_pairs(at, offsets_.data(), count, all.data(), n_threads, signals.poll());
     }
-    constexpr std::size_t kFindings = 16;
-    auto rows = std::make_unique<std::vector<double>>();
-    rows->reserve(all.size() * kFindings);
+    std::vector<double> rows;
+    rows.reserve(all.size() * kFindings);
     for (const mercer::PairFindings& pair : all) {
         const mercer::Findings& f = pair.found;
-        rows->insert(rows->end(), {f.losses, f.shares, f.total, static_cast<double>(f.worst), f.box, f.outward,
-                                   f.inward, f.top, f.bottom, pair.b, pair.energy, pair.gain, pair.curved,
-                                   pair.wrong, pair.repair.of_gap(), pair.repair.of_dual()});
+        rows.insert(rows.end(), {f.losses, f.shares, f.total, static_cast<double>(f.worst), f.box, f.outward,
+                                 f.inward, f.top, f.bottom, pair.b, pair.energy, pair.gain, pair.curved,
+                                 pair.wrong, pair.repair.of_gap(), pair.repair.of_dual()});
     }
-    double* const data = rows->data();
-    const nb::capsule owner(rows.release(), [](void* q) noexcept { delete static_cast<std::vector<double>*>(q); });
-    const std::size_t shape[2] = {all.size(), kFindings};
-    return nb::ndarray<nb::numpy, double, nb::ndim<2>>(data, 2, shape, owner);
+    return as_matrix(std::move(rows), all.size(), kFindings);
+}
+
+OwnMatrix pair_values(AnyArray findings, bool paired, double share) {
+    constexpr std::size_t kValues = 8;
+    return with_matrix<double>(findings, "findings", [&](const Matrix<double>& found) {
+        if (found.shape(1) != kFindings) refuse("findings", "must be what pair_findings returned");
+        const std::size_t count = found.shape(0);
+        std::vector<double> values(kValues * count);
+        for (std::size_t k = 0; k < count; ++k) {
+            const auto at = [&](std::size_t column) { return found(k, column); };
+            const mercer::PairValues of = mercer::pair_values({at(0), at(1), at(2), at(4), at(5), at(6), at(7), at(8), at(9),
+                                                              at(10), at(11), at(12), at(13), at(14), at(15)}, paired, share);
+            std::size_t row = 0;
+            for (const double value : {of.primal, of.dual, of.gap, of.violation, of.box, of.equality, of.outward, of.inward})
+                values[count * row++ + k] = value;
+        }
+        return as_matrix(std::move(values), kValues, count);
+    });
 }
 
 }  // namespace
@@ -77,4 +104,8 @@ void bind_findings(nb::module_& m) {
           "A row for each problem: losses, gap shares, the most that the sum of beta is off, worst variable, largest residuals (outside the box, "
           "outward, inward), ends of the gradient, b, the sums b'u, p'b, b'd b, how far the first can be off, and "
           "what moving the sum of beta to zero adds to the gap and takes from the dual value.");
+    m.def("pair_values", &pair_values, "findings"_a, "paired"_a, "share"_a,
+          "The values of each problem's certificate from its row of pair_findings, a column for each problem: an upper bound "
+          "on the primal value and a lower one on the dual value, the gap, the violation, and the residuals of the box, of "
+          "the equality, outward and inward. A sum may be off by this share of the sizes of its terms.");
 }

@@ -25,6 +25,7 @@ void bind_prepare(nb::module_& m);
 void bind_row_entries(nb::module_& m);
 void bind_row_hash(nb::module_& m);
 void bind_row_passes(nb::module_& m);
+void bind_votes(nb::module_& m);
 void bind_samples(nb::module_& m);
 void bind_shapley(nb::module_& m);
 void bind_smo(nb::module_& m);
@@ -73,6 +74,7 @@ NB_MODULE(_core, m) {
     bind_row_entries(m);
     bind_row_hash(m);
     bind_row_passes(m);
+    bind_votes(m);
     bind_samples(m);
     bind_shapley(m);
     bind_smo(m);

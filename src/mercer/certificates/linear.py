@@ -128,7 +128,7 @@ def _raised(value: float, growth: float, n_products: int) -> float:
 def _total(beta: Floats) -> float:
     """Return Σβ, computed exactly and rounded once; ∞ where it overflows."""
     try:
-        return math.fsum(beta.tolist())
+        return math.fsum(beta[beta != 0].tolist())
     except (OverflowError, ValueError):  # ∞ − ∞
         return math.inf
 

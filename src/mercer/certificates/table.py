@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, overload
 
 import numpy as np
 
-from mercer.certificates.certificate import (
-    Certificate,
-    ProvenClaim,
-    bounded_sum,
-    kkt_residuals,
-    weakest_claim,
-)
-from mercer.places.ball import Ball
+from mercer import _core
+from mercer.certificates.certificate import Certificate, ProvenClaim, bounded_sum, kkt_residuals, weakest_claim
 from mercer.samples.arrays import Floats, Indices
 
 # Bound on the rounding error of a sum over the variables of a pair, at most 6,000, relative to the sum of their sizes.
 _SHARE_OF_SUMS = 1e-12
+# Columns of the core's findings.
+_WORST, _BIAS = 3, 9
 
 
 @dataclass(eq=False)
@@ -36,9 +32,12 @@ class CertificateTable(Sequence[Certificate]):
     b: Floats  # a row per sub-problem
     precision: str = "float64"
     others: dict[int, Certificate] = field(default_factory=dict)
+    checked: InitVar[bool] = False  # True for numbers that the core has checked
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, checked: bool) -> None:
         """Replace NaN by numbers that claim nothing, and raise gaps to primal − dual, as `Certificate` does."""
+        if checked:
+            return
         self.primal[np.isnan(self.primal)] = np.inf
         self.dual[np.isnan(self.dual)] = -np.inf
         for values in (self.gap, self.violation, *self.kkt.values()):
@@ -103,19 +102,21 @@ class CertificateTable(Sequence[Certificate]):
 
     def total(self) -> Certificate:
         """Return one certificate for all sub-problems: sums of values, maxima of residuals, the weakest proof."""
-        gap_measures, precision = weakest_claim(
-            [(self.gap_measures, self.precision)] * (len(self.others) < len(self))
-            + [(one.gap_measures, one.precision) for one in self.others.values()]
-        )
+        gap_measures, precision = self.gap_measures, self.precision
+        if self.others:
+            gap_measures, precision = weakest_claim(
+                [(gap_measures, precision)] * (len(self.others) < len(self))
+                + [(one.gap_measures, one.precision) for one in self.others.values()]
+            )
         return Certificate(
             primal=bounded_sum(self.primal, 1),
             dual=bounded_sum(self.dual, -1),
             gap=bounded_sum(self.gap, 1),
-            violation=float(self.violation.max()),
-            kkt={name: float(values.max()) for name, values in self.kkt.items()},
+            violation=float(np.maximum.reduce(self.violation)),
+            kkt={name: float(np.maximum.reduce(values)) for name, values in self.kkt.items()},
             gap_measures=gap_measures,
             precision=precision,
-            worst=int(self.worst[np.argmax(self.gap)]),
+            worst=int(self.worst[self.gap.argmax()]),
             b=tuple(self.b.ravel().tolist()),
             parts=self,
         )
@@ -160,24 +161,15 @@ class CertificateTable(Sequence[Certificate]):
 
 def pair_certificates(findings: Any, has_equality: bool, gap_measures: ProvenClaim) -> CertificateTable:
     """Build the certificate of each pair from its row of the core's findings; `has_equality` says whether Σβ = 0."""
-    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong, to_gap, to_dual = (
-        findings.T
-    )
-    ends = top - bottom if has_equality else np.maximum(top, -bottom)
-    # An upper bound on Σ|β|(|p| + |u|) and the other sizes: gain = Σ|β|, and where βf is negative, |βf| ≤ loss + ½dβ².
-    size = np.abs(energy) + 3 * losses + 2 * curved + (1 + np.abs(b)) * gain
-    with np.errstate(over="ignore", invalid="ignore"):
-        half = Ball(energy, (1 + _SHARE_OF_SUMS) * wrong) * 0.5 + Ball.within(_SHARE_OF_SUMS * size)
-        primal, dual = (half + losses).high, (gain - half - 0.5 * curved - to_dual).low
+    primal, dual, gap, violation, *residuals = _core.pair_values(findings, has_equality, _SHARE_OF_SUMS)
     return CertificateTable(
         primal=primal,
         dual=dual,
-        gap=shares + to_gap,  # Certificate raises it to primal − dual, which includes all rounding errors
-        violation=np.where(to_gap < np.inf, np.maximum(ends, 0.0), np.inf),
-        kkt=kkt_residuals(
-            box.copy(), total.copy() if has_equality else np.zeros(len(total)), outward.copy(), inward.copy()
-        ),
+        gap=gap,
+        violation=violation,
+        kkt=kkt_residuals(*residuals),
         gap_measures=gap_measures,
-        worst=worst.astype(np.intp),
-        b=b[:, None].copy() if has_equality else np.empty((len(b), 0)),
+        worst=findings[:, _WORST].astype(np.intp),
+        b=findings[:, [_BIAS]] if has_equality else np.empty((len(findings), 0)),
+        checked=True,
     )

@@ -165,11 +165,13 @@ class SVC(PairwiseClassifier):
     def _pair_tasks(self, fit: Fit) -> PairTasks:
         """Return the one-against-one tasks, whose problems are built and checked as a single array problem."""
         target = fit.target
-        layout = Layout.of(target.members(fit.merged.y), np.array(target.pairs))
+        members, starts = target.sorted_samples(fit.merged.y)
+        layout = Layout.of_sorted(members, starts, np.array(target.pairs))
         self._check_pair_memory(layout, fit)
-        sizes = np.diff(layout.starts)[layout.pairs]
-        y = np.repeat(np.tile([1.0, -1.0], layout.n), sizes)
-        penalties = np.repeat(self._penalties(fit), np.diff(layout.offsets))
+        signs = np.ones(2 * layout.n)
+        signs[1::2] = -1.0
+        y = signs.repeat(layout.block_sizes[layout.pairs])
+        penalties = self._penalties(fit).repeat(layout.lengths)
         return PairTasks(
             problem=self._problem(fit, layout.rows, y, penalties),
             layout=layout,

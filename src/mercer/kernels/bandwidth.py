@@ -12,7 +12,6 @@ an offset of the data does not cost accuracy. Implicit zeros of a CSR matrix cou
 from __future__ import annotations
 
 import math
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -66,8 +65,8 @@ class GammaKernel(Kernel):
         self._check()
         if isinstance(self.gamma, str):
             gamma = gamma_from(self.gamma, X, sample_weight, self._l1)
-            bound = copy(self)
-            bound.gamma = gamma
+            bound: GammaKernel = object.__new__(type(self))
+            bound.__dict__.update(vars(self), gamma=gamma)
             return bound
         if self.gamma == 0:
             warn_user(
@@ -90,7 +89,7 @@ def gamma_from(rule: str, X: Samples, sample_weight: ArrayLike | None = None, l1
     largest = weight.max(initial=0.0)
     if weight.shape != (n,) or not largest > 0:
         raise ValueError(f"sample_weight must be {n} numbers ≥ 0, one per sample and not all 0")
-    weight = weight / largest
+    weight = weight if largest == 1.0 else weight / largest
     gamma = gamma_from_variance(X, weight) if rule == "scale" else _gamma_from_median(X, weight, l1)
     if gamma is None:
         reason = "its variance is 0" if rule == "scale" else "all its rows are equal"

@@ -86,14 +86,16 @@ class Gaussian(SuggestsParameters, GammaKernel):
             ) from None
 
     def _gamma(self) -> float:
+        if self.sigma is None and self.M is None:
+            return super()._gamma()
         self._check()
-        if self.M is not None:
-            return 1.0
-        return super()._gamma() if self.sigma is None else _half_inverse_square(self.sigma)
+        return 1.0 if self.sigma is None else _half_inverse_square(self.sigma)
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
+        if self.sigma is None and self.M is None:
+            return super().bind(X, sample_weight)
         self._check()
-        return super().bind(X, sample_weight) if self.sigma is None and self.M is None else self
+        return self
 
     @property
     def bound(self) -> bool:

@@ -86,6 +86,11 @@ class Reporter:
         self._begun = self._next = time.monotonic()
 
     @property
+    def shows(self) -> bool:
+        """True if reports are shown."""
+        return self._display is not None
+
+    @property
     def is_due(self) -> bool:
         """True if reports are shown, and the last one is at least a second old."""
         return self._display is not None and time.monotonic() >= self._next

@@ -22,7 +22,8 @@ def effective_n_threads(n_jobs: int | None) -> int:
     ``threadpoolctl.threadpool_limits``. Negative numbers count back from the number of processors as in joblib: −1
     means all of them, −2 all except one. A positive number is limited only by the number of processors.
     """
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+    known_type = n_jobs is None or type(n_jobs) is int
+    if not known_type and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
         raise ValueError(
             f"n_jobs={n_jobs!r} is not a whole number; use None, a positive number, or -1 for all processors."
         )

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn import config_context, get_config
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
@@ -33,6 +34,9 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
     if engine is not None:
         return _check_engine_samples(estimator, engine.samples(X), reset)
     if is_plain(X, 2) and X.dtype.char in "fd" and _has_expected_columns(estimator, X, reset):
+        checked = X
+    elif _is_plain_csr(X) and _has_expected_columns(estimator, X, reset):
+        check_sparse(X)
         checked = X
     else:
         checked = _convert(estimator, X, reset)
@@ -81,6 +85,17 @@ def is_plain(values: Any, dimensions: int) -> bool:
         and values.dtype.kind in "fiub"
         and values.dtype.isnative
         and values.flags.c_contiguous
+    )
+
+
+def _is_plain_csr(X: Any) -> bool:
+    """Return whether scikit-learn's checks would return a sparse matrix unchanged, if its arrays are consistent."""
+    return (
+        type(X) in (sp.csr_matrix, sp.csr_array)
+        and X.ndim == 2
+        and min(X.shape) > 0
+        and X.dtype.char in "fd"
+        and X.dtype.isnative
     )
 
 
@@ -266,10 +281,10 @@ def _check_finite(X: Any, n_jobs: int | None = None) -> None:
     plain = values.dtype.char in "fd" and values.flags.c_contiguous and values.flags.aligned
     if plain and values.nbytes >= BLOCK_BYTES and _core.all_finite(values.reshape(1, -1), effective_n_threads(n_jobs)):
         return
-    row_bytes = values.nbytes // max(1, len(values))
     # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):
-        blocks = row_blocks(len(values), row_bytes)
+        small = values.nbytes <= BLOCK_BYTES
+        blocks = [slice(None)] if small else row_blocks(len(values), values.nbytes // len(values))
         if all(math.isfinite(np.add.reduce(values[block], axis=None, dtype=np.float64)) for block in blocks):
             return
     bad = np.argwhere(~np.isfinite(values))

@@ -24,6 +24,7 @@ class CoefficientTable:
     indices: Indices  # CSR column indices, ascending within a row
     indptr: Indices  # CSR row pointers
     n_columns: int
+    source: Indices | None = None  # for a table made by `take`, the position of each entry in the original table
 
     @classmethod
     def of_columns(cls, data: Floats, rows: Indices, ends: Indices, n_rows: int) -> CoefficientTable:
@@ -49,16 +50,16 @@ class CoefficientTable:
     @cached_property
     def rows(self) -> Indices:
         """Row index of each entry."""
-        return np.repeat(np.arange(len(self.indptr) - 1), self.lengths)
+        return np.arange(len(self.indptr) - 1).repeat(self.lengths)
 
     def with_data(self, data: Floats) -> CoefficientTable:
         """Return a table with the same pattern and other values."""
-        return CoefficientTable(data, self.indices, self.indptr, self.n_columns)
+        return CoefficientTable(data, self.indices, self.indptr, self.n_columns, self.source)
 
     def take(self, rows: Indices) -> CoefficientTable:
         """Return the table of these rows, in this order."""
         indptr, entry, row = _core.take_rows(self.indptr, rows)
-        taken = CoefficientTable(self.data[entry], self.indices[entry], indptr, self.n_columns)
+        taken = CoefficientTable(self.data[entry], self.indices[entry], indptr, self.n_columns, entry)
         taken.rows = row
         return taken
 

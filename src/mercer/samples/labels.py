@@ -8,7 +8,7 @@ the first class of the pair on the positive side (as in scikit-learn and LIBSVM)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from numbers import Real
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from mercer import _core
 from mercer.samples.arrays import Floats, Indices, rounded_sum, rounded_sums_by, sums_by
 from mercer.samples.checks import check_finite_targets, refuse_masked, single_column
 from mercer.samples.coefficient_table import CoefficientTable
@@ -193,7 +194,7 @@ def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
     if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
         return None
     offset = y.astype(np.int64) - low
-    present = np.flatnonzero(np.bincount(offset, minlength=span))
+    present = np.bincount(offset, minlength=span).nonzero()[0]
     if len(present) < 2:
         return None
     codes = np.zeros(span, dtype=np.intp)
@@ -271,11 +272,11 @@ class Classes:
         """Return the samples of a pair, and +1 for those of its first class, −1 for the others."""
         return pair_members(pair, codes)
 
-    def members(self, codes: Indices) -> list[Indices]:
-        """Return the indices of the samples of each class."""
-        ends = np.cumsum(np.bincount(codes, minlength=len(self.labels))).tolist()
-        order = np.argsort(codes, kind="stable")
-        return [order[begin:end] for begin, end in pairwise([0, *ends])]
+    def sorted_samples(self, codes: Indices) -> tuple[Indices, Indices]:
+        """Return the samples sorted by class, and where each class begins among them; the last entry is their end."""
+        starts = np.zeros(len(self.labels) + 1, dtype=np.intp)
+        np.add.accumulate(np.bincount(codes, minlength=len(self.labels)), out=starts[1:])
+        return codes.argsort(kind="stable"), starts
 
     def name(self, pair: Pair) -> str:
         """Return the name of a plane, such as "1 against the rest"."""
@@ -285,17 +286,9 @@ class Classes:
 
 def wins(values: Floats, n_classes: int) -> Floats:
     """Return the number of pairs that each class wins, from the decision values of all pairs."""
-    first_is_ahead = np.ascontiguousarray(
-        (values > 0).T
-    )  # so that each of hundreds of pairs is read from contiguous memory
-    won = np.zeros((n_classes, len(values)), dtype=np.int16)
-    begin = 0
-    for first in range(n_classes - 1):  # against every later class
-        first_wins = first_is_ahead[begin : begin + n_classes - 1 - first]
-        won[first] += first_wins.sum(axis=0, dtype=np.int16)
-        won[first + 1 :] += ~first_wins
-        begin += len(first_wins)
-    return won.T.astype(np.float64)
+    won = np.empty((len(values), n_classes))
+    _core.count_wins(np.ascontiguousarray(values, dtype=np.float64), won)
+    return won
 
 
 def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:

@@ -75,7 +75,7 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
         member[order] = np.arange(len(order))
     else:
         first = rows[order[is_first]]
-        member[order] = np.cumsum(is_first) - 1
+        member[order] = is_first.cumsum() - 1
         total = rounded_sums_by(member, row_weight, len(first))
     return Merged(pick(X, first, n_threads) if copy_rows else X, y[first], total, rows, member, row_weight, first)
 
@@ -145,7 +145,8 @@ def _equal_rows(X: Any, left: Indices, right: Indices, n_threads: int) -> Flags:
         equal = _core.equal_rows_csr(X.data, X.indices, X.indptr, left, right).astype(bool)
         # Rows that differ only in stored zeros or in the order of columns are rare: scipy compares them, slowly.
         k = np.flatnonzero(~equal)
-        equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
+        if len(k):
+            equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
         return equal
     if isinstance(X, PickedRows):
         X, left, right = X.X, X.which[left], X.which[right]

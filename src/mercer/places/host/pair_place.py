@@ -34,8 +34,12 @@ class Layout:
     @classmethod
     def of(cls, blocks: Sequence[Indices], pairs: Indices) -> Layout:
         """Build the layout from blocks of rows; each row of `pairs` holds the numbers of two blocks."""
-        starts = np.cumsum([0, *map(len, blocks)])
-        return cls(np.concatenate(blocks), starts, pairs.ravel(), _offsets(starts, pairs))
+        return cls.of_sorted(np.concatenate(blocks), np.cumsum([0, *map(len, blocks)]), pairs)
+
+    @classmethod
+    def of_sorted(cls, members: Indices, starts: Indices, pairs: Indices) -> Layout:
+        """Build the layout from the rows of all blocks, one block after another, and where each block begins."""
+        return cls(members, starts, pairs.ravel(), _offsets(starts, pairs))
 
     def of_pairs(self, which: Indices) -> Layout:
         """Return the layout of the given pairs."""
@@ -48,16 +52,27 @@ class Layout:
         """Return the positions of these pairs' variables among all variables."""
         if len(which) == self.n:
             return slice(None)
-        lengths = np.diff(self.offsets)[which]
-        shifts = self.offsets[which] - np.cumsum(lengths) + lengths
-        positions: Indices = np.arange(lengths.sum()) + np.repeat(shifts, lengths)
+        lengths = self.lengths[which]
+        shifts = self.offsets[which] - lengths.cumsum() + lengths
+        positions: Indices = np.arange(lengths.sum()) + shifts.repeat(lengths)
         return positions
+
+    @cached_property
+    def block_sizes(self) -> Indices:
+        """Number of rows of each block."""
+        return self.starts[1:] - self.starts[:-1]
+
+    @cached_property
+    def lengths(self) -> Indices:
+        """Number of variables of each pair."""
+        return self.offsets[1:] - self.offsets[:-1]
 
     @cached_property
     def rows(self) -> Indices:
         """Row of each variable."""
-        sizes, starts = np.diff(self.starts)[self.pairs], self.starts[self.pairs]
-        rows: Indices = self.members[np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)]
+        sizes, starts = self.block_sizes[self.pairs], self.starts[self.pairs]
+        ends = sizes.cumsum()
+        rows: Indices = self.members[np.arange(ends[-1]) + (starts - ends + sizes).repeat(sizes)]
         return rows
 
     @property
@@ -70,20 +85,24 @@ class Layout:
         """The four arrays in the order that the core takes."""
         return self.members, self.starts, self.pairs, self.offsets
 
-    @property
+    @cached_property
     def largest(self) -> int:
         """Largest number of variables of a pair."""
-        return int(np.diff(self.offsets).max())
+        return int(np.maximum.reduce(self.lengths))
 
     def values_kept(self, n_threads: int) -> float:
         """Count the kernel values that the core stores: K within each block, and rows of K for each thread's pair."""
         padding = 64.0  # rows that padding to whole tiles may add
-        return float(((np.diff(self.starts) + padding) ** 2).sum()) + n_threads * (self.largest + padding) ** 2
+        padded = self.block_sizes + padding
+        return float(padded @ padded) + n_threads * (self.largest + padding) ** 2
 
 
 def _offsets(starts: Indices, pairs: Indices) -> Indices:
     """Return where the variables of each pair begin, and their total number."""
-    return np.concatenate([[0], np.cumsum(np.diff(starts)[pairs].sum(axis=1))])
+    offsets = np.zeros(len(pairs) + 1, dtype=np.intp)
+    sizes = starts[1:] - starts[:-1]
+    np.add.accumulate(sizes[pairs[:, 0]] + sizes[pairs[:, 1]], out=offsets[1:])
+    return offsets
 
 
 class Box(NamedTuple):
@@ -139,7 +158,7 @@ class PairPlace:
     def errors(self, layout: Layout, beta: Floats) -> Floats:
         """Return a bound on the error of each entry of u = Kβ."""
         l1 = np.add.reduceat(np.abs(beta), layout.offsets[:-1])
-        return np.asarray(self.unit[layout.rows] * np.repeat(l1, np.diff(layout.offsets)))
+        return np.asarray(self.unit[layout.rows] * l1.repeat(layout.lengths))
 
     def products(self, layout: Layout, beta: Floats) -> Floats:
         """Return u = Kβ of each pair, from float64 values."""
@@ -150,7 +169,7 @@ class PairPlace:
             zeros = np.zeros(len(beta))
             data = (*layout.arrays, self.gram.diagonal, zeros, beta.copy(), beta, beta, zeros)
             self.exact.solve_sparse_pairs(*data, u, False, False, 1.0, 0, np.inf, self.n_threads)
-        self.gram.evaluations += int(np.add.reduceat(beta != 0, layout.offsets[:-1]) @ np.diff(layout.offsets))
+        self.gram.evaluations += int(np.add.reduceat(beta != 0, layout.offsets[:-1]) @ layout.lengths)
         return u
 
     def solve_folds(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.kernels import Kernel
+from mercer.kernels.recipe import Recipe
 from mercer.places.ball import Ball
 from mercer.places.host.prepared import PreparedSamples
 from mercer.places.rounding import DOUBLE, conditioning, generic_error
@@ -41,7 +42,10 @@ class SharedSamples:
 
         A stored matrix counts as given only if the kernel is precomputed: `KernelMatrix.share` stores computed values.
         """
-        return 0.0 if self.kernel.accepts == "gram" else value_error(self.kernel, self.X)
+        if self.kernel.accepts == "gram":
+            return 0.0
+        recipe = None if self.prepared is None else self.prepared.lowering.recipe
+        return value_error(self.kernel, self.X, recipe=recipe)
 
     @property
     def root_of_largest(self) -> float:
@@ -69,7 +73,7 @@ def kernel_diagonal(kernel: Kernel, X: Any) -> Floats:
     return np.concatenate([kernel.diag(X[block]) for block in row_blocks(len(X), 8 * X.shape[1])])
 
 
-def value_error(kernel: Kernel, *samples: Any) -> float:
+def value_error(kernel: Kernel, *samples: Any, recipe: Recipe | None = None) -> float:
     """Return a bound on the error of the kernel's values between any of these samples, in units of √(k_ii k_jj).
 
     For a kernel that is not positive definite the units are those of its `majorant`. The values of a user's function
@@ -80,13 +84,14 @@ def value_error(kernel: Kernel, *samples: Any) -> float:
     n_terms = max(map(kernel.n_terms, samples))
     if kernel.compares != "vectors":
         return gamma((64 + n_terms) * kernel.n_factors)
-    worst_conditioning = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
+    worst_conditioning = max((conditioning(factor) for factor in _factors(kernel, recipe)), default=1.0)
     return generic_error(n_terms, worst_conditioning, kernel.n_factors)
 
 
-def _factors(kernel: Kernel) -> Iterator[Floats]:
-    """Yield the Cholesky factors that the kernel or its parts map samples by."""
-    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+def _factors(kernel: Kernel, recipe: Recipe | None = None) -> Iterator[Floats]:
+    """Yield the Cholesky factors that the kernel, whose `recipe` may be known, or its parts map samples by."""
+    if recipe is None and kernel.accepts == "vectors":
+        recipe = kernel.recipe()
     if recipe is not None and recipe.factor is not None:
         yield recipe.factor
     elif recipe is None:

@@ -22,6 +22,7 @@ from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.solvers.refine import progressed
 from mercer.solvers.solution import Stop
 
+_EPS = float(np.finfo(np.float64).eps)
 # With more variables than this, passes over all of them in every step cost more than working sets. For sparse samples
 # working sets have to compute more values again, so the limit is higher (ten classes of Reuters: 0.7 s with the second
 # limit, 1.0 s with the first).
@@ -54,9 +55,9 @@ class PairResults:
 
 def solvable_pairs(problem: DualProblem, layout: Layout, sparse: bool = False) -> Indices:
     """Return the indices of the pairs that `solve_pairs_together` can solve."""
-    small = np.diff(layout.offsets) <= (_MOST_SPARSE_VARIABLES if sparse else _MOST_VARIABLES)
+    small = layout.lengths <= (_MOST_SPARSE_VARIABLES if sparse else _MOST_VARIABLES)
     simple = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
-    return np.flatnonzero(small & simple)
+    return small.nonzero()[0] if simple else np.empty(0, dtype=np.intp)
 
 
 def solve_pairs_together(
@@ -105,7 +106,7 @@ def _refine_pairs(
             )
             taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         # 2. Certify the pairs with bounds on the rounding errors of u.
-        error = place.errors(part, pair_beta) + 4 * np.finfo(float).eps * (np.abs(p[variables]) + np.abs(products))
+        error = place.errors(part, pair_beta) + 4 * _EPS * (np.abs(p[variables]) + np.abs(products))
         findings = _core.pair_findings(
             part.offsets,
             p[variables],
@@ -125,6 +126,8 @@ def _refine_pairs(
             proofs.overwrite(pairs, certificates)
         # 3. Continue with the pairs that made progress and are not solved.
         solved[pairs] = meets_stop = _met(stop, certificates)
+        if meets_stop.all():
+            break
         violation = certificates.violation
         continued = ~meets_stop & converged & (violation > stop.tol) & progressed(violation, last[pairs])
         last[pairs] = violation

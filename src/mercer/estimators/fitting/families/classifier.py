@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ class Classifier(ScoresAccuracy, Machine):
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
         factor = class_weights(getattr(self, "class_weight", None), target.labels, codes, weight)
-        return weight, replace(target, factor=factor)
+        return weight, Classes(target.labels, target.pairs, factor)
 
     def _planes(self) -> list[Pair]:
         """Return the classes on the positive and on the negative side of each plane."""

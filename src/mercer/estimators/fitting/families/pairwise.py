@@ -99,8 +99,8 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     def _conclude_tables(self, fit: Fit, table: CoefficientTable, by_row: CoefficientTable, b: Floats) -> None:
         """Set the fitted attributes from the coefficients of the merged samples and of the caller's rows."""
         merged, target = fit.merged, fit.target
-        used = np.flatnonzero(table.lengths)
-        used = used[np.argsort(merged.y[used], kind="stable")]
+        used = table.lengths.nonzero()[0]
+        used = used[merged.y[used].argsort(kind="stable")]
         self._per_class_ = self._function_per_class
         self.classes_ = freeze(target.labels)
         self.class_weight_ = freeze(target.factor)
@@ -109,7 +109,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
         # From here on indices are the caller's rows, sorted by class.
         codes = merged.y[merged.member]
-        order = np.argsort(codes, kind="stable")
+        order = codes.argsort(kind="stable")
         order = order[by_row.lengths[order] > 0]
         conclude_support(self, fit, order)
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))

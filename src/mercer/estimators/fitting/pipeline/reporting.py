@@ -68,7 +68,8 @@ class Progress:
 
     def close(self, X: Data, y: ArrayLike | None, trained: Any) -> None:
         """End the fit and report its result."""
-        self._reporter.close(_summary(trained))
+        if self._reporter.shows:
+            self._reporter.close(_summary(trained))
         if self._root is not None:
             self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
 

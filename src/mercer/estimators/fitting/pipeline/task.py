@@ -328,7 +328,7 @@ class PairTasks(Tasks[DualProblem]):
         k = range(len(self))[k]
         begin, end = self.layout.offsets[k], self.layout.offsets[k + 1]
         problem, rows = self.problem.take(slice(begin, end)), self.layout.rows[begin:end]
-        first = int(np.diff(self.layout.starts)[self.layout.pairs[2 * k]])
+        first = int(self.layout.block_sizes[self.layout.pairs[2 * k]])
         blocks = (rows[:first], rows[first:]) if self.together else None
         return Task(self._name_of(k), problem, self._solver_of(rows, problem), rows, blocks)
 
@@ -369,7 +369,7 @@ class PairSolutions(Solutions[DualProblem]):
         self._results = results
         self._reasons: dict[int, StopReason] = {}
         unsolved = which[~results.solved[which]].tolist()
-        left = np.flatnonzero(~results.solved).tolist()
+        left = (~results.solved).nonzero()[0].tolist()
         if results.over:
             self._reasons.update(dict.fromkeys(unsolved, "max_time"))
             self._unsolved, self._partly_solved = sorted(set(left) - set(unsolved)), set[int]()

@@ -65,8 +65,10 @@ def caller_table(
         return by_row
     row, bounds = by_row.rows, box()
     sample, task = merged.member[row], by_row.indices
-    above, below, factor = (_entries_at(part, sample, task) for part in (bounds.above, bounds.below, bounds.factor))
-    bound = np.where(by_row.data > 0, above, below) * factor
+    bound = _entries_at(bounds.above, sample, task)
+    if bounds.below is not bounds.above:
+        bound = np.where(by_row.data > 0, bound, _entries_at(bounds.below, sample, task))
+    bound = bound * _entries_at(bounds.factor, sample, task)
     size, sample_bound = np.abs(by_row.data), bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         row_bound = np.sign(by_row.data) * (bound * merged.input_weight[row])
@@ -74,12 +76,6 @@ def caller_table(
     # A copy must not leave its bound by rounding if its sample is within the bound.
     beyond_bound = (size < sample_bound) & (np.abs(shared) > np.abs(row_bound))
     return by_row.with_data(np.where((size == sample_bound) | beyond_bound, row_bound, shared))
-
-
-def _entries_of(table: CoefficientTable, by_row: CoefficientTable, member: Indices) -> Indices:
-    """Return the positions in `table` of the entries of which the caller's rows have shares."""
-    position = member[by_row.rows] * table.n_columns + by_row.indices
-    return np.searchsorted(table.rows * table.n_columns + table.indices, position)
 
 
 def _entries_at(part: Any, sample: Indices, task: Indices) -> Any:
@@ -100,7 +96,8 @@ def _split_coefficients(
     shares = np.asarray(by_row.data * merged.share[row])
     if ridge == 0 and not unbounded:  # a copy must stay as close to its bound as its sample is
         return shares
-    entry, exact = _entries_of(table, by_row, merged.member), None
+    entry, exact = by_row.source, None
+    assert entry is not None
     if ridge > 0:
         exact = needs_exact_sum(fit.diagonal, ridge / merged.share, merged.member)[table.rows]
     return exact_parts(table.data, shares, entry, exact)
@@ -183,11 +180,9 @@ def allow_for_joint_copies(
     """
     if fit.merged.unique:
         return
-    table, by_row = tables
-    sum_errors, n_classes = (
-        sum_error_bounds(table.data, by_row.data, _entries_of(table, by_row, fit.merged.member)),
-        table.n_columns,
-    )
+    (table, by_row), n_classes = tables, tables[0].n_columns
+    assert by_row.source is not None
+    sum_errors = sum_error_bounds(table.data, by_row.data, by_row.source)
     problem, beta, merged = solved[0].task.problem, solved[0].solution.beta, fit.merged
     r = np.sqrt(fit.gram().proof.entry_bounds ** 2 * (1 + 1e-15) + problem.shift) * (1 + 1e-15)
     sums, lengths = (sums_by(table.indices, values, n_classes) for values in (sum_errors, sum_errors * r[table.rows]))
@@ -214,8 +209,8 @@ def _copy_errors(
     fit: Fit, solved: Solutions[DualProblem], table: CoefficientTable, by_row: CoefficientTable
 ) -> CopyErrors:
     """Return bounds on the errors of the coefficients of copies, compared with those of their samples."""
-    merged, n_tasks = fit.merged, table.n_columns
-    entry = _entries_of(table, by_row, merged.member)
+    merged, n_tasks, entry = fit.merged, table.n_columns, by_row.source
+    assert entry is not None
     sum_errors = sum_error_bounds(table.data, by_row.data, entry)
     curved = np.zeros(n_tasks)
     if not sum_errors.any() and not solved.largest_ridge:
