@@ -125,7 +125,7 @@ def test_numbers_have_intervals_and_their_unit():
     table, f = customers(60)
     y = 200_000 + 50_000 * f
     model = mercer.easy(table.assign(price=y), target="price")
-    assert "a regression, since the target has fractions" in model.kind_told
+    assert "a regression, since the target has fractions" in model.kind_reason
     low, high = model.predict_interval(table)
     assert np.mean((low <= y) & (y <= high)) > 0.8
     assert model.figures.r2 > 0.5

@@ -95,10 +95,10 @@ def test_far_off():
     assert np.flatnonzero(far_off(errors)).tolist() == [0, 1, 2, 3]
     errors[:6] = 50.0  # more than a twentieth of the rows
     assert not far_off(errors).any()
-    assert Outliers(np.arange(9)).named() == "rows 1, 2, 3, 4, 5, 6, …"
+    assert Outliers(np.arange(9)).row_names() == "rows 1, 2, 3, 4, 5, 6, …"
     assert (
         Outliers(np.array([4]))
-        .told()
+        .describe()
         .startswith("1 row is more than 20 times as far off as the median of the rest: row 5;")
     )
 

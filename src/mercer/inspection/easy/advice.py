@@ -65,9 +65,8 @@ class _Advice:
         if not found:
             return ""
         verb = "is" if len(found) == 1 else "are"
-        return (
-            f"check {self.target!r} in {found.named()}, which {verb} far off: a misplaced decimal point, another unit?"
-        )
+        rows = f"{found.row_names()}, which {verb} far off"
+        return f"check {self.target!r} in {rows}: a misplaced decimal point, another unit?"
 
     def disguise(self) -> str:
         """Suggest to check a column that alone predicts almost perfectly, while the others together do not."""

@@ -117,8 +117,8 @@ def easy(
     if isinstance(table, str | os.PathLike):
         source, table = os.fspath(table), read_frame(table, texts=[*categorical, *text])
     frame, y, name, kind, unit = _split_target(table, target, machine, source)
-    told = {"unit": unit, "source": source, "machine": machine}
-    return run_easy(frame, y, name, kind, options, class_weight, random_state, **told, verbose=verbose)
+    context = {"unit": unit, "source": source, "machine": machine}
+    return run_easy(frame, y, name, kind, options, class_weight, random_state, **context, verbose=verbose)
 
 
 def run_easy(
@@ -159,7 +159,7 @@ def run_easy(
         training = Training(frame, y, held_out, asked, source, command)
         easy_model = EasyModel(model, target, training, figures, search)
         easy_model.outliers = outliers
-        easy_model.kind_told, easy_model.guesses = kind.reason, guessed
+        easy_model.kind_reason, easy_model.guesses = kind.reason, guessed
         easy_model.matters = column_importance(easy_model.model, frame, seed)
         easy_model.hints = advise(easy_model)
     return easy_model

@@ -73,7 +73,7 @@ class EasyModel(ModelMethods):
         Scores on rows that neither training nor the search has seen.
     search : str
         Chosen parameters and extent of the search, in words.
-    kind_told : str
+    kind_reason : str
         Reason for a regression, if that was guessed.
     guesses : dict
         Guesses about columns that you may want to check, by column name.
@@ -94,7 +94,7 @@ class EasyModel(ModelMethods):
     training: Training
     figures: ClassFigures | NumberFigures
     search: str
-    kind_told: str = ""
+    kind_reason: str = ""
     guesses: dict[str, str] = field(default_factory=dict)
     hints: list[str] = field(default_factory=list)
     matters: Importance | None = None
@@ -239,14 +239,14 @@ class EasyModel(ModelMethods):
             *(("in short" if not k else "", f"{k + 1}  {line}") for k, line in enumerate(self._in_short())),
             None,
             *self.figures.lines(),
-            *([("outliers", self.outliers.told())] if self.outliers else []),
+            *([("outliers", self.outliers.describe())] if self.outliers else []),
             ("judged by", self.judged_by),
             None,
             *([] if self.matters is None else self.matters.lines()),
             None,
             *table_lines(self.table, self.guesses, all_of_it),
             None,
-            *([("kind", self.kind_told)] if self.kind_told else []),
+            *([("kind", self.kind_reason)] if self.kind_reason else []),
             ("machine", self.search if all_of_it else self.search.partition(";")[0]),
             *certificate_lines(self.table.estimator_),
             *([("saved", saved)] if saved else []),

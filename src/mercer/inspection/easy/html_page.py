@@ -142,7 +142,7 @@ def _how_good(model: EasyModel) -> str:
         f"Each dot is a held-out row: its prediction to the right, its true value upwards. The band is ± "
         f"{format_quantity(half, figures.unit)}.{but}"
     )
-    outliers = _paragraph(f"{model.outliers.told()}.", "warn") if model.outliers else ""
+    outliers = _paragraph(f"{model.outliers.describe()}.", "warn") if model.outliers else ""
     return _section(
         "How good",
         _paragraph(f"{_capital(figures.headline)}."),
@@ -192,14 +192,14 @@ def _what_matters(model: EasyModel) -> str:
     explanation = model.matters.explanation
     swarm, note = [], f"Shares of the mean |Shapley value| of {len(explanation)} rows."
     if not explanation.several:
-        told = with_numbers(explanation, model.table.columns_)
-        span = min(0.0, float(told.values.min())), max(0.0, float(told.values.max()))
-        places = {name: j for j, name in enumerate(told.feature_names)}
+        numeric = with_numbers(explanation, model.table.columns_)
+        span = min(0.0, float(numeric.values.min())), max(0.0, float(numeric.values.max()))
+        places = {name: j for j, name in enumerate(numeric.feature_names)}
         raises, lowers = "raises the prediction", "lowers it"
         if explanation.classes is not None:
             lowers, raises = (f"speaks for {str(one)!r}" for one in explanation.classes)
         for name, share in shares[:_COLUMNS]:
-            values, shades = told.values[:, places[name]], shades_of(told.data[:, places[name]])
+            values, shades = numeric.values[:, places[name]], shades_of(numeric.data[:, places[name]])
             strip = swarm_strip(values, shades, span, f"effect of {name} on {len(values)} rows")
             swarm.append(f'<div class="row"><span>{escape(name)}<b>{share:.0%}</b></span>{strip}</div>')
         ends = f"<div class='row ends'><span></span><div><i>← {escape(lowers)}</i><i>{escape(raises)} →</i></div></div>"
@@ -270,15 +270,15 @@ def _where_wrong(model: EasyModel) -> str:
     missed = missed_rows(model)
     if not missed:
         return _section("Where it is wrong", _paragraph("Nowhere: all held-out rows are predicted correctly."))
-    told = (
+    text = (
         "The held-out rows that it misses most, and the columns that moved these predictions most, by the model that "
         "had not seen the row."
     )
     if isinstance(model.figures, ClassFigures) and model.figures.weighed:
-        told += (
+        text += (
             " In training all classes have the same weight, so that the predicted class may be the less probable one."
         )
-    return _section("Where it is wrong", _paragraph(told), *map(_missed, missed))
+    return _section("Where it is wrong", _paragraph(text), *map(_missed, missed))
 
 
 def _missed(row: MissedRow) -> str:
@@ -307,11 +307,11 @@ def _how_sure(model: EasyModel) -> str:
             ]
             for level, width, share in zip(_COVERAGE.tolist(), widths.tolist(), shares.tolist(), strict=True)
         ]
-        told = (
+        text = (
             "predict_interval gives an interval for each row. The table shows how wide it is, and how many held-out "
             "rows lie in an interval of this kind that was made without them."
         )
-        return _section("How sure", _paragraph(told), _table(["interval", "width", "held-out rows inside"], rows))
+        return _section("How sure", _paragraph(text), _table(["interval", "width", "held-out rows inside"], rows))
     found = reliability(model)
     if found is None:
         return ""
@@ -326,8 +326,8 @@ def _how_sure(model: EasyModel) -> str:
         "95% interval. On the dashed line, probabilities can be taken at their word."
     )
     picture = reliability_plot(found.predicted, found.happened, found.low, found.high).svg()
-    told = "predict_proba gives a probability for each class. These come from held-out rows only."
-    return _section("How sure", _paragraph(told), _paragraph(sure) if sure else "", _figure(picture, caption))
+    text = "predict_proba gives a probability for each class. These come from held-out rows only."
+    return _section("How sure", _paragraph(text), _paragraph(sure) if sure else "", _figure(picture, caption))
 
 
 def _what_next(model: EasyModel) -> str:

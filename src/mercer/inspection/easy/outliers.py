@@ -62,15 +62,15 @@ class Outliers:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def named(self) -> str:
+    def row_names(self) -> str:
         """Return the first rows as text, counted from 1."""
         shown = ", ".join(str(row + 1) for row in self.rows[:6])
         return f"row{'s' * (len(self) > 1)} {shown}{', …' * (len(self) > 6)}"
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Describe them in one sentence."""
         verb, their = ("is", "its") if len(self) == 1 else ("are", "their")
         return (
             f"{len(self)} row{'s' * (len(self) > 1)} {verb} more than {FAR:.0f} times as far off as the median of the "
-            f"rest: {self.named()}; the model ignores {their} size"
+            f"rest: {self.row_names()}; the model ignores {their} size"
         )
