@@ -6,8 +6,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 import mercer
 from mercer import SVC, GaussianProcessClassifier, GaussianProcessRegressor, TunedSVC, paths
-from mercer.inspection.features import Nystrom
-from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
+from mercer.inspection.features import Nystrom, RandomFourier
+from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Spectrum
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -38,6 +38,12 @@ def test_an_estimate_that_is_not_of_squared_slacks_names_the_one_that_is():
 def test_features_of_strings():
     with pytest.raises(ValueError, match="not a kernel of vectors"):
         Nystrom(Spectrum(2)).fit(["aab", "bba"])
+
+
+def test_random_features_of_another_kernel_name_the_map_that_takes_it():
+    with pytest.raises(ValueError, match="neither a Gaussian kernel nor a multiple of one; `Nystrom` takes any kernel"):
+        RandomFourier(Laplacian(gamma=0.5)).fit(X)
+    Nystrom(Laplacian(gamma=0.5)).fit(X)
 
 
 def test_functions_of_a_space():

@@ -56,12 +56,7 @@ def names(tmp_path_factory):
 
 
 # What the calls name, beside mercer.
-PRELUDE = """
-import mercer, mercer.solvers.qp, numpy as np, scipy.special
-from mercer.cli.svmlight.learn import default_C
-from mercer.inspection.features import incomplete_cholesky, kernel_feature_analysis
-from mercer.estimators.unsupervised import manifold_kernel
-"""
+PRELUDE = "import mercer, numpy as np, scipy.special"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -118,6 +118,7 @@ KERNELS = [
 
 THEORY = [
     "Bound",
+    "Law",
     "ball_complexity",
     "best_theta",
     "chernoff",
@@ -143,11 +144,14 @@ THEORY = [
     "mistake_bound",
     "off_training_error",
     "risk",
+    "shattering",
     "soft_margin_bound",
     "soft_margin_expectation",
     "soft_margin_samples",
     "stopping_step",
     "support_vectors_bound",
+    "tail_probability",
+    "tail_samples",
     "test_set_bound",
     "trace_bound",
     "true_complexity_bound",

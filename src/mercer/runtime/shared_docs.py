@@ -179,11 +179,11 @@ _SHARED: Final = {
         Maximum number of steps of the inner solver; −1 means max(10⁷, 100·n_samples).
     max_time : float, optional
         Time limit in seconds. A fit that reaches a limit warns and keeps its current solution; see `stop_reason_`.
-    solver : {"auto", "decomposition", "chunking", "qp", "qp:…"}, default="auto"
+    solver : {"auto", "decomposition", "chunking", "chunking:…", "qp", "qp:…"}, default="auto"
         Algorithm; all reach the same solution. "decomposition" is block decomposition; "chunking" runs it on as many
-        samples at a time as fit into `cache_size`; "qp" is an external QP solver for small problems (extra `qp`), with
-        "qp:clarabel", "qp:piqp", "qp:quadprog", "qp:osqp" or "qp:cvxopt" as a specific one. "auto" is decomposition; it
-        solves small problems of many pairs of classes in one batch. Joint multi-class machines do not support chunking.
+        samples at a time as fit into `cache_size`, and "chunking:500" on 500; "qp" is an external QP solver for small
+        problems (extra `qp`), with "qp:clarabel", "qp:piqp", "qp:quadprog", "qp:osqp" or "qp:cvxopt" as a specific one.
+        "auto" is decomposition, in one batch for many small problems. Joint machines do not support chunking.
     warm_start : bool, default=False
         Whether `fit` starts from the previous solution and keeps a copy of the training samples for `partial_fit`.
     random_state : ignored

@@ -33,13 +33,16 @@ def refuses(reason: Refusal) -> Callable[[Solver], Solver]:
 
 
 def choose_solver(name: str, solvers: Mapping[str, Solver], special: Solver | None = None) -> Solver:
-    """Return the solver of this name.
+    """Return the solver of this name; a name such as "chunking:500" also states the rows of a chunk.
 
     `special` is the only solver of a problem that the usual solvers cannot solve; "auto" chooses it.
     """
-    solver = solvers[one_of("solver", name, tuple(solvers))]
+    size = name.removeprefix("chunking:") if isinstance(name, str) and name.startswith("chunking:") else None
+    if size is not None and not (size.isascii() and size.isdigit() and int(size) > 0):
+        raise ValueError(f"solver={name!r} must end in the number of rows of a chunk, such as 'chunking:500'")
+    solver = solvers[one_of("solver", name if size is None else "chunking", tuple(solvers))]
     if special is None:
-        return solver
+        return solver if size is None else functools.partial(solver, size=int(size))
     if solver is not solvers["auto"]:
         raise ValueError(f"solver={name!r} is not available for this machine; use solver='auto'")
     return special

@@ -41,7 +41,7 @@ def close(found, wanted):
 
 
 def renamed(told):
-    """A description with the names that parameters have now."""
+    """A description with the names that parameters have now, and the defaults of parameters that came later."""
     if isinstance(told, list):
         return [renamed(one) for one in told]
     if not isinstance(told, dict):
@@ -51,6 +51,8 @@ def renamed(told):
         params = told["state"]["params"] if "state" in told else told["params"]
         if "multi_class" in params:
             params["multiclass"] = params.pop("multi_class")
+    if told.get("class") == "Monomials":
+        told["params"].setdefault("weighted", True)
     return told
 
 

@@ -271,3 +271,30 @@ def test_a_linear_machine_on_features_is_the_kernel_machine():
     linear = make_pipeline(Monomials(kernel), LinearSVC(loss="hinge", tol=1e-9)).fit(X, y)
     machine = SVC(kernel=kernel, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(linear.decision_function(Z), machine.decision_function(Z), rtol=1e-5, atol=1e-6)
+
+
+def test_plain_monomials_have_no_weights():
+    """(1, x, …, x^k) of one feature, and x^a of several, named as they are."""
+    x = np.linspace(-2, 2, 9)[:, None]
+    plain = Monomials((Linear() + 1) ** 4, weighted=False).fit(x)
+    columns = dict(zip(plain.get_feature_names_out(), plain.transform(x).T, strict=True))
+    assert set(columns) == {"1", "x0", "x0^2", "x0^3", "x0^4"}
+    for k, name in enumerate(["1", "x0", "x0^2", "x0^3", "x0^4"]):
+        assert columns[name] == pytest.approx(x[:, 0] ** k)
+    Z = np.random.default_rng(0).normal(size=(6, 2))
+    for samples in (Z, sp.csr_array(Z)):
+        model = Monomials(Polynomial(degree=2, gamma=3.0, coef0=5.0), weighted=False).fit(samples)
+        values = model.transform(samples)
+        values = values.toarray() if sp.issparse(values) else values
+        a, b = Z.T
+        assert model.get_feature_names_out(["a", "b"]).tolist() == ["a^2", "a b", "a", "b^2", "b", "1"]
+        assert values == pytest.approx(np.column_stack([a * a, a * b, a, b * b, b, np.ones(6)]))
+
+
+def test_names_of_monomials():
+    model = Monomials(2 * Polynomial(degree=2, gamma=1.0, coef0=0.0) + 1).fit(np.ones((2, 3)))
+    assert model.get_feature_names_out().tolist() == ["x0^2", "x0 x1", "x0 x2", "x1^2", "x1 x2", "x2^2", "1"]
+    ordered = Monomials(Linear() ** 2, ordered=True).fit(np.ones((2, 2)))
+    assert ordered.get_feature_names_out().tolist() == ["x0^2", "x0 x1", "x1 x0", "x1^2"]
+    with pytest.raises(ValueError, match="input_features"):
+        model.get_feature_names_out(["a", "b"])

@@ -44,6 +44,41 @@ def test_every_method_reaches_the_production_solver(method, rule, kernel, C):
 
 
 @pytest.mark.parametrize(("method", "rule"), [(m, r) for m in EXACT for r in runs(m)])
+def test_a_start_is_where_the_run_begins(method, rule):
+    """From a feasible α, the same optimum; from the optimum, no step; gains add up from the dual at the start."""
+    options = {"gamma": 0.5, "C": 2.0, "method": method, "rule": rule, "tol": 1e-8}
+    alpha = np.zeros(40)
+    pairs = min((Y > 0).sum(), (Y < 0).sum()) // 2
+    alpha[np.flatnonzero(Y > 0)[:pairs]] = alpha[np.flatnonzero(Y < 0)[:pairs]] = np.linspace(0.1, 2.0, pairs)
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    first = alpha.sum() - 0.5 * (Y * alpha) @ K @ (Y * alpha)
+    found, plain = steps(X, Y, start=alpha, **options), steps(X, Y, **options)
+    assert found.converged
+    assert found.dual == pytest.approx(plain.dual, rel=1e-9)
+    assert first + sum(step.gain for step in found) == pytest.approx(found.dual)
+    again = steps(X, Y, start=plain.alpha, **options)
+    assert (len(again), again.converged) == (0, True)
+    assert again.dual == plain.dual
+    assert (again.alpha == plain.alpha).all()
+    one = steps(X, Y, start=alpha, max_iter=1, **options)
+    changed = np.flatnonzero(one.alpha != alpha)
+    assert set(changed.tolist()) <= set(one.steps[0].chosen)
+
+
+def test_an_infeasible_start_is_refused_with_the_reason():
+    for alpha, reason in (
+        (np.full(40, 1.5), "α_0 = 1.5 is not between 0 and C = 1"),
+        (np.eye(40)[0] * Y[0] * Y[0], "Σ y_iα_i = "),
+        (np.zeros(39), "for each of 40 samples"),
+        (np.full(40, np.nan), "finite"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            steps(X, Y, start=alpha)
+    with pytest.raises(ValueError, match="starts from w = 0"):
+        steps(X, Y, start=np.zeros(40), method="perceptron")
+
+
+@pytest.mark.parametrize(("method", "rule"), [(m, r) for m in EXACT for r in runs(m)])
 def test_the_hard_margin(method, rule):
     """½‖w‖² as clarabel finds it, and no end where there is no margin."""
     apart = np.abs(X[:, 0]) > 0.1

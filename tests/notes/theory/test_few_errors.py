@@ -217,3 +217,25 @@ def test_an_outer_function_without_a_slope_is_refused():
     X, y = np.arange(800.0)[:, None], np.arange(800) % 2
     with pytest.raises(ValueError, match="needs a finite slope"):
         least_slack_power(X, y, kernel="linear", outer=Steep())
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("seed", "largest"), [(0, 0.5), (1, 1.0), (2, 4.0)])
+def test_fewest_errors_of_an_expansion_by_brute_force(bias, seed, largest):
+    """A set of rows can be right if a linear program finds |β| ≤ A with y f ≥ 1 on them."""
+    rng = np.random.default_rng(seed)
+    Z, y = rng.normal(size=(8, 1)), rng.choice([-1.0, 1.0], 8)
+    y[:2] = 1.0, -1.0
+    K = np.exp(-0.7 * (Z - Z.T) ** 2)
+    signed = y[:, None] * (np.column_stack([K, np.ones(8)]) if bias else K)
+    bounds = [(-largest, largest)] * 8 + [(None, None)] * bias
+
+    def can_be_right(rows):
+        A = -signed[list(rows)]
+        return optimize.linprog(np.zeros(8 + bias), A_ub=A, b_ub=-np.ones(len(rows)), bounds=bounds).status == 0
+
+    sizes = range(8, -1, -1)
+    most = next(m for m in sizes if any(can_be_right(rows) for rows in itertools.combinations(range(8), m)))
+    found = fewest_errors(Z, y, kernel=Gaussian(gamma=0.7), largest=largest, bias=bias)
+    assert (len(found.rows), found.least) == (8 - most, 8 - most)
+    assert can_be_right(np.setdiff1d(range(8), found.rows))

@@ -49,6 +49,20 @@ def chunks_of(monkeypatch):
     return sizes
 
 
+def test_the_name_of_the_solver_states_the_rows_of_a_chunk(monkeypatch):
+    X, y = make_classification(400, 5, random_state=0)
+    sizes = chunks_of(monkeypatch)
+    model = SVC(solver="chunking:150", tol=1e-6).fit(X, y)
+    assert max(sizes) == 150
+    assert len(sizes) > 1
+    assert model.certificate_.dual == pytest.approx(SVC(tol=1e-6).fit(X, y).certificate_.dual, rel=1e-7)
+    for name in ("chunking:0", "chunking:many", "chunking:"):
+        with pytest.raises(ValueError, match="number of rows of a chunk, such as 'chunking:500'"):
+            SVC(solver=name).fit(X, y)
+    with pytest.raises(ValueError, match="solver"):
+        SVC(solver="chunking:10", multiclass="crammer_singer").fit(X, y + (X[:, 0] > 1))
+
+
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_vectors_in_chunks(monkeypatch, form):
     X, y = make_classification(1500, 8, random_state=0)

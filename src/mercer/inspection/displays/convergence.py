@@ -211,7 +211,7 @@ def film_steps(run: Steps, *, interval_ms: float = 200.0, figure: Figure | None 
     """
     positive("interval_ms", interval_ms)
     if len(run) == 0:
-        raise ValueError("there are no steps to show: no sample violates tol at α = 0")
+        raise ValueError("there are no steps to show: no sample violates tol at the first α")
     pyplot, animation = (
         require(name, "an animation of steps") for name in ("matplotlib.pyplot", "matplotlib.animation")
     )
@@ -221,7 +221,7 @@ def film_steps(run: Steps, *, interval_ms: float = 200.0, figure: Figure | None 
     bars = left.bar(np.arange(run.problem.n), np.zeros(run.problem.n))
     left.set(xlabel="sample", title="α", ylim=(0, 1.05 * max(float(step.alpha.max()) for step in steps) or 1.0))
     (line,) = right.plot([], [], color=COLOURS[0])
-    duals = np.array([0.0, *(step.dual for step in steps)])
+    duals = np.array([run.problem.dual(run.start), *(step.dual for step in steps)])
     height = float(duals.max() - duals.min()) or 1.0
     right.set(xlabel="step", title="dual value", xlim=(0, len(steps)))
     right.set_ylim(float(duals.min()), float(duals.min()) + 1.05 * height)

@@ -233,7 +233,7 @@ class PathDisplay(Display):
             Axes to draw on; by default those of a new figure.
         """
         steps = np.arange(len(run) + 1)
-        dual = np.array([0.0, *(step.dual for step in run)])
+        dual = np.array([run.problem.dual(run.start), *(step.dual for step in run)])
         clipped = np.array([False, *(step.clipped for step in run)], dtype=bool)
         curves = {"_": dual} | ({"clipped at the box": np.where(clipped, dual, np.nan)} if clipped.any() else {})
         sizes = {

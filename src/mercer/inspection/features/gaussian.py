@@ -134,7 +134,9 @@ def gaussian_of(kernel: Kernel) -> tuple[float, float, Floats | None]:
     """Return the scale, γ and the linear factor of a Gaussian kernel; raise ValueError for another kernel."""
     recipe = kernel.recipe()
     if recipe is None or recipe.ending != "gaussian" or recipe.constant:
-        raise ValueError(f"{kernel!r} is neither a Gaussian kernel nor a multiple of one")
+        raise ValueError(
+            f"{kernel!r} is neither a Gaussian kernel nor a multiple of one; `Nystrom` takes any kernel of vectors"
+        )
     return recipe.scale, recipe.numbers[0], recipe.factor
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.fitting.pipeline.state import Unsaved, fitted
 from mercer.inspection.features.feature_map import MOST_COLUMNS, FeatureMap
@@ -42,6 +43,9 @@ class Monomials(FeatureMap):
     ordered : bool, default=False
         Whether to return every ordered product x_i x_j … as a column of its own, without weights, instead of each
         monomial once with the weight √(number of orderings).
+    weighted : bool, default=True
+        Whether the inner product of the features is the kernel. False returns the monomials x^a themselves, such as
+        1, x, …, x^d for one feature and the kernel (Linear() + 1) ** d.
 
     Attributes
     ----------
@@ -58,12 +62,17 @@ class Monomials(FeatureMap):
     >>> from mercer.kernels import Polynomial
     >>> Monomials(Polynomial(degree=2, gamma=1.0, coef0=0.0)).fit_transform([[1.0, 3.0]]).round(4)
     array([[1.    , 4.2426, 9.    ]])
+    >>> from mercer.kernels import Linear
+    >>> plain = Monomials((Linear() + 1) ** 3, weighted=False).fit([[2.0]])
+    >>> plain.get_feature_names_out().tolist(), plain.transform([[2.0]]).tolist()
+    (['x0^3', 'x0^2', 'x0', '1'], [[8.0, 4.0, 2.0, 1.0]])
     """
 
     _FITTED = fitted(_constants=Unsaved(), _size=Unsaved(), _degree=Unsaved(), _ordered=Unsaved())
 
     kernel: KernelLike = "linear"
     ordered: bool = False
+    weighted: bool = True
 
     def _check_fitted(self) -> None:
         super()._check_fitted()
@@ -84,7 +93,10 @@ class Monomials(FeatureMap):
             raise ValueError(f"coef0={coef0:g} is negative: the kernel is not positive definite and has no features")
         if degree > _HIGHEST_DEGREE:
             raise ValueError(f"degree={degree:g} is above {_HIGHEST_DEGREE}: too many monomials; use the kernel itself")
-        self._constants = (recipe.scale, gamma, coef0, recipe.constant)
+        if not self.weighted:
+            gamma, coef0 = 1.0, float(coef0 > 0)
+        scale, constant = (recipe.scale, recipe.constant) if self.weighted else (1.0, float(recipe.constant > 0))
+        self._constants = (scale, gamma, coef0, constant)
         self._size, self._degree, self._ordered = X.shape[1] + (coef0 > 0), int(degree), bool(self.ordered)
         if not is_sparse(X) and self._n_monomials() > MOST_COLUMNS:
             raise ValueError(
@@ -100,6 +112,32 @@ class Monomials(FeatureMap):
 
     def _width(self) -> int:
         return self._n_monomials() + (self._constants[3] > 0)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the monomials as names, such as "x0^2 x1", without their weights.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Names of the features of X; by default `feature_names_in_`, or x0, x1, ….
+
+        Returns
+        -------
+        array of str
+            Names.
+        """
+        check_is_fitted(self)
+        fitted_names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)])
+        names = list(fitted_names if input_features is None else input_features)
+        if len(names) != self.n_features_in_ or (hasattr(self, "feature_names_in_") and names != list(fitted_names)):
+            raise ValueError(
+                f"input_features is not equal to feature_names_in_, or should have length equal to number of features "
+                f"({self.n_features_in_}), got {len(names)}"
+            )
+        if self._n_monomials() > MOST_COLUMNS:
+            raise ValueError(f"{self._n_monomials()} monomials are too many to name")
+        products = _products(self._size, self._degree, self._ordered).tolist()  # an index beyond X is the constant
+        return np.array([_name(row, [*names, ""]) for row in products] + ["1"] * (self._constants[3] > 0), dtype=object)
 
     def _features(self, X: Samples) -> Samples:
         """Compute the weighted monomials, and the column of an added constant."""
@@ -145,8 +183,8 @@ class Monomials(FeatureMap):
         return sp.csr_array((data, columns, starts), shape=(Z.shape[0], self._n_monomials()))
 
     def _weights(self, factors: Indices) -> Floats | float:
-        """Return the weight of each monomial, √(number of orderings); 1 for ordered products."""
-        return 1.0 if self._ordered else np.sqrt([_orderings(row) for row in factors.tolist()])
+        """Return the weight of each monomial, √(number of orderings); 1 for ordered products and unweighted ones."""
+        return 1.0 if self._ordered or not self.weighted else np.sqrt([_orderings(row) for row in factors.tolist()])
 
     def _numbering(self) -> Callable[[Indices], Indices]:
         """Return a function from factors i_1, …, i_d, in the last axis of an array, to the column of their monomial."""
@@ -167,6 +205,12 @@ class Monomials(FeatureMap):
             return out
 
         return number
+
+
+def _name(factors: list[int], names: list[str]) -> str:
+    """Return the name of a product, such as "x0^2 x1"; "1" if it has no feature."""
+    powers = [(names[i], len(list(same))) for i, same in itertools.groupby(factors)]
+    return " ".join(name if k == 1 else f"{name}^{k}" for name, k in powers if name) or "1"
 
 
 def _n_products(size: int, degree: int, ordered: bool) -> int:

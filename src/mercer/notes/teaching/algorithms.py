@@ -61,7 +61,8 @@ def run_smo(run: Steps, tol: float, max_iter: int) -> None:
     """Run sequential minimal optimisation (Igel, algorithm 4.2); comments give the lines of that algorithm."""
     problem = run.problem
     K, y = problem.K, problem.y
-    alpha, g = np.zeros(problem.n), np.ones(problem.n)  # 1
+    alpha = run.start  # 1
+    g = problem.gradient(alpha)
     while len(run) < max_iter and problem.violation_and_b(alpha, g)[0] > tol:  # 2, 8
         i, j = choose_pair(problem, alpha, g, run.rule)  # 3
         slack_i = problem.C - alpha[i] if y[i] > 0 else alpha[i]
@@ -89,8 +90,8 @@ def run_li(run: Steps, tol: float, max_iter: int) -> None:
     """Run Li's form of SMO: errors E_i = f(x_i) − y_i, α_2 clipped to [L, H], and b from the pair (Li, section 6)."""
     problem = run.problem
     K, y, C = problem.K, problem.y, problem.C
-    alpha, b = np.zeros(problem.n), 0.0
-    E = -y.copy()
+    alpha, b = run.start, 0.0
+    E = K @ (y * alpha) - y
     while len(run) < max_iter:
         g = 1.0 - y * (E + y - b)
         if problem.violation_and_b(alpha, g)[0] <= tol:
@@ -135,8 +136,7 @@ WorkingSet = Callable[[Floats, Floats, int], ArrayLike]
 
 def run_decomposition(run: Steps, tol: float, max_iter: int, size: int, choose: WorkingSet | None = None) -> None:
     """Run decomposition (Igel, algorithm 4.1) on given working sets, by default those of the worst violators."""
-    problem = run.problem
-    alpha = np.zeros(problem.n)
+    problem, alpha = run.problem, run.start
     while len(run) < max_iter:
         g = problem.gradient(alpha)
         violation, _ = problem.violation_and_b(alpha, g)
@@ -214,7 +214,8 @@ def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
     """
     problem = run.problem
     y, C = problem.y, problem.C
-    alpha, free = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
+    alpha = run.start
+    free = (alpha > 0) & (alpha < C)
     while len(run) < max_iter:
         g = problem.gradient(alpha)
         violation, _ = problem.violation_and_b(alpha, g)
@@ -282,8 +283,7 @@ def _step_limit(alpha: Floats, direction: Floats, C: float) -> tuple[float, Indi
 
 def run_gradient_projection(run: Steps, tol: float, max_iter: int) -> None:
     """Run gradient projection: a gradient step to a face of the box, then a Newton step (Nocedal and Wright, 16.7)."""
-    problem = run.problem
-    alpha = np.zeros(problem.n)
+    problem, alpha = run.problem, run.start
     g, s = problem.gradient(alpha), 1.0
     while len(run) < max_iter and problem.violation_and_b(alpha, g)[0] > tol:
         # 1. Projected gradient step.
@@ -390,6 +390,7 @@ def steps(
     rule: str = "second order",
     working_set_size: int = 10,
     working_set: WorkingSet | None = None,
+    start: ArrayLike | None = None,
     tol: float = 1e-6,
     max_iter: int | None = None,
     random_state: int = 0,
@@ -419,6 +420,8 @@ def steps(
     working_set : callable, optional
         Function for "decomposition" from (α, gradient, number of the step) to the rows of the working set, instead of
         the worst violators. The run ends at `tol` or `max_iter`, since a poor choice may never gain anything.
+    start : array of shape (n,), optional
+        Feasible α to start from, 0 ≤ α ≤ C with Σy_iα_i = 0; by default 0. Not for "perceptron" and "pegasos".
     tol : float, default=1e-6
         Tolerance: the run ends when max y_ig_i over I_up exceeds min y_jg_j over I_down by at most this. The perceptron
         ends when it makes no more mistakes.
@@ -432,10 +435,10 @@ def steps(
     Steps
         Record of the run. `print` shows a table, `to_frame()` returns it, `plot()` shows the dual value and the
         violation after each step, and `film()` is an animation; `len` and iteration work. Attributes: ``method``,
-        ``rule``, ``problem`` (with K, y and C), ``steps`` (the list), the final ``alpha``, ``b`` and ``dual``, and
-        ``converged``, True if the violation fell to tol. Each step has ``chosen`` (the working set), ``size`` (the step
-        length λ), ``clipped`` (True if the box constraints shortened it), ``gain`` (increase of the dual value), and
-        ``dual``, ``violation``, ``b`` and ``alpha`` after the step.
+        ``rule``, ``problem`` (with K, y and C), ``start`` (the first α), ``steps`` (the list), the final ``alpha``,
+        ``b`` and ``dual``, and ``converged``, True if the violation fell to tol. Each step has ``chosen`` (the working
+        set), ``size`` (the step length λ), ``clipped`` (True if the box constraints shortened it), ``gain`` (increase
+        of the dual value), and ``dual``, ``violation``, ``b`` and ``alpha`` after the step.
 
     Examples
     --------
@@ -471,6 +474,10 @@ def steps(
         raise ValueError("C=inf is the hard margin, but the steps of pegasos have length C·n/t: use a finite C")
     problem = SmallProblem(K, signs, bound_C, bias=method not in _BY_SAMPLES)
     run = Steps(method, rule if method in _BY_PAIRS else "", problem)
+    if start is not None:
+        if method in _BY_SAMPLES:
+            raise ValueError(f"start is for the methods that solve the dual, but method={method!r} starts from w = 0")
+        run.start = problem.read_feasible("start", start)
     max_steps = max_iter or (30 * problem.n if method == "pegasos" else 100_000)
     algorithms: dict[str, Callable[[Steps, float, int], None]] = {
         "smo": run_smo,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.runtime.optional import require
 from mercer.runtime.shared_docs import shared_docs
@@ -15,6 +16,9 @@ from mercer.samples.arrays import Flags, Floats, freeze
 
 if TYPE_CHECKING:
     from mercer.inspection.displays import PathDisplay
+
+# Largest |Σyα|, as a share of Σα, that counts as 0: solvers leave a rounding error.
+_BALANCED = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,29 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class SmallProblem:
-    """Soft margin dual: maximise Σα − ½ΣΣ α_iα_jy_iy_jK_ij subject to 0 ≤ α ≤ C and, with a bias, Σα_iy_i = 0."""
+    """Soft margin dual: maximise Σα − ½ΣΣ α_iα_jy_iy_jK_ij subject to 0 ≤ α ≤ C and, with a bias, Σα_iy_i = 0.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Kernel matrix.
+    y : array of shape (n,)
+        Labels −1 and +1.
+    C : float
+        Penalty of slack; inf for the hard margin.
+    bias : bool, default=True
+        Whether there is a free bias.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.notes.teaching import SmallProblem
+    >>> problem = SmallProblem(np.array([[4.0, -4.0], [-4.0, 4.0]]), np.array([-1.0, 1.0]), C=1.0)  # x = −2 and 2
+    >>> g = problem.gradient(alpha := np.zeros(2))
+    >>> up, down = problem.index_sets(alpha)
+    >>> g, up, down, problem.b_interval(alpha)  # no b is optimal: 1 > −1
+    (array([1., 1.]), array([False,  True]), array([ True, False]), (1.0, -1.0))
+    """
 
     K: Floats
     y: Floats
@@ -74,6 +100,22 @@ class SmallProblem:
         beta = self.y * alpha
         return float(alpha.sum() - 0.5 * beta @ (self.K @ beta))
 
+    def read_feasible(self, name: str, values: ArrayLike) -> Floats:
+        """Read a feasible α; raise ValueError that names the constraint which the values violate."""
+        alpha = np.array(values, dtype=np.float64)
+        if alpha.shape != (self.n,) or not np.isfinite(alpha).all():
+            raise ValueError(f"{name} must have a finite α for each of {self.n} samples; its shape is {alpha.shape}")
+        outside = np.flatnonzero((alpha < 0) | (alpha > self.C))
+        if len(outside):
+            i = int(outside[0])
+            raise ValueError(f"{name} is infeasible: α_{i} = {alpha[i]:g} is not between 0 and C = {self.C:g}; clip it")
+        total = float(self.y @ alpha)
+        if self.bias and abs(total) > _BALANCED * float(alpha.sum()):
+            raise ValueError(
+                f"{name} is infeasible: Σ y_iα_i = {total:g} must be 0; the α of the two classes must have equal sums"
+            )
+        return np.asarray(freeze(alpha))
+
     def index_sets(self, alpha: Floats) -> tuple[Flags, Flags]:
         """Return I_up and I_down, as masks: which y_iα_i may increase, and which may decrease."""
         below, above = alpha < self.C, alpha > 0
@@ -90,10 +132,22 @@ class SmallProblem:
             increasable, decreasable = g[alpha < self.C], g[alpha > 0]
             return max(0.0, float(increasable.max(initial=0.0)), float(-decreasable.min(initial=0.0))), 0.0
         up, down = self.index_sets(alpha)
-        h = self.y * g
-        top, bottom = float(h[up].max(initial=-math.inf)), float(h[down].min(initial=math.inf))
+        top, bottom = self._ends(alpha, g)
         free = up & down
-        return max(0.0, top - bottom), float(h[free].mean()) if free.any() else 0.5 * (top + bottom)
+        return max(0.0, top - bottom), float((self.y * g)[free].mean()) if free.any() else 0.5 * (top + bottom)
+
+    def b_interval(self, alpha: Floats) -> tuple[float, float]:
+        """Return the largest y_ig_i over I_up and the smallest over I_down.
+
+        α is optimal if and only if the first is at most the second: then every b between them fulfils the KKT
+        conditions.
+        """
+        return self._ends(alpha, self.gradient(alpha))
+
+    def _ends(self, alpha: Floats, g: Floats) -> tuple[float, float]:
+        up, down = self.index_sets(alpha)
+        h = self.y * g
+        return float(h[up].max(initial=-math.inf)), float(h[down].min(initial=math.inf))
 
 
 @dataclass(eq=False, repr=False)
@@ -106,6 +160,8 @@ class Steps:
         Algorithm, and its rule for choosing working sets.
     problem : SmallProblem
         Problem that was solved: K, y and C.
+    start : array
+        Dual variables before the first step.
     steps : list of Step
         All steps, in order.
     alpha, b, dual
@@ -119,6 +175,10 @@ class Steps:
     problem: SmallProblem
     steps: list[Step] = field(default_factory=list)
     converged: bool = False
+    start: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start = np.zeros(self.problem.n)
 
     def record(
         self,
@@ -136,7 +196,7 @@ class Steps:
         point = alpha if feasible is None else feasible
         dual, g = self.problem.dual(point), self.problem.gradient(point)
         violation, best_b = self.problem.violation_and_b(point, g)
-        gain = dual - (self.steps[-1].dual if self.steps else 0.0)
+        gain = dual - self.dual
         rows = tuple(int(i) for i in chosen)
         step = Step(rows, size, clipped, gain, dual, violation, best_b if b is None else b, freeze(alpha.copy()))
         self.steps.append(step)
@@ -145,7 +205,7 @@ class Steps:
     @property
     def alpha(self) -> Floats:
         """Final dual variables."""
-        return self.steps[-1].alpha if self.steps else np.zeros(self.problem.n)
+        return self.steps[-1].alpha if self.steps else self.start
 
     @property
     def b(self) -> float:
@@ -157,7 +217,7 @@ class Steps:
     @property
     def dual(self) -> float:
         """Final dual value."""
-        return self.steps[-1].dual if self.steps else 0.0
+        return self.steps[-1].dual if self.steps else self.problem.dual(self.start)
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -14,6 +14,7 @@ from mercer.notes.theory.complexity import (
 from mercer.notes.theory.early_stopping import iteration_path, stopping_step
 from mercer.notes.theory.few_errors import fewest_errors, least_slack_power
 from mercer.notes.theory.insights import insight
+from mercer.notes.theory.law import Law
 from mercer.notes.theory.margin_bounds import (
     enclosing_ball,
     hard_margin_bound,
@@ -42,10 +43,13 @@ from mercer.notes.theory.sample_bounds import (
     soft_margin_samples,
     test_set_bound,
 )
+from mercer.notes.theory.shattering import shattering
+from mercer.notes.theory.tails import tail_probability, tail_samples
 from mercer.runtime.missing_names import missing_name_error
 
 __all__ = [
     "Bound",
+    "Law",
     "ball_complexity",
     "best_theta",
     "chernoff",
@@ -71,11 +75,14 @@ __all__ = [
     "mistake_bound",
     "off_training_error",
     "risk",
+    "shattering",
     "soft_margin_bound",
     "soft_margin_expectation",
     "soft_margin_samples",
     "stopping_step",
     "support_vectors_bound",
+    "tail_probability",
+    "tail_samples",
     "test_set_bound",
     "trace_bound",
     "true_complexity_bound",

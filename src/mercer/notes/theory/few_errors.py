@@ -34,7 +34,8 @@ from scipy import optimize, sparse
 from sklearn.base import clone
 
 from mercer.estimators import SVC
-from mercer.kernels.names import KernelLike
+from mercer.kernels import Kernel
+from mercer.kernels.names import KernelLike, as_kernel
 from mercer.notes.theory.risks import sample_losses
 from mercer.problems.penalties import PENALTIES, Penalty, UserPenalty, check_penalty
 from mercer.runtime.parameters import positive, share
@@ -62,7 +63,8 @@ class FewestErrors(NamedTuple):
     Attributes
     ----------
     rows : array of int
-        Indices of the samples on the wrong side of the hyperplane or on it: `SVC` with C=inf separates the others.
+        Indices of the samples on the wrong side of the hyperplane or on it: `SVC` with C=inf separates the others. With
+        a kernel, those with y f(x) < 1.
     least : int
         Lower bound on the number of errors of any hyperplane; `len(rows)` if the search was completed.
     """
@@ -76,16 +78,31 @@ class FewestErrors(NamedTuple):
         return len(self.rows) == self.least
 
 
-def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True, max_time: float = 10.0) -> FewestErrors:
+def fewest_errors(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    kernel: KernelLike | None = None,
+    largest: float = 1.0,
+    bias: bool = True,
+    max_time: float = 10.0,
+) -> FewestErrors:
     """Find a hyperplane with as few errors as possible, and a lower bound on their number (Mozharovskyi).
+
+    With a kernel, the search is over f = Σ β_j k(x_j, ·) + b with |β_j| ≤ `largest`, by an integer program. A sample is
+    then an error if y f(x) < 1, as for slack: without a limit on β, most kernels fit all labels. The number never rises
+    with `largest`.
 
     Parameters
     ----------
     X : array of shape (n, d)
-        Samples with at most 50 features. For hyperplanes in the feature space of a kernel, pass its features
-        (`mercer.features`).
+        Samples, with at most 50 features if there is no kernel.
     y : array of shape (n,)
         Labels of two classes.
+    kernel : Kernel or str, optional
+        Kernel with its parameters as numbers, such as Gaussian(gamma=0.5); by default hyperplanes of the features.
+    largest : float, default=1.0
+        Largest |β_j| with a kernel. Proofs take the longer, the larger it is.
     bias : bool, default=True
         Whether the hyperplane may miss the origin.
     max_time : float, default=10.0
@@ -103,9 +120,16 @@ def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True, max_time: fl
     >>> result = fewest_errors([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1])
     >>> len(result.rows), result.least, result.proven
     (1, 1, True)
+    >>> from mercer.kernels import Gaussian
+    >>> [fewest_errors([[0.0], [1.0], [2.0]], [1, -1, 1], kernel=Gaussian(gamma=1.0), largest=A).least for A in (1, 9)]
+    [1, 0]
     """
-    samples, labels = np.asarray(host(X), dtype=np.float64), read_signs(on_host(y))
-    deadline = time.monotonic() + positive("max_time", max_time)
+    labels, deadline = read_signs(on_host(y)), time.monotonic() + positive("max_time", max_time)
+    if kernel is not None:
+        return _fewest_errors_of_expansions(
+            as_kernel(kernel), host(X), labels, positive("largest", largest), bias, max_time
+        )
+    samples = np.asarray(host(X), dtype=np.float64)
     if samples.ndim != 2 or not len(samples) or labels.shape != (len(samples),) or not np.isfinite(samples).all():
         raise ValueError(
             f"X must have finite rows, at least one, and a label for each; the shapes are {samples.shape} and "
@@ -125,6 +149,38 @@ def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True, max_time: fl
     scale = np.where((signed * scale / scale == signed).all(axis=0), scale, 1.0)
     rows, least = _Search(signed * scale, deadline).run()
     return FewestErrors(freeze(rows), least)
+
+
+def _fewest_errors_of_expansions(
+    kernel: Kernel, X: Any, y: Floats, largest: float, bias: bool, max_time: float
+) -> FewestErrors:
+    """Minimise Σz_i subject to y_i f(x_i) ≥ 1 − M_iz_i with z_i in {0, 1}, over the coefficients of f.
+
+    |Σβ_jk(x_j, x_i)| ≤ A_i = largest·Σ_j|k(x_j, x_i)|. A bias beyond 1 + max A gives all samples one label with y f ≥ 1
+    or y f ≤ −1, as that limit itself does; so |b| ≤ 1 + max A, and M_i = 1 + A_i + |b| excludes nothing.
+    """
+    n = len(y)
+    K = np.asarray(kernel.bind(X)(X), dtype=np.float64)
+    if K.shape != (n, n):
+        raise ValueError(f"X must have a sample for each of {n} labels, but its kernel matrix has the shape {K.shape}")
+    reach = largest * np.abs(K).sum(axis=1)
+    most = 1.0 + float(reach.max()) if bias else 0.0
+    M = 1.0 + reach + most
+    values = np.column_stack([y[:, None] * K, y])  # y f(x), from the coefficients and b
+    low, high = np.append(np.full(n, -largest), -most), np.append(np.full(n, largest), most)
+    solution: Any = optimize.milp(
+        np.append(np.zeros(n + 1), np.ones(n)),
+        integrality=np.append(np.zeros(n + 1), np.ones(n)),
+        bounds=optimize.Bounds(np.append(low, np.zeros(n)), np.append(high, np.ones(n))),
+        constraints=optimize.LinearConstraint(np.column_stack([values, np.diag(M)]), 1.0, np.inf),
+        options={"time_limit": max_time, "mip_rel_gap": 0.0},
+    )
+    bound = solution.get("mip_dual_bound")
+    least = 0 if bound is None or not math.isfinite(bound) else max(0, math.ceil(bound - _INTEGER_TOL))
+    if solution.x is None:
+        return FewestErrors(freeze(np.arange(n)), least)
+    errors = np.flatnonzero(values @ np.clip(solution.x[: n + 1], low, high) < 1.0 - _INTEGER_TOL * M)
+    return FewestErrors(freeze(errors), least)
 
 
 def _centre_columns(X: Floats) -> Floats:
@@ -178,7 +234,7 @@ class _Search:
     def _add_inseparable_sets(self, rows: Indices) -> None:
         """Add disjoint inseparable sets of these rows until a hyperplane separates the remaining ones."""
         while len(rows) and time.monotonic() < self._deadline:
-            w, weights, margin = _largest_margin(self._signed[rows])
+            w, weights, margin = largest_margin(self._signed[rows])
             self._keep_if_better(w)
             if margin > _NO_MARGIN:
                 return
@@ -196,7 +252,7 @@ class _Search:
             self._best = wrong
 
 
-def _largest_margin(signed: Floats) -> tuple[Floats, Floats, float]:
+def largest_margin(signed: Floats) -> tuple[Floats, Floats, float]:
     """Return the w with |w_k| ≤ 1 that maximises the smallest ⟨w, row⟩, the dual weights of rows, and that margin."""
     n, d = signed.shape
     solution: Any = optimize.linprog(
