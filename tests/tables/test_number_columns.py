@@ -300,7 +300,7 @@ def test_excel(tmp_path):
 
 
 def test_skrub_prepares_tables_for_a_machine():
-    skrub = pytest.importorskip("skrub")
+    import skrub
     from sklearn.pipeline import make_pipeline
 
     rng = np.random.default_rng(0)
@@ -319,8 +319,8 @@ def test_skrub_prepares_tables_for_a_machine():
 
 
 def test_excel_on_a_terminal(tmp_path, monkeypatch, capsys):
-    openpyxl = pytest.importorskip("openpyxl")
-    pytest.importorskip("python_calamine")
+    import openpyxl
+
     monkeypatch.chdir(tmp_path)
     book = openpyxl.Workbook()
     book.active.append(["distance", "fare"])
