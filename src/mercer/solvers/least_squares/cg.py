@@ -127,9 +127,8 @@ def solve_ridge(
             rest = rest - weight @ rest / weight.sum()
         primal = 0.5 * np.sum(weight[:, None] * rest**2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
         optimum = primal
-        if (
-            not C.any()
-        ):  # the optimum is ½λr'(I + SKS)⁻¹r: an estimate by the preconditioner is closer than the value at 0
+        # At C = 0 the optimum is ½λr'(I + SKS)⁻¹r; the preconditioner's estimate of it is closer than the primal.
+        if not C.any():
             optimum = np.minimum(primal, 0.5 * lam * column_products(R, precondition(R)))
         goal = np.maximum(stop.tol * optimum, np.maximum(floor, np.finfo(float).tiny))
         return ResidualCheck(R, 0.5 * lam * column_products(R, R), goal, (C, U, errors, primal))
