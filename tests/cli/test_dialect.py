@@ -204,7 +204,9 @@ def test_pictures_and_onnx_of_tables(folder, capsys):
     capsys.readouterr()
     assert main(["plot", "t.csv", "t.mercer", "t.png"]) == 0
     assert main(["convert", "t.mercer", "t.onnx"]) == 1
-    assert "takes rows of numbers, but the column 'kind' is not one: category" in capsys.readouterr().err
+    assert (
+        "takes rows of numbers without missing values, but the column 'kind' is a category" in capsys.readouterr().err
+    )
 
 
 def test_parquet_by_polars(folder, capsys):
@@ -307,5 +309,7 @@ def test_marks_of_holes_in_parquet(folder, capsys):
 
 def test_the_page_lists_every_mark_of_a_missing_value():
     page = (Path(__file__).parents[2] / "docs/tables.md").read_text(encoding="utf-8")
-    [sentence] = re.findall(r"A missing value is an empty cell, (.*?)\sor\sthe frame's own mark", page, re.DOTALL)
+    [sentence] = re.findall(
+        r"A missing value is an empty cell, (.*?)\sor\sthe frame's own missing value", page, re.DOTALL
+    )
     assert set(re.findall(r"`([^`]+)`", sentence)) == dialect.MISSING - {""} | {"?"}

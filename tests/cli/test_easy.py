@@ -118,6 +118,7 @@ def test_explanations_add_up(made, folder, capsys):
     assert "for it: +" in page
     assert "against it: -" in page
     assert "for it: -" not in page
+    assert "Kunden-Nr" not in page.partition("row 1 ")[2]  # a dropped column contributes nothing
     assert "background   80 rows of t.csv" in page
     found = answers((folder / "why.csv").read_text())
     model = mercer.load("t.mercer")
@@ -131,10 +132,11 @@ def test_explanations_add_up(made, folder, capsys):
     told = json.loads(capsys.readouterr().out)
     assert sum(told["importance"].values()) == pytest.approx(1)
     lines = (folder / "t.csv").read_text(encoding="cp1252").splitlines()
-    (folder / "one.csv").write_text("\n".join([*lines[:2], ""]), encoding="cp1252")
+    (folder / "one.csv").write_text("\n".join([lines[0], lines[6], ""]), encoding="cp1252")  # a row without a plan
     assert main(["explain", "t.mercer", "one.csv"]) == 1
     assert "name a file of background rows, such as the training table, with --background" in capsys.readouterr().err
     assert main(["explain", "t.mercer", "one.csv", "--background", "t.csv"]) == 0
+    assert "from Tarif (missing)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_other_commands(made, folder, capsys):

@@ -203,7 +203,7 @@ def test_weights_files_weigh(folder):
 def test_checkdata_and_subset(folder):
     assert run("checkdata", "example1/train.dat").out == "No error.\n"
     (folder / "bad").write_text("1 2:1 1:3\n")
-    assert ":1:" in run("checkdata", "bad", code=1).err  # the line
+    assert "bad:1:" in run("checkdata", "bad", code=1).err  # the file and the line
     (folder / "open").write_text("1 1:1")
     assert "newline" in run("checkdata", "open", code=1).err
     run("subset", "example1/train.dat", "20", "some", "rest")

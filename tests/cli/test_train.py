@@ -45,7 +45,7 @@ def test_the_report(folder, capsys):
         r"what matters worst texture +\d+%  █+\n",
         r"accuracy\s+9\d\.\d% of the held-out rows \(1[34]\d of 143\)",
         r"certificate\s+optimal to within \S+ of the dual value, in float64\n",
-        r" +gap \S+, \S+ of the dual value \S+: the optimum is no further away\n",
+        r" +gap \S+ \(\S+ of the dual value \S+\): at most this far from the optimum\n",
         r" +violation \d\.\d+e-\d+ \(tol = 0.001\): converged\n",
         r"saved\s+model.mercer \(\d+\.\d kB\), trained on all 569 rows",
     ):

@@ -56,6 +56,13 @@ def _cells(path: Path):  # type: ignore[no-untyped-def]
         yield (c, g), rate
 
 
+def test_more_folds_than_rows_are_refused(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    assert main(["tune", "-v", "81", "train"]) == 1
+    assert capsys.readouterr().err == (
+        "mercer tune: error: train: 80 rows cannot be divided into 81 folds; use fewer with -v\n"
+    )
+
+
 def test_tune_goes_on_from_a_file(rows, capsys) -> None:  # type: ignore[no-untyped-def]
     assert main(["tune", "-log2c", "-1,1,2", "-log2g", "null", "-q", "train"]) == 0
     first = capsys.readouterr().out

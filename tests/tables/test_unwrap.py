@@ -267,7 +267,8 @@ def test_c_files_of_tables_of_numbers():
         )
         np.testing.assert_allclose((kernel @ parts.coefficients + parts.b).ravel(), model.predict(NUMBERS), rtol=1e-9)
     with pytest.raises(
-        TypeError, match=r"rows of numbers, but the column 'plan' is not one: category.*unwrap\(model\).machine"
+        TypeError,
+        match=r"rows of numbers without missing values, but the column 'plan' is a category.*unwrap\(model\).machine",
     ):
         export_c(AROUND["table"]())
     with pytest.raises(TypeError, match="not the probabilities or intervals of CalibratedClassifier; export the model"):

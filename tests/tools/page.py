@@ -26,7 +26,7 @@ an exception that names the tool and what prevents it.
 The variants are two and three classes (one against one, one against the rest, joint), slacks and biases, a hard margin,
 linear, precomputed and string kernels, sums of kernels, CSR samples, several outputs and quantiles. A model around a
 machine (`Tuned…`, `Calibrated…`, `Tabular`, a Pipeline) is used through its own methods, or through
-[`mercer.unwrap`](tables.md#what-a-model-can-be-asked).
+[`mercer.unwrap`](tables.md#methods-of-a-fitted-model).
 """
 TEXTS = {
     "Files": "Which files can hold a model and predict as it does; [files](files.md) has the calls.",

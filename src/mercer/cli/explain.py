@@ -165,18 +165,24 @@ def _page(data: Data, explanation: Any, predicted: Any, answers: Any, background
 def _row_line(row: int, cells: dict[str, Any], predicted: Any, answers: Any, unit: str) -> Line:
     """Return the prediction for a row, and the five columns that contribute most to it."""
     values = predicted.values[row]
-    largest = np.argsort(-np.abs(values), kind="stable")[:5]
+    largest = [j for j in np.argsort(-np.abs(values), kind="stable")[:5] if values[j] != 0]
     predicted_value = answers[row]
     is_number = isinstance(predicted_value, float | np.floating)
     contributions: dict[bool, list[str]] = {True: [], False: []}
     for j in largest:
         name, value = predicted.feature_names[j], float(values[j])
-        cell = f" = {cells[name][row]}" if name in cells else ""
+        cell = f" {_describe_cell(cells[name][row])}" if name in cells else ""
         sign = "+" if value >= 0 else "-"
         added = f"{sign}{format_quantity(abs(value), unit)}" if is_number else f"{value:+.3g}"
         contributions[value >= 0].append(f"{added} from {name}{cell}")
     sides = ("raised by", "lowered by") if is_number else ("for it", "against it")
     labelled = zip(sides, contributions.values(), strict=True)
-    reasons = "; ".join(f"{label}: {', '.join(texts)}" for label, texts in labelled if texts)
+    reasons = "; ".join(f"{label}: {', '.join(texts)}" for label, texts in labelled if texts) or "no column changes it"
     prediction = format_quantity(float(predicted_value), unit) if is_number else repr(str(predicted_value))
     return f"row {row + 1}", f"{prediction}; {reasons}"
+
+
+def _describe_cell(cell: Any) -> str:
+    """Return what a table holds in a cell, such as "= 31", and "(missing)" if it is empty."""
+    text = "" if cell is None else str(cell)
+    return f"= {text}" if text.strip() else "(missing)"

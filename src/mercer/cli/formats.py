@@ -90,7 +90,12 @@ def add_reading_options(group: argparse._ActionsContainer) -> None:
         metavar="MARK",
         help="character between the cells of a CSV file, or tab; default: guessed",
     )
-    group.add_argument("--decimal", choices=(",", "."), help="decimal mark of a CSV file; default: guessed")
+    group.add_argument(
+        "--decimal",
+        choices=(",", "."),
+        metavar="MARK",
+        help="decimal mark of a CSV file, a comma or a point; default: guessed",
+    )
     group.add_argument(
         "--na",
         type=_parse_marks,

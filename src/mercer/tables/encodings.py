@@ -192,7 +192,8 @@ class Dates:
     def description(self) -> str:
         filled = str(np.datetime64(int(self.fill), "s").astype("datetime64[D]"))
         order = "" if self.form == "ISO" else f", {self.form}"
-        return f"date{order}: {' and '.join(['its seconds', *self.cycles])}{_describe_missing(self.n_holes, filled)}"
+        parts = " and ".join(["seconds since 1970", *self.cycles])
+        return f"date{order}: {parts}{_describe_missing(self.n_holes, filled)}"
 
     @property
     def titles(self) -> list[str]:

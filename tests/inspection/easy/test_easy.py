@@ -95,7 +95,7 @@ def test_the_report_begins_with_five_lines(model):
     assert lines[0].startswith(f"mercer {mercer.__version__}: 'left' from 4 columns of 90 rows")
     numbered = [line for line in lines if line[15:17] in [f"{k} " for k in range(1, 6)]]
     assert len(numbered) == 5
-    assert "on rows it had not seen (always predicting" in numbered[0]
+    assert "on held-out rows (always predicting" in numbered[0]
     assert "the final model is trained on all 90 rows; its fit is optimal to within" in numbered[3]
     assert max(map(len, lines)) <= 100
     told = model.to_dict()
@@ -171,7 +171,9 @@ def test_what_cannot_be_is_told(classes, change, options, message):
 
 
 def test_few_rows(classes):
-    with pytest.raises(ValueError, match="6 rows are too few for a search and a test on other rows, which take 10"):
+    with pytest.raises(
+        ValueError, match="6 rows are too few for a search and a test on other rows, which need at least 10"
+    ):
         mercer.easy(classes[["age", "plan"]][:6].assign(y=np.arange(6) + 0.5), target="y")
     model = mercer.easy(classes[["age"]][:10].assign(y=np.arange(10) + 0.5), target="y")
     assert np.isfinite(model.figures.r2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 
 from mercer.cli.terminal import Subparsers, add_command
 
@@ -20,7 +21,6 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    import io
     import sys
 
     from mercer.files.libsvm_text import read_bytes_unpacked, read_labelled_text
@@ -28,7 +28,15 @@ def run(args: argparse.Namespace) -> None:
     content = sys.stdin.buffer.read() if args.file == "-" else read_bytes_unpacked(args.file)
     if bytes(content[-1:]) not in (b"", b"\n"):
         raise ValueError(f"{args.file}: the last line must end with a newline for svm-train")
-    text = read_labelled_text(io.BytesIO(bytes(content)), first_index=0)
+    text = read_labelled_text(_NamedBytes(content, "<stdin>" if args.file == "-" else args.file), first_index=0)
     if text.X.shape[0] == 0:
         raise ValueError(f"{args.file} contains no rows")
     print("No error.")
+
+
+class _NamedBytes(io.BytesIO):
+    """The bytes of a file, under the name that error messages show."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        super().__init__(content)
+        self.name = name

@@ -59,6 +59,8 @@ class GridSearch:
             for cell in itertools.product(*ranges)
         }
         y = data.y
+        if len(y) < args.folds:
+            raise ValueError(f"{args.file}: {len(y)} rows cannot be divided into {args.folds} folds; use fewer with -v")
         if machine == "one_class" and len(np.unique(y)) < 2:
             y = None  # a single label: there are no known outliers
         shuffle_options = {"shuffle": True, "random_state": args.seed}

@@ -431,8 +431,9 @@ def _columns_scaling(table: Tabular, medium: str) -> Scaling:
             used.append(column)
         elif not isinstance(column, DroppedColumn):
             raise TypeError(
-                f"{medium} takes rows of numbers, but the column {column.name!r} is not one: {column.description}; "
-                "export the machine, unwrap(model).machine, and give it the rows that unwrap(model).rows(table) returns"
+                f"{medium} takes rows of numbers without missing values, but the column {column.name!r} is a "
+                f"{column.description}; export the machine, unwrap(model).machine, and give it the rows that "
+                "unwrap(model).rows(table) returns"
             )
     return Scaling(np.array([column.centre for column in used]), np.array([column.scale for column in used]))
 

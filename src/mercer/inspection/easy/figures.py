@@ -76,10 +76,10 @@ class ClassFigures:
         """The main score and its baseline, in one sentence."""
         noise = f"(± {100 * self.standard_errors[self.weighed]:.1f})"
         if self.weighed:
-            score = f"balanced accuracy {self.balanced_accuracy:.1%} {noise} on rows it had not seen"
+            score = f"balanced accuracy {self.balanced_accuracy:.1%} {noise} on held-out rows"
             return f"{score} (always predicting one class: {self.constant:.1%})"
         largest, share = self.majority
-        score = f"accuracy {self.accuracy:.1%} {noise} on rows it had not seen"
+        score = f"accuracy {self.accuracy:.1%} {noise} on held-out rows"
         return f"{score} (always predicting {largest!r}: {share:.1%})"
 
     @property
@@ -197,7 +197,7 @@ class NumberFigures:
         error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
         but = f", without {outlying} outlying row{'s' * (outlying > 1)} (R² {self.r2:.3f} with)" if outlying else ""
         return (
-            f"R² {rest.r2:.3f} (± {rest.standard_error:.3f}) on rows it had not seen{but}; mean absolute error {error} "
+            f"R² {rest.r2:.3f} (± {rest.standard_error:.3f}) on held-out rows{but}; mean absolute error {error} "
             f"(always predicting the median: {usual})"
         )
 

@@ -121,6 +121,6 @@ def certificate_lines(machine: Any) -> list[Line]:
     gap, share = f"{certificate.gap:.2e}", f"{certificate.relative_gap:.1e}"
     return [
         ("certificate", f"{certificate.verdict}{parts}"),
-        ("", f"gap {gap}, {share} of the dual value {certificate.dual:.6g}: the optimum is no further away"),
+        ("", f"gap {gap} ({share} of the dual value {certificate.dual:.6g}): at most this far from the optimum"),
         ("", f"violation {certificate.violation:.2e}{tol}: {state}"),
     ]

@@ -31,13 +31,13 @@ def target_kind(column: Any, machine: str) -> TargetKind:
         return TargetKind(False)
     distinct = np.unique(values)
     if (distinct % 1 != 0).any():
-        return TargetKind(True, "a regression, since the target has fractions; machine='svc' treats them as classes")
+        return TargetKind(
+            True, "a regression, since the target has fractions; machine='svc' treats its numbers as classes"
+        )
     if len(distinct) <= _MOST_CLASSES:
         return TargetKind(False)
-    reason = (
-        f"a regression, since the target has {len(distinct):,} different numbers; machine='svc' treats them as classes"
-    )
-    return TargetKind(True, reason)
+    reason = f"a regression, since the target has {len(distinct):,} different numbers; "
+    return TargetKind(True, f"{reason}machine='svc' treats its numbers as classes")
 
 
 def check_enough_rows(y: Any, is_regression: bool, source: str) -> None:
@@ -49,8 +49,8 @@ def check_enough_rows(y: Any, is_regression: bool, source: str) -> None:
         )
     if len(y) < _FEWEST:
         raise ValueError(
-            f"{source}: {len(y)} rows are too few for a search and a test on other rows, which take {_FEWEST}; "
-            "mercer.tabular(estimator) and mercer train need no search"
+            f"{source}: {len(y)} rows are too few for a search and a test on other rows, which need at least {_FEWEST}"
+            "; mercer.tabular(estimator) and mercer train do without a search"
         )
     if is_regression:
         if not np.abs(y).max() < _SQUARES:

@@ -102,7 +102,7 @@ def soft_margin_bound(
     }
     assumptions = (
         IID,
-        Assumption("f has no bias outside of its norm", not bias),
+        Assumption("f has no bias, or one that its norm includes", not bias),
         Assumption(f"‖w‖ ≤ 1/ρ with ρ = {rho:.6g}", norm * rho <= 1.0 + 1e-12),
         fixed,
         FIXED_KERNEL,

@@ -356,7 +356,7 @@ _SOURCE = "Shalev-Shwartz, lecture 8"
 _SOFT_MARGIN = (
     IID,
     Assumption("every ‖φ(x)‖ is at most the radius"),
-    Assumption("f has no bias outside of its norm"),
+    Assumption("f has no bias, or one that its norm includes"),
     Assumption("ϑ was fixed before the data were seen"),
 )
 
