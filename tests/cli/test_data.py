@@ -182,8 +182,6 @@ def test_ranking_data_are_sent_to_svm_learn(folder, capsys):
             "save the model as .mercer first; mercer convert then turns it into .onnx",
         ),
         (["convert", "t.mercer", "m.pmml"], "m.pmml: mercer does not write .pmml models; it writes .mercer, .onnx and"),
-        (["predict", "t.mercer", "t.csv"], "t.csv is not a model, but t.mercer is: swap the two arguments"),
-        (["inspect", "t.csv", "t.mercer"], "t.csv is not a model, but t.mercer is: swap the two arguments"),
         (["predict", "t.csv", "t.csv"], "t.csv is not a model: it does not begin like a .mercer file"),
         (["train", "zero"], "uses index 0, but indices count from 1: add 1 to every index of the file"),
     ],

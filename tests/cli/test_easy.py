@@ -216,7 +216,7 @@ def test_on_a_terminal_every_message_fits(folder):
         (["easy", "t.csv", "--target", "gekündigt"], 0, "in short"),
         (["explain", "t.mercer", "t.csv"], 0, "what matters"),
         (["predict", "t.csv", "t.mercer", "out.csv"], 0, "Accuracy = "),
-        (["easy", "t.csv", "--target", "kündigt"], 1, "t.csv has no column 'kündigt'; it has 'Kunden-Nr'"),
+        (["easy", "t.csv", "--target", "kündigt"], 1, "t.csv has no column 'kündigt' (did you mean 'gekündigt'?)"),
     ):
         shown, _, ended = on_a_terminal(words, folder)
         assert ended == code, shown

@@ -100,5 +100,5 @@ def test_a_time_is_learnt_in_seconds_and_told_as_time(
     assert main(["predict", "t.csv", "t.mercer"]) == 0
     answers = [line.rpartition(",")[2] for line in capsys.readouterr().out.splitlines()[1:]]
     assert all(re.fullmatch(r"[45]:[0-5]\d", answer) for answer in answers)
-    assert main(["train", "t.csv", "--target", "net", "-q"]) == 0
+    assert main(["train", "t.csv", "--target", "net", "-q", "-o", "t.mercer"]) == 0
     assert mercer.load("t.mercer").classes_.tolist() == ["4g", "5g"]  # names of classes stay whole

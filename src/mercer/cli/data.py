@@ -18,6 +18,7 @@ from mercer.cli.machines import AUTO
 from mercer.files.libsvm_text import read_bytes_unpacked, read_labelled_text
 from mercer.inspection.easy.target import TargetKind, target_kind
 from mercer.samples.arrays import is_sparse
+from mercer.samples.column_names import column_suggestion, renamed_column
 from mercer.tables.dialect import UNKNOWN, Dialect
 from mercer.tables.reading import Table, classes_in, expect_complete, is_number, numbers, read_csv, read_stored
 
@@ -152,7 +153,7 @@ def _checked_target(name: str, header: list[str], target: str | None, training: 
         columns = f"{', '.join(map(repr, header))}{_header_hint(header)}"
         if target is None:
             raise ValueError(f"name the column to predict with --target: {name} has {columns}")
-        raise ValueError(f"{name} has no column {target!r}; it has {columns}")
+        raise ValueError(f"{name} has no column {target!r}{column_suggestion(target, header)}; it has {columns}")
     return target if target in header else None
 
 
@@ -170,6 +171,7 @@ def _numeric_matrix(name: str, table: Table, names: list[str], truth: str) -> An
         raise ValueError(
             f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))} that the model was "
             f"trained on; it has {', '.join(map(repr, header))}{_header_hint(header)}"
+            f"{renamed_column(missing, [title for title in header if title not in names])}"
         )
     remedy = f"encode the column or leave it out{truth}"
     return np.column_stack([numbers(_target_column(table, title, True), name, title, remedy) for title in names])

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
 def _run_table(args: argparse.Namespace) -> None:
     import json
 
-    from mercer.cli.train_table import column_parameters, model_path, read_frame, save_with_dialect
+    from mercer.cli.train_table import check_same_target, column_parameters, model_path, read_frame, save_with_dialect
     from mercer.files.atomic_write import check_save_path
     from mercer.inspection.easy.easy import run_easy
     from mercer.inspection.easy.target import TargetKind
@@ -87,6 +87,8 @@ def _run_table(args: argparse.Namespace) -> None:
     refuse_unused_options(
         args, TEXT_OPTIONS, f"LIBSVM text, but {args.file} is a table; mercer tune has this option for tables"
     )
+    if args.test is not None and args.target is None and not Path(args.test).exists():
+        raise ValueError(f"{args.file} is a table: name the column to predict with --target {shlex.quote(args.test)}")
     if args.test is not None:
         raise ValueError(
             f"{args.file} is a table: leave {args.test} out, and predict it with mercer predict {args.test} MODEL"
@@ -98,6 +100,7 @@ def _run_table(args: argparse.Namespace) -> None:
     silent = args.quiet or args.json
     with waiting(printable(f"reading {args.file}"), silent or args.file == "-"):
         data = read_frame(args, {"auto": None, "svc": False, "svr": True}[args.machine])
+    check_same_target(args, path)
     weight = None if args.class_weight == "none" else args.class_weight
     with waiting(f"searching and training on {len(data.y):,} rows", silent, verbose=args.verbose):
         result = run_easy(

@@ -12,15 +12,17 @@ import numpy as np
 
 from mercer.cli.data import Data
 from mercer.cli.formats import add_data_arguments, add_reading_options, dialect_from_options
-from mercer.cli.predict import read_model_or_swap, read_rows_for, table_with_columns, target_unit
+from mercer.cli.predict import read_model_and_place_data, read_rows_for, table_with_columns, target_unit
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.atomic_write import replacing
+from mercer.inspection.displays.drawing import show_unit
 from mercer.inspection.easy.importance import Importance, with_numbers
 from mercer.inspection.easy.page import Line, page
 from mercer.inspection.explain import explain
 from mercer.runtime.optional import require
 from mercer.runtime.progress import waiting
 from mercer.samples.arrays import n_samples
+from mercer.tables.cells import is_missing
 from mercer.tables.dialect import format_quantity
 from mercer.tables.frame import part_of
 
@@ -59,7 +61,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    model = read_model_or_swap(args.model, args.file)
+    model = read_model_and_place_data(args)
     data = read_rows_for(model, args, dialect_from_options(args))
     background, background_file = data, f"{args.file}"
     if args.background is not None:
@@ -78,7 +80,8 @@ def run(args: argparse.Namespace) -> None:
         explanation = explain(estimator, X, Z)
         answers = np.asarray(model.predict(X))
     if args.plot is not None:
-        _draw(explanation if model.table is None else with_numbers(explanation, model.table.columns_), args.plot)
+        drawn_values = explanation if model.table is None else with_numbers(explanation, model.table.columns_)
+        _draw(drawn_values, args.plot, target_unit(model, data))
     predicted = _explain_predictions(explanation, answers)
     if args.output is not None:
         with replacing(args.output) as file:
@@ -111,11 +114,14 @@ def _explain_predictions(explanation: Any, answers: Any) -> Any:
     )
 
 
-def _draw(explanation: Any, path: Path) -> None:
-    """Save a beeswarm of the Shapley values; of several outputs, the first one is drawn."""
+def _draw(explanation: Any, path: Path, unit: str) -> None:
+    """Save a beeswarm of the Shapley values in a unit; of several outputs, the first one is drawn."""
     require("matplotlib", "drawing an explanation").use("Agg")
     shown = explanation.output(0) if explanation.several else explanation
-    _save(shown.plot("beeswarm"), path)
+    display = shown.plot("beeswarm")
+    if unit:
+        show_unit(display.ax_.xaxis, unit)
+    _save(display, path)
 
 
 def _save(display: Any, path: Path) -> None:
@@ -184,5 +190,4 @@ def _row_line(row: int, cells: dict[str, Any], predicted: Any, answers: Any, uni
 
 def _describe_cell(cell: Any) -> str:
     """Return what a table holds in a cell, such as "= 31", and "(missing)" if it is empty."""
-    text = "" if cell is None else str(cell)
-    return f"= {text}" if text.strip() else "(missing)"
+    return "(missing)" if is_missing(cell) or not str(cell).strip() else f"= {cell}"

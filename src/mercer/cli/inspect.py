@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mercer.cli.formats import add_data_arguments
-from mercer.cli.predict import read_model_or_swap, read_rows_for
+from mercer.cli.predict import read_model_and_place_data, read_rows_for
 from mercer.cli.terminal import Subparsers, add_command, printable, round_fractions, show_warning
 from mercer.files.model import Facts, Model
 from mercer.files.models import read_model
@@ -48,7 +48,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    model = read_model(args.model) if args.file is None else read_model_or_swap(args.model, args.file)
+    model = read_model(args.model) if args.file is None else read_model_and_place_data(args)
     facts: Facts = {"file": args.model, "bytes": os.path.getsize(args.model)}
     facts |= model.facts()
     if model.expansion is not None:

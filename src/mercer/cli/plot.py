@@ -13,11 +13,12 @@ from sklearn.base import is_regressor
 from mercer.cli.data import Data
 from mercer.cli.formats import add_data_arguments, add_reading_options, dialect_from_options
 from mercer.cli.machines import Estimator
-from mercer.cli.predict import read_model_or_swap, read_rows_for
+from mercer.cli.predict import read_model_and_place_data, read_rows_for, target_unit
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Model
 from mercer.inspection.displays import DecisionDisplay
+from mercer.inspection.displays.drawing import show_unit
 from mercer.inspection.easy.importance import column_importance
 from mercer.runtime.optional import require
 from mercer.tables.encodings import Dates, Encoding, Numbers, Words
@@ -53,7 +54,7 @@ def register(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     require("matplotlib", "drawing a decision").use("Agg")
-    model = read_model_or_swap(args.model, args.file)
+    model = read_model_and_place_data(args)
     data = read_rows_for(model, args, dialect_from_options(args))
     estimator = model.table or model.estimator(
         data.X.shape[1]
@@ -67,12 +68,24 @@ def run(args: argparse.Namespace) -> None:
         display = DecisionDisplay.from_estimator(
             estimator, X, _truth(data, estimator), features=(a, b), resolution=args.resolution, names=names
         )
+    if isinstance(X, Frame):
+        _show_units(display, estimator, (X.names[a], X.names[b]), target_unit(model, data))
     kind = args.output.suffix.removeprefix(".") or "png"
     with replacing(args.output) as file:
         display.figure_.savefig(file, format=kind, dpi=150)
     require("matplotlib.pyplot", "drawing a decision").close(display.figure_)
     if not args.quiet:
         print(printable(f"saved {args.output}"))
+
+
+def _show_units(display: DecisionDisplay, estimator: Estimator, names: tuple[str, str], unit: str) -> None:
+    """Label both axes with the units of their columns, and the colours of a regression with that of the target."""
+    units = {column.name: column.unit for column in estimator.columns_ if isinstance(column, Numbers)}
+    for axis, name in zip((display.ax_.xaxis, display.ax_.yaxis), names, strict=True):
+        if units.get(name):
+            show_unit(axis, units[name])
+    if unit and is_regressor(estimator):
+        show_unit(display.figure_.axes[-1].yaxis, unit)
 
 
 def _model_columns(frame: Frame, model: Model) -> Frame:

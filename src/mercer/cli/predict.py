@@ -92,7 +92,7 @@ class _Predictions:
 
 
 def run(args: argparse.Namespace) -> None:
-    model = read_model_or_swap(args.model, args.file)
+    model = read_model_and_place_data(args)
     data = read_rows_for(model, args, dialect_from_options(args))
     with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):
         answer = _predict(model, data, bool(args.probability))
@@ -105,11 +105,13 @@ def run(args: argparse.Namespace) -> None:
     remarks = [*answer.remarks, *_unseen_levels(model, data), *_scoring_remarks(args, answer, data, truth)]
     if score_lines and data.digest and getattr(model.table, "reading_", {}).get("digest") == data.digest:
         remarks.append("The model was trained on these rows: its predictions for new rows will be less accurate.")
-    text = (
-        table_with_columns(data, _prediction_columns(model, data, answer, args))
-        if writes_table
-        else "\n".join([*answer.lines, ""])
-    )
+    if writes_table:
+        columns = _prediction_columns(model, data, answer, args)
+        text = table_with_columns(data, columns)
+        if "low" in columns and args.output != "-":
+            remarks.append(f"low and high enclose the true values of about {100 * (1 - args.alpha):.4g}% of new rows.")
+    else:
+        text = "\n".join([*answer.lines, ""])
     if args.output != "-":
         encoding = (data.dialect.encoding or "utf-8") if writes_table else "utf-8"
         with replacing(args.output) as file:
@@ -200,16 +202,17 @@ def _cell(value: Any, comma: bool, digits: int) -> str:
     return text.replace(".", ",") if comma else text
 
 
-def read_model_or_swap(path: str, data: str) -> Model:
-    """Read a model file; if `data` is the model instead, the error says that the two arguments are swapped."""
+def read_model_and_place_data(args: argparse.Namespace) -> Model:
+    """Read the model file; if DATA and MODEL were named in the other order, exchange them in `args`."""
     try:
-        return read_model(path)
+        return read_model(args.model)
     except ModelFormatError as error:
         try:
-            read_model(data)
+            model = read_model(args.file)
         except (ModelFormatError, OSError):
             raise error from None
-        raise ValueError(f"{path} is not a model, but {data} is: swap the two arguments") from None
+        args.model, args.file = args.file, args.model
+        return model
 
 
 def read_rows_for(model: Model, args: argparse.Namespace, dialect: Dialect = UNKNOWN) -> Data:

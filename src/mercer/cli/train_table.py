@@ -6,7 +6,6 @@ import argparse
 import json
 import warnings
 from contextlib import nullcontext
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from mercer.inspection.easy.target import check_class_sizes
 from mercer.runtime.errors import GuessWarning, ModelFormatError, collect_warnings
 from mercer.runtime.progress import waiting
 from mercer.samples.arrays import is_sparse
+from mercer.samples.column_names import column_suggestion
 from mercer.tables.choice import COLUMN_OPTIONS, guesses_in
 from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame
@@ -44,7 +44,10 @@ class TableTraining:
             check_overwrite(args, self.path)
 
     def read(self) -> Data:
-        return read_table(self._args)
+        data = read_table(self._args)
+        if self._args.folds is None:
+            check_same_target(self._args, self.path)
+        return data
 
     def refuse_unknown_classes(self, names: list[str], data: Data) -> None:
         raise ValueError(f"--weight names {', '.join(map(repr, names))}, but no row of {data.source} has that class")
@@ -99,6 +102,22 @@ def model_path(args: argparse.Namespace) -> Path:
         "model" if args.file is None else "standard_input" if args.file == "-" else strip_compression(args.file).stem
     )
     return Path(args.output or f"{default}.mercer")
+
+
+def check_same_target(args: argparse.Namespace, path: Path) -> None:
+    """Raise if the default file holds a model of another target, which the new model would overwrite."""
+    if args.output is not None or not path.exists():
+        return
+    try:
+        table = read_model(str(path)).table
+    except (ModelFormatError, ValueError):  # not a model
+        return
+    target = getattr(table, "reading_", {}).get("target")
+    if target is not None and args.target is not None and target != args.target:
+        raise ValueError(
+            f"{path} contains a model that predicts {target!r}, and the new model, which predicts {args.target!r}, "
+            "would overwrite it: name another file with -o"
+        )
 
 
 def check_overwrite(args: argparse.Namespace, path: Path) -> None:
@@ -210,8 +229,7 @@ def parse_columns(words: list[str], known: list[str], data: Data) -> list[str]:
     named = [name for word in words for name in ([word] if word in known else word.split(","))]
     unknown = [name for name in named if name not in known]
     if unknown:
-        close = get_close_matches(unknown[0], known, n=1)
-        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        meant = column_suggestion(unknown[0], known)
         there = ", ".join(map(repr, known)) if known else "no column names"
         raise ValueError(f"{data.source} has no column {unknown[0]!r}{meant}; it has {there}")
     return named

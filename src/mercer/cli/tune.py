@@ -139,6 +139,7 @@ def _run_table(args: argparse.Namespace) -> None:
     from mercer.cli.machines import build_estimator, class_weights
     from mercer.cli.train_table import (
         check_overwrite,
+        check_same_target,
         fit_final_model,
         model_path,
         read_table,
@@ -153,6 +154,7 @@ def _run_table(args: argparse.Namespace) -> None:
     check_overwrite(args, path)
     args.machine = args.machine or AUTO
     data = read_table(args)
+    check_same_target(args, path)
     weights, unknown = class_weights(args.weight, set(data.y.tolist()))
     if unknown:
         raise ValueError(f"--weight names {', '.join(map(repr, unknown))}, but no row of {data.source} has that class")

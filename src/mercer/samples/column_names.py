@@ -5,7 +5,8 @@ The rule is scikit-learn's: names are strings; a model that was fitted with name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,35 @@ def column_names(X: Any) -> Names | None:
             "rename them: X.columns = X.columns.astype(str)"
         )
     return tuple(map(str, columns)) if all(strings) and columns else None
+
+
+def similar_column(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like `name`, if any is: 'prix' for 'Prix', 'gekündigt' for 'gekuendigt'."""
+    from difflib import get_close_matches  # imported here, since only errors need it
+
+    plain = {_plain(known): known for known in reversed(list(names))}
+    word = _plain(name)
+    close = get_close_matches(word, plain, n=1)
+    if not close and len(word) > 2:  # 'date' for 'date of sale', 'surface_m2' for 'surface'
+        close = [known for known in plain if known.startswith(word) or (len(known) > 2 and word.startswith(known))]
+    return plain[close[0]] if close else None
+
+
+def column_suggestion(name: str, names: Iterable[str]) -> str:
+    """Return " (did you mean 'prix'?)" for the most similar name, or an empty text."""
+    meant = similar_column(name, names)
+    return "" if meant is None else f" (did you mean {meant!r}?)"
+
+
+def renamed_column(absent: Sequence[str], names: Iterable[str]) -> str:
+    """Return a hint that one of the columns `names` may be the first of the absent ones under another name."""
+    meant = similar_column(absent[0], names)
+    return "" if meant is None else f"; if {meant!r} is {absent[0]!r} by another name, rename it"
+
+
+def _plain(name: str) -> str:
+    """Return the letters and digits of a name in lower case, without accents."""
+    return "".join(mark for mark in unicodedata.normalize("NFKD", name).casefold() if mark.isalnum())
 
 
 def column_positions(names: Names, wanted: Names, source: str, first: str) -> list[int]:

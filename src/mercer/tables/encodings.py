@@ -62,7 +62,9 @@ class Numbers:
     def description(self) -> str:
         unit = f" in {self.unit}" if self.unit not in ("", TIME) else ", a time" if self.unit else ""
         kind = f"number{unit}, standardised" if self.standardised else f"number{unit}"
-        return kind + _describe_missing(self.n_holes, format_quantity(self.fill, self.unit))
+        is_short = not self.unit and abs(self.fill) < 1e4  # perhaps a year, which has no mark between thousands
+        fill = f"{self.fill:.4g}" if is_short else format_quantity(self.fill, self.unit)
+        return kind + _describe_missing(self.n_holes, fill)
 
     @property
     def titles(self) -> list[str]:

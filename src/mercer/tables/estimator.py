@@ -32,6 +32,7 @@ from mercer.runtime.parameters import suggest_name
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, is_sparse
+from mercer.samples.column_names import renamed_column
 from mercer.tables.cells import missing_values
 from mercer.tables.choice import COLUMN_OPTIONS, ColumnOptions, encodings_for, guesses, unexpected_words
 from mercer.tables.encodings import Dates, DroppedColumn, Encoding, Levels, Numbers, Words, encode_columns
@@ -326,6 +327,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
             raise ValueError(
                 f"the table lacks the column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))} that the model "
                 f"was trained on; it has {', '.join(map(repr, frame.names))}"
+                f"{renamed_column(absent, [name for name in frame.names if name not in known])}"
             )
         return frame.select(known)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
@@ -214,6 +215,11 @@ def frame_of(X: Any) -> Frame:
     elif hasattr(X, "collect_schema"):
         raise TypeError("a lazy frame has no rows yet: call its collect() first")
     else:
+        if isinstance(X, str | os.PathLike):
+            raise TypeError(
+                f"a table is expected, not the path {os.fspath(X)!r}: read it first, such as with pandas.read_csv; "
+                "mercer predict in the terminal takes paths"
+            )
         if is_sparse(X):
             raise TypeError("tabular() takes frames and dense arrays, not a sparse matrix; fit the machine itself")
         X = check_array(X, dtype=None, ensure_all_finite=False)

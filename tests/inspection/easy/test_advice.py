@@ -35,6 +35,15 @@ def outliers():
     return X, y
 
 
+def outliers_and_missing_cells():
+    """Two wrong targets, and a usual one that the model misses since its most important cell is missing."""
+    X, y = smooth(noise=0.05)
+    y[[3, 70]] += 300
+    X.loc[5, "a"], y[5] = np.nan, y.drop([3, 70]).max()
+    X.loc[70, "a"] = np.nan
+    return X, y
+
+
 def disguised():
     X, y = smooth(noise=2.0)
     return X.assign(net=(y / 1.19).round(2)), y
@@ -95,6 +104,7 @@ def few():
     ("make", "options", "told"),
     [
         (outliers, {}, "check 'y' in rows 4, 71, 151, which are far off"),
+        (outliers_and_missing_cells, {}, "check 'y' in rows 4, 71, which are far off"),
         (disguised, {}, "'net' alone predicts 'y' almost perfectly (R² 1), and the other columns do not (R² 0."),
         (disguised_class, {}, "'code' alone predicts 'y' almost perfectly (accuracy 100.0%)"),
         (twice, {}, "of 220 rows occur more than once"),

@@ -151,7 +151,7 @@ def test_a_rare_class_counts_as_much_as_the_others():
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {"target": "lefd"}, "the table has no column 'lefd'; it has 'id', 'age'"),
+        ({}, {"target": "lefd"}, r"the table has no column 'lefd' \(did you mean 'left'\?\); it has 'id', 'age'"),
         ({}, {"target": "left", "machine": "forest"}, "machine='forest' must be one of 'auto', 'svc', 'svr'"),
         ({}, {"target": "left", "class_weight": "even"}, "class_weight='even' must be"),
         ({}, {"target": "left", "machine": "svr"}, "a regression needs numbers"),

@@ -29,6 +29,14 @@ def test_classes():
     assert found.standard_errors == pytest.approx(spread, rel=0.2)
 
 
+def test_the_hardest_class_has_the_lowest_f1_score():
+    truth = np.array(["rare"] * 10 + ["usual"] * 190)
+    answers = np.array(["rare"] * 18 + ["usual"] * 182)  # all of the rare rows, and 8 others
+    found = ClassFigures(truth, answers, np.array(["never", "rare", "usual"]))
+    assert found.recall[1] > found.recall[2]
+    assert found.classes[found.hardest] == "rare"
+
+
 def test_numbers():
     rng = np.random.default_rng(0)
 

@@ -36,8 +36,12 @@ def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str
             files.append(word)
             continue
         if word.startswith("--"):
-            complete = "=" in word or word in switches or not words
-            out.append(word if complete else f"{word}={words.pop(0)}")
+            if "=" in word or word in switches:
+                out.append(word)
+            elif words:
+                out.append(f"{word}={words.pop(0)}")
+            else:  # an option without its value stays last: it must not take the name of a file for it
+                return [*files, *out, word]
             continue
         letter = word[1:] if word[1:] in letters else word[1]  # grid.py has options of several letters: -log2c
         if letter not in letters:

@@ -416,7 +416,7 @@ class DecisionDisplay(Picture):
             if self.targets is not None:  # without the extremes, so that outliers do not compress the scale
                 values = np.concatenate([values, np.nanquantile(self.targets, [0.01, 0.99])])
             norm, cmap = colors.Normalize(np.nanmin(values), np.nanmax(values)), "viridis"
-            label = "f(x)" if self.targets is None else "f(x) (surface), y (points)"
+            label = "f(x)" if self.targets is None else "f(x) (background), y (points)"
         style = {"norm": norm, "cmap": cmap, "alpha": 0.6 if self.novelty else None}
         mesh = ax.pcolormesh(self.xx0, self.xx1, self.response, **style, **_MESH_OPTIONS)
         ax.figure.colorbar(mesh, ax=ax, label=label)

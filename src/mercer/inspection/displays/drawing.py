@@ -16,6 +16,7 @@ from mercer.inspection.displays.types import Axes, DataFrame, Figure, MaybeArray
 from mercer.runtime.optional import require
 from mercer.samples.arrays import Floats, Indices, is_sparse
 from mercer.tables.axis import Axis
+from mercer.tables.units import TIME, format_clock, format_quantity
 from mercer.tables.unwrap import unwrap
 
 # Colours of classes, distinguishable with colour blindness.
@@ -179,6 +180,16 @@ def set_ticks_of(axis: Axis, side: Any) -> None:
         side.set_ticks(range(len(axis.levels)), [shorten(cell_text(one), 20) for one in axis.levels])
         if side.axis_name == "x" and sum(min(len(cell_text(one)), 20) for one in axis.levels) > 60:
             side.set_tick_params(rotation=90)
+
+
+def show_unit(side: Any, unit: str) -> None:
+    """Append a unit to the label of a matplotlib axis of numbers, and write them as 200,000 and not 2e5."""
+    ticker = require("matplotlib.ticker", "drawing units")
+    side.set_major_locator(ticker.MaxNLocator(5))
+    write = format_clock if unit == TIME else lambda value: format_quantity(value).replace("-", "−")
+    side.set_major_formatter(ticker.FuncFormatter(lambda value, _: write(value)))
+    if unit != TIME:
+        side.set_label_text(f"{side.get_label_text()}, {escape_text(unit)}")
 
 
 def support_vector_rows(machine: Any, X: Any) -> tuple[Indices | None, Indices | None]:

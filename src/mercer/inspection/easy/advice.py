@@ -13,8 +13,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from mercer.inspection.easy.figures import ClassFigures, NumberFigures
+from mercer.inspection.easy.outliers import Outliers
 from mercer.samples.arrays import Flags, Floats, Indices
-from mercer.tables.cells import level_name
+from mercer.tables.cells import is_missing, level_name
 from mercer.tables.dialect import format_quantity
 from mercer.tables.encodings import DroppedColumn
 
@@ -26,6 +27,7 @@ _LEAST_ROWS = 40  # held-out rows without which a comparison of losses says noth
 _FOUND = 0.5  # recall below which a class counts as lost
 _ALMOST = 0.99  # accuracy or R² of a column that may be the target in another form
 _DOUBTFUL = 0.3  # share of the way to a perfect score that must be out of reach before columns are called useless
+_IMPORTANT = 0.2  # share of the importance from which a missing cell may explain a wrong prediction
 _TEXTS = 2  # text columns that are tried
 
 
@@ -61,12 +63,24 @@ class _Advice:
 
     def outliers(self) -> str:
         """Suggest to check targets that are far off."""
-        found = self.model.outliers
+        if not self.model.outliers:
+            return ""
+        found = Outliers(self.model.outliers.rows[~self._may_lack_cells(self.model.outliers.rows)])
         if not found:
             return ""
         verb = "is" if len(found) == 1 else "are"
         rows = f"{found.row_names()}, which {verb} far off"
         return f"check {self.target!r} in {rows}: a misplaced decimal point, another unit?"
+
+    def _may_lack_cells(self, rows: Indices) -> Flags:
+        """Return which rows the model may miss for want of a cell of an important column: their targets are usual."""
+        important = [name for name, share in self.model.importance.items() if share >= _IMPORTANT]
+        lacking = np.zeros(len(rows), dtype=bool)
+        for name in important:
+            lacking |= [is_missing(item) for item in self.frame[name][rows].tolist()]
+        others = np.delete(self.y, rows)
+        usual = (self.y[rows] >= others.min()) & (self.y[rows] <= others.max())
+        return np.asarray(lacking & usual)
 
     def disguise(self) -> str:
         """Suggest to check a column that alone predicts almost perfectly, while the others together do not."""

@@ -35,6 +35,7 @@ from mercer.runtime.errors import GuessWarning
 from mercer.runtime.progress import Reporter
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Indices
+from mercer.samples.column_names import column_suggestion
 from mercer.tables.choice import guesses_in
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame, frame_of
@@ -174,7 +175,8 @@ def _split_target(table: Any, target: Any, machine: str, source: str) -> tuple[F
         whole = frame_of(table)
         if not whole.named or target not in whole.names:
             columns = ", ".join(map(repr, whole.names)) if whole.named else "no column names"
-            raise ValueError(f"{source} has no column {target!r}; it has {columns}")
+            meant = column_suggestion(target, whole.names) if whole.named else ""
+            raise ValueError(f"{source} has no column {target!r}{meant}; it has {columns}")
         frame, name = whole.drop(target), target
         column, unit = whole.target(target, regression=True if machine == "svr" else None)
     else:

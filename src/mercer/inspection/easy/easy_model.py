@@ -203,12 +203,17 @@ class EasyModel(ModelMethods):
 
     def plot(self, kind: str = "bar", **options: Any) -> Any:
         """Plot the importance of the columns as "bar" or "beeswarm"; needs matplotlib."""
+        from mercer.inspection.displays.drawing import show_unit
+
         if self.matters is None:
             raise ValueError("this model has no exact Shapley values to plot")
         explanation = self.matters.explanation
         if kind == "beeswarm":
             explanation = with_numbers(explanation, self.table.columns_)
-        return explanation.plot(kind, **options)
+        display = explanation.plot(kind, **options)
+        if isinstance(self.figures, NumberFigures) and self.figures.unit:
+            show_unit(display.ax_.xaxis, self.figures.unit)
+        return display
 
     @property
     def importance(self) -> dict[str, float]:
@@ -279,10 +284,10 @@ class EasyModel(ModelMethods):
         return f"predict new rows with predict or {uncertainty}; explain says why"
 
     def _weakest(self) -> str:
-        """Return the class with the lowest recall, or quantiles of the errors of a regression, in one sentence."""
+        """Return the class with the lowest F1 score, or quantiles of the errors of a regression, in one sentence."""
         if isinstance(self.figures, ClassFigures):
             recall, precision = self.figures.recall, self.figures.precision
-            k = int(np.nanargmin(recall))
+            k = self.figures.hardest
             name = repr(self.figures.classes[k])
             right = "" if np.isnan(precision[k]) else f"; {precision[k]:.0%} of {name} predictions are right"
             return f"hardest class: {name} ({recall[k]:.0%} of its rows are found{right})"

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _AVERAGED, _STEPS = 100, 30  # rows of a mean, points of a curve
 _LEVELS, _CLASSES = 12, 5  # categories in a picture, classes in a picture
-_MISSED, _OUTLIERS, _REASONS = 8, 3, 3  # rows that are shown, outliers among them, and columns for each
+MOST_OUTLIERS = 3  # outliers among the rows that are shown
+_MISSED, _REASONS = 8, 3  # rows that are shown, and columns for each
 _BINS, _LEAST_IN_BIN = 10, 5  # points of a calibration curve, and rows in each
 _LEAST_ROWS = 30  # held-out rows of a calibration curve
 _WIDE = 1.96  # standard deviations of a normal 95 % interval
@@ -188,7 +189,7 @@ def missed_rows(model: EasyModel) -> list[MissedRow]:
     if isinstance(figures, NumberFigures):
         errors = np.abs(held_out.truth - held_out.answers)
         order = np.argsort(-errors, kind="stable")
-        outliers = order[figures.outlying[order]][:_OUTLIERS]
+        outliers = order[figures.outlying[order]][:MOST_OUTLIERS]
         others = order[~figures.outlying[order] & (errors[order] > 0)]
         worst = np.append(outliers, others)[:_MISSED]
     else:

@@ -48,6 +48,13 @@ class ClassFigures:
         return _shares(self.matrix.diagonal(), self.matrix.sum(axis=0))
 
     @property
+    def hardest(self) -> int:
+        """Index of the class with the smallest F1 score, the harmonic mean of recall and precision."""
+        found, rows = self.matrix.diagonal(), self.matrix.sum(axis=1)
+        scores = _shares(2 * found, rows + self.matrix.sum(axis=0))
+        return int(np.nanargmin(np.where(rows > 0, scores, np.nan)))
+
+    @property
     def balanced_accuracy(self) -> float:
         """Mean recall of the classes, which a large class does not inflate."""
         return float(np.nanmean(self.recall))

@@ -10,6 +10,7 @@ import numpy as np
 
 import mercer
 from mercer.inspection.easy.evidence import (
+    MOST_OUTLIERS,
     Curve,
     MissedRow,
     dependence_curves,
@@ -105,13 +106,16 @@ def _tiles(figures: ClassFigures | NumberFigures) -> str:
         score = figures.balanced_accuracy if weighed else figures.accuracy
         constant = figures.constant if weighed else figures.majority[1]
         always = "always predicting one class" if weighed else f"always predicting {figures.majority[0]!r}"
-        worst = int(np.nanargmin(figures.recall))
+        k = figures.hardest
+        name, recall, precision = figures.classes[k], figures.recall[k], figures.precision[k]
         tiles = [
             (f"{score:.1%}", f"{'balanced ' * weighed}accuracy (± {100 * figures.standard_errors[weighed]:.1f})"),
             (f"{constant:.1%}", always),
             (
-                f"{figures.recall[worst]:.0%}",
-                f"of the rows of {figures.classes[worst]!r}, the hardest class, are found",
+                f"{np.fmin(recall, precision):.0%}",
+                f"of the predictions of {name!r}, the hardest class, are right"
+                if precision < recall
+                else f"of the rows of {name!r}, the hardest class, are found",
             ),
         ]
     else:
@@ -274,6 +278,9 @@ def _where_wrong(model: EasyModel) -> str:
         "The held-out rows that it misses most, and the columns that moved these predictions most, by the model that "
         "had not seen the row."
     )
+    hidden = 0 if isinstance(model.figures, ClassFigures) else int(model.figures.outlying.sum()) - MOST_OUTLIERS
+    if hidden > 0:
+        text += f" Of the outliers only the {MOST_OUTLIERS} largest are shown."
     if isinstance(model.figures, ClassFigures) and model.figures.weighed:
         text += (
             " In training all classes have the same weight, so that the predicted class may be the less probable one."

@@ -77,6 +77,12 @@ def check_class_sizes(y: Any, source: str) -> None:
                 f"{source}: the target holds {words} beside numbers, so each number counts as a class, and "
                 f"the class {lonely!r} has a single row; if the target is a quantity, remove the rows with {words}"
             )
+        if np.count_nonzero(counts == 1) > len(y) / 2:
+            raise ValueError(
+                f"{source}: the target has {len(labels):,} different values in {len(y):,} rows, most of them in a "
+                "single row, and so no classes that could be learned; choose another target"
+                + ("; if the target is a quantity, use machine='svr'" if labels.dtype.kind in "iuf" else "")
+            )
         quantity = "; if the target is a quantity, use machine='svr'" if labels.dtype.kind in "iuf" else ""
         raise ValueError(
             f"{source}: the class {lonely!r} has a single row, which cannot be both trained on and held out; "
