@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certificates.test_error_terms import SIGNS, Declared, holds, matrix
-from mercer.certificates.joint import _repair, certify_joint, certify_joint_rows, joint_certificate
+from mercer.certificates.joint import _repair_cost, certify_joint, certify_joint_rows, joint_certificate
 from mercer.kernels import Precomputed
 from mercer.places import gram_for
 from mercer.places.ball import Ball, exact
@@ -228,7 +228,7 @@ def of_two(alpha, C=(2.0, 2.0), shared=True):
 def test_a_row_is_moved_along_a_slope_that_is_known_up_to_an_error():
     problem = JointProblem(np.array([0]), np.ones(1), 2, shared=False)
     beta, lengths = np.array([[0.75, -0.5]]), np.array([3.0])
-    cost = _repair(problem, beta, excess([[2.0, 0.0]]), np.array([0.5]), lengths)
+    cost = _repair_cost(problem, beta, excess([[2.0, 0.0]]), np.array([0.5]), lengths)
     assert cost >= 0.25 * 2.5 + 0.5 * 0.25**2 * 9.0
 
 
@@ -236,7 +236,7 @@ def test_a_class_sum_is_moved_along_slopes_that_are_known_up_to_errors():
     """The one multiplier that is 1/4 too large falls, and its label's β with it."""
     problem, beta = of_two((0.75, 0.5))
     e = excess([[2.0, -1.0], [0.0, 0.0]])
-    cost = _repair(problem, beta, e, np.full(2, 0.5), np.array([3.0, 0.0]))
+    cost = _repair_cost(problem, beta, e, np.full(2, 0.5), np.array([3.0, 0.0]))
     assert cost >= 0.25 * (3.0 + 2 * 0.5) + 0.5 * 2 * 0.25**2 * 9.0
 
 
@@ -244,24 +244,24 @@ def test_a_route_may_have_several_steps():
     """Class 0 gives to 1, and 1 to 2: neither may keep its multiplier."""
     problem = JointProblem(np.arange(3), np.ones(3), 3, shared=True, balanced=True)
     beta = np.array([[0.5, -0.5, 0.0], [0.0, 0.5, -0.5], [0.0, 0.0, 0.0]])
-    assert _repair(problem, beta, excess(np.eye(3)), np.zeros(3), np.zeros(3)) >= 1.0
+    assert _repair_cost(problem, beta, excess(np.eye(3)), np.zeros(3), np.zeros(3)) >= 1.0
 
 
 def test_several_multipliers_that_are_too_small_alone():
     problem = JointProblem(np.array([0, 0, 1]), np.ones(3), 2, shared=True, balanced=True)
     beta = np.array([[0.25, -0.25], [0.25, -0.25], [-0.0625, 0.0625]])
     e = excess([[0.0, 0.0], [10.0, 0.0], [0.0, 0.0]])
-    assert _repair(problem, beta, e, np.zeros(3), np.zeros(3)) >= (0.4375 - 0.25) * 10.0
+    assert _repair_cost(problem, beta, e, np.zeros(3), np.zeros(3)) >= (0.4375 - 0.25) * 10.0
 
 
 def test_an_excess_over_the_shared_bound_is_moved():
     """Where multipliers add up to more than C, one of them falls, and what falls is missing in the class sums."""
     over = 2.0**-52
     problem = JointProblem(np.array([0]), np.ones(1), 2, shared=True)
-    cost = _repair(problem, np.array([[1.0, -1.0 - over]]), excess([[0.0, 9.0]]), np.zeros(1), np.zeros(1))
+    cost = _repair_cost(problem, np.array([[1.0, -1.0 - over]]), excess([[0.0, 9.0]]), np.zeros(1), np.zeros(1))
     assert cost >= 9 * over
     problem, beta = of_two((1 + over, 1 + over), C=(1.0, 2.0))
-    cost = _repair(problem, beta, excess([[0.0, 0.0], [0.0, 9.0]]), np.zeros(2), np.zeros(2))
+    cost = _repair_cost(problem, beta, excess([[0.0, 0.0], [0.0, 9.0]]), np.zeros(2), np.zeros(2))
     assert cost >= 9 * over
 
 

@@ -13,7 +13,7 @@ from mercer.certificates.certificate import Certificate, bounded_sum, kkt_residu
 from mercer.certificates.dual import LastSums
 from mercer.certificates.hulls import hard_margin_through_origin
 from mercer.certificates.joint import certify_joint_rows
-from mercer.certificates.kernel_weights import WeightsProblem, _norm_above, certify_kernel_weights
+from mercer.certificates.kernel_weights import WeightsProblem, _norm_bound, certify_kernel_weights
 from mercer.certificates.least_squares import certify_limit, certify_outputs
 from mercer.certificates.linear import certify_linear
 from mercer.certificates.ranking import _sums, certify_ranking
@@ -291,7 +291,7 @@ def test_norms_of_weights_are_rounded_up(seed, p):
     """Of numbers that were rounded once, and may have been larger."""
     values = np.random.default_rng(seed).random(7)
     larger = [Fraction(v) * (1 + Fraction(1, 2**53)) for v in values.tolist()]
-    result = Fraction(_norm_above(values, p))
+    result = Fraction(_norm_bound(values, p))
     if np.isinf(p):
         assert result >= max(larger)
     else:

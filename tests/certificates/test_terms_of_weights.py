@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from certificates.test_terms_of_sums import made, solve
-from mercer.certificates.weights import _above, _combination, _values, certify_weights_limit
+from mercer.certificates.weights import _combination, _suboptimality_bound, _values, certify_weights_limit
 from mercer.kernels import Linear
 from mercer.places import gram_for
 from mercer.places.ball import Ball, exact
@@ -113,7 +113,7 @@ def bound(problem, x, w, b, beta, scale, error=0.0):
     apart = Ball(np.full((1, 1), w - scale * (x @ beta) - error), np.full((1, 1), abs(error)))
     totals = np.array([beta.sum()]) if problem.bias else np.zeros(1)
     near = Ball(np.full(1, np.inf), np.zeros(1))
-    return float(_above(problem, linear, residual, apart, squares, near, totals, linear.sums(problem))[0])
+    return float(_suboptimality_bound(problem, linear, residual, apart, squares, near, totals, linear.sums(problem))[0])
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -147,5 +147,7 @@ def test_a_least_curvature_that_underflows(square):
     sums = made([[square, square], [square, square]], [0.0, 0.0], 1.0, [0.0] * 4)
     none, apart = exact(np.zeros(1)), exact(np.array([[a], [-a]]))
     near = Ball(np.full(1, np.inf), np.zeros(1))
-    above = _above(problem, SimpleNamespace(scale=1.0), exact(np.zeros((1, 1))), apart, none, near, np.zeros(1), sums)
+    above = _suboptimality_bound(
+        problem, SimpleNamespace(scale=1.0), exact(np.zeros((1, 1))), apart, none, near, np.zeros(1), sums
+    )
     assert Fraction(a) ** 2 <= Fraction(float(above[0]))

@@ -128,7 +128,7 @@ def test_samples_too_large_to_merge_are_used_where_they_are():
 def test_conjugate_gradients_reach_what_the_normal_equations_give(bias, sample):
     everything = Chunk(X, Y, WEIGHT)
     pool = draw([everything], sample, np.random.default_rng(1))
-    seen = Chunk(pool.X, np.zeros((len(pool.index), 2)), pool.stands_for)
+    seen = Chunk(pool.X, np.zeros((len(pool.index), 2)), pool.represented_weight)
     cross = cross_for(GAUSSIAN, Z, lambda: [everything])
     _, objective = naive(weight=WEIGHT, bias=bias)
     for part, most in ((seen, 100), (None, 3)):
@@ -200,7 +200,7 @@ def test_draws_are_in_proportion_to_weight_and_without_replacement():
         Chunk(everything.X[2:], everything.Y[2:], weight[2:]),
     ]
     assert draw(halves, 10, np.random.default_rng(0)).index.tolist() == [0, 1, 3]
-    assert draw(halves, 2, np.random.default_rng(0)).stands_for.sum() == pytest.approx(8.0)
+    assert draw(halves, 2, np.random.default_rng(0)).represented_weight.sum() == pytest.approx(8.0)
 
 
 # --- the core's product ---------------------------------------------------------------------------------------------

@@ -183,8 +183,8 @@ def led(change):
 
 
 LEADING = {
-    "takes nothing off": led(lambda own, scale, k, centre=None, less=None: own(scale, k, centre)),
-    "does not centre": led(lambda own, scale, k, centre=None, less=None: own(scale, k, None, less)),
+    "takes nothing off": led(lambda own, scale, k, centre=None, subtracted=None: own(scale, k, centre)),
+    "does not centre": led(lambda own, scale, k, centre=None, subtracted=None: own(scale, k, None, subtracted)),
     "takes the smallest": led(
         lambda own, scale, k, *rest: tuple(part[..., -k if k else 0 :] for part in own(scale, None, *rest))
     ),

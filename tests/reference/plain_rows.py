@@ -40,7 +40,7 @@ class PlainRows:
 
     precise_product = product_bound
 
-    def combination(self, c, enough=0.0):
+    def combination(self, c, tolerance=0.0):
         error = gamma(self.n + 8) * float(np.abs(c) @ self._sizes()) + 2 * self.n * self.d * LEAST
         return self.transposed(c), np.zeros(self.d), error if np.isfinite(error) else np.inf
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import mercer
-from mercer.tables.target_scale import is_concentrated, outside, target_moments
+from mercer.tables.target_scale import is_concentrated, is_far_off, target_moments
 
 ONE = np.ones(400)
 
@@ -13,7 +13,7 @@ ONE = np.ones(400)
 @pytest.mark.parametrize("draw", ["normal", "uniform", "exponential", "logistic"])
 def test_without_outliers_they_are_numpys(draw):
     y = getattr(np.random.default_rng(0), draw)(size=400)
-    assert not outside(y, ONE).any()
+    assert not is_far_off(y, ONE).any()
     assert target_moments(y, ONE) == pytest.approx((y.mean(), y.std()), rel=1e-12)
 
 
@@ -23,7 +23,7 @@ def test_how_far_an_outlier_lies_makes_no_difference(size):
     wrong = np.arange(0, 400, 40)
     moved = y.copy()
     moved[wrong] += size * 10 * np.where(wrong % 80, 1, -1)
-    assert np.flatnonzero(outside(moved, ONE)).tolist() == wrong.tolist()
+    assert np.flatnonzero(is_far_off(moved, ONE)).tolist() == wrong.tolist()
     rest = np.delete(y, wrong)
     assert target_moments(moved, ONE) == pytest.approx((rest.mean(), rest.std()), rel=1e-12)
 
@@ -34,15 +34,15 @@ def test_a_tail_of_many_rows_is_how_the_target_is_distributed():
     assert is_concentrated(claims)
     two = np.where(np.arange(400) < 360, rng.normal(size=400), rng.normal(100, 1, 400))
     for y in (claims, two, np.zeros(400)):
-        assert not outside(y, ONE).any()
+        assert not is_far_off(y, ONE).any()
     assert target_moments(two, ONE)[1] == pytest.approx(two.std())
     sentinel = np.where(np.arange(400) < 360, rng.normal(size=400), -999.0)  # one number, which stands for "missing"
-    assert outside(sentinel, ONE).sum() == 40
+    assert is_far_off(sentinel, ONE).sum() == 40
 
 
 def test_one_row_in_ten():
     y = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 1000.0])
-    assert outside(y, np.ones(10)).tolist() == [False] * 9 + [True]
+    assert is_far_off(y, np.ones(10)).tolist() == [False] * 9 + [True]
 
 
 def test_a_weight_counts_as_so_many_rows():
@@ -52,7 +52,7 @@ def test_a_weight_counts_as_so_many_rows():
     repeated = np.repeat(y, times)
     assert target_moments(y, times.astype(float)) == target_moments(repeated, np.ones(len(repeated)))
     np.testing.assert_array_equal(
-        np.repeat(outside(y, times.astype(float)), times), outside(repeated, ONE[0:1].repeat(len(repeated)))
+        np.repeat(is_far_off(y, times.astype(float)), times), is_far_off(repeated, ONE[0:1].repeat(len(repeated)))
     )
 
 

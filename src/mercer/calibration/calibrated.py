@@ -145,7 +145,7 @@ def one_target(y: Any, model: Any) -> Any:
 def weighted_splits(cv: Any, weight: Floats, split: Callable[[Indices], Splits]) -> Splits:
     """Return folds of the samples with positive weight; no fold trains on a sample of weight 0.
 
-    `split` makes folds of the samples with given indices. A splitter of the user may depend on these indices, and is
+    `split` makes folds of the samples with given indices. A user's splitter may depend on these indices, and is
     therefore given all samples.
     """
     rows = np.flatnonzero(weight > 0)

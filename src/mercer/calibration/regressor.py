@@ -237,7 +237,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             check_vectors("the vectors", functions.vectors, n, getattr(self.estimator_, "n_features_in_", None))
 
     def _complete_fitted(self) -> None:
-        """Set what a file does not contain."""
+        """Set the attributes that a file does not contain."""
         self.estimator = self.estimator_
         if isinstance(self._functions_, FunctionsLeftOut):  # a file does not choose the number of threads
             threads = effective_n_threads(getattr(self.estimator_, "n_jobs", None))

@@ -46,11 +46,11 @@ class Sigmoids:
 
 def fit_sigmoids(f: Floats, positive: Flags, weight: Floats, starts: Indices) -> Sigmoids:
     """Fit the sigmoids of several outputs, whose values are concatenated and begin at `starts`."""
-    unit = np.maximum.reduceat(np.abs(f), starts)  # makes a independent of the unit of f
+    unit = np.maximum.reduceat(np.abs(f), starts)  # the fitted slope then does not depend on the unit of f
     unit[unit == 0] = 1.0
     target = soft_targets(positive, weight, starts)
     share = np.add.reduceat(weight * target, starts) / np.add.reduceat(weight, starts)
-    constant = np.log(share / (1.0 - share))  # the best b for a = 0
+    constant = np.log(share / (1.0 - share))  # the best offset for a slope of 0
     values = np.stack([f / unit[_outputs(starts, len(f))], target, weight])
     slope, offset = maximize_likelihood(values, starts, constant, NewtonOptions())
     negative = slope < 0
@@ -61,7 +61,7 @@ def fit_sigmoids(f: Floats, positive: Flags, weight: Floats, starts: Indices) ->
 def maximize_likelihood(
     values: Floats, starts: Indices, offset: Floats, options: NewtonOptions
 ) -> tuple[Floats, Floats]:
-    """Return a, of either sign, and b of each output, starting from a = 0 and b = `offset`.
+    """Return the slope a, of either sign, and the offset b of each output, starting from a = 0 and b = `offset`.
 
     `values` has three rows: f, the targets and the weights.
     """

@@ -267,8 +267,8 @@ class Certificate(_CertificateFields):
             return "nothing"
         if share <= _SMALL_GAP_SHARE:
             return self.gap_measures
-        what, *condition = self.gap_measures.split(" ", 1)
-        return " ".join([f"{what} to within {share:.0%} of the dual value", *condition])
+        measured, *condition = self.gap_measures.split(" ", 1)
+        return " ".join([f"{measured} to within {share:.0%} of the dual value", *condition])
 
     @property
     def _largest_share(self) -> float:
@@ -285,15 +285,15 @@ class Certificate(_CertificateFields):
     def verdict(self) -> str:
         """Sentence that says how far from optimal the solution may be."""
         share = self._largest_share
-        what, _, condition = self.gap_measures.partition(" ")
-        what = {"optimality": "optimal", "stationarity": "stationary"}[what]
+        measured, _, condition = self.gap_measures.partition(" ")
+        measured = {"optimality": "optimal", "stationarity": "stationary"}[measured]
         if share <= _SMALL_GAP_SHARE:
-            words = f"{what} {condition}," if condition else what
+            words = f"{measured} {condition}," if condition else measured
             return f"{words} to within {share:.1e} of the dual value, in {self.precision}"
         of_part = "" if self.relative_gap > 1 else " of a sub-problem"
         size = f"is {self.gap}" if not share < math.inf else f"is {share:.0%} of the dual value"
         size = f"exceeds the dual value{of_part}" if 1 < share < math.inf else size
-        return f"not proven {what}: the gap {size}, in {self.precision}"
+        return f"not proven {measured}: the gap {size}, in {self.precision}"
 
 
 def widen_certificate(certificate: Certificate, loss: float, shift: float) -> Certificate:

@@ -117,7 +117,11 @@ def widen_joint_for_copies(
 
 
 def _widen(part: Certificate, equality_error: float, shift: float, loss: float) -> Certificate:
-    """Widen the certificate of one problem; its equality may be violated by `equality_error` more."""
+    """Widen the certificate of one problem.
+
+    Its equality may be violated by `equality_error` more, each f(x) may differ by `shift`, and the primal and dual
+    values by `loss`.
+    """
     widened = widen_certificate(part, loss, 2 * shift)
     if part.b:
         widened.kkt[EQUALITY] += equality_error

@@ -145,7 +145,7 @@ def certificate_of(
     if problem.totals.any():
         offsets = sum(map(mul, b, problem.totals.tolist()))
         primal += offsets + summed * sum(map(abs, map(mul, b, problem.totals.tolist())))
-        equality, lost = _with_stated_totals(problem, beta, u, entry_bounds, equality)
+        equality, lost = _cost_of_stated_totals(problem, beta, u, entry_bounds, equality)
         dual -= lost
     return Certificate(
         primal=primal + 0.5 * wrong + summed * (size + highest),
@@ -160,7 +160,7 @@ def certificate_of(
     )
 
 
-def _with_stated_totals(
+def _cost_of_stated_totals(
     problem: DualProblem, beta: Floats, u: Ball, entry_bounds: Floats, equality: float
 ) -> tuple[float, float]:
     """Return the residual of the stated totals, and the dual value that moving (1 − γ)β to them costs at most.

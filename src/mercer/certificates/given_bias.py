@@ -43,16 +43,16 @@ def certify_with_bias(
     p = problem.p - np.append(b, 0.0)[problem.group]  # group −1, without an equality, takes the appended 0
     fixed, _ = certify_dual(replace(problem.without_bias(), p=p), gram, beta)
     with np.errstate(over="ignore", invalid="ignore"):
-        # 1. The multiplier t of a loss has |t| ≤ most. The rounding of p − b is in `fixed`: the core allows for four
+        # 1. The multiplier t of a loss has |t| ≤ largest. The rounding of p − b is in `fixed`: the core allows for four
         #    roundings of |p| + |u| + |dβ| in every residual, and makes three.
-        most = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
+        largest = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
         # 2. A change δ of β moves u_i by at most r_i·Σ r_j|δ_j| with the entry bounds r, and ½β'Kβ by
         #    Σ r_i|β_i + δ_i/2| times that sum.
         r = exact(gram.entry_bounds[problem.row])
         length = r.inner(np.abs(beta))
         # 3. A change of b moves the losses and the products b_g·total_g; the totals have the caller's roundings.
-        shifted = np.abs(b).max(initial=0.0) * (exact(most).sum() + exact(np.abs(problem.totals)).sum())
-        moved = relative_error * (length * (r.inner(most) + (1 + 0.5 * exact(relative_error)) * length) + shifted)
+        shifted = np.abs(b).max(initial=0.0) * (exact(largest).sum() + exact(np.abs(problem.totals)).sum())
+        moved = relative_error * (length * (r.inner(largest) + (1 + 0.5 * exact(relative_error)) * length) + shifted)
         products = exact(problem.totals).rounded(STATED_ROUNDINGS).inner(b)
         primal = (exact(fixed.primal) + moved + products).high
     kkt = {name: max(value, fixed.kkt[name]) for name, value in proof.kkt.items()}

@@ -46,22 +46,22 @@ class Centring:
 
 
 def hard_margin_certificate(
-    hulls: Certificate, rho: float, b: float, moved: float = 0.0, tilt: float = 0.0
+    hulls: Certificate, rho: float, b: float, sample_shift: float = 0.0, tilt: float = 0.0
 ) -> Certificate:
     """Return the certificate of the hard margin with a bias, for ½‖w‖² and its dual, from that of its hulls.
 
-    The hulls' coefficients are divided by `rho`. Rounding moved no sample by more than `moved` before it became part of
-    a hull, and no f(x) is further than `tilt` from the one with an exact b. Without a proof that the hulls are apart,
-    primal is infinite.
+    The hulls' coefficients are divided by `rho`. Rounding moved no sample by more than `sample_shift` before it
+    became part of a hull, and no f(x) is further than `tilt` from the one with an exact b. Without a proof that the
+    hulls are apart, primal is infinite.
     """
     # 1. Values; the gap of the hulls includes their rounding errors.
     with np.errstate(over="ignore", invalid="ignore"):
         inner_length = (-2.0 * (exact(hulls.dual) + hulls.gap)).positive().sqrt()
         outer_length = (-2.0 * exact(hulls.dual)).positive().sqrt()
-        near, far = inner_length - 2 * moved, outer_length + 2 * moved
+        near, far = inner_length - 2 * sample_shift, outer_length + 2 * sample_shift
         primal = float((exact(2.0) / near.square()).high) if near.low > 0 else math.inf
         dual = float((exact(2.0) / far.square()).low) if hulls.dual < 0 else math.inf
-        shift = float((2 * moved * far / rho + 2 * tilt).high)
+        shift = float((2 * sample_shift * far / rho + 2 * tilt).high)
     divided = widen_certificate(_divided(hulls, rho), 0.0, shift)
     # 2. Residuals. f has one b and margins at ±1, whereas each hull has its own b, and these are 2ρ' apart: the margins
     #    of all samples differ by ρ' − ρ from those in the residuals of the hulls.

@@ -91,7 +91,7 @@ def joint_certificate(
         primal = energy + _losses(problem, e).sum() + 0.5 * distance_ball * length
         lengths = (exact(entry_bounds).square() + problem.shift).sqrt()
         slopes = Ball.within(e.error.max(axis=1)) + lengths * distance_ball
-        to_dual = _repair(problem, beta, e.value, slopes.error, lengths.high)
+        to_dual = _repair_cost(problem, beta, e.value, slopes.error, lengths.high)
         # (1 − γ)β is inside the stated bounds, as for binary problems (dual.py).
         gain, lost = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[label]).sum(), energy))
         dual = gain - lost - to_dual - 0.5 * distance_ball * (length + distance)
@@ -114,7 +114,7 @@ def joint_certificate(
     )
 
 
-def _repair(problem: JointProblem, beta: Floats, e: Floats, errors: Floats, lengths: Floats) -> float:
+def _repair_cost(problem: JointProblem, beta: Floats, e: Floats, errors: Floats, lengths: Floats) -> float:
     """Bound the dual value that moving β to feasible coefficients costs.
 
     1. The label's coefficient changes until its row sums to zero. Where the multipliers exceed the C_i that they share,
@@ -133,25 +133,25 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, errors: Floats, leng
     alpha = -beta
     alpha[label] = 0.0
     if problem.shared:
-        over = _bound_excess(alpha, alpha.sum(axis=1), problem.C)
+        sum_excess = _bound_excess(alpha, alpha.sum(axis=1), problem.C)
     else:
-        over = (alpha - problem.C[:, None]).max(axis=1)
+        sum_excess = (alpha - problem.C[:, None]).max(axis=1)
     allowed = _EXCESS * problem.C if problem.shared else 0.0
-    if not (np.isfinite(beta).all() and np.isfinite(e).all() and (alpha >= 0).all() and (over <= allowed).all()):
+    if not (np.isfinite(beta).all() and np.isfinite(e).all() and (alpha >= 0).all() and (sum_excess <= allowed).all()):
         return math.inf
-    over, largest = np.maximum(over, 0.0), (label[0], alpha.argmax(axis=1))
+    sum_excess, largest = np.maximum(sum_excess, 0.0), (label[0], alpha.argmax(axis=1))
     bias = problem.b if problem.balanced and problem.b is not None else np.zeros(m)
     cost = length = exact(0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         slopes = exact(bias) + 1.0 - Ball(e, np.broadcast_to(errors[:, None], e.shape))
-        for entry, amounts in ((label, abs(sum_rows(beta)) + over), (largest, exact(over))):
+        for entry, amounts in ((label, abs(sum_rows(beta)) + sum_excess), (largest, exact(sum_excess))):
             positive = amounts.size > 0  # an infinite error counts only where something moves
             amounts = amounts.take(positive)
             cost = cost + abs(slopes).take(entry).take(positive).inner(amounts)
             length = length + amounts.inner(lengths[positive])
         if problem.balanced:
             sums = abs(exact(_flow_sums(problem, alpha)).rounded()).sum()
-            total = float((0.5 * sums + exact(over).sum()).high)
+            total = float((0.5 * sums + exact(sum_excess).sum()).high)
             # A multiplier and its label's coefficient move together: φ(x_i) counts √2 times. A multiplier of twice the
             # total is large enough even after it fell by its excess, which is part of the total.
             slopes = slopes - Ball(*(part[:, None] for part in slopes.take(label)))
@@ -166,13 +166,13 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, errors: Floats, leng
         return float((cost + 0.5 * length.square()).high)
 
 
-def _steepest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats) -> tuple[float, float]:
+def _steepest_step(alpha: Floats, sufficient: Flags, slopes: Floats, lengths: Floats) -> tuple[float, float]:
     """Return the largest slope and the largest length of a step that reduces multipliers of one class.
 
-    For each other class, the step reduces a single multiplier: of those large enough, the one with the least slope. If
-    none is large enough, it reduces every positive multiplier.
+    For each other class, the step reduces a single multiplier: of the `sufficient` ones, the one with the least slope.
+    If none is sufficient, it reduces every positive multiplier.
     """
-    costs = np.where(enough, slopes, np.inf)
+    costs = np.where(sufficient, slopes, np.inf)
     single = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
     reduced = np.where(costs.min(axis=0) < np.inf, single, alpha > 0)
     return float(np.where(reduced, slopes, 0.0).max()), float(np.where(reduced, lengths[:, None], 0.0).max())

@@ -51,14 +51,14 @@ class WeightsProblem:
 
     def size(self, weights: Floats) -> float:
         """Return an upper bound on ‖(v_mθ_m)‖_p."""
-        return _norm_above(self.scales * weights, self.norm)
+        return _norm_bound(self.scales * weights, self.norm)
 
     def dual_size(self, s: Floats) -> float:
         """Return an upper bound on ‖(s_m/v_m)‖_q, for s_m ≥ 0."""
-        return _norm_above(s / self.scales, self.dual_norm)
+        return _norm_bound(s / self.scales, self.dual_norm)
 
 
-def _norm_above(values: Floats, p: float) -> float:
+def _norm_bound(values: Floats, p: float) -> float:
     """Return an upper bound on ‖values‖_p; each value is ≥ 0 and was rounded once.
 
     A power errs by less than four units in the last place (glibc: one). An exponent that was rounded changes the norm
@@ -114,13 +114,13 @@ def _widen_squares(s: Ball, lengths: Floats) -> Ball:
 
 
 def certify_kernel_weights(
-    machines: Certificate, problem: WeightsProblem, weights: Floats, s: Ball, moved: Floats | None = None
+    machines: Certificate, problem: WeightsProblem, weights: Floats, s: Ball, length_change: Floats | None = None
 ) -> Certificate:
     """Return the certificate of kernel learning, from that of all machines with K_θ.
 
-    √s_m may differ by up to `moved`: coefficients of copies are rounded shares of those that were certified.
+    √s_m may differ by up to `length_change`: coefficients of copies are rounded shares of those that were certified.
     """
-    s = s if moved is None else _widen_squares(s, moved)
+    s = s if length_change is None else _widen_squares(s, length_change)
     with np.errstate(over="ignore", invalid="ignore"):
         high, energy = np.maximum(s.high, 0.0), s.inner(weights)
         best, size = problem.dual_size(high), max(problem.size(weights), 1.0)

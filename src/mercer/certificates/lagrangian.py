@@ -116,11 +116,11 @@ class Lagrangian:
         curved = 0.5 * float(np.sum(self.alpha**2 / self.C)) if self.slack == "l2" else 0.0
         least = float(self.alpha.sum()) - 0.5 * self.square - curved
         balanced = abs(self.stationarity["b"]) <= 1e-9 * float(self.alpha.sum())
-        most = 0.5 * self.square + self._penalty(self.xi)
+        upper = 0.5 * self.square + self._penalty(self.xi)
         if self.slack == "none":
             least_margin = float((self.y * (self.f + self.b)).min())
-            most = most / least_margin**2 if least_margin > 0 else np.inf
-        return least if balanced else -np.inf, self(), most
+            upper = upper / least_margin**2 if least_margin > 0 else np.inf
+        return least if balanced else -np.inf, self(), upper
 
     @property
     def stationarity(self) -> dict[str, float]:
@@ -149,6 +149,6 @@ class Lagrangian:
         return float(np.minimum(margins + self.xi, self.xi + 1.0).min())
 
     def __repr__(self) -> str:
-        least, value, most = self.saddle
-        numbers = f"dual {least:.10g}, L = {value:.10g}, primal {most:.10g}, Slater {self.slater:.3g}"
+        lower, value, upper = self.saddle
+        numbers = f"dual {lower:.10g}, L = {value:.10g}, primal {upper:.10g}, Slater {self.slater:.3g}"
         return f"Lagrangian({len(self.y)} samples: {numbers})"

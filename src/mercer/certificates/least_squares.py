@@ -49,8 +49,8 @@ def certify_solution(
     beta = problem.split(C, gram.diagonal)
     certificate = certify_outputs(problem, gram, beta, U, errors, C)
     if not is_exact(problem, certificate):  # the highest precision is slower: column by column
-        each = [gram.product_bound(column, level=gram.levels[-1]) for column in C.T]
-        U, errors = map(np.column_stack, zip(*each, strict=True))
+        bounds = [gram.product_bound(column, level=gram.levels[-1]) for column in C.T]
+        U, errors = map(np.column_stack, zip(*bounds, strict=True))
         certificate = certify_outputs(problem, gram, beta, U, errors, C)
     return beta, certificate
 
@@ -144,14 +144,14 @@ def certify_parts(
     rest: Ball,
     reach: float,
     gap_measures: ProvenClaim,
-    above: Floats | None = None,
+    upper_bound: Floats | None = None,
     shift: Ball | None = None,
     dual_gradient: Ball | None = None,
 ) -> Certificate:
     """Build a certificate per output from P, `dual` = D(β) − bΣβ, their difference `distance`, r and `rest` = r − dβ.
 
-    `above` is another upper bound on P − P*. If f is not f_β, then y − f_β − b − dβ is `dual_gradient` (by default
-    `rest`) plus `shift`, which all rows share.
+    `upper_bound` is another upper bound on P − P*. If f is not f_β, then y − f_β − b − dβ is `dual_gradient` (by
+    default `rest`) plus `shift`, which all rows share.
     """
     dual_gradient, n = rest if dual_gradient is None else dual_gradient, len(problem.weight)
     totals = column_sums(beta) if problem.bias else np.zeros(problem.n_outputs)
@@ -195,7 +195,7 @@ def certify_parts(
                 violation=max(outside, rounded_up(spread, 1)),
                 kkt={
                     **kkt_residuals(0.0, total_bound, outside, outside),
-                    SUBOPTIMALITY: bound if above is None else min(float(above[k]), bound),
+                    SUBOPTIMALITY: bound if upper_bound is None else min(float(upper_bound[k]), bound),
                 },
                 gap_measures=gap_measures,
                 worst=worst[k],
@@ -255,5 +255,5 @@ def coefficient_sums(problem: LeastSquares, beta: Floats) -> Floats:
 def sums_by_sample(problem: LeastSquares, values: Ball) -> Ball:
     """Return `values`, a row per training row and a column per output, summed over the rows of each distinct sample."""
     columns = [Ball(*(part[:, k] for part in values)) for k in range(problem.n_outputs)]
-    each = [column.sum_by(problem.member, problem.n) for column in columns]
-    return Ball(*(np.column_stack(parts) for parts in zip(*each, strict=True)))
+    sums = [column.sum_by(problem.member, problem.n) for column in columns]
+    return Ball(*(np.column_stack(parts) for parts in zip(*sums, strict=True)))

@@ -78,7 +78,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         total_bound = math.nextafter(abs(total), math.inf) if total else 0.0
         repair_cost = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
-            repair_cost = _repair(problem, rows, beta, f.value, errors, b, total_bound, distance, tubes)
+            repair_cost = _repair_cost(problem, rows, beta, f.value, errors, b, total_bound, distance, tubes)
         # 5. The dual value is Σ p_iβ_i − `subtracted`, whose terms are ≥ 0. One of them bounds the rounding errors of
         #    the sum and of the subtraction.
         products = problem.p * beta
@@ -133,7 +133,7 @@ def _total(beta: Floats) -> float:
         return math.inf
 
 
-def _repair(
+def _repair_cost(
     problem: LinearProblem,
     rows: Rows,
     beta: Floats,
@@ -153,11 +153,11 @@ def _repair(
     if not 0 < total_bound < math.inf:
         return total_bound
     # Within a tube the two sides of zero are two variables.
-    room, tube = np.minimum(beta - problem.lower, problem.upper - beta), problem.epsilon
+    to_bound, tube = np.minimum(beta - problem.lower, problem.upper - beta), problem.epsilon
     if tubes:
-        room = np.where(tube > 0, np.minimum(room, np.abs(beta)), room)
-    j = int(room.argmax())
-    if room.item(j) >= total_bound:  # above the rounded sum, so that the true room is above the true sum
+        to_bound = np.where(tube > 0, np.minimum(to_bound, np.abs(beta)), to_bound)
+    j = int(to_bound.argmax())
+    if to_bound.item(j) >= total_bound:  # above the rounded sum, so that the true distance is above the true sum
         coefficient, curvature = beta.item(j), problem.d.item(j)
         length = math.sqrt(rows.lengths.item(j) + rows.d * LEAST)
         slope = problem.p.item(j) - math.copysign(tube.item(j), coefficient) - f.item(j) - curvature * coefficient

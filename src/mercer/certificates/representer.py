@@ -64,7 +64,7 @@ def _certified(
 ) -> tuple[Certificate, float]:
     """Return the certificate with products of one precision, and the gap as computed, without bounds on rounding."""
     lam, penalty, A = problem.lam, problem.penalty, problem.combine
-    back = None if A is None else A.T
+    transposed = None if A is None else A.T
     u, n = gram.product_bound(c, level=level), len(problem.y)
     with np.errstate(over="ignore", invalid="ignore"):
         t = _combined(A, u + b)  # Af
@@ -72,7 +72,7 @@ def _certified(
         # 1. Gradients at both ends of the interval that holds Af and the dual point, and all gradients between them.
         #    Computing an end rounds it; gamma(2) allows for that.
         reach = rounded_up(t.error + shift + gamma(2) * np.abs(t.value), 4)
-        slopes = _between(problem.gradient(t.value - reach), problem.gradient(t.value + reach))
+        slopes = _enclosing_balls(problem.gradient(t.value - reach), problem.gradient(t.value + reach))
         # 2. The primal value at Af, which is within t.error of the t where the losses are computed.
         losses = problem.weight * problem.loss.value(problem.y, t.value)
         change_of_losses = np.add.reduce((np.abs(slopes.value) + slopes.error) * t.error)
@@ -84,7 +84,7 @@ def _certified(
         primal = risk + energy
         # 3. G = Σ g_i k(x_i, ·), or G + 2λf for the squared norm, which avoids a difference of large numbers, and its
         #    squared length: the value is that of the computed g, and the error covers every g in its ball.
-        g, penalty_part = _combined(back, _between(below, above)), 2 * lam * c
+        g, penalty_part = _combined(transposed, _enclosing_balls(below, above)), 2 * lam * c
         if problem.squared:
             g = _shifted(g, penalty_part)
         v = gram.product_bound(g.value, level=level)
@@ -98,11 +98,11 @@ def _certified(
         else:
             steepness = lam * _increasing(penalty.derivative, norm)
             values = exact(computed.value).sqrt(), exact(inner(g.value, u.value)), exact(norm.value)
-            distance = _above_tangent(problem, square_length.sqrt(), g.inner(u), norm, primal)
-            computed_gap = _above_tangent(problem, *values, primal).value
+            distance = _distance_above_tangent(problem, square_length.sqrt(), g.inner(u), norm, primal)
+            computed_gap = _distance_above_tangent(problem, *values, primal).value
         gap = rounded_up(2 * inner(slopes.error, reach) + distance.high, n + 4)
         # 4. The residual of stationarity, A'g + λΩ′(‖f‖)/‖f‖·c.
-        residual = _combined(back, slopes)
+        residual = _combined(transposed, slopes)
         residual = _shifted(residual, penalty_part) if problem.squared else residual + steepness / norm * c
         equality = slopes.sum().size if problem.bias else 0.0
     zero = not (problem.squared or c.any())
@@ -130,7 +130,7 @@ def _computed(values: Any) -> Ball:
     return exact(values).rounded(_LOSS_ROUNDINGS)
 
 
-def _between(low: Floats, high: Floats) -> Ball:
+def _enclosing_balls(low: Floats, high: Floats) -> Ball:
     """Return balls that contain all values of an increasing function between its computed values `low` and `high`.
 
     The radius is half the difference of the two, plus their roundings and four roundings of the middle.
@@ -161,7 +161,7 @@ def _combined(A: Any, x: Ball) -> Ball:
     return x if A is None else x.transformed(A)
 
 
-def _above_tangent(
+def _distance_above_tangent(
     problem: RepresenterProblem, gradient_norm: Ball, inner_product: Ball, norm: Ball, primal: Ball
 ) -> Ball:
     """Return ⟨G, f⟩ plus the penalty's distance from its tangent at the best r.

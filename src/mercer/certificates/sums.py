@@ -54,7 +54,7 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
                 gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
         else:
             gap = 0.5 * (scaled.max(axis=0) + lost)
-        highest, lowest, above = primal.high, (primal - Ball.within(gap.size)).low, gap.size
+        highest, lowest, gap_bound = primal.high, (primal - Ball.within(gap.size)).low, gap.size
     biases, parts = sums.bias_of(W), []
     for k in range(W.shape[1]):
         worst = float(G[:, k].max(initial=0.0))
@@ -62,9 +62,9 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
             Certificate(
                 primal=float(highest[k]),
                 dual=float(lowest[k]),
-                gap=float(above[k]),  # Certificate raises it to primal − dual
+                gap=float(gap_bound[k]),  # Certificate raises it to primal − dual
                 violation=worst,
-                kkt={"normal equations": worst, SUBOPTIMALITY: float(above[k])},
+                kkt={"normal equations": worst, SUBOPTIMALITY: float(gap_bound[k])},
                 gap_measures="optimality" if lam > 0 else "stationarity",
                 precision="float64, from sums over the samples",
                 worst=int(np.argmax(G[:, k])),

@@ -84,20 +84,20 @@ class CertificateTable(Sequence[Certificate]):
         self.others[k] = certificate
         self.overwrite(k, certificate)
 
-    def overwrite(self, which: Any, other: CertificateTable | Certificate) -> None:
-        """Overwrite the numbers of the sub-problems `which` with those of other certificates."""
+    def overwrite(self, indices: Any, other: CertificateTable | Certificate) -> None:
+        """Overwrite the numbers of the sub-problems `indices` with those of other certificates."""
         for name in ("primal", "dual", "gap", "violation", "worst", "b"):
-            getattr(self, name)[which] = getattr(other, name)
+            getattr(self, name)[indices] = getattr(other, name)
         for name, values in self.kkt.items():
-            values[which] = other.kkt[name]
+            values[indices] = other.kkt[name]
 
-    def scattered(self, n: int, which: Indices) -> CertificateTable:
-        """Return a table of n sub-problems with these certificates at `which`, and zeros elsewhere."""
+    def scattered(self, n: int, indices: Indices) -> CertificateTable:
+        """Return a table of n sub-problems with these certificates at `indices`, and zeros elsewhere."""
         primal, dual, gap, violation = np.zeros((4, n))
         kkt, worst = {name: np.zeros(n) for name in self.kkt}, np.zeros(n, dtype=np.intp)
         b = np.zeros((n, self.b.shape[1]))
         table = CertificateTable(primal, dual, gap, violation, kkt, self.gap_measures, worst, b, self.precision)
-        table.overwrite(which, self)
+        table.overwrite(indices, self)
         return table
 
     def total(self) -> Certificate:
@@ -106,7 +106,7 @@ class CertificateTable(Sequence[Certificate]):
         if self.others:
             gap_measures, precision = weakest_claim(
                 [(gap_measures, precision)] * (len(self.others) < len(self))
-                + [(one.gap_measures, one.precision) for one in self.others.values()]
+                + [(kind.gap_measures, kind.precision) for kind in self.others.values()]
             )
         return Certificate(
             primal=bounded_sum(self.primal, 1),
@@ -130,7 +130,7 @@ class CertificateTable(Sequence[Certificate]):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the names and claims that `to_array` leaves out, as plain values."""
-        others = [[k, one.gap_measures, one.precision] for k, one in self.others.items()]
+        others = [[k, kind.gap_measures, kind.precision] for k, kind in self.others.items()]
         return {"kkt": list(self.kkt), "gap_measures": self.gap_measures, "precision": self.precision, "others": others}
 
     @classmethod
@@ -153,8 +153,8 @@ class CertificateTable(Sequence[Certificate]):
             precision=str(plain["precision"]),
         )
         for k, gap_measures, precision in plain["others"]:
-            one = {**table[int(k)].to_dict(), "gap_measures": gap_measures, "precision": precision}
-            table.others[int(k)] = Certificate.from_dict(one)
+            entry = {**table[int(k)].to_dict(), "gap_measures": gap_measures, "precision": precision}
+            table.others[int(k)] = Certificate.from_dict(entry)
         Certificate.from_dict(table[0].to_dict())  # raises if the strings are not a certificate's
         return table
 

@@ -56,7 +56,7 @@ def certify_weights(
         # 3. y − f_β − b − dβ = (f − f_β) + (r − dβ); the centre adds the same number to f − f_β everywhere.
         dual_gradient = linear.times_bound(difference, centre).take(problem.member) + rest
         shift = None if centre is None else difference.transformed(centre)
-        above = _above(problem, linear, residual, difference, squares, distance, totals, sums)
+        upper_bound = _suboptimality_bound(problem, linear, residual, difference, squares, distance, totals, sums)
     certificate = certify_parts(
         problem,
         b,
@@ -68,14 +68,14 @@ def certify_weights(
         rest,
         linear.norm_bound,
         "optimality",
-        above,
+        upper_bound,
         shift,
         dual_gradient,
     )
     return beta, certificate
 
 
-def _above(
+def _suboptimality_bound(
     problem: LeastSquares,
     linear: LinearGram,
     residual: Ball,

@@ -117,9 +117,9 @@ def dialect_from_options(args: argparse.Namespace) -> Dialect:
         stored = {"parquet": ("sheet",), "arrow": ("sheet",), "excel": ()}.get(form, ("na", "sheet"))
         unused = given_options(args, (*_CSV_OPTIONS, *stored))
         if unused:
-            whose = "Excel" if unused[0] == "--sheet" else "CSV"
+            file_type = "Excel" if unused[0] == "--sheet" else "CSV"
             raise ValueError(
-                f"{unused[0]} is for {whose} files, but {args.file} is read as {_NAMES[form]}: leave it out"
+                f"{unused[0]} is for {file_type} files, but {args.file} is read as {_NAMES[form]}: leave it out"
             )
     elif given_options(args, ("sheet",)):
         raise ValueError(f"--sheet is for Excel files, but {args.file} is a CSV file: leave it out")

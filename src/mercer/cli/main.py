@@ -164,7 +164,7 @@ def _build_parsers(chosen: str) -> tuple[argparse.ArgumentParser, dict[str, argp
             ("mercer inspect iris.mercer", "what the model contains, proves and costs"),
             ("mercer predict new.csv iris.mercer", "predict new rows"),
             ("mercer COMMAND --help", "the options of a command"),
-            after=EXIT_CODES_HELP,
+            closing=EXIT_CODES_HELP,
         ),
     )
     parser.add_argument("--version", action="version", version=f"mercer {mercer.__version__}")

@@ -213,7 +213,7 @@ class Report:
         table = self.table
         if table is None:
             return [("scaling", "standardised with means and standard deviations")] if self.standardised else []
-        guessed = guesses(self.data.X, table.columns_, table.wishes()) if isinstance(self.data.X, Frame) else {}
+        guessed = guesses(self.data.X, table.columns_, table.column_options()) if isinstance(self.data.X, Frame) else {}
         described = table_lines(table, guessed, self.args.verbose)
         lines: list[Line] = [line and (line[0], as_options(line[1])) for line in described]
         encoding = self.data.dialect.encoding

@@ -47,14 +47,14 @@ class ExamplesFormatter(argparse.HelpFormatter):
         return f"{', '.join(action.option_strings)} {value}"
 
 
-def format_examples(*lines: tuple[str, str], after: str = "") -> str:
+def format_examples(*lines: tuple[str, str], closing: str = "") -> str:
     """Format pairs (command, purpose), with the purpose next to a short command and below a long one."""
     width = max((len(command) for command, _ in lines if len(command) <= 56), default=56)
     formatted = []
     for command, purpose in lines:
         gap = " " * (width - len(command)) if len(command) <= width else f"\n  {'':{width}}"
         formatted.append(f"  {command}{gap}  {purpose}" if purpose else f"  {command}")
-    return "\n".join(["examples:", *formatted, *(["", after] if after else [])])
+    return "\n".join(["examples:", *formatted, *(["", closing] if closing else [])])
 
 
 # argparse has no public name for this type.
@@ -66,7 +66,7 @@ def add_command(
     name: str,
     run: Callable[[argparse.Namespace], None],
     *examples: tuple[str, str],
-    after: str = "",
+    closing: str = "",
     files: str = "",
     computes: bool = False,
     **options: Any,
@@ -76,7 +76,7 @@ def add_command(
     `files` names the file arguments of the LIBSVM program that the command replaces, for LIBSVM's one-line usage.
     A command that `computes` has the option --device.
     """
-    epilog = format_examples(*examples, after=after)
+    epilog = format_examples(*examples, closing=closing)
     parser = commands.add_parser(name, allow_abbrev=False, formatter_class=ExamplesFormatter, epilog=epilog, **options)
     usage = f"usage: mercer {name} [options] {files}; see mercer {name} --help" if files else None
     if computes:
@@ -174,7 +174,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
-        self._begun = self._last = time.perf_counter()
+        self._start_time = self._last = time.perf_counter()
 
     def lap(self, name: str) -> None:
         """Store the seconds since the previous lap, or since the start."""
@@ -185,4 +185,4 @@ class Clock:
     @property
     def total(self) -> float:
         """Seconds since the start."""
-        return time.perf_counter() - self._begun
+        return time.perf_counter() - self._start_time

@@ -57,7 +57,7 @@ def register(commands: Subparsers) -> None:
         "numbers, trains on a part of the rows, prints how well the model predicts the rest, trains again on all "
         "rows, and saves a .mercer model with its certificate. Without a file it does this with a data set that comes "
         "with scikit-learn.",
-        after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
+        closing="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
         files="[data_file [model_file]]",
         computes=True,
     )

@@ -126,14 +126,12 @@ def check_overwrite(args: argparse.Namespace, path: Path) -> None:
         return
     try:
         before = read_model(str(path)).estimator()
-    except (
-        ModelFormatError,
-        ValueError,
-    ):  # not a model, or one without probabilities whose number of columns is unknown
+    except (ModelFormatError, ValueError):
+        # The file is not a model, or it is one without probabilities whose number of columns is unknown.
         return
-    had = [name for name in ("predict_proba", "predict_interval") if hasattr(before, name)]
-    if had:
-        lost = "probabilities" if had[0] == "predict_proba" else "intervals"
+    methods = [name for name in ("predict_proba", "predict_interval") if hasattr(before, name)]
+    if methods:
+        lost = "probabilities" if methods[0] == "predict_proba" else "intervals"
         raise ValueError(
             f"{path} contains a model with {lost}, as mercer easy saves it, and the new model would overwrite it "
             f"without them: name another file with -o, or learn {lost} with -b 1"
@@ -184,7 +182,7 @@ def wrap_machine(machine: Estimator, data: Data, args: argparse.Namespace) -> Es
     model = Tabular(machine, **column_parameters(args, data))
     warnings.filterwarnings("ignore", category=GuessWarning)  # shown below or in the report
     if isinstance(data.X, Frame):
-        guessed = guesses_in(data.X, model.wishes(), data.source)
+        guessed = guesses_in(data.X, model.column_options(), data.source)
         if args.quiet or getattr(args, "folds", None) is not None:
             for guess in guessed.values():
                 show_warning(guess)
@@ -229,7 +227,7 @@ def parse_columns(words: list[str], known: list[str], data: Data) -> list[str]:
     named = [name for word in words for name in ([word] if word in known else word.split(","))]
     unknown = [name for name in named if name not in known]
     if unknown:
-        meant = column_suggestion(unknown[0], known)
-        there = ", ".join(map(repr, known)) if known else "no column names"
-        raise ValueError(f"{data.source} has no column {unknown[0]!r}{meant}; it has {there}")
+        suggestion = column_suggestion(unknown[0], known)
+        known_names = ", ".join(map(repr, known)) if known else "no column names"
+        raise ValueError(f"{data.source} has no column {unknown[0]!r}{suggestion}; it has {known_names}")
     return named

@@ -24,7 +24,7 @@ from mercer.samples.engine import like_input
 from mercer.solvers.dual.one_class import solve_one_class
 
 
-def _has_marks(machine: Any) -> bool:
+def _is_calibrated(machine: Any) -> bool:
     """Return True if the machine is calibrated; raise AttributeError otherwise."""
     if not hasattr(machine, "prob_density_marks_"):
         raise AttributeError(
@@ -125,7 +125,7 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         calibrated: Self = calibrate_novelty(self, X, cv, sample_weight)
         return calibrated
 
-    @available_if(_has_marks)
+    @available_if(_is_calibrated)
     @like_input
     def predict_proba(self, X: Data) -> Floats:
         """Estimate the probabilities that a sample is an outlier (−1) and an inlier (+1).

@@ -24,7 +24,7 @@ from mercer.samples.labels import Classes
 from mercer.solvers.dual.hulls import solve_hulls
 
 # ν of nu="auto" if it is feasible; else 0.99 of the largest feasible ν is used.
-_USUAL_NU = 0.5
+_DEFAULT_NU = 0.5
 
 
 @shared_docs
@@ -124,24 +124,24 @@ class NuSVC(PairwiseClassifier):
                 )
             )
         for reason, changed in (
-            ("infeasible for labels as unequal as these", nus < _USUAL_NU * (1 - 1e-12)),
-            ("too small, because the classes' reduced hulls meet in feature space", nus > _USUAL_NU * (1 + 1e-12)),
+            ("infeasible for labels as unequal as these", nus < _DEFAULT_NU * (1 - 1e-12)),
+            ("too small, because the classes' reduced hulls meet in feature space", nus > _DEFAULT_NU * (1 + 1e-12)),
         ):
             pairs = np.flatnonzero(changed & ~constant)
             values = [f"{nus[k]:.4g} for {fit.target.name(fit.target.pairs[k])}" for k in pairs]
             if values:
                 text = (
-                    f"nu={_USUAL_NU} is {reason}, so nu='auto' took {', '.join(values[:3])}"
+                    f"nu={_DEFAULT_NU} is {reason}, so nu='auto' took {', '.join(values[:3])}"
                     f"{', …' if len(values) > 3 else ''} (`nu_`); give nu to choose another"
                 )
                 remarks.append((text, UserWarning))
         return remarks
 
     def _nu_of(self, y: Floats, weight: Floats) -> float:
-        """Return the ν of a pair of classes with labels y = ±1."""
+        """Return `nu` for a pair of classes with labels y = ±1, or the largest feasible ν if that is smaller."""
         largest = largest_nu(y, weight)
         if self.nu == "auto":
-            return _USUAL_NU if largest >= _USUAL_NU else 0.99 * largest
+            return _DEFAULT_NU if largest >= _DEFAULT_NU else 0.99 * largest
         return min(float(self.nu), largest)
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
@@ -198,14 +198,14 @@ class NuSVC(PairwiseClassifier):
             solution, certificate = pair.task.solve(nu_problem, gram, fit.limits.stop)
             return Solved(replace(pair.task, problem=nu_problem), solution, certificate)
 
-        given, largest = 2.0 * problem.totals[0] / weight.sum(), largest_nu(y, weight)
+        nu, largest = 2.0 * problem.totals[0] / weight.sum(), largest_nu(y, weight)
         text = (
-            f"nu={given:.6g} is too small for {pair.task.name}: the classes' reduced hulls meet in feature space, so "
+            f"nu={nu:.6g} is too small for {pair.task.name}: the classes' reduced hulls meet in feature space, so "
             "that ρ = 0 and f vanishes. "
         )
         if gram.positive_definite == "no" and self.nu != "auto":
             raise ValueError(
-                f"nu={given:.6g} found no f for {pair.task.name}: the solver ended where ‖w‖² = β'Kβ is zero or below, "
+                f"nu={nu:.6g} found no f for {pair.task.name}: the solver ended where ‖w‖² = β'Kβ is zero or below, "
                 "so that ρ = 0. K is indefinite, so that this is no proof that reduced hulls meet, and another solver "
                 "may end elsewhere. Raise nu, use SVC, or a positive semi-definite kernel"
             )
@@ -217,7 +217,7 @@ class NuSVC(PairwiseClassifier):
             raise ValueError(
                 text + f"They meet even at the largest feasible nu = {largest:.6g}: use another kernel or SVC"
             )
-        low, high = given, largest
+        low, high = nu, largest
         while high - low > 1e-3 * high:  # three digits of the smallest ν that is useful
             middle = 0.5 * (low + high)
             solved = solve_at(middle)

@@ -469,7 +469,7 @@ def _kernels_differ(present: Kernel, fitted: Kernel) -> bool:
 
 
 def _had_bias(machine: PegasosSVC, linear: bool, default: bool) -> bool:
-    """Return whether the machine was trained with a bias, or `default` if its coefficients do not tell."""
+    """Return whether the machine was trained with a bias, or `default` if its coefficients do not show it."""
     if linear:
         return bool(machine._theta_.shape[1] > machine.n_features_in_)
     if machine.intercept_.any():

@@ -86,13 +86,13 @@ def C_from(
     [1.0, 0.125, 0.0316]
     """
     conventions = {"theta": theta, "lam": lam, "alpha": alpha, "liblinear": liblinear, "C0": C0}
-    given = [name for name, value in conventions.items() if value is not None]
-    if len(given) != 1:
+    passed = [name for name, value in conventions.items() if value is not None]
+    if len(passed) != 1:
         raise TypeError(
-            f"C_from takes exactly one of {', '.join(conventions)}, and {' and '.join(given) or 'none'} "
-            f"{'was' if len(given) < 2 else 'were'} given"
+            f"C_from takes exactly one of {', '.join(conventions)}, and {' and '.join(passed) or 'none'} "
+            f"{'was' if len(passed) < 2 else 'were'} given"
         )
-    (convention,) = given
+    (convention,) = passed
     value = positive(convention, conventions[convention])
     sizes = {"theta": ("n",), "alpha": ("n",), "C0": ("n", "n0")}.get(convention, ())
     for name, size in {"n": n, "n0": n0}.items():

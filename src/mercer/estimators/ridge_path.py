@@ -213,7 +213,7 @@ class _RidgePathSearch(LeastSquaresMachine):
 
     _FITTED = fitted(
         path_=Record(RidgePath),
-        paths_=Record(RidgePath, several=True),
+        paths_=Record(RidgePath, is_tuple=True),
         lam_=Number(),
         best_params_=Parameters(),
         loo_residuals_=Array(None, "outputs", flat=True),
@@ -263,7 +263,9 @@ class _RidgePathSearch(LeastSquaresMachine):
         problem = self._problem(fit)
         if len(problem.weight) == 1 and problem.mass <= 1:
             raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")
-        solve = partial(solve_path, lams=self._read_lams(), score=self._scores, judge=self._judge(problem))
+        solve = partial(
+            solve_path, lams=self._read_lams(), score=self._scores, criterion=self._residual_criterion(problem)
+        )
         if self.grid is None:
             return Tasks([Task("", problem, solve)])
         kernels = [k if fit.precomputed else k.bind(fit.merged.X, fit.merged.weight) for k in self._kernels()]
@@ -336,7 +338,7 @@ class _RidgePathSearch(LeastSquaresMachine):
         checked = [checked_lam("lams", value, "RLSRegressor(lam=0) gives the limit") for value in lams.tolist()]
         return np.sort(np.array(checked))
 
-    def _judge(self, problem: LeastSquares) -> ResidualCriterion | None:
+    def _residual_criterion(self, problem: LeastSquares) -> ResidualCriterion | None:
         """Return the function of the leave-one-out residuals that the criterion needs, or None."""
         return None
 
@@ -453,7 +455,7 @@ class RLSClassifierCV(LeastSquaresClassifier, _RidgePathSearch):
     _: KW_ONLY
     criterion: str = "mistakes"
 
-    def _judge(self, problem: LeastSquares) -> ResidualCriterion:
+    def _residual_criterion(self, problem: LeastSquares) -> ResidualCriterion:
         """Return the function that computes the weighted share of misclassified samples from residuals."""
 
         def mistakes(residual: Floats) -> Floats:
@@ -472,4 +474,4 @@ class RLSClassifierCV(LeastSquaresClassifier, _RidgePathSearch):
         # Ties are broken by the squared error, scaled to less than half the weight of a single mistake.
         squared = values.loo_errors.sum(axis=1)
         share = 0.49 * problem.weight.min() / problem.mass
-        return np.asarray(values.judged + share * squared / max(squared.max(), 1e-300))
+        return np.asarray(values.criterion_values + share * squared / max(squared.max(), 1e-300))

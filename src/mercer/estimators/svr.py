@@ -316,6 +316,7 @@ class QuantileSVR(KernelRegressor):
         values = self._decision(X)
         if self._has_one_quantile():
             return np.asarray(values[:, 0])
+        # Values are sorted, so that predicted quantiles do not cross.
         rank = np.argsort(np.argsort(self.quantiles_, kind="stable"), kind="stable")
         return np.asarray(np.sort(values, axis=1)[:, rank])
 
@@ -323,7 +324,7 @@ class QuantileSVR(KernelRegressor):
         """Return the D² score of the pinball loss, averaged over the quantiles.
 
         The score is 1 − Σ pinball_τ(y_i − f(x_i)) / Σ pinball_τ(y_i − q), where q is the τ-quantile of y: 1 for perfect
-        predictions, 0 for the constant prediction q. R² is no suitable score, since it compares with the mean.
+        predictions, 0 for the constant prediction q. R² is not a suitable score, since it compares with the mean.
 
         Parameters
         ----------
@@ -362,7 +363,7 @@ class QuantileSVR(KernelRegressor):
 
 
 def _quantiles(quantiles: Any) -> Floats:
-    """Return the parameter `quantiles` as an array; raise ValueError for what is no list of levels."""
+    """Return the parameter `quantiles` as an array; raise ValueError if it is not a list of levels."""
     levels = [quantiles] if np.ndim(quantiles) == 0 else list(quantiles)
     if not levels or np.ndim(quantiles) > 1:
         raise ValueError(f"quantiles={quantiles!r} must be a number or a list of at least one number")

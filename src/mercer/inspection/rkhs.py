@@ -335,13 +335,13 @@ def same_kernel(one: Kernel, other: Kernel) -> bool:
     """Return whether two kernels have the same formula and parameters."""
     if one is other:
         return True
-    mine, theirs = one.get_params(deep=False), other.get_params(deep=False)
-    if type(one) is not type(other) or mine.keys() != theirs.keys():
+    own_params, other_params = one.get_params(deep=False), other.get_params(deep=False)
+    if type(one) is not type(other) or own_params.keys() != other_params.keys():
         return False
-    return all(_same(mine[name], theirs[name]) for name in mine)
+    return all(_equal_values(own_params[name], other_params[name]) for name in own_params)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _equal_values(one: Any, other: Any) -> bool:
     """Return whether two parameters of kernels are equal."""
     if isinstance(one, Kernel) and isinstance(other, Kernel):
         return same_kernel(one, other)

@@ -115,7 +115,7 @@ class Sum(BinaryKernel):
     """
 
     _precedence, _sign = SUM, "+"
-    _rules = recipes.added, terms.added
+    _rules = recipes.recipe_of_sum, terms.terms_of_sum
 
     def of_values(self, values: list[Floats]) -> Floats:
         values[0] += values[1]
@@ -164,7 +164,7 @@ class Product(BinaryKernel):
     """
 
     _precedence, _sign = PRODUCT, "*"
-    _rules = recipes.multiplied, terms.multiplied
+    _rules = recipes.recipe_of_product, terms.terms_of_product
 
     def of_values(self, values: list[Floats]) -> Floats:
         values[0] *= values[1]
@@ -226,7 +226,7 @@ class Scaled(UnaryKernel):
     factor: float
 
     _precedence, _number = PRODUCT, "factor"
-    _rules = recipes.scaled, terms.scaled
+    _rules = recipes.recipe_of_multiple, terms.terms_of_multiple
 
     def _check(self) -> None:
         super()._check()
@@ -283,7 +283,7 @@ class Shifted(UnaryKernel):
     constant: float
 
     _precedence, _number = SUM, "constant"
-    _rules = recipes.shifted, terms.shifted
+    _rules = recipes.recipe_of_shifted, terms.terms_of_shifted
 
     def _check(self) -> None:
         super()._check()
@@ -354,7 +354,7 @@ class Power(UnaryKernel):
     exponent: int
 
     _precedence, _number = POWER, "exponent"
-    _rules = recipes.raised, terms.raised
+    _rules = recipes.recipe_of_power, terms.terms_of_power
 
     def _check(self) -> None:
         super()._check()
@@ -410,7 +410,7 @@ class Exponential(UnaryKernel):
     array([[1.6487]])
     """
 
-    _rules = None, terms.exponential
+    _rules = None, terms.terms_of_exponential
 
     def of_values(self, values: list[Floats]) -> Floats:
         first: Any = values[0]

@@ -75,10 +75,10 @@ class OnColumns(Composite):
 
     def _select_columns(self, X: Samples) -> Samples:
         """Return the columns in the form that the inner kernel takes."""
-        which = self._indices()
+        indices = self._indices()
         if isinstance(X, PickedRows):
-            return PickedRows(np.ascontiguousarray(X.X[:, which]), X.which, X.n_threads)
-        X = host(X)[:, which]
+            return PickedRows(np.ascontiguousarray(X.X[:, indices]), X.rows, X.n_threads)
+        X = host(X)[:, indices]
         return self.kernel._samples(X if is_sparse(X) else np.ascontiguousarray(X))
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
@@ -100,8 +100,8 @@ class OnColumns(Composite):
         return OnColumns(self.kernel.majorant(), self.columns)
 
     def terms(self, d: int) -> Terms | None:
-        which = self._indices()
-        return terms.on_columns(self.kernel.terms(len(which)), which, d)
+        indices = self._indices()
+        return terms.on_columns(self.kernel.terms(len(indices)), indices, d)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         out = np.zeros(X.shape)

@@ -186,7 +186,7 @@ class Normalised(Composite):
 
     kernel: Kernel
 
-    _rules = recipes.unit_diagonal, terms.unit_diagonal
+    _rules = recipes.recipe_of_normalised, terms.terms_of_normalised
     unit_diagonal = "yes"
 
     def _values(self, X: Samples, Z: Samples) -> Floats:

@@ -198,14 +198,14 @@ class Tanimoto(Kernel):
         The second is 0 only if both samples are 0. If squares would overflow or underflow, both results are divided by
         about the larger of ‖x‖² and ‖z‖².
         """
-        safe = ordinary(X, Z)
+        is_ordinary = ordinary(X, Z)
         x, z = X, Z
-        if not safe:  # each row is scaled by its own power of two
+        if not is_ordinary:  # each row is scaled by its own power of two
             power_x, power_z = (exponents(samples) for samples in (as_float64(X), as_float64(Z)))
             x, z = times_power(as_float64(X), -power_x), times_power(as_float64(Z), -power_z)
         intersection, lengths_x = dot(x, z), squared_lengths(x)
         lengths_z = lengths_x if z is x else squared_lengths(z)
-        if safe:
+        if is_ordinary:
             union = lengths_x[:, None] + lengths_z
         else:
             # A row of zeros has no size, so that the size of the other row counts.

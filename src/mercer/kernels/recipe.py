@@ -181,14 +181,14 @@ def integer_power(t: Floats, n: int) -> Floats:
 _EXPONENTIAL = ("gaussian", "laplacian")
 
 
-def scaled(recipe: Recipe | None, factor: float) -> Recipe | None:
+def recipe_of_multiple(recipe: Recipe | None, factor: float) -> Recipe | None:
     """Return the recipe of a·k."""
     if recipe is None:
         return None
     return _with_scale(recipe, recipe.scale * factor, recipe.constant * factor)
 
 
-def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
+def recipe_of_shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
     """Return the recipe of k + c: c is part of the ending if k is affine in ⟨x, z⟩, so that powers have a recipe."""
     if recipe is None or constant == 0:
         return recipe
@@ -199,14 +199,14 @@ def shifted(recipe: Recipe | None, constant: float) -> Recipe | None:
     return replace(polynomial, numbers=(recipe.scale * gamma, recipe.scale * coef0 + constant, 1.0), scale=1.0)
 
 
-def added(left: Recipe | None, right: Recipe | None) -> Recipe | None:
+def recipe_of_sum(left: Recipe | None, right: Recipe | None) -> Recipe | None:
     """Return the recipe of k1 + k2 if the two differ only by a factor and a constant; otherwise None."""
     if left is None or right is None or not left.same_up_to_scale(right):
         return None
     return _with_scale(left, left.scale + right.scale, left.constant + right.constant)
 
 
-def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
+def recipe_of_product(left: Recipe | None, right: Recipe | None) -> Recipe | None:
     """Return the recipe of k1·k2 for two exponentials, or for powers of the same base; otherwise None."""
     if left is None or right is None or not left.same_inner(right) or left.constant or right.constant:
         return None
@@ -219,8 +219,8 @@ def multiplied(left: Recipe | None, right: Recipe | None) -> Recipe | None:
     return _with_numbers(left, (*left.numbers[:2], left.numbers[2] + right.numbers[2]), scale)
 
 
-def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
-    """Return the recipe of k^n; None if there is none."""
+def recipe_of_power(recipe: Recipe | None, exponent: int) -> Recipe | None:
+    """Return the recipe of k^n; None if k has no recipe or no recipe represents its power."""
     if recipe is None or exponent == 1:
         return recipe
     if recipe.constant:
@@ -237,7 +237,7 @@ def raised(recipe: Recipe | None, exponent: int) -> Recipe | None:
     return _with_numbers(polynomial, (*polynomial.numbers[:2], polynomial.numbers[2] * exponent), scale)
 
 
-def unit_diagonal(recipe: Recipe | None) -> Recipe | None:
+def recipe_of_normalised(recipe: Recipe | None) -> Recipe | None:
     """Return the recipe of k(x, z)/√(k(x, x) k(z, z)) if k(x, x) is constant; otherwise None."""
     if recipe is None or recipe.ending not in _EXPONENTIAL:
         return None
@@ -246,7 +246,7 @@ def unit_diagonal(recipe: Recipe | None) -> Recipe | None:
 
 
 def _as_polynomial(recipe: Recipe) -> Recipe | None:
-    """Return the recipe with a polynomial ending; None if its ending is no polynomial."""
+    """Return the recipe with a polynomial ending; None if its ending is not a polynomial."""
     if recipe.ending == "polynomial":
         return recipe
     return replace(recipe, ending="polynomial", numbers=(1.0, 0.0, 1.0)) if recipe.ending == "identity" else None

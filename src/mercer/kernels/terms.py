@@ -134,12 +134,12 @@ def polynomial_term(gamma: float, coef0: float, degree: int) -> Terms | None:
     return _join_equal([Term(tuple(factors))])
 
 
-def added(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
+def terms_of_sum(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
     """Return the terms of k1 + k2."""
     return None if left is None or right is None else _join_equal([*left, *right])
 
 
-def multiplied(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
+def terms_of_product(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
     """Return the terms of k1·k2."""
     if left is None or right is None or len(left) * len(right) > MAX_TERMS**2:
         return None
@@ -152,24 +152,24 @@ def on_columns(terms: Sequence[Term] | None, columns: Indices, d: int) -> Terms 
     return None if terms is None else _join_equal(term.on(columns, d) for term in terms)
 
 
-def scaled(terms: Sequence[Term] | None, factor: float) -> Terms | None:
+def terms_of_multiple(terms: Sequence[Term] | None, factor: float) -> Terms | None:
     """Return the terms of a·k."""
-    return multiplied((Term((float(factor),)),), terms)
+    return terms_of_product((Term((float(factor),)),), terms)
 
 
-def shifted(terms: Sequence[Term] | None, constant: float) -> Terms | None:
+def terms_of_shifted(terms: Sequence[Term] | None, constant: float) -> Terms | None:
     """Return the terms of k + c."""
-    return added(terms, (Term((float(constant),)),))
+    return terms_of_sum(terms, (Term((float(constant),)),))
 
 
-def unit_diagonal(terms: Sequence[Term] | None) -> Terms | None:
+def terms_of_normalised(terms: Sequence[Term] | None) -> Terms | None:
     """Return the terms of k(x, z)/√(k(x, x) k(z, z)) if k(x, x) is constant; otherwise None."""
     if terms is None or not all(term.of_differences for term in terms):
         return None
-    return scaled(terms, 1.0 / sum(term.polynomial[0] for term in terms))
+    return terms_of_multiple(terms, 1.0 / sum(term.polynomial[0] for term in terms))
 
 
-def raised(terms: Sequence[Term] | None, exponent: int) -> Terms | None:
+def terms_of_power(terms: Sequence[Term] | None, exponent: int) -> Terms | None:
     """Return the terms of k^n."""
     if terms is None:
         return None
@@ -182,13 +182,13 @@ def raised(terms: Sequence[Term] | None, exponent: int) -> Terms | None:
         return _join_equal([Term((scale,), **{name: exponent * getattr(term, name) for name in _RATES})])
     power: Terms | None = tuple(terms)
     for _ in range(exponent - 1):
-        power = multiplied(power, terms)
+        power = terms_of_product(power, terms)
         if power is None:
             return None
     return power
 
 
-def exponential(terms: Sequence[Term] | None) -> Terms | None:
+def terms_of_exponential(terms: Sequence[Term] | None) -> Terms | None:
     """Return the terms of exp(k) if k is a multiple of ⟨x, z⟩ plus a constant; otherwise None."""
     if terms is None or len(terms) != 1 or not terms[0].only_polynomial or len(terms[0].polynomial) > 2:
         return None
@@ -205,11 +205,11 @@ def _join_equal(terms: Iterable[Term]) -> Terms | None:
     """Join terms with equal exponents; return None if too many are left, a degree is too high, or one overflows."""
     joined: list[Term] = []
     for term in terms:
-        same = next((k for k, other in enumerate(joined) if term.same_exponents(other)), None)
-        if same is None:
+        position = next((k for k, other in enumerate(joined) if term.same_exponents(other)), None)
+        if position is None:
             joined.append(term)
         else:
-            joined[same] = joined[same].plus(term)
+            joined[position] = joined[position].plus(term)
         if len(joined) > MAX_TERMS:
             return None
     for term in joined:

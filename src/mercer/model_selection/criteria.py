@@ -40,11 +40,11 @@ def refusal(machine: Any, criterion: str, params: Mapping[str, Any]) -> str | No
     slack, bias = (params.get(name, getattr(machine, name, None)) for name in ("slack", "bias"))
     allowed = ("l1", "l2") if criterion == "radius-margin" else ("l1",)
     if criterion in ("xi-alpha", "span", "span-bound", "radius-margin") and slack not in allowed:
-        wanted = " or ".join(map(repr, allowed))
-        instead = "'folds', 'loo' or 'radius-margin'" if slack == "l2" else "'folds' or 'loo'"
+        allowed_text = " or ".join(map(repr, allowed))
+        alternatives = "'folds', 'loo' or 'radius-margin'" if slack == "l2" else "'folds' or 'loo'"
         return (
-            f"criterion={criterion!r} is for SVC with slack={wanted}, not {type(machine).__name__} with "
-            f"slack={slack!r}; use {instead}"
+            f"criterion={criterion!r} is for SVC with slack={allowed_text}, not {type(machine).__name__} with "
+            f"slack={slack!r}; use {alternatives}"
         )
     if criterion == "span-bound" and bias is not True:
         return f"criterion='span-bound' is for bias=True, not {bias!r}; use 'xi-alpha'"

@@ -158,7 +158,7 @@ def with_current_point(estimator: Any, points: list[dict[str, Any]]) -> tuple[li
 
 
 def _scale_gamma(X: Any) -> float | None:
-    """Return 1/(columns · variance of X), as `gamma="scale"` does; None if X is no matrix."""
+    """Return 1/(columns · variance of X), as `gamma="scale"` does; None if X is not a matrix."""
     if not hasattr(X, "shape") or len(X.shape) != 2 or X.shape[1] == 0:
         return None
     try:

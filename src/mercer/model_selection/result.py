@@ -23,7 +23,7 @@ def summary(result: TuningResult) -> str:
     rows = []
     if best is None:
         rows.append(("best", "none: no cell has a score"))
-        rows.append(("why", next((why for why in results["why"] if why), "nothing was fitted")))
+        rows.append(("why", next((reason for reason in results["why"] if reason), "nothing was fitted")))
     else:
         rows.append(("best", describe_params(results["params"][best])))
         rows.append(("score", _describe_score(result, best)))
@@ -225,7 +225,7 @@ def choose_cell(cells: ScoreTable, best: int, current: int, overlap: float) -> t
     if best == current:
         return current, "the estimator's own parameters have the largest mean score"
     if np.isnan(cells.means[current]):
-        return best, f"the largest mean score; the estimator's own parameters have none: {cells.why(current)}"
+        return best, f"the largest mean score; the estimator's own parameters have none: {cells.reason(current)}"
     differences = cells.scores[best] - cells.scores[current]
     gain = float(differences.mean())
     error = float(np.std(differences, ddof=1) * np.sqrt(1 / cells.n_folds + overlap))

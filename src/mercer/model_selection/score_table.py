@@ -66,7 +66,7 @@ class ScoreTable:
         with self._lock:
             self.errors[point, fold] = text
 
-    def wanted(self, point: int, fold: int) -> bool:
+    def is_needed(self, point: int, fold: int) -> bool:
         """Return whether this fit can still change which cell is chosen; if not, record why the cell is skipped."""
         with self._lock:
             if point in self.lost:
@@ -84,11 +84,11 @@ class ScoreTable:
         if self._largest_score is None or len(scores) == 0 or point == self._never_skipped:
             return None
         best = self._best_lower_bound()
-        most = self._upper_bound(point)
-        if most < best - _ROUNDING * max(1.0, abs(best)):
+        upper_bound = self._upper_bound(point)
+        if upper_bound < best - _ROUNDING * max(1.0, abs(best)):
             return (
-                f"lost after {len(scores)} of {self.n_folds} folds: its mean is at most {most:.6g}, that of another "
-                f"cell at least {best:.6g}"
+                f"lost after {len(scores)} of {self.n_folds} folds: its mean is at most {upper_bound:.6g}, that of "
+                f"another cell at least {best:.6g}"
             )
         means = self.scores.mean(axis=1)
         best_mean = float(np.max(means, initial=-np.inf, where=~np.isnan(means)))
@@ -144,7 +144,7 @@ class ScoreTable:
         """Mean score of each cell; NaN if the score of a fold is missing."""
         return np.asarray(self.scores.mean(axis=1))
 
-    def why(self, point: int) -> str:
+    def reason(self, point: int) -> str:
         """Describe why a cell has no score, or else why its fits ended early; empty if there is nothing to say."""
         if point in self.lost:
             return self.lost[point]
@@ -154,9 +154,9 @@ class ScoreTable:
 
     def _join_texts(self, point: int, texts: dict[tuple[int, int], str]) -> str:
         """Join the texts of a cell, each after the number of its fold if there are several folds."""
-        several = self.n_folds > 1
+        has_folds = self.n_folds > 1
         return "; ".join(
-            f"fold {fold}: {text}" if several else text for (k, fold), text in sorted(texts.items()) if k == point
+            f"fold {fold}: {text}" if has_folds else text for (k, fold), text in sorted(texts.items()) if k == point
         )
 
     def results(self) -> dict[str, Any]:
@@ -184,5 +184,5 @@ class ScoreTable:
             largest = np.max(np.where(np.isnan(values), -np.inf, values), axis=1)
             results[name] = np.where(np.isnan(values).all(axis=1), np.nan, largest)
         results["skipped"] = np.array([k in self.lost for k in range(n)])
-        results["why"] = [self.why(k) for k in range(n)]
+        results["why"] = [self.reason(k) for k in range(n)]
         return results

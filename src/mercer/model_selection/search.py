@@ -45,9 +45,9 @@ class Search:
         """Return the unfitted estimator at a point of the grid."""
         return estimator_at(self.estimator, self.cells.points[point])
 
-    def wanted(self, point: int, fold: int) -> bool:
+    def is_needed(self, point: int, fold: int) -> bool:
         """Return whether time is left, and this fit can still change which cell is chosen."""
-        return time.monotonic() < self.deadline and self.cells.wanted(point, fold)
+        return time.monotonic() < self.deadline and self.cells.is_needed(point, fold)
 
     def training_set(self, fold: int) -> tuple[Any, Any, Any]:
         """Return the training samples of a fold, their targets and weights."""
@@ -120,9 +120,9 @@ def fit_fold_by_fold(search: Search, group: list[int], *, warm_start: bool = Tru
         X, y, weight = search.training_set(fold)
         train_qid, test_qid = (None, None) if search.qid is None else (search.qid[rows] for rows in search.splits[fold])
         for point in group:
-            if not search.wanted(point, fold):
+            if not search.is_needed(point, fold):
                 continue
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             if not needs_predictions_only(search.scorer):
                 # The score may depend on more than predictions, such as α, which a warm start changes within tol.
                 model = clone(search.estimator)
@@ -139,6 +139,6 @@ def fit_fold_by_fold(search: Search, group: list[int], *, warm_start: bool = Tru
                 proof = getattr(machine_of(model), "certificate_", None)
                 gap, relative_gap = (math.nan, math.nan) if proof is None else (proof.gap, proof.relative_gap)
                 stop_reason = getattr(machine_of(model), "stop_reason_", "converged")
-                seconds = time.perf_counter() - began
+                seconds = time.perf_counter() - start_time
                 search.cells.put(point, fold, score, gap, relative_gap, seconds, stop_reason)
             search.report(point, fold)

@@ -81,8 +81,8 @@ class SharedSearch:
         search = self._search
         if getattr(machine, "multiclass", "") != "ovo" or search.sample_weight is not None:
             return None
-        many = self._n_classes > 5 and len(search.y) <= 100 * self._n_classes
-        return MANY_PAIRS if many and machine._kernel().accepts != "gram" else None
+        has_many_pairs = self._n_classes > 5 and len(search.y) <= 100 * self._n_classes
+        return MANY_PAIRS if has_many_pairs and machine._kernel().accepts != "gram" else None
 
     @cached_property
     def _n_classes(self) -> int:
@@ -138,9 +138,9 @@ class SharedSearch:
 
     # --- results of fits: a Listener --------------------------------------------------------------------------------
 
-    def wanted(self, point: int, fold: int) -> bool:
+    def is_needed(self, point: int, fold: int) -> bool:
         """Return whether this fit can still change the choice, and its score needs no model."""
-        return not self._model_reason and self._search.wanted(point, fold)
+        return not self._model_reason and self._search.is_needed(point, fold)
 
     def finished(self, point: int, fold: int, fit: FoldFit) -> None:
         """Score a fit and store its score, gap and decision values."""
@@ -179,18 +179,18 @@ class SharedSearch:
             "every fold)"
         )
         for fold in range(len(search.splits)):
-            wanted = [[k for k in group if search.wanted(k, fold)] for group in groups]
-            wanted = [group for group in wanted if group]
-            if not wanted or self._model_reason:
+            needed = [[k for k in group if search.is_needed(k, fold)] for group in groups]
+            needed = [group for group in needed if group]
+            if not needed or self._model_reason:
                 continue
             try:
-                shared = self._transform_fold(wanted[0][0], fold)
+                shared = self._transform_fold(needed[0][0], fold)
             except Exception as error:
-                self._fail(wanted, [fold], error)
+                self._fail(needed, [fold], error)
                 continue
-            if not fits_budget(shared, search.budget, _has_twins(self._machine(wanted[0][0]))):
+            if not fits_budget(shared, search.budget, _has_twins(self._machine(needed[0][0]))):
                 return [(group, "the kernel matrix exceeds cache_size") for group in groups]
-            self._fit(shared, wanted, description)
+            self._fit(shared, needed, description)
         return []
 
     def _transform_fold(self, point: int, fold: int) -> SharedFolds:

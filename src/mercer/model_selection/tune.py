@@ -235,10 +235,10 @@ def _check_arguments(estimator: Any, X: Any, y: Any) -> None:
     if isinstance(estimator, type):
         raise TypeError(f"{estimator.__name__} is a class: pass an instance, {estimator.__name__}()")
     if not hasattr(estimator, "fit"):
-        given = f"an array of shape {np.shape(estimator)}" if np.ndim(estimator) else repr(estimator)
-        given = "a table" if hasattr(estimator, "columns") else given
+        description = f"an array of shape {np.shape(estimator)}" if np.ndim(estimator) else repr(estimator)
+        description = "a table" if hasattr(estimator, "columns") else description
         raise TypeError(
-            f"the first argument of tune is the machine, not {given}. Write mercer.tune(mercer.SVC(), X, y) for "
+            f"the first argument of tune is the machine, not {description}. Write mercer.tune(mercer.SVC(), X, y) for "
             "classes, mercer.tune(mercer.SVR(), X, y) for numbers, mercer.tune(mercer.OneClassSVM(), X) without y, and "
             "mercer.tabular(mercer.SVC()) if X is a table"
         )
@@ -304,7 +304,7 @@ def _conclude(
 ) -> TuningResult:
     """Choose a cell, refit if requested, and warn; `current` is the cell of the estimator's own parameters."""
     cells = search.cells
-    best, why = _choose(search, one_standard_error, current)
+    best, reason = _choose(search, one_standard_error, current)
     result = TuningResult(
         cv_results_=cells.results(),
         n_splits_=cells.n_folds,
@@ -312,7 +312,7 @@ def _conclude(
         shared_=shared,
         interrupted_=interrupted,
         best_index_=best,
-        choice_=why,
+        choice_=reason,
     )
     if best is None:
         if not interrupted:
@@ -372,7 +372,7 @@ def _report_no_score(search: Search, refit: bool) -> None:
             )
         return
     weighted = "" if search.sample_weight is None else " with this sample_weight"
-    message = f"no cell of the grid could be fitted{weighted} in every fold: {cells.why(min(cells.errors)[0])}"
+    message = f"no cell of the grid could be fitted{weighted} in every fold: {cells.reason(min(cells.errors)[0])}"
     if refit and cells.complete:
         raise ValueError(message)
     warn_user(message, UserWarning)

@@ -42,9 +42,9 @@ def score_without_folds(search: Search, criterion: str) -> str:
     """Score every cell that is still wanted; return the text of `TuningResult.shared_`."""
     score_point = _CRITERIA[criterion]
     for point in range(len(search.cells.points)):
-        if not search.wanted(point, 0):
+        if not search.is_needed(point, 0):
             continue
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         try:
             refused = refusal(search.estimator, criterion, search.cells.points[point])
             if refused is not None:
@@ -55,7 +55,7 @@ def score_without_folds(search: Search, criterion: str) -> str:
         else:
             if note:
                 search.cells.notes[point, 0] = note
-            search.cells.put(point, 0, score, gap, relative_gap, time.perf_counter() - began)
+            search.cells.put(point, 0, score, gap, relative_gap, time.perf_counter() - start_time)
         search.report(point, 0)
     scores = search.cells.scores
     if criterion == "margin-bound" and (scores <= 0).any() and not (scores > 0).any():

@@ -60,16 +60,16 @@ def evaluation_for(
     return BlockEvaluation(kernel, host(vectors), coefficients, columns)
 
 
-def rows_for(X: Any, n_threads: int, which: Indices | None = None, centre: Floats | None = None) -> Rows:
+def rows_for(X: Any, n_threads: int, selected: Indices | None = None, centre: Floats | None = None) -> Rows:
     """Build the rows of a linear machine from samples, with a centre subtracted if there is one.
 
-    `which` selects rows of sparse samples in any order; sparse samples have no centre.
+    `selected` are indices of rows of sparse samples, in any order; sparse samples have no centre.
     """
     if isinstance(X, EngineSamples):
-        return X.engine.rows(X, n_threads, which, centre)
+        return X.engine.rows(X, n_threads, selected, centre)
     if centre is None:
-        return HostRows(X, n_threads, which)
-    return HostRows(_subtract(X, centre), n_threads, which, norm(centre))
+        return HostRows(X, n_threads, selected)
+    return HostRows(_subtract(X, centre), n_threads, selected, norm(centre))
 
 
 def sums_for(kernel: Kernel, X: Any, problem: LeastSquares) -> Sums:

@@ -177,7 +177,7 @@ class HostFloat64Matrix:
         return CholeskyFactor.of(A, diagonal, self.n_threads)
 
     def leading(
-        self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
+        self, scale: Floats, k: int | None, centre: Floats | None = None, subtracted: Floats | None = None
     ) -> tuple[Floats, Floats]:
         K, n = self.K, len(self.K)
         S = np.empty_like(K)
@@ -186,8 +186,8 @@ class HostFloat64Matrix:
         for rows in row_blocks(n, 8 * n):
             np.subtract(K[rows], means[rows, None] - grand_mean, out=S[rows])
             S[rows] -= means
-            if less is not None:
-                S[rows, rows].flat[:: rows.stop - rows.start + 1] -= less[rows]
+            if subtracted is not None:
+                S[rows, rows].flat[:: rows.stop - rows.start + 1] -= subtracted[rows]
             S[rows] *= scale
             S[rows] *= scale[rows, None]
         mirror(S)

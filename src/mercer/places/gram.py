@@ -277,9 +277,9 @@ class Float64Matrix(Protocol):
         """Factor K[rows, rows] + diag(d), as `Gram.factor` does for all rows."""
 
     def leading(
-        self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
+        self, scale: Floats, k: int | None, centre: Floats | None = None, subtracted: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """Return the k largest eigenvalues, or all, of S(K̃ − diag(less))S in descending order, and a column for each.
+        """Return the k largest eigenvalues, or all, of S(K̃ − diag(subtracted))S in descending order, and eigenvectors.
 
         S is diag(scale), and K̃ is K, or (I − 1c')K(I − c1') with c = `centre`. Errors are those of an Eigensystem with
         1e-12 in place of 40nu. The largest entry of each column, or the first of several as large, is positive.

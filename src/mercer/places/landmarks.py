@@ -35,7 +35,7 @@ class Landmarks:
 
     X: Any
     index: Indices
-    stands_for: Floats
+    represented_weight: Floats
 
 
 def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score | None = None) -> Landmarks:

@@ -45,8 +45,8 @@ class Rows(Protocol):
     def first(self, m: int) -> Rows:
         """Return the first m rows."""
 
-    def take(self, which: Indices) -> Rows:
-        """Return the rows `which`."""
+    def take(self, rows: Indices) -> Rows:
+        """Return the given rows."""
 
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
         """Return Xw + shift."""
@@ -54,11 +54,11 @@ class Rows(Protocol):
     def transposed(self, c: Floats) -> Floats:
         """Return X'c; rows whose c is 0 cost nothing."""
 
-    def gram(self, which: Indices, others: Indices) -> Floats:
-        """Return the inner products of the rows `which` with the rows `others`."""
+    def gram(self, rows: Indices, others: Indices) -> Floats:
+        """Return the inner products of the given rows with the rows `others`."""
 
-    def outer(self, which: Indices, c: Floats) -> Floats:
-        """Return Σ c z z' over the rows `which`, z = (x, 1) and c ≥ 0; only the lower triangle is valid."""
+    def outer(self, rows: Indices, c: Floats) -> Floats:
+        """Return Σ c z z' over the given rows, z = (x, 1) and c ≥ 0; only the lower triangle is valid."""
 
     # --- proofs -------------------------------------------------------------------------------------------------
 

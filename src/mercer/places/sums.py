@@ -97,7 +97,7 @@ class Sums:
         sums = cls(weight, origin, y, xx, xy, yy, problem.bias, rest, deviation.sum(axis=0), error)
         if not problem.bias:
             return replace(sums, rest_x=np.zeros(d), rest_y=np.zeros(q))
-        return sums._about(x, y) if sparse else sums
+        return sums._about_origin(x, y) if sparse else sums
 
     def plus(self, other: Sums) -> Sums:
         """Return the sums over both sets of samples."""
@@ -172,7 +172,7 @@ class Sums:
         else:
             share = sign * other.weight / weight
             x, y = (mean + share * (other_mean - mean) for mean, other_mean in ((self.x, other.x), (self.y, other.y)))
-            a, b = self._about(x, y), other._about(x, y)
+            a, b = self._about_origin(x, y), other._about_origin(x, y)
         squares = np.abs(a.xx.diagonal()) + np.abs(b.xx.diagonal())
         size = np.concatenate([[a.weight + b.weight], squares, np.abs(a.yy) + np.abs(b.yy)])
         names = ("xx", "xy", "yy", "rest_x", "rest_y")
@@ -180,7 +180,7 @@ class Sums:
         error = np.sqrt(a.error**2 + b.error**2 + gamma(_ROUNDINGS) * size)
         return replace(a, weight=weight, error=error, **summed)
 
-    def _about(self, x: Floats, y: Floats) -> Sums:
+    def _about_origin(self, x: Floats, y: Floats) -> Sums:
         """Return the sums about another origin."""
         dx, dy, W = x - self.x, y - self.y, self.weight
         size = np.concatenate([[W], np.abs(self.xx.diagonal()), np.abs(self.yy)])

@@ -69,10 +69,10 @@ class DualProblem:
             return
         self.p = np.ascontiguousarray(self.p)  # p may be one column of a matrix of targets
         try:
-            sound = _core.is_sound(self.p, self.lower, self.upper, self.d, self.row, self.group, self.totals)
+            is_valid = _core.is_sound(self.p, self.lower, self.upper, self.d, self.row, self.group, self.totals)
         except (TypeError, ValueError):  # wrong types, or lengths that differ
-            sound = False
-        if not sound:
+            is_valid = False
+        if not is_valid:
             self._check()
 
     def _check(self) -> None:
@@ -121,28 +121,28 @@ class DualProblem:
         group = np.full(self.n_variables, -1, dtype=np.int32)
         return replace(self, group=group, totals=np.empty(0))
 
-    def take(self, which: Any) -> DualProblem:
-        """Return the problem of the variables `which`, for the same totals and with rows numbered from 0.
+    def take(self, variables: Any) -> DualProblem:
+        """Return the problem of the given variables, for the same totals and with rows numbered from 0.
 
         No two of these variables may share a row.
         """
-        p, lower, upper = self.p[which], self.lower[which], self.upper[which]
+        p, lower, upper = self.p[variables], self.lower[variables], self.upper[variables]
         row = self.row[: len(p)]
-        problem = DualProblem(p, lower, upper, self.d[which], row, self.group[which], self.totals, checked=True)
+        problem = DualProblem(p, lower, upper, self.d[variables], row, self.group[variables], self.totals, checked=True)
         problem.twins = False
         return problem
 
-    def restricted(self, which: Indices, rows: Indices, beta: Floats, fixed: Floats) -> DualProblem:
-        """Return the problem of the variables `which` with all others held at β.
+    def restricted(self, variables: Indices, rows: Indices, beta: Floats, fixed: Floats) -> DualProblem:
+        """Return the problem of the given variables with all others held at β.
 
         `rows` are the Gram rows of these variables, in ascending order, and `fixed` is the part of u = Kβ on them that
         the other variables contribute.
         """
-        row, group = self.row[which], self.group[which]
+        row, group = self.row[variables], self.group[variables]
         row = np.arange(len(rows)) if np.array_equal(row, rows) else np.searchsorted(rows, row)
-        totals = sums_by(group[group >= 0], beta[which][group >= 0], len(self.totals))
-        p = self.p[which] - fixed[row]
-        return DualProblem(p, self.lower[which], self.upper[which], self.d[which], row, group, totals)
+        totals = sums_by(group[group >= 0], beta[variables][group >= 0], len(self.totals))
+        p = self.p[variables] - fixed[row]
+        return DualProblem(p, self.lower[variables], self.upper[variables], self.d[variables], row, group, totals)
 
     def matrices(self, K: Any) -> QuadraticProgram:
         """Return the problem as the matrices that every QP solver takes; K is the kernel matrix of the samples.

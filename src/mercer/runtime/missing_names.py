@@ -11,15 +11,15 @@ from typing import Any
 
 
 def missing_name_error(
-    module: str, name: str, names: Collection[str], meant: Mapping[str, str] = MappingProxyType({})
+    module: str, name: str, names: Collection[str], suggestions: Mapping[str, str] = MappingProxyType({})
 ) -> AttributeError:
     """Return the AttributeError for `module.name`, which suggests up to three of the module's `names`.
 
-    `meant` maps names that other libraries use to names of this module. Any other name is first looked up in the
+    `suggestions` maps names that other libraries use to names of this module. Any other name is first looked up in the
     module's names without regard to case, then in the first paragraphs of their docstrings, and last by spelling.
     """
     text = f"module {module!r} has no attribute {name!r}"
-    suggestion = None if name.startswith("_") else meant.get(name) or _suggest(name, module, names)
+    suggestion = None if name.startswith("_") else suggestions.get(name) or _suggest(name, module, names)
     if not suggestion:
         return AttributeError(text)
     # Without obj=object() Python would add a second suggestion from the module's own names.

@@ -63,10 +63,10 @@ def share(name: str, value: Any, hint: str = "", *, whole: bool = False) -> floa
     return number
 
 
-def integer(name: str, value: Any, minimum: int, why: str) -> int:
-    """Return an integer of at least `minimum`; floats are refused, even 2.0. `why` explains the bound in the error."""
+def integer(name: str, value: Any, minimum: int, meaning: str) -> int:
+    """Return an integer of at least `minimum`; floats are refused, even 2.0. `meaning` ends the error message."""
     if not _is_integer(value) or value < minimum:
-        raise ValueError(f"{name}={value!r} must be an integer of at least {minimum}: {why}")
+        raise ValueError(f"{name}={value!r} must be an integer of at least {minimum}: {meaning}")
     return int(value)
 
 
@@ -156,5 +156,5 @@ class SuggestsParameters:
 def _keywords(init: Callable[..., None]) -> frozenset[str] | None:
     """Return the parameter names of an `__init__`; None if it takes arbitrary keywords."""
     parameters = inspect.signature(init).parameters
-    arbitrary = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    arbitrary = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
     return None if arbitrary else frozenset(parameters) - {"self"}

@@ -59,17 +59,17 @@ class ProgressEstimate:
     The error is assumed to keep falling exponentially, at the rate of the last half of the elapsed time.
     """
 
-    def __init__(self, begun: float) -> None:
-        self._begun = begun
+    def __init__(self, start_time: float) -> None:
+        self._start_time = start_time
         self._log_errors: deque[tuple[float, float]] = deque()  # times, and logarithms of the relative error
 
     def share(self, now: float, error_ratio: float) -> float | None:
         """Return the share of the work done, None if unknown; `error_ratio` is error / tolerance, NaN if unknown."""
         if not 1 < error_ratio < math.inf:
             return None
-        elapsed, error = now - self._begun, math.log(error_ratio)
+        elapsed, error = now - self._start_time, math.log(error_ratio)
         self._log_errors.append((now, error))
-        while len(self._log_errors) > 2 and self._log_errors[1][0] <= self._begun + 0.5 * elapsed:
+        while len(self._log_errors) > 2 and self._log_errors[1][0] <= self._start_time + 0.5 * elapsed:
             self._log_errors.popleft()
         first_time, first_error = self._log_errors[0]
         # A rate that was observed for less than a second is not reliable.
@@ -83,7 +83,7 @@ class Reporter:
 
     def __init__(self, verbose: bool) -> None:
         self._display = _current_display.get() or (Lines() if verbose else None)
-        self._begun = self._next = time.monotonic()
+        self._start_time = self._next = time.monotonic()
 
     @property
     def shows(self) -> bool:
@@ -100,7 +100,7 @@ class Reporter:
         if self._display is not None:
             now = time.monotonic()
             self._next = now + 1.0
-            self._display.show(StatusLine(words, now - self._begun, share))
+            self._display.show(StatusLine(words, now - self._start_time, share))
 
     def report_share(self, words: str, share: float) -> None:
         """Show the share of one step of the work that is done, once a second at most."""
@@ -212,10 +212,10 @@ class _ClockLine:
 
     def __init__(self, text: str, steps: int | None) -> None:
         self._text, self._steps, self._done = text, steps, 0
-        self._begun = self._updated = time.monotonic()
+        self._start_time = self._updated = time.monotonic()
         self._status: StatusLine | None = None
         self._width = 0
-        self._over, self._lock = threading.Event(), threading.Lock()
+        self._ended, self._lock = threading.Event(), threading.Lock()
         self._clock = threading.Thread(target=self._keep_time, daemon=True)
 
     def begin(self) -> None:
@@ -231,7 +231,7 @@ class _ClockLine:
 
     def end(self) -> None:
         _ClockLine.current = None
-        self._over.set()
+        self._ended.set()
         self._clock.join()
         self.wipe()
 
@@ -246,14 +246,14 @@ class _ClockLine:
     def _keep_time(self) -> None:
         """Redraw the line every second until the command ends."""
         pause = _FIRST_SECONDS
-        while not self._over.wait(pause):
+        while not self._ended.wait(pause):
             self._draw()
             pause = _SECONDS
 
     def _draw(self) -> None:
         """Write the line with the current time and the last report."""
         status, now = self._status, time.monotonic()
-        clock = f"{now - self._begun:.0f} s"
+        clock = f"{now - self._start_time:.0f} s"
         if self._steps is not None:
             fields = [self._text, f"{self._done} of {self._steps} done", clock]
         elif status is None:

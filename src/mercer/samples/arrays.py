@@ -100,17 +100,17 @@ class PickedRows:
 
     ndim = 2
 
-    def __init__(self, X: NDArray[Any], which: Indices, n_threads: int) -> None:
-        self.X, self.which, self.n_threads = X, which, n_threads
-        self.shape, self.dtype = (len(which), X.shape[1]), X.dtype
-        self.size = len(which) * X.shape[1]
+    def __init__(self, X: NDArray[Any], rows: Indices, n_threads: int) -> None:
+        self.X, self.rows, self.n_threads = X, rows, n_threads
+        self.shape, self.dtype = (len(rows), X.shape[1]), X.dtype
+        self.size = len(rows) * X.shape[1]
         self.nbytes = self.size * X.itemsize
 
     def __len__(self) -> int:
-        return len(self.which)
+        return len(self.rows)
 
     def __getitem__(self, rows: slice | Indices) -> NDArray[Any]:
-        return _copy_rows(self.X, self.which[rows], self.n_threads)
+        return _copy_rows(self.X, self.rows[rows], self.n_threads)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         rows = self[:]
@@ -121,15 +121,15 @@ class PickedRows:
 
     def row_moments(self, centre: float) -> tuple[Floats, Floats]:
         """Return the sums of x − centre and of (x − centre)² over each row, in float64."""
-        if 2 * len(self.which) < len(self.X):
-            moments: tuple[Floats, Floats] = _core().row_moments(self.X, self.which, centre, self.n_threads)
+        if 2 * len(self.rows) < len(self.X):
+            moments: tuple[Floats, Floats] = _core().row_moments(self.X, self.rows, centre, self.n_threads)
             return moments
         sums, squares = _core().row_moments(self.X, None, centre, self.n_threads)  # reading all in order is faster
-        return sums[self.which], squares[self.which]
+        return sums[self.rows], squares[self.rows]
 
     def column_moments(self, centre: Floats) -> tuple[Floats, Floats]:
         """Return the sums of x − centre and of (x − centre)² over each column, in float64."""
-        moments: tuple[Floats, Floats] = _core().column_moments(self.X, self.which, centre, self.n_threads)
+        moments: tuple[Floats, Floats] = _core().column_moments(self.X, self.rows, centre, self.n_threads)
         return moments
 
 
@@ -187,9 +187,9 @@ def matrix_part(K: Any, rows: Indices) -> Any:
     return matrix_columns(K.take(rows), rows) if isinstance(K, EngineSamples) else K[np.ix_(rows, rows)]
 
 
-def matrix_columns(K: Any, which: Indices) -> Any:
-    """Return the columns K[:, which] of a kernel matrix."""
-    return K.columns(which) if isinstance(K, EngineSamples) else K[:, which]
+def matrix_columns(K: Any, columns: Indices) -> Any:
+    """Return the columns K[:, columns] of a kernel matrix."""
+    return K.columns(columns) if isinstance(K, EngineSamples) else K[:, columns]
 
 
 def copy_short_rows(X: Any) -> Any:

@@ -374,7 +374,7 @@ def _check_compressed(X: Any) -> None:
 
 
 def _check_range(X: Any, name: str, index: Any, size: int) -> None:
-    """Raise an error if an index is no integer from 0 to size − 1."""
+    """Raise an error if an index is not an integer from 0 to size − 1."""
     _expect(X, index.dtype.kind in "iu", f"{name} must hold integers, not {index.dtype}")
     for extreme in (index.min(initial=0), index.max(initial=0)):
         valid = 0 <= extreme < max(size, 1)
@@ -429,7 +429,7 @@ def outputs(y: Any) -> tuple[Floats, bool]:
 
 
 def single_column(y: Any, advice: str) -> np.ndarray:
-    """Return y with one value per sample; if it has several, the error ends with the advice in `advice`."""
+    """Return y with one value per sample; if it has several, `advice` ends the error message."""
     if is_plain(y, 1):
         return np.asarray(y)
     try:

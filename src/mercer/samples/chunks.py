@@ -51,13 +51,13 @@ class Stream:
 
     def __init__(self, estimator: Any, source: Any, target: Target) -> None:
         self._estimator, self._source, self._target = estimator, source, target
-        self.once = not callable(source)  # an iterator, which can be read only once
+        self.single_pass = not callable(source)  # an iterator, which can be read only once
         self._first = True
         self.seen = (0, 0.0)  # number of samples and total weight of the last complete pass
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all chunks: from the beginning for a callable, from the current position for an iterator."""
-        opened = self._source if self.once else self._source()
+        opened = self._source if self.single_pass else self._source()
         if not hasattr(opened, "__iter__"):
             raise TypeError(
                 f"X() returned {type(opened).__name__}, but must return a fresh iterator of (X, y) or "
@@ -70,7 +70,7 @@ class Stream:
             yield chunk
         if n == 0 or not weight > 0:
             raise ValueError("the stream holds no sample of positive weight; give at least one chunk with samples")
-        if not self.once and self.seen not in ((0, 0.0), (n, weight)):
+        if not self.single_pass and self.seen not in ((0, 0.0), (n, weight)):
             raise ValueError(
                 f"X() returned {n} samples this time and {self.seen[0]} before: it must return "
                 "the same samples for every pass. For an iterator that can be read once, give the iterator itself"

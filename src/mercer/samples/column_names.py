@@ -63,12 +63,15 @@ def _plain(name: str) -> str:
     return "".join(mark for mark in unicodedata.normalize("NFKD", name).casefold() if mark.isalnum())
 
 
-def column_positions(names: Names, wanted: Names, source: str, first: str) -> list[int]:
-    """Return the positions of the columns `wanted`, those of the source `first`, among the names of another source."""
+def column_positions(names: Names, requested: Names, source: str, first: str) -> list[int]:
+    """Return the positions of the columns of the source `first`, the `requested` ones, among the names of another."""
     if len(set(names)) < len(names):
         duplicate = next(name for k, name in enumerate(names) if name in names[:k])
         raise ValueError(f"{source} has two columns called {duplicate!r}; rename one of them")
-    missing, other = [name for name in wanted if name not in names], [name for name in names if name not in wanted]
+    missing, other = (
+        [name for name in requested if name not in names],
+        [name for name in names if name not in requested],
+    )
     if missing or other:
         faults = [f"lacks {_quoted(missing)}"] * bool(missing) + [f"also has {_quoted(other)}"] * bool(other)
         raise ValueError(
@@ -76,7 +79,7 @@ def column_positions(names: Names, wanted: Names, source: str, first: str) -> li
             "need the same columns, in any order"
         )
     position = {name: k for k, name in enumerate(names)}
-    return [position[name] for name in wanted]
+    return [position[name] for name in requested]
 
 
 def _quoted(names: Sequence[str]) -> str:

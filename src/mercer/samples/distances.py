@@ -49,9 +49,8 @@ def distances(X: Samples, Z: Samples) -> Floats:
     x, z = as_float64(X), as_float64(Z)
     exponent = max(int(exponents(x).max(initial=-1100)), int(exponents(z).max(initial=-1100)))
     out = squared_distances(times_power(x, -exponent), times_power(z, -exponent))
-    inaccurate = np.flatnonzero(
-        ~(out > 2.0**-760)
-    )  # squares that may have lost digits; the largest entry is now about 1
+    # Smaller squares may have lost digits; the largest entry is now about 1.
+    inaccurate = np.flatnonzero(~(out > 2.0**-760))
     with np.errstate(over="ignore"):
         out = np.ldexp(np.sqrt(out, out=out), exponent)
     for block in pieces(len(inaccurate), x.shape[1]):
@@ -63,17 +62,17 @@ def distances(X: Samples, Z: Samples) -> Floats:
 def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> Floats:
     """Return the squared distances ‖x_i − z_j‖², or ‖(x_i − z_j)ᵀF‖² with F = ``factor``, of dense or CSR rows."""
     check_same_width(X, Z)
-    same = X is Z
+    is_same = X is Z
     X = as_float64(X)
-    Z = X if same else as_float64(Z)
+    Z = X if is_same else as_float64(Z)
     if factor is None:
         X, Z = drop_shared_empty_columns(X, Z)
     with np.errstate(over="ignore", invalid="ignore"):
         centre = _centre(X, Z)
         centred_x = _centred(X, centre, factor)
-        centred_z = centred_x if same else _centred(Z, centre, factor)
+        centred_z = centred_x if is_same else _centred(Z, centre, factor)
         squares_x = squared_lengths(centred_x)
-        squares_z = squares_x if same else squared_lengths(centred_z)
+        squares_z = squares_x if is_same else squared_lengths(centred_z)
         out = dot(centred_x, centred_z)
         for rows in strips(out):
             strip = out[rows]
@@ -83,7 +82,7 @@ def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> F
             size *= _CANCELLED_SHARE
             cancelled = ~(strip > size)  # also true for NaN, the result of an overflow
             if cancelled.any():
-                _from_differences(strip, cancelled, X[rows], Z, factor)
+                _recompute_by_differences(strip, cancelled, X[rows], Z, factor)
         np.maximum(out, 0.0, out=out)
     return out
 
@@ -107,7 +106,7 @@ def _centred(X: Samples, centre: Floats, factor: Floats | None) -> Samples:
     return X if factor is None else X @ factor
 
 
-def _from_differences(out: Floats, selected: Flags, X: Samples, Z: Samples, factor: Floats | None) -> None:
+def _recompute_by_differences(out: Floats, selected: Flags, X: Samples, Z: Samples, factor: Floats | None) -> None:
     """Replace the selected entries of ``out`` by squared distances computed from the differences x − z."""
     rows, columns = np.divmod(np.flatnonzero(selected), out.shape[1])
     sparse = is_sparse(X) or is_sparse(Z)
@@ -135,7 +134,7 @@ def sums_over_features(
         return np.ascontiguousarray(function(as_float64(X), as_float64(Z)), dtype=np.float64)
     X, Z = drop_shared_empty_columns(X, Z)
     if is_sparse(X) and is_sparse(Z) and X.nnz < _DENSE_SHARE * X.shape[0] * X.shape[1]:
-        return _over_common_entries(term, as_float64(X), as_float64(Z))
+        return _sums_over_common_entries(term, as_float64(X), as_float64(Z))
     out = np.empty((X.shape[0], Z.shape[0]))
     for columns in pieces(Z.shape[0], X.shape[1]):
         z = as_float64(dense(Z[columns]))
@@ -144,7 +143,7 @@ def sums_over_features(
     return out
 
 
-def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples) -> Floats:
+def _sums_over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples) -> Floats:
     """Return Σ_f term(x_if, z_jf) of CSR rows: the terms of common entries plus the sizes of all other entries.
 
     The size of the other entries of a row is the difference of two sums, or is summed directly where the difference

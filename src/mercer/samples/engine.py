@@ -128,8 +128,8 @@ class EngineSamples:
         """Return the entries K[rows[k], columns[k]]."""
 
     @abstractmethod
-    def columns(self, which: Indices) -> EngineSamples:
-        """Return the columns K[:, which]."""
+    def columns(self, indices: Indices) -> EngineSamples:
+        """Return the columns K[:, indices]."""
 
     @abstractmethod
     def asymmetry(self) -> float:
@@ -167,7 +167,7 @@ class Engine(Protocol):
     def gram(self, kernel: Kernel, X: EngineSamples, budget: int, n_threads: int, constant: float) -> Gram:
         """Return the Gram matrix of the samples; see `mercer.places.gram_for` for the parameters."""
 
-    def rows(self, X: EngineSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+    def rows(self, X: EngineSamples, n_threads: int, selected: Indices | None, centre: Floats | None) -> Rows:
         """Return the samples, or a subset of sparse samples, minus a centre, as the rows of a linear machine."""
 
     def cross(
@@ -264,9 +264,9 @@ def like_input(method: Method) -> Method:
     @wraps(method)
     def answer(self: Any, X: Any, *options: Any, **keywords: Any) -> Any:
         engine = None if isinstance(X, np.ndarray | EngineSamples) else engine_of(X)
-        later = getattr(engine, "later", None)
-        if later is not None:
-            return later(X, lambda rows: method(self, rows, *options, **keywords))
+        lazy_result = getattr(engine, "lazy_result", None)
+        if lazy_result is not None:
+            return lazy_result(X, lambda rows: method(self, rows, *options, **keywords))
         values = method(self, X if engine is None else engine.samples(X), *options, **keywords)
         numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
         return engine.given(values, X) if engine is not None and numbers else values

@@ -333,7 +333,7 @@ def without_empty_columns(X: Samples) -> tuple[Samples, Indices | None]:
 def check_column_memory(d: int, numbers: int = 1) -> None:
     """Raise a MemoryError if `numbers` float64 numbers for each of d columns exceed the host's memory.
 
-    Trying the allocation is no check: many systems grant any amount of memory, and kill the process that uses it.
+    Trying the allocation would not show it: many systems grant any amount of memory, and kill the process that uses it.
     """
     needed, installed = 8.0 * numbers * d, physical_memory()
     if needed > installed:

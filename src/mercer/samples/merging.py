@@ -104,7 +104,7 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
     if is_sparse(X):
         return _core.hash_rows_csr(X.data, X.indices, X.indptr, n_threads)
     if isinstance(X, PickedRows):
-        return _core.hash_rows(X.X, n_threads)[X.which]
+        return _core.hash_rows(X.X, n_threads)[X.rows]
     return _core.hash_rows(X, n_threads)
 
 
@@ -116,8 +116,8 @@ def _canonical_order(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple
     if are_strings(X):
         X = host(X)
         order = np.array(sorted(range(len(rows)), key=lambda k: (X[rows[k]], y[rows[k]])), dtype=np.intp)
-        same = [X[rows[a]] == X[rows[b]] and y[rows[a]] == y[rows[b]] for a, b in pairwise(order)]
-        return order, np.array([True, *np.logical_not(same)], dtype=bool)[: len(order)]
+        is_equal = [X[rows[a]] == X[rows[b]] and y[rows[a]] == y[rows[b]] for a, b in pairwise(order)]
+        return order, np.array([True, *np.logical_not(is_equal)], dtype=bool)[: len(order)]
     keys, codes = hash_samples(X, n_threads), np.ascontiguousarray(y, dtype=np.int64)
     if len(rows) < len(keys):
         keys, codes = keys[rows], codes[rows]
@@ -149,7 +149,7 @@ def _equal_rows(X: Any, left: Indices, right: Indices, n_threads: int) -> Flags:
             equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
         return equal
     if isinstance(X, PickedRows):
-        X, left, right = X.X, X.which[left], X.which[right]
+        X, left, right = X.X, X.rows[left], X.rows[right]
     return _core.equal_rows(X, left, right, n_threads).astype(bool)
 
 

@@ -34,7 +34,7 @@ def largest_block(gram: Gram) -> int:
 def progress_line(steps: int, support: int, violation: float, gap: float, shrunk: bool) -> str:
     """Return the progress line of a running solve.
 
-    The gap is approximate (~) while variables are dropped, because their u is not updated.
+    The gap is approximate (~) while the problem is shrunk, because u of the removed variables is not updated.
     """
     line = (
         f"{support:>7,} support vectors  violation {violation:.3e}  gap {'~' if shrunk else ' '}{gap:.3e}  "

@@ -232,10 +232,10 @@ def draw_landmarks(gram: Gram, s: Floats, count: int | None = None, n_threads: i
     """
     order = np.random.default_rng(0).permutation(np.flatnonzero(s))
     if count is None:
-        most = min(len(order), int(np.sqrt(gram.budget / _BYTES_PER_NUMBER)))
-        pilot = order[: min(_PILOT, most)]
+        max_landmarks = min(len(order), int(np.sqrt(gram.budget / _BYTES_PER_NUMBER)))
+        pilot = order[: min(_PILOT, max_landmarks)]
         variances = residual_variances(gram.block(pilot, pilot), n_threads)
-        count = landmark_count(variances, gram.n, float(np.mean(s * s)), most)
+        count = landmark_count(variances, gram.n, float(np.mean(s * s)), max_landmarks)
     return np.sort(order[: max(1, count)])
 
 
@@ -248,20 +248,20 @@ def residual_variances(K: Floats, n_threads: int = 1) -> Floats:
     return np.asarray(np.diagonal(jittered_factor(K, n_threads)[0]) ** 2)
 
 
-def landmark_count(variances: Floats, n: int, weight: float, most: int) -> int:
-    """Return the number of landmarks, at most `most`, that is expected to cost least in all.
+def landmark_count(variances: Floats, n: int, weight: float, max_landmarks: int) -> int:
+    """Return the number of landmarks with the least expected cost of preconditioner and steps; at most `max_landmarks`.
 
     `variances` are those of `residual_variances` for a pilot, and `weight` is the mean of S². If tr(K − K̃)/n falls as
-    m⁻ᵖ, the largest eigenvalue of K − K̃ is about p/m of its trace. With κ one more than weight times that, conjugate
-    gradients take about ½√κ·ln(2/ε) steps.
+    m⁻ᵖ, the largest eigenvalue of K − K̃ is about p/m of its trace. The preconditioned matrix then has the condition
+    number κ = 1 + weight · tr(K − K̃) · p/m, and conjugate gradients take about ½√κ·ln(2/ε) steps.
     """
     pilot = len(variances)
     if pilot < 4 * _FEWEST:
-        return min(most, pilot)
-    late, early = float(np.mean(variances[pilot // 2 :])), float(np.mean(variances[pilot // 4 : pilot // 2]))
-    power = float(np.clip(np.log2(early / late), 0.05, 4.0))
-    m = np.unique(np.minimum(most, np.geomspace(_FEWEST, max(_FEWEST, n // 2), 60)).astype(int))
-    trace = n * late * (m / (0.75 * pilot)) ** -power
+        return min(max_landmarks, pilot)
+    late_mean, early_mean = float(np.mean(variances[pilot // 2 :])), float(np.mean(variances[pilot // 4 : pilot // 2]))
+    power = float(np.clip(np.log2(early_mean / late_mean), 0.05, 4.0))
+    m = np.unique(np.minimum(max_landmarks, np.geomspace(_FEWEST, max(_FEWEST, n // 2), 60)).astype(int))
+    trace = n * late_mean * (m / (0.75 * pilot)) ** -power
     steps = 0.5 * np.sqrt(1.0 + weight * trace * power / m) * _LOG_REDUCTION
     values = (_BLOCK_VALUES + _APPLIED_VALUES * steps) * m / n
     operations = (2.0 * m**2 / n + m**3 / n**2) / _OPERATIONS_PER_VALUE

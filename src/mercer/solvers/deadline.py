@@ -35,10 +35,10 @@ NO_FACTOR = (
 
 
 @contextmanager
-def enforce_deadline(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> Iterator[None]:
+def enforce_deadline(stop: Stop, explanation: str = NO_FACTOR, grace: float = 0.0) -> Iterator[None]:
     """Raise TimeoutError inside the `with` block `grace` seconds after the deadline of `stop`.
 
-    `why` ends the message: it says why there is no partial solution. A call of LAPACK is not interrupted.
+    `explanation` ends the message: it says why there is no partial solution. A call of LAPACK is not interrupted.
     """
     if stop.deadline == math.inf:
         yield
@@ -47,7 +47,7 @@ def enforce_deadline(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> It
         with _core.TimeLimit(stop.seconds + grace):
             yield
     except _core.OutOfTime as error:
-        raise TimeoutError(f"max_time passed before there was a solution: {why}") from error
+        raise TimeoutError(f"max_time passed before there was a solution: {explanation}") from error
 
 
 class ProofTime:
@@ -74,16 +74,16 @@ class ProofTime:
 def _seconds_per_column(gram: Gram, seconds_left: float) -> float:
     """Return the seconds for one column of K in float64, measured on a sample that takes few of `seconds_left`."""
     n, size, least = gram.n, 32, math.inf
-    enough = float(np.clip(_SAMPLE_SHARE * seconds_left, *_SAMPLE_SECONDS))
+    sufficient_seconds = float(np.clip(_SAMPLE_SHARE * seconds_left, *_SAMPLE_SECONDS))
     while True:
         m = min(size, n)
         coefficients, rows = np.zeros(n), np.arange(m)
         coefficients[:m] = 1.0
-        begun = time.monotonic()
+        start_time = time.monotonic()
         gram.product(coefficients, rows)
-        taken = time.monotonic() - begun
+        taken = time.monotonic() - start_time
         if size > 32:  # the first call prepares the samples as well
             least = min(least, taken * n / m**2)
-        if size > 32 and (taken >= enough or m == n):
+        if size > 32 and (taken >= sufficient_seconds or m == n):
             return least
         size *= 2

@@ -13,7 +13,7 @@ class SmoothedRule:
         self.errors: list[float] = []
         self._least = math.inf
 
-    def take(self, error: float) -> tuple[bool, bool]:
+    def record(self, error: float) -> tuple[bool, bool]:
         """Record the error after a step; return whether to stop, and whether this error is the smallest so far."""
         best = error < min(self.errors, default=math.inf)
         self.errors.append(error)

@@ -6,7 +6,7 @@ where p, lower, upper and total are affine functions of t. There are three uses:
 
 1. With the bounds t·C_i, the homotopy is the regularisation path in C (`scaled_bounds`; Hastie et al. 2004).
 2. An approximate solution becomes one whose equations hold to rounding (`solve_exactly`, `with_exact_solution`).
-3. A sample is removed, or its weight reduced, by shrinking its bounds (`solve_without`).
+3. A sample is removed, or its weight reduced, by shrinking its bounds (`solve_with_smaller_bounds`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class KernelRows:
         self.gram, self._keep = gram, keep
         self.n = gram.n
         self.diagonal: Floats = np.ascontiguousarray(gram.diagonal, dtype=np.float64)
-        self._everything = np.arange(gram.n)
+        self._all_rows = np.arange(gram.n)
 
     @cached_property
     def full_matrix(self) -> Floats | None:
@@ -53,9 +53,9 @@ class KernelRows:
             return None
         return np.ascontiguousarray(self.gram.full(np.float64), dtype=np.float64)
 
-    def rows(self, which: Indices) -> Floats:
-        """Return K[which]."""
-        rows = self.gram.block(which, self._everything) if self.full_matrix is None else self.full_matrix[which]
+    def rows(self, indices: Indices) -> Floats:
+        """Return K[indices]."""
+        rows = self.gram.block(indices, self._all_rows) if self.full_matrix is None else self.full_matrix[indices]
         return np.ascontiguousarray(rows)
 
     def product(self, coefficients: Floats) -> Floats:
@@ -145,7 +145,7 @@ def _can_settle(problem: DualProblem, gram: Gram, solution: Solution) -> bool:
     return len(problem.totals) <= 1 and not hard and gram.positive_definite != "no" and few_free
 
 
-def solve_without(
+def solve_with_smaller_bounds(
     problem: DualProblem, K: KernelRows, exact: Homotopy, beta: Floats, variables: Sequence[int], share: float
 ) -> Homotopy:
     """Return the exact solution after the bounds of some variables shrink by a share, as a homotopy at t = 1.

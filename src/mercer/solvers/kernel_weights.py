@@ -189,7 +189,7 @@ def _newton_step(trial: WeightsTrial, s: Floats, largest: float, p: float, trial
 
 
 def _solve_orthogonal(A: Floats, rhs: Floats, shift: Floats, normal: Floats) -> Floats:
-    """Return x = A⁻¹(right − c·shift), with the c for which x is orthogonal to `normal`."""
+    """Return x = A⁻¹(rhs − c·shift), with the c for which x is orthogonal to `normal`."""
     root = np.sqrt(np.maximum(A.diagonal(), 1e-300))  # for a unit diagonal: tiny weights make tiny entries
     scaled, sides = A / root[:, None] / root, np.stack([rhs, shift], axis=1) / root[:, None]
     if not np.isfinite(scaled).all() or not np.isfinite(sides).all():

@@ -56,14 +56,14 @@ def search_parameters(
     def negative_value(logs: Floats) -> tuple[float, Floats]:
         nonlocal best
         try:
-            here, gradient = value(*parameters_at(logs))
-            if not math.isfinite(here):
+            current, gradient = value(*parameters_at(logs))
+            if not math.isfinite(current):
                 raise FloatingPointError("not finite")
         except (ValueError, FloatingPointError):  # a matrix that cannot be factored, or an overflow
             return 1e6 * (1.0 + abs(start)) / unit, np.zeros_like(logs)  # finite, or the line search would give up
-        if here > best[0]:
-            best = (here, logs.copy())
-        return -here / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
+        if current > best[0]:
+            best = (current, logs.copy())
+        return -current / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
 
     limits = [(log - _FARTHEST, log + _FARTHEST) for log in best[1].tolist()]
     options: Any = {"maxiter": max_iter, "gtol": 1e-5 / unit}

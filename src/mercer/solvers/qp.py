@@ -280,8 +280,8 @@ def _feasible_solution(
     if answer.reason not in _LIMITS and 0 < largest < 0.1:
         P *= largest
         unit *= largest
-        again = solve_scaled()
-        answer = dataclasses.replace(again, steps=answer.steps + again.steps)
+        second = solve_scaled()
+        answer = dataclasses.replace(second, steps=answer.steps + second.steps)
     beta = np.where(answer.at_upper, problem.upper, np.where(answer.at_lower, problem.lower, unit * answer.x))
     return problem.nearest_feasible(beta), answer
 

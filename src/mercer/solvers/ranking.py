@@ -104,8 +104,8 @@ class _NewtonSearch:
             zone, tol = self._zone, self._stop.tol
             change, K_change, alpha = self._system.newton(zone, zone.width, self._c)
             if alpha is not None:
-                self._consider(zone, alpha)
-                self._consider(zone, zone.alpha)
+                self._keep_if_better(zone, alpha)
+                self._keep_if_better(zone, zone.alpha)
             self._stop.report_progress(partial(iteration_line, self.steps, self.best[2] / tol), self.best[2] / tol)
             if self.best[2] <= 0.5 * tol:
                 return "converged"
@@ -122,19 +122,22 @@ class _NewtonSearch:
                 return "converged" if self.best[2] <= tol else "rounding floor"
             # 3. Narrow the zone once the problem of its width is solved.
             solved = promised <= _SETTLED_SHARE * self._zone.cost and (not small or patience % 5 == 0)
-            if (solved or not stepped) and not self._narrow():
+            if (solved or not stepped) and not self._narrow_zone():
                 return "converged" if self.best[2] <= tol else "rounding floor"
 
     def best_so_far(self) -> tuple[Floats, RankDual, float]:
-        """Return β, the multipliers and the gap: the best ones so far, or at first those of the present zone."""
+        """Return β, the multipliers and the gap: the best so far; before the first step, those of the current zone."""
         if self.best[2] == np.inf:
             zone = Zone(self._problem, self._u, self._zone.width, self._system.max_pairs)
             if zone.pairs is not None:
-                self._consider(zone, zone.alpha)
+                self._keep_if_better(zone, zone.alpha)
         return self.best
 
     def _zone_at(self, u: Floats, width: float) -> Zone:
-        """Return the zone of this width at u."""
+        """Return the sums over pairs at u for hinges that are smoothed over this width.
+
+        A wide zone lists its pairs only if there are few of them per sample.
+        """
         max_pairs = self._system.max_pairs
         if width >= _WIDE:
             max_pairs = min(max_pairs, _KEPT_PAIRS * len(u))
@@ -163,7 +166,7 @@ class _NewtonSearch:
         self._c, self._u, self._zone = c, u, zone
         return True
 
-    def _narrow(self) -> bool:
+    def _narrow_zone(self) -> bool:
         """Continue with a smaller width; return False if differences of u that small are rounding."""
         zone, share = self._zone, _NEXT_SHARE
         while True:
@@ -171,7 +174,7 @@ class _NewtonSearch:
             old_zone = self._zone_at(self._u, width)
             change, K_change, alpha = self._system.newton(zone, width, self._c)
             if alpha is not None:
-                self._consider(zone, alpha)
+                self._keep_if_better(zone, alpha)
             c, u = self._c + change, self._u + K_change
             new_zone = self._zone_at(u, width)
             self.steps += 1
@@ -184,7 +187,7 @@ class _NewtonSearch:
             share = share**0.5
         return self._zone.width > float(np.finfo(float).eps) * max(1.0, float(np.abs(self._u).max()))
 
-    def _consider(self, zone: Zone, alpha: Floats) -> None:
+    def _keep_if_better(self, zone: Zone, alpha: Floats) -> None:
         """Store these multipliers of a zone, clipped to their bounds, if their gap is the smallest so far."""
         problem = self._problem
         alpha = np.clip(alpha, 0.0, zone.bound)
@@ -223,15 +226,15 @@ class Zone:
             self.alpha = self.bound * (short / width)
             self.beta = self.beta_below + problem.row_coefficients(self.pairs, self.alpha)
         else:
-            near, far = self._between(V)
-            (n0, n1, n2), (f0, f1, _) = near.T, far.T
+            winner_sums, loser_sums = self._sums_in_zone(V)
+            (n0, n1, n2), (f0, f1, _) = winner_sums.T, loser_sums.T
             ones = C * inner(w, (1 - u) * n0 + n1)
             squares = C * inner(w, (1 - u) ** 2 * n0 + 2 * (1 - u) * n1 + n2)
             self.beta = self.beta_below + C / width * w * ((1 - u) * n0 + n1 - (1 + u) * f0 + f1)
         self.loss = flat + squares / (2 * width)
         self.cost = max(0.0, ones - squares / width)
 
-    def _between(self, V: Floats) -> tuple[Floats, Floats]:
+    def _sums_in_zone(self, V: Floats) -> tuple[Floats, Floats]:
         """Return `RankProblem.sums` over the pairs of the zone."""
         inner_sums, outer_sums = (self._problem.sums(self.u, self.u - t, V) for t in (1.0, 1.0 - self.width))
         return inner_sums[0] - outer_sums[0], inner_sums[1] - outer_sums[1]
@@ -242,10 +245,13 @@ class Zone:
         return self._problem.row_coefficients(self.pairs, alpha)
 
     def times_curvature(self, V: Floats) -> Floats:
-        """Return A'DAV."""
+        """Return A'DAV, the Hessian of the smoothed losses in u times V.
+
+        A maps u to the differences u_i − u_j of the zone's pairs, and D holds their bounds divided by the width.
+        """
         w, n = self._problem.weight[:, None], len(V)
         if self.pairs is None:
-            won, lost = self._between(w * np.column_stack([np.ones(n), V]))
+            won, lost = self._sums_in_zone(w * np.column_stack([np.ones(n), V]))
             total = won + lost
             return np.asarray(self._problem.C / self.width * w * (total[:, :1] * V - total[:, 1:]))
         (i, j), d = self.pairs, self.bound / self.width

@@ -137,7 +137,7 @@ class ValidationMonitor:
     def should_stop(self, problem: RepresenterProblem, point: _Point) -> bool:
         """Record the validation loss, and return whether training should stop."""
         validation = replace(problem, y=problem.y[self._rows], weight=self._weight)
-        has_risen, is_best = self._rule.take(validation.value(point.u[self._rows] + point.b))
+        has_risen, is_best = self._rule.record(validation.value(point.u[self._rows] + point.b))
         if is_best:
             self._best = point.c, point.b
         return has_risen
@@ -302,7 +302,7 @@ class _NewtonSystem:
         return dc, 0.0, self.product(dc)
 
     def _solve(self, scaled_D: Floats, active: Indices, R: Floats) -> Floats:
-        """Return Z with (K + diag(curved)⁻¹)Z = R on the active samples."""
+        """Return Z with (K + diag(scaled_D)⁻¹)Z = R on the active samples."""
         if self._K is None:
             return self._solve_by_conjugate_gradients(np.sqrt(scaled_D), active, R)
         gram, subset = self._gram, active if len(active) < self._gram.n else None

@@ -50,15 +50,15 @@ def ridge_factor(
     return None
 
 
-def growing(first: float, factor: float, most: float) -> Iterator[float]:
-    """Yield first, first·factor, first·factor², … up to `most`."""
+def growing(first: float, factor: float, limit: float) -> Iterator[float]:
+    """Yield first, first·factor, first·factor², … up to `limit`."""
     ridge = first
-    while ridge <= most:
+    while ridge <= limit:
         yield ridge
         ridge *= factor
 
 
-def rounding_shares(factor: float, most: float) -> Iterator[float]:
-    """Yield ridges as shares of the diagonal: 0, then growing ones from the size of rounding up to `most`."""
+def rounding_shares(factor: float, limit: float) -> Iterator[float]:
+    """Yield ridges as shares of the diagonal: 0, then growing ones from the size of rounding up to `limit`."""
     yield 0.0
-    yield from growing(1e-14, factor, most)
+    yield from growing(1e-14, factor, limit)

@@ -59,9 +59,9 @@ class Stop:
     def goal_ratio(self, certificate: Certificate) -> float:
         """Return the larger of the ratios of violation and gap to their goals; at most 1 if both goals are met."""
         goal_ratio = self.ratio_to_tol(certificate.violation)
-        wanted = self.gap_tol * abs(certificate.dual)
-        if self.gap_tol < math.inf and not certificate.gap <= wanted:  # also for a gap of NaN
-            ratio = certificate.gap / max(wanted, float(np.finfo(float).tiny))
+        gap_goal = self.gap_tol * abs(certificate.dual)
+        if self.gap_tol < math.inf and not certificate.gap <= gap_goal:  # also for a gap of NaN
+            ratio = certificate.gap / max(gap_goal, float(np.finfo(float).tiny))
             goal_ratio = max(goal_ratio, ratio) if ratio > 1 else math.inf
         return goal_ratio
 

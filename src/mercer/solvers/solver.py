@@ -22,9 +22,9 @@ def refuses(reason: Refusal) -> Callable[[Solver], Solver]:
     def declare(solve: Solver) -> Solver:
         @functools.wraps(solve)
         def checked(problem: Any, data: Any, stop: Stop, start: Any = None, **options: Any) -> tuple[Any, Certificate]:
-            why = reason(problem, data)
-            if why is not None:
-                raise ValueError(why)
+            refusal = reason(problem, data)
+            if refusal is not None:
+                raise ValueError(refusal)
             return solve(problem, data, stop, start, **options)
 
         return checked

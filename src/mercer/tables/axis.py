@@ -39,7 +39,7 @@ class Axis:
         `encoding` is the column's encoding in a fitted `Tabular`. Without one, the cells decide the kind, unless
         `category` forces a category.
         """
-        given, cells = cells, cells_of(cells)
+        original, cells = cells, cells_of(cells)
         if isinstance(encoding, Words):
             return cls(name, "text", cells, np.full(len(cells), np.nan))
         if isinstance(encoding, Dates) or (encoding is None and _are_dates(cells)):
@@ -49,17 +49,20 @@ class Axis:
             if values is not None:
                 return cls(name, "number", cells, values)
         name_level = encoding.level_of if isinstance(encoding, Levels) else level_name
-        spelt = [
+        level_names = [
             None if gap else name_level(item) for item, gap in zip(cells.tolist(), missing_values(cells), strict=True)
         ]
         known: Sequence[str] = encoding.levels if isinstance(encoding, Levels) else ()
-        levels: list[str | None] = [*known, *sorted({one for one in spelt if one is not None}.difference(known))]
-        if None in spelt or (isinstance(encoding, Levels) and encoding.n_holes):
+        levels: list[str | None] = [
+            *known,
+            *sorted({level for level in level_names if level is not None}.difference(known)),
+        ]
+        if None in level_names or (isinstance(encoding, Levels) and encoding.n_holes):
             levels.append(None)
-        place = {one: float(k) for k, one in enumerate(levels)}
-        items = {one: one for one in levels} | dict(zip(spelt, np.asarray(given).tolist(), strict=True))
-        places = np.array([place[one] for one in spelt])
-        return cls(name, "category", cells, places, tuple(levels), tuple(items[one] for one in levels))
+        place = {level: float(k) for k, level in enumerate(levels)}
+        items = {level: level for level in levels} | dict(zip(level_names, np.asarray(original).tolist(), strict=True))
+        places = np.array([place[level] for level in level_names])
+        return cls(name, "category", cells, places, tuple(levels), tuple(items[level] for level in levels))
 
     def at(self, places: Floats) -> Cells:
         """Return the cells at these coordinates."""
@@ -88,7 +91,7 @@ class Axis:
 
 
 def _numbers(cells: Cells, encoding: Any) -> Floats | None:
-    """Return the numbers of a column, as its encoding reads them; None if the cells are no numbers."""
+    """Return the numbers of a column, as its encoding reads them; None if the cells are not numbers."""
     if isinstance(encoding, Numbers):
         return encoding.values(cells)
     if cells.dtype.kind in "iuf":

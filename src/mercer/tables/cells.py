@@ -130,7 +130,7 @@ def parse_truth(item: Any) -> bool | None:
 
 
 def parse_seconds(item: Any, form: str) -> float | None:
-    """Return a cell's date, written in one of `DATE_FORMS`, in seconds since 1970; None if it is no date."""
+    """Return a cell's date, written in one of `DATE_FORMS`, in seconds since 1970; None if it is not a date."""
     date = _parse_date(item, form)
     if date is None:
         return None

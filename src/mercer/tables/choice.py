@@ -74,7 +74,7 @@ class ColumnOptions:
             if unknown:
                 known = ", ".join(map(repr, names))
                 raise ValueError(f"{word} names the column {unknown[0]!r}, which the table lacks; it has {known}")
-        kinds = Counter(name for each in (self.categorical, self.numeric, self.text) for name in set(each))
+        kinds = Counter(name for parameter in (self.categorical, self.numeric, self.text) for name in set(parameter))
         both = set(self.drop) & self.named or {name for name, count in kinds.items() if count > 1}
         if both:
             raise ValueError(f"the column {min(both)!r} is named in two options that exclude each other")
@@ -86,8 +86,8 @@ def encodings_for(frame: Frame, options: ColumnOptions, weight: Floats) -> list[
     declared = frame.categories - {*options.text, *options.numeric}
     options = replace(options, categorical=(*options.categorical, *declared))
     encodings = [_choose_encoding(name, frame, options, weight) for name in frame.names]
-    if all(isinstance(one, DroppedColumn) for one in encodings):
-        reasons = "; ".join(f"{one.name!r}: {one.description}" for one in encodings)
+    if all(isinstance(encoding, DroppedColumn) for encoding in encodings):
+        reasons = "; ".join(f"{encoding.name!r}: {encoding.description}" for encoding in encodings)
         raise ValueError(
             f"with n_samples={len(frame)} no column is left to learn from ({reasons}); columns named in only, "
             "categorical or text are kept"
@@ -155,7 +155,7 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     """Encode sentences, whose words recur in some rows but not in all, and drop identifiers, names and addresses."""
     words_by_row = [set(split_words(item)) for item in items]
     words, weights = vocabulary(cells)
-    rows = Counter(word for each in words_by_row for word in each)
+    rows = Counter(word for row_words in words_by_row for word in row_words)
     informative = [word for word in words if rows[word] < len(items)]
     recurring = sum(rows[word] for word in words)
     if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW:
@@ -208,13 +208,15 @@ def _quote_words(words: list[str]) -> str:
     return ", ".join(map(repr, words[:3])) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
 
 
-def unexpected_words(one: Numbers, frame: Frame) -> str | None:
+def unexpected_words(encoding: Numbers, frame: Frame) -> str | None:
     """Return a warning about words in a column that held numbers and no missing values in training, or None."""
-    cells = frame[one.name]
+    cells = frame[encoding.name]
     if cells.dtype != object:
         return None
-    words = words_and_odd_row(cells, frame.number_column(one.name, NumberFormat(one.marks, one.unit)))[0]
-    return f"the column {one.name!r} holds {_quote_words(words)} beside numbers: {READ_AS_MISSING}" if words else None
+    words = words_and_odd_row(cells, frame.number_column(encoding.name, NumberFormat(encoding.marks, encoding.unit)))[0]
+    return (
+        f"the column {encoding.name!r} holds {_quote_words(words)} beside numbers: {READ_AS_MISSING}" if words else None
+    )
 
 
 def guesses_in(frame: Frame, options: ColumnOptions, source: str) -> dict[str, str]:
@@ -232,37 +234,43 @@ def guesses(frame: Frame, encodings: list[Encoding], options: ColumnOptions) -> 
         for new, old in frame.renamed.items()
         if new not in options.drop
     }
-    for one in encodings:
-        text = None if one.name in {*options.categorical, *frame.categories} else _describe_guess(one, frame, options)
+    for encoding in encodings:
+        text = (
+            None
+            if encoding.name in {*options.categorical, *frame.categories}
+            else _describe_guess(encoding, frame, options)
+        )
         if text is not None:
-            messages[one.name] = text
+            messages[encoding.name] = text
     return messages
 
 
-def _describe_guess(one: Encoding, frame: Frame, options: ColumnOptions) -> str | None:
-    the_column = f"the column {one.name!r}"
-    if isinstance(one, DroppedColumn):
+def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) -> str | None:
+    the_column = f"the column {encoding.name!r}"
+    if isinstance(encoding, DroppedColumn):
         remedy = "name it in drop if that is right, else in only, categorical or text"
-        return f"{the_column} is {one.description}; {remedy}" if one.guessed else None
-    if isinstance(one, Words):
+        return f"{the_column} is {encoding.description}; {remedy}" if encoding.guessed else None
+    if isinstance(encoding, Words):
         remedy = "name it in text if that is right, else in drop"
-        return None if one.name in options.text else f"{the_column} is read as text, since its words recur; {remedy}"
-    cells = frame[one.name]
-    if isinstance(one, Numbers):
-        return None if cells.dtype != object or one.name in options.numeric else _describe_numbers(one, frame)
-    if not isinstance(one, Levels):
+        return (
+            None if encoding.name in options.text else f"{the_column} is read as text, since its words recur; {remedy}"
+        )
+    cells = frame[encoding.name]
+    if isinstance(encoding, Numbers):
+        return None if cells.dtype != object or encoding.name in options.numeric else _describe_numbers(encoding, frame)
+    if not isinstance(encoding, Levels):
         return None
     remedy = "name it in categorical if that is right, else in"
-    if one.n_rare:
+    if encoding.n_rare:
         keep = "name it in categorical to give each level a column, or in drop"
-        rare = f"{one.n_rare:,} rare levels beside the {len(one.levels)} most frequent"
+        rare = f"{encoding.n_rare:,} rare levels beside the {len(encoding.levels)} most frequent"
         return f"{the_column} has {rare}: they share one column; {keep}"
     known = cells[~missing_values(cells)]
-    if known.dtype.kind in "iuf" or _holds_numbers(frame, one.name):
+    if known.dtype.kind in "iuf" or _holds_numbers(frame, encoding.name):
         return f"{the_column} holds numbers and is read as a category; {remedy} numeric"
-    alike = next(iter(_alike_but_for_capitals(one.levels)), None)
-    if alike is not None:
-        return f"{the_column} holds {alike[0]!r} and {alike[1]!r}, two levels; write them alike if they are one"
+    similar = next(iter(_alike_but_for_capitals(encoding.levels)), None)
+    if similar is not None:
+        return f"{the_column} holds {similar[0]!r} and {similar[1]!r}, two levels; write them alike if they are one"
     return None
 
 
@@ -270,15 +278,18 @@ def _holds_numbers(frame: Frame, name: str) -> bool:
     return not np.isnan(frame.number_column(name).values).all()
 
 
-def _describe_numbers(one: Numbers, frame: Frame) -> str | None:
+def _describe_numbers(encoding: Numbers, frame: Frame) -> str | None:
     """Return what was guessed about a column of numbers: the meaning of words among them, of marks or of a unit."""
-    column = frame.number_column(one.name)
+    column = frame.number_column(encoding.name)
     remedy = f"name it in numeric if that is right, else {column.remedy}"
-    words = words_and_odd_row(frame[one.name], column)[0]
+    words = words_and_odd_row(frame[encoding.name], column)[0]
     if words:
-        also = f" (read as {column.question})" if column.question else ""
-        return f"the column {one.name!r} holds {_quote_words(words)} beside numbers{also}: {READ_AS_MISSING}; {remedy}"
-    return f"read {one.name!r} as {column.question}; {remedy}" if column.question else None
+        guess = f" (read as {column.question})" if column.question else ""
+        return (
+            f"the column {encoding.name!r} holds {_quote_words(words)} beside numbers{guess}: "
+            f"{READ_AS_MISSING}; {remedy}"
+        )
+    return f"read {encoding.name!r} as {column.question}; {remedy}" if column.question else None
 
 
 def _alike_but_for_capitals(levels: Iterable[str]) -> list[tuple[str, str]]:
@@ -310,8 +321,8 @@ def _is_identifier(name: str, known: Floats) -> bool:
 def _levels_encoding(name: str, cells: Cells, weight: Floats, keep_all: bool = False) -> Encoding:
     """Encode a category; beyond `_MOST_LEVELS`, levels with little weight share a column unless `keep_all`."""
     empty = missing_values(cells)
-    spelt = np.array([level_name(item) for item in cells[~empty].tolist()], dtype=object)
-    levels, index = np.unique(spelt, return_inverse=True)
+    level_names = np.array([level_name(item) for item in cells[~empty].tolist()], dtype=object)
+    levels, index = np.unique(level_names, return_inverse=True)
     if len(levels) == 1 and not empty.any():
         return DroppedColumn(name, f"{levels[0]} in every row", guessed=False)
     n_rare = 0
@@ -343,19 +354,19 @@ def _dates_encoding(name: str, cells: Cells, form: str, weight: Floats) -> Encod
         return DroppedColumn(name, "the same date in every row", guessed=False)
     has_times = bool((known % CYCLES["time of day"] != 0).any())
     spans_years = bool(np.ptp(known) > CYCLES["time of year"])
-    cycles = tuple(cycle for cycle, wanted in zip(CYCLES, (has_times, spans_years), strict=True) if wanted)
+    cycles = tuple(cycle for cycle, included in zip(CYCLES, (has_times, spans_years), strict=True) if included)
     fill = weighted_median(known, weight[~empty])
     return Dates(name, form, fill, *moments(np.where(empty, fill, values), weight), n_missing, cycles)
 
 
-def _expect_one_kind(name: str, cells: Cells, are: Flags, kind: str) -> None:
+def _expect_one_kind(name: str, cells: Cells, matches: Flags, kind: str) -> None:
     """Raise ValueError if most cells are of one kind and a few are not: these are mistakes, or the cells are codes."""
-    if 2 * are.sum() <= len(are):
+    if 2 * matches.sum() <= len(matches):
         return
-    rows = np.flatnonzero(~missing_values(cells))[~are]
+    rows = np.flatnonzero(~missing_values(cells))[~matches]
     more = f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
     raise ValueError(
-        f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{more}, but {are.sum():,} rows hold "
+        f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{more}, but {matches.sum():,} rows hold "
         f"{kind}; correct or empty the cell, or name the column in categorical or drop"
     )
 

@@ -63,7 +63,11 @@ class Dialect:
 
     def to_dict(self) -> dict[str, str]:
         """Return the known settings."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) is not None}
+        return {
+            setting.name: getattr(self, setting.name)
+            for setting in fields(self)
+            if getattr(self, setting.name) is not None
+        }
 
 
 UNKNOWN: Final = Dialect()
@@ -71,7 +75,7 @@ UNKNOWN: Final = Dialect()
 
 def stored_dialect(read: Mapping[str, str]) -> Dialect:
     """Return the dialect of the training table, as a model file stores it."""
-    return Dialect(**{one.name: read.get(one.name) for one in fields(Dialect)})
+    return Dialect(**{setting.name: read.get(setting.name) for setting in fields(Dialect)})
 
 
 def blank_marked_cells(columns: list[Any], na: str | None) -> list[Any]:
@@ -87,14 +91,14 @@ def blank_marked_cells(columns: list[Any], na: str | None) -> list[Any]:
     ]
 
 
-def decode_text(content: bytes, name: str, requested: str | None, before: str | None) -> tuple[str, str]:
+def decode_text(content: bytes, name: str, requested: str | None, fallback: str | None) -> tuple[str, str]:
     """Return the text of a file and its encoding: UTF-8, UTF-16 with a byte order mark, or Windows' cp1252."""
     encoding, remedy = requested or "utf-8", "name another with --encoding"
     if requested is None and content.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     elif requested is None and not _is_utf_8(content):
-        if before not in (None, "utf-8", "utf-16"):
-            encoding = str(before)
+        if fallback not in (None, "utf-8", "utf-16"):
+            encoding = str(fallback)
         elif _looks_western(content):
             encoding = "cp1252"
         else:
@@ -127,10 +131,10 @@ def _looks_western(content: bytes) -> bool:
         high = {character for character in content.decode("cp1252") if ord(character) > 127}
     except UnicodeDecodeError:
         return False
-    return all((one.isalpha() and one not in "ªºµ") or one in _WESTERN_SIGNS for one in high)
+    return all((letter.isalpha() and letter not in "ªºµ") or letter in _WESTERN_SIGNS for letter in high)
 
 
-def detect_separator(text: str, name: str, before: str | None) -> str:
+def detect_separator(text: str, name: str, fallback: str | None) -> str:
     """Return the mark that splits every line into the same number of cells, more than one."""
     head = text[: 1 << 16]  # enough lines to see whether they have the same number of cells
     if len(head) < len(text):
@@ -141,8 +145,8 @@ def detect_separator(text: str, name: str, before: str | None) -> str:
         marks = [mark for mark in marks if not any('"' in cell for cell in cells[mark])] or marks
     if len(marks) == 1:
         return marks[0]
-    if before is not None and (not marks or before in marks):
-        return before
+    if fallback is not None and (not marks or fallback in marks):
+        return fallback
     if marks:
         shown = " or ".join(map(repr, marks))
         raise ValueError(f"{name} may be separated by {shown}; say which with --separator")

@@ -122,18 +122,18 @@ class Levels:
 
     @property
     def description(self) -> str:
-        first = [_shorten(one) for one in self.levels[:3]]
+        first = [_shorten(level) for level in self.levels[:3]]
         shown = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
         kind = "truth value" if self.truth_values else "category"
-        whose = "its" if self.n_holes == 1 else "their"
-        missing = f"; {_count_of(self.n_holes, 'missing value')}, a level of {whose} own" if self.n_holes else ""
+        pronoun = "its" if self.n_holes == 1 else "their"
+        missing = f"; {_count_of(self.n_holes, 'missing value')}, a level of {pronoun} own" if self.n_holes else ""
         rare = f" and one for {_count_of(self.n_rare, 'rare level')}" if self.n_rare else ""
         return f"{kind}, one column for each of {_count_of(len(self.levels), 'level')} ({shown}){rare}{missing}"
 
     @property
     def titles(self) -> list[str]:
         rare = [f"{self.name} is rare"] if self.n_rare else []
-        return [*(f"{self.name}={one}" for one in self.levels), *rare, *_missing_title(self)]
+        return [*(f"{self.name}={level}" for level in self.levels), *rare, *_missing_title(self)]
 
     def unseen(self, cells: Cells) -> list[str]:
         """Return the levels among these cells that training did not have; none if rare levels share a column."""
@@ -149,7 +149,7 @@ class Levels:
         return next((level for level in self.levels if parse_truth(level) == known), str(known))
 
     def encode(self, cells: Cells) -> Any:
-        index = {one: j for j, one in enumerate(self.levels)}
+        index = {level: j for j, level in enumerate(self.levels)}
         of_new = len(self.levels) if self.n_rare else -1
         of_missing = len(self.levels) + bool(self.n_rare) if self.n_holes else -1
         columns = np.array(
@@ -303,13 +303,13 @@ Encoding = Numbers | Levels | Dates | Words | DroppedColumn
 def encode_columns(columns: list[Cells], encodings: list[Encoding]) -> Any:
     """Encode all columns side by side: dense, or CSR if most entries are zero.
 
-    Only the encodings decide which, so that a row has the same numbers to the last bit in any table.
+    Only the encodings decide between the two, so that a row has the same numbers to the last bit in any table.
     """
-    parts = [one.encode(column) for one, column in zip(encodings, columns, strict=True)]
-    width = sum(len(one.titles) for one in encodings)
-    full = sum(len(one.titles) for one in encodings if isinstance(one, (Numbers, Dates)))
+    parts = [encoding.encode(column) for encoding, column in zip(encodings, columns, strict=True)]
+    width = sum(len(encoding.titles) for encoding in encodings)
+    full = sum(len(encoding.titles) for encoding in encodings if isinstance(encoding, (Numbers, Dates)))
     # Below this share of nonzero entries, the core would treat dense rows as sparse.
-    if full + sum(isinstance(one, Levels) for one in encodings) < SPARSE_SHARE * width:
+    if full + sum(isinstance(encoding, Levels) for encoding in encodings) < SPARSE_SHARE * width:
         return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts]))
     return np.hstack([part.toarray() if is_sparse(part) else part for part in parts])
 

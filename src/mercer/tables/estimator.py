@@ -172,7 +172,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         """
         if self.missing not in ("impute", "drop"):
             raise ValueError(f"missing={self.missing!r} must be 'impute' or 'drop'")
-        options = self.wishes()
+        options = self.column_options()
         frame = frame_of(X)
         if y is not None:
             y = y if hasattr(y, "__len__") else np.asarray(y)
@@ -195,10 +195,9 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
             y = _target(y)
             mean, scale = target_moments(y, weight)
             y = (y - mean) / scale
-        given = {} if sample_weight is None else {"sample_weight": weight}
-        fitted = blank_copy(self)
-        columns = _numbers_in(frame, encodings)
-        fitted.estimator_ = clone(self.estimator).fit(encode_columns(columns, encodings), y, **given)
+        fit_options = {} if sample_weight is None else {"sample_weight": weight}
+        fitted, columns = blank_copy(self), _parsed_columns(frame, encodings)
+        fitted.estimator_ = clone(self.estimator).fit(encode_columns(columns, encodings), y, **fit_options)
         fitted.columns_, fitted.rows_ = encodings, rows
         fitted.target_mean_, fitted.target_scale_ = mean, scale
         fitted.n_rows_dropped_ = n_dropped
@@ -216,24 +215,24 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         if "estimator_" in vars(self):
             params["estimator"] = None  # estimator_ has the same parameters
         for name in COLUMN_OPTIONS:
-            given = params[name]
-            params[name] = given if given is None or isinstance(given, tuple) else list(given)
+            value = params[name]
+            params[name] = value if value is None or isinstance(value, tuple) else list(value)
         return params
 
     def _check_saved_parameters(self) -> None:
         for name in COLUMN_OPTIONS:
-            given = getattr(self, name)
-            names = isinstance(given, (list, tuple)) and all(isinstance(one, str) for one in given)
-            expect(names or (name == "only" and given is None), f"{name} must be a list of names")
+            value = getattr(self, name)
+            names = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+            expect(names or (name == "only" and value is None), f"{name} must be a list of names")
         expect(self.missing in ("impute", "drop"), f"missing cannot be {self.missing!r:.40}")
         expect(type(self.standardise) is bool, "standardise must be true or false")
 
     def _check_fitted(self) -> None:
-        names = [one.name for one in self.columns_]
+        names = [encoding.name for encoding in self.columns_]
         expect(len(set(names)) == len(names) == self.n_features_in_ > 0, "every column needs a name of its own")
-        made = sum(len(one.titles) for one in self.columns_)
+        n_numbers = sum(len(encoding.titles) for encoding in self.columns_)
         known = getattr(self.estimator_, "n_features_in_", None)
-        expect(made == known, f"the columns become {made} numbers, and the estimator expects {known}")
+        expect(n_numbers == known, f"the columns become {n_numbers} numbers, and the estimator expects {known}")
         finite = np.isfinite(self.target_mean_).all() and np.isfinite(self.target_scale_).all()
         expect(bool(finite), "the mean and scale of y must be finite")
         if hasattr(self, "feature_names_in_"):
@@ -244,7 +243,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
 
     # --- parameters --------------------------------------------------------------------------------------------------
 
-    def wishes(self) -> ColumnOptions:
+    def column_options(self) -> ColumnOptions:
         """Return the parameters that choose columns, checked to be lists."""
         lists: dict[str, Any] = {}
         for word in COLUMN_OPTIONS:
@@ -266,20 +265,21 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         """
         check_is_fitted(self)
         frame = self._match_columns(frame_of(X))
-        known = [self._as_trained(one) for one in self.columns_]
-        for one in known:
-            if isinstance(one, Numbers) and not one.n_holes and one.name not in self.numeric:
-                message = unexpected_words(one, frame)
+        known = [self._as_trained(encoding) for encoding in self.columns_]
+        for encoding in known:
+            if isinstance(encoding, Numbers) and not encoding.n_holes and encoding.name not in self.numeric:
+                message = unexpected_words(encoding, frame)
                 if message is not None:
                     warn_user(message, GuessWarning)
-        return encode_columns(_numbers_in(frame, known), known)
+        return encode_columns(_parsed_columns(frame, known), known)
 
-    def _as_trained(self, one: Encoding) -> Encoding:
+    def _as_trained(self, encoding: Encoding) -> Encoding:
         """Return an encoding with the unit and decimal mark of `reading_`, where older files have them."""
         read = getattr(self, "reading_", {})
-        if not isinstance(one, Numbers) or one.unit or one.marks or not read:
-            return one
-        return replace(one, unit=units_from_text(read.get("units")).get(one.name, ""), marks=read.get("decimal", ""))
+        if read and isinstance(encoding, Numbers) and not encoding.unit and not encoding.marks:
+            unit = units_from_text(read.get("units")).get(encoding.name, "")
+            return replace(encoding, unit=unit, marks=read.get("decimal", ""))
+        return encoding
 
     def decode(self, rows: Any) -> Any:
         """Decode encoded rows into an array of objects with all columns of the table.
@@ -293,28 +293,28 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         """
         check_is_fitted(self)
         numbers = rows.toarray() if is_sparse(rows) else np.asarray(rows, dtype=np.float64)
-        ends = np.cumsum([len(one.titles) for one in self.columns_])
+        ends = np.cumsum([len(encoding.titles) for encoding in self.columns_])
         out = np.empty((len(numbers), len(ends)), dtype=object)
-        for j, (one, end) in enumerate(zip(self.columns_, ends, strict=True)):
-            out[:, j] = one.decode(numbers[:, end - len(one.titles) : end])
+        for j, (encoding, end) in enumerate(zip(self.columns_, ends, strict=True)):
+            out[:, j] = encoding.decode(numbers[:, end - len(encoding.titles) : end])
         return out
 
     def columns_told(self) -> str:
         """Describe the encoding of each column, one on each line."""
         check_is_fitted(self)
-        width = max(len(one.name) for one in self.columns_)
-        return "\n".join(f"{one.name:<{width}}  {one.description}" for one in self.columns_)
+        width = max(len(encoding.name) for encoding in self.columns_)
+        return "\n".join(f"{encoding.name:<{width}}  {encoding.description}" for encoding in self.columns_)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the columns of `transform`, or of `encode` if `estimator_` has no `transform`."""
         check_is_fitted(self)
         if hasattr(self.estimator_, "transform"):
             return self.estimator_.get_feature_names_out()
-        return np.array([title for one in self.columns_ for title in one.titles], dtype=object)
+        return np.array([title for encoding in self.columns_ for title in encoding.titles], dtype=object)
 
     def _match_columns(self, frame: Frame) -> Frame:
         """Return the columns in the order of training; columns that are not used may be absent."""
-        known = [one.name for one in self.columns_]
+        known = [encoding.name for encoding in self.columns_]
         if not frame.named or not hasattr(self, "feature_names_in_"):
             if frame.shape[1] != self.n_features_in_:
                 raise ValueError(
@@ -417,8 +417,8 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         rows = self.encode(X)
         if y is not None and is_regressor(self.estimator_):
             y = (_target(y) - self.target_mean_) / self.target_scale_
-        given = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(self.estimator_.score(rows, y, **given))
+        score_options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.estimator_.score(rows, y, **score_options))
 
     def _call_inner(self, name: str, X: Any) -> Any:
         check_is_fitted(self)
@@ -456,19 +456,19 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         return tags
 
 
-def _numbers_in(frame: Frame, encodings: Sequence[Encoding]) -> list[Any]:
-    """Return the columns of a table, with numbers in place of texts where the encoding is `Numbers`."""
+def _parsed_columns(frame: Frame, encodings: Sequence[Encoding]) -> list[Any]:
+    """Return the columns of a table; columns encoded as `Numbers` are parsed."""
     return [
-        one.values(cells, frame.number_column(one.name, NumberFormat(one.marks, one.unit)))
-        if isinstance(one, Numbers) and cells.dtype == object
+        encoding.values(cells, frame.number_column(encoding.name, NumberFormat(encoding.marks, encoding.unit)))
+        if isinstance(encoding, Numbers) and cells.dtype == object
         else cells
-        for one, cells in zip(encodings, frame.columns, strict=True)
+        for encoding, cells in zip(encodings, frame.columns, strict=True)
     ]
 
 
 def _complete_rows(frame: Frame, encodings: list[Encoding]) -> Indices:
     pairs = zip(encodings, frame.columns, strict=True)
-    used = [missing_values(column) for one, column in pairs if not isinstance(one, DroppedColumn)]
+    used = [missing_values(column) for encoding, column in pairs if not isinstance(encoding, DroppedColumn)]
     rows = np.flatnonzero(~np.any(used, axis=0))
     if not len(rows):
         raise ValueError("every row has a missing value, so missing='drop' leaves no row; use missing='impute'")
@@ -481,9 +481,8 @@ def _take_rows(rows: Indices, frame: Frame, y: Any, weight: Floats) -> tuple[Fra
 
 def _target(y: Any) -> Any:
     """Return the targets of a regression as float64, one or several for each row."""
-    values = np.asarray(y)
-    if values.ndim < 2 or values.shape[1] == 1:
-        values = column_or_1d(values, warn=values.ndim > 1)
+    one_target = np.ndim(y) < 2 or np.shape(y)[1] == 1
+    values = column_or_1d(y, warn=np.ndim(y) > 1) if one_target else np.asarray(y)
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -492,9 +491,10 @@ def _target(y: Any) -> Any:
 
 def used_columns(model: Tabular) -> list[str]:
     """Return the names of the columns that the model uses."""
-    return [one.name for one in model.columns_ if not isinstance(one, DroppedColumn)]
+    return [encoding.name for encoding in model.columns_ if not isinstance(encoding, DroppedColumn)]
 
 
 def table_in(model: Any) -> Tabular | None:
     """Return the `Tabular` of a model: the model itself, or the estimator inside a calibrated model; else None."""
-    return next((one for one in (model, getattr(model, "estimator_", None)) if isinstance(one, Tabular)), None)
+    candidates = (model, getattr(model, "estimator_", None))
+    return next((candidate for candidate in candidates if isinstance(candidate, Tabular)), None)

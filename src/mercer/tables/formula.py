@@ -131,7 +131,7 @@ def _target(matrix: Any, data: Any) -> Any:
 
 
 def _columns(matrix: Any, data: Any) -> Floats:
-    """Return the columns without the intercept; raise ValueError if a value is no finite number or a row is lost."""
+    """Return the columns without the intercept; raise ValueError if a value is not a finite number or a row is lost."""
     kept = [name for name in matrix.columns if name != "Intercept"]
     try:
         values = np.asarray(matrix[kept], dtype=np.float64)

@@ -19,7 +19,7 @@ from mercer.tables.number_column import (
     NumberColumn,
     NumberFormat,
     ScannedColumn,
-    proven_decimals,
+    proven_decimal_marks,
     read_column,
     scan_column,
     unreadable_numbers,
@@ -88,13 +88,13 @@ class Frame:
         """Return a table with these columns; those that this table lacks are empty."""
         absent = np.full(len(self), None, dtype=object)
         by_name = dict(zip(self.names, self.columns, strict=True))
-        made = self._with_cells(names, [by_name.get(name, absent) for name in names])
-        made._scanned, made._numbers = self._scanned, self._numbers
-        return made
+        frame = self._with_cells(names, [by_name.get(name, absent) for name in names])
+        frame._scanned, frame._numbers = self._scanned, self._numbers
+        return frame
 
     def drop(self, name: str) -> Frame:
         """Return the table without a column."""
-        return self.select([one for one in self.names if one != name])
+        return self.select([column for column in self.names if column != name])
 
     def with_columns(self, names: Sequence[str], columns: Sequence[Any]) -> Frame:
         """Return a table with other columns."""
@@ -102,14 +102,14 @@ class Frame:
 
     def _with_cells(self, names: Sequence[str], columns: list[Cells]) -> Frame:
         """Return a table with other columns; the columns of this table still prove the decimal mark."""
-        self.proven_decimals()  # once and for all
-        made = copy(self)
-        made.names, made.columns = list(names), columns
-        made._places = {name: place for place, name in enumerate(names)}
-        made.categories = self.categories & made._places.keys()
-        made.renamed = {new: old for new, old in self.renamed.items() if new in made._places}
-        made._scanned, made._numbers = {}, {}
-        return made
+        self.proven_decimal_marks()  # once and for all
+        frame = copy(self)
+        frame.names, frame.columns = list(names), columns
+        frame._places = {name: place for place, name in enumerate(names)}
+        frame.categories = self.categories & frame._places.keys()
+        frame.renamed = {new: old for new, old in self.renamed.items() if new in frame._places}
+        frame._scanned, frame._numbers = {}, {}
+        return frame
 
     # --- numbers among texts -----------------------------------------------------------------------------------------
 
@@ -119,7 +119,9 @@ class Frame:
         if known is not None and (trained is None or not (known.question or known.problem)):
             return known
         decimals = self._decimals
-        column = read_column(self._scan(name), requested=decimals.requested, of_table=self.decimal, trained=trained)
+        column = read_column(
+            self._scan(name), requested=decimals.requested, table_decimal=self.decimal, trained=trained
+        )
         if trained is None:
             self._numbers[name] = column
         return column
@@ -155,13 +157,13 @@ class Frame:
     @property
     def decimal(self) -> str | None:
         """Decimal mark that this table proves, else that of the table before; None if unknown."""
-        marks = self.proven_decimals()
+        marks = self.proven_decimal_marks()
         return next(iter(marks)) if len(marks) == 1 else self._decimals.before if not marks else None
 
-    def proven_decimals(self) -> frozenset[str]:
+    def proven_decimal_marks(self) -> frozenset[str]:
         """Return the decimal marks that columns of this table prove."""
         if self._proven is None:
-            by_texts = (proven_decimals(self._scan(name)) for name in self._text_columns())
+            by_texts = (proven_decimal_marks(self._scan(name)) for name in self._text_columns())
             self._proven = self._decimals.proven.union(*by_texts)
         return self._proven
 
@@ -177,10 +179,10 @@ class Frame:
 
 def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Number repeated names, as in x, x.1, x.2; return all names, and the old name of each new one."""
-    given = list(names)
-    taken, made, old = {*given}, [], {}
+    old_names = list(names)
+    taken, new_names, old = {*old_names}, [], {}
     count: Counter[str] = Counter()
-    for name in given:
+    for name in old_names:
         new = name
         while count[name] and new in taken:
             new = f"{name}.{count[name]}"
@@ -189,8 +191,8 @@ def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
         if new != name:
             taken.add(new)
             old[new] = name
-        made.append(new)
-    return made, old
+        new_names.append(new)
+    return new_names, old
 
 
 def frame_of(X: Any) -> Frame:
@@ -261,11 +263,11 @@ def with_columns(X: Any, changes: dict[int, Any]) -> Any:
         columns = [changes.get(place, column) for place, column in enumerate(table.columns)]
         return table.with_columns(table.names, columns)
     numbers = all(np.asarray(cells).dtype.kind in "biuf" for cells in changes.values())
-    made = np.array(X, dtype=object if not numbers else None)
-    made = made.astype(np.float64) if made.dtype.kind in "biu" else made
+    array = np.array(X, dtype=object if not numbers else None)
+    array = array.astype(np.float64) if array.dtype.kind in "biu" else array
     for place, cells in changes.items():
-        made[:, place] = cells
-    return made
+        array[:, place] = cells
+    return array
 
 
 def _pandas_to_numpy(series: Any) -> Any:
@@ -293,5 +295,7 @@ def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
         return X.take(rows) if columns is None else X.take(rows).select(columns.tolist())
     if columns is None:
         return take(X, rows)
-    apart = is_sparse(X) or hasattr(X, "get_columns")  # sparse and polars index rows and columns one after the other
-    return X[rows][:, columns] if apart else X[np.ix_(rows, columns)]
+    separately = is_sparse(X) or hasattr(
+        X, "get_columns"
+    )  # sparse and polars index rows and columns one after the other
+    return X[rows][:, columns] if separately else X[np.ix_(rows, columns)]

@@ -4,7 +4,7 @@ Nothing but the cells decides, and in the same way for CSV, Parquet and Excel fi
 
 1. `scan_column` splits each different text and groups texts with the same marks and unit. "1,5" proves a decimal comma
    and "1 234" blanks between thousands, but the comma in "1,234" is unclear.
-2. `proven_decimals` returns the decimal marks that a column proves. Other columns of the table may prove none.
+2. `proven_decimal_marks` returns the decimal marks that a column proves. Other columns of the table may prove none.
 3. `read_column` chooses the format of the column and converts its cells, or says why they cannot be read together.
 """
 
@@ -170,8 +170,8 @@ def _parts_of_shape(shape: str) -> tuple[NumberText, int, int] | bool:
     return number._replace(digits=""), start, start + len(number.digits)
 
 
-def proven_decimals(column: ScannedColumn) -> set[str]:
-    """Return the decimal marks that the numbers of a column prove; none if most of its cells are no numbers."""
+def proven_decimal_marks(column: ScannedColumn) -> set[str]:
+    """Return the decimal marks that the numbers of a column prove; none if most of its cells are not numbers."""
     if not column.groups:
         return set()
     n_numbers = sum(map(column.count, column.groups))
@@ -181,15 +181,15 @@ def proven_decimals(column: ScannedColumn) -> set[str]:
 def _decimals_in(groups: Iterable[NumberText]) -> set[str]:
     """Return the decimal marks of these groups, and those that follow from commas or points between thousands."""
     groups = list(groups)
-    implied = {"." if one.thousands == "," else "," for one in groups if one.thousands in (",", ".")}
-    return implied | {one.decimal for one in groups if one.decimal}
+    implied = {"." if group.thousands == "," else "," for group in groups if group.thousands in (",", ".")}
+    return implied | {group.decimal for group in groups if group.decimal}
 
 
 def read_column(
     column: ScannedColumn,
     *,
     requested: str | None = None,
-    of_table: str | None = None,
+    table_decimal: str | None = None,
     trained: NumberFormat | None = None,
 ) -> NumberColumn:
     """Convert the texts of a column to numbers, if most cells are numbers.
@@ -210,7 +210,7 @@ def read_column(
     found, question, remedy = NumberFormat(), "", "in categorical"
     problem = _mixed_units(column, groups) or _mixed_marks(column, groups)
     if groups and problem is None:
-        found, doubt, problem = _choose_format(column, groups, requested, of_table, trained)
+        found, doubt, problem = _choose_format(column, groups, requested, table_decimal, trained)
         if problem is None:
             for group in groups:
                 places, digits = column.groups[group]
@@ -223,7 +223,7 @@ def read_column(
 
 
 def number_of(cell: Any) -> float | None:
-    """Return the number in a cell that is no text: an int, float or Decimal, or the seconds of a time; else None."""
+    """Return the number in a cell that is not a text: an int, float or Decimal, or the seconds of a time; else None."""
     if isinstance(cell, datetime.timedelta):
         return cell.total_seconds()
     if isinstance(cell, datetime.time):
@@ -287,10 +287,10 @@ def _choose_format(
     column: ScannedColumn,
     groups: list[NumberText],
     requested: str | None,
-    of_table: str | None,
+    table_decimal: str | None,
     trained: NumberFormat | None,
 ) -> tuple[NumberFormat, str, Problem | None]:
-    """Return the format of a column whose marks and units agree, a doubt in words, and a problem."""
+    """Return the format of a column whose marks and units agree, what was guessed in words, and a problem."""
     unit = _common_unit(column, groups) or ""
     clocks = {group.clock for group in groups if group.clock}
     if clocks:
@@ -309,8 +309,8 @@ def _choose_format(
         other = "." if mark == "," else ","
         if requested is not None:
             decimal = requested
-        elif of_table is not None:
-            decimal = of_table
+        elif table_decimal is not None:
+            decimal = table_decimal
         elif trained is not None and trained.decimal:
             decimal = trained.decimal
         elif any(group.thousands for group in groups):  # blanks or apostrophes in some cells, the mark in others
@@ -326,9 +326,9 @@ def _choose_format(
     return NumberFormat(decimal + "".join(sorted(thousands - {""}))[:1], unit), doubt, None
 
 
-def _keeps_zeros(column: ScannedColumn, unclear: list[NumberText]) -> bool:
+def _keeps_zeros(column: ScannedColumn, ambiguous: list[NumberText]) -> bool:
     """Return whether a number with an unclear mark ends in 0, such as 1,200."""
-    return any(digits.endswith("0") for group in unclear for digits in column.groups[group][1])
+    return any(digits.endswith("0") for group in ambiguous for digits in column.groups[group][1])
 
 
 def _convert(digits: list[str], group: NumberText, form: NumberFormat) -> Floats:
@@ -348,26 +348,26 @@ def _convert(digits: list[str], group: NumberText, form: NumberFormat) -> Floats
 
 def _question(column: ScannedColumn, groups: list[NumberText], values: Floats, form: NumberFormat, doubt: str) -> str:
     """Return what was guessed about a column, with an example; empty if there is no other way to read it."""
-    shown, said = groups[0], doubt
+    shown, guess = groups[0], doubt
     thousands = next((group for group in groups if group.thousands in (" ", "'")), None)
     negative = next((group for group in groups if group.in_parentheses), None)
     if doubt:
         shown = next((group for group in groups if group.unclear or group.clock), shown)
     elif thousands is not None:
-        shown, said = thousands, f"numbers with {_MARK_NAMES[thousands.thousands]} for thousands"
+        shown, guess = thousands, f"numbers with {_MARK_NAMES[thousands.thousands]} for thousands"
     elif negative is not None:
-        shown, said = negative, "numbers that are negative in parentheses"
+        shown, guess = negative, "numbers that are negative in parentheses"
     elif form.unit and form.unit != TIME and _is_doubtful_unit(column, groups, form.unit):
-        said = f"numbers in the unit {form.unit!r}"
-    if not said:
+        guess = f"numbers in the unit {form.unit!r}"
+    if not guess:
         return ""
     place = column.groups[shown][0][0]
     value = float(values[place])
-    return f"{said}: {column.cells[place]!r} is {format_clock(value) if form.unit == TIME else f'{value:.12g}'}"
+    return f"{guess}: {column.cells[place]!r} is {format_clock(value) if form.unit == TIME else f'{value:.12g}'}"
 
 
 def _is_doubtful_unit(column: ScannedColumn, groups: list[NumberText], unit: str) -> bool:
-    """Return whether a word may be no unit.
+    """Return whether a word may not be a unit.
 
     It is unknown, or a single letter (t may be tonnes or thousands), or follows few different integers without a blank.
     """

@@ -46,35 +46,35 @@ def origins(step: Any, width: int) -> Indices:
     MixedColumns
         If an output column may depend on several input columns.
     """
-    every = np.arange(width)
+    positions = np.arange(width)
     if step is None or step == "passthrough":
-        return every
+        return positions
     if isinstance(step, Pipeline):
-        return through(list(step.named_steps.values()), width)
+        return origins_through_steps(list(step.named_steps.values()), width)
     if isinstance(step, FeatureUnion):
         return np.concatenate([origins(part, width) for _, part in step.transformer_list if part != "drop"])
     if type(step) is ColumnTransformer:
         return _column_transformer_origins(step)
     if type(step) is FunctionTransformer and (step.func is None or isinstance(step.func, np.ufunc)):
-        return every
+        return positions
     if type(step) is OneHotEncoder:
-        return np.repeat(every, step._n_features_outs)
+        return np.repeat(positions, step._n_features_outs)
     if type(step) is KBinsDiscretizer:
-        return every if step.encode == "ordinal" else np.repeat(every, step.n_bins_)
+        return positions if step.encode == "ordinal" else np.repeat(positions, step.n_bins_)
     if type(step) is SimpleImputer:
-        return _imputer_origins(step, every)
+        return _imputer_origins(step, positions)
     if type(step) is MissingIndicator:
-        return np.asarray(every[step.features_])
+        return np.asarray(positions[step.features_])
     if isinstance(step, SelectorMixin):
-        return np.asarray(every[step.get_support(indices=True)])
+        return np.asarray(positions[step.get_support(indices=True)])
     if type(step) in _ALIKE:
-        return np.repeat(every, _n_outputs(step) // width)
+        return np.repeat(positions, _n_outputs(step) // width)
     if width == 1:
         return np.zeros(_n_outputs(step), dtype=np.intp)
     raise MixedColumns(f"{type(step).__name__} may mix columns")
 
 
-def through(steps: list[Any], width: int) -> Indices:
+def origins_through_steps(steps: list[Any], width: int) -> Indices:
     """Return the origins of the outputs of several steps, one after another."""
     result = np.arange(width)
     for step in steps:
@@ -92,11 +92,11 @@ def _column_transformer_origins(step: ColumnTransformer) -> Indices:
     return out
 
 
-def _imputer_origins(step: SimpleImputer, every: Indices) -> Indices:
+def _imputer_origins(step: SimpleImputer, positions: Indices) -> Indices:
     """Return the origins of an imputer, which may drop columns without any value and appends missing indicators."""
     known = np.array([item == item for item in step.statistics_.tolist()])
-    kept = every if step.keep_empty_features else every[known]
-    return np.concatenate([kept, every[step.indicator_.features_]]) if step.add_indicator else kept
+    kept = positions if step.keep_empty_features else positions[known]
+    return np.concatenate([kept, positions[step.indicator_.features_]]) if step.add_indicator else kept
 
 
 def _n_outputs(step: Any) -> int:

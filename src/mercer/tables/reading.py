@@ -79,7 +79,7 @@ def read_csv(
     content: bytes,
     name: str,
     requested: Dialect,
-    before: Dialect,
+    fallback: Dialect,
     texts_of: Collection[str] | None = None,
     target: str | None = None,
 ) -> Table:
@@ -87,13 +87,13 @@ def read_csv(
 
     A column becomes numbers if all its cells are numbers as Python writes them. Other columns stay texts, and so do the
     target and the columns in `texts_of`; without `texts_of`, all `columns` of the table stay texts. Settings that
-    `requested` leaves open are detected in the file, else taken from `before`.
+    `requested` leaves open are detected in the file, else taken from `fallback`.
     """
-    text, encoding = dialect.decode_text(content, name, requested.encoding, before.encoding)
-    mark = requested.separator or dialect.detect_separator(text, name, before.separator)
+    text, encoding = dialect.decode_text(content, name, requested.encoding, fallback.encoding)
+    mark = requested.separator or dialect.detect_separator(text, name, fallback.separator)
     header, cells = _split_columns(text, mark, name)
     header, renamed = _distinct_header(header, name, target)
-    na = requested.na or before.na
+    na = requested.na or fallback.na
     columns = list(dialect.blank_marked_cells(cells, na))
     kept = (*(texts_of or ()), target)
     read = list(columns)
@@ -107,7 +107,7 @@ def read_csv(
             proven.add(".")
         if point != "1.234":  # else other columns decide whether the points separate thousands
             read[k] = values
-    decimals = DecimalMarks(requested.decimal, frozenset(proven), before.decimal)
+    decimals = DecimalMarks(requested.decimal, frozenset(proven), fallback.decimal)
     frame = Frame(header, read, decimals=decimals)
     frame.renamed = renamed
     _expect_mark(requested.decimal, frame, name)
@@ -131,7 +131,7 @@ def _distinct_header(header: list[str], name: str, target: str | None) -> tuple[
 
 def _expect_mark(requested: str | None, frame: Frame, name: str) -> None:
     """Raise ValueError if no number has the requested decimal mark, and a column has the other one."""
-    if requested is None or not frame.proven_decimals() or requested in frame.proven_decimals():
+    if requested is None or not frame.proven_decimal_marks() or requested in frame.proven_decimal_marks():
         return
     other = "." if requested == "," else ","
     raise ValueError(
@@ -239,7 +239,7 @@ def _read_excel(source: Any, name: str, sheet: str | None) -> Frame:
         raise ValueError(f"{name} holds no cells; its first row must name the columns")
     title, rows = next(iter(filled.items()))
     if len(filled) > 1:
-        others = ", ".join(map(repr, [one for one in filled if one != title]))
+        others = ", ".join(map(repr, [sheet_name for sheet_name in filled if sheet_name != title]))
         warn_user(f"{name} has several sheets: read {title!r}, and not {others}; sheet=… names another", GuessWarning)
     header = [str(cell).strip() for cell in rows[0]]
     if 2 * header.count("") > len(header):
@@ -254,7 +254,7 @@ def _read_excel(source: Any, name: str, sheet: str | None) -> Frame:
 
 
 def _column_of_cells(cells: list[Any]) -> Any:
-    """Return the cells of a sheet as numbers or dates if all that are not empty are, else as objects."""
+    """Return the cells of a sheet as numbers if all cells with a value are numbers, else as objects; None is empty."""
     known = [cell for cell in cells if cell != ""]
     if known and all(type(cell) in (int, float) for cell in known):
         values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
@@ -267,11 +267,11 @@ def numbers(column: Any, name: str, title: str, remedy: str) -> Floats:
     """Return a column as finite numbers; the error names the first other cell and ends with the remedy."""
     try:
         values = np.asarray(column, dtype=np.float64)
-        spelt = getattr(column, "dtype", None) is None or column.dtype.kind not in "biuf"
-        sound = not (spelt and any(isinstance(item, str) and "_" in item for item in column))
+        is_text = getattr(column, "dtype", None) is None or column.dtype.kind not in "biuf"
+        is_numeric = not (is_text and any(isinstance(item, str) and "_" in item for item in column))
     except (TypeError, ValueError):
-        sound = False
-    if not sound:
+        is_numeric = False
+    if not is_numeric:
         row, text = next((i, item) for i, item in enumerate(column, 1) if not is_number(item))
         if text is None or (isinstance(text, str) and not text.strip()):
             raise ValueError(f"{name}: row {row} of the column {title!r} is empty; fill or drop such rows")
@@ -315,8 +315,8 @@ def classes_in(column: Any, name: str, title: str) -> Any:
             "of predictions have one line for each row; rename the class"
         )
     if all(INTEGER.fullmatch(text) for text in distinct):
-        whole = np.iinfo(np.int64)
-        if all(whole.min <= int(text) <= whole.max for text in distinct):
+        int64_range = np.iinfo(np.int64)
+        if all(int64_range.min <= int(text) <= int64_range.max for text in distinct):
             return np.array([int(text) for text in texts], dtype=np.int64)
     elif all(NUMBER.fullmatch(text) and not PADDED.match(text) for text in distinct):
         values = np.array([float(text) for text in texts])

@@ -16,24 +16,25 @@ _MOST_OUTSIDE = 0.05  # share of the weight, except for a single number; more th
 
 
 def target_moments(y: Floats, weight: Floats) -> tuple[Any, Any]:
-    """Weighted mean and standard deviation of each target without those that `outside` singles out.
+    """Weighted mean and standard deviation of each target without those that `is_far_off` marks.
 
     They are 0 and 1 for targets that an estimator refuses: infinite or missing ones, or all of weight 0.
     """
     if not np.isfinite(y).all() or not weight.sum() > 0:
         return 0.0, 1.0
     if y.ndim == 1:
-        kept = ~outside(y, weight)
+        kept = ~is_far_off(y, weight)
         return moments(y[kept], weight[kept])
     means, scales = zip(*(target_moments(column, weight) for column in y.T), strict=True)
     return np.array(means), np.array(scales)
 
 
-def outside(y: Floats, weight: Floats) -> Flags:
+def is_far_off(y: Floats, weight: Floats) -> Flags:
     """Return which targets lie far outside the others, such as numbers with a misplaced decimal point.
 
-    How far they lie makes no difference to the mean and standard deviation of the others. None is outside if several
-    targets with more than a twentieth of the weight would be, or if three quarters of the weight have the same target.
+    How far they lie makes no difference to the mean and standard deviation of the others. No target counts as far off
+    if several targets with more than a twentieth of the weight would, or if three quarters of the weight have the same
+    target.
     """
     low, middle, high = _middle_three_quarters(y, weight)
     if not high - low > 0:

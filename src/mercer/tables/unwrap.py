@@ -138,15 +138,19 @@ class Unwrapped(ModelMethods):
         """Names of the user's columns in training, or x0, x1, … if they had none."""
         first = self.steps[0] if self.steps else self.machine
         if isinstance(first, Tabular):
-            return [one.name for one in first.columns_]
+            return [encoding.name for encoding in first.columns_]
         check_is_fitted(first)
         if not hasattr(first, "n_features_in_"):
             raise ValueError(
                 f"{type(first).__name__}, the first step, knows no columns; use the machine alone, model[-1], with "
                 "the rows model[:-1].transform(X)"
             )
-        given = getattr(first, "feature_names_in_", None)
-        return [f"x{j}" for j in range(first.n_features_in_)] if given is None else [str(name) for name in given]
+        fitted_names = getattr(first, "feature_names_in_", None)
+        return (
+            [f"x{j}" for j in range(first.n_features_in_)]
+            if fitted_names is None
+            else [str(name) for name in fitted_names]
+        )
 
     @cached_property
     def origins(self) -> Indices:
@@ -159,7 +163,7 @@ class Unwrapped(ModelMethods):
         result: Indices = np.arange(len(self.names))
         for step in self.steps:
             if isinstance(step, Tabular):
-                widths = [len(one.titles) for one in step.columns_]
+                widths = [len(encoding.titles) for encoding in step.columns_]
                 result = np.repeat(result, widths) if len(widths) == len(result) else result[:0]
             else:
                 inputs = origins(step, len(result))
@@ -177,7 +181,7 @@ class Unwrapped(ModelMethods):
         first = self.steps[0] if self.steps else None
         if not isinstance(first, Tabular):
             return None
-        named = {one.name: one for one in first.columns_}
+        named = {encoding.name: encoding for encoding in first.columns_}
         return named.get(name) if hasattr(first, "feature_names_in_") else first.columns_[place]
 
     def column(self, X: Any, j: int) -> Any:
@@ -199,8 +203,8 @@ class Unwrapped(ModelMethods):
             return X.toarray().astype(np.float64)
         table = frame_of(X)
         if self._by_name(table):
-            nothing = np.full(len(table), None, dtype=object)
-            columns = [table[name] if name in table.names else nothing for name in self.names]
+            absent = np.full(len(table), None, dtype=object)
+            columns = [table[name] if name in table.names else absent for name in self.names]
         else:
             columns = table.columns
         if all(column.dtype.kind in "iuf" for column in columns):
@@ -237,14 +241,14 @@ class Unwrapped(ModelMethods):
 
     def without_searches(self) -> Any:
         """Return an unfitted copy of the model in which the best estimators of searches replace them."""
-        made = clone(self.machine)
+        machine = clone(self.machine)
         for layer in self.layers[::-1]:
             if isinstance(layer, Pipeline):
                 last = layer.steps[-1][0]
-                made = clone(layer).set_params(**{last: made})
+                machine = clone(layer).set_params(**{last: machine})
             elif best_estimator_of(layer) is layer and not isinstance(layer, FrozenEstimator):
-                made = clone(layer).set_params(estimator=made)
-        return made
+                machine = clone(layer).set_params(estimator=machine)
+        return machine
 
 
 def frame_like(X: Any, names: list[str], columns: list[Any]) -> Any:
@@ -255,8 +259,8 @@ def frame_like(X: Any, names: list[str], columns: list[Any]) -> Any:
         plain = all(np.asarray(column).dtype.kind in "biuf" for column in columns)
         return np.column_stack(columns if plain else [np.asarray(column, dtype=object) for column in columns])
     titles = list(X.columns) if not hasattr(X, "column_names") else list(X.column_names)
-    made = dict(zip(titles, columns, strict=True))
-    return type(X).from_pydict(made) if hasattr(X, "column_names") else type(X)(made)
+    cells = dict(zip(titles, columns, strict=True))
+    return type(X).from_pydict(cells) if hasattr(X, "column_names") else type(X)(cells)
 
 
 def _inner_model(model: Any) -> Any:

@@ -145,7 +145,7 @@ def test_every_kind_of_machine_says_something_and_what_it_reached(machine, capsy
 
 
 def test_the_time_left_of_an_error_that_falls_exponentially():
-    pace = ProgressEstimate(begun=100.0)
+    pace = ProgressEstimate(start_time=100.0)
     assert pace.share(100.0, 1e6) is None
     for t in range(1, 6):
         share = pace.share(100.0 + t, 1e6 * math.exp(-t))

@@ -77,7 +77,7 @@ def test_kinds_refuse(kind, value):
         (Array(None, "outputs", flat=True), np.zeros(30)),
         (Number(or_none=True), None),
         (Number(per_output=True), 0.5),
-        (Count(several=True), np.zeros(1, dtype=int)),
+        (Count(or_array=True), np.zeros(1, dtype=int)),
     ],
 )
 def test_kinds_take(kind, value):

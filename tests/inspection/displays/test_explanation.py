@@ -6,7 +6,7 @@ import pytest
 
 from mercer import SVC, SVR
 from mercer.inspection.displays import ExplanationDisplay, PartialDependenceDisplay
-from mercer.inspection.displays.explanation import swarm
+from mercer.inspection.displays.explanation import swarm_offsets
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -81,11 +81,11 @@ def test_every_sample_is_a_point_of_the_beeswarm():
 
 
 def test_points_of_equal_value_lie_apart():
-    heights = swarm(np.repeat([0.0, 1.0], [5, 1]), 10)
+    heights = swarm_offsets(np.repeat([0.0, 1.0], [5, 1]), 10)
     assert len(np.unique(heights[:5])) == 5
     assert heights[5] == 0
     assert np.abs(heights).max() <= 1
-    np.testing.assert_array_equal(swarm(np.ones(1), 10), [0.0])
+    np.testing.assert_array_equal(swarm_offsets(np.ones(1), 10), [0.0])
 
 
 def test_what_cannot_be_drawn():

@@ -30,7 +30,7 @@ class Fits:
     def __init__(self, unwanted: tuple[int, int] | None = None) -> None:
         self.unwanted, self.found = unwanted, {}  # type: tuple[int, int] | None, dict[tuple[int, int], FoldFit]
 
-    def wanted(self, name: int, fold: int) -> bool:
+    def is_needed(self, name: int, fold: int) -> bool:
         return (name, fold) != self.unwanted
 
     def finished(self, name: int, fold: int, fit: FoldFit) -> None:

@@ -25,7 +25,7 @@ def noisy(seed: int, n_classes: int = 2):  # type: ignore[no-untyped-def]
 
 
 class Fits(list):  # type: ignore[type-arg]
-    def wanted(self, name: int, fold: int) -> bool:
+    def is_needed(self, name: int, fold: int) -> bool:
         return True
 
     def finished(self, name: int, fold: int, fit) -> None:  # type: ignore[no-untyped-def]

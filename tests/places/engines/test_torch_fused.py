@@ -231,7 +231,7 @@ def test_rounds_reach_the_optimum_of_a_stored_matrix(d, monkeypatch):
     taken, violation = run(rounds, beta, u, 1e-2)
     assert taken > 0
     assert violation <= 1e-2
-    assert not rounds.over
+    assert not rounds.finished
     assert reads == [5] * len(looks) + [25, 24]  # five numbers for up to eight rounds; β and u at the end
     np.testing.assert_allclose(u, K @ beta, atol=1e-12)
     assert abs(beta.sum()) < 1e-12
@@ -247,7 +247,7 @@ def test_numbers_that_are_lost_end_rounds():
     K[3, 5] = K[5, 3] = np.nan
     rounds = stored_rounds(problem, K)
     run(rounds, np.zeros(24), np.zeros(24), 1e-2)
-    assert rounds.over
+    assert rounds.finished
     assert rounds.run_rounds(1, 16, 0.3, 5e-3, INNER_STEPS) is None
 
 
@@ -264,7 +264,7 @@ def test_the_loop_decides_how_large_blocks_are(monkeypatch):
         assert block.size == 64
         assert block.share < 0.3
         assert rounds._selector.size == 32
-        assert rounds.over != stays
+        assert rounds.finished != stays
         assert (violation <= 0.1) == stays
         np.testing.assert_allclose(u, K.astype(np.float32).astype(float) @ beta, atol=1e-9)
 

@@ -112,7 +112,7 @@ class Listener:
     def __init__(self):
         self.found = {}
 
-    def wanted(self, name, fold):
+    def is_needed(self, name, fold):
         return True
 
     def finished(self, name, fold, fit):

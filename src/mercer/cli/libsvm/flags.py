@@ -24,7 +24,9 @@ def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str
     The parser of the command defines the letters and the options without a value.
     """
     options = [action for action in command._actions if action.option_strings and action.dest != "help"]
-    letters = {short[1:]: long for *shorts, long in (names.option_strings for names in options) for short in shorts}
+    letters = {
+        short[1:]: long for *short_forms, long in (names.option_strings for names in options) for short in short_forms
+    }
     switches = {option for action in command._actions if action.nargs == 0 for option in action.option_strings}
     usage = command.get_default("one_line_usage")
     words = list(argv)

@@ -116,7 +116,7 @@ class GridSearch:
         if result.interrupted_:
             raise KeyboardInterrupt
         if not scores:
-            raise ValueError(next(why for why in result.cv_results_["why"] if why))
+            raise ValueError(next(reason for reason in result.cv_results_["why"] if reason))
 
     @property
     def _parameter_names(self) -> list[str]:

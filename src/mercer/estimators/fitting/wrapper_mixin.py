@@ -84,7 +84,9 @@ class ModelMethods(ExplainMethods):
 
         unwrapped = unwrap(self)
         points = unwrapped.machine.nearest_points()
-        results = [replace(one, rows=unwrapped.trained_rows(one.rows)) for one in np.atleast_1d(points).tolist()]
+        results = [
+            replace(nearest, rows=unwrapped.trained_rows(nearest.rows)) for nearest in np.atleast_1d(points).tolist()
+        ]
         return tuple(results) if isinstance(points, tuple) else results[0]
 
     def __dir__(self) -> list[str]:

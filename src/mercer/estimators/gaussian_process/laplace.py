@@ -79,7 +79,7 @@ class LaplaceProcess(Process):
     ) -> None:
         """Store the samples; `coefficients` are those of the mode, if it is known already."""
         super().__init__(X, weight, kernel)
-        self.y, self._given = y, coefficients
+        self.y, self._given_coefficients = y, coefficients
 
     # --- the mode, computed here or given by the fitted machine ------------------------------------------------------
 
@@ -90,8 +90,8 @@ class LaplaceProcess(Process):
     @cached_property
     def coefficients(self) -> Floats:
         """Coefficients c of the mode f̂ = Kc."""
-        if self._given is not None:
-            return self._given
+        if self._given_coefficients is not None:
+            return self._given_coefficients
         return solve_mode(mode_problem(self.y, self.weight), self._gram, _MODE_STOP)[0].c
 
     @cached_property

@@ -65,7 +65,7 @@ class _SecondView(AttributeSpec):
     """Spec of the second view, whose attributes are stored under names that begin with "y."."""
 
     def keys(self, name: str) -> tuple[str, ...]:
-        return tuple(f"y.{key}" for each, spec in declared(_View).items() for key in spec.keys(each))
+        return tuple(f"y.{key}" for attribute, spec in declared(_View).items() for key in spec.keys(attribute))
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
         header, arrays = state_of(value)
@@ -177,7 +177,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
         fit_x = Fit.of(self, X, None, sample_weight)
         y = second.rows(y)
         check_consistent_length(fit_x.X, y)
-        with _errors_name_y():
+        with _naming_second_view():
             fit_y = Fit.of(second, y, None, sample_weight)
         assert fit_x.kernel is not None
         assert fit_y.kernel is not None
@@ -242,7 +242,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
         scores = self._decision(X)
         if y is None:
             return scores
-        with _errors_name_y():
+        with _naming_second_view():
             return scores, self._second_.scores(y)
 
     def __sklearn_tags__(self) -> Any:
@@ -277,8 +277,8 @@ class _ViewSpectrum:
 
 
 @contextmanager
-def _errors_name_y() -> Iterator[None]:
-    """Add to errors about samples that they concern the second view."""
+def _naming_second_view() -> Iterator[None]:
+    """Make errors about invalid samples say that the second view has them."""
     try:
         yield
     except (ValueError, TypeError) as error:

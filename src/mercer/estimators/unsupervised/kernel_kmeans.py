@@ -306,7 +306,7 @@ class Clustering(ClusterMixin, UnsupervisedMachine):  # type: ignore[misc]  # sc
         return np.asarray(freeze(out))
 
 
-def _knows_distances(model: Any) -> bool:
+def _has_distances(model: Any) -> bool:
     """Return True if new samples have a k(x, x); raise AttributeError for a precomputed kernel."""
     if kernel_accepts(model.kernel) == "gram":
         raise AttributeError(
@@ -322,7 +322,7 @@ class _WhereDistancesAreKnown:
     wrapper would hide `available_if`.
     """
 
-    @available_if(_knows_distances)
+    @available_if(_has_distances)
     def transform(self, X: Any) -> Floats:
         """Compute the distance of each sample from the mean of each cluster in feature space.
 
@@ -340,7 +340,7 @@ class _WhereDistancesAreKnown:
         distances: Floats = inner.transform(X)
         return distances
 
-    @available_if(_knows_distances)
+    @available_if(_has_distances)
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Floats:
         """Fit to X, and compute the distance of each sample from the mean of each cluster in feature space.
 

@@ -69,11 +69,12 @@ class Points(Protocol):
         """Return column i of K, or its entries in `subset`."""
         ...
 
-    def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
-        """Return the k largest eigenvalues (None: all) of S(K̃ − diag(less))S with S = diag(scale), and eigenvectors.
+    def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, subtracted: Floats | None) -> Pairs:
+        """Return the k largest eigenvalues (None: all) of S(K̃ − diag(subtracted))S, S = diag(scale), and eigenvectors.
 
         K̃ is K or, with normalised weights `centre`, the inner products of the points minus their weighted mean; then
-        eigenvalues that are zero to rounding are dropped. Points with coordinates always drop them, and ignore `less`.
+        eigenvalues that are zero to rounding are dropped. Points with coordinates always drop them, and ignore
+        `subtracted`.
         """
         ...
 
@@ -117,8 +118,8 @@ class KernelMatrixPoints:
     def column(self, i: int, subset: Indices | None = None) -> Floats:
         return self.K.column(i, subset)
 
-    def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
-        values, vectors = self.K.leading(scale, k, centre, less)
+    def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, subtracted: Floats | None) -> Pairs:
+        values, vectors = self.K.leading(scale, k, centre, subtracted)
         if centre is None:
             return values, vectors
         nonzero = slice(0, n_positive(values, self.n, float(scale**2 @ np.abs(self.squares))))
@@ -172,7 +173,7 @@ class EmbeddedPoints:
     def column(self, i: int, subset: Indices | None = None) -> Floats:
         return np.asarray((self.Z if subset is None else self.Z[subset]) @ self.Z[i])
 
-    def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
+    def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, subtracted: Floats | None) -> Pairs:
         shift = np.zeros(self.Z.shape[1]) if centre is None else centre @ self.Z
         B, gram = np.empty_like(self.Z), np.zeros((len(shift), len(shift)))
         for rows in row_blocks(self.n, self._row_bytes):

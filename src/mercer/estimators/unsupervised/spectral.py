@@ -72,10 +72,10 @@ class AffinityGraph:
     def products(self, C: Floats, subset: Indices | None = None) -> Floats:
         return np.asarray(self.K @ C if subset is None else self.K[:, subset] @ C)
 
-    def eigenpairs(self, scale: Floats, k: int, centre: None, less: Floats) -> tuple[Floats, Floats]:
-        """Return the k largest eigenvalues of S(K − diag(less))S with S = diag(scale), and their eigenvectors."""
+    def eigenpairs(self, scale: Floats, k: int, centre: None, subtracted: Floats) -> tuple[Floats, Floats]:
+        """Return the k largest eigenvalues of S(K − diag(subtracted))S with S = diag(scale), and their eigenvectors."""
         S = sp.diags_array(scale)
-        return leading_sparse(sp.csr_array(S @ (self.K - sp.diags_array(less)) @ S), k)
+        return leading_sparse(sp.csr_array(S @ (self.K - sp.diags_array(subtracted)) @ S), k)
 
     def function(self, C: Floats, b: Floats) -> Expansion:
         """Return the function with coefficients C and constants b of a row of affinities with all training samples."""
@@ -209,7 +209,7 @@ class SpectralClustering(Clustering):
         integer("n_neighbors", self.n_neighbors, 1, "the number of nearest neighbours")
 
     def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: ProgressReporter) -> None:
-        """Cluster sparse affinities here, and all other samples as points with a kernel."""
+        """Cluster samples with sparse affinities by their graph, and all other samples as points with a kernel."""
         if self.affinity is None and not (kernel_accepts(self.kernel) == "gram" and is_sparse(X)):
             super()._learn_from(X, y, sample_weight, report)
             return

@@ -317,11 +317,13 @@ def check_column_transformer(model: Fitted) -> None:
 def _hashing_vectorizers(value: Any) -> list[Any]:
     """Return every HashingVectorizer in a list of transformers; its width is not backed by an array in the file."""
     if isinstance(value, (list, tuple)):
-        return [one for item in value for one in _hashing_vectorizers(item)]
+        return [vectorizer for item in value for vectorizer in _hashing_vectorizers(item)]
     if type(value).__name__ == "HashingVectorizer":
         return [value]
     return [
-        one for name in ("steps", "transformer_list") for one in _hashing_vectorizers(getattr(value, name, None) or [])
+        vectorizer
+        for name in ("steps", "transformer_list")
+        for vectorizer in _hashing_vectorizers(getattr(value, name, None) or [])
     ]
 
 
@@ -335,8 +337,8 @@ def check_calibrated(model: Fitted) -> None:
     """Check a CalibratedClassifierCV."""
     for fold in model.calibrated_classifiers_:
         NestedEstimator(methods=("classes_",)).check("the estimator of a calibrated classifier", fold.estimator, model)
-        Labels(alone=True).check("classes", fold.classes, model)
-        Labels(alone=True).check("classes_ of the estimator", fold.estimator.classes_, model)
+        Labels(without_outputs=True).check("classes", fold.classes, model)
+        Labels(without_outputs=True).check("classes_ of the estimator", fold.estimator.classes_, model)
         same_classes = bool(np.array_equal(fold.classes, model.classes_))
         expect(same_classes, "all calibrated classifiers must have the same classes")
         n = len(fold.estimator.classes_)
@@ -414,9 +416,9 @@ _PATTERN: Final = re.compile(
 def check_pattern(name: str, pattern: Any) -> None:
     """Raise ModelFormatError unless a regular expression runs in linear time on every text.
 
-    Allowed are single characters and classes, the last of which may be repeated, between optional ``\\b``, ``^`` and
-    ``$``. Without an anchor at the end, a repetition is greedy and never backtracks. With one, it backtracks to a
-    boundary or the end of the text; then the pattern must also start at such a position, so that a stretch without
+    A pattern consists of single characters and classes, the last of which may be repeated, between optional ``\\b``,
+    ``^`` and ``$``. Without an anchor at the end, a repetition is greedy and never backtracks. With one, it backtracks
+    to a boundary or the end of the text; then the pattern must also start at such a position, so that a stretch without
     boundaries is read a bounded number of times. A run of ``\\w`` ends at a boundary itself.
     """
     expect(isinstance(pattern, str) and len(pattern) <= 200, f"{name} must be a pattern of at most 200 characters")

@@ -282,7 +282,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
             calibrated_classifiers_=RebuiltObjects(
                 _calibrated, frozenset({"estimator", "calibrators", "classes", "method"})
             ),
-            classes_=Labels(alone=True),
+            classes_=Labels(without_outputs=True),
         ),
         check=checks.check_calibrated,
     ),
@@ -305,7 +305,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     "VotingClassifier": _class(
         "ensemble",
         fitted(
-            classes_=Labels(alone=True),
+            classes_=Labels(without_outputs=True),
             estimators_=ListOf(NestedEstimator(methods=("predict", "classes_"))),
             le_=Unsaved(),
             named_estimators_=Unsaved(),

@@ -126,7 +126,7 @@ def differences_at(vectors: Any, one: Expansion, other: Expansion) -> Floats:
         return values
     for block in row_blocks(n_samples(vectors), 8 * m):
         rows = rows_between(vectors, block)
-        f, g = (one.kernel(rows, each.vectors) @ each.coefficients for each in (one, other))
+        f, g = (one.kernel(rows, expansion.vectors) @ expansion.coefficients for expansion in (one, other))
         values = np.maximum(values, np.abs(f - g).max(axis=0))
     lengths = norm_bounds(one.kernel, one.vectors, dense(one.coefficients))
     lengths = lengths + norm_bounds(one.kernel, other.vectors, dense(other.coefficients))

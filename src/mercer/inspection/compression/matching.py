@@ -90,8 +90,8 @@ class FitSamples:
 
     def limit_rows(self, rows: Indices, n_vectors: int) -> Indices:
         """Select evenly spaced rows, so few that their coordinates on `n_vectors` vectors fit into memory."""
-        most = max(_MOST_ROWS // 4, _MOST_COORDINATES // max(1, n_vectors))
-        return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+        max_rows = max(_MOST_ROWS // 4, _MOST_COORDINATES // max(1, n_vectors))
+        return rows if len(rows) <= max_rows else rows[np.linspace(0, len(rows) - 1, max_rows).astype(np.intp)]
 
 
 def best_match(
@@ -245,6 +245,6 @@ def _n_steps(target: TargetFunctions, start: Floats, X: Any, outputs: int) -> in
     """Return the number of gradient steps that the limits on operations allow; 0 if one step is too long."""
     m, features = start.shape
     rows = target.n + m + (0 if X is None else n_samples(X))
-    each = 2.0 * rows * m * (3 * features + m + 4 * outputs)
-    fewest = min(_FEWEST_STEPS, _MOST_OPERATIONS / each)
-    return int(np.clip(_OPERATIONS / each, fewest, _MOST_STEPS))
+    step_cost = 2.0 * rows * m * (3 * features + m + 4 * outputs)
+    fewest = min(_FEWEST_STEPS, _MOST_OPERATIONS / step_cost)
+    return int(np.clip(_OPERATIONS / step_cost, fewest, _MOST_STEPS))

@@ -99,18 +99,18 @@ def _meets_error(target: TargetFunctions, reduced: ReducedExpansion, square: flo
 
 
 def _selection_order(
-    target: TargetFunctions, enough: Callable[[int, Floats], bool], count: int | None, progress: Reporter
+    target: TargetFunctions, is_enough: Callable[[int, Floats], bool], count: int | None, progress: Reporter
 ) -> Indices:
-    """Choose vectors until `enough`; return their indices in the order of choice."""
+    """Choose vectors until `is_enough`; return their indices in the order of choice."""
 
-    def is_enough(n: int, remaining: Floats) -> bool:
+    def should_stop(n: int, remaining: Floats) -> bool:
         progress.report_share("choosing vectors", n / (count or target.n))
-        return n >= MOST_VECTORS or enough(n, remaining)
+        return n >= MOST_VECTORS or is_enough(n, remaining)
 
-    most = min(target.n, max(_MOST_CANDIDATES, 2 * (count or 0)))
-    candidates = np.linspace(0, target.n - 1, most).astype(np.intp)
+    max_candidates = min(target.n, max(_MOST_CANDIDATES, 2 * (count or 0)))
+    candidates = np.linspace(0, target.n - 1, max_candidates).astype(np.intp)
     vectors, values = take(target.expansion.vectors, candidates), target.values_at_vectors[candidates]
-    return candidates[choose_vectors(target.expansion.kernel, vectors, values, target.squared_norms, is_enough)]
+    return candidates[choose_vectors(target.expansion.kernel, vectors, values, target.squared_norms, should_stop)]
 
 
 def _project(target: TargetFunctions, vectors: Any, moved: bool = False) -> ReducedExpansion:
@@ -148,9 +148,9 @@ def choose_vectors(
     candidates: Any,
     values: Floats,
     squares: Floats,
-    enough: Callable[[int, Floats], bool],
+    is_enough: Callable[[int, Floats], bool],
 ) -> Indices:
-    """Choose candidates by orthogonal matching pursuit until `enough` or until none helps; return their indices.
+    """Choose candidates by orthogonal matching pursuit until `is_enough` or until none helps; return their indices.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def choose_vectors(
         Values f_o at the candidates, without b.
     squares : array of shape (outputs,)
         Squared norms ‖f_o‖².
-    enough : callable
+    is_enough : callable
         Called with the number of chosen vectors and ‖r_o‖² of each output; the choice ends if it returns True. It may
         raise to stop.
     """
@@ -168,7 +168,7 @@ def choose_vectors(
     factor = np.zeros((n, min(n, 64)))
     order: list[int] = []
     available = diagonal > 0
-    while len(order) < n and not enough(len(order), remaining):
+    while len(order) < n and not is_enough(len(order), remaining):
         # 1. The candidate with the largest reduction Σ_o r_o(x)²/δ(x).
         gains = np.where(available, np.einsum("ij,ij->i", residuals, residuals), -1.0)
         gains[available] /= delta[available]

@@ -251,15 +251,15 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
 
     A tie goes to the first class, unless it is broken by the values.
     """
-    safe = np.abs(values) > bound
+    is_certain = np.abs(values) > bound
     rows = np.arange(len(values))
     won = wins(values, k)
     best = np.argmax(won, axis=1)
     first, second = (np.eye(k)[classes] for classes in np.triu_indices(k, 1))  # a row for each pair
-    sure = (safe & (values > 0)) @ first + (safe & (values <= 0)) @ second
-    least, most = sure[rows, best][:, None], sure + ~safe @ (first + second)
-    after = np.arange(k) > best[:, None]
-    beaten = (least > most) | ((least == most) & after & (not break_ties))
+    certain_votes = (is_certain & (values > 0)) @ first + (is_certain & (values <= 0)) @ second
+    least_votes, most_votes = certain_votes[rows, best][:, None], certain_votes + ~is_certain @ (first + second)
+    is_later_class = np.arange(k) > best[:, None]
+    beaten = (least_votes > most_votes) | ((least_votes == most_votes) & is_later_class & (not break_ties))
     beaten[rows, best] = True
     return np.asarray(beaten.all(axis=1))
 

@@ -61,7 +61,7 @@ class ConvergenceRecord:
         self.violation: list[float] = []
         self.gap: list[float] = []
         self.tasks: list[str] = []
-        self._begun, self._task = time.monotonic(), ""
+        self._start_time, self._task = time.monotonic(), ""
 
     def setup(self, estimator: object, context: object) -> None:
         """Start a new record when a fit begins."""
@@ -85,7 +85,7 @@ class ConvergenceRecord:
             self._add(certificate.violation, certificate.gap, "certificate")
 
     def _add(self, violation: float, gap: float, task: str) -> None:
-        self.seconds.append(time.monotonic() - self._begun)
+        self.seconds.append(time.monotonic() - self._start_time)
         self.violation.append(float(violation))
         self.gap.append(float(gap))
         self.tasks.append(task)

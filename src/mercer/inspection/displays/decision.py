@@ -377,9 +377,9 @@ class DecisionDisplay(Picture):
         for axis, side in zip(self.axes or (), (ax.xaxis, ax.yaxis), strict=False):
             set_ticks_of(axis, side)
         if self.rest:
-            below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
+            label_offset = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
             text = escape_text(wrap_text(self.rest, ax, 8))
-            ax.annotate(text, (0.5, 0), **below, ha="center", va="top", fontsize=8, alpha=0.8)
+            ax.annotate(text, (0.5, 0), **label_offset, ha="center", va="top", fontsize=8, alpha=0.8)
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with a row per grid point: coordinates, predicted class, and f if there is one."""
@@ -490,8 +490,8 @@ class DecisionDisplay(Picture):
 
 def _mark_style(n: int) -> tuple[float, float]:
     """Return the relative size and the opacity of n marks; many marks are small and transparent."""
-    crowd = max(n / _OPAQUE_ROWS, 1.0)
-    return max(crowd**-0.25, 0.25), max(crowd**-0.5, 0.1)
+    density = max(n / _OPAQUE_ROWS, 1.0)
+    return max(density**-0.25, 0.25), max(density**-0.5, 0.1)
 
 
 def _codes(labels: ArrayLike, classes: ArrayLike) -> Indices:

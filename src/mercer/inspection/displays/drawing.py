@@ -117,13 +117,13 @@ def escape_text(text: str) -> str:
     return " " * text.startswith("_") + text.replace("$", r"\$")
 
 
-def shorten(name: object, most: int = 32) -> str:
-    """Shorten a name to `most` characters by omitting its middle, and escape it."""
+def shorten(name: object, max_length: int = 32) -> str:
+    """Shorten a name to `max_length` characters by omitting its middle, and escape it."""
     text = str(name)
-    if len(text) <= most:
+    if len(text) <= max_length:
         return escape_text(text)
-    head = most // 2
-    return escape_text(f"{text[:head].rstrip()}…{text[head + 1 - most :].lstrip()}")
+    head = max_length // 2
+    return escape_text(f"{text[:head].rstrip()}…{text[head + 1 - max_length :].lstrip()}")
 
 
 def wrap_text(text: str, ax: Axes, points: float) -> str:
@@ -177,8 +177,8 @@ def set_ticks_of(axis: Axis, side: Any) -> None:
         side.set_major_formatter(dates.ConciseDateFormatter(locator))
     elif axis.kind == "category":
         check_levels_fit(axis)
-        side.set_ticks(range(len(axis.levels)), [shorten(cell_text(one), 20) for one in axis.levels])
-        if side.axis_name == "x" and sum(min(len(cell_text(one)), 20) for one in axis.levels) > 60:
+        side.set_ticks(range(len(axis.levels)), [shorten(cell_text(level), 20) for level in axis.levels])
+        if side.axis_name == "x" and sum(min(len(cell_text(level)), 20) for level in axis.levels) > 60:
             side.set_tick_params(rotation=90)
 
 
@@ -193,9 +193,10 @@ def show_unit(side: Any, unit: str) -> None:
 
 
 def support_vector_rows(machine: Any, X: Any) -> tuple[Indices | None, Indices | None]:
-    """Return the indices of the free and of the bounded support vectors in X, which is as the machine reads it.
+    """Return the rows of X that are free support vectors, and those that are bounded ones.
 
-    Both are None if the machine has no support vectors or X has other columns.
+    X has the form in which the machine reads samples. Both are None if the machine has no support vectors, or if X has
+    another number of columns.
     """
     vectors = getattr(machine, "support_vectors_", None)
     if vectors is None or vectors.shape[1:] != np.shape(X)[1:]:

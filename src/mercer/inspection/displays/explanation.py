@@ -96,7 +96,7 @@ class ExplanationDisplay(Picture):
         return cls(explanation, kind, max_features).plot(ax)
 
     @property
-    def _shown(self) -> Indices:
+    def _largest_features(self) -> Indices:
         """Indices of the features with the largest mean |value| over all outputs."""
         e = self.explanation
         sizes = e.importance.sum(axis=1) if e.several else e.importance
@@ -104,10 +104,10 @@ class ExplanationDisplay(Picture):
 
     @property
     def _inches(self) -> tuple[float, float]:  # type: ignore[override]  # the height depends on the number of features
-        return 6.4, max(2.4, 1.56 + 0.36 * len(self._shown))
+        return 6.4, max(2.4, 1.56 + 0.36 * len(self._largest_features))
 
     def _draw(self, ax: Axes) -> None:
-        self.features_, self.ax_, self.figure_ = self._shown, ax, ax.figure
+        self.features_, self.ax_, self.figure_ = self._largest_features, ax, ax.figure
         self.bars_: list[object] = []
         self.points_: list[object] = []
         if self.kind == "beeswarm":
@@ -124,7 +124,7 @@ class ExplanationDisplay(Picture):
         For a single sample the values are signed, and its features are in a second column.
         """
         pandas = require("pandas", "a frame of an explanation")
-        e, shown = self.explanation, self._shown
+        e, shown = self.explanation, self._largest_features
         names = [e.feature_names[j] for j in shown]
         if self._signed:
             columns = {e.output_names[0]: e.values[0, shown], "data": e.data[0, shown]}
@@ -192,7 +192,7 @@ class ExplanationDisplay(Picture):
         scale = colors.LinearSegmentedColormap.from_list("", _SCALE).with_extremes(bad=_OTHERS)
         for row, j in enumerate(self.features_):
             # Rows are 1 apart and about 80 points wide.
-            heights = row + 0.38 * swarm(e.values[:, j], 80)
+            heights = row + 0.38 * swarm_offsets(e.values[:, j], 80)
             drawn = self.ax_.scatter(
                 e.values[:, j],
                 heights,
@@ -226,7 +226,7 @@ class ExplanationDisplay(Picture):
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
 
 
-def swarm(values: Floats, bins: int) -> Floats:
+def swarm_offsets(values: Floats, bins: int) -> Floats:
     """Return offsets between −1 and 1 that separate points of similar value, larger where there are more points."""
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     if high == low:
@@ -333,10 +333,10 @@ class PartialDependenceDisplay(Display):
         average = result.average.reshape(*result.average.shape[:n_features], -1)
         ax.set_xlabel(shorten(result.feature_names[0], 60))
         named = zip(result.feature_names, result.grid, strict=True)
-        along = [Axis.of(name, cells, category=cells.dtype.kind == "O") for name, cells in named]
-        self._coordinates = [axis.places for axis in along]
-        self._categorical = [axis.kind == "category" for axis in along]
-        for axis, side in zip(along, (ax.xaxis, ax.yaxis), strict=False):
+        axes = [Axis.of(name, cells, category=cells.dtype.kind == "O") for name, cells in named]
+        self._coordinates = [axis.places for axis in axes]
+        self._categorical = [axis.kind == "category" for axis in axes]
+        for axis, side in zip(axes, (ax.xaxis, ax.yaxis), strict=False):
             set_ticks_of(axis, side)
         if n_features == 2:
             self._draw_map(average, shown)
@@ -351,8 +351,8 @@ class PartialDependenceDisplay(Display):
             self.lines_ += ax.plot(self._coordinates[0], average[:, k], label=shorten(result.output_names[k]), **style)
         if in_legend:
             ax.legend()
-        several = "mean of f" if in_legend else f"mean of f, {len(shown)} outputs"
-        ax.set_ylabel(several if len(shown) > 1 else _mean_label(result.output_names[shown[0]]))
+        label = "mean of f" if in_legend else f"mean of f, {len(shown)} outputs"
+        ax.set_ylabel(label if len(shown) > 1 else _mean_label(result.output_names[shown[0]]))
         ax.spines[["top", "right"]].set_visible(False)
         return self
 

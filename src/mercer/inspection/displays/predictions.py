@@ -169,12 +169,12 @@ class IntervalDisplay(Picture):
             ax.plot(x[order], self.prediction[order], color=COLOURS[0], label="prediction", **line)
         if self.y is not None:
             inside = self.inside
-            for which, size, colour, word in (
+            for mask, size, colour, word in (
                 (inside, 8, foreground(ax), "inside"),
                 (~inside, 14, COLOURS[1], "outside"),
             ):
-                label = f"{int(which.sum())} {word}"
-                ax.scatter(x[which], self.y[which], s=size, color=colour, alpha=0.8, linewidths=0, label=label)
+                label = f"{int(mask.sum())} {word}"
+                ax.scatter(x[mask], self.y[mask], s=size, color=colour, alpha=0.8, linewidths=0, label=label)
             ax.set_title(f"{self.coverage:.1%} of the targets are inside")
         ax.set(xlabel=shorten(self.name, 60) if self.x is not None else "rank of the interval's centre", ylabel="y")
         if n_infinite:  # infinite intervals reach the edge of the plot

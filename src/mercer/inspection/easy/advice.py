@@ -34,10 +34,10 @@ _TEXTS = 2  # text columns that are tried
 def advise(model: EasyModel) -> list[str]:
     """Return suggestions in Python's parameter names, the most important first; the command line rewords them."""
     advice = _Advice(model)
-    first = [advice.outliers(), advice.disguise(), advice.repeated_rows(), advice.order(), advice.rare_class()]
+    first = [advice.outliers(), advice.revealing_column(), advice.repeated_rows(), advice.order(), advice.rare_class()]
     hints = [*first, advice.texts()]
     if advice.is_useless and not any(hints[-2:]):
-        hints.append(advice.useless())
+        hints.append(advice.weak_columns())
     else:
         hints.append(advice.more_rows())
     return [hint for hint in hints if hint]
@@ -82,26 +82,26 @@ class _Advice:
         usual = (self.y[rows] >= others.min()) & (self.y[rows] <= others.max())
         return np.asarray(lacking & usual)
 
-    def disguise(self) -> str:
+    def revealing_column(self) -> str:
         """Suggest to check a column that alone predicts almost perfectly, while the others together do not."""
         names = [name for name, share in self.model.importance.items() if share > 0]
         if len(names) < 2 or self._score(self.held_out.answers) < _ALMOST or self._too_few:
             return ""
-        alone = self._score(self._answers_again({"only": [names[0]], "drop": ()}))
-        if alone < _ALMOST:
+        alone_score = self._score(self._retrained_answers({"only": [names[0]], "drop": ()}))
+        if alone_score < _ALMOST:
             return ""
-        rest = self._score(self._answers_again({"only": None, "drop": [*self._dropped, names[0]]}))
-        if 1 - rest < 5 * (1 - alone) + 0.05:
+        rest = self._score(self._retrained_answers({"only": None, "drop": [*self._dropped, names[0]]}))
+        if 1 - rest < 5 * (1 - alone_score) + 0.05:
             return ""
         return (
-            f"{names[0]!r} alone predicts {self.target!r} almost perfectly ({self._named(alone)}), and the other "
+            f"{names[0]!r} alone predicts {self.target!r} almost perfectly ({self._named(alone_score)}), and the other "
             f"columns do not ({self._named(rest)}): check that it is known before {self.target!r} is, and not another "
             "form of it"
         )
 
     def repeated_rows(self) -> str:
         """Warn that rows which occur twice are predicted better, since their twins were trained on."""
-        used = [one.name for one in self.model.table.columns_ if not isinstance(one, DroppedColumn)]
+        used = [encoding.name for encoding in self.model.table.columns_ if not isinstance(encoding, DroppedColumn)]
         columns = [[level_name(item) for item in self.frame[name].tolist()] for name in used]
         if max((len(set(column)) for column in columns), default=0) <= len(self.frame) / 2:
             return ""  # rows of few categories are often equal by chance
@@ -110,13 +110,13 @@ class _Advice:
         for row in rows:
             counts[row] = counts.get(row, 0) + 1
         repeated = np.array([counts[row] > 1 for row in rows])
-        here, losses = repeated[self.held_out.rows] & self.counted, self._losses(self.held_out.answers)
-        once = ~repeated[self.held_out.rows] & self.counted
-        if min(here.sum(), once.sum()) < _LEAST_ROWS / 2:
+        is_repeated, losses = repeated[self.held_out.rows] & self.counted, self._losses(self.held_out.answers)
+        is_unique = ~repeated[self.held_out.rows] & self.counted
+        if min(is_repeated.sum(), is_unique.sum()) < _LEAST_ROWS / 2:
             return ""
-        score = self._named(self._score(self.held_out.answers, once))
-        error = np.sqrt(losses[here].var() / here.sum() + losses[once].var() / once.sum())
-        if not losses[once].mean() - losses[here].mean() > 2 * error:
+        score = self._named(self._score(self.held_out.answers, is_unique))
+        error = np.sqrt(losses[is_repeated].var() / is_repeated.sum() + losses[is_unique].var() / is_unique.sum())
+        if not losses[is_unique].mean() - losses[is_repeated].mean() > 2 * error:
             return ""
         return (
             f"{repeated.sum():,} of {len(rows):,} rows occur more than once, so the model had seen most of them; on "
@@ -136,16 +136,16 @@ class _Advice:
         if self.model.outliers is not None:
             counted[self.model.outliers.rows[self.model.outliers.rows < len(rows)]] = False
         gain = (self._losses(blocks, rows) - self._losses(shuffled, rows))[counted]
-        near, far = (self._score(answers, counted, rows) for answers in (shuffled, blocks))
-        if not (_is_clear(gain) and near - far > 0.05):
+        shuffled_score, block_score = (self._score(answers, counted, rows) for answers in (shuffled, blocks))
+        if not (_is_clear(gain) and shuffled_score - block_score > 0.05):
             return ""
         return (
-            f"rows near one another are alike: {self._named(near)} with such rows in training, {self._named(far)} "
-            "without them; if new rows come later, expect the second"
+            f"rows near one another are alike: {self._named(shuffled_score)} with such rows in training, "
+            f"{self._named(block_score)} without them; if new rows come later, expect the second"
         )
 
     def rare_class(self) -> str:
-        """Suggest balanced class weights if they find clearly more rows of a lost class."""
+        """Suggest balanced class weights if they find clearly more rows of a class with low recall."""
         figures = self.figures
         if not isinstance(figures, ClassFigures) or figures.weighed or self._too_few:
             return ""
@@ -154,7 +154,7 @@ class _Advice:
             return ""
         codes = np.unique(self.y, return_inverse=True)[1][self.held_out.rows]
         before, after = (
-            self._losses(self._answers_again(change)) for change in ({}, {"estimator__class_weight": "balanced"})
+            self._losses(self._retrained_answers(change)) for change in ({}, {"estimator__class_weight": "balanced"})
         )
         classes = np.unique(codes)
         means, errors = [], []
@@ -163,28 +163,30 @@ class _Advice:
             means.append(gain.mean())
             errors.append(gain.var() / len(gain))
         lost = codes == k
-        found, was = 1 - after[lost].mean(), 1 - before[lost].mean()
-        if not (np.mean(means) > 2 * np.sqrt(np.sum(errors)) / len(classes) and found > was + 0.1):
+        balanced_recall, plain_recall = 1 - after[lost].mean(), 1 - before[lost].mean()
+        if not (np.mean(means) > 2 * np.sqrt(np.sum(errors)) / len(classes) and balanced_recall > plain_recall + 0.1):
             return ""
-        balanced, plain = (np.mean([1 - one[codes == code].mean() for code in classes]) for one in (after, before))
+        balanced, plain = (
+            np.mean([1 - losses[codes == code].mean() for code in classes]) for losses in (after, before)
+        )
         return (
-            f"class_weight='balanced' finds {found:.0%} of the rows of {figures.classes[k]!r} instead of {was:.0%}; "
-            f"the balanced accuracy is then {balanced:.1%} instead of {plain:.1%}"
+            f"class_weight='balanced' finds {balanced_recall:.0%} of the rows of {figures.classes[k]!r} instead of "
+            f"{plain_recall:.0%}; the balanced accuracy is then {balanced:.1%} instead of {plain:.1%}"
         )
 
     def texts(self) -> str:
         """Suggest columns of text whose words improve the predictions."""
         names = [
-            one.name
-            for one in self.model.table.columns_
-            if isinstance(one, DroppedColumn) and "different texts" in one.reason
+            encoding.name
+            for encoding in self.model.table.columns_
+            if isinstance(encoding, DroppedColumn) and "different texts" in encoding.reason
         ]
         if self._too_few:
             return ""
-        before = self._losses(self._answers_again({}))
+        before = self._losses(self._retrained_answers({}))
         useful = []
         for name in names[:_TEXTS]:
-            after = self._losses(self._answers_again({"text": [*self.model.table.text, name]}))
+            after = self._losses(self._retrained_answers({"text": [*self.model.table.text, name]}))
             if _is_clear((before - after)[self.counted]):
                 useful.append(name)
         if not useful:
@@ -193,7 +195,7 @@ class _Advice:
         verb, it, its = ("is", "it", "its") if len(useful) == 1 else ("are", "them", "their")
         return f"{shown} {verb} not used, but {its} words help; name {it} in the parameter text to use {its} words"
 
-    def useless(self) -> str:
+    def weak_columns(self) -> str:
         """Say that the columns hardly predict the target, or that the rows are too few to tell."""
         figures = self.figures
         if isinstance(figures, ClassFigures):
@@ -210,12 +212,12 @@ class _Advice:
         """Suggest more rows if half of them give clearly worse predictions."""
         if self._too_few or len(self.y) > _MOST_ROWS:
             return ""
-        half = self._answers_again({}, share=0.5)
+        half = self._retrained_answers({}, share=0.5)
         gain = self._losses(half) - self._losses(self.held_out.answers)
-        whole, part = (self._score(answers) for answers in (self.held_out.answers, half))
-        if not (_is_clear(gain[self.counted]) and whole - part > 0.01):
+        full_score, half_score = (self._score(answers) for answers in (self.held_out.answers, half))
+        if not (_is_clear(gain[self.counted]) and full_score - half_score > 0.01):
             return ""
-        return f"more rows would help: {self._named(part)} with half of them, {self._named(whole)} with all"
+        return f"more rows would help: {self._named(half_score)} with half of them, {self._named(full_score)} with all"
 
     # --- measurements -------------------------------------------------------------------------------------------------
 
@@ -234,13 +236,13 @@ class _Advice:
             return np.asarray(answers != truth, dtype=np.float64)
         return np.asarray(np.abs(answers - truth))
 
-    def _score(self, answers: Any, which: Flags | None = None, rows: Indices | None = None) -> float:
+    def _score(self, answers: Any, selected: Flags | None = None, rows: Indices | None = None) -> float:
         """Accuracy, balanced if the classes are weighted, or R², of the held-out rows or of others."""
         truth = self.y[self.held_out.rows if rows is None else rows]
-        which = self.counted if which is None else which
+        selected = self.counted if selected is None else selected
         if isinstance(self.figures, NumberFigures):
-            return NumberFigures(truth[which], np.asarray(answers)[which], 0.0).r2
-        found = ClassFigures(truth[which], np.asarray(answers)[which], np.unique(self.y))
+            return NumberFigures(truth[selected], np.asarray(answers)[selected], 0.0).r2
+        found = ClassFigures(truth[selected], np.asarray(answers)[selected], np.unique(self.y))
         return found.balanced_accuracy if self.figures.weighed else found.accuracy
 
     def _named(self, score: float) -> str:
@@ -248,7 +250,7 @@ class _Advice:
             return f"R² {format_quantity(round(score, 3))}"
         return f"{'balanced ' * self.figures.weighed}accuracy {score:.1%}"
 
-    def _answers_again(self, change: dict[str, Any], share: float = 1.0) -> Any:
+    def _retrained_answers(self, change: dict[str, Any], share: float = 1.0) -> Any:
         """Predict the held-out rows by models with other parameters, or trained on a share of their rows."""
         answers = self.held_out.answers.copy()
         for k, (model, rows) in enumerate(zip(self.held_out.models, self.held_out.trained_on, strict=True)):
@@ -257,8 +259,8 @@ class _Advice:
                 rows = np.sort(np.random.default_rng(self.seed).permutation(rows)[:count])
             elif not change:
                 continue
-            here = self.held_out.fold == k
-            answers[here] = self._predict(clone(model).set_params(**change), rows, self.held_out.rows[here])
+            in_fold = self.held_out.fold == k
+            answers[in_fold] = self._predict(clone(model).set_params(**change), rows, self.held_out.rows[in_fold])
         return answers
 
     def _cross_predicted(self, rows: Indices, folds: KFold) -> Any:
@@ -292,7 +294,9 @@ def has_similar_neighbours(y: Any) -> bool:
 def other_columns(columns: list[Any]) -> str:
     """Return the advice to look for other columns, naming one that was dropped."""
     dropped = [
-        one.name for one in columns if isinstance(one, DroppedColumn) and one.guessed and "identifier" not in one.reason
+        encoding.name
+        for encoding in columns
+        if isinstance(encoding, DroppedColumn) and encoding.guessed and "identifier" not in encoding.reason
     ]
     return f"others might, such as {dropped[0]!r}, which is left out" if dropped else "look for others that might"
 

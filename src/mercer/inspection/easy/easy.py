@@ -149,15 +149,15 @@ def run_easy(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # the report lists the guesses
         warnings.filterwarnings("ignore", "The least populated class")  # it has at least two rows
-        guessed = guesses_in(frame, run.estimator.wishes(), source)
+        guessed = guesses_in(frame, run.estimator.column_options(), source)
         held_out, searched = run.predict_held_out()
         reuse = searched if len(y) > _MOST_SEARCHED else None
         params, search = reuse or run.search(np.arange(len(y)))
         model = run.train(params)
         outliers = run.find_outliers(model) if kind.is_regression else None
         figures = run.figures(held_out, unit, outliers)
-        asked = {**options, "machine": machine, "class_weight": class_weight, "random_state": seed}
-        training = Training(frame, y, held_out, asked, source, command)
+        requested = {**options, "machine": machine, "class_weight": class_weight, "random_state": seed}
+        training = Training(frame, y, held_out, requested, source, command)
         easy_model = EasyModel(model, target, training, figures, search)
         easy_model.outliers = outliers
         easy_model.kind_reason, easy_model.guesses = kind.reason, guessed
@@ -172,13 +172,13 @@ def run_easy(
 def _split_target(table: Any, target: Any, machine: str, source: str) -> tuple[Frame, Any, str, TargetKind, str]:
     """Split a table into features and target; return the features, and the target's values, name, kind and unit."""
     if isinstance(target, str):
-        whole = frame_of(table)
-        if not whole.named or target not in whole.names:
-            columns = ", ".join(map(repr, whole.names)) if whole.named else "no column names"
-            meant = column_suggestion(target, whole.names) if whole.named else ""
-            raise ValueError(f"{source} has no column {target!r}{meant}; it has {columns}")
-        frame, name = whole.drop(target), target
-        column, unit = whole.target(target, regression=True if machine == "svr" else None)
+        complete_frame = frame_of(table)
+        if not complete_frame.named or target not in complete_frame.names:
+            columns = ", ".join(map(repr, complete_frame.names)) if complete_frame.named else "no column names"
+            suggestion = column_suggestion(target, complete_frame.names) if complete_frame.named else ""
+            raise ValueError(f"{source} has no column {target!r}{suggestion}; it has {columns}")
+        frame, name = complete_frame.drop(target), target
+        column, unit = complete_frame.target(target, regression=True if machine == "svr" else None)
     else:
         frame, column, name, unit = frame_of(table), np.asarray(target), "y", ""
         if len(column) != len(frame):

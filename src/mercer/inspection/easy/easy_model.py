@@ -292,8 +292,8 @@ class EasyModel(ModelMethods):
             right = "" if np.isnan(precision[k]) else f"; {precision[k]:.0%} of {name} predictions are right"
             return f"hardest class: {name} ({recall[k]:.0%} of its rows are found{right})"
         low, high = np.quantile(np.abs(self.figures.truth - self.figures.answers), (0.5, 0.9))
-        half, most = format_quantity(low, self.figures.unit), format_quantity(high, self.figures.unit)
-        return f"half of the predictions are within {half} of the true value, nine in ten within {most}"
+        half, nine_tenths = format_quantity(low, self.figures.unit), format_quantity(high, self.figures.unit)
+        return f"half of the predictions are within {half} of the true value, nine in ten within {nine_tenths}"
 
     def text(self, saved: str = "", all_of_it: bool = False, say: Callable[[str], str] = str) -> str:
         """Return the report as text; `say` translates its sentences, such as Python parameters into CLI options."""

@@ -56,7 +56,7 @@ def dependence_curves(model: EasyModel, names: Sequence[str]) -> list[Curve]:
     """
     frame, seed = model.training.frame, model.training.options["random_state"]
     rows = frame.rows(np.sort(np.random.default_rng(seed).permutation(len(frame))[:_AVERAGED]))
-    encodings = {one.name: one for one in model.table.columns_}
+    encodings = {encoding.name: encoding for encoding in model.table.columns_}
     unwrapped = unwrap(model.model)
     found = []
     for name in names:
@@ -81,10 +81,10 @@ def dependence_curves(model: EasyModel, names: Sequence[str]) -> list[Curve]:
         span, caption = (low - margin, high + margin), f"mean prediction{f', {unit}' if unit else ''}"
         tick, show = (lambda value: format_quantity(value)), (lambda value: format_quantity(value, unit))
     curves = []
-    for name, axis, whole, means in found:
+    for name, axis, training_axis, means in found:
         lines = [(title, means[:, k]) for title, k in shown]
         unit = getattr(encodings[name], "unit", "")
-        curves.append(_curve(name, unit, axis, whole, lines, span, tick, show, caption))
+        curves.append(_curve(name, unit, axis, training_axis, lines, span, tick, show, caption))
     return curves
 
 
@@ -92,23 +92,23 @@ def _curve(
     name: str,
     unit: str,
     axis: Axis,
-    whole: Axis,
+    training_axis: Axis,
     lines: list[tuple[str, Floats]],
     span: tuple[float, float],
     tick: Label,
     show: Label,
     caption: str,
 ) -> Curve:
-    seen = whole.places[np.isfinite(whole.places)] if whole.kind == axis.kind else np.zeros(0)
+    seen = training_axis.places[np.isfinite(training_axis.places)] if training_axis.kind == axis.kind else np.zeros(0)
     if axis.kind == "category":
-        counts = np.bincount(whole.places.astype(np.intp), minlength=len(whole.levels))
-        known = dict(zip(whole.levels, counts.tolist(), strict=True))
+        counts = np.bincount(training_axis.places.astype(np.intp), minlength=len(training_axis.levels))
+        known = dict(zip(training_axis.levels, counts.tolist(), strict=True))
         order = sorted(range(len(axis.cells)), key=lambda k: -known.get(_level(axis, k), 0))
         kept = order[:_LEVELS]
         categories = [_level(axis, k) or "missing" for k in kept]
         lines = [(title, line[kept]) for title, line in lines]
-        nothing = np.zeros(0)
-        return Curve(name, nothing, [], str, categories, len(order) - len(kept), lines, seen, span, tick, show, caption)
+        empty = np.zeros(0)
+        return Curve(name, empty, [], str, categories, len(order) - len(kept), lines, seen, span, tick, show, caption)
     order_of = np.argsort(axis.places)
     x, lines = axis.places[order_of], [(title, line[order_of]) for title, line in lines]
     low, high = float(x[0]), float(x[-1])
@@ -138,7 +138,7 @@ def _shown_outputs(model: EasyModel, means: list[Floats]) -> list[tuple[str, int
     if isinstance(model.figures, NumberFigures):
         return [("", 0)]
     names = model.figures.classes
-    spread = np.sum([np.ptp(one, axis=0) for one in means], axis=0)
+    spread = np.sum([np.ptp(curve, axis=0) for curve in means], axis=0)
     places = [1] if len(names) == 2 else sorted(np.argsort(-spread, kind="stable")[:_CLASSES].tolist())
     return [(names[k], k) for k in places]
 
@@ -183,7 +183,7 @@ class MissedRow:
 
 
 def missed_rows(model: EasyModel) -> list[MissedRow]:
-    """Return the held-out rows that are missed most, and why their predictions are what they are."""
+    """Return the held-out rows with the worst predictions, and the columns that explain these predictions."""
     held_out, figures = model.training.held_out, model.figures
     probabilities = None
     if isinstance(figures, NumberFigures):
@@ -206,7 +206,7 @@ def missed_rows(model: EasyModel) -> list[MissedRow]:
         truth, answer, detail = held_out.truth[i], held_out.answers[i], ""
         if isinstance(figures, NumberFigures):
             detail = f", off by {format_quantity(abs(float(truth - answer)), figures.unit)}"
-            truth, answer = (format_quantity(float(one), figures.unit) for one in (truth, answer))
+            truth, answer = (format_quantity(float(value), figures.unit) for value in (truth, answer))
         elif probabilities is not None:
             detail = f" ({probabilities[i, _codes(model, held_out.answers[i : i + 1])[0]]:.0%} probable)"
         row = int(held_out.rows[i])
@@ -220,7 +220,7 @@ def _codes(model: EasyModel, labels: Any) -> Indices:
 
 
 def _probabilities(model: EasyModel) -> Floats | None:
-    """Return probabilities for the held-out rows; None if a class has too few rows for honest ones."""
+    """Return probabilities for the held-out rows; None if a class has too few rows for reliable ones."""
     try:
         return model.training.held_out.probabilities(model.training.frame, model.training.options["random_state"])
     except ValueError:
@@ -232,19 +232,19 @@ def _reasons(model: EasyModel, worst: Indices) -> dict[int, list[tuple[str, str,
     training, held_out = model.training, model.training.held_out
     reasons: dict[int, list[tuple[str, str, str]]] = {}
     for k, part in enumerate(held_out.models):
-        here = worst[held_out.fold[worst] == k]
-        if not len(here):
+        worst_of_fold = worst[held_out.fold[worst] == k]
+        if not len(worst_of_fold):
             continue
         background = training.frame.rows(held_out.background(k, training.options["random_state"]))
-        frame = training.frame.rows(held_out.rows[here])
+        frame = training.frame.rows(held_out.rows[worst_of_fold])
         try:
             explanation = explain(part, frame, background)
         except (TypeError, ValueError, FloatingPointError):  # the kernel has no exact Shapley values
             continue
-        for place, i in enumerate(here.tolist()):
+        for place, i in enumerate(worst_of_fold.tolist()):
             answer = held_out.answers[i]
-            whole = explanation if explanation.classes is None else explanation.of_class(answer)
-            values = whole.values[place]
+            explained = explanation if explanation.classes is None else explanation.of_class(answer)
+            values = explained.values[place]
             first = [j for j in np.argsort(-np.abs(values), kind="stable")[:_REASONS] if values[j] != 0]
             names = explanation.feature_names
             reasons[i] = [
@@ -291,7 +291,7 @@ def reliability(model: EasyModel) -> Reliability | None:
     if p is None or len(truth) < _LEAST_ROWS:
         return None
     is_class = _codes(model, truth)[:, None] == np.arange(p.shape[1])
-    sure = p.max(axis=1) >= _SURE
+    confident = p.max(axis=1) >= _SURE
     right = is_class[np.arange(len(p)), p.argmax(axis=1)]
     predicted, happened = (p[:, 1], is_class[:, 1]) if p.shape[1] == 2 else (p.ravel(), is_class.ravel())
     of = repr(str(model.classes_[1])) if p.shape[1] == 2 else "each class"
@@ -299,11 +299,17 @@ def reliability(model: EasyModel) -> Reliability | None:
     counts = np.bincount(bins, minlength=_BINS)
     used = counts >= _LEAST_IN_BIN
     means, shares = (
-        np.bincount(bins, weights=one, minlength=_BINS)[used] / counts[used] for one in (predicted, happened)
+        np.bincount(bins, weights=values, minlength=_BINS)[used] / counts[used] for values in (predicted, happened)
     )
     low, high = _wilson_interval(shares, counts[used])
     return Reliability(
-        of, means, shares, low, high, int(sure.sum()), float(right[sure].mean()) if sure.any() else np.nan
+        of,
+        means,
+        shares,
+        low,
+        high,
+        int(confident.sum()),
+        float(right[confident].mean()) if confident.any() else np.nan,
     )
 
 

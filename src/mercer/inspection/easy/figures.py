@@ -26,7 +26,7 @@ class ClassFigures:
         self, truth: NDArray[Any], answers: NDArray[Any], classes: NDArray[Any], weighed: bool = False
     ) -> None:
         self.weighed = weighed
-        self.classes = [str(one) for one in classes]
+        self.classes = [str(item) for item in classes]
         index = {label: k for k, label in enumerate(classes.tolist())}
         self.matrix: Indices = np.zeros((len(classes), len(classes)), dtype=np.intp)
         for (true, predicted), count in Counter(zip(truth.tolist(), answers.tolist(), strict=True)).items():
@@ -97,14 +97,14 @@ class ClassFigures:
 
     def to_dict(self) -> Facts:
         """Return the scores as plain values; None stands for an undefined precision or recall."""
-        each = zip(self.classes, self.matrix.sum(axis=1).tolist(), self.precision, self.recall, strict=True)
+        per_class = zip(self.classes, self.matrix.sum(axis=1).tolist(), self.precision, self.recall, strict=True)
         return {
             "balanced_accuracy": self.balanced_accuracy,
             "majority": {"class": self.majority[0], "accuracy": self.majority[1]},
             "confusion": {"classes": self.classes, "rows_are": "truth", "counts": self.matrix.tolist()},
             "per_class": {
                 name: {"rows": rows, "precision": _or_none(precision), "recall": _or_none(recall)}
-                for name, rows, precision, recall in each
+                for name, rows, precision, recall in per_class
             },
         }
 
@@ -170,8 +170,10 @@ class NumberFigures:
     @property
     def r2(self) -> float:
         """R² = 1 − Σ(y − f)²/Σ(y − ȳ)²; NaN for a constant y."""
-        off = float(((self.truth - self.truth.mean()) ** 2).sum())
-        return float(1 - ((self.truth - self.answers) ** 2).sum() / off) if off > 0 else float("nan")
+        total_squares = float(((self.truth - self.truth.mean()) ** 2).sum())
+        return (
+            float(1 - ((self.truth - self.answers) ** 2).sum() / total_squares) if total_squares > 0 else float("nan")
+        )
 
     @property
     def standard_error(self) -> float:
@@ -202,9 +204,9 @@ class NumberFigures:
         """The main scores and their baseline, in one sentence."""
         rest, outlying = self.without_outliers, int(self.outlying.sum())
         error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
-        but = f", without {outlying} outlying row{'s' * (outlying > 1)} (R² {self.r2:.3f} with)" if outlying else ""
+        remark = f", without {outlying} outlying row{'s' * (outlying > 1)} (R² {self.r2:.3f} with)" if outlying else ""
         return (
-            f"R² {rest.r2:.3f} (± {rest.standard_error:.3f}) on held-out rows{but}; mean absolute error {error} "
+            f"R² {rest.r2:.3f} (± {rest.standard_error:.3f}) on held-out rows{remark}; mean absolute error {error} "
             f"(always predicting the median: {usual})"
         )
 
@@ -221,10 +223,10 @@ class NumberFigures:
         of_training = "" if trained is None else f", {trained:.4g} on the training rows"
         rest, outlying = self.without_outliers, int(self.outlying.sum())
         error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
-        which = f"held-out rows without the {outlying} outlying" if outlying else "held-out rows"
+        scored_rows = f"held-out rows without the {outlying} outlying" if outlying else "held-out rows"
         lines = [
-            ("R²", f"{rest.r2:.4g} on the {which}{of_training}"),
-            ("error", f"{error} on average over the {which} (always predicting the median: {usual})"),
+            ("R²", f"{rest.r2:.4g} on the {scored_rows}{of_training}"),
+            ("error", f"{error} on average over the {scored_rows} (always predicting the median: {usual})"),
         ]
         if outlying:
             error, usual = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
@@ -232,9 +234,9 @@ class NumberFigures:
         return lines
 
 
-def _shares(parts: Any, wholes: Any) -> Floats:
+def _shares(parts: Any, totals: Any) -> Floats:
     out = np.full(len(parts), np.nan)
-    np.divide(parts, wholes, out=out, where=wholes > 0)
+    np.divide(parts, totals, out=out, where=totals > 0)
     return out
 
 

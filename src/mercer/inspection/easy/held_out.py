@@ -51,8 +51,8 @@ class HeldOut:
         for k, model in enumerate(self.models):
             if not np.array_equal(machine_of(model).classes_, classes):
                 raise ValueError("a fold was trained without one of the classes")
-            here = self.fold == k
-            f[here] = decision_values(model, frame.rows(self.rows[here]))
+            in_fold = self.fold == k
+            f[in_fold] = decision_values(model, frame.rows(self.rows[in_fold]))
         n_folds = min(_MOST_FOLDS, int(np.bincount(codes, minlength=len(classes)).min()))
         out = np.empty((len(self.rows), len(classes)))
         for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(f, codes):

@@ -34,7 +34,11 @@ def suggest_next(
     if isinstance(figures, ClassFigures) and rare:
         lost = figures.classes[int(np.nanargmin(figures.recall))]
         hints.append(f"{lost!r} is hardly ever predicted; class_weight='balanced' gives all classes the same weight")
-    texts = [one.name for one in columns if isinstance(one, DroppedColumn) and "different texts" in one.reason]
+    texts = [
+        encoding.name
+        for encoding in columns
+        if isinstance(encoding, DroppedColumn) and "different texts" in encoding.reason
+    ]
     if texts:
         shown = " and ".join(map(repr, texts[:2])) + (" and others" if len(texts) > 2 else "")
         verb, it, its = ("is", "it", "its") if len(texts) == 1 else ("are", "them", "their")

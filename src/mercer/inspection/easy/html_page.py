@@ -50,13 +50,13 @@ def html_page(model: EasyModel) -> str:
     title = f"Predicting {model.target!r}"
     source = "" if model.training.source == "the table" else f" of {Path(model.training.source).name}"
     sections = [
-        _how_good(model),
-        _what_matters(model),
-        _where_wrong(model),
-        _how_sure(model),
-        _what_next(model),
+        _scores_section(model),
+        _importance_section(model),
+        _errors_section(model),
+        _confidence_section(model),
+        _next_steps_section(model),
         _certificate(model),
-        _again(model),
+        _call_section(model),
         _columns(model),
     ]
     return (
@@ -128,7 +128,7 @@ def _tiles(figures: ClassFigures | NumberFigures) -> str:
     return '<div class="tiles">' + "".join(f"<div><b>{escape(n)}</b>{escape(t)}</div>" for n, t in tiles) + "</div>"
 
 
-def _how_good(model: EasyModel) -> str:
+def _scores_section(model: EasyModel) -> str:
     figures = model.figures
     judged = _paragraph(f"Judged by {model.judged_by}.", "note")
     if isinstance(figures, ClassFigures):
@@ -137,20 +137,20 @@ def _how_good(model: EasyModel) -> str:
     residuals = model.model.residuals_
     half = float(np.quantile(residuals, 0.9))
     low, high = np.quantile(np.abs(figures.truth - figures.answers), (0.5, 0.9))
-    near, far = format_quantity(low, figures.unit), format_quantity(high, figures.unit)
-    off = f"Half of the predictions are within {near} of the true value, nine in ten within {far}."
+    half_within, most_within = format_quantity(low, figures.unit), format_quantity(high, figures.unit)
+    quantiles = f"Half of the predictions are within {half_within} of the true value, nine in ten within {most_within}."
     picture = truth_plot(figures.truth, figures.answers, half, figures.outlying, tick).svg()
     hidden = int(figures.outlying.sum())
-    but = f" {hidden} outlying row{'s are' if hidden > 1 else ' is'} not shown." if hidden else ""
+    remark = f" {hidden} outlying row{'s are' if hidden > 1 else ' is'} not shown." if hidden else ""
     caption = (
         f"Each dot is a held-out row: its prediction to the right, its true value upwards. The band is ± "
-        f"{format_quantity(half, figures.unit)}.{but}"
+        f"{format_quantity(half, figures.unit)}.{remark}"
     )
     outliers = _paragraph(f"{model.outliers.describe()}.", "warn") if model.outliers else ""
     return _section(
         "How good",
         _paragraph(f"{_capital(figures.headline)}."),
-        _paragraph(off),
+        _paragraph(quantiles),
         outliers,
         _figure(picture, caption),
         judged,
@@ -187,7 +187,7 @@ def _confusion(figures: ClassFigures) -> str:
     return f"{_table(['class', 'rows', 'found', 'mostly confused with'], rows)}{_paragraph(caption, 'note')}"
 
 
-def _what_matters(model: EasyModel) -> str:
+def _importance_section(model: EasyModel) -> str:
     if model.matters is None:
         return ""
     shares = [(name, share) for name, share in model.importance.items() if share > 0]
@@ -201,15 +201,15 @@ def _what_matters(model: EasyModel) -> str:
         places = {name: j for j, name in enumerate(numeric.feature_names)}
         raises, lowers = "raises the prediction", "lowers it"
         if explanation.classes is not None:
-            lowers, raises = (f"speaks for {str(one)!r}" for one in explanation.classes)
+            lowers, raises = (f"speaks for {str(label)!r}" for label in explanation.classes)
         for name, share in shares[:_COLUMNS]:
             values, shades = numeric.values[:, places[name]], shades_of(numeric.data[:, places[name]])
             strip = swarm_strip(values, shades, span, f"effect of {name} on {len(values)} rows")
             swarm.append(f'<div class="row"><span>{escape(name)}<b>{share:.0%}</b></span>{strip}</div>')
         ends = f"<div class='row ends'><span></span><div><i>← {escape(lowers)}</i><i>{escape(raises)} →</i></div></div>"
         if isinstance(model.figures, NumberFigures):
-            least, most = (format_quantity(abs(one), model.figures.unit) for one in span)
-            sides = f"<i>−{escape(least)}</i><i>+{escape(most)}</i>"
+            lowest, highest = (format_quantity(abs(value), model.figures.unit) for value in span)
+            sides = f"<i>−{escape(lowest)}</i><i>+{escape(highest)}</i>"
             ends = f"<div class='row ends'><span></span><div>{sides}</div></div>{ends}"
         swarm.append(ends)
         note += (
@@ -270,7 +270,7 @@ def _caption(curve: Curve) -> str:
     return f"<figcaption>{escape(curve.caption)} of {' '.join(keys)}</figcaption>"
 
 
-def _where_wrong(model: EasyModel) -> str:
+def _errors_section(model: EasyModel) -> str:
     missed = missed_rows(model)
     if not missed:
         return _section("Where it is wrong", _paragraph("Nowhere: all held-out rows are predicted correctly."))
@@ -285,10 +285,10 @@ def _where_wrong(model: EasyModel) -> str:
         text += (
             " In training all classes have the same weight, so that the predicted class may be the less probable one."
         )
-    return _section("Where it is wrong", _paragraph(text), *map(_missed, missed))
+    return _section("Where it is wrong", _paragraph(text), *map(_missed_row, missed))
 
 
-def _missed(row: MissedRow) -> str:
+def _missed_row(row: MissedRow) -> str:
     reasons = "".join(
         f"<li>{escape(name)} = {escape(cell)} <b>{escape(added)}</b></li>" for name, cell, added in row.reasons
     )
@@ -299,7 +299,7 @@ def _missed(row: MissedRow) -> str:
     )
 
 
-def _how_sure(model: EasyModel) -> str:
+def _confidence_section(model: EasyModel) -> str:
     seed = model.training.options["random_state"]
     if isinstance(model.figures, NumberFigures):
         if len(model.figures.truth) < 20:
@@ -322,9 +322,9 @@ def _how_sure(model: EasyModel) -> str:
     found = reliability(model)
     if found is None:
         return ""
-    sure = ""
+    confidence = ""
     if found.n_sure:
-        sure = (
+        confidence = (
             f"{found.n_sure:,} held-out row{'s' * (found.n_sure > 1)} got a class with a probability of at least 80%: "
             f"{found.right_when_sure:.0%} of these predictions are right."
         )
@@ -334,10 +334,12 @@ def _how_sure(model: EasyModel) -> str:
     )
     picture = reliability_plot(found.predicted, found.happened, found.low, found.high).svg()
     text = "predict_proba gives a probability for each class. These come from held-out rows only."
-    return _section("How sure", _paragraph(text), _paragraph(sure) if sure else "", _figure(picture, caption))
+    return _section(
+        "How sure", _paragraph(text), _paragraph(confidence) if confidence else "", _figure(picture, caption)
+    )
 
 
-def _what_next(model: EasyModel) -> str:
+def _next_steps_section(model: EasyModel) -> str:
     checks = guesses_to_check(model.table, model.guesses)
     items = [f"<li>{escape(_capital(hint))}.</li>" for hint in model.hints]
     items += [f"<li>Please check: {escape(guess)}.</li>" for guess in checks]
@@ -349,7 +351,7 @@ def _certificate(model: EasyModel) -> str:
     return _section("Certificate", f"<p class='proof'>{'<br>'.join(map(escape, lines))}</p>")
 
 
-def _again(model: EasyModel) -> str:
+def _call_section(model: EasyModel) -> str:
     training = model.training
     table = "table" if training.source == "the table" else repr(training.source)
     lines = ["import mercer", ""]
@@ -376,11 +378,11 @@ def _given_options(options: dict[str, Any]) -> str:
 
 def _columns(model: EasyModel) -> str:
     """Return how each column was read."""
-    columns = [(one.name, one.description) for one in model.table.columns_]
+    columns = [(encoding.name, encoding.description) for encoding in model.table.columns_]
     hidden = 0
     if len(columns) > MOST_COLUMNS:
         kept = set(first_columns([description for _, description in columns]))
-        shown = [one for one in columns if one[1] in kept][:MOST_COLUMNS]
+        shown = [row for row in columns if row[1] in kept][:MOST_COLUMNS]
         hidden, columns = len(columns) - len(shown), shown
     rows = [[f"<th>{escape(name)}</th>", _cell(description)] for name, description in columns]
     more = _paragraph(f"and {hidden} more columns", "note") if hidden else ""

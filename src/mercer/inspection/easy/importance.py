@@ -42,9 +42,12 @@ class Importance:
             return [("what matters", "no column: f is constant on these rows")]
         shown = [(name if len(name) <= 40 else f"{name[:39]}…", share) for name, share in list(shares.items())[:8]]
         wide = max(len(name) for name, _ in shown)
-        most = shown[0][1] or 1.0
+        largest = shown[0][1] or 1.0
         lines: list[Line] = [
-            ("" if k else "what matters", f"{name:<{wide}}  {share:>4.0%}  {'█' * round(24 * share / most)}".rstrip())
+            (
+                "" if k else "what matters",
+                f"{name:<{wide}}  {share:>4.0%}  {'█' * round(24 * share / largest)}".rstrip(),
+            )
             for k, (name, share) in enumerate(shown)
         ]
         rest = len(shares) - len(shown)
@@ -59,11 +62,11 @@ def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Expla
     A beeswarm plot is coloured by these values; cells that stay texts count as categories, which have no colour scale.
     """
     data = np.array(explanation.data, dtype=object)
-    by_name = {one.name: one for one in columns}
+    by_name = {encoding.name: encoding for encoding in columns}
     for j, name in enumerate(explanation.feature_names):
-        one = by_name.get(name)
-        if isinstance(one, Numbers | Dates):
-            data[:, j] = one.values(cells_of(data[:, j]))
+        encoding = by_name.get(name)
+        if isinstance(encoding, Numbers | Dates):
+            data[:, j] = encoding.values(cells_of(data[:, j]))
     return replace(explanation, data=data)
 
 
@@ -75,8 +78,8 @@ def column_importance(model: Any, X: Any, seed: int, names: list[str] | None = N
     machine = unwrap(model).machine
     order = np.random.default_rng(seed).permutation(X.shape[0])
     background = part_of(X, order[:_BACKGROUND])
-    each = len(order[:_BACKGROUND]) * max(1, len(getattr(machine, "support_", (1,)))) * machine.n_features_in_
-    explained = order[-max(10, min(_EXPLAINED, _WORK // each)) :]
+    row_cost = len(order[:_BACKGROUND]) * max(1, len(getattr(machine, "support_", (1,)))) * machine.n_features_in_
+    explained = order[-max(10, min(_EXPLAINED, _WORK // row_cost)) :]
     try:
         explanation = explain(model, part_of(X, explained), background)
         return Importance(replace(explanation, feature_names=names or explanation.feature_names), background)

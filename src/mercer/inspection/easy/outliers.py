@@ -28,8 +28,8 @@ def is_isolated(X: Any, rows: Indices) -> Flags:
     if not len(rows):
         return np.zeros(0, dtype=bool)
     sampled = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _COMPARED)).astype(np.intp)
-    usual = np.quantile(_nearest(X, np.setdiff1d(sampled, rows), sampled), 0.99)
-    return np.asarray(_nearest(X, rows, sampled) > 3.0 * usual + _EQUAL)
+    limit = np.quantile(_nearest(X, np.setdiff1d(sampled, rows), sampled), 0.99)
+    return np.asarray(_nearest(X, rows, sampled) > 3.0 * limit + _EQUAL)
 
 
 def _nearest(X: Any, rows: Indices, others: Indices) -> Floats:
@@ -47,11 +47,11 @@ class Outliers:
 
     @classmethod
     def find(cls, X: Any, y: Floats, held_out_errors: Floats, training_errors: Floats) -> Outliers:
-        """Find them among the absolute errors of held-out predictions and of the model trained on all rows.
+        """Find outlying targets from the absolute errors of held-out predictions and of the model trained on all rows.
 
-        A row that the model learns once it may train on it is no outlier, nor is a row unlike all others in X: its
-        target may well be right. If three quarters of the targets are the same number, no row is one, since the others
-        are what there is to predict.
+        A row whose target the model fits once it is trained on that row is not an outlier, nor is a row unlike all
+        others in X, whose target may be right. If three quarters of the targets are the same number, no row is an
+        outlier: the other targets are then what the model has to predict.
         """
         if is_concentrated(y):
             return cls(np.zeros(0, dtype=np.intp))
@@ -68,7 +68,7 @@ class Outliers:
         return f"row{'s' * (len(self) > 1)} {shown}{', …' * (len(self) > 6)}"
 
     def describe(self) -> str:
-        """Describe them in one sentence."""
+        """Describe the outliers in one sentence."""
         verb, their = ("is", "its") if len(self) == 1 else ("are", "their")
         return (
             f"{len(self)} row{'s' * (len(self) > 1)} {verb} more than {FAR:.0f} times as far off as the median of the "

@@ -54,12 +54,12 @@ def column_lines(columns: list[tuple[str, str]], all_of_it: bool = False) -> lis
     """
     hidden = 0
     if len(columns) > MOST_COLUMNS:
-        alike: dict[str, list[str]] = {}
+        names_by_description: dict[str, list[str]] = {}
         for name, description in columns:
-            alike.setdefault(description, []).append(name)
-        shown = [*alike] if all_of_it else first_columns([*alike])
-        hidden = sum(len(names) for description, names in alike.items() if description not in shown)
-        columns = [(_name_range(alike[description]), description) for description in shown]
+            names_by_description.setdefault(description, []).append(name)
+        shown = [*names_by_description] if all_of_it else first_columns([*names_by_description])
+        hidden = sum(len(names) for description, names in names_by_description.items() if description not in shown)
+        columns = [(_name_range(names_by_description[description]), description) for description in shown]
     columns = [(name or "(no name)", description) for name, description in columns]
     width = max(len(name) for name, _ in columns)
     lines: list[Line] = [
@@ -82,7 +82,7 @@ def table_lines(table: Tabular, guesses: dict[str, str], all_of_it: bool = False
     """Return lines on the encoding of each column, and on the guesses about columns that are not dropped."""
     to_check = guesses_to_check(table, guesses)
     return [
-        *column_lines([(one.name, one.description) for one in table.columns_], all_of_it),
+        *column_lines([(encoding.name, encoding.description) for encoding in table.columns_], all_of_it),
         *(("please check" if not k else "", guess) for k, guess in enumerate(to_check)),
     ]
 
@@ -92,7 +92,11 @@ def guesses_to_check(table: Tabular, guesses: dict[str, str]) -> list[str]:
 
     The descriptions of other dropped columns say why they are dropped.
     """
-    dropped = {one.name for one in table.columns_ if isinstance(one, DroppedColumn) and not one.may_be_numbers}
+    dropped = {
+        encoding.name
+        for encoding in table.columns_
+        if isinstance(encoding, DroppedColumn) and not encoding.may_be_numbers
+    }
     return [guess for name, guess in guesses.items() if name not in dropped]
 
 
@@ -103,7 +107,7 @@ def hint_lines(hints: Sequence[str]) -> list[Line]:
 
 def column_facts(table: Tabular) -> dict[str, str]:
     """Description of each column's encoding, by column name."""
-    return {one.name: one.description for one in table.columns_}
+    return {encoding.name: encoding.description for encoding in table.columns_}
 
 
 def certificate_facts(machine: Any) -> dict[str, Any]:

@@ -26,12 +26,12 @@ def escape(text: str) -> str:
     return html.escape(escape_controls(text))
 
 
-def tick_places(low: float, high: float, most: int = 5) -> list[float]:
-    """Return at most `most` round numbers from low to high: multiples of 1, 2 or 5 times a power of ten."""
+def tick_places(low: float, high: float, max_ticks: int = 5) -> list[float]:
+    """Return at most `max_ticks` round numbers from low to high: multiples of 1, 2 or 5 times a power of ten."""
     if not (math.isfinite(low) and math.isfinite(high) and high > low):
         return [low] if math.isfinite(low) else []
-    step = 10.0 ** math.floor(math.log10((high - low) / most))
-    step *= next(factor for factor in (1, 2, 5, 10, 20) if (high - low) / (step * factor) <= most or factor == 20)
+    step = 10.0 ** math.floor(math.log10((high - low) / max_ticks))
+    step *= next(factor for factor in (1, 2, 5, 10, 20) if (high - low) / (step * factor) <= max_ticks or factor == 20)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [k * step for k in range(first, last + 1)]
 
@@ -86,10 +86,10 @@ class Plot:
 
     def band(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
         """Fill the area between two lines."""
-        there = [(self.x(a), self.y(b)) for a, b in zip(x, low, strict=True)]
-        back = [(self.x(a), self.y(b)) for a, b in zip(reversed(x), reversed(high), strict=True)]
-        places = " ".join(f"{a:.1f},{b:.1f}" for a, b in (*there, *back))
-        self.marks.append(f'<polygon points="{places}" class="band"/>')
+        forward = [(self.x(a), self.y(b)) for a, b in zip(x, low, strict=True)]
+        backward = [(self.x(a), self.y(b)) for a, b in zip(reversed(x), reversed(high), strict=True)]
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in (*forward, *backward))
+        self.marks.append(f'<polygon points="{points}" class="band"/>')
 
     def dots(self, x: Floats, y: Floats, kind: str = "dot", size: float = 2.2) -> None:
         """Draw points; those outside the axes are left out."""
@@ -139,14 +139,14 @@ def swarm_strip(values: Floats, shades: Floats, span: tuple[float, float], label
 def dot_strip(value: float, span: tuple[float, float], label: str, kind: str = "dot") -> str:
     """Draw one value as a point on a line that begins at the mean."""
     width, height = _STRIP[0], 16.0
-    places = [8 + (width - 16) * _share(one, span) for one in (span[0], span[1], value)]
+    places = [8 + (width - 16) * _share(number, span) for number in (span[0], span[1], value)]
     line = f'<line x1="{places[0]:.1f}" y1="8" x2="{places[1]:.1f}" y2="8" class="grid"/>'
     dot = f'<circle cx="{places[2]:.1f}" cy="8" r="6" class="{kind}"/>'
     size = f'viewBox="0 0 {width:g} {height:g}"'
     return f'<svg {size} role="img" aria-label="{escape(label)}" class="strip">{line}{dot}</svg>'
 
 
-def _offsets(places: Floats, room: float) -> Floats:
+def _offsets(places: Floats, span: float) -> Floats:
     """Return vertical offsets that separate points whose places are close: 0, then steps up and down in turn."""
     out = np.zeros(len(places))
     counts: dict[int, int] = {}
@@ -154,7 +154,7 @@ def _offsets(places: Floats, room: float) -> Floats:
         bin_of = round(float(places[k]) / 4.0)
         rank = counts[bin_of] = counts.get(bin_of, -1) + 1
         out[k] = math.ceil(rank / 2) * (1 if rank % 2 else -1)
-    return out * min(4.0, room / max(1.0, float(np.abs(out).max(initial=0.0))))
+    return out * min(4.0, span / max(1.0, float(np.abs(out).max(initial=0.0))))
 
 
 def _colour(share: float) -> str:

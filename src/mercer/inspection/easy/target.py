@@ -69,13 +69,13 @@ def check_class_sizes(y: Any, source: str) -> None:
     """Raise ValueError if one of several classes has a single row."""
     labels, counts = np.unique(y, return_counts=True)
     if len(labels) > 1 and counts.min() < 2:
-        lonely = str(labels[np.argmin(counts)])
+        rarest = str(labels[np.argmin(counts)])
         odd = [str(label) for label in labels if not looks_numeric(str(label))]
         if 0 < len(odd) < len(labels) / 2:
             words = ", ".join(map(repr, odd[:3])) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
             raise ValueError(
                 f"{source}: the target holds {words} beside numbers, so each number counts as a class, and "
-                f"the class {lonely!r} has a single row; if the target is a quantity, remove the rows with {words}"
+                f"the class {rarest!r} has a single row; if the target is a quantity, remove the rows with {words}"
             )
         if np.count_nonzero(counts == 1) > len(y) / 2:
             raise ValueError(
@@ -85,6 +85,6 @@ def check_class_sizes(y: Any, source: str) -> None:
             )
         quantity = "; if the target is a quantity, use machine='svr'" if labels.dtype.kind in "iuf" else ""
         raise ValueError(
-            f"{source}: the class {lonely!r} has a single row, which cannot be both trained on and held out; "
+            f"{source}: the class {rarest!r} has a single row, which cannot be both trained on and held out; "
             f"remove it or add rows of that class{quantity}"
         )

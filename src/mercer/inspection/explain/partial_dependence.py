@@ -88,10 +88,10 @@ class PartialDependence:
     function: str = "f"
 
     def __repr__(self) -> str:
-        along = [f"{name} at {len(g)} values" for name, g in zip(self.feature_names, self.grid, strict=True)]
+        axes = [f"{name} at {len(g)} values" for name, g in zip(self.feature_names, self.grid, strict=True)]
         names = self.output_names
         outputs = f"{len(names)} outputs" if len(names) > 1 else f"output {names[0]}"
-        return f"PartialDependence({', '.join(along)}, {outputs})"
+        return f"PartialDependence({', '.join(axes)}, {outputs})"
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row per grid point and a column per feature and output."""
@@ -134,7 +134,7 @@ def partial_dependence(
         values = _grid(grid, rows, columns, grid_resolution)
         points = np.stack(_points(values), axis=1)
     term = _only_term(machine) if machine_columns is not None else None
-    n, outputs, n_points = rows.shape[0], len(machine.names), math.prod(len(one) for one in values)
+    n, outputs, n_points = rows.shape[0], len(machine.names), math.prod(len(column_values) for column_values in values)
     total = np.zeros((n_points, outputs))
     curves = np.empty((n, n_points, outputs)) if individual else None
     # A block of rows holds its kernel values and its curves in memory.
@@ -216,7 +216,7 @@ def _values(machine: Outputs, rows: Floats, columns: tuple[int, ...], points: Fl
 
 
 def _only_term(machine: Outputs) -> Term | None:
-    """Return the kernel as one product of exponentials over the features; None if it is no such product."""
+    """Return the kernel as one product of exponentials over the features; None if it is not such a product."""
     terms = machine.kernel.terms(machine.vectors.shape[1])
     return terms[0] if terms is not None and len(terms) == 1 and len(terms[0].polynomial) == 1 else None
 
@@ -285,10 +285,10 @@ def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tu
     """Return the grid values of columns of numbers, by default spread over the values in `rows`."""
     if grid is None:
         return tuple(Axis.of("", as_dense(rows[:, [j]]).ravel()).grid(resolution) for j in columns)
-    made = tuple(np.asarray(values, dtype=np.float64) for values in _given_grid(grid, columns))
-    if not all(np.isfinite(values).all() for values in made):
+    checked_grid = tuple(np.asarray(values, dtype=np.float64) for values in _given_grid(grid, columns))
+    if not all(np.isfinite(values).all() for values in checked_grid):
         raise ValueError("the grid of a feature must be a one-dimensional array of finite numbers")
-    return made
+    return checked_grid
 
 
 def _given_grid(grid: Any, columns: tuple[int, ...]) -> list[Any]:

@@ -267,7 +267,7 @@ def _players(machine: Outputs) -> Indices:
 
 
 def _terms(machine: Outputs) -> Terms:
-    """Return the kernel as a sum of products over the features; raise ValueError if it is no such sum."""
+    """Return the kernel as a sum of products over the features; raise ValueError if it is not such a sum."""
     machine.expect_vectors("explain")
     terms = machine.kernel.terms(machine.vectors.shape[1])
     if terms is None or not all(term.only_inner_features for term in terms):

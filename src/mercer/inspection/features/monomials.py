@@ -209,7 +209,7 @@ class Monomials(FeatureMap):
 
 def _name(factors: list[int], names: list[str]) -> str:
     """Return the name of a product, such as "x0^2 x1"; "1" if it has no feature."""
-    powers = [(names[i], len(list(same))) for i, same in itertools.groupby(factors)]
+    powers = [(names[i], len(list(repeats))) for i, repeats in itertools.groupby(factors)]
     return " ".join(name if k == 1 else f"{name}^{k}" for name, k in powers if name) or "1"
 
 
@@ -227,5 +227,5 @@ def _products(size: int, degree: int, ordered: bool) -> Indices:
 
 def _orderings(factors: list[int]) -> int:
     """Return the number of orderings of a monomial's factors, which are given in sorted order."""
-    counts = [len(list(same)) for _, same in itertools.groupby(factors)]
+    counts = [len(list(repeats)) for _, repeats in itertools.groupby(factors)]
     return math.factorial(len(factors)) // math.prod(map(math.factorial, counts))

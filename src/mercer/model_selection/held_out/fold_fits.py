@@ -81,7 +81,7 @@ class FoldFit:
 class Listener(Protocol):
     """Receiver of fits, each identified by the number of its machine and its fold; several threads may call it."""
 
-    def wanted(self, number: int, fold: int, /) -> bool:
+    def is_needed(self, number: int, fold: int, /) -> bool:
         """Return whether this fit is still wanted."""
 
     def finished(self, number: int, fold: int, fit: FoldFit, /) -> None:
@@ -227,7 +227,7 @@ class _BatchFit:
         """Fit all machines to one fold, each starting from the previous solution; the last fold to end releases K."""
         # `twins`: every sample has two variables, as in an ε-tube.
         try:
-            if any(self._listener.wanted(number, fold.number) for number, _ in self._batch):
+            if any(self._listener.is_needed(number, fold.number) for number, _ in self._batch):
                 try:
                     stored, twins = self._matrix(fold)
                 except Exception as error:  # an error of a kernel concerns only its batch
@@ -258,9 +258,9 @@ class _BatchFit:
         assert fold.fit is not None
         fields: dict[int, StoredField] = {}
         for number, machine in self._batch:
-            if not self._listener.wanted(number, fold.number):
+            if not self._listener.is_needed(number, fold.number):
                 continue
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             try:
                 fits = []
                 for k, task in enumerate(self._tasks(machine, fold)):
@@ -273,7 +273,9 @@ class _BatchFit:
                 continue
             values = np.column_stack([fit.values for fit in fits if fit.values is not None])
             classes = getattr(fold.fit.target, "labels", None)
-            self._listener.finished(number, fold.number, FoldFit(classes, fits, values, time.perf_counter() - began))
+            self._listener.finished(
+                number, fold.number, FoldFit(classes, fits, values, time.perf_counter() - start_time)
+            )
 
     def _with_values(self, fit: TaskFit, fold: Fold, field: StoredField) -> TaskFit:
         """Add the decision values of the held-out samples, which have rows in the field."""
@@ -326,7 +328,7 @@ class _BatchFit:
                     continue
                 field: StoredField | None = None
                 for number, machine in batch:
-                    if not self._listener.wanted(number, fold.number):
+                    if not self._listener.is_needed(number, fold.number):
                         continue
                     task = tasks[number, fold.number][label_pairs.index(pair)]
                     field = field or StoredField(stored, index_in_pair[fold.rows[task.rows]])
@@ -337,12 +339,12 @@ class _BatchFit:
                         field = None  # the state of a failed solve is not reliable
             return fits
 
-        began, pairs = time.perf_counter(), self.pairs or []
+        start_time, pairs = time.perf_counter(), self.pairs or []
         if self._n_threads == 1:
             fits = [fit_pair(pair) for pair in pairs]
         else:
             fits = map_in_threads(fit_pair, pairs, self._n_threads)
-        seconds = (time.perf_counter() - began) / max(1, len(batch) * len(self.folds))
+        seconds = (time.perf_counter() - start_time) / max(1, len(batch) * len(self.folds))
         pair_fits = dict(zip(pairs, fits, strict=True))
         for fold in self.folds:
             self._conclude_pairs(fold, batch, pair_fits, seconds)
@@ -369,7 +371,7 @@ class _BatchFit:
                 fits[number] = solved
         if not fits:
             return
-        began, n_pairs = time.perf_counter(), len(target.pairs)
+        start_time, n_pairs = time.perf_counter(), len(target.pairs)
         ordered = [fit for solved in fits.values() for fit in solved]
         data, rows = (np.concatenate([getattr(fit, part) for fit in ordered]) for part in ("coefficients", "rows"))
         ends = np.cumsum([0, *(len(fit.rows) for fit in ordered)])
@@ -380,7 +382,7 @@ class _BatchFit:
             replace(whole, kernel=self._kernel), table, used, np.array([fit.b for fit in ordered])
         )
         values = expansion(take(whole.X, fold.test), self._n_threads)
-        seconds = fit_seconds + (time.perf_counter() - began) / len(fits)
+        seconds = fit_seconds + (time.perf_counter() - start_time) / len(fits)
         for j, (number, solved) in enumerate(fits.items()):
             machine_values = np.ascontiguousarray(values[:, j * n_pairs : (j + 1) * n_pairs])
             self._listener.finished(number, fold.number, FoldFit(target.labels, solved, machine_values, seconds))

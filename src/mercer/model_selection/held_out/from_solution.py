@@ -41,8 +41,8 @@ def values_from_solution(
     """Return held-out decision values, a row for each sample and a column for each decision function.
 
     A value is NaN if the sample has no weight, or belongs to neither class of the decision function. Return None if the
-    solution on all samples is no start for the folds, or if a problem was not solved. `done` is called with the number
-    of finished folds.
+    solution on all samples is not a start for the folds, or if a problem was not solved. `done` is called with the
+    number of finished folds.
     """
     reader = clone(machine).set_params(solver="decomposition") if hasattr(machine, "solver") else machine
     if reason_not_shared(reader) is not None or reader.slack != "l1":  # with slack="l2", C = 0 is an infinite ridge

@@ -23,7 +23,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Flags, Floats, Indices, freeze, megabytes, sums_by
 from mercer.samples.engine import on_host
 from mercer.samples.labels import votes, winner
-from mercer.solvers.homotopy import solve_exactly, solve_without
+from mercer.solvers.homotopy import solve_exactly, solve_with_smaller_bounds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,8 +62,10 @@ class LeaveOneOutResult:
     n_removed: int
 
     def __repr__(self) -> str:
-        what = "mean absolute residual" if self.wrong is None else "share of errors"
-        return f"LeaveOneOutResult({len(self.predictions)} samples, {what} {self.error:.4g}, {self.n_removed} removed)"
+        quantity = "mean absolute residual" if self.wrong is None else "share of errors"
+        return (
+            f"LeaveOneOutResult({len(self.predictions)} samples, {quantity} {self.error:.4g}, {self.n_removed} removed)"
+        )
 
 
 def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> LeaveOneOutResult:
@@ -215,7 +217,7 @@ def _removals(fit: Fit, solution: ExactSolution) -> Iterator[_Removal]:
             if curved and share < 1:
                 exact = solve_exactly(reduced, solution.K, beta)
             else:
-                exact = solve_without(problem, solution.K, solution.homotopy, beta, variables, share)
+                exact = solve_with_smaller_bounds(problem, solution.K, solution.homotopy, beta, variables, share)
         yield _Removal(i, moved, reduced, exact, variables, share)
 
 

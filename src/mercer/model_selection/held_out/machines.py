@@ -42,8 +42,8 @@ def decision_values(model: Any, X: Any) -> Floats:
 def without_names(owner: Any, X: Any) -> tuple[Any, Any]:
     """Return the fitted model inside `owner` and X, both without feature names, after the owner has compared the names.
 
-    The model would compare them again, and warn a second time about missing names, or at all if somebody removed the
-    owner's names (as shap does).
+    The model would compare them again, and warn a second time about missing names. If somebody removed the owner's
+    names (as shap does), the owner does not warn, and the model should not either.
     """
     unwrapped = unwrap(owner.estimator_)
     model = owner.estimator_ if unwrapped.steps else unwrapped.machine

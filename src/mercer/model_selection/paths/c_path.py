@@ -36,7 +36,7 @@ class CPath:
         Unfitted machine whose path this is.
     fit : Fit
         Training samples as read.
-    found : Trace or Nodes
+    trace : Trace or Nodes
         Solutions: exact ones with their breakpoints, or fits with bounds on the gap between them.
 
     Attributes
@@ -72,21 +72,21 @@ class CPath:
     ([0.5], [0.2, 0.2], [0.5, 0.5])
     """
 
-    def __init__(self, machine: SVC, fit: Fit, found: Trace | Nodes) -> None:
-        self._machine, self._fit, self._found = machine, fit, found
-        self.exact_ = isinstance(found, Trace)
-        self.epsilon_ = float(found.epsilon) if isinstance(found, Nodes) else None
-        self.stop_reason_ = found.stop_reason
-        self.C_range_ = (float(found.start), float(found.end))
-        columns = {name: freeze(values) for name, values in found.columns().items()}
+    def __init__(self, machine: SVC, fit: Fit, trace: Trace | Nodes) -> None:
+        self._machine, self._fit, self._trace = machine, fit, trace
+        self.exact_ = isinstance(trace, Trace)
+        self.epsilon_ = float(trace.epsilon) if isinstance(trace, Nodes) else None
+        self.stop_reason_ = trace.stop_reason
+        self.C_range_ = (float(trace.start), float(trace.end))
+        columns = {name: freeze(values) for name, values in trace.columns().items()}
         self.C_: Floats = columns["C_"]
         self.n_free_, self.n_bounded_ = columns["n_free_"], columns["n_bounded_"]
         self.margin_, self.intercept_ = columns["margin_"], columns["intercept_"]
-        if isinstance(found, Nodes):
+        if isinstance(trace, Nodes):
             self.gap_ = columns["gap_"]
-        if isinstance(found, Trace):
-            self.n_checks_, self.largest_violation_ = found.n_checks, found.largest_violation
-            self.n_refactorisations_, self.n_restarts_ = found.n_refactorisations, found.n_restarts
+        if isinstance(trace, Trace):
+            self.n_checks_, self.largest_violation_ = trace.n_checks, trace.largest_violation
+            self.n_refactorisations_, self.n_restarts_ = trace.n_refactorisations, trace.n_restarts
 
     def __repr__(self) -> str:
         low, high = self.C_range_
@@ -113,7 +113,7 @@ class CPath:
             raise ValueError(f"the path has no machine at its end C={C:g}; choose a C in between")
         machine = clone(self._machine).set_params(C=C)
         copy_columns(self._machine, machine)
-        start = problem_at(self._found.problem, C).nearest_feasible(self._found.at(C)[0])
+        start = problem_at(self._trace.problem, C).nearest_feasible(self._trace.at(C)[0])
         limits = self._fit.limits
         limits = replace(limits, stop=replace(limits.stop, deadline=deadline_of(machine.max_time)))
         model: SVC = fit_copy_on(machine, replace(self._fit, limits=limits), [start])
@@ -121,7 +121,7 @@ class CPath:
 
     def _solution(self, C: float) -> tuple[Floats, float]:
         """Return β of every merged sample and b; fit the machine if β of the path is not optimal to tol."""
-        beta, b, optimal = self._found.at(C)
+        beta, b, optimal = self._trace.at(C)
         if optimal:
             return beta, b
         model = self.at(C)

@@ -265,13 +265,13 @@ class _SolvedMachine:
 def _solve_machine(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _SolvedMachine:
     """Solve a two-class SVC exactly; raise ValueError for other machines, and for a `slack` not in `slacks`."""
     if getattr(model, "slack", None) not in slacks:
-        wanted = " or ".join(map(repr, slacks))
-        instead = "leave_one_out takes any machine"
+        allowed = " or ".join(map(repr, slacks))
+        remedy = "leave_one_out takes any machine"
         if hasattr(model, "best_estimator_"):
-            instead = "pass the machine that the search chose, its best_estimator_"
+            remedy = "pass the machine that the search chose, its best_estimator_"
         elif getattr(model, "slack", None) == "l2":
-            instead = "radius_margin and leave_one_out take slack='l2'"
-        raise ValueError(f"this estimate is for SVC with slack={wanted}, not {model!r}; {instead}")
+            remedy = "radius_margin and leave_one_out take slack='l2'"
+        raise ValueError(f"this estimate is for SVC with slack={allowed}, not {model!r}; {remedy}")
     fit, solutions = exact_solutions(model, X, y, sample_weight)
     if len(solutions) != 1:
         raise ValueError(

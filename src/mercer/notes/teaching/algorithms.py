@@ -41,15 +41,15 @@ _NO_CURVATURE = 1e-14
 
 def choose_pair(problem: SmallProblem, alpha: Floats, g: Floats, rule: str) -> tuple[int, int]:
     """Choose i in I_up and j in I_down with y_ig_i > y_jg_j by one of Igel's rules; g is the gradient of the dual."""
-    up, down = problem.index_sets(alpha)
+    up, low = problem.index_sets(alpha)
     h, K = problem.y * g, problem.K
     first = int(np.argmax(np.where(up, h, -np.inf)))
     if rule == "most violating":
-        return first, int(np.argmin(np.where(down, h, np.inf)))
+        return first, int(np.argmin(np.where(low, h, np.inf)))
     diagonal = K.diagonal()
     curvature = diagonal[:, None] + diagonal - 2 * K
     curvature = np.maximum(curvature, _NO_CURVATURE * (diagonal[:, None] + diagonal) + 1e-300)
-    violation = np.where(up[:, None] & down, h[:, None] - h, 0.0)
+    violation = np.where(up[:, None] & low, h[:, None] - h, 0.0)
     gains = np.maximum(violation, 0.0) ** 2 / (2 * curvature)
     if rule == "second order":
         return first, int(np.argmax(gains[first]))
@@ -81,9 +81,9 @@ def run_smo(run: Steps, tol: float, max_iter: int) -> None:
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
 
 
-def _exact_at_bound(value: float, at_bound: bool, upwards: bool, C: float) -> float:
+def _exact_at_bound(value: float, at_bound: bool, increases: bool, C: float) -> float:
     """Return the bound itself if a step reaches it, so that rounding does not leave α next to it."""
-    return value if not at_bound else C if upwards else 0.0
+    return value if not at_bound else C if increases else 0.0
 
 
 def run_li(run: Steps, tol: float, max_iter: int) -> None:
@@ -176,10 +176,10 @@ def _call_working_set(choose: WorkingSet, alpha: Floats, g: Floats, step: int) -
 
 def _worst_violators(problem: SmallProblem, alpha: Floats, g: Floats, size: int) -> Indices:
     """Return the samples in I_up with the largest y_ig_i and in I_down with the smallest, half of `size` each."""
-    up, down = problem.index_sets(alpha)
+    up, low = problem.index_sets(alpha)
     h, half = problem.y * g, max(1, size // 2)
     top = np.argsort(-np.where(up, h, -np.inf), kind="stable")[: min(half, int(up.sum()))]
-    bottom = np.argsort(np.where(down, h, np.inf), kind="stable")[: min(half, int(down.sum()))]
+    bottom = np.argsort(np.where(low, h, np.inf), kind="stable")[: min(half, int(low.sum()))]
     return np.unique(np.concatenate([top, bottom]))
 
 
@@ -224,15 +224,15 @@ def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
         F = np.flatnonzero(free)
         direction, slope = _newton_direction(problem, g, F)
         if slope <= 1e-12 * max(1.0, abs(problem.dual(alpha))) * tol:
-            up, down = problem.index_sets(alpha)
+            up, low = problem.index_sets(alpha)
             h = y * g
-            free[int(np.argmax(np.where(up, h, -np.inf)))] = free[int(np.argmin(np.where(down, h, np.inf)))] = True
+            free[int(np.argmax(np.where(up, h, -np.inf)))] = free[int(np.argmin(np.where(low, h, np.inf)))] = True
             F = np.flatnonzero(free)
             direction, slope = _newton_direction(problem, g, F)
         size, blocking = _step_limit(alpha[F], direction, C)
         curvature = _curvature(problem, F, direction)
-        newton = slope / curvature if curvature > 1e-14 * slope else math.inf
-        step = min(size, newton)
+        newton_length = slope / curvature if curvature > 1e-14 * slope else math.inf
+        step = min(size, newton_length)
         if not math.isfinite(step):
             break
         alpha = alpha.copy()
@@ -240,7 +240,7 @@ def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
         if step == size:
             alpha[F[blocking]] = np.where(direction[blocking] > 0, C, 0.0)
             free[F[blocking]] = False
-        run.record(alpha, F.tolist(), float(step), bool(step < newton))
+        run.record(alpha, F.tolist(), float(step), bool(step < newton_length))
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
 
 
@@ -299,16 +299,16 @@ def run_gradient_projection(run: Steps, tol: float, max_iter: int) -> None:
         newton_direction, slope = _newton_direction(problem, problem.gradient(alpha), F)
         limit, _ = _step_limit(alpha[F], newton_direction, problem.C)
         curvature = _curvature(problem, F, newton_direction)
-        newton = slope / curvature if curvature > 1e-14 * slope else math.inf
-        if slope > 0 and math.isfinite(min(limit, newton)):
-            alpha[F] = _clip_to_box(alpha[F] + min(limit, newton) * newton_direction, problem.C)
+        newton_length = slope / curvature if curvature > 1e-14 * slope else math.inf
+        if slope > 0 and math.isfinite(min(limit, newton_length)):
+            alpha[F] = _clip_to_box(alpha[F] + min(limit, newton_length) * newton_direction, problem.C)
         # 3. Length of the next gradient step, from the curvature along this one.
         new_g = problem.gradient(alpha)
         change, gradient_change = alpha - start, g - new_g
         length = float(change @ change)
         s = max(length / max(float(change @ gradient_change), 1e-10 * length, 1e-300), 1e-10)
         g = new_g
-        run.record(alpha, np.flatnonzero(change).tolist(), float(size), bool(limit < newton))
+        run.record(alpha, np.flatnonzero(change).tolist(), float(size), bool(limit < newton_length))
     run.converged = problem.violation_and_b(alpha, g)[0] <= tol
 
 

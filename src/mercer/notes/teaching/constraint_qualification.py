@@ -68,7 +68,7 @@ def constraint_qualification(
 
 
 def _unit_rows(name: str, rows: Any) -> Floats:
-    """Return gradients, scaled to length 1; raise ValueError if they are no matrix of finite numbers."""
+    """Return gradients, scaled to length 1; raise ValueError if they are not a matrix of finite numbers."""
     G = np.asarray(rows, dtype=np.float64)
     if G.ndim != 2 or not G.shape[1] or not np.isfinite(G).all():
         raise ValueError(f"{name} must have a row of finite numbers per constraint, not the shape {G.shape}")

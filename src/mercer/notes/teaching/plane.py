@@ -49,7 +49,7 @@ class Plane:
         finite("b", self.b)
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """Compute ⟨w, x⟩ + b of each sample."""
+        """Compute ⟨w, x⟩ + b for each sample."""
         samples, w = np.asarray(host(X), dtype=np.float64), np.asarray(self.w)
         if samples.ndim != 2 or samples.shape[1] != len(w):
             raise ValueError(f"X must have {len(w)} columns, one for each entry of w, not the shape {samples.shape}")

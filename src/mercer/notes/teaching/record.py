@@ -131,9 +131,9 @@ class SmallProblem:
         if not self.bias:
             increasable, decreasable = g[alpha < self.C], g[alpha > 0]
             return max(0.0, float(increasable.max(initial=0.0)), float(-decreasable.min(initial=0.0))), 0.0
-        up, down = self.index_sets(alpha)
+        up, low = self.index_sets(alpha)
         top, bottom = self._ends(alpha, g)
-        free = up & down
+        free = up & low
         return max(0.0, top - bottom), float((self.y * g)[free].mean()) if free.any() else 0.5 * (top + bottom)
 
     def b_interval(self, alpha: Floats) -> tuple[float, float]:
@@ -145,9 +145,9 @@ class SmallProblem:
         return self._ends(alpha, self.gradient(alpha))
 
     def _ends(self, alpha: Floats, g: Floats) -> tuple[float, float]:
-        up, down = self.index_sets(alpha)
+        up, low = self.index_sets(alpha)
         h = self.y * g
-        return float(h[up].max(initial=-math.inf)), float(h[down].min(initial=math.inf))
+        return float(h[up].max(initial=-math.inf)), float(h[low].min(initial=math.inf))
 
 
 @dataclass(eq=False, repr=False)

@@ -132,7 +132,7 @@ class ComplexityBound(Bound):
         """
         bounds = (self, *others)
         parts = {f"R̂(F_{i})": bound.value for i, bound in enumerate(bounds, 1)}
-        assumptions = tuple(dict.fromkeys(each for bound in bounds for each in bound.assumptions))
+        assumptions = tuple(dict.fromkeys(assumption for bound in bounds for assumption in bound.assumptions))
         deltas = [bound.delta for bound in bounds if bound.delta is not None]
         delta = sum(deltas) if deltas else None
         return ComplexityBound("R̂ of the union", sum(parts.values()), parts, assumptions, delta, source=_RULES)

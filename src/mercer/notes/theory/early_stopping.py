@@ -256,7 +256,7 @@ def iteration_path(
         norms.append(np.sqrt(np.maximum(np.sum(C * u, axis=0), 0.0)))
         dof.append(engine.dof(t))
         if validation_data is not None:
-            stops, least = rule.take(float(np.mean((validation_data[1] - validation_data[0] @ C - b) ** 2)))
+            stops, least = rule.record(float(np.mean((validation_data[1] - validation_data[0] @ C - b) ** 2)))
             kept = t if least else kept
             if stops:
                 break
@@ -410,7 +410,7 @@ def stopping_step(errors: ArrayLike, *, window: int = 5, rise: float = 0.05) -> 
     not_negative("rise", rise)
     rule, best = SmoothedRule(window, rise), 0
     for t, error in enumerate(values.tolist()):
-        stops, least = rule.take(error)
+        stops, least = rule.record(error)
         best = t if least else best
         if stops:
             return best, t

@@ -164,10 +164,10 @@ def _fewest_errors_of_expansions(
     if K.shape != (n, n):
         raise ValueError(f"X must have a sample for each of {n} labels, but its kernel matrix has the shape {K.shape}")
     reach = largest * np.abs(K).sum(axis=1)
-    most = 1.0 + float(reach.max()) if bias else 0.0
-    M = 1.0 + reach + most
+    max_b = 1.0 + float(reach.max()) if bias else 0.0
+    M = 1.0 + reach + max_b
     values = np.column_stack([y[:, None] * K, y])  # y f(x), from the coefficients and b
-    low, high = np.append(np.full(n, -largest), -most), np.append(np.full(n, largest), most)
+    low, high = np.append(np.full(n, -largest), -max_b), np.append(np.full(n, largest), max_b)
     solution: Any = optimize.milp(
         np.append(np.zeros(n + 1), np.ones(n)),
         integrality=np.append(np.zeros(n + 1), np.ones(n)),
@@ -187,8 +187,8 @@ def _centre_columns(X: Floats) -> Floats:
     """Centre the columns of X at their medians, if the subtraction is exact."""
     centre = np.median(X, axis=0)
     difference = X - centre
-    back = difference - X
-    rounding = (X - (difference - back)) - (centre + back)  # exact rounding error (Knuth's TwoSum)
+    minus_centre = difference - X
+    rounding = (X - (difference - minus_centre)) - (centre + minus_centre)  # exact rounding error (Knuth's TwoSum)
     return np.where(rounding.any(axis=0), X, difference)
 
 

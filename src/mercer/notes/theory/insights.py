@@ -151,8 +151,8 @@ class Insight:
         lines += [f"{f'risk, {name}':23} {value:.6g}" for name, value in self.risks.items()]
         if isinstance(self.complexity, Complexity):
             error, limit = self.complexity.standard_error, self.complexity.bound
-            above = "" if limit is None else f", at most {limit.value:.6g}"
-            lines.append(f"Rademacher complexity   {self.complexity.value:.6g} ± {error:.2g}{above}")
+            bound_text = "" if limit is None else f", at most {limit.value:.6g}"
+            lines.append(f"Rademacher complexity   {self.complexity.value:.6g} ± {error:.2g}{bound_text}")
         else:
             lines.append(f"Rademacher complexity   at most {self.complexity.value:.6g}")
         if self.n_support is not None:
@@ -250,7 +250,10 @@ def _plane_insight(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: 
         n_features = int(rows.shape[1])
         rules = linear_rules_bound(risks["zero_one"], n_features, n, delta=delta, bias=bias != "none")
         if learnt.features:
-            fixed = (each if each is IID else replace(each, holds=False) for each in rules.assumptions)
+            fixed = (
+                assumption if assumption is IID else replace(assumption, holds=False)
+                for assumption in rules.assumptions
+            )
             rules = replace(rules, assumptions=tuple(fixed))
         bounds["linear rules"] = rules
     n_support = None if margins.standings is None else len(margins.free) + len(margins.bounded)
@@ -302,8 +305,10 @@ def _function_insight(
 def _check_assumptions(bound: Bound, learnt: _Learnt, kernel: Kernel) -> Bound:
     """Mark the assumptions that are known to hold or to fail: a fixed kernel, and its definiteness."""
     assumptions = tuple(
-        replace(each, holds=False) if each is FIXED_KERNEL and (learnt.kernel or learnt.features) else each
-        for each in bound.assumptions
+        replace(assumption, holds=False)
+        if assumption is FIXED_KERNEL and (learnt.kernel or learnt.features)
+        else assumption
+        for assumption in bound.assumptions
     )
     definite = {"yes": True, "no": False}.get(kernel.positive_definite)
     return replace(bound, assumptions=(*assumptions, Assumption("the kernel is positive semi-definite", definite)))
@@ -326,7 +331,7 @@ def _has_learnt_kernel(unwrapped: Unwrapped) -> bool:
     kernel, gamma = getattr(model, "kernel", None), getattr(model, "gamma", None)
     if isinstance(kernel, Kernel):
         inner_kernels = [value for value in kernel.get_params().values() if isinstance(value, Kernel)]
-        return not kernel.bound or any(each.learnt for each in (kernel, *inner_kernels))
+        return not kernel.bound or any(part.learnt for part in (kernel, *inner_kernels))
     return (
         isinstance(kernel, str)
         and kernel not in ("linear", "precomputed")

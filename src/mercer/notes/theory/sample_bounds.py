@@ -335,14 +335,14 @@ def linear_rules_bound(
     if heuristic:
         name = "√((d ln n − ln η)/2n)"
         term = deviation(n, delta, min(n**dimensions, 2**n))  # for Φ(d, n)
-        further = Assumption("the dichotomies were fixed before these samples were seen", False)
+        assumption = Assumption("the dichotomies were fixed before these samples were seen", False)
     else:
         name = "√(8 ln(4Φ(d, 2n)/η)/n)"
         term = math.sqrt(8 * log_inverse(delta, 4 * dichotomies(dimensions, 2 * n)) / n)
-        further = Assumption(f"the features were fixed before these samples were seen: {d} of them")
+        assumption = Assumption(f"the features were fixed before these samples were seen: {d} of them")
     terms = {"share of errors": empirical, name: term}
     return bound_by_sum(
-        _ERROR, terms, (IID, further), delta, 1.0, "Vapnik and Chervonenkis 1971; Devroye and others 1996"
+        _ERROR, terms, (IID, assumption), delta, 1.0, "Vapnik and Chervonenkis 1971; Devroye and others 1996"
     )
 
 

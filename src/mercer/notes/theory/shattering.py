@@ -93,11 +93,11 @@ def shattering(X: Any, rules: Rules) -> Shattering:
     return Shattering(freeze(table), d, tuple(i for i in range(n) if largest >> i & 1), tuple(growth), sauer)
 
 
-def dichotomies_of(rules: Rules, X: Any, most: int | None = _MOST_POINTS) -> Floats:
-    """Return the different labellings ±1 of points by rules, one per row; `most` limits the number of points."""
+def dichotomies_of(rules: Rules, X: Any, max_points: int | None = _MOST_POINTS) -> Floats:
+    """Return the different labellings ±1 of points by rules, one per row; `max_points` limits the number of points."""
     X = host(X) if isinstance(rules, SVC) else np.asarray(host(X))
     n = n_samples(X)
-    limit = _MOST_POINTS if isinstance(rules, SVC) else most
+    limit = _MOST_POINTS if isinstance(rules, SVC) else max_points
     if n < 1 or (limit is not None and n > limit):
         raise ValueError(f"X has {n} points, but all labellings of 1 to {limit} points are tried; pass fewer")
     if isinstance(rules, SVC):

@@ -66,9 +66,13 @@ class Chunks:
 
     @abstractmethod
     def call(
-        self, verb: Callable[..., T], which: Sequence[int], chunk_arguments: Sequence[tuple[Any, ...]], common: Any
+        self,
+        verb: Callable[..., T],
+        chunk_numbers: Sequence[int],
+        chunk_arguments: Sequence[tuple[Any, ...]],
+        common: Any,
     ) -> list[T]:
-        """Return verb(chunk, *arguments, *common) for the chunks `which`, in this order.
+        """Return verb(chunk, *arguments, *common) for the chunks `chunk_numbers`, in this order.
 
         `chunk_arguments` holds the arguments of each of these chunks; `common` is sent once for all.
         """
@@ -84,13 +88,13 @@ class Chunks:
     def reduce(
         self,
         verb: Callable[..., T],
-        which: Sequence[int],
+        chunk_numbers: Sequence[int],
         chunk_arguments: Sequence[tuple[Any, ...]],
         common: Any,
         add: Callable[[T, T], T],
     ) -> T:
         """Return the sum of a verb's results over chunks, added pairwise so that the order is always the same."""
-        return tree_sum(self.call(verb, which, chunk_arguments, common), add)
+        return tree_sum(self.call(verb, chunk_numbers, chunk_arguments, common), add)
 
     # --- calls with statistics ---------------------------------------------------------------------------------------
 
@@ -98,9 +102,11 @@ class Chunks:
         self, verb: Callable[..., T], chunk_arguments: Sequence[tuple[Any, ...] | None], common: tuple[Any, ...] = ()
     ) -> list[tuple[int, T]]:
         """Call the verb on every chunk whose arguments are not None; return pairs of chunk number and result."""
-        which = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
-        results = self._counted(verb, which, [chunk_arguments[k] or () for k in which], common, self.call)
-        return list(zip(which, results, strict=True))
+        chunk_numbers = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
+        results = self._counted(
+            verb, chunk_numbers, [chunk_arguments[k] or () for k in chunk_numbers], common, self.call
+        )
+        return list(zip(chunk_numbers, results, strict=True))
 
     def sum(
         self,
@@ -110,19 +116,25 @@ class Chunks:
         add: Any,
     ) -> T | None:
         """Return the sum of the verb's results over chunks whose arguments are not None; None if all are None."""
-        which = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
-        if not which:
+        chunk_numbers = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
+        if not chunk_numbers:
             return None
         total: T = self._counted(
-            verb, which, [chunk_arguments[k] or () for k in which], common, partial(self.reduce, add=add)
+            verb,
+            chunk_numbers,
+            [chunk_arguments[k] or () for k in chunk_numbers],
+            common,
+            partial(self.reduce, add=add),
         )
         return total
 
-    def _counted(self, verb: Any, which: Any, chunk_arguments: Any, common: Any, run: Callable[..., Any]) -> Any:
-        """Return run(verb, which, each, common), and record the call."""
+    def _counted(
+        self, verb: Any, chunk_numbers: Any, chunk_arguments: Any, common: Any, run: Callable[..., Any]
+    ) -> Any:
+        """Return run(verb, chunk_numbers, chunk_arguments, common), and record the call."""
         start = time.perf_counter()
-        result = run(verb, which, chunk_arguments, common)
-        sent, received = n_bytes(chunk_arguments) + len(which) * n_bytes(common), n_bytes(result)
+        result = run(verb, chunk_numbers, chunk_arguments, common)
+        sent, received = n_bytes(chunk_arguments) + len(chunk_numbers) * n_bytes(common), n_bytes(result)
         self.statistics.add(verb.__name__, sent, received, time.perf_counter() - start)
         return result
 
@@ -162,8 +174,8 @@ class Chunks:
             ]
         parts = group_by_owner(np.searchsorted(self.ends, positions, side="right") - 1, len(self.sizes))
         return [
-            (which, (positions[which] - begin).astype(np.int32)) if len(which) else None
-            for which, begin in zip(parts, self.ends[:-1], strict=True)
+            (indices, (positions[indices] - begin).astype(np.int32)) if len(indices) else None
+            for indices, begin in zip(parts, self.ends[:-1], strict=True)
         ]
 
     def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:

@@ -32,9 +32,9 @@ class ChunkedEngine(Engine):
         assert isinstance(X, ChunkedSamples)
         return ChunkedGram(kernel + constant if constant else kernel, X, budget, n_threads)
 
-    def rows(self, X: EngineSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+    def rows(self, X: EngineSamples, n_threads: int, selected: Indices | None, centre: Floats | None) -> Rows:
         assert isinstance(X, ChunkedSamples)
-        return ChunkedRows(X if which is None else X.take(which), n_threads, centre)
+        return ChunkedRows(X if selected is None else X.take(selected), n_threads, centre)
 
     def cross(
         self,
@@ -129,7 +129,7 @@ def _hold_on_workers(chunk: Chunk) -> tuple[Any, list[tuple[Any, ...] | None]]:
     """Send each chunk its selection, targets and weights, which workers keep; return the chunks and their handles."""
     chunks, positions = chunk.X.chunks, chunk.X.positions
     members = [(k, *member) for k, member in enumerate(chunks.members(positions)) if member is not None]
-    parts = [(selection, chunk.Y[which], chunk.weight[which]) for _, which, selection in members]
+    parts = [(selection, chunk.Y[indices], chunk.weight[indices]) for _, indices, selection in members]
     chunk_arguments: list[tuple[Any, ...] | None] = [None] * len(chunks.sizes)
     for (k, *_), handles in zip(members, chunks.hold(parts), strict=True):
         chunk_arguments[k] = handles

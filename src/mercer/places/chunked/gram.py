@@ -225,9 +225,9 @@ class ChunkedGram:
 
     def landmark_factor(self, landmarks: Indices, weight: Floats, n_threads: int = 1) -> LandmarkFactor:
         L, _ = jittered_factor(self.block(landmarks, landmarks), n_threads)
-        each = self.X.chunks.weights(self.X.positions, weight)
+        weights = self.X.chunks.weights(self.X.positions, weight)
         common = self.kernel, self.centre, self.X.host(landmarks), L, self._verb_threads
-        lower = self.X.chunks.sum(verbs.whitened_gram, each, common, np.add)
+        lower = self.X.chunks.sum(verbs.whitened_gram, weights, common, np.add)
         self.evaluations += int(np.count_nonzero(weight)) * len(landmarks)
         return HostLandmarkFactor.of(L, np.zeros(L.shape) if lower is None else np.array(lower), n_threads)
 

@@ -37,8 +37,8 @@ class ChunkedRows:
     def first(self, m: int) -> ChunkedRows:
         return self.take(np.arange(m))
 
-    def take(self, which: Indices) -> ChunkedRows:
-        return ChunkedRows(self._X.take(which), self._n_threads, self._centre)
+    def take(self, rows: Indices) -> ChunkedRows:
+        return ChunkedRows(self._X.take(rows), self._n_threads, self._centre)
 
     def _per_row(self, name: str, *options: Any) -> Any:
         """Return the method or attribute `name` of `Rows`, computed per row by the workers."""
@@ -62,14 +62,14 @@ class ChunkedRows:
             verbs.weighted_sum, chunks.weights(self._X.positions, c), (self._make_rows, name, *options), combine
         )
 
-    def gram(self, which: Indices, others: Indices) -> Floats:
-        union = np.union1d(which, others)
+    def gram(self, left: Indices, others: Indices) -> Floats:
+        union = np.union1d(left, others)
         rows = rows_for(self._X.host(union), self._n_threads, None, self._centre)
-        return rows.gram(np.searchsorted(union, which), np.searchsorted(union, others))
+        return rows.gram(np.searchsorted(union, left), np.searchsorted(union, others))
 
-    def outer(self, which: Indices, c: Floats) -> Floats:
+    def outer(self, rows: Indices, c: Floats) -> Floats:
         weight = np.zeros(self.n)
-        weight[which] = c
+        weight[rows] = c
         total = self._sum("outer", weight, add)
         return np.zeros((self.d + 1, self.d + 1)) if total is None else total
 
@@ -143,8 +143,8 @@ class ChunkedLinearGram:
         row that is selected twice counts twice.
         """
 
-        def of_chunk(which: Indices, selection: verbs.RowSelection) -> tuple[Any, ...]:
-            arguments = tuple(values[which] for values in per_sample)
+        def of_chunk(members: Indices, selection: verbs.RowSelection) -> tuple[Any, ...]:
+            arguments = tuple(values[members] for values in per_sample)
             return selection, (Ball(*arguments[:2]), *arguments[2:]) if ball else arguments
 
         members = self._X.chunks.members(self._X.positions)

@@ -140,8 +140,8 @@ class ChunkedSamples(EngineSamples):
     def entries(self, rows: Indices, columns: Indices) -> Floats:
         return np.asarray(self.host()[rows, columns], dtype=np.float64)
 
-    def columns(self, which: Indices) -> EngineSamples:
-        return self.engine.samples(np.ascontiguousarray(self.host()[:, which]))
+    def columns(self, indices: Indices) -> EngineSamples:
+        return self.engine.samples(np.ascontiguousarray(self.host()[:, indices]))
 
     def asymmetry(self) -> float:
         K = self.host()

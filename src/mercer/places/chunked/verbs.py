@@ -171,10 +171,10 @@ def values(X: Any, selection: RowSelection, kernel: Kernel, others: Any) -> Floa
 
 def _strips(X: Any, selection: RowSelection) -> Any:
     """Yield the selected rows strip by strip, each with the slice of the selection that it covers."""
-    which = unpacked(selection, X.shape[0])
-    for start in range(0, len(which), _STRIP_ROWS):
-        positions = slice(start, min(len(which), start + _STRIP_ROWS))
-        part = X[positions] if selection is None else take(X, which[positions])
+    selected = unpacked(selection, X.shape[0])
+    for start in range(0, len(selected), _STRIP_ROWS):
+        positions = slice(start, min(len(selected), start + _STRIP_ROWS))
+        part = X[positions] if selection is None else take(X, selected[positions])
         yield part, positions
 
 
@@ -233,9 +233,9 @@ def whitened_gram(X: Any, weight: Floats, kernel: Kernel, centre: Floats, Z: Any
     """Return the lower triangle of FᵀWF with F = k(rows, Z)L⁻ᵀ, for the weights W of all rows of the chunk."""
     lower, used, m = np.zeros(L.shape), np.flatnonzero(weight), len(L)
     for block in row_blocks(len(used), 8 * m):
-        here = used[block]
-        gram = KernelMatrix.of(kernel, stack(take(X, here), Z), _BUDGET, n_threads, centre=centre).streamed()
-        add_whitened(lower, L, gram.block(np.arange(len(here)), len(here) + np.arange(m)), weight[here])
+        in_block = used[block]
+        gram = KernelMatrix.of(kernel, stack(take(X, in_block), Z), _BUDGET, n_threads, centre=centre).streamed()
+        add_whitened(lower, L, gram.block(np.arange(len(in_block)), len(in_block) + np.arange(m)), weight[in_block])
     return lower
 
 
@@ -295,12 +295,12 @@ def gram_products(
 
 def weighted_sum(X: Any, c: Floats, make: Callable[[Any], Any], name: str, *options: Any) -> Any:
     """Return the sum over the rows with c ≠ 0 that the method `name` of make(rows) computes from c."""
-    which = np.flatnonzero(c)
-    linear_rows = make(X if len(which) == len(c) else take(X, which))
+    nonzero = np.flatnonzero(c)
+    linear_rows = make(X if len(nonzero) == len(c) else take(X, nonzero))
     return (
-        linear_rows.outer(np.arange(len(which)), c[which])
+        linear_rows.outer(np.arange(len(nonzero)), c[nonzero])
         if name == "outer"
-        else getattr(linear_rows, name)(c[which], *options)
+        else getattr(linear_rows, name)(c[nonzero], *options)
     )
 
 

@@ -49,7 +49,7 @@ class RoundsResult(NamedTuple):
     steps: int  # pair steps in all rounds
     violation: float  # violation before the last round
     free: int  # free variables of the last block
-    enough: bool  # True if variables should be dropped before the next round
+    should_shrink: bool  # True if variables should be dropped before the next round
 
 
 class DeviceSolve(Protocol):
@@ -79,7 +79,7 @@ def run_device_rounds(
     while (result := solve.run_rounds(count, block.size, block.share, 0.5 * tol, INNER_STEPS)) is not None:
         n_steps, violation, count = n_steps + result.steps, result.violation, min(2 * count, _UNSEEN_ROUNDS)
         block.double_if_crowded(result.free)
-        if violation <= tol or n_steps >= max_steps or result.enough:
+        if violation <= tol or n_steps >= max_steps or result.should_shrink:
             break
         if deadline < math.inf and time.monotonic() >= deadline:
             break

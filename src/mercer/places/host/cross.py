@@ -51,8 +51,8 @@ class HostCross:
         if self._prepared is not None:
             samples, lowering = self._prepared.all_samples(np.float64), self._prepared.lowering
             if samples is not None:
-                everything = np.arange(self.m)
-                self._landmarks = (samples, everything, samples.columns(everything))
+                all_landmarks = np.arange(self.m)
+                self._landmarks = (samples, all_landmarks, samples.columns(all_landmarks))
             # K_nM c and K_nMᵀ(…) in one pass over the landmarks is faster if they fit the processor's cache. It is made
             # for dense rows and kernels without an added constant.
             has_one_pass = not lowering.sparse and lowering.recipe.constant == 0
@@ -64,13 +64,13 @@ class HostCross:
             if self._landmarks is None:
                 self._K_MM = self.kernel(self._points)
             else:
-                samples, everything = self._among_landmarks[0], self._landmarks[1]
-                self._K_MM = np.asarray(samples.block(everything, samples.columns(everything)), dtype=np.float64)
+                samples, all_landmarks = self._landmark_samples[0], self._landmarks[1]
+                self._K_MM = np.asarray(samples.block(all_landmarks, samples.columns(all_landmarks)), dtype=np.float64)
                 check_finite_values(self._K_MM, self.kernel)
         return self._K_MM
 
     @cached_property
-    def _among_landmarks(self) -> tuple[Any, Any]:
+    def _landmark_samples(self) -> tuple[Any, Any]:
         """Samples that compute K_MM, and their level: exact if available, since K_MM is inverted and has few values."""
         prepared, plain = self._prepared, self._landmarks
         assert prepared is not None
@@ -159,7 +159,7 @@ class HostCross:
     def value_error(self) -> float:
         prepared = self._prepared
         if prepared is not None and self._landmarks is not None:
-            root, level = np.sqrt(np.abs(self.K_MM.diagonal())), self._among_landmarks[1]
+            root, level = np.sqrt(np.abs(self.K_MM.diagonal())), self._landmark_samples[1]
             sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
             longest = int(np.argmax(sizes))
             errors = prepared.rounding.errors(sizes, sizes[[longest]], np.ones(1), level)
@@ -252,10 +252,10 @@ class _ComputedRows(_Rows):
     def forward(self, C: Floats) -> Floats:
         if C.shape[1] > _FEW_OUTPUTS:
             return super().forward(C)
-        landmarks, everything, _ = self._landmarks
+        landmarks, all_landmarks, _ = self._landmarks
         out = np.zeros((C.shape[1], len(self._rows)))
         for k in range(C.shape[1]):
-            landmarks.add(out[k], self._columns, everything, np.ascontiguousarray(C[:, k]))
+            landmarks.add(out[k], self._columns, all_landmarks, np.ascontiguousarray(C[:, k]))
         return out.T
 
     def backward(self, U: Floats, out: Floats) -> None:
@@ -271,10 +271,10 @@ class _ComputedRows(_Rows):
         if C.shape[1] > _FEW_OUTPUTS or not self._in_one_pass:
             super().normal(C, weight, out)
             return
-        landmarks, everything, _ = self._landmarks
+        landmarks, all_landmarks, _ = self._landmarks
         for k in range(C.shape[1]):
             total = np.zeros(len(out))
-            landmarks.add_normal(total, self._columns, everything, np.ascontiguousarray(C[:, k]), weight)
+            landmarks.add_normal(total, self._columns, all_landmarks, np.ascontiguousarray(C[:, k]), weight)
             out[:, k] += total
 
 

@@ -61,10 +61,10 @@ class ActiveSet:
         self._previous = np.concatenate([self._worst(kept, q - len(kept)), kept])
         return self._previous
 
-    def _activate(self, which: Indices) -> None:
-        """Make only `which` active."""
-        self.active = which
-        self._previous = self._previous[np.isin(self._previous, which)]
+    def _activate(self, active: Indices) -> None:
+        """Make these variables the active ones."""
+        self.active = active
+        self._previous = self._previous[np.isin(self._previous, active)]
 
     def block(self, J: Indices) -> Values:
         rows = self._rows_of(J)
@@ -74,7 +74,7 @@ class ActiveSet:
         return self._block
 
     def unshrink(self) -> None:
-        """Make everything active again: each dropped row is updated by the change of β since it was dropped."""
+        """Make all variables active again; each dropped row is updated by the change of β since it was dropped."""
         for rows, old_beta in self._dropped:
             self._catch_up(rows, self.beta - old_beta)
         self._dropped = []
@@ -125,8 +125,8 @@ class HostField(ActiveSet):
             self.u[block_rows] += self._block[np.ix_(positions, changed)] @ delta[changed]
             other_rows = np.setdiff1d(self.rows, block_rows, assume_unique=True)
         if len(other_rows) and len(changed):
-            sources, which = np.unique(rows[changed], return_inverse=True)
-            self._spread(sources, sums_by(which, delta[changed], len(sources)), other_rows)
+            sources, position = np.unique(rows[changed], return_inverse=True)
+            self._spread(sources, sums_by(position, delta[changed], len(sources)), other_rows)
 
     def inner_field(self, J: Indices) -> Field:
         rows, part = self._inner_problem(J)

@@ -137,8 +137,8 @@ class TiledJointField(HostJointField):
         self._square = BlockBuffer(samples)
         self._columns: dict[int, _core.Columns] = {}  # columns of the active samples, by the start of each block
 
-    def _activate(self, which: Indices) -> None:
-        super()._activate(which)
+    def _activate(self, active: Indices) -> None:
+        super()._activate(active)
         self._columns = {}
 
     def unshrink(self) -> None:
@@ -150,11 +150,11 @@ class TiledJointField(HostJointField):
         return self._square(self._origin[rows], self.gram.diagonal[rows])
 
     def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
-        samples, which, factor = self._samples, self._origin[sources], change.astype(self.dtype)
+        samples, source_rows, factor = self._samples, self._origin[sources], change.astype(self.dtype)
         columns = self._columns if rows is self.active else {}
         for top in range(0, len(rows), _BLOCK_ROWS):
             block = rows[top : top + _BLOCK_ROWS]
             if top not in columns:
                 columns[top] = samples.columns(self._origin[block])
-            self.u[block] += samples.block(which, columns[top]).T @ factor
+            self.u[block] += samples.block(source_rows, columns[top]).T @ factor
         self._matrix.evaluations += len(rows) * len(sources)

@@ -227,10 +227,10 @@ class KernelMatrix(HostAlgebra):
         return K
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
-        J, everything = np.flatnonzero(coefficients), rows is None
+        J, all_rows = np.flatnonzero(coefficients), rows is None
         rows = np.arange(self.n) if rows is None else rows
         out = np.zeros(len(rows))
-        if everything and self.n <= _FLOAT64_ROWS and self._fused and not self._streamed:
+        if all_rows and self.n <= _FLOAT64_ROWS and self._fused and not self._streamed:
             samples = self._all_samples(dtype)
             if samples is not None:
                 samples.add(out, samples.columns(self._global(rows)), self._global(J), coefficients[J])
@@ -327,8 +327,8 @@ class KernelMatrix(HostAlgebra):
         """Return bounds as in `Gram.errors`, for sums in any order with up to `in_sequence` successive additions."""
         J, prepared = coefficients.nonzero()[0], self._source.prepared
         if prepared is not None and not self._stored:
-            which = self._rows if rows is None else self._global(rows)
-            return prepared.errors(which, self._global(J), coefficients[J], level, in_sequence)
+            index = self._rows if rows is None else self._global(rows)
+            return prepared.errors(index, self._global(J), coefficients[J], level, in_sequence)
         bounds = self.entry_bounds
         mass = float(np.abs(coefficients[J]) @ bounds[J])
         return (self._source.value_error + (len(J) + 4) * DOUBLE) * mass * (bounds if rows is None else bounds[rows])

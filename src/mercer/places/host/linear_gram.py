@@ -108,7 +108,7 @@ def linear_scale(kernel: Kernel) -> float | None:
 
 
 def linear_terms(kernel: Kernel) -> tuple[float, float] | None:
-    """Return s and c of a kernel k = s⟨x, z⟩ + c on vectors, each with a few roundings; None for any other kernel."""
+    """Return s and c of a kernel k = s⟨x, z⟩ + c on vectors, exact up to a few roundings; None for any other kernel."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     if recipe is None or (recipe.inner, recipe.normalise, recipe.factor) != ("dot", False, None):
         return None

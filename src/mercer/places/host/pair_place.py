@@ -41,19 +41,19 @@ class Layout:
         """Build the layout from the rows of all blocks, one block after another, and where each block begins."""
         return cls(members, starts, pairs.ravel(), _offsets(starts, pairs))
 
-    def of_pairs(self, which: Indices) -> Layout:
+    def of_pairs(self, numbers: Indices) -> Layout:
         """Return the layout of the given pairs."""
-        if len(which) == self.n:
+        if len(numbers) == self.n:
             return self
-        pairs = self.pairs.reshape(-1, 2)[which]
+        pairs = self.pairs.reshape(-1, 2)[numbers]
         return Layout(self.members, self.starts, pairs.ravel(), _offsets(self.starts, pairs))
 
-    def variables(self, which: Indices) -> slice | Indices:
+    def variables(self, numbers: Indices) -> slice | Indices:
         """Return the positions of these pairs' variables among all variables."""
-        if len(which) == self.n:
+        if len(numbers) == self.n:
             return slice(None)
-        lengths = self.lengths[which]
-        shifts = self.offsets[which] - lengths.cumsum() + lengths
+        lengths = self.lengths[numbers]
+        shifts = self.offsets[numbers] - lengths.cumsum() + lengths
         positions: Indices = np.arange(lengths.sum()) + shifts.repeat(lengths)
         return positions
 

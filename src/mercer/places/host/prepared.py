@@ -102,7 +102,7 @@ class PreparedSamples:
         """Return the given samples; rows of an array are copied only when they are prepared."""
         X = self._X
         if isinstance(X, PickedRows):
-            return PickedRows(X.X, X.which[rows], X.n_threads)
+            return PickedRows(X.X, X.rows[rows], X.n_threads)
         plain = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned and X.dtype.char in "fd"
         return PickedRows(X, rows, self._n_threads) if plain else take(X, rows)
 
@@ -338,20 +338,20 @@ class Lowering:
 
     def _prepare_dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """Return samples as dense rows in the core's form, and their norms."""
-        recipe, centre, which = self.recipe, self.centre, None
+        recipe, centre, picked = self.recipe, self.centre, None
         if is_sparse(X):
             X = X.toarray()
         if isinstance(X, PickedRows):
-            X, which = (X.X, X.which) if recipe.factor is None and not recipe.normalise else (X[:], None)
+            X, picked = (X.X, X.rows) if recipe.factor is None and not recipe.normalise else (X[:], None)
         if recipe.factor is not None:
             X = (X - centre) @ recipe.factor
             centre = np.zeros(X.shape[1])
         if recipe.normalise:
             X = unit_rows(X)
         X = np.ascontiguousarray(X)
-        n = len(X) if which is None else len(which)
+        n = len(X) if picked is None else len(picked)
         rows, norms = np.empty((n, X.shape[1]), dtype), np.empty(n, dtype)
-        _core.prepare(X, centre, self.scale, rows, norms, n_threads, which)
+        _core.prepare(X, centre, self.scale, rows, norms, n_threads, picked)
         if not norms.max(initial=0.0) < _LARGEST[dtype]:
             return None, norms
         return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads), norms
@@ -361,8 +361,8 @@ class Lowering:
         if not is_sparse(X) and not self.recipe.normalise and self.used is None:
             l1, single, centre = self.recipe.inner == "l1", dtype == np.float32, np.zeros(X.shape[1])
             centre[self.full] = self.centre
-            X, which = (X.X, X.which) if isinstance(X, PickedRows) else (np.ascontiguousarray(X), None)
-            entries = _core.prepare_sparse(X, centre, self.scale, l1, single, n_threads, which)
+            X, picked = (X.X, X.rows) if isinstance(X, PickedRows) else (np.ascontiguousarray(X), None)
+            entries = _core.prepare_sparse(X, centre, self.scale, l1, single, n_threads, picked)
             values, indices, starts, norms = entries
             return self._from_entries(values, indices, starts, X.shape[1], norms, n_threads)
         X = sp.csr_array(X[:] if isinstance(X, PickedRows) else X)
@@ -452,30 +452,30 @@ class _ShiftedSamples:
     def __init__(self, samples: _core.Samples, constant: float) -> None:
         self._samples, self._constant = samples, constant
 
-    def columns(self, which: Indices) -> _core.Columns:
-        return self._samples.columns(which)
+    def columns(self, positions: Indices) -> _core.Columns:
+        return self._samples.columns(positions)
 
-    def add(self, total: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
-        self._samples.add(total, columns, which, coefficients)
+    def add(self, total: Floats, columns: _core.Columns, positions: Indices, coefficients: Floats) -> None:
+        self._samples.add(total, columns, positions, coefficients)
         total += self._constant * float(coefficients.sum())
 
-    def add_two(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
-        self._samples.add_two(totals, columns, which, coefficients)
+    def add_two(self, totals: Floats, columns: _core.Columns, positions: Indices, coefficients: Floats) -> None:
+        self._samples.add_two(totals, columns, positions, coefficients)
         totals[0] += self._constant * float(coefficients[0].sum())
 
-    def block(self, which: Indices, columns: _core.Columns) -> Any:
-        values = self._samples.block(which, columns)
+    def block(self, positions: Indices, columns: _core.Columns) -> Any:
+        values = self._samples.block(positions, columns)
         values += self._constant
         return values
 
-    def table(self, rows: Indices, which: Indices, extra_rows: int = 0) -> Any:
-        values = self._samples.table(rows, which, extra_rows)
+    def table(self, rows: Indices, positions: Indices, extra_rows: int = 0) -> Any:
+        values = self._samples.table(rows, positions, extra_rows)
         values[: len(rows)] += self._constant
         return values
 
-    def square(self, which: Indices, out: Any) -> None:
-        self._samples.square(which, out)
-        out[: len(which), : len(which)] += self._constant
+    def square(self, positions: Indices, out: Any) -> None:
+        self._samples.square(positions, out)
+        out[: len(positions), : len(positions)] += self._constant
 
     @property
     def expensive(self) -> bool:

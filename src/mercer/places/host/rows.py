@@ -33,27 +33,27 @@ def _with_int32_columns(X: Any) -> Any:
 class HostRows:
     """`Rows` of an array or a CSR matrix, which is not copied except for int64 column indices.
 
-    `which` selects rows, in any order. `origin` is the length of a centre that was subtracted from all rows before, or
-    0; the rounding of that difference limits the accuracy of all sums.
+    `selected` are indices of rows, in any order. `origin` is the length of a centre that was subtracted from all rows
+    before, or 0; the rounding of that difference limits the accuracy of all sums.
     """
 
-    def __init__(self, X: Any, n_threads: int, which: Indices | None = None, origin: float = 0.0) -> None:
+    def __init__(self, X: Any, n_threads: int, selected: Indices | None = None, origin: float = 0.0) -> None:
         if isinstance(X, PickedRows):
-            X, which = X.X, X.which if which is None else X.which[which]
-        self.n: int = X.shape[0] if which is None else len(which)
+            X, selected = X.X, X.rows if selected is None else X.rows[selected]
+        self.n: int = X.shape[0] if selected is None else len(selected)
         self.d: int = X.shape[1]
         self._sparse = is_sparse(X)
         self._core: _core.LinearRows
         if self._sparse:
             X = _with_int32_columns(X)
             indptr = X.indptr.astype(np.int64, copy=False)
-            starts, ends = (indptr[:-1], indptr[1:]) if which is None else (indptr[which], indptr[which + 1])
+            starts, ends = (indptr[:-1], indptr[1:]) if selected is None else (indptr[selected], indptr[selected + 1])
             self._core = _core.csr_rows(np.ascontiguousarray(X.data), X.indices, starts, ends, self.d, n_threads)
             self.stored = int((ends - starts).sum())
         else:
-            self._core = _core.dense_rows(X, n_threads, which)
+            self._core = _core.dense_rows(X, n_threads, selected)
             self.stored = self.n * self.d
-        self._X, self._n_threads, self._which, self.origin = X, n_threads, which, origin
+        self._X, self._n_threads, self._selected, self.origin = X, n_threads, selected, origin
 
     @property
     def descent(self) -> _core.LinearRows:
@@ -66,16 +66,16 @@ class HostRows:
         return out
 
     def first(self, m: int) -> HostRows:
-        if self._which is not None:
-            return HostRows(self._X, self._n_threads, self._which[:m], self.origin)
+        if self._selected is not None:
+            return HostRows(self._X, self._n_threads, self._selected[:m], self.origin)
         return HostRows(self._X[:m], self._n_threads, origin=self.origin)
 
-    def take(self, which: Indices) -> HostRows:
-        """Return the rows `which`; they share memory, except that rows of an array without a selection are copied."""
-        if self._sparse or self._which is not None:
-            which = which if self._which is None else self._which[which]
-            return HostRows(self._X, self._n_threads, which, self.origin)
-        return HostRows(self._X[which], self._n_threads, origin=self.origin)
+    def take(self, rows: Indices) -> HostRows:
+        """Return the given rows; they share memory, except that rows of an array without a selection are copied."""
+        if self._sparse or self._selected is not None:
+            rows = rows if self._selected is None else self._selected[rows]
+            return HostRows(self._X, self._n_threads, rows, self.origin)
+        return HostRows(self._X[rows], self._n_threads, origin=self.origin)
 
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
         out = np.empty(self.n)
@@ -87,24 +87,24 @@ class HostRows:
         self._core.transposed(c, out)
         return out
 
-    def gram(self, which: Indices, others: Indices) -> Floats:
-        chosen = (rows if self._which is None else self._which[rows] for rows in (which, others))
-        X, Z = (self._X[rows].astype(np.float64, copy=False) for rows in chosen)
+    def gram(self, rows: Indices, others: Indices) -> Floats:
+        chosen = (index if self._selected is None else self._selected[index] for index in (rows, others))
+        X, Z = (self._X[index].astype(np.float64, copy=False) for index in chosen)
         return np.asarray((X @ Z.T).toarray() if self._sparse else X @ Z.T)
 
-    def outer(self, which: Indices, c: Floats) -> Floats:
+    def outer(self, rows: Indices, c: Floats) -> Floats:
         out = np.empty((self.d + 1, self.d + 1))
-        if self._sparse or len(which) * self.d * self.d < 1 << 20:
-            self._core.outer(which.astype(np.int64, copy=False), c, out)
+        if self._sparse or len(rows) * self.d * self.d < 1 << 20:
+            self._core.outer(rows.astype(np.int64, copy=False), c, out)
             return out
         # BLAS is faster from about a million products on. It gets blocks of 2²¹ entries (16 MB), so that a float32 X is
         # never converted as a whole.
         out[:] = 0.0
         step = max(1, (1 << 21) // (self.d + 1))
-        for k in range(0, len(which), step):
-            Z = np.ones((len(which[k : k + step]), self.d + 1))
-            block = which[k : k + step]
-            Z[:, : self.d] = self._X[block if self._which is None else self._which[block]]
+        for k in range(0, len(rows), step):
+            Z = np.ones((len(rows[k : k + step]), self.d + 1))
+            block = rows[k : k + step]
+            Z[:, : self.d] = self._X[block if self._selected is None else self._selected[block]]
             Z *= np.sqrt(c[k : k + step, None])
             add_gram(out, Z)
         return out

@@ -81,8 +81,8 @@ class TiledField(HostField):
         rows, all_active = self.problem.row[J], len(self.rows) == self.gram.n
         total = self.u if all_active else self.u[self.rows]
         if self.problem.twins:
-            sources, which = np.unique(rows[changed], return_inverse=True)
-            self._add(total, sources, sums_by(which, delta[changed], len(sources)), None)
+            sources, position = np.unique(rows[changed], return_inverse=True)
+            self._add(total, sources, sums_by(position, delta[changed], len(sources)), None)
         else:
             self._add(total, rows[changed], delta[changed], changed if np.array_equal(rows, self._block_rows) else None)
         if not all_active:
@@ -185,18 +185,18 @@ class BlockBuffer:
         self._buffer: Values = np.empty((0, 0))
 
     def __call__(
-        self, which: Indices, diagonal: Floats, fill: Callable[[Values], None] | None = None, n_threads: int = 1
+        self, rows: Indices, diagonal: Floats, fill: Callable[[Values], None] | None = None, n_threads: int = 1
     ) -> Values:
         """Return K between the given samples, in their precision and with the given diagonal.
 
-        If the diagonal is longer than `which`, `fill` is called with the remaining columns, which it fills.
+        If the diagonal is longer than `rows`, `fill` is called with the remaining columns, which it fills.
         """
-        n, new = len(diagonal), len(which)
+        n, new = len(diagonal), len(rows)
         size = -(-n // _TILE_MULTIPLE) * _TILE_MULTIPLE
         if len(self._buffer) < size:
             self._buffer = np.empty((size, size + _PADDING_ENTRIES), self._samples.dtype)
         if new:
-            self._samples.square(which, self._buffer)
+            self._samples.square(rows, self._buffer)
         K = self._buffer[:n, :n]
         if fill is not None:
             fill(K[:, new:])

@@ -65,14 +65,14 @@ class TorchCross:
             return self._given_K_MM
         if self._formula.rounding is None:
             return self._on_host.K_MM
-        among, rows = self._among_landmarks, self._points.rows
-        K = np.array(floats(among.block(*2 * [among.rows(rows, torch.float64)], proven=True)))
+        formula, rows = self._landmark_formula, self._points.rows
+        K = np.array(floats(formula.block(*2 * [formula.rows(rows, torch.float64)], proven=True)))
         check_finite_values(K, self.kernel)
         mirror(K)
         return K
 
     @cached_property
-    def _among_landmarks(self) -> Formula:
+    def _landmark_formula(self) -> Formula:
         """Formula of K_MM, from differences: K_MM is inverted, and its M² values cost little."""
         return Formula.of(self.kernel, self._points.rows, of_differences=True)
 
@@ -83,8 +83,8 @@ class TorchCross:
         rounding = self._formula.rounding
         if rounding is None:
             return self._on_host.value_error
-        root, sizes = np.sqrt(np.abs(self.K_MM.diagonal())), self._among_landmarks.sizes(self._points.rows)
-        level = EXACT if self._among_landmarks.differences else np.float64
+        root, sizes = np.sqrt(np.abs(self.K_MM.diagonal())), self._landmark_formula.sizes(self._points.rows)
+        level = EXACT if self._landmark_formula.differences else np.float64
         longest = int(np.argmax(sizes))
         errors = rounding.errors(sizes, sizes[[longest]], np.ones(1), level)
         scale = root * root[longest]
@@ -123,13 +123,13 @@ class TorchCross:
             E = E - self._forward(chunk, C)
         weighted = chunk.weight[:, None] * E
         both = to_device(np.column_stack([weighted, chunk.weight]) if with_bias_column else weighted, X)
-        back = torch.zeros((self.m, both.shape[1]), dtype=torch.float64, device=X.device)
+        product = torch.zeros((self.m, both.shape[1]), dtype=torch.float64, device=X.device)
 
         def work(block: slice) -> None:
-            back.add_(self._values(X, block).T @ both[block])
+            product.add_(self._values(X, block).T @ both[block])
 
         in_strips(len(X), self._row_bytes, work, device=X.device)
-        sums = floats(back)
+        sums = floats(product)
         out.residual += sums[:, : C.shape[1]]
         if with_bias_column:
             out.bias_column += sums[:, -1]
@@ -150,7 +150,7 @@ class TorchCross:
     def _total(
         self,
         shape: tuple[int, ...],
-        one: Callable[[Any, Any, Any, Any], Any],
+        term: Callable[[Any, Any, Any, Any], Any],
         C: Floats | None,
         chunks: Iterable[Chunk] | None = None,
     ) -> Floats:
@@ -165,7 +165,7 @@ class TorchCross:
             def work(
                 block: slice, X: Any = X, Y: Any = Y, w: Any = w, coefficients: Any = coefficients, out: Any = out
             ) -> None:
-                out.add_(one(self._values(X, block), coefficients, Y[block], w[block]))
+                out.add_(term(self._values(X, block), coefficients, Y[block], w[block]))
 
             in_strips(len(X), 2 * self._row_bytes, work, device=X.device)
             total += floats(out)
@@ -229,8 +229,10 @@ class TorchCross:
         if isinstance(X, SparseRows):  # rows may have more entries than any landmark
             rounding = replace(rounding, terms=max(rounding.terms, min(X.shape[1], 2 * X.longest)))
         level = EXACT if formula.differences else np.float64
-        here, there = formula.sizes(X), self._sizes
-        return _product_errors(rounding, here, there, level), _product_errors(rounding, there, here, level)
+        row_sizes, landmark_sizes = formula.sizes(X), self._sizes
+        return _product_errors(rounding, row_sizes, landmark_sizes, level), _product_errors(
+            rounding, landmark_sizes, row_sizes, level
+        )
 
     @cached_property
     def _sizes(self) -> Floats:

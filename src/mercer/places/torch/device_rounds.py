@@ -92,17 +92,17 @@ class DeviceRounds:
         self._largest = min(_LARGEST, max(_SMALLEST, _power_of_two(n)))  # all variables if they are few
         self._steps = self._gained = 0.0
         self._host_arrays: tuple[Floats, Floats] | None = None  # β and u that `copy_to_host` overwrites
-        self.over = False  # True if the loop on the host should continue alone
+        self.finished = False  # True if the loop on the host should continue alone
 
     def start(self, beta: Floats, u: Floats) -> None:
         """Copy β and u to the device; `copy_to_host` overwrites these arrays."""
         like, self._host_arrays = self._selector.status, (beta, u)
         self._beta, self._u = to_device(np.append(beta, 0.0), like).clone(), to_device(u, like).clone()
 
-    def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
+    def run_rounds(self, count: int, size: int, share: float, least: float, max_steps: int) -> RoundsResult | None:
         """Run rounds from the β of `start`; return None if they gain nothing, or if a larger block is requested."""
-        self.over |= size > _LARGEST and not self._stay_on_device
-        if self.over:
+        self.finished |= size > _LARGEST and not self._stay_on_device
+        if self.finished:
             return None
         selector, beta, u = self._selector, self._beta, self._u
         size = min(_power_of_two(size), self._largest)
@@ -110,15 +110,15 @@ class DeviceRounds:
             selector.resize(size)
         for _ in range(count):
             rows = selector.choose(beta, u)
-            change = selector.step(self._source.block(rows), beta, u, share, least, most)
+            change = selector.step(self._source.block(rows), beta, u, share, least, max_steps)
             self._source.add(u, rows, change, selector.moved)
         _core.check_stop()
         top, bottom, steps, gained, free = floats(selector.status).tolist()
         violation, taken, gain = top + bottom, steps - self._steps, gained - self._gained
         self._steps, self._gained = steps, gained
         gains = taken > 0 and violation < math.inf and gain > _LEAST_GAIN * gained
-        self.over = not gains and violation > 2 * least
-        return RoundsResult(int(taken), violation, int(free), enough=False)
+        self.finished = not gains and violation > 2 * least
+        return RoundsResult(int(taken), violation, int(free), should_shrink=False)
 
     def count_survivors(self, margin_share: float) -> int:
         """Count the variables that are free or could still be chosen, as `HostField.shrink` does."""

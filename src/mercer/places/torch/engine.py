@@ -33,7 +33,7 @@ class TorchEngine:
     devices = ("cuda", "xpu", "mps", ON_CPU)
 
     def accepts(self, X: Any) -> bool:
-        """Return whether X is an array on a device; host arrays count only if torch's CPU device is selected."""
+        """Return whether X is an array on a device or, if torch's CPU device is selected, any array but NumPy's."""
         if type(X).__module__ == "numpy" or not hasattr(type(X), "__dlpack_device__"):
             return False
         if isinstance(X, torch.Tensor):
@@ -79,9 +79,9 @@ class TorchEngine:
         assert isinstance(X, TorchSamples)
         return TorchGram.of(kernel, X, budget, n_threads, constant)
 
-    def rows(self, X: EngineSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+    def rows(self, X: EngineSamples, n_threads: int, selected: Indices | None, centre: Floats | None) -> Rows:
         assert isinstance(X, TorchSamples)
-        return TorchRows(X if which is None else X.take(which), n_threads, centre)
+        return TorchRows(X if selected is None else X.take(selected), n_threads, centre)
 
     def cross(
         self,

@@ -60,22 +60,22 @@ class TorchEvaluation:
         def work(block: slice) -> None:
             ends = np.linspace(block.start, block.stop, 1 + len(X.devices)).astype(int).tolist()
             shares = [slice(*pair) for pair in pairwise(ends)]
-            strip = [self._start_sums(rows[one].to(device)) for one, device in zip(shares, X.devices, strict=True)]
+            strip = [self._start_sums(rows[share].to(device)) for share, device in zip(shares, X.devices, strict=True)]
             finish()
             pending.append((block, strip))
 
         def finish() -> None:
             for block, strip in pending:
-                out[block] += np.concatenate([self._finish_sums(one) for one in strip])
+                out[block] += np.concatenate([self._finish_sums(pending_sums) for pending_sums in strip])
             pending.clear()
 
         in_strips(len(rows), max(1, self._row_bytes(rows, X.sparse) // len(X.devices)), work)
         finish()
 
-    def _row_bytes(self, like: Any, sparse: bool) -> int:
-        d = int(like.shape[1])
+    def _row_bytes(self, rows: Any, sparse: bool) -> int:
+        d = int(rows.shape[1])
         filled = 8 * d if sparse and not (self._vectors is None or self._vectors.sparse) else 0
-        if self._formula is not None and self._whole(self._own(like, self._precision(like))):
+        if self._formula is not None and self._sums_in_one_call(self._prepared_vectors(rows, self._precision(rows))):
             return max(TILE_BYTES // _ROWS_AT_ONCE, 32 * d + filled)  # no tile is held
         return 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
 
@@ -92,7 +92,7 @@ class TorchEvaluation:
             return _PendingSums(part, HostCopy(sums), None, None)
         dtype = self._precision(part)
         rows = self._formula.rows(part, dtype)
-        sums = HostCopy(self._sums(rows, self._own(part, dtype)))
+        sums = HostCopy(self._sums(rows, self._prepared_vectors(part, dtype)))
         if dtype == torch.float64 or len(part) == 0:
             return _PendingSums(part, sums, None, None)
         sizes = rows.parts[0][1]
@@ -101,14 +101,14 @@ class TorchEvaluation:
     def _finish_sums(self, pending: _PendingSums) -> Floats:
         part, values = pending.part, np.asarray(pending.sums.array())
         if pending.longest is not None:
-            which = np.flatnonzero(self._too_coarse(pending, values))
+            coarse = np.flatnonzero(self._too_coarse(pending, values))
 
             def work(block: slice) -> None:
                 assert self._formula is not None
-                rows = self._formula.rows(part[index_tensor(which[block], part)], torch.float64)
-                values[which[block]] = floats(self._sums(rows, self._own(part, torch.float64)))
+                rows = self._formula.rows(part[index_tensor(coarse[block], part)], torch.float64)
+                values[coarse[block]] = floats(self._sums(rows, self._prepared_vectors(part, torch.float64)))
 
-            in_strips(len(which), 8 * (_SUMMED_VECTORS + 4 * part.shape[1]), work)
+            in_strips(len(coarse), 8 * (_SUMMED_VECTORS + 4 * part.shape[1]), work)
         return values
 
     def _too_coarse(self, pending: _PendingSums, values: Floats) -> Flags:
@@ -133,26 +133,26 @@ class TorchEvaluation:
     def _sources(self) -> Floats:
         """N of each vector."""
         assert self._vectors is not None
-        return floats(self._own(self._vectors.rows, torch.float32)[0].parts[0][1])
+        return floats(self._prepared_vectors(self._vectors.rows, torch.float32)[0].parts[0][1])
 
-    def _own(self, like: Any, dtype: Any) -> tuple[PreparedRows, Any]:
+    def _prepared_vectors(self, part: Any, dtype: Any) -> tuple[PreparedRows, Any]:
         """Return the vectors and their coefficients, prepared once for each device and precision."""
         assert self._formula is not None
         assert self._vectors is not None
-        key = (dtype, like.device)
+        key = (dtype, part.device)
         if key not in self._prepared:
-            rows = self._formula.rows(self._vectors.rows.to(like.device), dtype)
-            self._prepared[key] = rows, to_device(self._coefficients, like)
+            rows = self._formula.rows(self._vectors.rows.to(part.device), dtype)
+            self._prepared[key] = rows, to_device(self._coefficients, part)
         return self._prepared[key]
 
-    def _whole(self, own: tuple[PreparedRows, Any]) -> bool:
+    def _sums_in_one_call(self, vectors: tuple[PreparedRows, Any]) -> bool:
         """Return whether one kernel call sums over all vectors."""
         assert self._formula is not None
-        (x, _), outputs = own[0].parts[0], own[1].shape[1]
+        (x, _), outputs = vectors[0].parts[0], vectors[1].shape[1]
         return self._formula.fuses and (fused.adds_all(x) if outputs == 1 else fused.adds_several(x, outputs))
 
-    def _sums(self, rows: PreparedRows, own: tuple[PreparedRows, Any]) -> Any:
-        formula, (vectors, C), whole = self._formula, own, self._whole(own)
+    def _sums(self, rows: PreparedRows, prepared: tuple[PreparedRows, Any]) -> Any:
+        formula, (vectors, C), whole = self._formula, prepared, self._sums_in_one_call(prepared)
         assert formula is not None
         single_output = formula.fuses and C.shape[1] == 1
         total = torch.zeros((rows.n, C.shape[1]), dtype=torch.float64, device=C.device)

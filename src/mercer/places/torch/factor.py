@@ -114,27 +114,29 @@ class TorchFloat64Matrix:
         with self._explain_shortage():
             if rows is None:
                 return factor_of(self.K.clone(), self.diagonal + d)
-            which = index_tensor(rows, self.K)
-            return factor_of(self.K[which][:, which], self.diagonal[rows] + d)
+            index = index_tensor(rows, self.K)
+            return factor_of(self.K[index][:, index], self.diagonal[rows] + d)
 
     def _explain_shortage(self) -> Any:
         return explain_matrix_shortage(len(self.K), self.K.dtype, self.K.device)
 
     def leading(
-        self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
+        self, scale: Floats, k: int | None, centre: Floats | None = None, subtracted: Floats | None = None
     ) -> tuple[Floats, Floats]:
         with self._explain_shortage():
-            return self._leading(self.K.clone(), to_device(scale, self.K), k, centre, less)
+            return self._leading(self.K.clone(), to_device(scale, self.K), k, centre, subtracted)
 
     @staticmethod
-    def _leading(S: Any, s: Any, k: int | None, centre: Floats | None, less: Floats | None) -> tuple[Floats, Floats]:
+    def _leading(
+        S: Any, s: Any, k: int | None, centre: Floats | None, subtracted: Floats | None
+    ) -> tuple[Floats, Floats]:
         if centre is not None:
             c = to_device(centre, S)
             mean = S @ c
             S -= mean[:, None] - c @ mean
             S -= mean
-        if less is not None:
-            S.diagonal().sub_(to_device(less, S))
+        if subtracted is not None:
+            S.diagonal().sub_(to_device(subtracted, S))
         S *= s
         S *= s[:, None]
         values, Q = torch.linalg.eigh(0.5 * (S + S.T))

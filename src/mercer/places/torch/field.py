@@ -63,24 +63,24 @@ class TorchField(HostField):
         problem, active = self.problem, self.active if self.shrunk else slice(None)
         p, lower, upper, d = (values[active] for values in (problem.p, problem.lower, problem.upper, problem.d))
         row = self._position[problem.row[active]] if problem.twins else None
-        source, many = ComputedBlocks(self.gram, self._samples), problem.n_variables >= _MANY_VARIABLES
-        return DeviceRounds(source, (p, lower, upper, d), row, self.gram.like, stay_on_device=many)
+        source, has_many_variables = ComputedBlocks(self.gram, self._samples), problem.n_variables >= _MANY_VARIABLES
+        return DeviceRounds(source, (p, lower, upper, d), row, self.gram.like, stay_on_device=has_many_variables)
 
-    def run_rounds(self, count: int, size: int, share: float, least: float, most: int) -> RoundsResult | None:
-        if self._device is None or self._device.over:
+    def run_rounds(self, count: int, size: int, share: float, least: float, max_steps: int) -> RoundsResult | None:
+        if self._device is None or self._device.finished:
             return None
         if not self._rounds_away:
             self._active_state = (self.beta[self.active], self.u[self.rows]) if self.shrunk else (self.beta, self.u)
             self._device.start(*self._active_state)
-        result = self._device.run_rounds(count, size, share, least, most)
+        result = self._device.run_rounds(count, size, share, least, max_steps)
         if result is None:
             return None
         self._rounds_away += count
-        alone = min(max(_VARIABLES_ALONE // max(1, len(self.active)), _FEWEST_ROUNDS), _MOST_ROUNDS)
-        if self._rounds_away < (1 + self._counts) * alone:
+        rounds = min(max(_VARIABLES_ALONE // max(1, len(self.active)), _FEWEST_ROUNDS), _MOST_ROUNDS)
+        if self._rounds_away < (1 + self._counts) * rounds:
             return result
         self._counts += 1
-        return result._replace(enough=self._counts >= _MOST_COUNTS or self._would_shrink())
+        return result._replace(should_shrink=self._counts >= _MOST_COUNTS or self._would_shrink())
 
     def _would_shrink(self) -> bool:
         """Return whether `shrink` would drop variables at the device's β and u."""
@@ -134,7 +134,7 @@ class TorchField(HostField):
 
     def _renew_rounds(self) -> None:
         """Restart the device rounds with the variables that are active now."""
-        if self._device is not None and not self._device.over:
+        if self._device is not None and not self._device.finished:
             self._device = self._device_rounds()
 
     def _active_samples(self, rows: Indices) -> Any:

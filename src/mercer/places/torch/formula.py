@@ -46,8 +46,8 @@ class PreparedRows:
     def to(self, device: Any) -> PreparedRows:
         return PreparedRows([(x.to(device), norms.to(device)) for x, norms in self.parts])
 
-    def __getitem__(self, which: Any) -> PreparedRows:
-        return PreparedRows([(x[which], norms[which]) for x, norms in self.parts])
+    def __getitem__(self, index: Any) -> PreparedRows:
+        return PreparedRows([(x[index], norms[index]) for x, norms in self.parts])
 
     def prepare(self) -> PreparedRows:
         return self
@@ -56,22 +56,22 @@ class PreparedRows:
 class UnpreparedRows:
     """Samples that are prepared only when they are needed, since preparing all would take too much memory."""
 
-    def __init__(self, formula: Formula, X: Any, dtype: Any, which: Any = None) -> None:
-        self._formula, self._X, self._dtype, self._which = formula, X, dtype, which
+    def __init__(self, formula: Formula, X: Any, dtype: Any, index: Any = None) -> None:
+        self._formula, self._X, self._dtype, self._index = formula, X, dtype, index
 
     @property
     def n(self) -> int:
-        return len(self._X) if self._which is None else len(self._which)
+        return len(self._X) if self._index is None else len(self._index)
 
-    def __getitem__(self, which: Any) -> UnpreparedRows:
-        if self._which is not None:
-            which = self._which[which]
-        elif isinstance(which, slice):
-            which = torch.arange(self.n, device=self._X.device)[which]
-        return UnpreparedRows(self._formula, self._X, self._dtype, which)
+    def __getitem__(self, index: Any) -> UnpreparedRows:
+        if self._index is not None:
+            index = self._index[index]
+        elif isinstance(index, slice):
+            index = torch.arange(self.n, device=self._X.device)[index]
+        return UnpreparedRows(self._formula, self._X, self._dtype, index)
 
     def prepare(self) -> PreparedRows:
-        return self._formula.rows(self._X if self._which is None else self._X[self._which], self._dtype)
+        return self._formula.rows(self._X if self._index is None else self._X[self._index], self._dtype)
 
 
 class Formula:
@@ -137,19 +137,19 @@ class Formula:
 
     def block(self, left: PreparedRows, right: PreparedRows, *, proven: bool = False) -> Any:
         """Return k(x_i, z_j) in the rows' precision; `proven` values use only functions with known error bounds."""
-        each = list(zip(self._leaves, left.parts, right.parts, strict=True))
+        leaves = list(zip(self._leaves, left.parts, right.parts, strict=True))
         if self.recipe is not None:
-            return each[0][0].block(*each[0][1], *each[0][2], proven)
+            return leaves[0][0].block(*leaves[0][1], *leaves[0][2], proven)
         triples = (
-            [leaf.block(*one, *other, proven), leaf.diagonal_of(*one), leaf.diagonal_of(*other)]
-            for leaf, one, other in each
+            [leaf.block(*x, *other, proven), leaf.diagonal_of(*x), leaf.diagonal_of(*other)]
+            for leaf, x, other in leaves
         )
         return _combined(self._kernel, triples)[0]
 
     def diagonal(self, X: Any) -> Any:
         """Return k(x, x) in float64."""
         leaves = (3 * [leaf.diagonal(leaf.part(X))] for leaf in self._leaves)
-        return _combined(self._kernel, ([values.clone() for values in one] for one in leaves))[1]
+        return _combined(self._kernel, ([values.clone() for values in leaf_values] for leaf_values in leaves))[1]
 
 
 class Leaf:
@@ -173,8 +173,8 @@ class Leaf:
         """Return the columns that the recipe compares."""
         if self._columns is None:
             return X
-        which = index_tensor(self._columns, X)
-        return X.only(which) if isinstance(X, SparseRows) else X[:, which]
+        columns = index_tensor(self._columns, X)
+        return X.select_columns(columns) if isinstance(X, SparseRows) else X[:, columns]
 
     @property
     def differences(self) -> bool:

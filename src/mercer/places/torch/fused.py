@@ -82,10 +82,10 @@ if triton is not None:
     @triton.jit(do_not_specialize=["n", "m"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _sums32(  # type: ignore[no-untyped-def]  # Triton reads it
         X, NX, Z, NZ, C, MOVED, COUNT, OUT, n, m,
-        SOME: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+        RESTRICTED: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     ):  # fmt: skip
-        """Sum c_j * 2**min(x_i'z_j - nx_i - nz_j, 0) over all columns j < m, or with SOME over the COUNT in MOVED."""
-        if SOME:
+        """Sum c_j * 2**min(x_i'z_j - nx_i - nz_j, 0) over all columns j < m, or only over the COUNT in MOVED."""
+        if RESTRICTED:
             m = tl.load(COUNT)
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         k = tl.arange(0, D)
@@ -95,7 +95,7 @@ if triton is not None:
         for start in range(0, m, BN):
             c = start + tl.arange(0, BN)
             inside = c < m
-            if SOME:
+            if RESTRICTED:
                 c = tl.load(MOVED + c, mask=inside, other=0)
             z = tl.load(Z + c[None, :] * D + k[:, None], mask=inside[None, :], other=0.0)
             nz = tl.load(NZ + c, mask=inside, other=0.0)
@@ -106,8 +106,8 @@ if triton is not None:
         tl.store(OUT + r, total, mask=r < n)
 
     @triton.jit(do_not_specialize=["n", "m"])  # type: ignore[untyped-decorator]  # triton is untyped
-    def _several32(X, NX, Z, NZ, C, OUT, n, m, D: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        """Sums for P columns of float64 weights."""
+    def _sums_for_columns32(X, NX, Z, NZ, C, OUT, n, m, D: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        """Compute the sums for P columns of float64 weights."""
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         k, p = tl.arange(0, D), tl.arange(0, P)
         x = tl.load(X + r[:, None].to(tl.int64) * D + k[None, :], mask=r[:, None] < n, other=0.0)
@@ -126,15 +126,15 @@ if triton is not None:
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _wide32(  # type: ignore[no-untyped-def]  # Triton reads it
         X, NX, Z, NZ, C, MOVED, COUNT, OUT, n, m, d, one,
-        SOME: tl.constexpr, APART: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+        RESTRICTED: tl.constexpr, APART: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     ):  # fmt: skip
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         column = tl.program_id(1)
         c = column * BN + tl.arange(0, BN)
-        if SOME:
+        if RESTRICTED:
             m = tl.load(COUNT)
         inside, width = c < m, d
-        if SOME:
+        if RESTRICTED:
             c = tl.load(MOVED + c, mask=inside, other=0)
             width = tl.where(column * BN < m, d, 0)
         k = tl.arange(0, BK)
@@ -168,7 +168,7 @@ if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _power(e, P, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        """2^e for e ≤ 0, computed as in `power_of_two` of numbers.py."""
+        """Return 2^e for e ≤ 0, computed as in `power_of_two` of numbers.py."""
         e = tl.maximum(e, -1100.0)
         whole = tl.floor(e + 0.5)
         rest = e - whole
@@ -223,11 +223,11 @@ def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any = 
     `moved` may restrict the sum: it holds the indices j and their number.
     """
     if weights.ndim > 1:
-        alone = weights.shape[1] <= _SINGLE_OUTPUTS and weights.dtype == torch.float32
-        if not alone and adds_several(x, weights.shape[1]):
-            return _several(x, x_norms, z, z_norms, weights.double())
-        each = [sums(x, x_norms, z, z_norms, column.contiguous()) for column in weights.T]
-        return torch.stack(each, dim=1)
+        single_output = weights.shape[1] <= _SINGLE_OUTPUTS and weights.dtype == torch.float32
+        if not single_output and adds_several(x, weights.shape[1]):
+            return _sums_for_columns(x, x_norms, z, z_norms, weights.double())
+        columns = [sums(x, x_norms, z, z_norms, column.contiguous()) for column in weights.T]
+        return torch.stack(columns, dim=1)
     if x.dtype == torch.float32:
         return _one32(x, x_norms, z, z_norms, weights, moved)
     if adds_all(x):
@@ -261,13 +261,13 @@ def successive_additions(features: int) -> int | None:
     return 64 + _COLUMNS_AT_ONCE // 64 + _COLUMNS_AT_ONCE // _LEAST_SPAN
 
 
-def _several(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
+def _sums_for_columns(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     n, m, outputs = len(x), len(z), weights.shape[1]
     width = max(16, triton.next_power_of_2(outputs))
     weights = torch.nn.functional.pad(weights, (0, width - outputs))
     out = torch.empty((n, width), dtype=torch.float64, device=x.device)
     with on(x):
-        _several32[(triton.cdiv(n, 64),)](
+        _sums_for_columns32[(triton.cdiv(n, 64),)](
             x, x_norms, z, z_norms, weights, out, n, m, D=x.shape[1], P=width, BM=64, num_warps=8 if width > 16 else 4
         )
     return out[:, :outputs]
@@ -283,7 +283,7 @@ def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any)
             rows, columns = 64 if careful else 128, 64
             _sums32[(triton.cdiv(n, rows),)](
                 x, x_norms, z, z_norms, weights, indices, count, out, n, m,
-                SOME=restricted, D=d, BM=rows, BN=columns, num_warps=4,
+                RESTRICTED=restricted, D=d, BM=rows, BN=columns, num_warps=4,
             )  # fmt: skip
             return out
         rows, columns = _WIDE_TILE
@@ -295,7 +295,7 @@ def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any)
             _wide32[(triton.cdiv(n, rows), len(parts))](
                 x, x_norms, z[columns_here], z_norms[columns_here], weights[columns_here], indices, count, parts,
                 n, width, d, 1.0,
-                SOME=restricted, APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=8, num_stages=3,
+                RESTRICTED=restricted, APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=8, num_stages=3,
             )  # fmt: skip
             out += parts.sum(dim=0, dtype=torch.float64)
         return out

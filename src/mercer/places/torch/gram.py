@@ -68,8 +68,10 @@ class TorchSharedSamples:
         of_differences: bool = False,
     ) -> None:
         self.kernel, self.X, self.constant, self.n_threads = kernel, X, constant, n_threads
-        self.given, self._of_differences = kernel.accepts == "gram", of_differences
-        self.formula = None if self.given else Formula.of(kernel, X.rows, of_differences=of_differences, fuses=True)
+        self.precomputed, self._of_differences = kernel.accepts == "gram", of_differences
+        self.formula = (
+            None if self.precomputed else Formula.of(kernel, X.rows, of_differences=of_differences, fuses=True)
+        )
         self.refuted = False
         self._budget = budget
         self._prepared: dict[Any, PreparedRows] = {}  # by precision
@@ -90,7 +92,8 @@ class TorchSharedSamples:
     @cached_property
     def others(self) -> list[TorchGram]:
         """Grams of the whole matrix on all other devices that may be used."""
-        sources = [self._like(self.X.on(device), of_differences=self._of_differences) for device in self.X.devices[1:]]
+        samples = [self.X.on(device) for device in self.X.devices[1:]]
+        sources = [self._with_samples(X, of_differences=self._of_differences) for X in samples]
         return [TorchGram(source, None, np.empty(self.X.shape[0]), self._budget) for source in sources]
 
     @cached_property
@@ -100,9 +103,9 @@ class TorchSharedSamples:
         if recipe is None or recipe.inner == "dot" or recipe.factor is not None:
             return None
         assert self.formula is not None
-        return self if self.formula.differences else self._like(self.X, of_differences=True)
+        return self if self.formula.differences else self._with_samples(self.X, of_differences=True)
 
-    def _like(self, X: TorchSamples, *, of_differences: bool) -> TorchSharedSamples:
+    def _with_samples(self, X: TorchSamples, *, of_differences: bool) -> TorchSharedSamples:
         return TorchSharedSamples(
             self.kernel, X, self._budget, self.n_threads, self.constant, of_differences=of_differences
         )
@@ -168,8 +171,8 @@ class TorchGram:
 
     @property
     def outer_rows(self) -> int:
-        alone = fused.available(self.like) and self.precisions[0] == np.float32
-        return min(self.n // 8, _OUTER_ROWS) if self.n >= _NESTED_ROWS and not alone else 0
+        fuses = fused.available(self.like) and self.precisions[0] == np.float32
+        return min(self.n // 8, _OUTER_ROWS) if self.n >= _NESTED_ROWS and not fuses else 0
 
     @property
     def chunk_rows(self) -> int:
@@ -222,8 +225,8 @@ class TorchGram:
         if self._source.rounding is None or level == EXACT:
             return self._exact.product_bound(coefficients, rows, self._exact_level(level))
         if coefficients.ndim == 2:
-            each = [self.product_bound(column, rows, level) for column in coefficients.T]
-            return Ball(*map(np.column_stack, zip(*each, strict=True)))
+            bounds = [self.product_bound(column, rows, level) for column in coefficients.T]
+            return Ball(*map(np.column_stack, zip(*bounds, strict=True)))
         return Ball(
             self._product(coefficients, rows, torch.float64, proven=True), self.errors(coefficients, rows, level)
         )
@@ -233,12 +236,12 @@ class TorchGram:
         if rounding is None or level == EXACT:
             return self._exact.errors(coefficients, rows, self._exact_level(level))
         J, sizes = np.flatnonzero(coefficients), self._source.sizes
-        which = slice(None) if rows is None and self._rows is None else self._global(rows)
+        index = slice(None) if rows is None and self._rows is None else self._global(rows)
         in_call = fused.successive_additions(self.features) if self.fuses else None
         in_sequence = (in_call or _SUMMED_COLUMNS) + len(J) // _SUMMED_COLUMNS + 8
         assert self._source.formula is not None
         level = EXACT if self._source.formula.differences else np.float64
-        return rounding.errors(sizes[which], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
+        return rounding.errors(sizes[index], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
 
     @property
     def _exact(self) -> BoundedProducts:
@@ -256,10 +259,10 @@ class TorchGram:
 
     def full(self, dtype: Precision = np.float64) -> Any:
         out = np.empty((self.n, self.n), dtype=np.dtype(dtype))
-        everything = np.arange(self.n)
+        all_rows = np.arange(self.n)
 
         def work(block: slice) -> None:
-            out[block] = to_host(self._block(everything[block], everything, dtype_of(dtype)))
+            out[block] = to_host(self._block(all_rows[block], all_rows, dtype_of(dtype)))
 
         in_strips(self.n, 8 * self.n, work, self._tile)
         return out
@@ -267,10 +270,10 @@ class TorchGram:
     def float32_matrix(self) -> TorchFloat32Matrix:
         with explain_matrix_shortage(self.n, torch.float32, self.like.device):
             K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.like.device)
-        everything = np.arange(self.n)
+        all_rows = np.arange(self.n)
 
         def work(block: slice) -> None:
-            strip = self._block(everything[block], everything[block.start :], torch.float64)
+            strip = self._block(all_rows[block], all_rows[block.start :], torch.float64)
             square = strip[:, : len(strip)]
             strip[:, : len(strip)] = square.triu() + square.triu(1).T
             K[block, block.start :] = strip
@@ -284,10 +287,10 @@ class TorchGram:
         """Return all of K on the device."""
         with explain_matrix_shortage(self.n, dtype, self.like.device):
             out = torch.empty((self.n, self.n), dtype=dtype, device=self.like.device)
-        everything = np.arange(self.n)
+        all_rows = np.arange(self.n)
 
         def work(block: slice) -> None:
-            out[block] = self._block(everything[block], everything, dtype)
+            out[block] = self._block(all_rows[block], all_rows, dtype)
 
         in_strips(self.n, 8 * self.n, work, self._tile)
         return out
@@ -307,8 +310,8 @@ class TorchGram:
         J, others = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1)), self._source.others
         if not others:
             return floats(self.device_product(C, J, rows, dtype, proven))
-        every = self._global(rows)
-        shares = np.array_split(every, 1 + len(others))
+        global_rows = self._global(rows)
+        shares = np.array_split(global_rows, 1 + len(others))
         whole = (
             self
             if self._rows is None
@@ -359,7 +362,7 @@ class TorchGram:
         """Return the given samples of this Gram, or all, in the form that `device_block` and `device_sums` take."""
         if self._view_rows is not None:
             which = self._view_rows if which is None else self._view_rows[which]
-        if self._source.given:
+        if self._source.precomputed:
             return torch.arange(self._source.X.shape[0], device=self.like.device) if which is None else which
         rows = self._source.prepared(dtype)
         return rows if which is None else rows[which]
@@ -367,7 +370,7 @@ class TorchGram:
     def device_block(self, left: Any, right: Any, dtype: Any, proven: bool = False) -> Any:
         """Return K between prepared rows."""
         source = self._source
-        if source.given:
+        if source.precomputed:
             values = self.like[left][:, right].double()
             return (values + source.constant if source.constant else values).to(dtype)
         assert source.formula is not None
@@ -380,12 +383,12 @@ class TorchGram:
 
     def device_sums(self, left: Any, right: Any, weights: Any, dtype: Any, *, proven: bool = False) -> Any:
         """Return K between prepared rows times weights: partial sums over columns, added up in float64."""
-        n, m = (len(left), len(right)) if self._source.given else (left.n, right.n)
+        n, m = (len(left), len(right)) if self._source.precomputed else (left.n, right.n)
         weights = weights.to(dtype)
         out = torch.empty((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
 
         def work(block: slice) -> None:
-            rows = left[block] if self._source.given else left[block].prepare()
+            rows = left[block] if self._source.precomputed else left[block].prepare()
             out[block] = self._sums_of(rows, right, weights, dtype, proven, plain)
 
         outputs = weights.shape[1] if weights.ndim == 2 else 1
@@ -403,7 +406,7 @@ class TorchGram:
         at_once = (
             m if plain and isinstance(right, PreparedRows) and fused.adds_all(left.parts[0][0]) else _SUMMED_COLUMNS
         )
-        n = len(left) if self._source.given else left.n
+        n = len(left) if self._source.precomputed else left.n
         total = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
         for start in range(0, m, max(1, at_once)):
             part = slice(start, min(m, start + at_once))
@@ -471,9 +474,9 @@ class TorchGram:
     def copied(self, rows: Indices, budget: int) -> Gram:
         part, source = self._global(rows), self._source
         X = source.X.take(part)
-        if source.given:
+        if source.precomputed:
             X = X.columns(part)
-        gram = TorchGram.of(self.kernel, X, budget, source.n_threads, source.constant if source.given else 0.0)
+        gram = TorchGram.of(self.kernel, X, budget, source.n_threads, source.constant if source.precomputed else 0.0)
         gram._source.refuted = source.refuted
         return gram
 

@@ -73,7 +73,7 @@ def release() -> None:
 
 
 @contextmanager
-def explain_shortage(what: str, needed: int, device: Any, remedy: str) -> Iterator[None]:
+def explain_shortage(purpose: str, needed: int, device: Any, remedy: str) -> Iterator[None]:
     """Turn an out-of-memory error inside the context into a MemoryError that states the sizes and a remedy."""
     try:
         yield
@@ -84,7 +84,7 @@ def explain_shortage(what: str, needed: int, device: Any, remedy: str) -> Iterat
         if device.type == "cuda":
             left, present = torch.cuda.mem_get_info(device)
             free = f", where {left / 1e9:.1f} of {present / 1e9:.1f} GB are free"
-        raise MemoryError(f"{what} needs {needed / 1e9:.2g} GB on {device}{free}; {remedy}") from error
+        raise MemoryError(f"{purpose} needs {needed / 1e9:.2g} GB on {device}{free}; {remedy}") from error
 
 
 @contextmanager

@@ -55,17 +55,17 @@ def _copied_in_chunks(tensor: Any) -> Any:
     out = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     source, target = tensor.view(-1), out.view(-1)
     step, stream = _CHUNK // tensor.element_size(), torch.cuda.current_stream(tensor.device)
-    waiting = []
+    pending = []
     buffers = [torch.empty(min(step, len(source)), dtype=out.dtype, device="cpu", pin_memory=True) for _ in range(2)]
     for k, start in enumerate(range(0, len(source), step)):
         part = source[start : start + step]
         held, done = buffers[k % 2][: len(part)], torch.cuda.Event()
         held.copy_(part, non_blocking=True)
         done.record(stream)
-        waiting.append((start, held, done))
+        pending.append((start, held, done))
         if k:
-            _finish(target, *waiting.pop(0))
-    _finish(target, *waiting.pop())
+            _finish(target, *pending.pop(0))
+    _finish(target, *pending.pop())
     return out
 
 

@@ -35,7 +35,7 @@ if triton is not None:
         P, LOWER, UPPER, D, B, U, ROW, KEPT, ENDS, VALUES, PLACES, n, width, G,
         TWINS: tl.constexpr, W: tl.constexpr,
     ):  # fmt: skip
-        """Ends of a group of variables, and on both sides the worst violator that is not kept; n if there is none."""
+        """Find the ends of a group of variables, and the worst violator on both sides that is not kept; else n."""
         g = tl.program_id(0)
         lane = tl.arange(0, W)
         top = tl.full([W], -float("inf"), tl.float64)
@@ -102,7 +102,7 @@ if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _packed(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        """Values as integers of the same order, with positions in their last log₂ Q bits.
+        """Return values as integers of the same order, with positions in their last log₂ Q bits.
 
         A warp finds the largest of 32 such integers in one instruction. Values that differ in the last bits alone count
         as equal, and the first of them is the largest.
@@ -123,7 +123,7 @@ if triton is not None:
         K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, MOVED, COUNT, WORK, CURVES, STATUS, share, least, most,
         Q: tl.constexpr, EACH: tl.constexpr, APART: tl.constexpr,
     ):  # fmt: skip
-        """Pair steps on a block; WORK holds β and both bounds, and CURVES the diagonal of K + diag d, and d.
+        """Take pair steps on a block; WORK holds β and both bounds, and CURVES the diagonal of K + diag d, and d.
 
         A pair's β is read from WORK after the second reduction of a step, and written after the first reduction of the
         next one: the barriers inside of the reductions keep the two apart. With APART there are more barriers, because
@@ -236,16 +236,16 @@ if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _add_rows(  # type: ignore[no-untyped-def]  # Triton reads it
-        K, ROWS, C, MOVED, COUNT, OUT, n, m, SOME: tl.constexpr, BN: tl.constexpr, BJ: tl.constexpr
+        K, ROWS, C, MOVED, COUNT, OUT, n, m, RESTRICTED: tl.constexpr, BN: tl.constexpr, BJ: tl.constexpr
     ):
         c = tl.program_id(0) * BN + tl.arange(0, BN)
         total = tl.load(OUT + c, mask=c < n, other=0.0)
-        if SOME:
+        if RESTRICTED:
             m = tl.load(COUNT)
         for start in range(0, m, BJ):
             j = start + tl.arange(0, BJ)
             inside = j < m
-            if SOME:
+            if RESTRICTED:
                 j = tl.load(MOVED + j, mask=inside, other=0)
             row = tl.load(ROWS + j, mask=inside, other=0)
             weight = tl.load(C + j, mask=inside, other=0.0)
@@ -302,9 +302,10 @@ class BlockSelector:
         return self.rows
 
     def count_survivors(self, beta: Any, u: Any, margin_share: float) -> int:
-        """Count the variables that are free, or whose gradient is not outside of the ends by a share of the violation.
+        """Count the variables that are free, or whose gradient could still make them part of a violating pair.
 
-        The next `choose` overwrites the block that this one finds beside the ends.
+        A variable at a bound does not count if its gradient is beyond the extreme gradients by more than the share
+        `margin_share` of the violation. The count overwrites the current block, which the next `choose` selects again.
         """
         self.choose(beta, u)
         p, lower, upper, d = (values[: self._n] for values in self._fixed)
@@ -314,16 +315,16 @@ class BlockSelector:
         up, low = beta < upper, beta > lower
         return int(((up & low) | (up & (h >= bottom - margin)) | (low & (h <= top + margin))).sum())
 
-    def step(self, K: Any, beta: Any, u: Any, share: float, least: float, most: int) -> Any:
+    def step(self, K: Any, beta: Any, u: Any, share: float, least: float, max_steps: int) -> Any:
         """Take pair steps on the block, whose K is given, and return the change of β; `moved` holds what changed.
 
         They end when the violation in the block is at most `share` times the violation of all variables, or `least`, or
-        after `most` steps per variable. `moved` is the indices of changed variables, and their number.
+        after `max_steps` steps per variable. `moved` is the indices of changed variables, and their number.
         """
         with on(K):
             _pair_steps[(1,)](
                 K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, *self.moved,
-                self._work, self._curves, self.status, share, least, most * self.size,
+                self._work, self._curves, self.status, share, least, max_steps * self.size,
                 Q=self.size, EACH=STEPS_UNCHECKED, APART=APART or self.size < 1024, num_warps=WARPS,
             )  # fmt: skip
         return self.change
@@ -336,5 +337,16 @@ def add_rows(out: Any, K: Any, rows: Any, weights: Any, moved: Any = None) -> No
     indices, count = (rows, rows) if moved is None else moved
     with on(K):
         _add_rows[(triton.cdiv(n, columns),)](
-            K, rows, weights, indices, count, out, n, m, SOME=moved is not None, BN=columns, BJ=tile_rows, num_warps=4
+            K,
+            rows,
+            weights,
+            indices,
+            count,
+            out,
+            n,
+            m,
+            RESTRICTED=moved is not None,
+            BN=columns,
+            BJ=tile_rows,
+            num_warps=4,
         )

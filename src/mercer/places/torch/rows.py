@@ -114,8 +114,8 @@ class TorchRows:
             type(self._samples)(self._samples.engine, self._samples.rows[:m]), self._n_threads, self._centre
         )
 
-    def take(self, which: Indices) -> Rows:
-        return TorchRows(self._samples.take(which), self._n_threads, self._centre)
+    def take(self, rows: Indices) -> Rows:
+        return TorchRows(self._samples.take(rows), self._n_threads, self._centre)
 
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
         return floats(self._strips.times(self._to_device(w)))[:, 0] + shift
@@ -127,12 +127,12 @@ class TorchRows:
         part = Strips(self._samples.rows[index_tensor(used, self._samples.rows)], self._centre)
         return np.array(floats(part.transposed(self._to_device(c[used])))[:, 0])
 
-    def gram(self, which: Indices, others: Indices) -> Floats:
-        left, right = (self._strips.part(index_tensor(rows, self._samples.rows)) for rows in (which, others))
+    def gram(self, rows: Indices, others: Indices) -> Floats:
+        left, right = (self._strips.part(index_tensor(index, self._samples.rows)) for index in (rows, others))
         return np.array(floats(products(left, right)))
 
-    def outer(self, which: Indices, c: Floats) -> Floats:
-        part = Strips(self._samples.rows[index_tensor(which, self._samples.rows)], self._centre)
+    def outer(self, rows: Indices, c: Floats) -> Floats:
+        part = Strips(self._samples.rows[index_tensor(rows, self._samples.rows)], self._centre)
         out, weight = np.empty((self.d + 1, self.d + 1)), self._to_device(c)
         out[: self.d, : self.d] = floats(part.squares(weight[:, 0]))
         out[self.d, : self.d] = floats(part.transposed(weight))[:, 0]
@@ -149,12 +149,12 @@ class TorchRows:
         error = gamma(self.d + 8) * (self._lengths * size + abs(shift)) + (self.d + 2) * LEAST
         return Ball(self.product(w, shift), error).finite()
 
-    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+    def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
         mass = float(np.abs(c) @ self._lengths)
         error = gamma(self.n + 8) * mass + 4 * self.n * self.d * LEAST
-        if error <= enough:  # false for NaN
+        if error <= tolerance:  # false for NaN
             return self.transposed(c), np.zeros(self.d), error
-        return self._on_host.combination(c, enough)
+        return self._on_host.combination(c, tolerance)
 
     def precise_product(self, w: Floats) -> Ball:
         return self._on_host.precise_product(w)

@@ -142,8 +142,8 @@ class TorchSamples(EngineSamples):
     def entries(self, rows: Indices, columns: Indices) -> Floats:
         return floats(self.rows[index_tensor(rows, self.rows), index_tensor(columns, self.rows)])
 
-    def columns(self, which: Indices) -> TorchSamples:
-        return TorchSamples(self.engine, self.rows[:, index_tensor(which, self.rows)].contiguous(), self.devices)
+    def columns(self, indices: Indices) -> TorchSamples:
+        return TorchSamples(self.engine, self.rows[:, index_tensor(indices, self.rows)].contiguous(), self.devices)
 
     def asymmetry(self) -> float:
         return max(float((part - self.rows[:, block].T).abs().max()) for block, part in self.parts(3))
@@ -194,17 +194,17 @@ class SparseSamples(TorchSamples):
         out = counts[one] == counts[other]
         same_count = torch.nonzero(out).ravel()
         one, other = self.rows[one[same_count]], self.rows[other[same_count]]
-        apart = (one.columns != other.columns) | (one.values != other.values)
-        sums = torch.nn.functional.pad(torch.cumsum(apart, 0), (1, 0))
+        differs = (one.columns != other.columns) | (one.values != other.values)
+        sums = torch.nn.functional.pad(torch.cumsum(differs, 0), (1, 0))
         out[same_count] = sums[one.starts].diff() == 0
         return np.asarray(to_host(out))
 
     def moments(self) -> tuple[Floats, Floats]:
         n, values = self.shape[0], self.rows.values.double()
         mean = self.rows.over_columns(values) / n
-        apart = self.rows.over_columns((values - mean[self.rows.columns]).square())
+        squares = self.rows.over_columns((values - mean[self.rows.columns]).square())
         missing = n - torch.bincount(self.rows.columns, minlength=self.shape[1])
-        return floats(mean), np.sqrt(floats(apart + missing * mean.square()) / n)
+        return floats(mean), np.sqrt(floats(squares + missing * mean.square()) / n)
 
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
         w, centred = to_device(weight, self.rows), self.rows.values.double() - centre
@@ -222,7 +222,7 @@ class SparseSamples(TorchSamples):
     def entries(self, rows: Indices, columns: Indices) -> Floats:
         raise TypeError(_NO_MATRIX)
 
-    def columns(self, which: Indices) -> TorchSamples:
+    def columns(self, indices: Indices) -> TorchSamples:
         raise TypeError(_NO_MATRIX)
 
     def asymmetry(self) -> float:

@@ -67,25 +67,25 @@ class SparseRows:
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __getitem__(self, which: Any) -> SparseRows:
-        if isinstance(which, slice):
-            start, stop, _ = which.indices(len(self))
+    def __getitem__(self, index: Any) -> SparseRows:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
             starts = self.starts[start : max(start, stop) + 1]
             first, last = (int(starts[k]) for k in (0, -1))
-            return self._like(self.values[first:last], self.columns[first:last], starts - first)
-        counts = self.counts[which]
+            return self._with_entries(self.values[first:last], self.columns[first:last], starts - first)
+        counts = self.counts[index]
         starts = _starts(counts)
-        shift = torch.repeat_interleave(self.starts[:-1][which] - starts[:-1], counts)
+        shift = torch.repeat_interleave(self.starts[:-1][index] - starts[:-1], counts)
         at = torch.arange(len(shift), device=self.device) + shift
-        return self._like(self.values[at], self.columns[at], starts)
+        return self._with_entries(self.values[at], self.columns[at], starts)
 
-    def _like(self, values: Any, columns: Any, starts: Any) -> SparseRows:
+    def _with_entries(self, values: Any, columns: Any, starts: Any) -> SparseRows:
         return SparseRows(values, columns, starts, self.shape[1])
 
     def to(self, *where: Any) -> SparseRows:
         """Return the rows in another precision, or on another device."""
         values = self.values.to(*where)
-        return self._like(values, self.columns.to(values.device), self.starts.to(values.device))
+        return self._with_entries(values, self.columns.to(values.device), self.starts.to(values.device))
 
     def double(self) -> SparseRows:
         return self.to(torch.float64)
@@ -94,24 +94,24 @@ class SparseRows:
         return self
 
     def abs(self) -> SparseRows:
-        return self._like(self.values.abs(), self.columns, self.starts)
+        return self._with_entries(self.values.abs(), self.columns, self.starts)
 
     def __mul__(self, factor: float) -> SparseRows:
-        return self._like(self.values * factor, self.columns, self.starts)
+        return self._with_entries(self.values * factor, self.columns, self.starts)
 
     def __truediv__(self, divisors: Any) -> SparseRows:
         """Divide each row by its number in a column of divisors."""
-        each = torch.repeat_interleave(divisors.ravel(), self.counts)
-        return self._like(self.values / each, self.columns, self.starts)
+        entry_divisors = torch.repeat_interleave(divisors.ravel(), self.counts)
+        return self._with_entries(self.values / entry_divisors, self.columns, self.starts)
 
-    def only(self, which: Any) -> SparseRows:
+    def select_columns(self, used: Any) -> SparseRows:
         """Return the given columns, in this order."""
         position = torch.full((self.shape[1],), -1, dtype=torch.int64, device=self.device)
-        position[which] = torch.arange(len(which), device=self.device)
+        position[used] = torch.arange(len(used), device=self.device)
         at, rows = position[self.columns], self.row_of_entry
         kept = torch.nonzero(at >= 0).ravel()
-        kept = kept[torch.argsort(rows[kept] * len(which) + at[kept])]
-        return SparseRows.of_entries(rows[kept], at[kept], self.values[kept], (len(self), len(which)))
+        kept = kept[torch.argsort(rows[kept] * len(used) + at[kept])]
+        return SparseRows.of_entries(rows[kept], at[kept], self.values[kept], (len(self), len(used)))
 
     # --- over rows and columns -----------------------------------------------------------------------------------
 
@@ -128,18 +128,18 @@ class SparseRows:
     def row_of_entry(self) -> Any:
         return torch.repeat_interleave(torch.arange(len(self), device=self.device), self.counts)
 
-    def reduce_rows(self, values: Any, how: str = "sum") -> Any:
+    def reduce_rows(self, values: Any, reduction: str = "sum") -> Any:
         """Sum, or reduce otherwise, one number per entry over each row; 0 for a row without entries."""
         if not len(values):
             return torch.zeros(len(self), dtype=values.dtype, device=self.device)
-        return torch.segment_reduce(values, how, lengths=self.counts, unsafe=True, initial=0)
+        return torch.segment_reduce(values, reduction, lengths=self.counts, unsafe=True, initial=0)
 
     def row_sums(self) -> Any:
         return self.reduce_rows(self.values)
 
     def over_columns(self, values: Any) -> Any:
         """Sum one number per entry over each column, one entry after another."""
-        return self._like(values, self.columns, self.starts).transposed.row_sums()
+        return self._with_entries(values, self.columns, self.starts).transposed.row_sums()
 
     @cached_property
     def transposed(self) -> SparseRows:
@@ -154,7 +154,7 @@ class SparseRows:
         out = torch.zeros((len(self), width), dtype=self.dtype, device=self.device)
         rows, columns, values = self.row_of_entry, self.columns, self.values
         if used is not None:
-            columns, known = _among(used, columns)
+            columns, known = _positions_among(used, columns)
             rows, columns, values = rows[known], columns[known], values[known]
         out[rows, columns] = values
         return out
@@ -163,7 +163,7 @@ class SparseRows:
         """Return the product with a dense matrix B that has a row for each column, or for each `used` column."""
         columns, values = self.columns, self.values
         if used is not None:
-            columns, known = _among(used, columns)
+            columns, known = _positions_among(used, columns)
             values = torch.where(known, values, 0.0)
         if not len(values) or not B.numel():
             return torch.zeros((len(self), B.shape[1]), dtype=self.dtype, device=self.device)
@@ -183,7 +183,7 @@ def _starts(counts: Any) -> Any:
     return torch.nn.functional.pad(torch.cumsum(counts, 0), (1, 0))
 
 
-def _among(used: Any, columns: Any) -> tuple[Any, Any]:
+def _positions_among(used: Any, columns: Any) -> tuple[Any, Any]:
     """Return the position of each column among the used ones, and whether it is used; others get any position."""
     if not len(used):
         return torch.zeros_like(columns), torch.zeros_like(columns, dtype=torch.bool)
@@ -230,13 +230,13 @@ def distances(x: Any, z: Any, p: float) -> Any:
     if not isinstance(x, SparseRows) and not isinstance(z, SparseRows):
         return torch.cdist(x, z, p=p, compute_mode="donot_use_mm_for_euclid_dist")
     out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
-    for these, left, _ in _tiles(x):
-        for those, right, _ in _tiles(z):
+    for left_rows, left, _ in _tiles(x):
+        for right_rows, right, _ in _tiles(z):
             used = None
             if isinstance(left, SparseRows) and isinstance(right, SparseRows):
                 used = torch.unique(torch.cat([left.columns, right.columns]))
             left_, right_ = (part.dense(used) if isinstance(part, SparseRows) else part for part in (left, right))
-            out[these, those] = torch.cdist(left_, right_, p=p, compute_mode="donot_use_mm_for_euclid_dist")
+            out[left_rows, right_rows] = torch.cdist(left_, right_, p=p, compute_mode="donot_use_mm_for_euclid_dist")
     return out
 
 

@@ -55,7 +55,7 @@ class TorchFloat32Matrix:
         return floats(out)
 
     def steps(
-        self, box: BoxVariables, beta: Floats, u: Floats, tol: float, most: int, seconds: float
+        self, box: BoxVariables, beta: Floats, u: Floats, tol: float, max_steps: int, seconds: float
     ) -> tuple[int, str]:
         taken, end, beta_before, u_before = 0, time.monotonic() + seconds, beta.copy(), u.copy()
         one_sum = len(beta) == len(u) and not box.group.any()
@@ -63,13 +63,13 @@ class TorchFloat32Matrix:
             with self._stream():
                 rounds = DeviceRounds(StoredBlocks(self.K), box[:4], None, self.K, stay_on_device=True)
                 rounds.start(beta, u)
-                taken, violation = run_device_rounds(rounds, BlockSize(BLOCK, len(u)), tol, most, end)
+                taken, violation = run_device_rounds(rounds, BlockSize(BLOCK, len(u)), tol, max_steps, end)
                 u[:] = u_before + self.product(beta - beta_before)  # one sum, as the error bounds assume
             if not np.isfinite(u).all():
                 taken, beta[:], u[:] = 0, beta_before, u_before
-            elif violation <= tol or taken >= most:
+            elif violation <= tol or taken >= max_steps:
                 return taken, "converged" if violation <= tol else "max_steps"
-        more, reason = self._on_host.steps(box, beta, u, tol, most - taken, max(0.0, end - time.monotonic()))
+        more, reason = self._on_host.steps(box, beta, u, tol, max_steps - taken, max(0.0, end - time.monotonic()))
         if taken and more:
             u[:] = u_before + self.product(beta - beta_before)
         return taken + more, reason

@@ -129,8 +129,8 @@ def _stored_steps(
 
     Too many steps end with the reason "max_iter", and another solver continues.
     """
-    most = min(STORED_STEPS * problem.n_variables, stop.max_iter)
-    beta, steps, reason = field.pair_steps(problem, SOLVED_SHARE * stop.tol, most, stop.seconds)
+    max_steps = min(STORED_STEPS * problem.n_variables, stop.max_iter)
+    beta, steps, reason = field.pair_steps(problem, SOLVED_SHARE * stop.tol, max_steps, stop.seconds)
     ends: dict[str, StopReason] = {"converged": "converged", "stalled": "stalled", "max_seconds": "max_time"}
     return Solution(beta, steps, ends.get(reason, "max_iter"))
 
@@ -171,11 +171,11 @@ def solve_and_refine(
         # 3. Make β feasible; a given `proof` comes with a field that keeps β feasible itself.
         if last is not None and not problem.keeps_sums(solution.beta):
             solution = replace(solution, beta=problem.nearest_feasible(solution.beta))
-        beta, begun = solution.beta, time.monotonic()
+        beta, start_time = solution.beta, time.monotonic()
         # 4. Certify, and decide whether to return to the solver.
         with limit:
             certificate, u = certify_dual(problem, proof, beta, refinement.next_stop.tol, last)
-        seconds.record(time.monotonic() - begun, beta)
+        seconds.record(time.monotonic() - start_time, beta)
         reason = refinement.judge(solution, certificate)
         if reason is not None:
             return replace(solution, steps=refinement.steps, stop_reason=reason, u=u), certificate
@@ -224,20 +224,20 @@ def _decomposed(
 
     If the certificate is expensive, a solution with shrunk variables is first continued on all variables.
     """
-    begun = 0
+    first_steps = 0
     if one_block:
         block = solve_one_block(problem, gram, None, beta, u, precision, stop)
         if block.stop_reason != "stalled":
             return block
-        beta, begun = block.beta, block.steps
-        u, stop = u if begun == 0 else None, stop.after(begun)
+        beta, first_steps = block.beta, block.steps
+        u, stop = u if first_steps == 0 else None, stop.after(first_steps)
     field = gram.field(problem, beta, u, precision)
     first = decompose(field, stop, shrinking)
-    first = replace(first, steps=begun + first.steps)
-    over = first.stop_reason in ("max_iter", "max_time")
-    if first.all_active or over or has_float32_pass(gram.proof):
+    first = replace(first, steps=first_steps + first.steps)
+    limit_reached = first.stop_reason in ("max_iter", "max_time")
+    if first.all_active or limit_reached or has_float32_pass(gram.proof):
         return first
     # Checking the dropped variables in the solver's precision is cheaper than a certificate that fails.
     field.unshrink()
-    rest = decompose(field, stop.after(first.steps - begun), shrinking)
+    rest = decompose(field, stop.after(first.steps - first_steps), shrinking)
     return replace(rest, steps=first.steps + rest.steps)

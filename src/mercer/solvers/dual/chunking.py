@@ -101,6 +101,6 @@ def _choose(problem: DualProblem, beta: Floats, worst: Indices, size: int) -> In
     support = np.flatnonzero(beta)
     support = support[np.argsort(~(up & low)[support], kind="stable")]
     n_worst = max(2 * len(problem.totals), 1, size // 4, size - len(support))
-    wanted = problem.row[np.concatenate([worst[:n_worst], support, worst[n_worst:]])]
-    _, first = np.unique(wanted, return_index=True)
-    return np.sort(wanted[np.sort(first)][:size])
+    chunk_rows = problem.row[np.concatenate([worst[:n_worst], support, worst[n_worst:]])]
+    _, first = np.unique(chunk_rows, return_index=True)
+    return np.sort(chunk_rows[np.sort(first)][:size])

@@ -135,10 +135,10 @@ def _nearest_points(
         solution = dataclasses.replace(solution, steps=steps)
         # 3. Stop if the hulls meet, or are proven apart with a violation that is small enough relative to ρ.
         apart, meet, hardly_apart = _hull_relation(gram, solution.beta, certificate)
-        wanted = stop.tol * _rho(problem, certificate, reduced)
+        goal = stop.tol * _rho(problem, certificate, reduced)
         if meet:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
-        if apart and certificate.violation <= wanted:
+        if apart and certificate.violation <= goal:
             return dataclasses.replace(solution, stop_reason="converged"), certificate
         reason = solution.stop_reason if solution.stop_reason != "converged" or tol > least else "rounding floor"
         # Reduced hulls this close count as meeting (the remedy is a larger ν); full hulls need a proof.
@@ -146,8 +146,8 @@ def _nearest_points(
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
         if reason != "converged":
             return dataclasses.replace(solution, stop_reason=reason), certificate
-        # 4. Lower the tolerance by a limited factor: the wanted one is zero for hulls that touch.
-        tol = max(wanted, _TOL_FACTOR * tol) if wanted < certificate.violation else _TOL_FACTOR * tol
+        # 4. Lower the tolerance by a limited factor: the required one is zero for hulls that touch.
+        tol = max(goal, _TOL_FACTOR * tol) if goal < certificate.violation else _TOL_FACTOR * tol
 
 
 # --- the hard margin ----------------------------------------------------------------------------------------------

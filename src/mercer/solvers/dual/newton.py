@@ -55,7 +55,7 @@ def newton_on_face(problem: DualProblem, J: Indices, K: Values, h: Floats, beta:
         if face is None:
             break
         low, high, step = lower[F] - beta[F], upper[F] - beta[F], np.zeros(len(J))
-        step[F] = delta = face.best(h[F], low, high)
+        step[F] = delta = face.best_step(h[F], low, high)
         change = d * step
         _core.add_table(change, K, step, n_threads)
         # 2. Go to the maximum along δ, at most to the first bound.
@@ -108,7 +108,7 @@ class _Face:
             solved -= self.solved_E @ np.linalg.lstsq(sums, excess, rcond=None)[0]
         return solved
 
-    def best(self, h: Floats, low: Floats, high: Floats) -> Floats:
+    def best_step(self, h: Floats, low: Floats, high: Floats) -> Floats:
         """Return the best δ inside the box, up to rounding; NaN if A is too close to singular."""
         try:
             return self._solve_box(h, low, high)

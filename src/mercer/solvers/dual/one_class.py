@@ -57,19 +57,19 @@ def solve_one_class(
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
         unit = _unit(problem, gram, solution, mass, scale)
-        wanted, reason = stop.tol * unit, solution.stop_reason
+        goal, reason = stop.tol * unit, solution.stop_reason
         # 2. Lower the tolerance if the violation is too large in this unit.
-        if certificate.violation > wanted:
-            if reason != "converged" or not tol > wanted:  # no smaller tolerance can be met
+        if certificate.violation > goal:
+            if reason != "converged" or not tol > goal:  # no smaller tolerance can be met
                 return solution, certificate
-            tol = max(wanted, _TOL_FACTOR * tol)
+            tol = max(goal, _TOL_FACTOR * tol)
             continue
         # 3. Lower the tolerance, a few times, if the gap is too large even with the best bias.
         allowed = stop.tol * max(2 * abs(certificate.dual), mass * unit)
         if certificate.gap > allowed:
             certificate = with_best_bias(problem, gram.proof, solution.beta, certificate)
         if certificate.gap > allowed and reason == "converged" and gap_rounds < _MOST_FOR_GAP:
-            tol, gap_rounds = _GAP_FACTOR * min(tol, wanted), gap_rounds + 1
+            tol, gap_rounds = _GAP_FACTOR * min(tol, goal), gap_rounds + 1
             continue
         if reason in ("rounding floor", "stalled") and stop.met(certificate):
             solution = dataclasses.replace(solution, stop_reason="converged")

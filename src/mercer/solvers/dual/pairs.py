@@ -42,15 +42,15 @@ class PairResults:
     steps: Indices
     certificates: CertificateTable
     solved: Flags
-    over: bool = False  # True if the deadline has passed
+    out_of_time: bool = False  # True if the deadline has passed
 
-    def scattered(self, layout: Layout, which: Indices) -> PairResults:
-        """Return results for all pairs of a layout: these results at the pairs `which`, zeros at the others."""
-        v, k = layout.variables(which), len(layout.offsets) - 1
+    def scattered(self, layout: Layout, solvable: Indices) -> PairResults:
+        """Return results for all pairs of a layout: these results at the pairs `solvable`, zeros at the others."""
+        v, k = layout.variables(solvable), len(layout.offsets) - 1
         beta, u, steps = np.zeros(layout.offsets[-1]), np.zeros(layout.offsets[-1]), np.zeros(k, np.int64)
         solved = np.zeros(k, dtype=bool)
-        beta[v], u[v], steps[which], solved[which] = self.beta, self.u, self.steps, self.solved
-        return PairResults(beta, u, steps, self.certificates.scattered(k, which), solved, self.over)
+        beta[v], u[v], steps[solvable], solved[solvable] = self.beta, self.u, self.steps, self.solved
+        return PairResults(beta, u, steps, self.certificates.scattered(k, solvable), solved, self.out_of_time)
 
 
 def solvable_pairs(problem: DualProblem, layout: Layout, sparse: bool = False) -> Indices:
@@ -125,7 +125,7 @@ def _refine_pairs(
         else:
             proofs.overwrite(pairs, certificates)
         # 3. Continue with the pairs that made progress and are not solved.
-        solved[pairs] = meets_stop = _met(stop, certificates)
+        solved[pairs] = meets_stop = _meets_tol(stop, certificates)
         if meets_stop.all():
             break
         violation = certificates.violation
@@ -134,7 +134,7 @@ def _refine_pairs(
         pairs = pairs[continued & (stop.seconds > 0)]
     assert proofs is not None
     # At the deadline, the certificates are those of the last β.
-    return PairResults(beta, u, steps, proofs, solved, over=stop.limit(0) is not None)
+    return PairResults(beta, u, steps, proofs, solved, out_of_time=stop.limit(0) is not None)
 
 
 def solve_pair_folds(
@@ -154,8 +154,8 @@ def solve_pair_folds(
     place = gram.pairs(layout, n_threads)
     if place is None:
         return None
-    box, most = Box(*bounds, problem.d), min(_FOLD_STEPS_PER_VARIABLE * layout.largest, stop.max_iter)
-    limits = bool(len(problem.totals)), 0.5 * stop.tol, most, stop.seconds
+    box, max_steps = Box(*bounds, problem.d), min(_FOLD_STEPS_PER_VARIABLE * layout.largest, stop.max_iter)
+    limits = bool(len(problem.totals)), 0.5 * stop.tol, max_steps, stop.seconds
     solutions = place.solve_folds(layout, problem.p, beta, box, *limits)
     if solutions is None:
         return None
@@ -168,7 +168,7 @@ def solve_pair_folds(
     return results
 
 
-def _met(stop: Stop, table: CertificateTable) -> Flags:
+def _meets_tol(stop: Stop, table: CertificateTable) -> Flags:
     """Mark the certificates that meet the stopping rule (`Stop.met` for a table)."""
     met = table.violation / stop.tol <= 1
     return np.asarray(met & (table.gap <= stop.gap_tol * np.abs(table.dual)) if stop.gap_tol < np.inf else met)

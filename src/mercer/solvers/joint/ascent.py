@@ -58,9 +58,9 @@ def solve_joint(
         field = gram.joint_field(problem, beta, u, refinement.precision)
         solution = (ascend_balanced if problem.balanced else ascend)(field, refinement.next_stop, refinement.shrinking)
         beta, problem = problem.within_bounds(solution.beta), field.problem
-        begun = time.monotonic()
+        start_time = time.monotonic()
         certificate, u = certify_joint(problem, gram.proof, beta, refinement.next_stop.tol)
-        proof.record(time.monotonic() - begun, beta)
+        proof.record(time.monotonic() - start_time, beta)
         reason = refinement.judge(solution, certificate)
         if reason is not None:
             return dataclasses.replace(

@@ -77,14 +77,14 @@ def _carriers(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> tup
     fall = np.full_like(beta, np.inf) if problem.shared else beta + C[:, None]
     fall[true_class] = np.inf
     capacity, cost, carrier = np.zeros((m, m)), np.full((m, m), np.inf), np.zeros((m, m), dtype=np.intp)
-    every = np.arange(m)
+    all_classes = np.arange(m)
     for p in range(m):
         capacities = np.minimum(fall[:, [p]], rise)
         costs = np.where(capacities > 0, np.maximum(e - e[:, [p]] - tol, 0.0), np.inf)
         best = np.where(
             (costs == 0).any(axis=0), np.where(costs == 0, capacities, -1.0).argmax(axis=0), costs.argmin(axis=0)
         )
-        capacity[p], cost[p], carrier[p] = capacities[best, every], costs[best, every], rows[best]
+        capacity[p], cost[p], carrier[p] = capacities[best, all_classes], costs[best, all_classes], rows[best]
         cost[p, p] = np.inf
     return capacity, cost, carrier
 

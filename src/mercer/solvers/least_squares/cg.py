@@ -106,7 +106,7 @@ def solve_ridge(
     n = gram.n
     weight = np.ones(n) if weight is None else weight
     s = np.sqrt(weight / lam)[:, None]
-    project: Apply = _Without(s) if bias else np.asarray
+    project: Apply = _OrthogonalProjection(s) if bias else np.asarray
     floor = 0.5 * (weight @ (gamma(n + 16) * Y) ** 2)  # as in `is_exact`
     check_seconds = Y.shape[1] * ProofTime(gram, stop)(np.ones(n))
     precondition = project
@@ -115,7 +115,7 @@ def solve_ridge(
         stop.report_progress(partial("preconditioner of {:,} landmarks".format, len(J)))
         precondition = NystromPreconditioner(gram, s[:, 0], J, stop.n_threads)
         if bias:
-            precondition = _Within(precondition, s)
+            precondition = _RestrictedPreconditioner(precondition, s)
 
     def check(Q: Floats) -> ResidualCheck:
         Q = project(Q)
@@ -127,8 +127,8 @@ def solve_ridge(
             rest = rest - weight @ rest / weight.sum()
         primal = 0.5 * np.sum(weight[:, None] * rest**2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
         optimum = primal
-        # At C = 0 the optimum is ½λr'(I + SKS)⁻¹r; the preconditioner's estimate of it is closer than the primal.
         if not C.any():
+            # The optimum is ½λr'(I + SKS)⁻¹r: its estimate by the preconditioner is closer than the value at 0.
             optimum = np.minimum(primal, 0.5 * lam * column_products(R, precondition(R)))
         goal = np.maximum(stop.tol * optimum, np.maximum(floor, np.finfo(float).tiny))
         return ResidualCheck(R, 0.5 * lam * column_products(R, R), goal, (C, U, errors, primal))
@@ -164,7 +164,7 @@ def solve_ridge(
     return RidgeSolution(C, U, errors, last.gap, primal, steps, reason)
 
 
-class _Without:
+class _OrthogonalProjection:
     """Projection of columns onto the vectors orthogonal to s."""
 
     def __init__(self, s: Floats) -> None:
@@ -174,15 +174,15 @@ class _Without:
         return np.asarray(R - self._unit * column_products(np.broadcast_to(self._unit, R.shape), R))
 
 
-class _Within:
+class _RestrictedPreconditioner:
     """A preconditioner M restricted to the vectors orthogonal to s: Z = M(R − s·a) with s'Z = 0."""
 
     def __init__(self, precondition: Apply, s: Floats) -> None:
-        self._precondition, self._project = precondition, _Without(s)
+        self._precondition, self._project = precondition, _OrthogonalProjection(s)
         self._column = precondition(s)
         self._s, self._product = s, float(column_products(s, self._column)[0])
 
     def __call__(self, R: Floats) -> Floats:
         Z = self._precondition(R)
-        along = column_products(np.broadcast_to(self._s, Z.shape), Z)
-        return self._project(Z - self._column * (along / self._product))
+        products = column_products(np.broadcast_to(self._s, Z.shape), Z)
+        return self._project(Z - self._column * (products / self._product))

@@ -223,8 +223,8 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
     centre = linear.transposed(total) / mass if problem.bias else np.zeros(d)
     y = problem.weight @ problem.Y / mass if problem.bias else np.zeros(problem.n_outputs)
     lam = problem.lam / linear.scale
-    about = None if linear.sparse else centre
-    length = np.abs(linear.transposed_squares(total, about) - (mass * centre**2 if linear.sparse else 0.0)) + lam
+    subtracted = None if linear.sparse else centre
+    length = np.abs(linear.transposed_squares(total, subtracted) - (mass * centre**2 if linear.sparse else 0.0)) + lam
     unit = np.divide(1.0, np.sqrt(length), out=np.zeros(d), where=length > 0)
     ridge = np.sqrt(lam) * unit
 
@@ -240,18 +240,18 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
         return np.asarray(unit * (linear.transposed(above) - centre * above.sum()) + ridge * v[n:])
 
     A = spla.LinearOperator((n + d, d), matvec=times, rmatvec=transposed, dtype=np.float64)
-    most = 20 * min(n, d)  # exact arithmetic needs a twentieth of these; rounding can need more
+    max_steps = 20 * min(n, d)  # exact arithmetic needs a twentieth of these; rounding can need more
     columns, steps = [], 0
     for k in range(problem.n_outputs):
         target = np.concatenate([root * (problem.mean[:, k] - y[k]), np.zeros(d)])
         z, slope = np.zeros(d), np.inf
         for _ in range(4):  # later rounds remove what rounding left
             left = target - times(z)
-            now = float(np.linalg.norm(transposed(left)))
-            if not now < 0.5 * slope:
+            gradient_norm = float(np.linalg.norm(transposed(left)))
+            if not gradient_norm < 0.5 * slope:
                 break
-            slope = now
-            answer = spla.lsqr(A, left, atol=1e-15, btol=1e-15, conlim=0, iter_lim=most)
+            slope = gradient_norm
+            answer = spla.lsqr(A, left, atol=1e-15, btol=1e-15, conlim=0, iter_lim=max_steps)
             z = z + answer[0]
             steps += int(answer[2])
         columns.append(unit * z)

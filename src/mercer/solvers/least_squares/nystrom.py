@@ -70,12 +70,12 @@ def solve_nystrom(
     start: object = None,
     *,
     sample: Chunk | None = None,
-    once: bool = False,
+    single_pass: bool = False,
 ) -> tuple[LandmarkSolution, Certificate]:
     """Solve to a relative duality gap of at most `stop.tol` and `stop.gap_tol` in every output.
 
     `sample` holds the samples of the preconditioner, with weights scaled to represent all; without it H is summed over
-    all samples. If `once`, the samples can be read only once, and the certificate rests on the same sums.
+    all samples. If `single_pass`, the samples can be read only once, and the certificate rests on the same sums.
     """
     lam, share = problem.lam, min(stop.tol, stop.gap_tol)
     check_seconds = 0.0
@@ -83,25 +83,25 @@ def solve_nystrom(
         # 1. Factor K_MM, sum H, and factor the preconditioner.
         L, jitter = jittered_factor(cross.K_MM, stop.n_threads)
         G, seen = cross.gather(sample)
-        begun, targets = time.monotonic(), seen
+        start_time, targets = time.monotonic(), seen
         if sample is not None:
             targets = cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
-        if not once:  # one product here; a check and the certificate take two each
-            check_seconds = 4 * (time.monotonic() - begun)
+        if not single_pass:  # one product here; a check and the certificate take two each
+            check_seconds = 4 * (time.monotonic() - start_time)
         white = Whitened(problem, L, targets)
         preconditioner = _preconditioner(white.congruence(G, seen), lam, stop.n_threads)
     outputs = int(targets.residual.shape[1])
-    data: Cross | _Gathered = _Gathered(G, targets) if once else cross
+    data: Cross | _Gathered = _Gathered(G, targets) if single_pass else cross
     # If the optimum is zero, for a constant target for example, a relative gap cannot be reached.
     floor = 0.5 * float(np.finfo(float).eps) * np.maximum(targets.squares, np.finfo(float).tiny)
 
     def check(alpha: Floats) -> ResidualCheck:
-        C, b, now = white.coefficients(alpha), np.zeros(outputs), targets
+        C, b, totals = white.coefficients(alpha), np.zeros(outputs), targets
         if alpha.any():
             b = white.bias(alpha)
-            now = data.residual(C, b)
-        R, primal = white.residual(now, alpha)
-        return ResidualCheck(R, landmark_gap(R, lam), np.maximum(share * primal, floor), (C, b, now, primal))
+            totals = data.residual(C, b)
+        R, primal = white.residual(totals, alpha)
+        return ResidualCheck(R, landmark_gap(R, lam), np.maximum(share * primal, floor), (C, b, totals, primal))
 
     def apply(P: Floats) -> Floats:
         return white.operator(P, data.normal(white.coefficients(P)))
@@ -118,19 +118,20 @@ def solve_nystrom(
         check_seconds=check_seconds,
     )
     # 3. Certify, with bounds on the rounding errors where the samples can be read again.
-    C, b, now, primal = last.extra
-    b = b + now.error_sum / now.weight if problem.bias else b
+    C, b, residual_totals, primal = last.extra
+    b = b + residual_totals.error_sum / residual_totals.weight if problem.bias else b
     method: Method = "normal equations" if sample is None else "conjugate gradients"
     measured = PROOF[cross.kernel.positive_definite]
-    if once:
+    if single_pass:
         arithmetic = "float64, from sums over the samples whose rounding is not counted"
         certificate = certify_landmarks(last.gap, white.right, primal, b, lam, arithmetic, gap_measures=measured)
     else:
-        now, doubt = cross.proof(C, b)
-        at_b = replace(now, bias_column=targets.bias_column, error_sum=np.zeros(outputs))  # so that b is kept
+        residual_totals, errors = cross.proof(C, b)
+        # With zeros for the sum of the errors, `residual` keeps b.
+        at_b = replace(residual_totals, bias_column=targets.bias_column, error_sum=np.zeros(outputs))
         R, primal = white.residual(at_b, alpha)
         value_error = cross.value_error + gamma(cross.m + 2)
-        worst = landmark_errors(R, alpha, C, lam, (L, jitter), value_error, now, doubt, problem.bias)
+        worst = landmark_errors(R, alpha, C, lam, (L, jitter), value_error, residual_totals, errors, problem.bias)
         certificate = certify_landmarks(worst.gap, white.right, primal, b, lam, "float64", worst.value, measured)
         if reason == "converged" and not (worst.gap <= np.maximum(share * primal, floor)).all():
             reason = "rounding floor"
@@ -173,12 +174,12 @@ class Whitened:
             out -= np.outer(self._bias_column, self._bias_column @ alpha / self._targets.weight)
         return out
 
-    def residual(self, now: Totals, alpha: Floats) -> tuple[Floats, Floats]:
+    def residual(self, totals: Totals, alpha: Floats) -> tuple[Floats, Floats]:
         """Return the residual of the normal equations, and the primal value with the best bias."""
-        R, squares = self._apply_inverse(now.residual), now.squares
+        R, squares = self._apply_inverse(totals.residual), totals.squares
         if self._bias:
-            R = R - np.outer(self._bias_column, now.error_sum / now.weight)
-            squares = squares - now.error_sum**2 / now.weight
+            R = R - np.outer(self._bias_column, totals.error_sum / totals.weight)
+            squares = squares - totals.error_sum**2 / totals.weight
         primal = 0.5 * np.maximum(squares, 0.0) + 0.5 * self._lam * np.sum(alpha * alpha, axis=0)
         return R - self._lam * alpha, primal
 

@@ -36,11 +36,11 @@ def covariance_bytes(d: int) -> int:
     return 24 * d * d
 
 
-def memory_error(what: str, needed: float, budget: float, instead: str = REMEDY) -> MemoryError:
+def memory_error(purpose: str, needed: float, budget: float, remedy: str = REMEDY) -> MemoryError:
     """Return the error for data that exceed the memory budget."""
     return MemoryError(
-        f"{what} needs {needed / 1e6:,.0f} MB, but a fit may use {budget / 1e6:,.0f} MB: raise cache_size (which is "
-        f"limited to half of the host's memory), or use {instead}"
+        f"{purpose} needs {needed / 1e6:,.0f} MB, but a fit may use {budget / 1e6:,.0f} MB: raise cache_size (which is "
+        f"limited to half of the host's memory), or use {remedy}"
     )
 
 

@@ -59,8 +59,8 @@ class Decomposition:
     right: Floats | None = None  # features × directions: w = right (√Λ ∘ a/(Λ + λ)), for a linear kernel
 
     @property
-    def whole(self) -> bool:
-        """True if Q spans the whole space, or the complement of u with a bias."""
+    def is_complete(self) -> bool:
+        """True if Q spans the is_complete space, or the complement of u with a bias."""
         return len(self.values) == self.n - (self.unit is not None)
 
     @property
@@ -150,7 +150,7 @@ class PathValues:
     gcv: Floats  # λ × outputs
     norms: Floats  # λ × outputs: ‖f‖ in the kernel's space
     dof: Floats  # λ: degrees of freedom, the trace of H
-    judged: Floats  # λ: result of `judge` on the leave-one-out residuals
+    criterion_values: Floats  # λ: result of the criterion on the leave-one-out residuals
 
 
 class SpectralFit:
@@ -166,13 +166,13 @@ class SpectralFit:
         if u is not None:
             y = y - np.outer(u, u @ y)
         a = Q.coordinates(y)
-        return a, np.zeros_like(y) if self.spectrum.whole else y - Q.combined(a)
+        return a, np.zeros_like(y) if self.spectrum.is_complete else y - Q.combined(a)
 
     def inverse(self, lam: float) -> Floats:
         """Return 1/(Λ + λ), with 0 where Λ + λ is rounding."""
         shifted = self.spectrum.values + lam
-        sound = np.abs(shifted) > rounding(shifted, len(self.root))
-        return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=sound)
+        nonzero = np.abs(shifted) > rounding(shifted, len(self.root))
+        return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=nonzero)
 
     def coefficients(self, lam: float, R: Floats | None = None) -> Floats:
         """Return C of the distinct samples at one λ, or the correction of C for a residual R.
@@ -181,7 +181,7 @@ class SpectralFit:
         """
         a, rest = (self.a, self.rest) if R is None else self._parts(R)
         z = self.spectrum.Q.combined(self.inverse(lam)[:, None] * a)
-        if not self.spectrum.whole and lam > 0:
+        if not self.spectrum.is_complete and lam > 0:
             z = z + rest / lam
         return np.asarray(self.root[:, None] * z)
 
@@ -200,19 +200,19 @@ class SpectralFit:
         kept = V @ inside / scale
         return np.asarray(V @ (inside / (values + lam)[:, None]) + (B - kept) * (scale / lam))
 
-    def path(self, lams: Floats, judge: ResidualCriterion | None = None) -> PathValues:
-        """Return the values of all λ; `judge` is called with the leave-one-out residuals of a block of λ at a time."""
+    def path(self, lams: Floats, criterion: ResidualCriterion | None = None) -> PathValues:
+        """Return the values of all λ; `criterion` is called for one block of λ after another."""
         problem, values = self.problem, self.spectrum.values[:, None]
-        sound = np.where(values > rounding(values, len(self.root)), values, 0.0)
-        norms = np.sqrt((sound / (values + lams) ** 2).T @ self.a**2)
+        nonzero_values = np.where(values > rounding(values, len(self.root)), values, 0.0)
+        norms = np.sqrt((nonzero_values / (values + lams) ** 2).T @ self.a**2)
         L, q = len(lams), problem.n_outputs
-        errors, gcv, dof, judged = np.empty((L, q)), np.empty((L, q)), np.empty(L), np.zeros(L)
+        errors, gcv, dof, criterion_values = np.empty((L, q)), np.empty((L, q)), np.empty(L), np.zeros(L)
         for block in row_blocks(L, 8 * len(problem.weight) * q):
             residual, gcv[block], dof[block] = self._leave_one_out(lams[block])
             errors[block] = np.einsum("i,ilq->lq", problem.weight, residual**2) / problem.mass
-            if judge is not None:
-                judged[block] = judge(residual)
-        return PathValues(errors, np.where(np.isnan(gcv), np.inf, gcv), norms, dof, judged)
+            if criterion is not None:
+                criterion_values[block] = criterion(residual)
+        return PathValues(errors, np.where(np.isnan(gcv), np.inf, gcv), norms, dof, criterion_values)
 
     def loo_residuals(self, lam: float) -> Floats:
         """Return the leave-one-out residuals at one λ, rows × outputs."""
@@ -228,7 +228,7 @@ class SpectralFit:
         residual = (self._residuals(shrink) / self.root[:, None, None])[member] + deviation[:, None, :]
         gcv = np.einsum("i,ilq->lq", weight, residual**2) / mass
         # 2. Divide by 1 − v_i H_ii/w_i, and for generalised cross-validation by (1 − tr H/n)².
-        part, free = np.minimum(weight, 1.0) / problem.total[member], self._freedom(shrink)[member]
+        part, free = np.minimum(weight, 1.0) / problem.total[member], self._one_minus_leverages(shrink)[member]
         with np.errstate(divide="ignore", invalid="ignore"):  # zero denominators where λ is far below rounding
             gcv /= ((mass - dof) / mass)[:, None] ** 2
             residual /= ((1.0 - part)[:, None] + part[:, None] * free)[:, :, None]
@@ -237,15 +237,15 @@ class SpectralFit:
 
     def _residuals(self, shrink: Floats) -> Floats:
         """Return W^½(y − f) of the distinct samples for a block of λ."""
-        wanted = shrink[:, :, None] * self.a[:, None, :]
-        wanted = wanted.reshape(len(shrink), shrink.shape[1] * self.a.shape[1])
+        shrunk = shrink[:, :, None] * self.a[:, None, :]
+        shrunk = shrunk.reshape(len(shrink), shrink.shape[1] * self.a.shape[1])
         shape = (len(self.root), shrink.shape[1], self.a.shape[1])
-        return np.asarray(self.spectrum.Q.combined(wanted).reshape(shape) + self.rest[:, None, :])
+        return np.asarray(self.spectrum.Q.combined(shrunk).reshape(shape) + self.rest[:, None, :])
 
-    def _freedom(self, shrink: Floats) -> Floats:
-        """Return 1 − H_ii of the distinct samples for a block of λ."""
+    def _one_minus_leverages(self, shrink: Floats) -> Floats:
+        """Return 1 − H_ii for the distinct samples and a block of λ; H maps the targets to the fitted values."""
         Q, u = self.spectrum.Q, self.spectrum.unit
-        if self.spectrum.whole:
+        if self.spectrum.is_complete:
             return Q.squared(shrink)
         inside = Q.squared(np.column_stack([shrink, np.ones(len(shrink))]))
         outside = 1.0 - inside[:, -1] - (0.0 if u is None else u**2)
@@ -349,12 +349,12 @@ def solve_path(
     *,
     lams: Floats | int,
     score: Score,
-    judge: ResidualCriterion | None = None,
+    criterion: ResidualCriterion | None = None,
 ) -> tuple[PathSolution, Certificate]:
     """Solve for the λ with the smallest score, among the given ones or a default range of that many.
 
-    The problem's own λ is not used. `judge` computes one number from the leave-one-out residuals of each λ, which
-    `score` may use (`PathValues.judged`).
+    The problem's own λ is not used. `criterion` computes one number from the leave-one-out residuals of each λ, which
+    `score` may use (`PathValues.criterion_values`).
     """
     # 1. Choose the decomposition: by features for a linear kernel with d < n, otherwise by samples.
     n, linear = problem.n, gram.linear
@@ -368,7 +368,7 @@ def solve_path(
         spectrum = spectrum_of(gram, problem, stop) if linear is None else linear_spectrum_of(linear, problem, stop)
         fit = SpectralFit(problem, spectrum)
         lams = default_lams(spectrum, lams) if isinstance(lams, int) else lams
-        values = fit.path(lams, judge)
+        values = fit.path(lams, criterion)
     # 2. Score every λ, and solve at the best.
     scores = score(problem, values)
     lam = float(lams[best_lam_index(scores)])

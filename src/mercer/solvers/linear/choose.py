@@ -46,8 +46,8 @@ def choose(rows: Rows) -> tuple[str, str]:
         return METHODS["newton"], f"{rows.d} columns, no more than {min(FEW_COLUMNS, rows.n)}"
     if rows.descent is None:
         return METHODS["newton"], "the samples are stored where steps on single rows are too slow"
-    why = f"more than {FEW_COLUMNS}" if rows.d > FEW_COLUMNS else f"more than the {rows.n} rows"
-    return METHODS["dual"], f"{rows.d} columns, {why}"
+    reason = f"more than {FEW_COLUMNS}" if rows.d > FEW_COLUMNS else f"more than the {rows.n} rows"
+    return METHODS["dual"], f"{rows.d} columns, {reason}"
 
 
 def solve_linear(
@@ -61,7 +61,7 @@ def solve_linear(
     shrinking: bool = True,
 ) -> tuple[LinearSolution, Certificate]:
     """Solve a linear machine and certify the solution; `solver` is "auto" or a name in METHODS."""
-    method, why = choose(rows) if solver == "auto" else (METHODS[solver], "as requested")
+    method, explanation = choose(rows) if solver == "auto" else (METHODS[solver], "as requested")
     referee = Referee(problem, rows, stop)
     start_point = None if start is None else Point(start.w, float(start.b), start.beta)
     if method == "newton":
@@ -69,7 +69,7 @@ def solve_linear(
         if referee.best is None:
             referee.judge(last)
         if last.reason == "stalled" and rows.descent is not None:
-            method, why = f"newton, then {METHODS['dual']}", f"{why}; Newton's steps stalled"
+            method, explanation = f"newton, then {METHODS['dual']}", f"{explanation}; Newton's steps stalled"
             # The usual cause is rounding; a thousand passes show whether descent gets further.
             assert referee.best is not None
             last = descend(referee, referee.best[0], min(stop.max_iter, last.steps + 1000), seed, shrinking)
@@ -80,7 +80,7 @@ def solve_linear(
     elif solver == "auto":
         last, helped = take_turns(referee, start_point, seed, shrinking)
         if helped:
-            method, why = f"{method}, then newton", f"{why}; descent was slow"
+            method, explanation = f"{method}, then newton", f"{explanation}; descent was slow"
     else:
         last = descend(referee, start_point, stop.max_iter, seed, shrinking)
     assert referee.best is not None
@@ -90,7 +90,7 @@ def solve_linear(
         reason = "converged"
     elif reason == "converged":
         reason = "stalled"
-    return LinearSolution(point.w, point.b, point.beta, last.steps, reason, f"{method}: {why}"), certificate
+    return LinearSolution(point.w, point.b, point.beta, last.steps, reason, f"{method}: {explanation}"), certificate
 
 
 # If descent reports convergence and the certificate does not meet the goal, the tolerances of descent are multiplied by

@@ -188,9 +188,9 @@ class ColumnSystem:
             members = np.flatnonzero(free)
             self._sum = self._rows.outer(members, self._weight[members])
         else:
-            for which, sign in ((joined, 1.0), (left, -1.0)):
-                if len(which):
-                    self._sum += sign * self._rows.outer(which, self._weight[which])
+            for rows, sign in ((joined, 1.0), (left, -1.0)):
+                if len(rows):
+                    self._sum += sign * self._rows.outer(rows, self._weight[rows])
         self._free = free
         self.work += _FACTOR_COST * self._rows.d**3
         return self._solve(self._sum / smoothing if smoothing else self._sum.copy(), size, gradient)
@@ -246,7 +246,7 @@ class SampleSystem:
         right = -free_rows.product(g) - shift * g_b
         sides = np.column_stack([right, np.ones(len(free))]) if problem.exact_bias else right[:, None]
         if len(free) <= _FACTORED_UNKNOWNS:
-            solved = self._by_factor(free, ridge, shift, sides)
+            solved = self._solve_by_factor(free, ridge, shift, sides)
             self._sample_work += _FACTOR_COST * len(free) ** 3
         else:
             results = [_conjugate_gradients(free_rows, ridge, shift, side) for side in sides.T]
@@ -260,19 +260,19 @@ class SampleSystem:
             db = -shift * (g_b + float(unknown.sum()))
         return np.append(-g - free_rows.transposed(np.ascontiguousarray(unknown)), db)
 
-    def _by_factor(self, which: Indices, ridge: Floats, shift: float, sides: Floats) -> Floats:
+    def _solve_by_factor(self, free: Indices, ridge: Floats, shift: float, sides: Floats) -> Floats:
         """Solve (diag ridge + X_F X_F' + shift·11') Z = sides by a Cholesky factor."""
-        A = self._products(which) + shift
+        A = self._products(free) + shift
         np.einsum("ii->i", A)[:] += ridge
         diagonal = np.diagonal(A)
         factor = ridge_factor(A, rounding_shares(100, 1), self._n_threads, unit=diagonal)
         return np.asarray(sides / diagonal[:, None]) if factor is None else factor.solve(sides)
 
-    def _products(self, which: Indices) -> Floats:
+    def _products(self, free: Indices) -> Floats:
         """Return X_F X_F'; products of rows that were free in earlier steps are reused."""
-        joined = np.setdiff1d(which, self._gram_rows, assume_unique=True)
-        if len(self._gram_rows) + len(joined) > 2 * max(len(which), _FACTORED_UNKNOWNS):
-            self._gram_rows, self._gram, joined = which[:0], np.empty((0, 0)), which
+        joined = np.setdiff1d(free, self._gram_rows, assume_unique=True)
+        if len(self._gram_rows) + len(joined) > 2 * max(len(free), _FACTORED_UNKNOWNS):
+            self._gram_rows, self._gram, joined = free[:0], np.empty((0, 0)), free
         if len(joined):
             m = len(self._gram_rows)
             self._gram_rows = np.r_[self._gram_rows, joined]
@@ -284,7 +284,7 @@ class SampleSystem:
             self._sample_work += len(joined) * len(self._gram_rows) * (1.0 + stored**2 / self._rows.d)
             self._gram = gram
         order = np.argsort(self._gram_rows)
-        index = order[np.searchsorted(self._gram_rows, which, sorter=order)]
+        index = order[np.searchsorted(self._gram_rows, free, sorter=order)]
         return np.asarray(self._gram[np.ix_(index, index)])
 
 
@@ -297,7 +297,7 @@ def free_samples(problem: LinearProblem, t: Floats) -> np.ndarray:
 
 
 def _conjugate_gradients(rows: Rows, ridge: Floats, shift: float, rhs: Floats) -> tuple[Floats, int]:
-    """Return A⁻¹ side, approximately, for A = diag ridge + XX' + shift·11', and the number of steps.
+    """Return A⁻¹ rhs, approximately, for A = diag ridge + XX' + shift·11', and the number of steps.
 
     The unknowns are scaled so that A has a unit diagonal, which is preconditioning by its diagonal.
     """
@@ -334,7 +334,7 @@ class SmoothedLosses:
         self._core = _core.Respondents(q, inverse, problem.lower, problem.upper, problem.epsilon, n_threads)
 
     def respond(self, f: Floats) -> tuple[Floats, float, float, float]:
-        """Return t, Σt, and at t the losses without smoothing and their shares of the duality gap."""
+        """Return the multipliers t at f, Σt, the losses without smoothing, and their shares of the duality gap."""
         t = np.empty(len(f))
         total, losses, shares = self._core.respond(self._problem.p, self._problem.d, f, t)
         return t, total, losses, shares

@@ -158,16 +158,16 @@ class KernelSpace:
         """Compute missing rows of the next draws that will be needed if the present margins do not change."""
         needed = violating[draws]
         needed[0] = True  # the core stopped at this draw
-        wanted = draws[(self._slot[draws] < 0) & needed]
-        _, first = np.unique(wanted, return_index=True)
-        wanted = wanted[np.sort(first)][: self._at_a_time]
-        if self._used + len(wanted) > len(self._rows):
+        missing = draws[(self._slot[draws] < 0) & needed]
+        _, first = np.unique(missing, return_index=True)
+        missing = missing[np.sort(first)][: self._at_a_time]
+        if self._used + len(missing) > len(self._rows):
             self._slot[:] = -1
             self._used = 0
-        slots = np.arange(self._used, self._used + len(wanted))
-        self._rows[slots] = self.gram.block(wanted, np.arange(self.n))
-        self._slot[wanted] = slots
-        self._used += len(wanted)
+        slots = np.arange(self._used, self._used + len(missing))
+        self._rows[slots] = self.gram.block(missing, np.arange(self.n))
+        self._slot[missing] = slots
+        self._used += len(missing)
 
     def split(self, rows: Indices, others: Indices) -> tuple[KernelSpace, Outputs]:
         gram, shift = self.gram, self.shift
@@ -221,7 +221,7 @@ class EarlyStopping:
     ) -> None:
         self._held_out, self._outputs, self._average = held_out, outputs, average
         self._tol, self._patience = tol * len(held_out.signs), patience
-        self._lowest, self._since, self._smoothed = math.inf, 0, rise is not None
+        self._lowest, self._epochs_without_fall, self._smoothed = math.inf, 0, rise is not None
         self._rule = SmoothedRule(patience, rise or 0.0)
         self.losses = self._rule.errors
         self.best: Iterates | None = None
@@ -230,14 +230,16 @@ class EarlyStopping:
         """Record the loss after an epoch, and return whether training should stop."""
         w = iterates.output(self._held_out.lam, self._average)
         loss = sum(self._mean_hinge(machine, w[machine]) for machine in range(len(w)))
-        has_risen, is_best = self._rule.take(loss)
+        has_risen, is_best = self._rule.record(loss)
         if self.best is None or is_best:
             self.best = iterates.copy()
         if self._smoothed:
             return has_risen
         has_fallen = loss < self._lowest - self._tol
-        self._lowest, self._since = (loss, 0) if has_fallen else (self._lowest, self._since + 1)
-        return self._since >= self._patience
+        self._lowest, self._epochs_without_fall = (
+            (loss, 0) if has_fallen else (self._lowest, self._epochs_without_fall + 1)
+        )
+        return self._epochs_without_fall >= self._patience
 
     def _mean_hinge(self, machine: int, w: Floats) -> float:
         hinge = np.maximum(0.0, 1.0 - self._held_out.signs[machine] * self._outputs(w))
@@ -318,8 +320,8 @@ def solve_pegasos(
         # 2. Draw the samples of the next epochs; short epochs are joined, so that Python takes little of the time.
         count = 1 if stopping is not None else min(planned - done, max(1, 10_000 // m))
         if sampling == "passes":
-            each = problem.probability * m
-            draws = np.concatenate([draw_pass(seed, number, each) for number in range(done, done + count)])
+            row_share = problem.probability * m
+            draws = np.concatenate([draw_pass(seed, number, row_share) for number in range(done, done + count)])
         else:
             draws = draw_with_replacement(seed, cumulative, iterates.t, count * m)
         # 3. Take the steps, and check the validation loss and the deadline.
@@ -335,7 +337,7 @@ def solve_pegasos(
     # 4. Average the iterates and certify the mean.
     result = iterates if stopping is None or stopping.best is None else stopping.best
     w = result.finite_output(problem.lam, average)
-    f = np.array([space.outputs(each) for each in w])
+    f = np.array([space.outputs(row_share) for row_share in w])
     violating = problem.signs * f < 1.0
     share = violating.astype(np.float64) if violations is None else violations.shares(violating)
     certificate = certify_descent(problem, space, w, share)

@@ -100,9 +100,9 @@ class Iterates:
         shape = (machines, size)
         return cls(np.zeros(shape), np.zeros(shape), np.zeros((2, *shape)), np.zeros(machines), 0)
 
-    def columns(self, which: slice | Indices) -> Iterates:
+    def columns(self, machines: slice | Indices) -> Iterates:
         """Return a copy with these columns."""
-        parts = (self.theta[:, which], self.total[:, which], self.marks[:, :, which])
+        parts = (self.theta[:, machines], self.total[:, machines], self.marks[:, :, machines])
         theta, total, marks = (np.array(part, order="C") for part in parts)
         return Iterates(theta, total, marks, self.norm2.copy(), self.t)
 

@@ -102,8 +102,8 @@ def _columns(alpha: Any, n: int, n_tasks: int) -> Floats:
 def _certify_task(task: Task[DualProblem], fit: Fit, alpha: Floats) -> Solved[DualProblem]:
     """Return one of the machine's problems with the solution for α and its certificate."""
     problem, merged = task.problem, fit.merged
-    given, gram = _beta(problem, merged, task.rows, alpha), fit.gram().view(task.rows)
-    proofs = [_proof(problem, gram.proof, beta) for beta in _two_feasible_points(problem, given)]
+    given_beta, gram = _beta(problem, merged, task.rows, alpha), fit.gram().view(task.rows)
+    proofs = [_proof(problem, gram.proof, beta) for beta in _two_feasible_points(problem, given_beta)]
     solution, proof = min(proofs, key=lambda pair: pair[1].gap)
     return Solved(task, solution, proof)
 

@@ -108,9 +108,9 @@ class DualMachine(MachineMethods, Machine):
     warm_start: bool = False
     random_state: RandomState = None
 
-    def _solver(self, only: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
-        """Return the solver that `solver` names, with options bound; `only` is the only solver of a special problem."""
-        chosen = choose_solver(self.solver, solvers, only)
+    def _solver(self, required: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
+        """Return the solver that `solver` names, with options bound; a special problem has one `required` solver."""
+        chosen = choose_solver(self.solver, solvers, required)
         return partial(chosen, shrinking=bool(self.shrinking))
 
     def _solver_for(self, fit: Fit, rows: Indices, problem: DualProblem) -> Solve:
@@ -255,7 +255,9 @@ class DualMachine(MachineMethods, Machine):
                 "there are no samples to forget, since none were kept; train by partial_fit, or by fit with "
                 "warm_start=True"
             )
-        return self._refit(last_state.samples.without(indices, square=self.kernel_.accepts == "gram"), last_state)
+        return self._refit(
+            last_state.samples.without_samples(indices, square=self.kernel_.accepts == "gram"), last_state
+        )
 
     def for_support_vectors(self) -> Self:
         """Return a copy of a machine with a precomputed kernel that needs only the columns of the support vectors.

@@ -113,11 +113,11 @@ class MultipleKernelMachine(DualMachine):
     normalise: bool = True
 
     def _given_kernels(self) -> list[Kernel]:
-        several = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
-        if not several:
+        kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
+        if not kernels:
             raise ValueError("kernel=[] is empty; give one or more kernels")
         named = {name: getattr(self, name) for name in ("degree", "gamma", "coef0")}
-        return [as_kernel(clone(one) if isinstance(one, Kernel) else one, **named) for one in several]
+        return [as_kernel(clone(kernel) if isinstance(kernel, Kernel) else kernel, **named) for kernel in kernels]
 
     def _kernel(self) -> Kernel:
         return reduce(add, self._given_kernels())
@@ -227,23 +227,27 @@ class _WeightedSolver:
         fit = self.kernels.weighted_fit(theta)
         starts, taken = self.starts, [0] * len(self.tasks)
         if last is not None:
-            starts = [one.solution.beta for one in last.solutions]
-            taken = [one.solution.steps for one in last.solutions]
+            starts = [result.solution.beta for result in last.solutions]
+            taken = [result.solution.steps for result in last.solutions]
         requested = fit.limits.stop
         inner_stop = replace(requested.after(max(taken)), tol=share * requested.tol, gap_tol=share * requested.gap_tol)
         fit = replace(fit, limits=replace(fit.limits, stop=inner_stop))
         solved = solve_tasks(self.tasks, fit, self.progress, starts, self.side_by_side)
         fit = replace(fit, limits=replace(fit.limits, stop=requested))
         proven, s = [], []
-        for one, steps in zip(solved, taken, strict=True):
-            grams = [_view(gram, one.task.rows) for gram in self.kernels.grams]
-            proof, u, energies = certify_machine(one.task.problem, [g.proof for g in grams], one.solution.beta, theta)
-            stop = replace(requested, tol=requested.tol * one.task.unit)
+        for result, steps in zip(solved, taken, strict=True):
+            grams = [_view(gram, result.task.rows) for gram in self.kernels.grams]
+            proof, u, energies = certify_machine(
+                result.task.problem, [g.proof for g in grams], result.solution.beta, theta
+            )
+            stop = replace(requested, tol=requested.tol * result.task.unit)
             if not stop.met(proof) and any(gram.levels[-1] != np.float64 for gram in grams):
                 proof, u, energies = certify_machine(
-                    one.task.problem, [g.proof for g in grams], one.solution.beta, theta, exact=True
+                    result.task.problem, [g.proof for g in grams], result.solution.beta, theta, exact=True
                 )
-            proven.append(Solved(one.task, replace(one.solution, u=u, steps=steps + one.solution.steps), proof))
+            proven.append(
+                Solved(result.task, replace(result.solution, u=u, steps=steps + result.solution.steps), proof)
+            )
             s.append(energies)
         solutions = Solutions.of(proven)
         total = Ball(sum(part.value for part in s), sum(part.error for part in s)).rounded(2 * len(s) + 2)
@@ -266,11 +270,11 @@ class _WeightedSolver:
         """Return the second derivatives of J by the weights, as `WeightsTrial.curvature` holds them."""
         m = len(self.kernels.grams)
         H = np.zeros((m, m))
-        for one in solutions:
-            problem, rows = one.task.problem, one.task.rows
-            c = problem.row_coefficients(one.solution.beta, len(rows))
+        for solution in solutions:
+            problem, rows = solution.task.problem, solution.task.rows
+            c = problem.row_coefficients(solution.solution.beta, len(rows))
             parts = np.column_stack([_view(gram, rows).product(c) for gram in self.kernels.grams])
-            H += curvature(problem, _view(fit.gram(), rows), one.solution.beta, parts)
+            H += curvature(problem, _view(fit.gram(), rows), solution.solution.beta, parts)
         return H / np.outer(self.problem.scales, self.problem.scales)
 
 
@@ -282,8 +286,8 @@ def _is_met(fit: Fit, solved: Solutions[Any], certificate: Certificate) -> bool:
     """Return True if every machine and the kernel weights meet `tol` and `gap_tol`."""
     stop, parts = fit.limits.stop, certificate.parts
     machines = all(
-        replace(stop, tol=stop.tol * one.task.unit, gap_tol=math.inf).met(part)
-        for part, one in zip(parts, solved, strict=True)
+        replace(stop, tol=stop.tol * result.task.unit, gap_tol=math.inf).met(part)
+        for part, result in zip(parts, solved, strict=True)
     )
     return machines and math.isfinite(certificate.gap) and stop.met(certificate)
 

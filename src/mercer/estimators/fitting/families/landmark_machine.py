@@ -64,7 +64,7 @@ class _Source:
     weight: float  # total
     target: Targets
     rng: np.random.Generator
-    once: bool = False  # True if only one pass is possible
+    single_pass: bool = False  # True if only one pass is possible
     rows: Any = None  # the caller's row of each sample; None for a stream
 
 
@@ -144,7 +144,7 @@ class LandmarkMachine(OutputsMachine):
         limits = Limits.of(self, self._max_steps(0))
         source = self._stream_source(X, _generator(limits))
         pool = source.pool
-        weight = pool.stands_for
+        weight = pool.represented_weight
         merged = keep_unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), weight)
         return Fit(X, None, source, weight, merged, kernel.bind(pool.X), False, limits, weight)
 
@@ -166,10 +166,10 @@ class LandmarkMachine(OutputsMachine):
         self._check_memory(cross.m, fit.limits.budget)
         _refuse_indefinite(cross)
         sample = None
-        if not source.once and cheaper_method(cross, source.n) == "conjugate gradients":
-            weight = source.pool.stands_for  # targets are not needed, only kernel values
+        if not source.single_pass and cheaper_method(cross, source.n) == "conjugate gradients":
+            weight = source.pool.represented_weight  # targets are not needed, only kernel values
             sample = Chunk(source.pool.X, np.zeros((len(weight), source.target.Y.shape[1])), weight)
-        solve = partial(solve_nystrom, sample=sample, once=source.once)
+        solve = partial(solve_nystrom, sample=sample, single_pass=source.single_pass)
         return Tasks([Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)])
 
     def _warn_early(self, reached: str) -> None:
@@ -212,7 +212,7 @@ class LandmarkMachine(OutputsMachine):
         reader = self._stream_targets()
         stream = Stream(self, X, reader.read)
         first: list[Chunk] = []
-        if stream.once:
+        if stream.single_pass:
             if isinstance(self.landmarks, str) and self.landmarks == "leverage":
                 raise ValueError(
                     "landmarks='leverage' needs a second look at the samples, and an iterator gives only one; give a "
@@ -220,14 +220,14 @@ class LandmarkMachine(OutputsMachine):
                 )
             rest = stream.chunks()
             first = first_chunks(rest, self._pool_size())
-        pool = draw(first if stream.once else stream.chunks(), self._pool_size(), rng)
+        pool = draw(first if stream.single_pass else stream.chunks(), self._pool_size(), rng)
         target = reader.settle()
 
         def chunks() -> Iterable[Chunk]:
-            for chunk in chain(first, rest) if stream.once else stream.chunks():
+            for chunk in chain(first, rest) if stream.single_pass else stream.chunks():
                 yield Chunk(chunk.X, reader.encode(chunk.Y), chunk.weight)
 
-        return _Source(chunks, pool, *stream.seen, target, rng, once=stream.once)
+        return _Source(chunks, pool, *stream.seen, target, rng, single_pass=stream.single_pass)
 
     def _choose_landmarks(self, fit: Fit, source: _Source) -> Landmarks:
         """Return the landmarks: the user's own, some of the uniform pool, or samples drawn by leverage scores."""
@@ -240,7 +240,7 @@ class LandmarkMachine(OutputsMachine):
             return Landmarks(vectors, np.empty(0, dtype=np.intp), np.ones(n_samples(vectors)))
         count = len(pool.index)
         drawn = np.sort(source.rng.choice(count, min(m, count), replace=False))
-        uniform = Landmarks(take(pool.X, drawn), pool.index[drawn], pool.stands_for[drawn])
+        uniform = Landmarks(take(pool.X, drawn), pool.index[drawn], pool.represented_weight[drawn])
         if self.landmarks == "uniform" or count <= m:
             return uniform
         if fit.precomputed:

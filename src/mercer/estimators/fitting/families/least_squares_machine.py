@@ -88,7 +88,7 @@ class LeastSquaresMachine(OutputsMachine):
             raise TypeError(f"bias={self.bias!r} must be True or False")
 
     def _problem(self, fit: Fit, lam: float = math.nan) -> LeastSquares:
-        merged, distinct = fit.merged, _distinct(fit)
+        merged, distinct = fit.merged, _group_equal_rows(fit)
         Y, member = fit.target.Y[merged.rows][distinct.first], merged.member[distinct.first]
         return LeastSquares(Y, distinct.weight, member, len(merged.weight), bool(self.bias), lam)
 
@@ -107,7 +107,7 @@ class LeastSquaresMachine(OutputsMachine):
                 expansion = replace(expansion, vectors=copy.copy(expansion.vectors))
             self._expansion_ = expansion
         if solution.beta is not None:
-            distinct = _distinct(fit)
+            distinct = _group_equal_rows(fit)
             share = fit.merged.input_weight / distinct.weight[distinct.group]
             beta = solution.beta[distinct.group] * share[:, None]
             if len(distinct.weight) < len(share):
@@ -148,7 +148,7 @@ class LeastSquaresMachine(OutputsMachine):
 
     def _residuals_by_row(self, fit: Fit, residuals: Floats) -> Floats:
         """Return residuals of distinct (sample, target) pairs as an array over all of the caller's rows."""
-        return self._to_caller_rows(fit, residuals[_distinct(fit).group])
+        return self._to_caller_rows(fit, residuals[_group_equal_rows(fit).group])
 
     def _early_stop_message(self, X: Data) -> str:
         if self.stop_reason_ in ("max_iter", "max_time"):
@@ -215,7 +215,7 @@ class _DistinctRows:
     group: Indices  # pair to which each row of positive weight belongs
 
 
-def _distinct(fit: Fit) -> _DistinctRows:
+def _group_equal_rows(fit: Fit) -> _DistinctRows:
     """Group the rows of positive weight by sample and target.
 
     A row of integer weight m then gives the same fit, to the last bit, as m copies of it.

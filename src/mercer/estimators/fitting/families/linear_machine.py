@@ -70,7 +70,7 @@ class LinearMachine(MachineMethods, Machine):
         """Return a task for each problem, all on the same rows; `unit` is the unit of `tol`."""
         solve, place = linear_solver(self, fit), partial(fit.rows, centred=problems[0].exact_bias)
         named = zip(names, problems, strict=True)
-        return Tasks(Task(name, one, solve, place=place, unit=unit) for name, one in named)
+        return Tasks(Task(name, problem, solve, place=place, unit=unit) for name, problem in named)
 
     def _conclude_linear(self, fit: Fit, solved: Solutions[object]) -> tuple[Floats, Floats]:
         """Set `n_iter_` and `solver_`, and return w and b with one row per output."""
@@ -109,13 +109,13 @@ def seed_of(machine: Machine, fit: Fit) -> int:
 
 def warn_of_early_stops(Cs: Floats, solved: list[tuple[LinearSolution, Certificate]]) -> None:
     """Warn of the values of C on a path at which a limit ended the fit."""
-    early = [k for k, (solution, _) in enumerate(solved) if solution.stop_reason != "converged"]
-    if not early:
+    stopped_early = [k for k, (solution, _) in enumerate(solved) if solution.stop_reason != "converged"]
+    if not stopped_early:
         return
-    worst = max(early, key=lambda k: solved[k][1].relative_gap)
+    worst = max(stopped_early, key=lambda k: solved[k][1].relative_gap)
     solution, certificate = solved[worst]
     warn_user(
-        f"linear_path stopped early at {len(early)} of {len(Cs)} values of C, at C={Cs[worst]:g} "
+        f"linear_path stopped early at {len(stopped_early)} of {len(Cs)} values of C, at C={Cs[worst]:g} "
         f"({solution.stop_reason}) with a gap of {certificate.relative_gap:.1e} of the dual value; raise max_iter or "
         "max_time, or scale the features",
         ConvergenceWarning,

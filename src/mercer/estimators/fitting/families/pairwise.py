@@ -169,8 +169,8 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     def predict(self, X: Data) -> np.ndarray:
         """Predict the class of each sample.
 
-        With several classes, the class with most votes is predicted, the first one in a tie; one against the rest, it
-        is the class with the largest f(x).
+        With several classes and a function for each pair, the class with most votes is predicted, the first one in a
+        tie; with a function for each class, the class with the largest f(x).
 
         Parameters
         ----------
@@ -260,8 +260,10 @@ def centred_gram(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Cen
     X = np.asarray(host(X), dtype=np.float64)
     centre = np.median(X, axis=0)
     centred = X - centre
-    back = centred - X
-    lost = (X - (centred - back)) - (centre + back)  # exact rounding error of the difference (Knuth's TwoSum)
+    minus_centre = centred - X
+    lost = (X - (centred - minus_centre)) - (
+        centre + minus_centre
+    )  # exact rounding error of the difference (Knuth's TwoSum)
     moved = math.sqrt(recipe.scale * float(np.max(np.sum(lost * lost, axis=1), initial=0.0))) * (1 + 1e-9)
 
     @lru_cache(maxsize=1)
@@ -292,26 +294,26 @@ def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem], solver: str) -> N
     """
     recipe = None if fit.kernel is None or fit.precomputed else fit.kernel.recipe()
     separates = recipe is not None and recipe.ending in ("gaussian", "laplacian")
-    for one in solved:
-        proven = math.isfinite(one.certificate.primal) and one.solution.stop_reason != "no margin"
+    for result in solved:
+        proven = math.isfinite(result.certificate.primal) and result.solution.stop_reason != "no margin"
         if not proven:
-            raise _no_margin_error(fit, one, separates, solver)
+            raise _no_margin_error(fit, result, separates, solver)
 
 
-def _no_margin_error(fit: Fit, one: Solved[DualProblem], separates: bool, solver: str) -> NotSeparableError:
+def _no_margin_error(fit: Fit, result: Solved[DualProblem], separates: bool, solver: str) -> NotSeparableError:
     """Return the error for a task without a proven margin, with what was proven and what may help."""
-    beta, name, reason = one.solution.beta, one.task.name, one.solution.stop_reason
+    beta, name, reason = result.solution.beta, result.task.name, result.solution.stop_reason
     meet = reason == "no margin" and not separates
     # With a regularised b the constant feature is part of the space, in which both sides have the same total weight.
-    through_origin = len(one.task.problem.totals) == 0 and not fit.constant
-    values = (one.certificate.primal, one.certificate.dual)
+    through_origin = len(result.task.problem.totals) == 0 and not fit.constant
+    values = (result.certificate.primal, result.certificate.dual)
     low, high = (math.sqrt(0.5 / value) if value > 0 else math.inf for value in values)
     weights = [np.maximum(side * beta, 0.0) for side in (1.0, -1.0)]
     totals = [float(np.abs(beta).sum())] * 2 if through_origin else [float(weight.sum()) for weight in weights]
-    sides = tuple(_combination(fit.merged, one.task.rows, *side) for side in zip(weights, totals, strict=True))
+    sides = tuple(_combination(fit.merged, result.task.rows, *side) for side in zip(weights, totals, strict=True))
     sizes = " and ".join(str(len(rows)) for rows, _ in sides)
     if meet:
-        met = (
+        intersection = (
             f"Without b a plane passes through the origin of feature space, which lies in the convex hull of {sizes} "
             "samples of the two classes, those of the second mirrored"
             if through_origin
@@ -319,7 +321,7 @@ def _no_margin_error(fit: Fit, one: Solved[DualProblem], separates: bool, solver
         )
         text = (
             f"C=inf, the hard margin, does not exist for {name}: no margin above {high:.3g}, which float64 cannot tell "
-            f"from zero here. {met} (`combinations` of this error). Use a finite C, "
+            f"from zero here. {intersection} (`combinations` of this error). Use a finite C, "
             f"{'a bias, ' if through_origin else ''}or a richer kernel"
         )
     else:

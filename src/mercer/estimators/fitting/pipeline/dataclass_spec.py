@@ -83,7 +83,7 @@ def added_later(default: Any) -> Any:
 
 def _defaults_of_added(cls: Any) -> dict[str, Any]:
     """Return the names and defaults of the fields that `added_later` made."""
-    return {one.name: one.default for one in fields(cls) if "added later" in one.metadata}
+    return {attribute.name: attribute.default for attribute in fields(cls) if "added later" in attribute.metadata}
 
 
 def _stored_name(cls: type) -> str:

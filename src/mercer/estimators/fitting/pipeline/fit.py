@@ -253,8 +253,8 @@ class Fit:
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, _ = self._nonempty_columns
-            which = self.merged.first if is_sparse(X) else None
-            self._places["rows", centred] = rows_for(X, n_threads, which, self.centre if centred else None)
+            first_rows = self.merged.first if is_sparse(X) else None
+            self._places["rows", centred] = rows_for(X, n_threads, first_rows, self.centre if centred else None)
         rows: Rows = self._places["rows", centred]
         return rows
 

@@ -94,7 +94,7 @@ CERTIFIED = fitted(
     certificate_=Proof(),
     converged_=Flag(),
     stop_reason_=Text(),
-    n_iter_=Count(several=True),
+    n_iter_=Count(or_array=True),
     _compression_=Record(
         CompressionRecord,
         n_before=Count(),

@@ -103,7 +103,7 @@ class AttributeSpec:
 
 def fitted(*others: Mapping[str, AttributeSpec], **specs: AttributeSpec) -> Mapping[str, AttributeSpec]:
     """Declare the fitted attributes of a class by name, those of other declarations first."""
-    return MappingProxyType({name: spec for one in (*others, specs) for name, spec in one.items()})
+    return MappingProxyType({name: spec for group in (*others, specs) for name, spec in group.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,9 +216,11 @@ Names = partial(
 )
 
 
-def Count(several: bool = False, **options: Any) -> AttributeSpec:
-    """Return the spec of a count, such as a number of steps; with `several`, also of an array of counts."""
-    return Predicate(must="be a count", holds=lambda n, _: is_count(n) or (several and _is_indices(n, None)), **options)
+def Count(or_array: bool = False, **options: Any) -> AttributeSpec:
+    """Return the spec of a count, such as a number of steps; with `or_array`, also of an array of counts."""
+    return Predicate(
+        must="be a count", holds=lambda n, _: is_count(n) or (or_array and _is_indices(n, None)), **options
+    )
 
 
 @dataclass(frozen=True)
@@ -254,12 +256,12 @@ class Labels(AttributeSpec):
     """Class labels, whose number must match the number of outputs."""
 
     against_rest: bool | None = True  # one output per class; False: one per pair; None: as the model was fitted
-    alone: bool = False  # True for scikit-learn's models, which have no outputs to compare with
+    without_outputs: bool = False  # True for scikit-learn's models, which have no outputs to compare with
 
     def check(self, name: str, value: Any, model: Any) -> None:
         valid = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
         expect(valid, f"{name} must be two classes or more")
-        if self.alone:
+        if self.without_outputs:
             return
         against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
         expected, actual = n_planes(len(value), against_rest), _size("outputs", model)
@@ -355,31 +357,31 @@ class _Record(AttributeSpec):
 
     made_by: Callable[..., Any]
     parts: Mapping[str, AttributeSpec]
-    several: bool
+    is_tuple: bool
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        return {name: [_public(one) for one in value] if self.several else _public(value)}
+        return {name: [_public(item) for item in value] if self.is_tuple else _public(value)}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        if self.several:
-            return tuple(self.made_by(**one) for one in parts[name])
+        if self.is_tuple:
+            return tuple(self.made_by(**item) for item in parts[name])
         return self.made_by(**parts[name])
 
     def check(self, name: str, value: Any, model: Any) -> None:
-        for one in value if self.several else (value,):
+        for item in value if self.is_tuple else (value,):
             for part, spec in self.parts.items():
-                spec.check(f"{name}.{part}", getattr(one, part), model)
-            if hasattr(one, "check"):
-                one.check(name)
+                spec.check(f"{name}.{part}", getattr(item, part), model)
+            if hasattr(item, "check"):
+                item.check(name)
 
 
-def Record(made_by: Callable[..., Any], several: bool = False, **parts: AttributeSpec) -> AttributeSpec:
-    """Return the spec of a value of a dataclass, or of a tuple of `several`; in a file, a dictionary of its fields.
+def Record(made_by: Callable[..., Any], is_tuple: bool = False, **parts: AttributeSpec) -> AttributeSpec:
+    """Return the spec of a value of a dataclass, with `is_tuple` of a tuple of them; in a file, each is a dictionary.
 
     `parts` are specs of fields whose sizes depend on the model. If the dataclass has a method `check(name)`, it is
     called too.
     """
-    return _Record(made_by=made_by, several=several, parts=parts)
+    return _Record(made_by=made_by, is_tuple=is_tuple, parts=parts)
 
 
 def _public(value: Any) -> dict[str, Any]:

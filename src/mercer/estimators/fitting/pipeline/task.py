@@ -137,7 +137,7 @@ class Solutions(Generic[P]):
     @staticmethod
     def of(rows: Sequence[Solved[Q]]) -> Solutions[Q]:
         """Return the solutions of separately solved tasks."""
-        solutions = Solutions(Tasks(one.task for one in rows))
+        solutions = Solutions(Tasks(result.task for result in rows))
         solutions._solved.extend(rows)
         return solutions
 
@@ -198,15 +198,15 @@ class Solutions(Generic[P]):
         beta, rows, variables = _joined(betas), _joined(places), np.array([0, *accumulate(map(len, betas))])
         if not any(problem.twins for problem in problems):
             return Columns(variables, beta, lower, upper, rows, row_ends=variables, coefficients=beta, rows=rows)
-        each = list(zip(problems, betas, places, strict=True))
+        entries = list(zip(problems, betas, places, strict=True))
         return Columns(
             variables,
             beta,
             lower,
             upper,
-            _joined([samples[problem.row] for problem, _, samples in each]),
+            _joined([samples[problem.row] for problem, _, samples in entries]),
             row_ends=np.array([0, *accumulate(map(len, places))]),
-            coefficients=_joined([problem.row_coefficients(b, len(samples)) for problem, b, samples in each]),
+            coefficients=_joined([problem.row_coefficients(b, len(samples)) for problem, b, samples in entries]),
             rows=rows,
         )
 
@@ -343,34 +343,34 @@ class PairTasks(Tasks[DualProblem]):
         return len(self) > 1
 
     def solve_in_one_call(self, gram: Gram, fit: Fit, n_threads: int, progress: Progress) -> Solutions[DualProblem]:
-        which = solvable_pairs(self.problem, self.layout, is_sparse(fit.X))
-        if not self.together or len(which) < 2:
+        solvable = solvable_pairs(self.problem, self.layout, is_sparse(fit.X))
+        if not self.together or len(solvable) < 2:
             return Solutions(self)
-        progress.begin("")(partial("{:,} pairs of classes in one call".format, len(which)))
-        results = self._solve(which, gram, fit.limits.stop, n_threads)
-        return Solutions(self) if results is None else PairSolutions(self, results, which)
+        progress.begin("")(partial("{:,} pairs of classes in one call".format, len(solvable)))
+        results = self._solve(solvable, gram, fit.limits.stop, n_threads)
+        return Solutions(self) if results is None else PairSolutions(self, results, solvable)
 
-    def _solve(self, which: Indices, gram: Gram, stop: Stop, n_threads: int) -> PairResults | None:
+    def _solve(self, solvable: Indices, gram: Gram, stop: Stop, n_threads: int) -> PairResults | None:
         """Solve these pairs in one call; the results of all other pairs are zero."""
         problem, layout = self.problem, self.layout
-        if len(which) == layout.n:
+        if len(solvable) == layout.n:
             return solve_pairs_together(problem, layout, gram, stop, n_threads)
         results = solve_pairs_together(
-            problem.take(layout.variables(which)), layout.of_pairs(which), gram, stop, n_threads
+            problem.take(layout.variables(solvable)), layout.of_pairs(solvable), gram, stop, n_threads
         )
-        return None if results is None else results.scattered(layout, which)
+        return None if results is None else results.scattered(layout, solvable)
 
 
 class PairSolutions(Solutions[DualProblem]):
-    """Solutions of all pairs; the pairs `which` were solved in one call, some of them only partly."""
+    """Solutions of all pairs; the `attempted` pairs were solved in one call, some of them only partly."""
 
-    def __init__(self, tasks: PairTasks, results: PairResults, which: Indices) -> None:
+    def __init__(self, tasks: PairTasks, results: PairResults, attempted: Indices) -> None:
         self.tasks: PairTasks = tasks
         self._results = results
         self._reasons: dict[int, StopReason] = {}
-        unsolved = which[~results.solved[which]].tolist()
+        unsolved = attempted[~results.solved[attempted]].tolist()
         left = (~results.solved).nonzero()[0].tolist()
-        if results.over:
+        if results.out_of_time:
             self._reasons.update(dict.fromkeys(unsolved, "max_time"))
             self._unsolved, self._partly_solved = sorted(set(left) - set(unsolved)), set[int]()
         else:

@@ -42,7 +42,7 @@ class TrainingSet:
         targets = None if self.y is None else _joined(self.y, np.asarray(y))
         return freeze(stack(self.X, X)), targets, np.concatenate([self.weight, weight])
 
-    def without(self, indices: Any, square: bool) -> tuple[Any, Any, Floats]:
+    def without_samples(self, indices: Any, square: bool) -> tuple[Any, Any, Floats]:
         """Return X, y and weights without the samples at these indices; X is `square` if it is a kernel matrix."""
         n = len(self.weight)
         removed = np.atleast_1d(np.asarray(indices))
@@ -88,8 +88,8 @@ class WarmStart:
         """Return a feasible β for a task on the merged samples `rows`, from the last solution of that task, if any.
 
         If all bounds changed by one factor, as with another C, β is scaled by it: variables at a bound stay there, and
-        the sums still hold. Otherwise variables at a bound move to their new bound, the others stay, and the sums are
-        repaired.
+        the equality constraints still hold. Otherwise variables at a bound move to their new bound, the others stay,
+        and the result is moved to the nearest β that satisfies the equality constraints.
         """
         last = self.tasks.get(name)
         if last is None:
@@ -165,8 +165,8 @@ def _copies(row: Any) -> Indices:
 def _combined_keys(keys: Keys, codes: Any) -> Keys:
     """Return hashes of sample and target together, and of the position among equal pairs if there are several."""
     mixed = (keys + (codes.astype(np.uint64) + np.uint64(1)) * _TARGET_FACTOR) * _COPY_FACTOR
-    _, same = np.unique(mixed, return_inverse=True)
-    return np.asarray(mixed + _copies(same).astype(np.uint64) * _TARGET_FACTOR)
+    _, index = np.unique(mixed, return_inverse=True)
+    return np.asarray(mixed + _copies(index).astype(np.uint64) * _TARGET_FACTOR)
 
 
 def _joined(first: Any, second: Any) -> Any:

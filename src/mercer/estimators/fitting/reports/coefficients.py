@@ -197,11 +197,11 @@ def _conclude_certificate(machine: Machine, fit: Fit, solved: Solutions[Any], ce
     """Set `certificate_`, and `converged_` to False if it no longer meets the requested accuracy."""
     machine.certificate_ = certificate
     stop = fit.limits.stop
-    met = all(
-        math.isfinite(part.gap) and replace(stop, tol=stop.tol * one.task.unit).met(part)
-        for part, one in zip(certificate.parts or (certificate,), solved, strict=True)
+    meets_tol = all(
+        math.isfinite(part.gap) and replace(stop, tol=stop.tol * result.task.unit).met(part)
+        for part, result in zip(certificate.parts or (certificate,), solved, strict=True)
     )
-    if machine.converged_ and not met:
+    if machine.converged_ and not meets_tol:
         machine.stop_reason_, machine.converged_, machine.fit_status_ = "rounding floor", False, 1
 
 

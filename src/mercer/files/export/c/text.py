@@ -128,7 +128,7 @@ def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
     head = _predict_head(parts, name, real)
     if not head:
         return []
-    body = [f"{real} f[{len(parts.b)}];", *_code(parts, name, real, absolute)]
+    body = [f"{real} f[{len(parts.b)}];", *_prediction_lines(parts, name, real, absolute)]
     if parts.labels is None:
         return function(head, body)
     kind, constants = _labels(parts.labels)
@@ -137,8 +137,8 @@ def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
     return [*table, *function(head, [*body, f"return {name}_labels[best];"])]
 
 
-def _code(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
-    """Return lines that set `best` to the index of the label, or return the number."""
+def _prediction_lines(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
+    """Return the C statements that compute f, and then set `best` to the index of the label or return the number."""
     decide, k = f"{name}_decision(x, f);", 0 if parts.labels is None else len(parts.labels)
     if parts.decides == "values":
         return [decide, "return f[0];"]
@@ -157,24 +157,24 @@ def _code(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
     return [
         "int best, i, j, p;",
         f"int votes[{k}];",
-        f"{real} sure[{k}];",
+        f"{real} score[{k}];",
         decide,
         *count,
-        f"for (i = 0; i < {k}; i++) sure[i] = 0;",
+        f"for (i = 0; i < {k}; i++) score[i] = 0;",
         f"for (i = 0, p = 0; i < {k}; i++)",
         f"  for (j = i + 1; j < {k}; j++, p++) {{",
-        "    sure[i] += f[p];",
-        "    sure[j] -= f[p];",
+        "    score[i] += f[p];",
+        "    score[j] -= f[p];",
         "  }",
-        f"for (i = 0; i < {k}; i++) sure[i] = ({real})votes[i] + sure[i] / (3 * ({absolute}(sure[i]) + 1));",
-        *(line.format("sure") for line in largest),
+        f"for (i = 0; i < {k}; i++) score[i] = ({real})votes[i] + score[i] / (3 * ({absolute}(score[i]) + 1));",
+        *(line.format("score") for line in largest),
     ]
 
 
 def sort_lines(rank: Any, real: str) -> list[str]:
     """Return lines that sort the outputs of quantiles, so that they do not cross."""
     n = len(rank)
-    ranks = ", ".join(str(int(one)) for one in rank)
+    ranks = ", ".join(str(int(position)) for position in rank)
     return [
         f"for (i = 1; i < {n}; i++) {{",
         f"  const {real} value = f[i];",

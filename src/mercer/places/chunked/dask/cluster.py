@@ -201,12 +201,12 @@ class _WorkerMonitor:
             self._last_worker, self._restart = self._last_look, None
         if workers or self._workers_expected():
             self._last_expected = self._last_look
-        gone = self._last_look - self._last_expected > _GONE_SECONDS
+        absent = self._last_look - self._last_expected > _GONE_SECONDS
         slow = self._last_look - self._last_worker > _SLOW_SECONDS
-        if gone or slow:
+        if absent or slow:
             raise RuntimeError(
                 f"the Dask cluster has had no worker for {self._last_look - self._last_worker:.0f} s, and "
-                f"{'none is expected' if gone else 'workers that it starts do not connect'}; start workers, and fit "
+                f"{'none is expected' if absent else 'workers that it starts do not connect'}; start workers, and fit "
                 "again"
             )
 
@@ -314,16 +314,21 @@ class DaskChunks(Chunks):
     def _shared(self, value: Any) -> _SharedBytes:
         return _SharedBytes(pickled(value), lambda content: task(self.client, "rows", identity, content))
 
-    def call(self, verb: Any, which: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
+    def call(self, verb: Any, chunk_numbers: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
         shared = self._shared(common)
-        return self._results(lambda i: self._submit(verb, which[i], chunk_arguments[i], shared), range(len(which)))
+        return self._results(
+            lambda i: self._submit(verb, chunk_numbers[i], chunk_arguments[i], shared), range(len(chunk_numbers))
+        )
 
-    def reduce(self, verb: Any, which: Sequence[int], chunk_arguments: Sequence[Any], common: Any, add: Any) -> Any:
+    def reduce(
+        self, verb: Any, chunk_numbers: Sequence[int], chunk_arguments: Sequence[Any], common: Any, add: Any
+    ) -> Any:
         shared = self._shared(common)
 
         def total(_: int) -> Any:
             parts = [
-                self._submit(verb, k, arguments, shared) for k, arguments in zip(which, chunk_arguments, strict=True)
+                self._submit(verb, k, arguments, shared)
+                for k, arguments in zip(chunk_numbers, chunk_arguments, strict=True)
             ]
             return tree_sum(parts, partial(task, self.client, verb.__name__, add_results, add))
 
@@ -339,14 +344,14 @@ class DaskChunks(Chunks):
 
     # --- results despite lost workers --------------------------------------------------------------------------------
 
-    def _results(self, submit: Callable[[int], Any], which: Sequence[int]) -> list[Any]:
+    def _results(self, submit: Callable[[int], Any], chunk_numbers: Sequence[int]) -> list[Any]:
         """Return the results of tasks, which are submitted again if workers have died."""
         results: dict[int, Any] = {}
         losses, without_memory = 0, 0
-        while len(results) < len(which):
+        while len(results) < len(chunk_numbers):
             expect_open(self.client)
             _core.check_stop()
-            futures = {k: submit(k) for k in which if k not in results}
+            futures = {k: submit(k) for k in chunk_numbers if k not in results}
             try:
                 self._wait(list(futures.values()))
                 done = {k: future for k, future in futures.items() if future.status == "finished"}
@@ -374,7 +379,7 @@ class DaskChunks(Chunks):
             except BaseException:
                 self._cancel(list(futures.values()))
                 raise
-        return [results[k] for k in which]
+        return [results[k] for k in chunk_numbers]
 
     def _wait(self, futures: list[Any]) -> None:
         """Wait until all futures have ended, or one of them has failed."""

@@ -58,7 +58,7 @@ class DaskEngine(ChunkedEngine):
         rows = sizes if sizes_known else (len(values),)
         return array.from_array(values, chunks=(rows, *((size,) for size in values.shape[1:])))
 
-    def later(self, X: Any, answer: Callable[[Any], Any]) -> Any:
+    def lazy_result(self, X: Any, answer: Callable[[Any], Any]) -> Any:
         """Return answer(X) as a lazy Dask array with X's chunks of rows.
 
         The columns of X are checked against the model's at once, by computing the answer for one row of zeros.

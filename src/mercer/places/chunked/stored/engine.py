@@ -57,9 +57,9 @@ class StoredChunks(Chunks):
     def threads(self, n_threads: int) -> int:
         return n_threads
 
-    def call(self, verb: Any, which: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
+    def call(self, verb: Any, chunk_numbers: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
         results = []
-        for k, arguments in zip(which, chunk_arguments, strict=True):
+        for k, arguments in zip(chunk_numbers, chunk_arguments, strict=True):
             _core.check_stop()
             results.append(verb(self._sources[k].load(), *arguments, *common))
         return results
