@@ -139,17 +139,17 @@ def certificate_of(
     # bounds are not rounded, are larger by the share γ at most. Its box contains (1 − γ)β, whose dual value is at least
     # (1 − γ) times as large: it is lower by no more than γ times the gain, or γ times the energy if K is indefinite
     # (docs/certificate.md, "Bounds that were rounded").
-    summed = _EPS * (len(beta) + STATED_ROUNDINGS // 2)
+    rounding_share = _EPS * (len(beta) + STATED_ROUNDINGS // 2)
     primal = 0.5 * energy + highest
     dual = gain - 0.5 * energy - 0.5 * curved - to_dual
     if problem.totals.any():
         offsets = sum(map(mul, b, problem.totals.tolist()))
-        primal += offsets + summed * sum(map(abs, map(mul, b, problem.totals.tolist())))
-        equality, lost = _cost_of_stated_totals(problem, beta, u, entry_bounds, equality)
-        dual -= lost
+        primal += offsets + rounding_share * sum(map(abs, map(mul, b, problem.totals.tolist())))
+        equality, totals_cost = _cost_of_stated_totals(problem, beta, u, entry_bounds, equality)
+        dual -= totals_cost
     return Certificate(
-        primal=primal + 0.5 * wrong + summed * (size + highest),
-        dual=dual - 0.5 * wrong - summed * (size + curved),
+        primal=primal + 0.5 * wrong + rounding_share * (size + highest),
+        dual=dual - 0.5 * wrong - rounding_share * (size + curved),
         gap=shares,  # Certificate raises it to primal − dual, which includes all rounding errors
         violation=violation if to_gap < np.inf else np.inf,
         kkt=kkt_residuals(box, equality, outward, inward),
@@ -169,14 +169,14 @@ def _cost_of_stated_totals(
     difference, or all variables take parts of it. All moves together, including those of the factor 1 − γ, change the
     gradient of that variable.
     """
-    misses = np.abs(problem.totals) * (1.01 * STATED_ROUNDINGS * _EPS)
-    equality += float(np.maximum.reduce(misses))
+    deviations = np.abs(problem.totals) * (1.01 * STATED_ROUNDINGS * _EPS)
+    equality += float(np.maximum.reduce(deviations))
     length, lost = entry_bounds[problem.row], 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         slope = np.abs(problem.gradient(beta, u.value)) + u.error[problem.row]
-        slope += len(misses) * equality * (length * np.maximum.reduce(length, initial=0.0) + problem.d)
+        slope += len(deviations) * equality * (length * np.maximum.reduce(length, initial=0.0) + problem.d)
         has_room = np.minimum(beta - problem.lower, problem.upper - beta) >= equality
-        for g, amount in enumerate(misses.tolist()):
+        for g, amount in enumerate(deviations.tolist()):
             in_group = problem.group == g
             least = float(np.minimum.reduce(slope[in_group & has_room], initial=np.inf))
             lost += amount * (least if least < np.inf else float(np.maximum.reduce(slope[in_group], initial=0.0)))

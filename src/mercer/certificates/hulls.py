@@ -58,10 +58,10 @@ def hard_margin_certificate(
     with np.errstate(over="ignore", invalid="ignore"):
         inner_length = (-2.0 * (exact(hulls.dual) + hulls.gap)).positive().sqrt()
         outer_length = (-2.0 * exact(hulls.dual)).positive().sqrt()
-        near, far = inner_length - 2 * sample_shift, outer_length + 2 * sample_shift
-        primal = float((exact(2.0) / near.square()).high) if near.low > 0 else math.inf
-        dual = float((exact(2.0) / far.square()).low) if hulls.dual < 0 else math.inf
-        shift = float((2 * sample_shift * far / rho + 2 * tilt).high)
+        least_distance, largest_distance = inner_length - 2 * sample_shift, outer_length + 2 * sample_shift
+        primal = float((exact(2.0) / least_distance.square()).high) if least_distance.low > 0 else math.inf
+        dual = float((exact(2.0) / largest_distance.square()).low) if hulls.dual < 0 else math.inf
+        shift = float((2 * sample_shift * largest_distance / rho + 2 * tilt).high)
     divided = widen_certificate(_divided(hulls, rho), 0.0, shift)
     # 2. Residuals. f has one b and margins at ±1, whereas each hull has its own b, and these are 2ρ' apart: the margins
     #    of all samples differ by ρ' − ρ from those in the residuals of the hulls.

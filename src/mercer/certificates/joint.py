@@ -93,8 +93,8 @@ def joint_certificate(
         slopes = Ball.within(e.error.max(axis=1)) + lengths * distance_ball
         to_dual = _repair_cost(problem, beta, e.value, slopes.error, lengths.high)
         # (1 − γ)β is inside the stated bounds, as for binary problems (dual.py).
-        gain, lost = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[label]).sum(), energy))
-        dual = gain - lost - to_dual - 0.5 * distance_ball * (length + distance)
+        rounded_gain, rounded_energy = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[label]).sum(), energy))
+        dual = rounded_gain - rounded_energy - to_dual - 0.5 * distance_ball * (length + distance)
         # 2. Residuals.
         excess = 0.5 * distance.square()
         kkt = _kkt(problem, beta, e)

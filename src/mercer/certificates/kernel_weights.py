@@ -125,8 +125,8 @@ def certify_kernel_weights(
         high, energy = np.maximum(s.high, 0.0), s.inner(weights)
         best, size = problem.dual_size(high), max(problem.size(weights), 1.0)
         gain = (exact(best) - energy).positive().high
-        beyond = ((exact(size) - 1.0) * energy.positive()).high if size > 1 else 0.0
-        primal = exact(machines.primal) + 0.5 * exact(beyond)
+        scaling_cost = ((exact(size) - 1.0) * energy.positive()).high if size > 1 else 0.0
+        primal = exact(machines.primal) + 0.5 * exact(scaling_cost)
         dual = exact(machines.dual) - 0.5 * exact(gain)
     # At β = 0 all weights are equally good.
     share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf

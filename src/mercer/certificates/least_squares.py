@@ -80,10 +80,10 @@ def certify_outputs(
         dual = Ball(0.5 * dual.value, 0.5 * dual.error + LEAST)
         distance = _squares(problem, rest, error)
         if problem.n < n or (C[member] != beta).any():
-            reach = gram.entry_bounds[:, None]
-            missed = (C - sums_by_sample(problem, exact(beta))).size
-            error_norm = Ball.within(exact(missed).inner(reach, axis=0).high)  # at least ‖f − f_β‖
-            error = rounded_up(error + (reach * error_norm.error)[member], 2)
+            entry_bounds = gram.entry_bounds[:, None]
+            sum_errors = (C - sums_by_sample(problem, exact(beta))).size
+            error_norm = Ball.within(exact(sum_errors).inner(entry_bounds, axis=0).high)  # at least ‖f − f_β‖
+            error = rounded_up(error + (entry_bounds * error_norm.error)[member], 2)
             distance = (exact(_squares(problem, rest, error)) + 0.5 * error_norm.square()).high
             dual = dual + 0.5 * error_norm * (Ball(U, errors).inner(C, axis=0).sqrt() + error_norm)  # ½⟨f_β, f − f_β⟩
         bound = exact(distance)
@@ -108,9 +108,9 @@ def certify_limit(problem: LeastSquares, gram: BoundedProducts, C: Floats, U: Fl
     """
     with np.errstate(over="ignore", invalid="ignore"):
         residual = problem.Y - Ball(U, gram.product_bound(C).error).take(problem.member) - b
-        slopes, reach = sums_by_sample(problem, residual * problem.weight[:, None]), gram.entry_bounds[:, None]
-        error_norm = Ball.within(slopes.error).inner(reach, axis=0)
-        gradient = gram.product_bound(slopes.value) + exact(reach) * error_norm
+        slopes, entry_bounds = sums_by_sample(problem, residual * problem.weight[:, None]), gram.entry_bounds[:, None]
+        error_norm = Ball.within(slopes.error).inner(entry_bounds, axis=0)
+        gradient = gram.product_bound(slopes.value) + exact(entry_bounds) * error_norm
         return limit_certificate(problem, residual, gradient, problem.total * gram.diagonal**2, b)
 
 

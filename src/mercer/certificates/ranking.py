@@ -47,13 +47,13 @@ def _certified(
     u = gram.product_bound(beta, level=level)
     with np.errstate(over="ignore", invalid="ignore"):
         # 1. The difference of β and A'α, and Σα. An α outside its box stands for the nearest one inside.
-        won, lost = _sums(problem, dual.r, dual.r - dual.low, exact(w))
+        better_sums, worse_sums = _sums(problem, dual.r, dual.r - dual.low, exact(w))
         bound = problem.bound(pairs)
         box = float(np.maximum(alpha - bound, -alpha).max(initial=0.0))
         inside, full = exact(alpha) + Ball.within(np.full(len(alpha), box)), C * exact(w)
-        combined = full * (won - lost) + inside.sum_by(pairs[0], n) - inside.sum_by(pairs[1], n)
+        combined = full * (better_sums - worse_sums) + inside.sum_by(pairs[0], n) - inside.sum_by(pairs[1], n)
         difference = Ball.within((beta - combined).size)
-        gain = full.inner(won) + inside.sum()
+        gain = full.inner(better_sums) + inside.sum()
         # 2. This difference δ changes the energy by Σ δ_i u_i and at most ½(Σ|δ_i|r_i)².
         energy = 0.5 * u.inner(beta)
         dual_value = gain - energy - u.inner(difference) - 0.5 * difference.inner(gram.entry_bounds).square()
@@ -87,8 +87,8 @@ def _certified(
 def _sums(problem: RankProblem, r: Floats, limit: Floats, values: Ball) -> tuple[Ball, Ball]:
     """Return `RankProblem.sums` of one number for each sample, with their errors.
 
-    Sums of multiples of the unit are exact. Those of the rest are differences of running sums of at most n terms, two
-    for each pass.
+    Every value is a multiple of `unit` plus a rest. Sums of the multiples are exact; sums of the rests are differences
+    of running sums of at most n terms, two for each pass.
     """
     size = exact(np.abs(values.value)).sum()
     unit = 2.0 ** (math.frexp(size.value)[1] - 51) if 0 < size.value < math.inf else 1.0
@@ -97,5 +97,5 @@ def _sums(problem: RankProblem, r: Floats, limit: Floats, values: Ball) -> tuple
     sums = problem.sums(r, limit, np.column_stack([coarse, fine]))
     rest = 4 * problem.n_passes * exact(np.abs(fine)).sum()
     errors = Ball.within(rest.rounded(2 * len(r) + _ROUNDINGS).error) + Ball.within(values.error).sum()
-    won, lost = (exact(part[:, 0]) + exact(part[:, 1]) + errors for part in sums)
-    return won, lost
+    better_sums, worse_sums = (exact(part[:, 0]) + exact(part[:, 1]) + errors for part in sums)
+    return better_sums, worse_sums

@@ -30,30 +30,32 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
     d, e, e_y = len(W), sums.centred_error[: len(W)], sums.centred_error[len(W) :]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         # 1. Gradient and risk. Errors of the sums are products e_j e_k.
-        missed = Ball.within((exact(np.abs(W)).transformed(e) + e_y).high)
+        gradient_errors = Ball.within((exact(np.abs(W)).transformed(e) + e_y).high)
         products = exact(W).transformed(sums.xx)
-        gradient = sums.xy - products - lam * exact(W) + exact(e[:, None]) * missed
-        risk = sums.yy - (2.0 * exact(W)).inner(sums.xy, axis=0) + products.inner(W, axis=0) + missed.square()
+        gradient = sums.xy - products - lam * exact(W) + exact(e[:, None]) * gradient_errors
+        risk = sums.yy - (2.0 * exact(W)).inner(sums.xy, axis=0) + products.inner(W, axis=0) + gradient_errors.square()
         G = gradient.size
         diagonal = np.abs(sums.xx.diagonal()) + lam
         unit = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(d), where=diagonal > 0)
         scaled = (exact(G) * unit[:, None]).square()
         # 2. An error of b adds its square times the sum of the weights to the risk.
-        lost = exact(np.zeros(W.shape[1]))
+        bias_cost = exact(np.zeros(W.shape[1]))
         if sums.bias:
             b = sums.y - exact(W).transformed(sums.x) + (sums.rest_y - exact(W).transformed(sums.rest_x)) / sums.weight
-            lost = sums.weight * (Ball.within(b.error) + exact(sums.error[0]) * missed / sums.weight).square()
+            bias_cost = (
+                sums.weight * (Ball.within(b.error) + exact(sums.error[0]) * gradient_errors / sums.weight).square()
+            )
         # 3. Values, and the distance from the optimum.
         norms = exact(W).square().sum(axis=0)
-        primal = _primal(norms, (risk + Ball.within(lost.size)).positive(), lam, scale)
+        primal = _primal(norms, (risk + Ball.within(bias_cost.size)).positive(), lam, scale)
         if lam > 0:
             least = float((lam * exact(float(unit.min())).square()).low)
-            gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
+            gap = (scaled.sum(axis=0) / exact(least) + bias_cost) / (2 * lam * exact(scale))
             if not (gap.high <= EXACT_GAP * primal.value).all():  # the least eigenvalue gives a smaller bound
                 least = max(least, least_curvature(sums, lam, unit))
-                gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
+                gap = (scaled.sum(axis=0) / exact(least) + bias_cost) / (2 * lam * exact(scale))
         else:
-            gap = 0.5 * (scaled.max(axis=0) + lost)
+            gap = 0.5 * (scaled.max(axis=0) + bias_cost)
         highest, lowest, gap_bound = primal.high, (primal - Ball.within(gap.size)).low, gap.size
     biases, parts = sums.bias_of(W), []
     for k in range(W.shape[1]):
@@ -82,8 +84,8 @@ def least_curvature(sums: Sums, lam: float, unit: Floats) -> float:
         return 0.0
     smallest = float(scipy.linalg.eigvalsh(matrix, check_finite=False)[0])
     # A matrix with a unit diagonal has a norm of at most d, and its eigenvalues the error of 8d backward stable steps.
-    known = Ball(smallest, float(exact(1.0).rounded(8 * d * d).error)) - (exact(e) * unit).square().sum()
-    return float(known.low)
+    eigenvalue = Ball(smallest, float(exact(1.0).rounded(8 * d * d).error)) - (exact(e) * unit).square().sum()
+    return float(eigenvalue.low)
 
 
 def sums_are_exact(sums: Sums, certificate: Certificate, lam: float, scale: float = 1.0) -> bool:

@@ -185,6 +185,7 @@ def _header_hint(header: list[str]) -> str:
 
 
 def _read_npz(source: Any, name: str, training: bool, regression: bool | None) -> Data:
+    """Read X, or the arrays of a CSR matrix, and y from an .npz file."""
     with np.load(source, allow_pickle=False) as arrays:
         pieces = {"data", "indices", "indptr", "shape"}
         if "X" in arrays:

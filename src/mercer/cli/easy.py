@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _run_table(args: argparse.Namespace) -> None:
+    """Train a model on a table, save it, and print the report."""
     import json
 
     from mercer.cli.train_table import check_same_target, column_parameters, model_path, read_frame, save_with_dialect

@@ -144,9 +144,9 @@ def _check_device() -> None:
     configured_engine()
 
 
-def _suggestion(word: str, known: Iterable[str]) -> str:
+def _suggestion(word: str, known_words: Iterable[str]) -> str:
     """Return " (did you mean …?)" for the known word nearest to ``word``, or nothing."""
-    close = get_close_matches(word, list(known), n=1)
+    close = get_close_matches(word, list(known_words), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 

@@ -140,6 +140,6 @@ def column_index(text: str, names: Any) -> int:
     if names is not None and text in names:
         return int(names.index(text))
     if not text.isdecimal():
-        known = "" if names is None else f"; the columns are {', '.join(map(repr, names))}"
-        raise ValueError(f"there is no column {text!r}{known}")
+        names_text = "" if names is None else f"; the columns are {', '.join(map(repr, names))}"
+        raise ValueError(f"there is no column {text!r}{names_text}")
     return int(text)

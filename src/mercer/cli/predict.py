@@ -138,29 +138,34 @@ def _encode(text: str, encoding: str) -> bytes:
 
 def _prediction_columns(model: Model, data: Data, answer: _Predictions, args: argparse.Namespace) -> dict[str, Any]:
     """Return the new columns of a table: predictions, and their probabilities or the ends of intervals."""
-    new: dict[str, Any] = {}
+    new_columns: dict[str, Any] = {}
     values = np.asarray(answer.values)
     for k, column in enumerate(values.T if values.ndim > 1 else [values]):
-        new["predicted" if values.ndim < 2 else f"predicted {k + 1}"] = column.tolist()
+        new_columns["predicted" if values.ndim < 2 else f"predicted {k + 1}"] = column.tolist()
     estimator = model.estimator()
     X = model.rows(data.X, data.source, text=False)
     if model.kind == "classification" and hasattr(estimator, "predict_proba"):
         p, labels = np.asarray(estimator.predict_proba(X)), [str(label) for label in estimator.classes_]
         index = {label: k for k, label in enumerate(labels)}
-        new["probability"] = [float(row[index[str(value)]]) for row, value in zip(p, values.tolist(), strict=True)]
+        new_columns["probability"] = [
+            float(row[index[str(value)]]) for row, value in zip(p, values.tolist(), strict=True)
+        ]
         if args.probability:
-            new |= {f"p({label})": p[:, k].tolist() for k, label in enumerate(labels)}
+            new_columns |= {f"p({label})": p[:, k].tolist() for k, label in enumerate(labels)}
     elif model.kind == "regression" and hasattr(estimator, "predict_interval"):
         low, high = estimator.predict_interval(X, args.alpha)
-        new |= {"low": low.tolist(), "high": high.tolist()}
+        new_columns |= {"low": low.tolist(), "high": high.tolist()}
     elif args.probability:
         raise ValueError(
             f"{args.model} has no probabilities or intervals: train it with -b 1, or with mercer easy; in Python, "
             "model.calibrate(X, y)"
         )
     if target_unit(model, data) == TIME:
-        new = {name: list(map(format_clock, column)) if name in _QUANTITIES else column for name, column in new.items()}
-    return new
+        new_columns = {
+            name: list(map(format_clock, column)) if name in _QUANTITIES else column
+            for name, column in new_columns.items()
+        }
+    return new_columns
 
 
 def target_unit(model: Model, data: Data) -> str:
@@ -181,11 +186,11 @@ def table_with_columns(data: Data, columns: dict[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=data.dialect.separator or ",", lineterminator="\n")
     writer.writerow(header)
-    new = [
+    new_cells = [
         [_cell(value, comma, 10 if name in _QUANTITIES else 6) for value in column] for name, column in columns.items()
     ]
-    old = [column if isinstance(column, list) else map(_stored_cell, column.tolist()) for column in table.cells]
-    writer.writerows(zip(*old, *new, strict=True))
+    old_cells = [column if isinstance(column, list) else map(_stored_cell, column.tolist()) for column in table.cells]
+    writer.writerows(zip(*old_cells, *new_cells, strict=True))
     return out.getvalue()
 
 
@@ -293,9 +298,11 @@ def _unseen_levels(model: Model, data: Data) -> list[str]:
         return []
     remarks = []
     for column in model.table.columns_:
-        new = column.unseen(data.X[column.name]) if isinstance(column, Levels) else []
-        if new:
-            shown = ", ".join(map(repr, new[:3])) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
+        new_levels = column.unseen(data.X[column.name]) if isinstance(column, Levels) else []
+        if new_levels:
+            shown = ", ".join(map(repr, new_levels[:3])) + (
+                f" and {len(new_levels) - 3} more" if len(new_levels) > 3 else ""
+            )
             remarks.append(
                 f"Column {column.name!r} contains {shown}, which did not occur in training: treated as no category."
             )

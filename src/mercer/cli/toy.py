@@ -115,8 +115,8 @@ def _column(text: str, data: Data) -> int:
     """Return the index of a column that --features names; raise if the file does not have it."""
     index, n_columns = column_index(text, data.names), int(data.X.shape[1])
     if index >= n_columns:
-        known = "" if data.names is None else f", {', '.join(map(repr, data.names))}"
-        raise ValueError(f"{data.source} has no column {text}: it has {n_columns}, counted from 0{known}")
+        names_text = "" if data.names is None else f", {', '.join(map(repr, data.names))}"
+        raise ValueError(f"{data.source} has no column {text}: it has {n_columns}, counted from 0{names_text}")
     return index
 
 

@@ -44,6 +44,7 @@ class TableTraining:
             check_overwrite(args, self.path)
 
     def read(self) -> Data:
+        """Read the table; check that the default model file does not hold a model of another target."""
         data = read_table(self._args)
         if self._args.folds is None:
             check_same_target(self._args, self.path)
@@ -53,6 +54,7 @@ class TableTraining:
         raise ValueError(f"--weight names {', '.join(map(repr, names))}, but no row of {data.source} has that class")
 
     def model(self, data: Data, class_weight: ClassWeight) -> Estimator:
+        """Return the unfitted estimator that the options describe, behind the preprocessing of its columns."""
         args = self._args
         machine = build_estimator(args, "scale" if args.gamma is None else args.gamma, class_weight)
         return wrap_machine(machine, data, args)
@@ -61,6 +63,7 @@ class TableTraining:
         return False
 
     def split(self, data: Data) -> tuple[Rows, Rows]:
+        """Return the training rows and the held-out rows, each with their targets."""
         classes = self._args.machine in CLASSIFIERS
         if classes:
             check_class_sizes(data.y, data.source)
@@ -79,6 +82,7 @@ class TableTraining:
             model.fit(*train)
 
     def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
+        """Test the model, train the one that is saved, and print the report."""
         args = self._args
         report = evaluate_model(model, data, train, test, args)
         clock.lap("test")
@@ -125,16 +129,16 @@ def check_overwrite(args: argparse.Namespace, path: Path) -> None:
     if args.output is not None or args.probability or not path.exists():
         return
     try:
-        before = read_model(str(path)).estimator()
+        old_model = read_model(str(path)).estimator()
     except (ModelFormatError, ValueError):
         # The file is not a model, or it is one without probabilities whose number of columns is unknown.
         return
-    methods = [name for name in ("predict_proba", "predict_interval") if hasattr(before, name)]
+    methods = [name for name in ("predict_proba", "predict_interval") if hasattr(old_model, name)]
     if methods:
-        lost = "probabilities" if methods[0] == "predict_proba" else "intervals"
+        lacking = "probabilities" if methods[0] == "predict_proba" else "intervals"
         raise ValueError(
-            f"{path} contains a model with {lost}, as mercer easy saves it, and the new model would overwrite it "
-            f"without them: name another file with -o, or learn {lost} with -b 1"
+            f"{path} contains a model with {lacking}, as mercer easy saves it, and the new model would overwrite it "
+            f"without them: name another file with -o, or learn {lacking} with -b 1"
         )
 
 
@@ -169,8 +173,8 @@ def read_frame(args: argparse.Namespace, regression: bool | None) -> Data:
 
 def column_parameters(args: argparse.Namespace, data: Data) -> dict[str, Any]:
     """Return the parameters of `Tabular` that the options give."""
-    known = [] if data.names is None else data.names
-    columns: dict[str, Any] = {name: parse_columns(getattr(args, name), known, data) for name in COLUMN_OPTIONS}
+    column_names = [] if data.names is None else data.names
+    columns: dict[str, Any] = {name: parse_columns(getattr(args, name), column_names, data) for name in COLUMN_OPTIONS}
     return {**columns, "only": columns["only"] or None, "missing": args.missing, "standardise": args.standardise}
 
 
@@ -204,6 +208,7 @@ def fit_final_model(model: Estimator, rows: Rows, args: argparse.Namespace) -> E
 
 
 def _n_training_rows(model: Estimator) -> int:
+    """Return the number of rows that a model was trained on, those with missing values included."""
     from mercer.cli.machines import machine_of
 
     shape = getattr(machine_of(model), "shape_fit_", (0,))
@@ -222,12 +227,12 @@ def _rows(X: Any, rows: Any) -> Any:
     return X.rows(rows) if isinstance(X, Frame) else X[rows]
 
 
-def parse_columns(words: list[str], known: list[str], data: Data) -> list[str]:
+def parse_columns(words: list[str], column_names: list[str], data: Data) -> list[str]:
     """Return the column names in `words`, each of which may hold several names separated by commas."""
-    named = [name for word in words for name in ([word] if word in known else word.split(","))]
-    unknown = [name for name in named if name not in known]
+    named = [name for word in words for name in ([word] if word in column_names else word.split(","))]
+    unknown = [name for name in named if name not in column_names]
     if unknown:
-        suggestion = column_suggestion(unknown[0], known)
-        known_names = ", ".join(map(repr, known)) if known else "no column names"
+        suggestion = column_suggestion(unknown[0], column_names)
+        known_names = ", ".join(map(repr, column_names)) if column_names else "no column names"
         raise ValueError(f"{data.source} has no column {unknown[0]!r}{suggestion}; it has {known_names}")
     return named

@@ -187,9 +187,9 @@ def _search(args: argparse.Namespace, data: Data, model: Any, gamma: Any) -> tup
 
     defaults = {"C": args.C, "epsilon": args.epsilon, "nu": args.nu, "gamma": gamma}
     search = GridSearch.of(args, data, model, args.machine, defaults)
-    known = read_rates(args.resume, search.letters, search.word) if args.resume is not None else {}
+    known_scores = read_rates(args.resume, search.letters, search.score_name) if args.resume is not None else {}
     out = args.out or (str(args.resume) if args.resume is not None else f"{Path(args.file).name}.out")
-    params, number = search.run(known, None if out == "null" else Path(out))
+    params, number = search.run(known_scores, None if out == "null" else Path(out))
     return params, number, search.describe(params, number)
 
 

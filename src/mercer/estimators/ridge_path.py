@@ -469,6 +469,7 @@ class RLSClassifierCV(LeastSquaresClassifier, _RidgePathSearch):
         return mistakes
 
     def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
+        """Return the criterion for each λ; for mistakes, the squared error breaks ties."""
         if self.criterion != "mistakes":
             return super()._scores(problem, values)
         # Ties are broken by the squared error, scaled to less than half the weight of a single mistake.

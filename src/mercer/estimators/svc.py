@@ -299,6 +299,7 @@ class SVC(PairwiseClassifier):
         super()._check_parameters()
 
     def _check_joint(self) -> None:
+        """Raise ValueError for parameters that have no meaning for a joint machine."""
         if self._hard or self.slack == "l2":
             parameter = "C=inf" if self._hard else "slack='l2'"
             raise ValueError(f"{parameter} is not defined for multiclass={self.multiclass!r}; use 'ovo' or 'ovr'")

@@ -91,21 +91,21 @@ def transduce(
     positive("price", price)
     # 1. Read the labels.
     labels = np.array(on_host(y))
-    known: Flags = labels != unlabelled
-    classes = np.unique(labels[known])
-    if labels.ndim != 1 or len(labels) != n_samples(X) or len(classes) != 2 or known.all():
+    labelled: Flags = labels != unlabelled
+    classes = np.unique(labels[labelled])
+    if labels.ndim != 1 or len(labels) != n_samples(X) or len(classes) != 2 or labelled.all():
         raise ValueError(
             f"transduce needs one label per sample, two classes, and {unlabelled!r} for samples without a label; "
-            f"y has shape {labels.shape}, the classes {classes.tolist()} and {int((~known).sum())} without a label. "
+            f"y has shape {labels.shape}, the classes {classes.tolist()} and {int((~labelled).sum())} without a label. "
             "If that is the label of a class, give another `unlabelled`"
         )
     second = labels == classes[1]
-    fraction = second[known].mean() if positive_share is None else share("positive_share", positive_share)
-    free = np.flatnonzero(~known)
+    fraction = second[labelled].mean() if positive_share is None else share("positive_share", positive_share)
+    free = np.flatnonzero(~labelled)
     count = min(max(round(fraction * len(free)), 1), len(free) - 1) if len(free) > 1 else round(fraction)
     # 2. Label the `count` samples with the largest f of a machine without them as positive.
     machine = clone(model).set_params(warm_start=True)
-    weight = known.astype(float)
+    weight = labelled.astype(float)
     f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
     second[free[np.argsort(-f[free], kind="stable")[:count]]] = True
     # 3. Raise C* of each class (as weights C*/C) from almost 0 to `price`, and exchange labels until none improves.

@@ -77,12 +77,12 @@ def _keep_access(descriptor: int, target: Path) -> None:
     """
     if os.name != "posix" or not target.exists():
         return
-    old, new = target.stat(), os.fstat(descriptor)
-    mode = stat.S_IMODE(old.st_mode) & 0o777
-    same_group = old.st_gid == new.st_gid
+    old_status, new_status = target.stat(), os.fstat(descriptor)
+    mode = stat.S_IMODE(old_status.st_mode) & 0o777
+    same_group = old_status.st_gid == new_status.st_gid
     if not same_group:
         with suppress(OSError):  # if this user is not a member of the group, the group stays as it is
-            os.fchown(descriptor, -1, old.st_gid)
+            os.fchown(descriptor, -1, old_status.st_gid)
             same_group = True
     entries = _access_list(target)
     if entries is not None:  # the group bits are then a mask; setting the list sets all bits

@@ -213,22 +213,25 @@ def reorder_classes(model: LibsvmModel, order: list[int]) -> LibsvmModel:
     """Return a classifier with its classes in another order; pairs that change direction change sign."""
     if model.label is None or model.nr_sv is None or sorted(order) != sorted(model.label):
         raise ValueError(f"{order} is not an order of the labels {model.label}")
-    old = [model.label.index(label) for label in order]
-    if old == list(range(len(old))):
+    old_indices = [model.label.index(label) for label in order]
+    if old_indices == list(range(len(old_indices))):
         return model
     ends = np.cumsum(model.nr_sv)
-    rows = np.concatenate([np.arange(ends[c] - model.nr_sv[c], ends[c]) for c in old])
-    class_of_row = np.repeat(np.arange(len(old)), [model.nr_sv[c] for c in old])
-    is_reversed = np.array([old[i] > old[j] for i, j in model.pairs])
-    source = [model.pairs.index((min(old[i], old[j]), max(old[i], old[j]))) for i, j in model.pairs]
+    rows = np.concatenate([np.arange(ends[c] - model.nr_sv[c], ends[c]) for c in old_indices])
+    class_of_row = np.repeat(np.arange(len(old_indices)), [model.nr_sv[c] for c in old_indices])
+    is_reversed = np.array([old_indices[i] > old_indices[j] for i, j in model.pairs])
+    source = [
+        model.pairs.index((min(old_indices[i], old_indices[j]), max(old_indices[i], old_indices[j])))
+        for i, j in model.pairs
+    ]
     sign = np.where(is_reversed, -1.0, 1.0)
     table = CoefficientTable.of_array(sign * model.by_pair.toarray()[rows][:, source])
     return replace(
         model,
         label=tuple(order),
-        nr_sv=tuple(model.nr_sv[c] for c in old),
+        nr_sv=tuple(model.nr_sv[c] for c in old_indices),
         rho=sign * model.rho[source],
-        coefficients=to_dual_coef(table, class_of_row, model.pairs, len(old)).T,
+        coefficients=to_dual_coef(table, class_of_row, model.pairs, len(old_indices)).T,
         vectors=model.vectors[rows],
         # 1/(1 + exp(Af + B)) is the first class's probability; that of the other is 1/(1 + exp(A(−f) − B)).
         prob_a=None if model.prob_a is None else model.prob_a[source],

@@ -152,6 +152,7 @@ class LibsvmModel(Model):
         return Expansion(self.kernel, vectors, table, -self.rho)
 
     def facts(self) -> Facts:
+        """Return the content of the file as plain values, by name."""
         facts: Facts = {"format": self.program, "machine": self.svm_type, "kernel": str(self.kernel)}
         if self.label is not None:
             facts["labels"] = list(self.label)
@@ -165,6 +166,7 @@ class LibsvmModel(Model):
         return facts | margin_facts(expansion.norms(), names)
 
     def rows(self, X: Any, source: str, text: bool) -> Any:
+        """Return the rows of a data file as the model needs them; `text` means that the file is LIBSVM text."""
         if text and self.kernel_type == "precomputed":
             return np.asarray(dense(X))[:, 1:]  # column 0 holds serial numbers, which prediction does not need
         return X
@@ -184,11 +186,13 @@ class LibsvmModel(Model):
         return expansion(X if engine is None else engine.samples(X), effective_n_threads(None))
 
     def predict(self, X: Any) -> Any:
+        """Return labels, numbers, or ±1."""
         if self.nr_class == 1 and self.label is not None:
             return np.full(X.shape[0], self.label[0])
         return self.answers(self.decisions(X))
 
     def with_probabilities(self) -> LibsvmModel:
+        """Return the model itself; raise ValueError if it was trained without probabilities."""
         if not self.has_probabilities:
             raise ValueError("Model does not support probabiliy estimates: train it with -b 1")
         return self

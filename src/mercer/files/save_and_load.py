@@ -91,8 +91,10 @@ def save(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
     writer = _WRITERS.get(suffix, _FormatWriter(write_mercer_file))
     unknown = [name for name in options if name not in writer.options]
     if unknown:
-        known = f"its options are {', '.join(writer.options)}" if writer.options else "it has no options"
-        raise TypeError(f"the format of {os.fspath(path)!r} has no option {', '.join(map(repr, unknown))}; {known}")
+        options_text = f"its options are {', '.join(writer.options)}" if writer.options else "it has no options"
+        raise TypeError(
+            f"the format of {os.fspath(path)!r} has no option {', '.join(map(repr, unknown))}; {options_text}"
+        )
     check_is_fitted(model)
     writer.write(model, path, **options)
 

@@ -288,6 +288,7 @@ class _ClassifierValues(_HeldOutValues):
         return len(self._classes) == 2 or self._machine.multiclass != "ovo"
 
     def decision_function(self, X: Any) -> Floats:
+        """Return the held-out decision values in the form that the machine's own method returns."""
         values = self._values_at(X)
         if len(self._classes) == 2:
             return np.asarray(values[:, 0])
@@ -295,6 +296,7 @@ class _ClassifierValues(_HeldOutValues):
         return values if raw else scores(values, len(self._classes))
 
     def predict(self, X: Any) -> Any:
+        """Predict the classes of the held-out samples."""
         values, k = self._values_at(X), len(self._classes)
         if not self._has_function_per_class:
             values = scores(values, k) if self._machine.break_ties else votes(values, k)[0]

@@ -94,6 +94,7 @@ class Search:
         return getattr(self.estimator, "kernel", None) == "precomputed"
 
     def _targets_and_weights(self, rows: Any) -> tuple[Any, Any]:
+        """Return the targets and weights of these rows; None for those that the search does not have."""
         y, weight = (None if values is None else values[rows] for values in (self.y, self.sample_weight))
         return y, weight
 

@@ -97,7 +97,7 @@ def _score_by(estimate: Callable[..., Estimate]) -> Callable[[Search, int], _Sco
 
 
 def _score_margin_bound(search: Search, point: int) -> _Score:
-    """Score a point by 1 − a bound on its probability of error."""
+    """Return 1 − a bound on the probability of error of a point, the gap and relative gap of its fit, and no note."""
     from mercer.notes.theory.margin_bounds import norm_with_bias, soft_margin_bound
 
     if search.sample_weight is not None:
@@ -107,7 +107,7 @@ def _score_margin_bound(search: Search, point: int) -> _Score:
         raise ValueError(f"the margin bound is for two classes, but y has {len(model.classes_)}")
     margins = model.margins(search.X, search.y)
     diagonal = np.diagonal(search.X) if model.kernel_.accepts == "gram" else model.kernel_.diag(search.X)
-    # `refusal` has refused a free bias.
+    # The criterion is not allowed with a free bias (`criteria.refusal`).
     bias: Literal["none", "regularized"] = "none" if model.bias is False else "regularized"
     norm, trace = norm_with_bias(margins.rkhs_norm, float(diagonal.sum()), len(diagonal), margins.b, bias)
     # With probability at least 0.95 the bounds on the risk hold for all points of the grid together.

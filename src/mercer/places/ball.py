@@ -95,8 +95,8 @@ class Ball:
         # A sum of products is not finite if one of the numbers is not.
         if np.size(self.value) < _THREADED_SIZE and math.isfinite(np.vdot(self.value, self.error)):
             return self
-        known = np.isfinite(self.value) & np.isfinite(self.error)
-        return Ball(self.value, np.where(known, self.error, np.inf))
+        is_finite = np.isfinite(self.value) & np.isfinite(self.error)
+        return Ball(self.value, np.where(is_finite, self.error, np.inf))
 
     def rounded(self, roundings: int = 1) -> Ball:
         """Return balls that hold the numbers before k = `roundings` roundings: X = x(1 + θ), |θ| ≤ γ_k (Higham, 3.1).
@@ -304,8 +304,8 @@ def _sum_rounded_up(value: Any, error: Any) -> Any:
         return s if s > -math.inf else math.inf
     s = value + error
     s = s + 2 * _U * abs(s)
-    known = s > -np.inf
-    return s if np.logical_and.reduce(known, None) else np.where(known, s, np.inf)
+    is_bounded = s > -np.inf
+    return s if np.logical_and.reduce(is_bounded, None) else np.where(is_bounded, s, np.inf)
 
 
 def rounded_up(values: Any, roundings: int, factor: Any = 1.0) -> Any:

@@ -77,11 +77,11 @@ def _krylov(S: Any, k: int, product: Callable[[Floats], Floats] | None = None) -
     for _ in range(_RESTARTS):
         basis, images = [X], [times(X)]
         for _ in range(_POWERS):
-            new = images[-1]
+            new_block = images[-1]
             span = np.concatenate(basis, axis=1)
             for _ in range(2):  # a second pass: most digits may cancel, and all do if S has a low rank
-                new = _orthonormal(new - span @ (span.T @ new))
-            basis.append(new)
+                new_block = _orthonormal(new_block - span @ (span.T @ new_block))
+            basis.append(new_block)
             images.append(times(basis[-1]))
         Q, SQ = np.concatenate(basis, axis=1), np.concatenate(images, axis=1)
         projected = Q.T @ SQ

@@ -53,6 +53,7 @@ class CholeskyFactor:
         return np.asarray(np.sqrt(self.diagonal) * np.diagonal(self.L))
 
     def solve(self, R: Floats) -> Floats:
+        """Return A⁻¹R; columns of R are divided by their largest entry to fit the precision of the factor."""
         inverse_root = 1.0 / np.sqrt(self.diagonal)[:, None]
         R = inverse_root * R
         size = np.abs(R).max(axis=0, initial=0.0)
@@ -116,9 +117,10 @@ class HostLandmarkFactor:
         return cls(L, np.tril(lower))
 
     def solve(self, R: Floats) -> Floats:
-        half = scipy.linalg.solve_triangular(self.L, R, lower=True, check_finite=False)
-        inside = scipy.linalg.cho_solve((self.H, True), half, check_finite=False)
-        return np.asarray(scipy.linalg.solve_triangular(self.L, inside, lower=True, trans="T", check_finite=False))
+        """Return A⁻¹R by the factors L and H."""
+        whitened = scipy.linalg.solve_triangular(self.L, R, lower=True, check_finite=False)
+        solved = scipy.linalg.cho_solve((self.H, True), whitened, check_finite=False)
+        return np.asarray(scipy.linalg.solve_triangular(self.L, solved, lower=True, trans="T", check_finite=False))
 
 
 def landmark_factor_of(gram: Gram, landmarks: Indices, weight: Floats, n_threads: int = 1) -> HostLandmarkFactor:
@@ -155,6 +157,7 @@ class HostFloat64Matrix:
         return np.array(self.K[j] if rows is None else self.K[j, rows])  # K is symmetric
 
     def products(self, C: Floats, columns: Indices | None = None) -> Floats:
+        """Return K @ C, or K[:, columns] @ C."""
         n, q = len(self.K), C.shape[1]
         if columns is not None:
             sums = np.zeros((q, n))
@@ -170,6 +173,7 @@ class HostFloat64Matrix:
         return out
 
     def factor(self, d: Floats, rows: Indices | None = None) -> CholeskyFactor | None:
+        """Factor K[rows, rows] + diag(d), by default for all rows; None if it is not positive definite."""
         diagonal = (self.diagonal if rows is None else self.diagonal[rows]) + d
         A = np.empty((len(d), len(d)))
         for block in row_blocks(len(A), 8 * len(A)):
@@ -179,6 +183,7 @@ class HostFloat64Matrix:
     def leading(
         self, scale: Floats, k: int | None, centre: Floats | None = None, subtracted: Floats | None = None
     ) -> tuple[Floats, Floats]:
+        """Return the k largest eigenvalues of S(K̃ − diag(subtracted))S and eigenvectors (`Float64Matrix.leading`)."""
         K, n = self.K, len(self.K)
         S = np.empty_like(K)
         means = np.zeros(n) if centre is None else self.products(centre[:, None])[:, 0]
@@ -213,6 +218,7 @@ class Eigenvectors:
         return np.asarray(self.Q @ A)
 
     def squared(self, A: Floats) -> Floats:
+        """Return (Q∘Q)A: sums of the squares in each row of Q."""
         out = np.empty((len(self.Q), A.shape[1]))
         for rows in row_blocks(len(out), 8 * self.Q.shape[1]):
             out[rows] = self.Q[rows] ** 2 @ A

@@ -42,7 +42,7 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
     """Draw at most m samples without replacement, with probabilities in proportion to weight, or weight times score."""
     keys, index, chances, weights = np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
     X: Any = None
-    total_weight, seen = 0.0, 0
+    total_weight, n_seen = 0.0, 0
     for chunk in chunks:
         chance = chunk.weight if score is None else score(chunk)
         with np.errstate(divide="ignore"):
@@ -51,14 +51,14 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
         all_keys = np.concatenate([keys, new_keys])
         usable = np.flatnonzero(all_keys > -np.inf)
         best = usable if len(usable) <= m else np.sort(usable[np.argpartition(-all_keys[usable], m - 1)[:m]])
-        old, new = best[best < len(keys)], best[best >= len(keys)] - len(keys)
-        X = take(chunk.X, new) if X is None else stack(take(X, old), take(chunk.X, new))
+        old_positions, new_positions = best[best < len(keys)], best[best >= len(keys)] - len(keys)
+        X = take(chunk.X, new_positions) if X is None else stack(take(X, old_positions), take(chunk.X, new_positions))
         keys = all_keys[best]
-        index = np.concatenate([index[old], seen + new])
-        chances = np.concatenate([chances[old], chance[new]])
-        weights = np.concatenate([weights[old], chunk.weight[new]])
+        index = np.concatenate([index[old_positions], n_seen + new_positions])
+        chances = np.concatenate([chances[old_positions], chance[new_positions]])
+        weights = np.concatenate([weights[old_positions], chunk.weight[new_positions]])
         total_weight += float(chunk.weight.sum())
-        seen += chunk.n
+        n_seen += chunk.n
     if len(keys) == 0:
         raise ValueError("there is no sample with positive weight to draw landmarks from")
     # A landmark of weight w drawn with probability p represents a weight of w/(m p), scaled to the right total.

@@ -172,7 +172,7 @@ class Rounding:
             return np.where(fits, SINGLE * recipe.scale * error, np.inf)
 
     def common_error(self, sizes: Floats) -> Floats:
-        """Estimate the relative error that rounding a row's norm to float32 causes, the same one in all its values."""
+        """Estimate the relative error, equal in all values of a row, that rounding the row's norm to float32 causes."""
         radial = self.recipe.ending in ("gaussian", "laplacian")
         return SINGLE * self._exponents(sizes) if radial else np.zeros(len(sizes))
 

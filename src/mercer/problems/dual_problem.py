@@ -193,14 +193,14 @@ class DualProblem:
                 start = beta[members]
             bound = self.upper if missing > 0 else self.lower
             slack = np.minimum(np.abs(bound[members] - start), abs(missing))
-            taken = np.minimum(slack, np.maximum(0.0, abs(missing) - (np.cumsum(slack) - slack)))
-            reached = float(taken.sum())
+            amounts = np.minimum(slack, np.maximum(0.0, abs(missing) - (np.cumsum(slack) - slack)))
+            reached = float(amounts.sum())
             if reached < abs(missing) * (1 - 1e-12):
                 raise ValueError(
                     f"infeasible: the variables of group {g} can change their sum by {reached:g} towards the total "
                     f"{total:g}, but {abs(missing):g} is needed"
                 )
-            beta[members] = start + math.copysign(1.0, missing) * taken
+            beta[members] = start + math.copysign(1.0, missing) * amounts
         return beta
 
     def keeps_sums(self, beta: Floats) -> bool:

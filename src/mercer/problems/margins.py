@@ -246,6 +246,7 @@ class SeveralMargins(_SampleMargins):
         self._refuse("bounded")
 
     def _refuse(self, name: str) -> NoReturn:
+        """Raise AttributeError for an attribute that each plane has for itself."""
         raise AttributeError(
             f"{name} belongs to one plane, and this machine has {len(self.parts)}: read it from one plane, such as "
             f"margins[0].{name}"

@@ -96,6 +96,7 @@ def soft_margin_dual(K: Any, y: Any, *, C: Any = 1.0, bias: bool = True) -> Quad
 
 
 def _read(K: Any, y: Any, C: Any) -> tuple[Floats, Floats, Floats]:
+    """Return K, the labels as ±1 and the penalty of each sample, as arrays; raise ValueError if they do not fit."""
     values, signs = np.asarray(K, dtype=np.float64), read_signs(y)
     n = len(signs)
     if values.shape != (n, n):

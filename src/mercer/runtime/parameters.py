@@ -79,8 +79,8 @@ def iterations(name: str, value: Any, default: int) -> int:
 
 def one_of(name: str, value: Any, choices: tuple[Any, ...], other_values: str = "") -> Any:
     """Return a value that is one of `choices`; the error first describes `other_values` that would be valid too."""
-    known = value in choices if isinstance(value, str) else any(value is choice for choice in choices)
-    if not known:
+    is_choice = value in choices if isinstance(value, str) else any(value is choice for choice in choices)
+    if not is_choice:
         words = ", ".join(map(repr, choices))
         raise ValueError(
             f"{name}={value!r} must be {f'{other_values}, or {words}' if other_values else f'one of {words}'}"
@@ -143,11 +143,11 @@ class SuggestsParameters:
     _FOREIGN_PARAMETERS: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __new__(cls, *values: Any, **keywords: Any) -> Self:
-        known = _keywords(cls.__init__) if keywords else None
-        if known is not None:
-            for name in keywords.keys() - known:
+        parameter_names = _keywords(cls.__init__) if keywords else None
+        if parameter_names is not None:
+            for name in keywords.keys() - parameter_names:
                 foreign = cls._FOREIGN_PARAMETERS.get(name)
-                hint = f": {foreign}" if foreign else suggest_name(name, known)
+                hint = f": {foreign}" if foreign else suggest_name(name, parameter_names)
                 raise TypeError(f"{cls.__name__} got an unexpected parameter {name}={keywords[name]!r}{hint}")
         return super().__new__(cls)
 

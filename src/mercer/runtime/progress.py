@@ -40,12 +40,12 @@ class StatusLine:
         """Estimated time left, such as "about 3 min left", rounded coarsely; empty if nothing is done or known."""
         if not self.share:
             return ""
-        left = self.seconds * (1 / self.share - 1)
+        seconds_left = self.seconds * (1 / self.share - 1)
         for unit, size in (("h", 3600.0), ("min", 60.0)):
-            if left >= 1.5 * size:
-                return f"about {left / size:.{0 if left >= 10 * size else 1}f} {unit} left"
-        step = 1 if left < 10 else 5
-        return f"about {max(1, step * round(left / step))} s left"
+            if seconds_left >= 1.5 * size:
+                return f"about {seconds_left / size:.{0 if seconds_left >= 10 * size else 1}f} {unit} left"
+        step = 1 if seconds_left < 10 else 5
+        return f"about {max(1, step * round(seconds_left / step))} s left"
 
     @property
     def line(self) -> str:
@@ -219,10 +219,12 @@ class _ClockLine:
         self._clock = threading.Thread(target=self._keep_time, daemon=True)
 
     def begin(self) -> None:
+        """Show the line, and start the thread that redraws it."""
         _ClockLine.current = self
         self._clock.start()
 
     def show(self, status: StatusLine) -> None:
+        """Store a report, which the line shows when it is redrawn."""
         self._status, self._updated = status, time.monotonic()
 
     def advance(self) -> None:
@@ -230,6 +232,7 @@ class _ClockLine:
         self._done += 1
 
     def end(self) -> None:
+        """Stop the thread, and erase the line."""
         _ClockLine.current = None
         self._ended.set()
         self._clock.join()
@@ -288,6 +291,7 @@ class _Bar:
         self.begin, self.end = self._bar.start, self._bar.stop
 
     def show(self, status: StatusLine) -> None:
+        """Show a report beside the bar."""
         words = "  ".join([*_short_fields(status.words), *([status.time_left] if status.time_left else [])])
         if self._steps is not None:
             self._bar.update(self._task, description=f"{self._text}  {words}")

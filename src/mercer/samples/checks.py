@@ -77,7 +77,7 @@ def copy_columns(fitted: Any, estimator: Any) -> None:
 
 
 def is_plain(values: Any, dimensions: int) -> bool:
-    """Return whether scikit-learn's checks would return the values unchanged; they take a tenth of a small fit."""
+    """Return whether scikit-learn's checks, which take a tenth of a small fit, would return the values unchanged."""
     return (
         type(values) is np.ndarray
         and values.ndim == dimensions

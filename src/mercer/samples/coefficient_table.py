@@ -59,11 +59,12 @@ class CoefficientTable:
     def take(self, rows: Indices) -> CoefficientTable:
         """Return the table of these rows, in this order."""
         indptr, entry, row = _core.take_rows(self.indptr, rows)
-        taken = CoefficientTable(self.data[entry], self.indices[entry], indptr, self.n_columns, entry)
-        taken.rows = row
-        return taken
+        table = CoefficientTable(self.data[entry], self.indices[entry], indptr, self.n_columns, entry)
+        table.rows = row
+        return table
 
     def toarray(self) -> Floats:
+        """Return the table as an array, with a row per sample and a column per output."""
         out = np.zeros(self.shape)
         out[self.rows, self.indices] = self.data
         return out

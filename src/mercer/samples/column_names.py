@@ -95,9 +95,9 @@ def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return
-    known: Any = getattr(estimator, "feature_names_in_", None)
-    if names is not None and known is not None and tuple(known) != names:
-        unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
+    fitted_names: Any = getattr(estimator, "feature_names_in_", None)
+    if names is not None and fitted_names is not None and tuple(fitted_names) != names:
+        unseen, missing = sorted(set(names) - set(fitted_names)), sorted(set(fitted_names) - set(names))
         parts = [
             *(["Feature names unseen at fit time:", *_bullets(unseen)] if unseen else []),
             *(["Feature names seen at fit time, yet now missing:", *_bullets(missing)] if missing else []),
@@ -108,10 +108,14 @@ def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
 
 def names_remark(estimator: Any, names: Names | None) -> str | None:
     """Return scikit-learn's warning if only the new samples or only the training samples have names, else None."""
-    known, title = hasattr(estimator, "feature_names_in_"), type(estimator).__name__
-    if known and names is None:
+    was_fitted_with_names, title = hasattr(estimator, "feature_names_in_"), type(estimator).__name__
+    if was_fitted_with_names and names is None:
         return f"X does not have valid feature names, but {title} was fitted with feature names"
-    return None if known or names is None else f"X has feature names, but {title} was fitted without feature names"
+    return (
+        None
+        if was_fitted_with_names or names is None
+        else f"X has feature names, but {title} was fitted without feature names"
+    )
 
 
 def _bullets(names: Sequence[str]) -> list[str]:

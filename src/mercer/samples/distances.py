@@ -89,14 +89,14 @@ def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> F
 
 def _centre(X: Samples, Z: Samples) -> Floats:
     """Return the column means of Z; 0 for columns in which a CSR matrix has implicit zeros, so that it stays sparse."""
-    full = np.ones(Z.shape[1], dtype=np.bool_)
+    is_full = np.ones(Z.shape[1], dtype=np.bool_)
     for matrix in (X, Z):
         if is_sparse(matrix):
-            full &= np.bincount(matrix.indices, minlength=matrix.shape[1]) == matrix.shape[0]
-    if not full.any():
+            is_full &= np.bincount(matrix.indices, minlength=matrix.shape[1]) == matrix.shape[0]
+    if not is_full.any():
         return np.zeros(Z.shape[1])
     centre = np.asarray(Z.mean(axis=0), dtype=np.float64).ravel()
-    return np.where(full & np.isfinite(centre), centre, 0.0)
+    return np.where(is_full & np.isfinite(centre), centre, 0.0)
 
 
 def _centred(X: Samples, centre: Floats, factor: Floats | None) -> Samples:

@@ -239,10 +239,10 @@ def configured_engine() -> Engine | None:
     for engine in _engines:
         if name in engine.devices:
             return engine
-    known = {name for engine in _engines for name in engine.devices} | _DEVICES_ON_DEMAND.keys()
+    device_names = {name for engine in _engines for name in engine.devices} | _DEVICES_ON_DEMAND.keys()
     raise ValueError(
         f"device={device!r} is not known; use 'cpu', which is this host, or one of "
-        + ", ".join(map(repr, sorted(known)))
+        + ", ".join(map(repr, sorted(device_names)))
     )
 
 

@@ -123,13 +123,13 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight
             mass = rounded_sums_by(codes, weight, len(classes))
             factor = rounded_sum(mass) / (len(classes) * mass)
     elif isinstance(class_weight, dict):
-        known = {label: k for k, label in enumerate(classes.tolist())}
+        index_of_label = {label: k for k, label in enumerate(classes.tolist())}
         factor = np.ones(len(classes))
         for label, value in class_weight.items():
             if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
                 raise ValueError(f"class_weight[{label!r}]={value!r} must be a number, finite and not negative")
-            if label in known:  # a part of the data, such as a fold, need not hold every class
-                factor[known[label]] = value
+            if label in index_of_label:  # a part of the data, such as a fold, need not hold every class
+                factor[index_of_label[label]] = value
     else:
         raise ValueError(f"class_weight={class_weight!r} must be a dict from label to weight, 'balanced' or None")
     for k, label in enumerate(classes.tolist()):

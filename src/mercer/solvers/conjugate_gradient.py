@@ -242,8 +242,8 @@ def draw_landmarks(gram: Gram, s: Floats, count: int | None = None, n_threads: i
 def residual_variances(K: Floats, n_threads: int = 1) -> Floats:
     """Return for each sample the part of k(x, x) that the samples before it do not explain.
 
-    It is the Schur complement, that is the square of a Cholesky factor's diagonal: for samples in random order its mean
-    over the i-th ones estimates tr(K − K̃)/n for i landmarks.
+    These are Schur complements, the squares of a Cholesky factor's diagonal. If the samples are in random order, entry
+    i estimates tr(K − K̃)/n for i landmarks, and the mean of neighbouring entries estimates it better.
     """
     return np.asarray(np.diagonal(jittered_factor(K, n_threads)[0]) ** 2)
 

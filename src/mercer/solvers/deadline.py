@@ -72,7 +72,7 @@ class ProofTime:
 
 
 def _seconds_per_column(gram: Gram, seconds_left: float) -> float:
-    """Return the seconds for one column of K in float64, measured on a sample that takes few of `seconds_left`."""
+    """Return the seconds for one column of K in float64, measured in a small share of `seconds_left`."""
     n, size, least = gram.n, 32, math.inf
     sufficient_seconds = float(np.clip(_SAMPLE_SHARE * seconds_left, *_SAMPLE_SECONDS))
     while True:
@@ -81,9 +81,9 @@ def _seconds_per_column(gram: Gram, seconds_left: float) -> float:
         coefficients[:m] = 1.0
         start_time = time.monotonic()
         gram.product(coefficients, rows)
-        taken = time.monotonic() - start_time
+        seconds_taken = time.monotonic() - start_time
         if size > 32:  # the first call prepares the samples as well
-            least = min(least, taken * n / m**2)
-        if size > 32 and (taken >= sufficient_seconds or m == n):
+            least = min(least, seconds_taken * n / m**2)
+        if size > 32 and (seconds_taken >= sufficient_seconds or m == n):
             return least
         size *= 2

@@ -165,7 +165,7 @@ def _cells_if_even(head: str, mark: str) -> list[str] | None:
 
 
 def point_in_numbers(texts: Sequence[str]) -> str:
-    """Return what a column of plain numbers shows: "." for a decimal point, "1.234" if points may separate thousands.
+    """Return the meaning of points in a column of plain numbers: "." is decimal, "1.234" may separate thousands.
 
     Return "" if no cell has a point.
     """

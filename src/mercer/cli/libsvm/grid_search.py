@@ -40,7 +40,7 @@ class GridSearch:
     y: Any
     cells: dict[Cell, dict[str, Any]]  # parameters of each cell, by its exponents
     letters: str  # grid.py's letters for the parameters
-    word: str  # name of the score
+    score_name: str
     scoring: str | None
     score_factor: float  # factor from scikit-learn's score to the printed one
     splitter: Any
@@ -52,7 +52,7 @@ class GridSearch:
         cls, args: argparse.Namespace, data: Data, estimator: Estimator, machine: str, defaults: dict[str, Any]
     ) -> GridSearch:
         """Set up the search for the parameters of a machine; `defaults` has values for those without a range."""
-        parameters, letters, word, scoring, score_factor = _MACHINES[machine]
+        parameters, letters, score_name, scoring, score_factor = _MACHINES[machine]
         ranges = [getattr(args, f"log2{letter}") or [None] for letter in letters]
         cells = {
             cell: {p: defaults[p] if e is None else 2.0**e for p, e in zip(parameters, cell, strict=True)}
@@ -66,16 +66,16 @@ class GridSearch:
         shuffle_options = {"shuffle": True, "random_state": args.seed}
         splitter = (KFold if machine == "epsilon_svr" or y is None else StratifiedKFold)(args.folds, **shuffle_options)
         prefix = prefix_and_machine(estimator)[0]
-        scores = letters, word, scoring, score_factor
+        scores = letters, score_name, scoring, score_factor
         return cls(args, estimator, prefix, data.X, y, cells, *scores, splitter, *_table_settings(data))
 
-    def run(self, known: dict[Cell, float], out: Path | None) -> tuple[dict[str, Any], float]:
-        """Fit every cell whose score is not `known`, and return the parameters of the best cell and its score."""
-        remaining = [cell for cell in self.cells if cell not in known]
-        scores = {cell: known[cell] for cell in self.cells if cell in known}
+    def run(self, known_scores: dict[Cell, float], out: Path | None) -> tuple[dict[str, Any], float]:
+        """Fit every cell without a known score, and return the parameters of the best cell and its score."""
+        remaining = [cell for cell in self.cells if cell not in known_scores]
+        scores = {cell: known_scores[cell] for cell in self.cells if cell in known_scores}
         by_params = {tuple(self.cells[cell].values()): cell for cell in remaining}
         fold_scores: dict[Cell, list[float]] = {}
-        file = None if out is None else out.open("a" if known else "w")
+        file = None if out is None else out.open("a" if known_scores else "w")
 
         def record(fit: dict[str, Any]) -> None:
             params = fit["params"]
@@ -85,7 +85,7 @@ class GridSearch:
                 scores[cell] = self.score_factor * float(np.mean(fold_scores[cell]))
                 self._print_cell(cell, scores)
                 if file is not None:
-                    file.write(format_line(cell, scores[cell], self.letters, self.word) + "\n")
+                    file.write(format_line(cell, scores[cell], self.letters, self.score_name) + "\n")
                     file.flush()
 
         if remaining:
@@ -125,11 +125,11 @@ class GridSearch:
     def describe(self, params: dict[str, Any], number: float) -> str:
         """Describe a cell and its score in words: C = 2, gamma = 0.125: accuracy 92.5%."""
         shown = ", ".join(f"{name} = {_format(value)}" for name, value in params.items())
-        if self.word == "rate":
+        if self.score_name == "rate":
             return f"{shown}: accuracy {number:.1f}%"
-        if self.word == "mse":
+        if self.score_name == "mse":
             return f"{shown}: root mean squared error {format_quantity(math.sqrt(max(number, 0.0)), self.target_unit)}"
-        return f"{shown}: {self.word} {number:.4g}"
+        return f"{shown}: {self.score_name} {number:.4g}"
 
     def _best(self, scores: dict[Cell, float]) -> Cell:
         """Return the cell with the best score; among equal scores, that with the smallest C or nu."""
@@ -140,7 +140,7 @@ class GridSearch:
         """Print the names of the numbers that follow for each cell of LIBSVM text."""
         if not self.is_table and not self.args.quiet and not getattr(self.args, "json", False):
             exponents = " ".join(f"log2{letter}" for letter in self.letters)
-            print(f"[local] {exponents} {self.word} (best so far)", flush=True)
+            print(f"[local] {exponents} {self.score_name} (best so far)", flush=True)
 
     def _print_cell(self, cell: Cell, scores: dict[Cell, float]) -> None:
         """Print the score of a cell, and the best so far: in words for a table, else as grid.py does."""
@@ -155,7 +155,9 @@ class GridSearch:
         best_values = ", ".join(
             f"{letter}={_format(v)}" for letter, v in zip(self.letters, self.cells[best].values(), strict=True)
         )
-        print(f"[local] {exponents} {scores[cell]:g} (best {best_values}, {self.word}={scores[best]:g})", flush=True)
+        print(
+            f"[local] {exponents} {scores[cell]:g} (best {best_values}, {self.score_name}={scores[best]:g})", flush=True
+        )
 
 
 def _table_settings(data: Data) -> tuple[bool, str]:

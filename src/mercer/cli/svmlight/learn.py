@@ -118,13 +118,13 @@ def run(args: argparse.Namespace) -> None:
     X, y = text.X, text.y
     if X.shape[0] == 0:
         raise ValueError(f"{args.file} holds no rows")
-    say = print if args.verbosity else _discard
-    say(f"Scanning examples...done\nReading examples into memory...OK. ({len(y)} examples read)")
+    print_line = print if args.verbosity else _discard
+    print_line(f"Scanning examples...done\nReading examples into memory...OK. ({len(y)} examples read)")
     gamma = args.gamma if args.kernel == 2 else args.scale
     kernel = kernel_named(_KERNELS[args.kernel], degree=args.degree, gamma=gamma, coef0=args.coef0)
     C = args.C or default_C(X, kernel)
     if not args.C:
-        say(f"Setting default regularization parameter C={C:.4f}")
+        print_line(f"Setting default regularization parameter C={C:.4f}")
     if args.task == "p" and text.queries is None:
         raise ValueError(f"{args.file} has no qid: fields, but ranking compares rows with the same qid")
     start = time.process_time()
@@ -133,16 +133,16 @@ def run(args: argparse.Namespace) -> None:
     proof, f = model.certificate_, np.ravel(model.decision_function(X) if args.task == "c" else model.predict(X))
     wrong = int(((f > 0) != (y > 0)).sum()) if args.task == "c" else int((np.abs(f - y) > args.epsilon).sum())
     counts = f"{wrong} misclassified, maxdiff" if args.task != "p" else "maxdiff"
-    say(f"Optimizing...done. ({int(np.max(model.n_iter_))} iterations)")
-    say(f"Optimization finished ({counts}={proof.violation:.5f}).")
-    say(f"Runtime in cpu-seconds: {time.process_time() - start:.2f}")
+    print_line(f"Optimizing...done. ({int(np.max(model.n_iter_))} iterations)")
+    print_line(f"Optimization finished ({counts}={proof.violation:.5f}).")
+    print_line(f"Runtime in cpu-seconds: {time.process_time() - start:.2f}")
     written = _to_libsvm_model(model, X)
     for line in _report(args, model, written, kernel, X, y, f, not transduction):
-        say(line)
+        print_line(line)
     from mercer.files.svmlight_model import write_svmlight_model
 
     write_svmlight_model(written, args.model, len(y))
-    say("Writing model file...done")
+    print_line("Writing model file...done")
     if args.alphas:
         with open(args.alphas, "w", encoding="ascii") as file:
             file.writelines(f"{value:.18g}\n" for value in _coefficients(model, len(y)))

@@ -164,8 +164,8 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
         variance : array of the same shape
             Posterior variance of f.
         """
-        processes, new = self._process(), self._read_new_samples(X)
-        means, variances = zip(*(process.latent(new) for process in processes), strict=True)
+        processes, samples = self._process(), self._read_new_samples(X)
+        means, variances = zip(*(process.latent(samples) for process in processes), strict=True)
         mean, variance = np.column_stack(means), np.column_stack(variances)
         return (mean[:, 0], variance[:, 0]) if len(processes) == 1 else (mean, variance)
 

@@ -113,9 +113,9 @@ class LaplaceProcess(Process):
 
     def latent(self, X: Any) -> tuple[Floats, Floats]:
         """Return the posterior mean and variance of f at new samples."""
-        new = self._samples(X)
-        mean, variance = np.empty(n_samples(new)), np.array(self.kernel.diag(new), dtype=np.float64)
-        for block, rows in self._blocks(new):
+        samples = self._samples(X)
+        mean, variance = np.empty(n_samples(samples)), np.array(self.kernel.diag(samples), dtype=np.float64)
+        for block, rows in self._blocks(samples):
             K = self.kernel(self.X, rows)
             mean[block] = self.coefficients @ K
             variance[block] -= np.einsum("ij,ij->j", K, self._factor.solve(K))

@@ -59,10 +59,10 @@ class Process:
             )
         return factor
 
-    def _blocks(self, new: Any) -> Iterator[tuple[slice, Any]]:
+    def _blocks(self, samples: Any) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of new samples whose kernel values fit into memory, each with its slice."""
-        for block in row_blocks(n_samples(new), 8 * len(self.weight)):
-            yield block, rows_between(new, block)
+        for block in row_blocks(n_samples(samples), 8 * len(self.weight)):
+            yield block, rows_between(samples, block)
 
 
 class GaussianProcess(Process):
@@ -111,17 +111,17 @@ class GaussianProcess(Process):
 
     def mean(self, X: Any) -> Floats:
         """Return the posterior mean of f + b at new samples, a column for each output."""
-        new = self._samples(X)
-        out = np.empty((n_samples(new), self.Y.shape[1]))
-        for block, rows in self._blocks(new):
+        samples = self._samples(X)
+        out = np.empty((n_samples(samples), self.Y.shape[1]))
+        for block, rows in self._blocks(samples):
             out[block] = self.kernel(rows, self.X) @ self._coefficients + self.b
         return out
 
     def variance(self, X: Any, *, noise: bool = False) -> Floats:
         """Return the variance of f + b at new samples, or with `noise` of new targets; the same for every output."""
-        new = self._samples(X)
-        out = np.array(self.kernel.diag(new), dtype=np.float64)
-        for block, rows in self._blocks(new):
+        samples = self._samples(X)
+        out = np.array(self.kernel.diag(samples), dtype=np.float64)
+        for block, rows in self._blocks(samples):
             K = self.kernel(self.X, rows)
             if self.bias:
                 out[block] += (1.0 - self._ones @ K) ** 2 / self._ones.sum()
@@ -130,9 +130,9 @@ class GaussianProcess(Process):
 
     def covariance(self, X: Any, *, noise: bool = False) -> Floats:
         """Return the covariance matrix of f + b, or with `noise` of new targets, at new samples: shape (n, n)."""
-        new = self._samples(X)
-        K = self.kernel(self.X, new)
-        out = self.kernel(new) - K.T @ self._factor.solve(K)
+        samples = self._samples(X)
+        K = self.kernel(self.X, samples)
+        out = self.kernel(samples) - K.T @ self._factor.solve(K)
         if self.bias:
             deviation = 1.0 - self._ones @ K
             out += np.outer(deviation, deviation) / self._ones.sum()

@@ -161,8 +161,10 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
         mean = super().predict(X)
         if not (return_std or return_cov):
             return mean
-        process, new = self._process(), self._read_new_samples(X)
-        spread = process.covariance(new, noise=noise) if return_cov else np.sqrt(process.variance(new, noise=noise))
+        process, samples = self._process(), self._read_new_samples(X)
+        spread = (
+            process.covariance(samples, noise=noise) if return_cov else np.sqrt(process.variance(samples, noise=noise))
+        )
         if not self._flat_:
             spread = np.repeat(spread[..., None], mean.shape[1], axis=-1)
         return mean, spread

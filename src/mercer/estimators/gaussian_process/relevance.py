@@ -218,11 +218,11 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         mean = super().predict(X)
         if not return_std:
             return mean
-        new, expansion = self._read_new_samples(X), self._expansion_
+        samples, expansion = self._read_new_samples(X), self._expansion_
         if expansion.columns is None:
-            Phi = self.kernel_(new, expansion.vectors) if len(self.relevance_) else np.empty((len(mean), 0))
+            Phi = self.kernel_(samples, expansion.vectors) if len(self.relevance_) else np.empty((len(mean), 0))
         else:
-            Phi = np.asarray(new[:, expansion.columns], dtype=np.float64)
+            Phi = np.asarray(samples[:, expansion.columns], dtype=np.float64)
         if len(self.alpha_) > Phi.shape[1]:
             Phi = np.column_stack([Phi, np.ones(len(mean))])
         variance = np.maximum(np.einsum("ij,ij->i", Phi @ self.sigma_, Phi), 0.0)
@@ -270,26 +270,26 @@ class _Evidence:
 
     def _refresh(self) -> None:
         """Compute Σ, μ, s, q and log p(y) at the present α and σ²."""
-        on, beta = self.active, 1.0 / self.noise
-        precision = beta * self.PP[np.ix_(on, on)] + np.diag(self.alpha[on])
-        if len(on):
+        active, beta = self.active, 1.0 / self.noise
+        precision = beta * self.PP[np.ix_(active, active)] + np.diag(self.alpha[active])
+        if len(active):
             root = np.sqrt(np.diag(precision))
             factor = _cholesky_factor(precision / np.outer(root, root))
-            self.sigma = cho_solve(factor, np.eye(len(on))) / np.outer(root, root)
-            determinant = 2.0 * float(np.log(np.diag(factor[0]) * root).sum()) - float(np.log(self.alpha[on]).sum())
+            self.sigma = cho_solve(factor, np.eye(len(active))) / np.outer(root, root)
+            determinant = 2.0 * float(np.log(np.diag(factor[0]) * root).sum()) - float(np.log(self.alpha[active]).sum())
         else:
             self.sigma, determinant = np.empty((0, 0)), 0.0
-        self.mean = beta * self.sigma @ self.Py[on]
-        cross = beta * self.PP[:, on]
+        self.mean = beta * self.sigma @ self.Py[active]
+        cross = beta * self.PP[:, active]
         S = beta * np.diag(self.PP) - _quadratic_forms(cross, self.sigma)
         # Differences of y and f, not of their squares, so that an offset of y causes no cancellation.
-        residual = self.weight * (self.y - np.einsum("ij,j->i", self.Phi[:, on], self.mean))
+        residual = self.weight * (self.y - np.einsum("ij,j->i", self.Phi[:, active], self.mean))
         Q = beta * np.einsum("ij,i->j", self.Phi, residual)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(np.isfinite(self.alpha), self.alpha / (self.alpha - S), 1.0)
         self.s, self.q = S * ratio, Q * ratio
         # y'C⁻¹y as a sum of squares that is minimal at the mean, so that rounding of the mean hardly matters.
-        fit = beta * float(residual @ (residual / self.weight)) + float(self.alpha[on] @ self.mean**2)
+        fit = beta * float(residual @ (residual / self.weight)) + float(self.alpha[active] @ self.mean**2)
         self.value = -0.5 * (determinant + self.n * math.log(2 * math.pi * self.noise) + fit)
 
     def _evidence_of_each(self, alpha: Floats) -> Floats:
@@ -305,9 +305,9 @@ class _Evidence:
             min_gain = max(_SMALLEST_GAIN, 0.1 * changed)
             if not self._maximise_over_alpha(min_gain, limit, report):
                 return False
-            on = self.active
-            residual = self.y - self.Phi[:, on] @ self.mean
-            freedom = self.n - float((1.0 - self.alpha[on] * np.diag(self.sigma)).sum())
+            active = self.active
+            residual = self.y - self.Phi[:, active] @ self.mean
+            freedom = self.n - float((1.0 - self.alpha[active] * np.diag(self.sigma)).sum())
             noise = float(self.weight @ residual**2) / max(freedom, 1e-9 * self.n)
             noise = max(noise, 1e-12 * self.yy / self.n, 1e-300)
             changed = abs(math.log(noise / self.noise))
@@ -334,11 +334,11 @@ class _Evidence:
                 return True
             if self.steps >= limit:
                 return False
-            old, value = self.alpha[j], self.value
+            old_alpha, value = self.alpha[j], self.value
             self.alpha[j] = best[j]
             self.steps += 1
             self._refresh()
             if not self.value > value:  # the predicted gain is a rounding error
-                self.alpha[j] = old
+                self.alpha[j] = old_alpha
                 self._refresh()
                 return True

@@ -148,11 +148,11 @@ class _Partition:
 
     def _reassign(self) -> bool:
         """Assign every point to its nearest mean; return False if nothing changes."""
-        nearer = np.flatnonzero(self._distances.min(axis=0) < self._cost)
-        if len(nearer) == 0:
+        with_nearer_mean = np.flatnonzero(self._distances.min(axis=0) < self._cost)
+        if len(with_nearer_mean) == 0:
             return False
         labels = self.labels.copy()
-        labels[nearer] = np.argmin(self._distances[:, nearer], axis=0)
+        labels[with_nearer_mean] = np.argmin(self._distances[:, with_nearer_mean], axis=0)
         labels = _fill_empty_clusters(labels, self._weight * self._distances[labels, self._all_points], self._k)
         moved = np.flatnonzero(labels != self.labels)
         old_labels, self.labels = self.labels[moved], labels
@@ -180,11 +180,11 @@ class _Partition:
         moved, change = np.empty(len(chosen), dtype=np.intp), np.zeros((len(chosen), self._k))
         count = 0
         for i in chosen:
-            new = self._move(int(i), moved[:count], change[:count])
-            if new is not None:
+            new_cluster = self._move(int(i), moved[:count], change[:count])
+            if new_cluster is not None:
                 moved[count] = i
-                change[count, self.labels[i]], change[count, new] = -weight[i], weight[i]
-                self.labels[i] = new
+                change[count, self.labels[i]], change[count, new_cluster] = -weight[i], weight[i]
+                self.labels[i] = new_cluster
                 count += 1
         if count:
             self._add(moved[:count], change[:count])
@@ -196,23 +196,26 @@ class _Partition:
         `moved` are the points that have moved already, with the `change` of their weights in each cluster. Counts,
         masses and squared lengths are updated.
         """
-        old, w, square, masses = self.labels[i], self._weight[i], self._squares[i], self._masses
-        if self._counts[old] == 1:
+        old_cluster, w, square, masses = self.labels[i], self._weight[i], self._squares[i], self._masses
+        if self._counts[old_cluster] == 1:
             return None
         sums = self._sums[:, i] + self._points.column(i, moved) @ change
         distances = square - 2 * sums / masses + self._squared_lengths / masses**2
         joining = masses / (masses + w) * distances
-        joining[old] = math.inf
-        new = int(np.argmin(joining))
-        if not w * (masses[old] / (masses[old] - w) * distances[old] - joining[new]) > self._smallest_gain:
+        joining[old_cluster] = math.inf
+        new_cluster = int(np.argmin(joining))
+        if (
+            not w * (masses[old_cluster] / (masses[old_cluster] - w) * distances[old_cluster] - joining[new_cluster])
+            > self._smallest_gain
+        ):
             return None
-        self._squared_lengths[old] += w * (w * square - 2 * sums[old])
-        self._squared_lengths[new] += w * (w * square + 2 * sums[new])
-        masses[old] -= w
-        masses[new] += w
-        self._counts[old] -= 1
-        self._counts[new] += 1
-        return new
+        self._squared_lengths[old_cluster] += w * (w * square - 2 * sums[old_cluster])
+        self._squared_lengths[new_cluster] += w * (w * square + 2 * sums[new_cluster])
+        masses[old_cluster] -= w
+        masses[new_cluster] += w
+        self._counts[old_cluster] -= 1
+        self._counts[new_cluster] += 1
+        return new_cluster
 
     def _add(self, moved: Indices, change: Floats) -> None:
         """Add the changes of these points to the sums; `change` has a row for each point."""

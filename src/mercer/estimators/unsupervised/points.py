@@ -119,6 +119,7 @@ class KernelMatrixPoints:
         return self.K.column(i, subset)
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, subtracted: Floats | None) -> Pairs:
+        """Return the k largest eigenvalues of S(K̃ − diag(subtracted))S and eigenvectors (`Points.eigenpairs`)."""
         values, vectors = self.K.leading(scale, k, centre, subtracted)
         if centre is None:
             return values, vectors
@@ -126,6 +127,7 @@ class KernelMatrixPoints:
         return values[nonzero], vectors[:, nonzero]
 
     def variance(self, p: Floats) -> float:
+        """Return Σ p_i ‖φ(x_i) − μ‖² over the directions of positive variance."""
         if not self.definite:
             return float(self.eigenpairs(np.sqrt(p), None, p, None)[0].sum())
         return float(p @ self.squares) - float(p @ self.products(p[:, None])[:, 0])
@@ -158,6 +160,7 @@ class EmbeddedPoints:
         return len(self.Z)
 
     def products(self, C: Floats, subset: Indices | None = None) -> Floats:
+        """Return K C, or K[:, subset] C, as Z(Z'C)."""
         combination = np.zeros((self.Z.shape[1], C.shape[1]))  # Z'C
         for rows in row_blocks(len(C), self._row_bytes):
             combination += (self.Z[rows] if subset is None else self.Z[subset[rows]]).T @ C[rows]
@@ -174,6 +177,7 @@ class EmbeddedPoints:
         return np.asarray((self.Z if subset is None else self.Z[subset]) @ self.Z[i])
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, subtracted: Floats | None) -> Pairs:
+        """Return the k largest eigenvalues of S K̃ S and eigenvectors, from the coordinates (`Points.eigenpairs`)."""
         shift = np.zeros(self.Z.shape[1]) if centre is None else centre @ self.Z
         B, gram = np.empty_like(self.Z), np.zeros((len(shift), len(shift)))
         for rows in row_blocks(self.n, self._row_bytes):
@@ -192,12 +196,14 @@ class EmbeddedPoints:
         return values, fix_signs(vectors)
 
     def variance(self, p: Floats) -> float:
+        """Return Σ p_i ‖φ(x_i) − μ‖² with μ = Σ p_i φ(x_i)."""
         shift, total = p @ self.Z, 0.0
         for rows in row_blocks(self.n, self._row_bytes):
             total += float(p[rows] @ ((self.Z[rows] - shift) ** 2).sum(axis=1))
         return total
 
     def function(self, C: Floats, b: Floats) -> Expansion:
+        """Return x ↦ Σ_i C_i ⟨φ(x_i), φ(x)⟩ + b, with a column of C and an entry of b for each output."""
         assert self.map is not None
         combination = self.Z.T @ C
         if self.origin is not None:
@@ -205,6 +211,7 @@ class EmbeddedPoints:
         return replace(self.map, coefficients=self.map.coefficients @ combination, b=b)
 
     def combined(self, C: Floats) -> Floats:
+        """Return Σ_i C_i φ(x_i) as coefficients of the vectors of `map`, relative to the origin of φ itself."""
         assert self.map is not None
         combination = np.asarray(self.map.coefficients @ (self.Z.T @ C))
         return combination if self.origin is None else combination + self.origin[:, None] * C.sum(axis=0)

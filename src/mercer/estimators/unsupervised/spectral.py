@@ -104,15 +104,15 @@ def neighbour_affinities(X: Any, n_neighbors: int, weight: Floats, n_jobs: int |
         masses = mass[nearest]
         nearer_mass = np.cumsum(masses, axis=1) - masses
         if count < len(members):
-            done = (nearer_mass + masses)[:, -1] >= n_neighbors
+            has_all_neighbours = (nearer_mass + masses)[:, -1] >= n_neighbors
         else:
-            done = np.ones(len(pending), dtype=np.bool_)
+            has_all_neighbours = np.ones(len(pending), dtype=np.bool_)
         share = np.clip(n_neighbors - nearer_mass, 0.0, masses) / masses
-        entries = np.nonzero(done[:, None] & (share > 0))
+        entries = np.nonzero(has_all_neighbours[:, None] & (share > 0))
         rows.append(pending[entries[0]])
         columns.append(members[nearest[entries]])
         shares.append(share[entries])
-        pending, count = pending[~done], 2 * count
+        pending, count = pending[~has_all_neighbours], 2 * count
     directed = sp.csr_array((np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))), 2 * weight.shape)
     return sp.csr_array(0.5 * (directed + directed.T))
 
@@ -233,6 +233,7 @@ class SpectralClustering(Clustering):
         self.labels_ = freeze(labels)
 
     def _learn(self, fit: Fit, report: ProgressReporter) -> None:
+        """Cluster the samples as points with a kernel, and set the labels of the rows."""
         k = self._n_used_clusters(fit)
         # Three matrices: K, its scaled copy, and the work space of LAPACK or the Krylov basis.
         points, weight = points_of(fit, self.n_landmarks, 3, report, affinities=True), fit.merged.weight

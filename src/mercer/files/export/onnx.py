@@ -297,9 +297,9 @@ def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:
     """Add the votes of each class; with break_ties, add its confidence to them, scaled to less than half a vote."""
     pairs = class_pairs(k)
     sign = np.array([[float(c == i) - float(c == j) for c in range(k)] for i, j in pairs])
-    lost = np.array([sum(float(c == j) for _, j in pairs) for c in range(k)])
+    n_as_second = np.array([sum(float(c == j) for _, j in pairs) for c in range(k)])
     wins = graph.add("Cast", [graph.add("Greater", [decision, graph.constant(0.0)])], to=graph.onnx.TensorProto.DOUBLE)
-    votes = graph.add("Add", [graph.add("MatMul", [wins, graph.constant(sign)]), graph.constant(lost)])
+    votes = graph.add("Add", [graph.add("MatMul", [wins, graph.constant(sign)]), graph.constant(n_as_second)])
     if not break_ties:
         return votes
     confidence = graph.add("MatMul", [decision, graph.constant(sign)])

@@ -215,8 +215,8 @@ class _ValueReader:
         kind = description["$"]
         if kind == "estimator" and self.other is not None:
             return self.other(description, self.arrays, where, self.budget)
-        known = isinstance(kind, str) and kind in _FIELDS
-        expect(known, f"{where}: {kind!r} is not a kind of value that this mercer knows")
+        is_known_kind = isinstance(kind, str) and kind in _FIELDS
+        expect(is_known_kind, f"{where}: {kind!r} is not a kind of value that this mercer knows")
         fields = _FIELDS[kind]
         complete = description.keys() == {"$", *fields}
         expect(complete, f"{where}: a value of kind {kind!r} must have {fields}, not {sorted(description)!s:.200}")
@@ -269,8 +269,8 @@ class _ValueReader:
     def _array(self, description: JsonObject, where: str) -> Array:
         """Return an array of the container."""
         name = description["name"]
-        known = isinstance(name, str) and name in self.arrays
-        expect(known, f"{where}: the file has no array named {name!r:.60}")
+        is_known_name = isinstance(name, str) and name in self.arrays
+        expect(is_known_name, f"{where}: the file has no array named {name!r:.60}")
         array = self.arrays[name]
         self.budget.take(array.nbytes, where)  # for every reference, since a constructor may copy the array
         return array
@@ -331,8 +331,8 @@ class _ValueReader:
     def _type(self, description: JsonObject, where: str) -> Any:
         """Return a type of numbers, or its np.dtype."""
         name = description["name"]
-        known = isinstance(name, str) and name in _TYPES
-        expect(known, f"{where}: {name!r:.60} is not a type that this mercer knows")
+        is_known_name = isinstance(name, str) and name in _TYPES
+        expect(is_known_name, f"{where}: {name!r:.60} is not a type that this mercer knows")
         return np.dtype(_TYPES[name]) if description["instance"] is True else _TYPES[name]
 
     def _function(self, description: JsonObject, where: str) -> Any:
@@ -350,8 +350,8 @@ class _ValueReader:
             raise ModelFormatError(f"{where}: {description['name']!r:.60} is not a kernel of this mercer")
         self.budget.take(_PER_KERNEL, where)
         params = replace(self, other=None).value(description["params"], where)
-        known = isinstance(params, dict) and set(params) <= set(cls._get_param_names())
-        if not known:  # the text of nested kernels is long, and built only for this error
+        has_known_parameters = isinstance(params, dict) and set(params) <= set(cls._get_param_names())
+        if not has_known_parameters:  # the text of nested kernels is long, and built only for this error
             raise ModelFormatError(f"{where}: {params!r:.200} are not parameters of {cls.__name__}")
         return cls(**params)
 

@@ -64,6 +64,7 @@ class MercerFile(Model):
 
     @property
     def kind(self) -> str:
+        """Kind of prediction, as `Model.kind` names it."""
         if hasattr(self._model, "classes_"):
             return "classification"
         if isinstance(self._machine, UnsupervisedMachine):
@@ -82,6 +83,7 @@ class MercerFile(Model):
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def rows(self, X: Any, source: str, text: bool) -> Any:
+        """Return the rows of a data file as the model needs them; raise ValueError if their columns do not fit."""
         if isinstance(X, Frame):
             return X
         n_trained_columns = getattr(self._model, "n_features_in_", None)
@@ -116,6 +118,7 @@ class MercerFile(Model):
         return X
 
     def decisions(self, X: Any) -> Floats:
+        """Return the decision values, one column per output."""
         if self.table is self._model and self.table.estimator_ is self._machine:
             X = self.table.encode(X)
         elif self._model is not self._machine:
@@ -127,6 +130,7 @@ class MercerFile(Model):
         return self.expansion(X, effective_n_threads(self._machine.n_jobs))
 
     def predict(self, X: Any) -> Any:
+        """Return labels, numbers, or ±1; raise ValueError for a model that only computes features."""
         if self.kind == "features":
             raise ValueError(
                 f"{self._name} holds a {_outline(self._model)}, which computes features and does not predict; in "
@@ -138,6 +142,7 @@ class MercerFile(Model):
             return self._model.predict(X)
 
     def with_probabilities(self) -> LibsvmModel:
+        """Return the model with LIBSVM's probability parameters; raise ValueError if it has none."""
         if not self.has_probabilities and hasattr(self._model, "predict_proba"):
             raise ValueError(
                 f"-b 1 is for LIBSVM's probabilities; get those of {self._name} in Python: "
@@ -162,7 +167,7 @@ class MercerFile(Model):
         return liblinear_from_estimator(self._unscaled("LIBLINEAR"))
 
     def _unscaled(self, program: str) -> Any:
-        """Return the machine if nothing precedes it; raise TypeError otherwise."""
+        """Return the machine if no step of a table or Pipeline precedes it; raise TypeError otherwise."""
         if self.table is not None:
             raise TypeError(
                 f"{self._name} first encodes the columns of a table as numbers and standardises them, which a "
@@ -180,6 +185,7 @@ class MercerFile(Model):
     # --- facts -----------------------------------------------------------------------------------------------------
 
     def facts(self) -> Facts:
+        """Return the content of the file as plain values, by name."""
         facts: Facts = {"format": ".mercer"}
         names = self.feature_names
         features = list(names) if names is not None else getattr(self._model, "n_features_in_", None)
@@ -221,8 +227,8 @@ class MercerFile(Model):
 
 def _outline(model: Estimator) -> str:
     """Return the class of a model and of its parts, in one line."""
-    held = [vars(model).get(name) for name in _PARTS]
-    listed = [part for value in held for part in (value if isinstance(value, list) else [value])]
+    part_values = [vars(model).get(name) for name in _PARTS]
+    listed = [part for value in part_values for part in (value if isinstance(value, list) else [value])]
     parts = [part[1] if isinstance(part, tuple) else part for part in listed]
     inner = ", ".join(_outline(part) for part in parts if hasattr(part, "get_params"))
     return f"{type(model).__name__}({inner})" if inner else type(model).__name__

@@ -333,8 +333,8 @@ def machines_in(model: Fitted) -> list[Any]:
         return [model] if fitted_names(model) else []
     if isinstance(model, DeclaresState):
         specs = ClassSpec.of(type(model)).attributes
-        held = [vars(model).get(name) for name, spec in specs.items() if spec.holds_estimators]
-        return [machine for value in held for machine in machines_in(value)]
+        inner_models = [vars(model).get(name) for name, spec in specs.items() if spec.holds_estimators]
+        return [machine for value in inner_models for machine in machines_in(value)]
     name = type(model).__name__
     if name not in SCIKIT and name != "_CalibratedClassifier":
         return []

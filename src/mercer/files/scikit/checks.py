@@ -41,9 +41,11 @@ class Categories(AttributeSpec):
     def check(self, name: str, value: Any, model: Fitted) -> None:
         expect(isinstance(value, np.ndarray) and value.ndim == 1, f"{name} must be an array")
         if value.dtype.kind in "iufb":
-            known = value[~np.isnan(value)] if value.dtype.kind == "f" else value
-            rises = bool((known[1:] > known[:-1]).all()) and len(known) >= len(value) - 1
-            expect(rises and bool((known == value[: len(known)]).all()), f"{name} must ascend, each value once")
+            without_nan = value[~np.isnan(value)] if value.dtype.kind == "f" else value
+            rises = bool((without_nan[1:] > without_nan[:-1]).all()) and len(without_nan) >= len(value) - 1
+            expect(
+                rises and bool((without_nan == value[: len(without_nan)]).all()), f"{name} must ascend, each value once"
+            )
         else:
             items = [item for item in value.tolist() if item == item]  # without NaN, which differs from itself
             expect(len(set(items)) == len(items), f"{name} must contain each value once")
@@ -266,10 +268,10 @@ def check_pipeline(model: Fitted) -> None:
     expect(len({step[0] for step in model.steps}) == len(model.steps), "steps must have each name once")
 
 
-def _check_weights(model: Fitted, name: str, known: set[str]) -> None:
+def _check_weights(model: Fitted, name: str, names: set[str]) -> None:
     """Check that weights are None or numbers by name."""
     weights = getattr(model, name)
-    is_valid = isinstance(weights, dict) and all(key in known and is_number(value) for key, value in weights.items())
+    is_valid = isinstance(weights, dict) and all(key in names and is_number(value) for key, value in weights.items())
     expect(weights is None or is_valid, f"{name} must be numbers by name")
 
 
@@ -295,9 +297,9 @@ def check_column_transformer(model: Fitted) -> None:
     transformer_columns = vars(model)["_columns"]
     listed = isinstance(transformer_columns, list) and len(transformer_columns) == len(model.transformers)
     expect(listed, "_columns must be those of the transformers")
-    known = set(getattr(model, "feature_names_in_", ()))
+    trained_names = set(getattr(model, "feature_names_in_", ()))
     for number, chosen in enumerate([*(part[2] for part in parts), *transformer_columns, remainder[2] or []]):
-        check_columns(f"columns {number}", chosen, int(model.n_features_in_), known)
+        check_columns(f"columns {number}", chosen, int(model.n_features_in_), trained_names)
     indices = model._transformer_to_input_indices
     is_valid = isinstance(indices, dict) and {part[0] for part in parts} <= indices.keys()
     expect(is_valid, "_transformer_to_input_indices must have every transformer")
@@ -440,11 +442,11 @@ def check_pattern(name: str, pattern: Any) -> None:
     )
 
 
-def check_columns(name: str, columns: Any, n: int, known: Collection[str]) -> None:
+def check_columns(name: str, columns: Any, n: int, known_names: Collection[str]) -> None:
     """Check that columns given by name, number, mask or slice exist in a table of n columns."""
     if isinstance(columns, slice):
         ends: Iterable[Any] = (columns.start, columns.stop)
-        named = all(end is None or isinstance(end, int) or end in known for end in ends)
+        named = all(end is None or isinstance(end, int) or end in known_names for end in ends)
         expect(named and (columns.step is None or type(columns.step) is int), f"{name} is not a slice of columns")
         return
     items = columns.tolist() if isinstance(columns, np.ndarray) else columns
@@ -454,5 +456,5 @@ def check_columns(name: str, columns: Any, n: int, known: Collection[str]) -> No
         return
     for item in items:
         number = isinstance(item, (int, np.integer)) and -n <= int(item) < n
-        exists = number or (isinstance(item, str) and item in known)
+        exists = number or (isinstance(item, str) and item in known_names)
         expect(exists, f"{name} names a column that does not exist: {item!r:.60}")

@@ -97,7 +97,7 @@ class TargetFunctions:
 
     @cached_property
     def squared_norms(self) -> Floats:
-        """Squared norms ‖f_o‖²."""
+        """Squared norm ‖f_o‖² of the function of each output o."""
         table = dense(self.expansion.coefficients)
         return np.asarray(np.maximum(np.einsum("ij,ij->j", table, self.values_at_vectors), 0.0))
 

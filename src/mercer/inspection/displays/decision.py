@@ -101,10 +101,10 @@ def _column_pair(features: Columns, titles: list[str]) -> tuple[int, int]:
     """Return the indices of two different columns, given by index or name."""
     columns = [column_number(feature, titles) for feature in features]
     if len(columns) != 2 or None in columns or columns[0] == columns[1]:
-        few = len(titles) <= 20 and titles != [f"feature {k}" for k in range(len(titles))]
+        can_list_titles = len(titles) <= 20 and titles != [f"feature {k}" for k in range(len(titles))]
         raise ValueError(
             f"features={features!r} must be two different columns of the {len(titles)} in X, by index from 0 or "
-            f"by name{': ' + ', '.join(titles) if few else ''}"
+            f"by name{': ' + ', '.join(titles) if can_list_titles else ''}"
         )
     return columns[0], columns[1]  # type: ignore[return-value]  # None raises above
 
@@ -135,8 +135,8 @@ def _typical_value(column: Any) -> Any:
         finite = column[np.isfinite(column)]
         return float(finite.mean()) if len(finite) else np.nan
     if column.dtype.kind == "M":
-        known = np.sort(column[~np.isnat(column)])
-        return known[len(known) // 2] if len(known) else np.datetime64("NaT", "s")
+        dates = np.sort(column[~np.isnat(column)])
+        return dates[len(dates) // 2] if len(dates) else np.datetime64("NaT", "s")
     cells = [item for item in column.tolist() if not is_missing(item)] if column.dtype.kind == "O" else list(column)
     return Counter(cells).most_common(1)[0][0] if cells else None
 

@@ -248,12 +248,12 @@ def _shade(axis: Axis) -> Floats:
     NaN stands for missing values and categories.
     """
     column = axis.places
-    known = column[np.isfinite(column)]
-    if axis.kind == "category" or not len(known):
+    finite_values = column[np.isfinite(column)]
+    if axis.kind == "category" or not len(finite_values):
         return np.full(len(column), np.nan)
-    low, high = np.quantile(known, (0.05, 0.95))
+    low, high = np.quantile(finite_values, (0.05, 0.95))
     if low == high:
-        low, high = float(known.min()), float(known.max())
+        low, high = float(finite_values.min()), float(finite_values.max())
     return np.where(np.isnan(column), column, 0.5) if low == high else np.clip((column - low) / (high - low), 0.0, 1.0)
 
 

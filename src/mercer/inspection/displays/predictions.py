@@ -185,8 +185,8 @@ class IntervalDisplay(Picture):
     def _finite_ends(self) -> tuple[Floats, Floats]:
         """Return the ends of the intervals, with infinite ones replaced by values beyond all others."""
         columns = (self.low, self.high, self.y, self.prediction)
-        known = [column[np.isfinite(column)] for column in columns if column is not None]
-        finite = np.concatenate([*known, [0.0] if not any(map(len, known)) else []])
+        finite_parts = [column[np.isfinite(column)] for column in columns if column is not None]
+        finite = np.concatenate([*finite_parts, [0.0] if not any(map(len, finite_parts)) else []])
         border = 0.2 * float(np.ptp(finite)) or 1.0
         return np.clip(self.low, finite.min() - border, None), np.clip(self.high, None, finite.max() + border)
 

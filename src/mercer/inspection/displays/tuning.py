@@ -58,9 +58,11 @@ class TuningDisplay(Picture):
         chosen = tuple(varied if parameters is None else parameters)
         if not 1 <= len(chosen) <= 2:
             raise ValueError(f"the grid varies {', '.join(varied) or 'nothing'}; name one or two of them in parameters")
-        known = {name for point in results["params"] for name in point}
-        if unknown := [name for name in chosen if name not in known]:
-            raise ValueError(f"{unknown[0]!r} is not a parameter of the grid, which has {', '.join(sorted(known))}")
+        grid_parameters = {name for point in results["params"] for name in point}
+        if unknown := [name for name in chosen if name not in grid_parameters]:
+            raise ValueError(
+                f"{unknown[0]!r} is not a parameter of the grid, which has {', '.join(sorted(grid_parameters))}"
+            )
         return cls(results, getattr(search, "best_index_", None), chosen).plot(ax)
 
     def to_frame(self) -> DataFrame:
@@ -123,7 +125,7 @@ class TuningDisplay(Picture):
         ax.set(xlabel=x_name, ylabel=y_name, title="○ best, × skipped")
 
     def _best_by(self, names: list[str]) -> tuple[list[tuple[object, ...]], list[int]]:
-        """Return, for each combination of these parameters, the grid point with the largest score over all others."""
+        """Return each combination of values of the parameters `names`, and the index of its best point of the grid."""
         means = np.asarray(self.results["mean_test_score"])
         best: dict[object, int] = {}
         for cell, params in enumerate(self.results["params"]):

@@ -288,8 +288,11 @@ def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, 
     if term.inner_features is not None:
         w *= term.inner_features
     added = term.polynomial[1] * w * (data - mean)[:, None, :]
-    known = np.flatnonzero(players >= 0)
-    sums = sp.csr_array((np.ones(len(known)), (known, players[known])), shape=(len(players), values.shape[2]))
+    varying_features = np.flatnonzero(players >= 0)
+    sums = sp.csr_array(
+        (np.ones(len(varying_features)), (varying_features, players[varying_features])),
+        shape=(len(players), values.shape[2]),
+    )
     values += np.reshape(np.asarray(added.reshape(-1, len(players)) @ sums), values.shape)
 
 

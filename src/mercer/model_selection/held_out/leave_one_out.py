@@ -255,21 +255,21 @@ class FunctionsLeftOut:
     @classmethod
     def of(cls, machine: Any, X: Any, y: Floats, sample_weight: Any) -> FunctionsLeftOut:
         """Compute the functions of a fitted machine with one output from its training samples."""
-        fit, (full,) = exact_solutions(machine, X, y, sample_weight)
-        n, values = len(full.rows), np.zeros(fit.n)
-        moved = int(np.isin(fit.merged.member, full.problem.row[np.flatnonzero(full.beta)]).sum())
+        fit, (solution,) = exact_solutions(machine, X, y, sample_weight)
+        n, values = len(solution.rows), np.zeros(fit.n)
+        moved = int(np.isin(fit.merged.member, solution.problem.row[np.flatnonzero(solution.beta)]).sum())
         _check_memory(machine, n, moved)
         if len(fit.merged.rows) < fit.n:
             raise ValueError("cv='leave-one-out' needs positive weights; remove samples of weight 0")
         output = np.zeros(fit.n, dtype=np.intp)
-        coefficients, offsets = [sums_by(full.problem.row, full.beta, n)], [full.b]
-        for removal in _removals(fit, full):
+        coefficients, offsets = [sums_by(solution.problem.row, solution.beta, n)], [solution.b]
+        for removal in _removals(fit, solution):
             beta, b, values[removal.row], is_unique = removal.solution()
             # Without a free variable, b may be anywhere in an interval, whose end may come from a sample with α = 0.
-            if removal.moved or (not is_unique and b != full.b):
+            if removal.moved or (not is_unique and b != solution.b):
                 _check_memory(machine, n, len(offsets))
                 output[removal.row] = len(offsets)
-                coefficients.append(sums_by(full.problem.row, beta, n))
+                coefficients.append(sums_by(solution.problem.row, beta, n))
                 offsets.append(b)
         table = np.column_stack(coefficients)
         # A regularised b is the weight of a constant feature.

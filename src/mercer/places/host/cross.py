@@ -60,6 +60,7 @@ class HostCross:
 
     @property
     def K_MM(self) -> Floats:
+        """Kernel matrix of the landmarks, computed at the first access."""
         if self._K_MM is None:
             if self._landmarks is None:
                 self._K_MM = self.kernel(self._points)
@@ -83,19 +84,21 @@ class HostCross:
         return self._landmarks is not None
 
     def normal(self, C: Floats) -> Floats:
+        """Return K_nMᵀ W K_nM C."""
         out = np.zeros(C.shape)
         for _, X, weight in self._blocks():
             X.normal(C, weight, out)
         return out
 
     def residual(self, C: Floats, b: Floats) -> Totals:
+        """Return K_nMᵀ W (Y − K_nM C − b) and the other totals of the pass; `bias_column` only if C = 0."""
         out = Totals(np.zeros(C.shape), np.zeros(self.m))
-        zero = not C.any()
+        C_is_zero = not C.any()
         for Y, X, weight in self._blocks():
-            E = Y - b if zero else Y - X.forward(C) - b
+            E = Y - b if C_is_zero else Y - X.forward(C) - b
             weighted = weight[:, None] * E
             X.backward(weighted, out.residual)
-            if zero:
+            if C_is_zero:
                 X.backward(weight[:, None], out.bias_column[:, None])
             out.add(weight, E, weighted)
         return out
@@ -157,6 +160,7 @@ class HostCross:
 
     @property
     def value_error(self) -> float:
+        """Bound on the error of a value of K_MM, in units of √(k_ii k_jj); given values count as exact."""
         prepared = self._prepared
         if prepared is not None and self._landmarks is not None:
             root, level = np.sqrt(np.abs(self.K_MM.diagonal())), self._landmark_samples[1]
@@ -174,6 +178,7 @@ class HostCross:
         return np.abs(self.kernel.diag(X))
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
+        """Return K_nMᵀ W K_nM over one chunk or all of them, and the totals of this pass at C = 0 and b = 0."""
         G = np.zeros((self.m, self.m))
         out = Totals(np.zeros((self.m, 0)), np.zeros(self.m))
         for Y, X, weight in self._blocks(None if sample is None else [sample]):
@@ -250,6 +255,7 @@ class _ComputedRows(_Rows):
         return np.asarray(self._samples.block(self._rows[block], self._landmarks[2]), dtype=np.float64)
 
     def forward(self, C: Floats) -> Floats:
+        """Return K C; for few outputs the core sums each of them without storing K."""
         if C.shape[1] > _FEW_OUTPUTS:
             return super().forward(C)
         landmarks, all_landmarks, _ = self._landmarks
@@ -259,6 +265,7 @@ class _ComputedRows(_Rows):
         return out.T
 
     def backward(self, U: Floats, out: Floats) -> None:
+        """Add Kᵀ U to `out`; for few outputs the core sums each of them without storing K."""
         if U.shape[1] > _FEW_OUTPUTS:
             super().backward(U, out)
             return
@@ -268,6 +275,7 @@ class _ComputedRows(_Rows):
             out[:, k] += total
 
     def normal(self, C: Floats, weight: Floats, out: Floats) -> None:
+        """Add Kᵀ W K C to `out`, in a single pass over the kernel values where that is faster."""
         if C.shape[1] > _FEW_OUTPUTS or not self._in_one_pass:
             super().normal(C, weight, out)
             return
@@ -286,6 +294,7 @@ class _StoredRows(_Rows):
         self._values: Floats | None = None
 
     def values(self, block: slice = slice(None)) -> Floats:
+        """Return these rows, or a part of them, in float64; the kernel is evaluated at the first call."""
         if self._values is None:
             if self._kernel.accepts == "gram":
                 self._values = np.asarray(self._X[:, self._landmarks], dtype=np.float64)

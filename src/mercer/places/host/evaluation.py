@@ -35,7 +35,7 @@ class Float32Check:
         self._squares = coefficients.power(2) if is_sparse(coefficients) else coefficients**2
 
     def too_coarse(self, sizes: Floats, sources: Floats, rounding: Rounding) -> tuple[Flags, Floats]:
-        """Return a mask of the samples that need float64, and for each other one the largest |f| that float32 allows.
+        """Return a mask of the samples that need float64, and the largest |f| of each other sample that float32 allows.
 
         `sizes` and `sources` hold half the squared length of each sample and of each vector. The roundings of different
         values are taken to be independent. The relative error that all values of a sample share grows with f.
@@ -66,6 +66,7 @@ class BlockEvaluation:
         self._prepared: dict[int, PreparedSamples | None] = {}
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
+        """Add K(X, vectors) @ coefficients to `out`; float32 samples use float32 where it is accurate enough."""
         n_vectors, n_outputs = self._coefficients.shape
         if n_vectors == 0:
             return

@@ -54,6 +54,7 @@ class ActiveSet:
         return bool(self._dropped)
 
     def violators(self, q: int, keep: float) -> Indices:
+        """Return up to q variables: up to q·keep of the last set, free ones first, and the worst violators."""
         if q >= len(self.active):
             return self.active
         previous = self._previous
@@ -67,6 +68,7 @@ class ActiveSet:
         self._previous = self._previous[np.isin(self._previous, active)]
 
     def block(self, J: Indices) -> Values:
+        """Return K between the rows of J; the last block is returned again if it has the same rows."""
         rows = self._rows_of(J)
         if not np.array_equal(rows, self._block_rows):
             self._block_rows = rows
@@ -106,15 +108,18 @@ class HostField(ActiveSet):
         """Do nothing: β and u are always on the host."""
 
     def gradient(self, J: Indices) -> Floats:
+        """Return the gradient h of the variables J."""
         problem = self.problem
         return problem.p[J] - self.u[problem.row[J]] - problem.d[J] * self.beta[J]
 
     def violation(self) -> tuple[float, Floats, Floats]:
+        """Return the largest violation, and for each group the largest and the smallest h behind it."""
         if self._ends is None:
             self._ends = self._selector.ends()
         return self._ends
 
     def move(self, J: Indices, beta: Floats) -> None:
+        """Set β on J, and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
         changed = np.flatnonzero(delta)
         self.beta[J], self._ends = beta, None
@@ -129,6 +134,7 @@ class HostField(ActiveSet):
             self._spread(sources, sums_by(position, delta[changed], len(sources)), other_rows)
 
     def inner_field(self, J: Indices) -> Field:
+        """Return the state of the problem on J, with all other variables held fixed."""
         rows, part = self._inner_problem(J)
         return self.gram.view(rows).field(part, self.beta[J], np.zeros(len(rows)))
 
@@ -139,6 +145,7 @@ class HostField(ActiveSet):
         return rows, self.problem.restricted(J, rows, self.beta, self.u[rows])
 
     def shrink(self) -> bool:
+        """Drop variables at a bound that no pair would choose, if there are enough of them; return whether it did."""
         survivors = self._survivors()
         if len(survivors) > (1 - SHRINK_SHARE) * len(self.active):
             return False
@@ -158,12 +165,14 @@ class HostField(ActiveSet):
         return self._selector.survivors(tops + margin, bottoms - margin)
 
     def unshrink(self) -> None:
+        """Make all variables active again, and bring u of all rows up to date."""
         super().unshrink()
         self._cache = {}
         self.rows, self._ends = np.arange(self.gram.n), None
         self._selector.choose(self.active)
 
     def _free(self, J: Indices) -> Flags:
+        """Return which of the variables J lie strictly between their bounds."""
         beta = self.beta[J]
         return np.asarray((beta > self.problem.lower[J]) & (beta < self.problem.upper[J]))
 
@@ -171,12 +180,14 @@ class HostField(ActiveSet):
         return self.problem.row[J]
 
     def _square_of(self, rows: Indices) -> Values:
+        """Return K[rows, rows], from the cache if that holds all these rows."""
         if all(r in self._cache for r in rows.tolist()):
             positions = np.searchsorted(self.rows, rows)
             return np.stack([self._cache[r][positions] for r in rows.tolist()])
         return self.gram.block(rows, rows)
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
+        """Add K[rows] times a change of β to u[rows]."""
         self.u[rows] += self.gram.product(self.problem.row_coefficients(change, self.gram.n), rows)
 
     def _worst(self, kept: Indices, size: int) -> Indices:
@@ -185,9 +196,9 @@ class HostField(ActiveSet):
     def _spread(self, sources: Indices, coefficients: Floats, targets: Indices) -> None:
         """Add K[targets, sources] @ coefficients to u[targets], through the cache if its budget holds the rows."""
         if self.gram.recomputes_cheaply or 16 * len(self.rows) * len(sources) > self.gram.budget:
-            full = np.zeros(self.gram.n)
-            full[sources] = coefficients
-            self.u[targets] += self.gram.product(full, targets)
+            all_coefficients = np.zeros(self.gram.n)
+            all_coefficients[sources] = coefficients
+            self.u[targets] += self.gram.product(all_coefficients, targets)
             return
         needed = sources.tolist()
         missing = np.array([r for r in needed if r not in self._cache], dtype=np.intp)

@@ -38,6 +38,7 @@ class HostJointField(ActiveSet):
         self.dtype = dtype
 
     def set_problem(self, problem: JointProblem) -> None:
+        """Continue with a problem that differs from the last one only in its biases."""
         self.problem = problem
         self.b = problem.offsets(self.beta)
         self._violations: Floats | None = None  # of the active samples at the present β
@@ -56,6 +57,7 @@ class HostJointField(ActiveSet):
         return float(self.violations().max(initial=0.0))
 
     def move(self, J: Indices, beta: Floats) -> None:
+        """Set β of the samples J, and bring u of the active samples up to date."""
         delta = beta - self.beta[J]
         changed = np.flatnonzero(delta.any(axis=1))
         self.beta[J] = beta
@@ -68,6 +70,7 @@ class HostJointField(ActiveSet):
             self._add(self.active, J[changed], delta[changed])
 
     def shrink(self, violation: float) -> None:
+        """Drop samples in a corner of their box that no gradient difference as large as `violation` would move."""
         problem, rows = self.problem, self.active
         beta, e = self.beta[rows], self.excess(rows)
         down, up = problem.movable(beta, rows)
@@ -90,14 +93,17 @@ class HostJointField(ActiveSet):
         self._violations = None
 
     def unshrink(self) -> None:
+        """Make all samples active again, and bring their u up to date."""
         super().unshrink()
         self._violations = None
 
     def _free(self, J: Indices) -> Flags:
+        """Return which of the samples J have a multiplier strictly between its bounds."""
         beta, C = self.beta[J], self.problem.C[J, None]
         return np.asarray(((beta < 0) & (beta > -C)).any(axis=1))
 
     def _worst(self, kept: Indices, size: int) -> Indices:
+        """Return the `size` active samples with the largest violations, without the samples `kept`."""
         score = self.violations().copy()
         score[np.searchsorted(self.active, kept)] = -np.inf
         return np.sort(self.active[np.argpartition(score, -size)[-size:]])
@@ -109,15 +115,16 @@ class HostJointField(ActiveSet):
         return self.gram.block(rows, rows)
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
+        """Add K[rows] times a change of β to u[rows]."""
         sources = np.flatnonzero(change.any(axis=1))
         if len(sources):
             self._add(rows, sources, change[sources])
 
     def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
         """Add K[rows, sources] @ change to u[rows]; `change` has a column per class."""
-        full = np.zeros_like(self.beta)
-        full[sources] = change
-        self.u[rows] += self.gram.products(full, rows, self.dtype)
+        all_changes = np.zeros_like(self.beta)
+        all_changes[sources] = change
+        self.u[rows] += self.gram.products(all_changes, rows, self.dtype)
 
 
 class TiledJointField(HostJointField):
@@ -138,18 +145,22 @@ class TiledJointField(HostJointField):
         self._columns: dict[int, _core.Columns] = {}  # columns of the active samples, by the start of each block
 
     def _activate(self, active: Indices) -> None:
+        """Make these samples the active ones, and forget the columns laid out for the last ones."""
         super()._activate(active)
         self._columns = {}
 
     def unshrink(self) -> None:
+        """Make all samples active again, and bring their u up to date."""
         super().unshrink()
         self._columns = {}
 
     def _square_of(self, rows: Indices) -> Values:
+        """Return K[rows, rows], computed by the core."""
         self._matrix.evaluations += len(rows) ** 2
         return self._square(self._origin[rows], self.gram.diagonal[rows])
 
     def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
+        """Add K[rows, sources] @ change to u[rows], a block of rows at a time."""
         samples, source_rows, factor = self._samples, self._origin[sources], change.astype(self.dtype)
         columns = self._columns if rows is self.active else {}
         for top in range(0, len(rows), _BLOCK_ROWS):

@@ -287,24 +287,24 @@ class KernelMatrix(HostAlgebra):
         return Ball(self.product(coefficients, rows, level), self.errors(coefficients, rows, level))
 
     def _several_bounds(self, C: Floats, rows: Indices | None, level: Precision) -> Ball:
-        """Return `product_bound` for several columns, in one pass over K unless the level sums each column alone."""
-        by_column = C.shape[1] == 1 or (level == EXACT and (self._stored or self._linear_rows is not None))
-        if by_column:
+        """Return `product_bound` for several columns of C, by one pass over K or, at some levels, one per column."""
+        if C.shape[1] == 1 or (level == EXACT and (self._stored or self._linear_rows is not None)):
             bounds_of_columns = [self.product_bound(column, rows, level) for column in C.T]
             return Ball(*map(np.column_stack, zip(*bounds_of_columns, strict=True)))
         errors = np.column_stack([self.errors(column, rows, level) for column in C.T])
         bounds, size = self.entry_bounds, np.abs(C)
         # One matrix product sums all columns, in any order.
-        summed = gamma(int(np.count_nonzero(size.any(axis=1)))) * (bounds @ size)
-        return Ball(self.products(C, rows, level), errors + np.outer(bounds if rows is None else bounds[rows], summed))
+        rounding = gamma(int(np.count_nonzero(size.any(axis=1)))) * (bounds @ size)
+        row_bounds = bounds if rows is None else bounds[rows]
+        return Ball(self.products(C, rows, level), errors + np.outer(row_bounds, rounding))
 
     def _use_square_blocks(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
         """Return whether square blocks save time: kernel values are expensive, and most rows have a coefficient."""
         if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
         samples = self._source.prepared.all_samples(np.float32) if self._source.prepared is not None else None
-        n_shared = int(np.count_nonzero(coefficients[rows]))
-        return samples is not None and samples.expensive and n_shared > len(rows) // 2
+        n_with_coefficient = int(np.count_nonzero(coefficients[rows]))
+        return samples is not None and samples.expensive and n_with_coefficient > len(rows) // 2
 
     def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
         """Return `product_bound` in float32 for a Gaussian kernel, bounded by weighted sums computed along with u."""

@@ -33,6 +33,7 @@ class HostLinearGram:
 
     @property
     def norm_bound(self) -> float:
+        """Upper bound on √k(x, x) over all samples, from the largest entry of each feature."""
         if self.sparse:
             extremes = [abs(extreme.toarray().ravel()) for extreme in (self._X.max(axis=0), self._X.min(axis=0))]
         else:
@@ -43,16 +44,19 @@ class HostLinearGram:
         return float(np.sqrt(self.scale)) * length * (1 + gamma(self.d + 8)) + LEAST
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
+        """Return (X − 1c')W for several columns, or one vector."""
         parts = float64_strips(self._X) if centre is None else self._parts(centre)
         return np.concatenate([part @ W for _, part in parts])
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
+        """Return (X − 1c')ᵀC for several columns, or one vector."""
         out = np.zeros((self.d, *C.shape[1:]))
         for rows, part in float64_strips(self._X) if centre is None else self._parts(centre):
             out += part.T @ C[rows]
         return out
 
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
+        """Return (X − 1c')W with a bound on the error of each number."""
         shape = (self.n, W.value.shape[1])
         entry_errors = gamma(self.d + 2) * np.abs(W.value) + 2 * W.error + LEAST
         out = Ball(np.empty(shape), np.empty(shape))
@@ -61,6 +65,7 @@ class HostLinearGram:
         return out.finite()
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
+        """Return (X − 1c')ᵀC with a bound on the error of each number, where `size` ≥ |C|."""
         sum_rows = max(1, min(self.n, _SUM_ROWS, BLOCK_BYTES // (8 * self.d)))
         n_sums = 2 * -(-self.n // sum_rows)
         entry_errors = gamma((self.n if self.sparse else sum_rows) + n_sums + 3) * size + 2 * C.error + LEAST
@@ -71,6 +76,7 @@ class HostLinearGram:
         return Ball(values, errors + 2 * self.n * LEAST).finite()
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
+        """Return Σ w_i (x_ij − c_j)² for each feature j."""
         out = np.zeros(self.d)
         for rows, part in self._parts(centre):
             squares = part.multiply(part) if is_sparse(part) else part * part
@@ -81,11 +87,13 @@ class HostLinearGram:
         return Sums.of(self._X, problem)
 
     def dense_blocks(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+        """Yield X − 1c' as dense host arrays, a block of rows at a time, each with its slice."""
         for rows in row_blocks(self.n, 8 * self.d):
             part = dense(self._X[rows]).astype(np.float64, copy=False)
             yield rows, part if centre is None else part - centre
 
     def without_empty_columns(self) -> tuple[HostLinearGram, Indices | None]:
+        """Return K from the non-empty features, and their indices, if that is faster; otherwise itself and None."""
         X, used = without_empty_columns(self._X)
         return HostLinearGram(X, self.scale), used
 

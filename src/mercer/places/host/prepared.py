@@ -268,19 +268,19 @@ class Lowering:
     doubled: bool = False  # True for uncentred sparse samples that are summed in twice the precision of float64
 
     @classmethod
-    def of(cls, recipe: Recipe, X: Any, about: Floats | None = None) -> Lowering:
+    def of(cls, recipe: Recipe, X: Any, requested_centre: Floats | None = None) -> Lowering:
         """Build the preparation: centred if the kernel depends only on differences, and sparse if that is faster.
 
-        The centre is the mean of X, or `about` if it is given; then sparse samples are not centred.
+        The centre is the mean of X, or `requested_centre` if it is given; then sparse samples are not centred.
         """
         gamma, coef0, degree = (*recipe.numbers, 0.0, 0.0, 0.0)[:3]
         scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E), "laplacian": gamma * _LOG2E}.get(recipe.ending, 1.0)
         sparse = recipe.factor is None and (is_sparse(X) or _is_mostly_zero(X))
         full, used = None, used_columns(X) if sparse and is_sparse(X) else None
-        if recipe.inner == "dot" or (sparse and about is not None):
+        if recipe.inner == "dot" or (sparse and requested_centre is not None):
             full, centre = (np.empty(0, np.intp), np.empty(0)) if sparse else (None, np.zeros(X.shape[1]))
-        elif about is not None:
-            centre = about
+        elif requested_centre is not None:
+            centre = requested_centre
         elif used is not None:
             full, centre = _full_columns(X, used)
         else:

@@ -61,11 +61,13 @@ class HostRows:
 
     @cached_property
     def lengths(self) -> Floats:
+        """Squared length of every row."""
         out = np.empty(self.n)
         self._core.lengths(out)
         return out
 
     def first(self, m: int) -> HostRows:
+        """Return the first m rows."""
         if self._selected is not None:
             return HostRows(self._X, self._n_threads, self._selected[:m], self.origin)
         return HostRows(self._X[:m], self._n_threads, origin=self.origin)
@@ -78,21 +80,25 @@ class HostRows:
         return HostRows(self._X[rows], self._n_threads, origin=self.origin)
 
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
+        """Return Xw + shift."""
         out = np.empty(self.n)
         self._core.product(w, shift, out)
         return out
 
     def transposed(self, c: Floats) -> Floats:
+        """Return X'c."""
         out = np.empty(self.d)
         self._core.transposed(c, out)
         return out
 
     def gram(self, rows: Indices, others: Indices) -> Floats:
+        """Return the inner products of the given rows with the rows `others`."""
         chosen = (index if self._selected is None else self._selected[index] for index in (rows, others))
         X, Z = (self._X[index].astype(np.float64, copy=False) for index in chosen)
         return np.asarray((X @ Z.T).toarray() if self._sparse else X @ Z.T)
 
     def outer(self, rows: Indices, c: Floats) -> Floats:
+        """Return Σ c z z' over the given rows, z = (x, 1) and c ≥ 0; only the lower triangle is valid."""
         out = np.empty((self.d + 1, self.d + 1))
         if self._sparse or len(rows) * self.d * self.d < 1 << 20:
             self._core.outer(rows.astype(np.int64, copy=False), c, out)
@@ -112,6 +118,7 @@ class HostRows:
     # --- proofs -------------------------------------------------------------------------------------------------
 
     def product_bound(self, w: Floats, shift: float = 0.0) -> Ball:
+        """Return Xw + shift with a bound on the error of each number."""
         error = gamma(self.d + 6) * (self._lengths * _length(w) + abs(shift)) + (self.d + 2) * LEAST
         return Ball(self.product(w, shift), error).finite()
 

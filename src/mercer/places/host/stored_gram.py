@@ -49,11 +49,13 @@ class HostFloat32Matrix:
 
     @property
     def largest(self) -> float:
+        """Largest |value|; NaN if one of the values is."""
         n = len(self.values)
         maxima = [np.abs(self.values[block]).max(initial=0.0) for block in row_blocks(n, 4 * n)]
         return float(np.max(maxima, initial=0.0))  # NaN if one of the values is
 
     def product(self, coefficients: Floats) -> Floats:
+        """Return K @ coefficients, summed in float64; if few coefficients are not 0, only their rows are read."""
         n, out, used = len(self.values), np.zeros(len(self.values)), np.flatnonzero(coefficients)
         if len(used) > _FEW_SHARE * n:
             _core.add_table(out, self.values, np.ascontiguousarray(coefficients), 1)
@@ -66,6 +68,7 @@ class HostFloat32Matrix:
     def steps(
         self, box: BoxVariables, beta: Floats, u: Floats, tol: float, max_steps: int, max_seconds: float
     ) -> tuple[int, str]:
+        """Take pair steps from β with u = Kβ, both changed in place; return their number and why they ended."""
         n, q = len(u), len(beta)
         table, u_of_variables = (self.values, u) if q == n else (self._doubled, np.tile(u, 2))
         row, limits = np.arange(q) % n, (tol, max_steps, max_seconds)

@@ -44,12 +44,14 @@ class TiledField(HostField):
         self._square = BlockBuffer(samples)
 
     def violators(self, q: int, keep: float) -> Indices:
+        """Return up to q variables as every field does, with those whose rows are cached last."""
         J = super().violators(q, keep)
         if self._row_cache is None or len(J) == self.problem.n_variables:
             return J
         return J[np.argsort(self._row_cache.holds(self.problem.row[J]), kind="stable")]  # cached rows come last
 
     def inner_field(self, J: Indices) -> TiledField:
+        """Return the state of the problem on J, with all other variables held fixed."""
         rows, part = self._inner_problem(J)
         view, origin = self._matrix.view(rows), self.origin[rows]
         field = TiledField(view, part, self.beta[J], np.zeros(len(rows)), self.samples, origin)
@@ -72,6 +74,7 @@ class TiledField(HostField):
         )
 
     def move(self, J: Indices, beta: Floats) -> None:
+        """Set β on J, and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
         changed = np.flatnonzero(delta)
         self.beta[J] = beta
@@ -155,6 +158,7 @@ class TiledField(HostField):
         total[others] = part
 
     def shrink(self) -> bool:
+        """Drop variables at a bound that no pair would choose; drop their rows of the cache, too."""
         old_rows = self.rows
         if not super().shrink():
             return False
@@ -164,12 +168,14 @@ class TiledField(HostField):
         return True
 
     def unshrink(self) -> None:
+        """Make all variables active again, and clear the cache, whose rows lack the dropped samples."""
         super().unshrink()
         self._columns = None
         if self._row_cache is not None:
             self._row_cache.clear()
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
+        """Add K[rows] times a change of β to u[rows]."""
         coefficients = self.problem.row_coefficients(change, self.gram.n)
         sources, total = np.flatnonzero(coefficients), self.u[rows]
         self.samples.add(total, self.samples.columns(self.origin[rows]), self.origin[sources], coefficients[sources])

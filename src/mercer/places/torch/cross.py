@@ -61,6 +61,7 @@ class TorchCross:
 
     @cached_property
     def K_MM(self) -> Floats:
+        """Kernel matrix of the landmarks, as an array of the host."""
         if self._given_K_MM is not None:
             return self._given_K_MM
         if self._formula.rounding is None:
@@ -78,6 +79,7 @@ class TorchCross:
 
     @cached_property
     def value_error(self) -> float:
+        """Bound on the error of a value of K_MM, in units of √(k_ii k_jj); given values count as exact."""
         if self._columns is not None:
             return 0.0
         rounding = self._formula.rounding
@@ -96,12 +98,15 @@ class TorchCross:
         return self._total(C.shape, lambda K, C, Y, w: K.T @ (w * (K @ C)), C)
 
     def residual(self, C: Floats, b: Floats) -> Totals:
-        out, zero = Totals(np.zeros(C.shape), np.zeros(self.m)), not C.any()
+        """Return K_nMᵀ W (Y − K_nM C − b) and the other totals of the pass; `bias_column` only if C = 0."""
+        out, C_is_zero = Totals(np.zeros(C.shape), np.zeros(self.m)), not C.any()
         for chunk in self._chunks():
-            self._add(out, chunk, C, b, with_bias_column=zero)
+            self._add(out, chunk, C, b, with_bias_column=C_is_zero)
         return out
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
+        """Return K_nMᵀ W K_nM over one chunk or all of them, and the totals of this pass at C = 0 and b = 0."""
+
         def weighted(K: Any, _: Any, Y: Any, w: Any) -> Any:
             half = w.sqrt() * K
             return half.T @ half
@@ -173,6 +178,7 @@ class TorchCross:
 
     @property
     def _row_bytes(self) -> int:
+        """Bytes of work space per sample."""
         features = 0 if self._columns is not None else self._points.shape[1]
         return 8 * (2 * self.m + 2 * features)
 
@@ -189,6 +195,7 @@ class TorchCross:
     # --- proof ---------------------------------------------------------------------------------------------------
 
     def proof(self, C: Floats, b: Floats) -> tuple[Totals, ErrorTotals]:
+        """Return the totals of `residual`, and bounds on their rounding errors."""
         if self._columns is None and self._formula.rounding is None:
             return self._on_host.proof(C, b)
         out, errors = Totals(np.zeros(C.shape), np.zeros(self.m)), ErrorTotals(np.zeros(C.shape), np.zeros(C.shape[1]))
@@ -215,6 +222,7 @@ class TorchCross:
         return out, errors
 
     def _proof_strips(self) -> Iterator[tuple[Chunk, slice, Any]]:
+        """Yield each chunk with the slice of one strip of its samples, and the tensor of all its samples."""
         for chunk in self._chunks():
             for start in range(0, chunk.n, _PROOF_ROWS):
                 yield chunk, slice(start, min(chunk.n, start + _PROOF_ROWS)), chunk.X.rows
@@ -239,6 +247,7 @@ class TorchCross:
         return self._formula.sizes(self._points.rows)
 
     def _diagonal(self, X: Any) -> Floats:
+        """Return |k(x, x)| of each sample; for a precomputed kernel, where it is unknown, the largest of landmarks."""
         if self._columns is not None:
             return np.full(len(X), float(np.abs(self.K_MM.diagonal()).max()))
         return np.abs(floats(self._formula.diagonal(X)))

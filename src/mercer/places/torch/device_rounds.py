@@ -47,10 +47,12 @@ class ComputedBlocks:
         self._gram, self._samples = gram, samples
 
     def block(self, rows: Any) -> Any:
+        """Return K between these rows, in float32."""
         self._block_samples = self._samples[rows]
         return self._gram.device_block(self._block_samples, self._block_samples, torch.float32)
 
     def add(self, u: Any, rows: Any, change: Any, moved: Any) -> None:
+        """Add K[:, rows] @ change to u for the rows of the last block; only the rows in `moved` have a change."""
         gram, samples = self._gram, self._samples
         if gram.fuses and isinstance(samples, PreparedRows):
             gram.evaluations += len(u) * len(rows)  # an upper bound: only the device knows how many rows moved
@@ -125,6 +127,7 @@ class DeviceRounds:
         return self._selector.count_survivors(self._beta, self._u, margin_share)
 
     def copy_to_host(self) -> None:
+        """Copy β and u to the arrays given to `start`, unless that has been done."""
         if self._host_arrays is not None:
             beta, u = self._host_arrays
             beta[:], u[:] = floats(self._beta)[:-1], floats(self._u)

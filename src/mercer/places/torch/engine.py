@@ -41,6 +41,7 @@ class TorchEngine:
         return is_on_a_device(X) or get_config()["device"] == ON_CPU
 
     def samples(self, X: Any) -> EngineSamples:
+        """Return an array, or samples of another engine, as samples on its device or the configured one."""
         if isinstance(X, TorchSamples):
             return X
         X = _as_tensor(X) if self.accepts(X) else X
@@ -51,6 +52,7 @@ class TorchEngine:
         return samples_on_device(self, X.host() if isinstance(X, EngineSamples) else X, all_visible(device))
 
     def _configured(self) -> Any:
+        """Return the device that the user configured, CUDA or the CPU by default; raise if torch cannot use it."""
         name = get_config()["device"]
         name = name if name.partition(":")[0] in self.devices else "cuda" if torch.cuda.is_available() else ON_CPU
         if name.partition(":")[0] == "mps":
@@ -68,6 +70,7 @@ class TorchEngine:
         return to_host(_as_tensor(values))
 
     def given(self, values: Any, like: Any) -> Any:
+        """Return an array of the host in the array type of `like`, on its device."""
         tensor = torch.as_tensor(np.require(values, requirements="W"), device=_as_tensor(like).device)
         if isinstance(like, torch.Tensor):
             return tensor

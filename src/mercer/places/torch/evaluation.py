@@ -51,6 +51,7 @@ class TorchEvaluation:
         self._prepared: dict[Any, tuple[PreparedRows, Any]] = {}
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
+        """Add K(X, vectors) @ coefficients to `out`; each device computes its share of a strip of samples."""
         rows = X.rows
         if len(self._coefficients) == 0 or len(rows) == 0:
             return
@@ -73,11 +74,12 @@ class TorchEvaluation:
         finish()
 
     def _row_bytes(self, rows: Any, sparse: bool) -> int:
+        """Return the bytes of work space per sample, with room for the dense form of sparse samples."""
         d = int(rows.shape[1])
-        filled = 8 * d if sparse and not (self._vectors is None or self._vectors.sparse) else 0
+        dense_bytes = 8 * d if sparse and not (self._vectors is None or self._vectors.sparse) else 0
         if self._formula is not None and self._sums_in_one_call(self._prepared_vectors(rows, self._precision(rows))):
-            return max(TILE_BYTES // _ROWS_AT_ONCE, 32 * d + filled)  # no tile is held
-        return 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
+            return max(TILE_BYTES // _ROWS_AT_ONCE, 32 * d + dense_bytes)  # no tile of kernel values is stored
+        return 8 * min(len(self._coefficients), _SUMMED_VECTORS) + dense_bytes
 
     def _precision(self, part: Any) -> Any:
         """Precision of the first attempt: float32 for float32 samples, unless values would lose too many digits."""
@@ -86,6 +88,7 @@ class TorchEvaluation:
         return torch.float32 if single else torch.float64
 
     def _start_sums(self, part: Any) -> _PendingSums:
+        """Start to compute the sums of a block of samples on its device."""
         if self._formula is None:
             assert self._columns is not None
             sums = part[:, index_tensor(self._columns, part)].double() @ to_device(self._coefficients, part)
@@ -99,6 +102,7 @@ class TorchEvaluation:
         return _PendingSums(part, sums, sizes, HostCopy(sizes.max()))
 
     def _finish_sums(self, pending: _PendingSums) -> Floats:
+        """Return the sums of a block; samples for which float32 is too coarse are computed again in float64."""
         part, values = pending.part, np.asarray(pending.sums.array())
         if pending.longest is not None:
             coarse = np.flatnonzero(self._too_coarse(pending, values))
@@ -152,15 +156,16 @@ class TorchEvaluation:
         return self._formula.fuses and (fused.adds_all(x) if outputs == 1 else fused.adds_several(x, outputs))
 
     def _sums(self, rows: PreparedRows, prepared: tuple[PreparedRows, Any]) -> Any:
-        formula, (vectors, C), whole = self._formula, prepared, self._sums_in_one_call(prepared)
+        """Return K(rows, vectors) @ coefficients, in one fused call or a block of vectors at a time."""
+        formula, (vectors, C), in_one_call = self._formula, prepared, self._sums_in_one_call(prepared)
         assert formula is not None
         single_output = formula.fuses and C.shape[1] == 1
         total = torch.zeros((rows.n, C.shape[1]), dtype=torch.float64, device=C.device)
-        step = vectors.n if whole else _SUMMED_VECTORS
+        step = vectors.n if in_one_call else _SUMMED_VECTORS
         for block in (slice(left, left + step) for left in range(0, vectors.n, step)):
             if single_output:
                 total[:, 0] += formula.scale * fused.sums(*rows.parts[0], *vectors[block].parts[0], C[block, 0])
-            elif whole:
+            elif in_one_call:
                 total += formula.scale * fused.sums(*rows.parts[0], *vectors[block].parts[0], C[block])
             else:
                 total += formula.block(rows, vectors[block]).double() @ C[block]

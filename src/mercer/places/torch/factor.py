@@ -29,12 +29,13 @@ class TorchFactor:
         return np.asarray(np.sqrt(self.diagonal) * floats(torch.diagonal(self.L)))
 
     def solve(self, R: Floats) -> Floats:
-        unit = 1.0 / np.sqrt(self.diagonal)[:, None]
-        R = unit * R
+        """Return A⁻¹R; columns of R are divided by their largest entry to fit the precision of the factor."""
+        inverse_root = 1.0 / np.sqrt(self.diagonal)[:, None]
+        R = inverse_root * R
         size = np.abs(R).max(axis=0, initial=0.0)
         size[size == 0] = 1.0
         Z = torch.cholesky_solve(to_device(R / size, self.L, self.L.dtype), self.L)
-        return np.asarray(unit * floats(Z) * size)
+        return np.asarray(inverse_root * floats(Z) * size)
 
 
 def factor_of(A: Any, diagonal: Floats) -> TorchFactor | None:
@@ -58,9 +59,10 @@ class TorchLandmarkFactor:
     H: Any
 
     def solve(self, R: Floats) -> Floats:
-        inside = torch.linalg.solve_triangular(self.L, to_device(R, self.L), upper=False)
-        inside = torch.cholesky_solve(inside, self.H)
-        return floats(torch.linalg.solve_triangular(self.L.T, inside, upper=True))
+        """Return A⁻¹R by the factors L and H."""
+        whitened = torch.linalg.solve_triangular(self.L, to_device(R, self.L), upper=False)
+        whitened = torch.cholesky_solve(whitened, self.H)
+        return floats(torch.linalg.solve_triangular(self.L.T, whitened, upper=True))
 
 
 def add_gram(lower: Any, A: Any) -> None:
@@ -103,14 +105,17 @@ class TorchFloat64Matrix:
         return float(self.K.min()), float(self.K.max())
 
     def column(self, j: int, rows: Indices | None = None) -> Floats:
+        """Return K[rows, j]."""
         column = self.K[j] if rows is None else self.K[j, index_tensor(rows, self.K)]  # K is symmetric
         return np.array(floats(column))  # a copy, since torch's CPU device shares its memory with NumPy
 
     def products(self, C: Floats, columns: Indices | None = None) -> Floats:
+        """Return K @ C, or K[:, columns] @ C."""
         K = self.K if columns is None else self.K[index_tensor(columns, self.K)].T
         return floats(K @ to_device(C, self.K))
 
     def factor(self, d: Floats, rows: Indices | None = None) -> TorchFactor | None:
+        """Factor K[rows, rows] + diag(d), by default for all rows; None if it is not positive definite."""
         with self._explain_shortage():
             if rows is None:
                 return factor_of(self.K.clone(), self.diagonal + d)
@@ -123,6 +128,7 @@ class TorchFloat64Matrix:
     def leading(
         self, scale: Floats, k: int | None, centre: Floats | None = None, subtracted: Floats | None = None
     ) -> tuple[Floats, Floats]:
+        """Return the k largest eigenvalues of S(K̃ − diag(subtracted))S and eigenvectors (`Float64Matrix.leading`)."""
         with self._explain_shortage():
             return self._leading(self.K.clone(), to_device(scale, self.K), k, centre, subtracted)
 
@@ -130,6 +136,7 @@ class TorchFloat64Matrix:
     def _leading(
         S: Any, s: Any, k: int | None, centre: Floats | None, subtracted: Floats | None
     ) -> tuple[Floats, Floats]:
+        """Return the eigenpairs of `leading` for S = diag(s); the argument S is a copy of K, which is overwritten."""
         if centre is not None:
             c = to_device(centre, S)
             mean = S @ c

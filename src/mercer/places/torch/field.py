@@ -67,6 +67,7 @@ class TorchField(HostField):
         return DeviceRounds(source, (p, lower, upper, d), row, self.gram.like, stay_on_device=has_many_variables)
 
     def run_rounds(self, count: int, size: int, share: float, least: float, max_steps: int) -> RoundsResult | None:
+        """Run `count` rounds on the device; return None if this solve runs no rounds, or no more."""
         if self._device is None or self._device.finished:
             return None
         if not self._rounds_away:
@@ -91,6 +92,7 @@ class TorchField(HostField):
         return stay <= (1 - SHRINK_SHARE) * len(self.active)
 
     def copy_to_host(self) -> None:
+        """Copy β and u back to the host if they are on the device."""
         if self._device is None or not self._rounds_away:
             return
         self._device.copy_to_host()
@@ -99,6 +101,7 @@ class TorchField(HostField):
         self._rounds_away, self._counts, self._ends = 0, 0, None
 
     def move(self, J: Indices, beta: Floats) -> None:
+        """Set β on J, and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
         changed = np.flatnonzero(delta)
         if len(changed) == 0:
@@ -113,10 +116,12 @@ class TorchField(HostField):
             self.u += host_sums
 
     def inner_field(self, J: Indices) -> Field:
+        """Return the state of the problem on J, with all other variables held fixed."""
         rows, part = self._inner_problem(J)
         return self.gram.view(rows).field(part, self.beta[J], np.zeros(len(rows)), self._precision)
 
     def shrink(self) -> bool:
+        """Drop variables at a bound that no pair would choose, and their samples; return whether it did."""
         if len(self.rows) * self.gram.features < _FEWEST_NUMBERS:
             return False
         dropped = super().shrink()
@@ -127,6 +132,7 @@ class TorchField(HostField):
         return dropped
 
     def unshrink(self) -> None:
+        """Make all variables and samples active again, and bring u of all rows up to date."""
         super().unshrink()
         self._samples = self.gram.prepared_rows(None, self._dtype)
         self._position[:] = self.rows
@@ -142,10 +148,12 @@ class TorchField(HostField):
         return self._samples[index_tensor(self._position[rows], self.gram.like)]
 
     def _square_of(self, rows: Indices) -> Values:
+        """Return K[rows, rows] for active rows, as an array of the host."""
         samples = self._active_samples(rows)
         return np.asarray(self._to_pinned(self.gram.device_block(samples, samples, self._dtype), "block"))
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
+        """Add K[rows] times a change of β to u[rows]."""
         moved = np.flatnonzero(change)
         if len(moved) and len(rows):
             like = self.gram.like

@@ -188,12 +188,13 @@ class Leaf:
             yield 0.5 * self.scale**2 * squared_lengths(rows)
 
     def sizes(self, X: Any) -> Floats:
+        """Return N of every row for error bounds; 0 where values are computed from differences."""
         if self.differences:  # their errors are relative, and need no N
             return np.zeros(len(X))
         if self.factor is None:
             return np.asarray(floats(self.prepared(X, torch.float64)[1]) + 2.0**-1074)
-        found = np.concatenate([np.empty(0), *map(floats, self._lengths(X))])
-        return np.asarray(found * (1 + 8 * (X.shape[1] + 4) * DOUBLE))
+        sizes = np.concatenate([np.empty(0), *map(floats, self._lengths(X))])
+        return np.asarray(sizes * (1 + 8 * (X.shape[1] + 4) * DOUBLE))
 
     def prepared(self, X: Any, dtype: Any) -> tuple[Any, Any]:
         """Return prepared rows and their norms: half of the squared length of the stored rows, summed in float64."""
@@ -203,21 +204,23 @@ class Leaf:
         rows = self._centred(X)
         rows = rows if self.factor is None else times(rows, self.factor)
         if self.recipe.normalise:
-            for size in (largest_entries, lambda rows: squared_lengths(rows).sqrt()[:, None]):
-                found = size(rows)
-                rows = rows / torch.where(found > 0, found, 1.0)
+            for size_of in (largest_entries, lambda rows: squared_lengths(rows).sqrt()[:, None]):
+                sizes = size_of(rows)
+                rows = rows / torch.where(sizes > 0, sizes, 1.0)
         if self.scale != 1.0:
             rows = rows * self.scale
         stored = rows.to(dtype).contiguous()
         return stored, (0.5 * squared_lengths(stored)).to(dtype)
 
     def _centred(self, X: Any) -> Any:
+        """Return the samples in float64, minus the centre if there is one."""
         rows = X.double()
         if self.centre is None:
             return rows
         return (rows.dense() if isinstance(rows, SparseRows) else rows) - self.centre
 
     def block(self, x: Any, x_norms: Any, z: Any, z_norms: Any, proven: bool) -> Any:
+        """Return the values of the recipe between prepared rows x and z."""
         recipe = self.recipe
         if self.cancels and x.dtype == torch.float64:
             values = power_of_two(self._distances(x, z).square_().mul_(-recipe.numbers[0] * _LOG2E), proven)
@@ -242,6 +245,7 @@ class Leaf:
         return out
 
     def _ended(self, t: Any, x_norms: Any, z_norms: Any, proven: bool) -> Any:
+        """Apply the recipe's ending to its inner numbers t, which are overwritten."""
         ending, numbers = self.recipe.ending, self.recipe.numbers
         if ending == "identity":
             return t
@@ -255,6 +259,7 @@ class Leaf:
         return hyperbolic_tangent(t, proven) if ending == "sigmoid" else integer_power(t, int(numbers[2]))
 
     def diagonal(self, X: Any) -> Any:
+        """Return k(x, x) in float64."""
         if self.recipe.ending in _RADIAL:
             return self.diagonal_of(X, torch.ones(len(X), dtype=torch.float64, device=X.device))
         return self.diagonal_of(*self.prepared(X, torch.float64))
@@ -269,13 +274,14 @@ class Leaf:
 
 
 def _collect(kernel: Kernel, X: Any, leaves: list[Leaf], columns: Indices | None = None) -> None:
+    """Append a leaf for each recipe of a kernel, which compares the given columns; raise TypeError without recipes."""
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     if recipe is not None:
         leaves.append(Leaf(recipe, X, columns))
     elif isinstance(kernel, Composite) and kernel.combines:
-        which = kernel.part_columns
-        if which is not None:
-            columns = which if columns is None else columns[which]
+        part_columns = kernel.part_columns
+        if part_columns is not None:
+            columns = part_columns if columns is None else columns[part_columns]
         for part in kernel.parts.values():
             _collect(part, X, leaves, columns)
     else:

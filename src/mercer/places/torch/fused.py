@@ -262,6 +262,7 @@ def successive_additions(features: int) -> int | None:
 
 
 def _sums_for_columns(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
+    """Return the sums of `sums` for several columns of weights, from float32 values, in one call of a kernel."""
     n, m, outputs = len(x), len(z), weights.shape[1]
     width = max(16, triton.next_power_of_2(outputs))
     weights = torch.nn.functional.pad(weights, (0, width - outputs))
@@ -274,13 +275,14 @@ def _sums_for_columns(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) 
 
 
 def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any) -> Any:
+    """Return the sums of `sums` for one column of weights, from float32 values."""
     n, m, d = len(x), len(z), x.shape[1]
     restricted, (indices, count) = moved is not None, moved or (weights, weights)
-    careful = weights.dtype == torch.float64  # for predictions, whose sums may cancel
+    in_float64 = weights.dtype == torch.float64  # for predictions, whose sums may cancel
     with on(x):
         if narrow(x):
             out = torch.empty(n, dtype=torch.float64, device=x.device)
-            rows, columns = 64 if careful else 128, 64
+            rows, columns = 64 if in_float64 else 128, 64
             _sums32[(triton.cdiv(n, rows),)](
                 x, x_norms, z, z_norms, weights, indices, count, out, n, m,
                 RESTRICTED=restricted, D=d, BM=rows, BN=columns, num_warps=4,
@@ -289,13 +291,13 @@ def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any)
         rows, columns = _WIDE_TILE
         out = torch.zeros(n, dtype=torch.float64, device=x.device)
         for start in range(0, m, _WIDE_COLUMNS):  # with `moved` there is only one such block
-            columns_here = slice(start, start + _WIDE_COLUMNS)
-            width = len(z[columns_here])
+            part = slice(start, start + _WIDE_COLUMNS)
+            width = len(z[part])
             parts = torch.empty((triton.cdiv(width, columns), n), dtype=weights.dtype, device=x.device)
             _wide32[(triton.cdiv(n, rows), len(parts))](
-                x, x_norms, z[columns_here], z_norms[columns_here], weights[columns_here], indices, count, parts,
+                x, x_norms, z[part], z_norms[part], weights[part], indices, count, parts,
                 n, width, d, 1.0,
-                RESTRICTED=restricted, APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=8, num_stages=3,
+                RESTRICTED=restricted, APART=in_float64, BM=rows, BN=columns, BK=_STEP, num_warps=8, num_stages=3,
             )  # fmt: skip
             out += parts.sum(dim=0, dtype=torch.float64)
         return out

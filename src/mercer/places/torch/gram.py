@@ -395,7 +395,7 @@ class TorchGram:
         plain = self.fuses and fused.adds_fast(dtype, self.features, outputs)
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
-        if plain and isinstance(left, PreparedRows) and fused.adds_all(left.parts[0][0]):  # no tile is held
+        if plain and isinstance(left, PreparedRows) and fused.adds_all(left.parts[0][0]):  # K is not stored
             row_bytes = 1 if dtype == torch.float32 else min(row_bytes, max(1, self._tile // _STRIP_ROWS))
         in_strips(n, row_bytes, work, self._tile, out.device)
         return out

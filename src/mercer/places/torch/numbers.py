@@ -147,9 +147,9 @@ def power_of_two(exponent: Any, proven: bool) -> Any:
     for power in reversed(POWERS[:-1]):
         value.mul_(rest).add_(power)
     value.mul_(rest).add_(1.0)
-    beyond = ~(whole >= -1021.0)  # also true for NaN
+    too_small = ~(whole >= -1021.0)  # also true for NaN
     scale = whole.clamp_(min=-1022.0).to(torch.int64).add_(1023).bitwise_left_shift_(52)  # the bits of 2^whole
-    return value.mul_(scale.view(torch.float64)).masked_fill_(beyond, 0.0)
+    return value.mul_(scale.view(torch.float64)).masked_fill_(too_small, 0.0)
 
 
 def hyperbolic_tangent(t: Any, proven: bool) -> Any:

@@ -101,6 +101,7 @@ class TorchRows:
 
     @cached_property
     def lengths(self) -> Floats:
+        """Squared length of every row."""
         out = torch.empty(self.n, dtype=torch.float64, device=self._samples.rows.device)
 
         def work(block: slice) -> None:
@@ -110,6 +111,7 @@ class TorchRows:
         return np.array(floats(out))
 
     def first(self, m: int) -> Rows:
+        """Return the first m rows."""
         return TorchRows(
             type(self._samples)(self._samples.engine, self._samples.rows[:m]), self._n_threads, self._centre
         )
@@ -121,6 +123,7 @@ class TorchRows:
         return floats(self._strips.times(self._to_device(w)))[:, 0] + shift
 
     def transposed(self, c: Floats) -> Floats:
+        """Return X'c; if few c are not 0, only their rows are read."""
         used = np.flatnonzero(c)
         if 2 * len(used) > self.n:
             return np.array(floats(self._strips.transposed(self._to_device(c)))[:, 0])
@@ -128,10 +131,12 @@ class TorchRows:
         return np.array(floats(part.transposed(self._to_device(c[used])))[:, 0])
 
     def gram(self, rows: Indices, others: Indices) -> Floats:
+        """Return the inner products of the given rows with the rows `others`."""
         left, right = (self._strips.part(index_tensor(index, self._samples.rows)) for index in (rows, others))
         return np.array(floats(products(left, right)))
 
     def outer(self, rows: Indices, c: Floats) -> Floats:
+        """Return Σ c z z' over the given rows, z = (x, 1) and c ≥ 0; only the lower triangle is valid."""
         part = Strips(self._samples.rows[index_tensor(rows, self._samples.rows)], self._centre)
         out, weight = np.empty((self.d + 1, self.d + 1)), self._to_device(c)
         out[: self.d, : self.d] = floats(part.squares(weight[:, 0]))
@@ -145,11 +150,13 @@ class TorchRows:
     # --- proofs -------------------------------------------------------------------------------------------------
 
     def product_bound(self, w: Floats, shift: float = 0.0) -> Ball:
+        """Return Xw + shift with a bound on the error of each number."""
         size = math.sqrt(inner(w, w) + len(w) * LEAST)
         error = gamma(self.d + 8) * (self._lengths * size + abs(shift)) + (self.d + 2) * LEAST
         return Ball(self.product(w, shift), error).finite()
 
     def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
+        """Return X'c as the sum of two vectors, and a bound on the length of its error (`Rows.combination`)."""
         mass = float(np.abs(c) @ self._lengths)
         error = gamma(self.n + 8) * mass + 4 * self.n * self.d * LEAST
         if error <= tolerance:  # false for NaN
@@ -194,36 +201,41 @@ class TorchLinearGram:
         return math.sqrt(self.scale) * (longest + self.d * LEAST) * (1 + gamma(self.d + 12)) + LEAST
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
+        """Return (X − 1c')W for several columns, or one vector."""
         out = floats(self._strips(centre).times(self._to_device(W)))
         return np.array(out[:, 0] if W.ndim == 1 else out)
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
+        """Return (X − 1c')ᵀC for several columns, or one vector."""
         out = floats(self._strips(centre).transposed(self._to_device(C)))
         return np.array(out[:, 0] if C.ndim == 1 else out)
 
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
-        spread = gamma(self.d + 2) * np.abs(W.value) + 2 * W.error + LEAST
-        strips, both = self._strips(centre), [self._to_device(part) for part in (W.value, spread)]
-        out = [torch.empty((self.n, W.value.shape[1]), dtype=torch.float64, device=part.device) for part in both]
+        """Return (X − 1c')W with a bound on the error of each number."""
+        entry_errors = gamma(self.d + 2) * np.abs(W.value) + 2 * W.error + LEAST
+        strips, factors = self._strips(centre), [self._to_device(part) for part in (W.value, entry_errors)]
+        out = [torch.empty((self.n, W.value.shape[1]), dtype=torch.float64, device=part.device) for part in factors]
 
         def work(block: slice) -> None:
             part = strips.part(block)
-            for result, rows, factor in zip(out, (part, part.abs()), both, strict=True):
+            for result, rows, factor in zip(out, (part, part.abs()), factors, strict=True):
                 result[block] = times(rows, factor)
 
         in_strips(self.n, 24 * self.d, work)
         return Ball(np.array(floats(out[0])), np.array(floats(out[1])) + 2 * self.d * LEAST).finite()
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
+        """Return (X − 1c')ᵀC with a bound on the error of each number, where `size` ≥ |C|."""
         strips = self._strips(centre)
         values = strips.transposed(self._to_device(C.value))
         # Sparse rows are summed one after another, dense rows in partial sums.
         terms = self.n if self.sparse else min(self.n, _SUM_ROWS) + 2 * strips.n_partial_sums
-        spread = gamma(terms + 3) * size + 2 * C.error + LEAST
-        errors = strips.transposed(self._to_device(spread), absolute=True)
+        entry_errors = gamma(terms + 3) * size + 2 * C.error + LEAST
+        errors = strips.transposed(self._to_device(entry_errors), absolute=True)
         return Ball(np.array(floats(values)), np.array(floats(errors)) + 2 * self.n * LEAST).finite()
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
+        """Return Σ w_i (x_ij − c_j)² for each feature j."""
         strips, w = self._strips(centre), self._to_device(weight)
         out = torch.zeros(self.d, dtype=torch.float64, device=w.device)
 
@@ -239,22 +251,29 @@ class TorchLinearGram:
         return np.array(floats(out))
 
     def sums(self, problem: LeastSquares) -> Sums:
+        """Return the sums over the samples, each with its weight and targets."""
+
         def products_about(x: Floats, Y: Floats) -> tuple[Floats, Floats, Floats]:
             strips = self._strips(None if self.sparse else x)
-            both = strips.transposed(self._to_device(np.column_stack([Y, problem.total])))
-            xx, both = floats(strips.squares(self._to_device(problem.total)[:, 0])), np.array(floats(both))
+            products_and_sums = strips.transposed(self._to_device(np.column_stack([Y, problem.total])))
+            xx, products_and_sums = (
+                floats(strips.squares(self._to_device(problem.total)[:, 0])),
+                np.array(floats(products_and_sums)),
+            )
             xx = np.array(xx)
             mirror(xx)
-            return xx, both[:, :-1], both[:, -1]
+            return xx, products_and_sums[:, :-1], products_and_sums[:, -1]
 
         return Sums.gathered(problem, self.d, self.sparse, self.transposed, products_about)
 
     def dense_blocks(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+        """Yield X − 1c' as dense host arrays, a block of rows at a time, each with its slice."""
         for rows, part in self._samples.parts():
             dense = np.array(floats(part.dense() if isinstance(part, SparseRows) else part))
             yield rows, dense if centre is None else dense - centre
 
     def without_empty_columns(self) -> tuple[LinearGram, Indices | None]:
+        """Return K from the non-empty features, and their indices, if that is faster; otherwise itself and None."""
         if not self.sparse or self.d <= self._samples.n_entries:
             return self, None
         rows = self._samples.rows
@@ -266,5 +285,6 @@ class TorchLinearGram:
         return Strips(self._samples.rows, centre)
 
     def _to_device(self, values: Floats) -> Any:
+        """Copy a vector or a matrix to the device, a vector as one column."""
         tensor = to_device(np.ascontiguousarray(values), self._samples.rows)
         return tensor[:, None] if values.ndim == 1 else tensor

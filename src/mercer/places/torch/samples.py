@@ -49,14 +49,16 @@ class TorchSamples(EngineSamples):
         return type(self)(self.engine, self.rows[index_tensor(rows, self.rows)], self.devices)
 
     def joined(self, others: EngineSamples) -> TorchSamples:
+        """Return these samples followed by the others, on the device of these."""
         assert isinstance(others, TorchSamples)
         if others.sparse:
             return SparseSamples(self.engine, SparseRows.of_dense(self.rows)).joined(others)
-        both = torch.promote_types(self.rows.dtype, others.rows.dtype)
-        parts = [part.rows.to(self.rows.device, both) for part in (self, others)]
+        dtype = torch.promote_types(self.rows.dtype, others.rows.dtype)
+        parts = [part.rows.to(self.rows.device, dtype) for part in (self, others)]
         return TorchSamples(self.engine, torch.cat(parts), self.devices)
 
     def host(self, rows: Indices | None = None) -> Any:
+        """Return a copy of all samples, or of the given rows, in host memory."""
         if rows is not None:
             return to_host(self.rows[index_tensor(rows, self.rows)])
         return to_host(self.rows.clone() if self.rows.device.type == "cpu" else self.rows)
@@ -73,6 +75,7 @@ class TorchSamples(EngineSamples):
             yield block, self.rows[block]
 
     def first_not_finite(self) -> tuple[int, int, float, int] | None:
+        """Return row, column and value of the first entry that is not finite, and their number; None if all are."""
         if all(bool(torch.isfinite(part.sum(dtype=torch.float64))) for _, part in self.parts()):
             return None
         first, count = None, 0
@@ -85,6 +88,7 @@ class TorchSamples(EngineSamples):
         return None if first is None else (*first, count)
 
     def hash(self) -> NDArray[np.uint64]:
+        """Return a hash of each sample, equal for equal samples, dense or sparse."""
         out = torch.empty(self.shape[0], dtype=torch.int64, device=self.rows.device)
         keys = _keys(torch.arange(self.shape[1], device=self.rows.device))
         for block, part in self.parts(4):
@@ -93,6 +97,7 @@ class TorchSamples(EngineSamples):
         return np.asarray(to_host(_mixed(out))).view(np.uint64)
 
     def equal(self, left: Indices, right: Indices) -> Flags:
+        """Return for each k whether sample left[k] equals sample right[k]."""
         out = np.empty(len(left), dtype=bool)
         for block in row_blocks(len(left), 16 * self.shape[1]):
             one, other = (self.rows[index_tensor(rows[block], self.rows)] for rows in (left, right))
@@ -100,12 +105,14 @@ class TorchSamples(EngineSamples):
         return out
 
     def moments(self) -> tuple[Floats, Floats]:
+        """Return the mean and the standard deviation of every column."""
         n = self.shape[0]
         mean = sum(part.sum(dim=0, dtype=torch.float64) for _, part in self.parts()) / n
         square = sum(((part - mean) ** 2).sum(dim=0) for _, part in self.parts())
         return floats(mean), np.sqrt(floats(square) / n)
 
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
+        """Return Σ_i w_i Σ_j (x_ij − centre) and Σ_i w_i Σ_j (x_ij − centre)² over all entries."""
         w, first, second = to_device(weight, self.rows), 0.0, 0.0
         for block, part in self.parts(2):
             centred = part.double() - centre
@@ -114,6 +121,7 @@ class TorchSamples(EngineSamples):
         return first, second
 
     def extremes(self) -> tuple[float, float]:
+        """Return the smallest and the largest entry, zeros included."""
         low, high = torch.aminmax(self.rows)
         return float(low), float(high)
 
@@ -121,6 +129,7 @@ class TorchSamples(EngineSamples):
         return np.concatenate([np.empty(0), *(floats(squared_lengths(part)) for _, part in self.parts(2))])
 
     def values(self, kernel: Kernel, others: EngineSamples | None = None) -> Floats:
+        """Return the matrix k(x_i, z_j); without others the matrix k(x_i, x_j), which is exactly symmetric."""
         assert others is None or isinstance(others, TorchSamples)
         formula = Formula.of(kernel, others.rows if others is not None and others.sparse else self.rows)
         left = formula.rows(self.rows, torch.float64)
@@ -163,11 +172,12 @@ class SparseSamples(TorchSamples):
         return int((self.dtype.itemsize + 8) * self.n_entries + 8 * self.shape[0])
 
     def joined(self, others: EngineSamples) -> TorchSamples:
+        """Return these samples followed by the others, on the device of these."""
         assert isinstance(others, TorchSamples)
         one, other = self.rows, others.rows if others.sparse else SparseRows.of_dense(others.rows)
-        both = torch.promote_types(one.dtype, other.dtype)
+        dtype = torch.promote_types(one.dtype, other.dtype)
         other = other.to(one.device)
-        values = torch.cat([part.values.to(both) for part in (one, other)])
+        values = torch.cat([part.values.to(dtype) for part in (one, other)])
         starts = torch.cat([one.starts, other.starts[1:] + one.starts[-1]])
         rows = SparseRows(values, torch.cat([one.columns, other.columns]), starts, self.shape[1])
         return SparseSamples(self.engine, rows, self.devices)
@@ -176,6 +186,7 @@ class SparseSamples(TorchSamples):
         return (self.rows if rows is None else self.rows[index_tensor(rows, self.rows)]).host()
 
     def first_not_finite(self) -> tuple[int, int, float, int] | None:
+        """Return row, column and value of the first entry that is not finite, and their number; None if all are."""
         bad = torch.nonzero(~torch.isfinite(self.rows.values)).ravel()
         if not len(bad):
             return None
@@ -184,11 +195,13 @@ class SparseSamples(TorchSamples):
         return (*position, float(self.rows.values[first]), len(bad))
 
     def hash(self) -> NDArray[np.uint64]:
+        """Return a hash of each sample, equal for equal samples, dense or sparse."""
         bits = self.rows.values.double().view(torch.int64)
         sums = torch.nn.functional.pad(torch.cumsum(_hashes(bits, _keys(self.rows.columns)), 0), (1, 0))  # modulo 2⁶⁴
         return np.asarray(to_host(_mixed(sums[self.rows.starts].diff()))).view(np.uint64)
 
     def equal(self, left: Indices, right: Indices) -> Flags:
+        """Return for each k whether sample left[k] equals sample right[k]."""
         one, other = (index_tensor(rows, self.rows) for rows in (left, right))
         counts = self.rows.counts
         out = counts[one] == counts[other]
@@ -200,6 +213,7 @@ class SparseSamples(TorchSamples):
         return np.asarray(to_host(out))
 
     def moments(self) -> tuple[Floats, Floats]:
+        """Return the mean and the standard deviation of every column."""
         n, values = self.shape[0], self.rows.values.double()
         mean = self.rows.over_columns(values) / n
         squares = self.rows.over_columns((values - mean[self.rows.columns]).square())
@@ -207,6 +221,7 @@ class SparseSamples(TorchSamples):
         return floats(mean), np.sqrt(floats(squares + missing * mean.square()) / n)
 
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
+        """Return Σ_i w_i Σ_j (x_ij − centre) and Σ_i w_i Σ_j (x_ij − centre)² over all entries."""
         w, centred = to_device(weight, self.rows), self.rows.values.double() - centre
         n_zeros = (self.shape[1] - self.rows.counts).double()
         first = self.rows.reduce_rows(centred) - centre * n_zeros
@@ -214,9 +229,10 @@ class SparseSamples(TorchSamples):
         return float(w @ first), float(w @ second)
 
     def extremes(self) -> tuple[float, float]:
+        """Return the smallest and the largest entry, zeros included."""
         zero = [torch.zeros(1, dtype=self.rows.dtype, device=self.rows.device)]
-        full = self.n_entries == self.shape[0] * self.shape[1]
-        low, high = torch.aminmax(torch.cat([self.rows.values, *(zero * (not full))]))
+        has_no_zeros = self.n_entries == self.shape[0] * self.shape[1]
+        low, high = torch.aminmax(torch.cat([self.rows.values, *(zero * (not has_no_zeros))]))
         return float(low), float(high)
 
     def entries(self, rows: Indices, columns: Indices) -> Floats:

@@ -154,8 +154,8 @@ class SparseRows:
         out = torch.zeros((len(self), width), dtype=self.dtype, device=self.device)
         rows, columns, values = self.row_of_entry, self.columns, self.values
         if used is not None:
-            columns, known = _positions_among(used, columns)
-            rows, columns, values = rows[known], columns[known], values[known]
+            columns, is_used = _positions_among(used, columns)
+            rows, columns, values = rows[is_used], columns[is_used], values[is_used]
         out[rows, columns] = values
         return out
 
@@ -163,8 +163,8 @@ class SparseRows:
         """Return the product with a dense matrix B that has a row for each column, or for each `used` column."""
         columns, values = self.columns, self.values
         if used is not None:
-            columns, known = _positions_among(used, columns)
-            values = torch.where(known, values, 0.0)
+            columns, is_used = _positions_among(used, columns)
+            values = torch.where(is_used, values, 0.0)
         if not len(values) or not B.numel():
             return torch.zeros((len(self), B.shape[1]), dtype=self.dtype, device=self.device)
         return torch.nn.functional.embedding_bag(

@@ -47,6 +47,7 @@ class TorchFloat32Matrix:
         return float(torch.stack(torch.aminmax(self.K)).abs().max()) if len(self.K) else 0.0
 
     def product(self, coefficients: Floats) -> Floats:
+        """Return K @ coefficients, summed in float64."""
         if not fused.available(self.K):
             return self._on_host.product(coefficients)
         used = np.flatnonzero(coefficients)
@@ -57,22 +58,25 @@ class TorchFloat32Matrix:
     def steps(
         self, box: BoxVariables, beta: Floats, u: Floats, tol: float, max_steps: int, seconds: float
     ) -> tuple[int, str]:
-        taken, end, beta_before, u_before = 0, time.monotonic() + seconds, beta.copy(), u.copy()
+        """Take pair steps from β with u = Kβ, both changed in place; return their number and why they ended."""
+        n_steps, deadline, beta_before, u_before = 0, time.monotonic() + seconds, beta.copy(), u.copy()
         one_sum = len(beta) == len(u) and not box.group.any()
         if one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):
             with self._stream():
                 rounds = DeviceRounds(StoredBlocks(self.K), box[:4], None, self.K, stay_on_device=True)
                 rounds.start(beta, u)
-                taken, violation = run_device_rounds(rounds, BlockSize(BLOCK, len(u)), tol, max_steps, end)
+                n_steps, violation = run_device_rounds(rounds, BlockSize(BLOCK, len(u)), tol, max_steps, deadline)
                 u[:] = u_before + self.product(beta - beta_before)  # one sum, as the error bounds assume
             if not np.isfinite(u).all():
-                taken, beta[:], u[:] = 0, beta_before, u_before
-            elif violation <= tol or taken >= max_steps:
-                return taken, "converged" if violation <= tol else "max_steps"
-        more, reason = self._on_host.steps(box, beta, u, tol, max_steps - taken, max(0.0, end - time.monotonic()))
-        if taken and more:
+                n_steps, beta[:], u[:] = 0, beta_before, u_before
+            elif violation <= tol or n_steps >= max_steps:
+                return n_steps, "converged" if violation <= tol else "max_steps"
+        n_more_steps, reason = self._on_host.steps(
+            box, beta, u, tol, max_steps - n_steps, max(0.0, deadline - time.monotonic())
+        )
+        if n_steps and n_more_steps:
             u[:] = u_before + self.product(beta - beta_before)
-        return taken + more, reason
+        return n_steps + n_more_steps, reason
 
     def _stream(self) -> AbstractContextManager[Any]:
         """Return a stream that waits for earlier work: several threads solve at once, each with small kernels."""

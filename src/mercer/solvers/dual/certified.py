@@ -77,14 +77,14 @@ def _solve_as_one_block(
     if solution.stop_reason != "converged":
         return solution, None
     coefficients = problem.row_coefficients(solution.beta, gram.n)
-    u, reach = _product(K, coefficients), gram.entry_bounds
+    u, entry_bounds = _product(K, coefficients), gram.entry_bounds
     # A bound for any order of summation in NumPy; adding zeros is exact.
-    summed = gamma(int(np.count_nonzero(coefficients))) * inner(reach, np.abs(coefficients))
-    error = gram.errors(coefficients) + summed * reach
+    sum_rounding = gamma(int(np.count_nonzero(coefficients))) * inner(entry_bounds, np.abs(coefficients))
+    error = gram.errors(coefficients) + sum_rounding * entry_bounds
     if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows need a sharper computation
         certificate, u = certify_dual(problem, gram, solution.beta, stop.tol)
     else:
-        certificate = certificate_of(problem, solution.beta, Ball(u, error), reach, PROOF["yes"], "float64")
+        certificate = certificate_of(problem, solution.beta, Ball(u, error), entry_bounds, PROOF["yes"], "float64")
     return replace(solution, u=u), certificate if stop.met(certificate) else None
 
 

@@ -68,19 +68,21 @@ def _chunk_by_chunk(
         h, selector = problem.gradient(beta, u), problem.working_set_selector(beta, u)
         selector.choose(np.arange(problem.n_variables))
         violation, tops, bottoms = selector.ends()
-        left = stop.before_proof(beta)
+        stop_before_proof = stop.before_proof(beta)
         reached: StopReason | None = "converged" if violation <= stop.tol else None
-        reason = reached or left.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
+        reason = reached or stop_before_proof.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
         if reason is not None:
             return Solution(beta, steps, reason)
         # 2. Choose the chunk, and make its problem with the other variables fixed.
         worst = selector.working_set(tops, bottoms, np.arange(0), min(size, problem.n_variables))
         rows = _choose(problem, beta, worst, size)
-        inner_stop = replace(left.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
+        inner_stop = replace(
+            stop_before_proof.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf
+        )
         chunk = np.flatnonzero(np.isin(problem.row, rows))
         part = gram.copied(rows, gram.budget // 2)
-        old = problem.row_coefficients(beta.copy(), gram.n)
-        fixed = u[rows] - part.product(old[rows])
+        old_coefficients = problem.row_coefficients(beta.copy(), gram.n)
+        fixed = u[rows] - part.product(old_coefficients[rows])
         restricted = problem.restricted(chunk, rows, beta, fixed)
         # 3. Solve it, and update u = Kβ on all rows.
         solution, _ = solve_certified(restricted, part, inner_stop, beta[chunk], shrinking=shrinking)
@@ -89,7 +91,7 @@ def _chunk_by_chunk(
         assert solution.u is not None
         u[rows] = fixed + solution.u
         outside = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
-        u[outside] += gram.product(problem.row_coefficients(beta, gram.n) - old, outside, dtype)
+        u[outside] += gram.product(problem.row_coefficients(beta, gram.n) - old_coefficients, outside, dtype)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.record_gain(inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk]))
         steps += max(1, solution.steps)

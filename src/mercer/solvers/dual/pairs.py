@@ -94,7 +94,7 @@ def _refine_pairs(
     while len(pairs):
         part, variables = layout.of_pairs(pairs), layout.variables(pairs)
         box, pair_beta = Box(problem.lower[variables], problem.upper[variables], problem.d[variables]), beta[variables]
-        taken, converged = np.zeros(len(pairs), dtype=np.int64), np.ones(len(pairs), dtype=bool)
+        steps_taken, converged = np.zeros(len(pairs), dtype=np.int64), np.ones(len(pairs), dtype=bool)
         # 1. Take pair steps, or compute u = Kβ only.
         if certify_first:
             products, certify_first = place.products(part, pair_beta), False
@@ -104,7 +104,7 @@ def _refine_pairs(
             counts, reasons, products = place.solve(
                 part, h, pair_beta, box, has_equality, 0.5 * stop.tol, most_steps, stop.seconds
             )
-            taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
+            steps_taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         # 2. Certify the pairs with bounds on the rounding errors of u.
         error = place.errors(part, pair_beta) + 4 * _EPS * (np.abs(p[variables]) + np.abs(products))
         findings = _core.pair_findings(
@@ -118,7 +118,7 @@ def _refine_pairs(
             has_equality,
             place.n_threads,
         )
-        beta[variables], u[variables], steps[pairs] = pair_beta, products, steps[pairs] + taken
+        beta[variables], u[variables], steps[pairs] = pair_beta, products, steps[pairs] + steps_taken
         certificates = pair_certificates(findings, has_equality, PROOF[gram.positive_definite])
         if proofs is None:
             proofs = certificates

@@ -138,10 +138,10 @@ def ascend(field: JointField, stop: Stop, shrinking: bool) -> Solution:
         goal = max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol)
         machine = (problem.y[J], problem.C[J], problem.shared, problem.shift)
         limits = (goal, min(INNER_STEPS * len(J), stop.max_iter - steps), remaining.seconds)
-        taken, _, reason = _core.joint(field.block(J), e, new_beta, *machine, *limits)
+        n_steps, _, reason = _core.joint(field.block(J), e, new_beta, *machine, *limits)
         if reason == "nonfinite":
             raise overflow_error(gram, problem.C)
-        steps += taken
+        steps += n_steps
         if reason == "max_seconds":
             beta = field.beta.copy()
             beta[J] = new_beta

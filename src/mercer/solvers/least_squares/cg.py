@@ -179,10 +179,11 @@ class _RestrictedPreconditioner:
 
     def __init__(self, precondition: Apply, s: Floats) -> None:
         self._precondition, self._project = precondition, _OrthogonalProjection(s)
-        self._column = precondition(s)
-        self._s, self._product = s, float(column_products(s, self._column)[0])
+        self._preconditioned_s = precondition(s)
+        self._s, self._s_product = s, float(column_products(s, self._preconditioned_s)[0])
 
     def __call__(self, R: Floats) -> Floats:
+        """Return Z for residuals R."""
         Z = self._precondition(R)
         products = column_products(np.broadcast_to(self._s, Z.shape), Z)
-        return self._project(Z - self._column * (products / self._product))
+        return self._project(Z - self._preconditioned_s * (products / self._s_product))

@@ -104,17 +104,17 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Precision, stop
         if not np.isfinite(C).all():
             return best
         U, errors = system.products(C)
-        R, left = residual_share(problem, C, b, U, errors)
-        stalled = not left <= 0.5 * last
-        if stalled and best is not None and left > last:
+        R, ratio = residual_share(problem, C, b, U, errors)
+        stalled = not ratio <= 0.5 * last
+        if stalled and best is not None and ratio > last:
             return None if single and last > 1 else best
         best = CorrectedSolution(C, b, U, errors, corrections)
         # With a float32 factor, continue to the typical residual of a float64 one, a factor √n below its bound.
-        if left <= (1 / np.sqrt(gram.n) if single and not stalled else 1):
+        if ratio <= (1 / np.sqrt(gram.n) if single and not stalled else 1):
             return best
         if stalled or stop.seconds == 0:
             return None if single and stalled else best
-        last = left
+        last = ratio
     return best
 
 
@@ -145,9 +145,11 @@ class _FactoredSystem:
         gram = self._gram
         if self._kept is None:
             return gram.proof.product_bound(C)
-        reach = gram.entry_bounds
+        entry_bounds = gram.entry_bounds
         errors = np.column_stack([gram.errors(column) for column in C.T])
-        return Ball(self._kept.products(C), errors + gamma(gram.n + 4) * np.outer(reach, reach @ np.abs(C)))
+        return Ball(
+            self._kept.products(C), errors + gamma(gram.n + 4) * np.outer(entry_bounds, entry_bounds @ np.abs(C))
+        )
 
     def solve(self, R: Floats, C: Floats) -> tuple[Floats, Floats]:
         """Return the changes of C and b that remove the residual R and the sum 1'C."""

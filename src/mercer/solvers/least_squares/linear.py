@@ -246,12 +246,12 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
         target = np.concatenate([root * (problem.mean[:, k] - y[k]), np.zeros(d)])
         z, slope = np.zeros(d), np.inf
         for _ in range(4):  # later rounds remove what rounding left
-            left = target - times(z)
-            gradient_norm = float(np.linalg.norm(transposed(left)))
+            residual = target - times(z)
+            gradient_norm = float(np.linalg.norm(transposed(residual)))
             if not gradient_norm < 0.5 * slope:
                 break
             slope = gradient_norm
-            answer = spla.lsqr(A, left, atol=1e-15, btol=1e-15, conlim=0, iter_lim=max_steps)
+            answer = spla.lsqr(A, residual, atol=1e-15, btol=1e-15, conlim=0, iter_lim=max_steps)
             z = z + answer[0]
             steps += int(answer[2])
         columns.append(unit * z)

@@ -82,14 +82,14 @@ def solve_nystrom(
     with enforce_deadline(stop, "the first iteration had not begun. Raise max_time, or take fewer landmarks"):
         # 1. Factor K_MM, sum H, and factor the preconditioner.
         L, jitter = jittered_factor(cross.K_MM, stop.n_threads)
-        G, seen = cross.gather(sample)
-        start_time, targets = time.monotonic(), seen
+        G, sample_totals = cross.gather(sample)
+        start_time, targets = time.monotonic(), sample_totals
         if sample is not None:
-            targets = cross.residual(np.zeros((cross.m, seen.residual.shape[1])), np.zeros(1))
+            targets = cross.residual(np.zeros((cross.m, sample_totals.residual.shape[1])), np.zeros(1))
         if not single_pass:  # one product here; a check and the certificate take two each
             check_seconds = 4 * (time.monotonic() - start_time)
         white = Whitened(problem, L, targets)
-        preconditioner = _preconditioner(white.congruence(G, seen), lam, stop.n_threads)
+        preconditioner = _preconditioner(white.congruence(G, sample_totals), lam, stop.n_threads)
     outputs = int(targets.residual.shape[1])
     data: Cross | _Gathered = _Gathered(G, targets) if single_pass else cross
     # If the optimum is zero, for a constant target for example, a relative gap cannot be reached.
@@ -160,10 +160,10 @@ class Whitened:
             return np.zeros(alpha.shape[1])
         return np.asarray((self._targets.error_sum - self._bias_column @ alpha) / self._targets.weight)
 
-    def congruence(self, G: Floats, seen: Totals) -> Floats:
-        """Return L⁻¹GL⁻ᵀ; with a bias, G is first centred by `seen`, the totals of the same samples."""
+    def congruence(self, G: Floats, totals: Totals) -> Floats:
+        """Return L⁻¹GL⁻ᵀ; with a bias, G is first centred by `totals`, the totals of the same samples."""
         if self._bias:
-            G = G - np.outer(seen.bias_column, seen.bias_column / seen.weight)
+            G = G - np.outer(totals.bias_column, totals.bias_column / totals.weight)
         H = self._apply_inverse(self._apply_inverse(G).T)
         return np.asarray(0.5 * (H + H.T))
 
@@ -198,6 +198,7 @@ class _Gathered:
         return self._G @ C
 
     def residual(self, C: Floats, b: Floats) -> Totals:
+        """Return the totals at C and b, computed from the sums over the samples that were read."""
         s = self._targets
         GC, f = self._G @ C, s.bias_column @ C  # f: Σ w f(x), without b
         squares = s.squares - 2 * np.sum(C * s.residual, axis=0) + np.sum(C * GC, axis=0)

@@ -60,7 +60,7 @@ class Decomposition:
 
     @property
     def is_complete(self) -> bool:
-        """True if Q spans the is_complete space, or the complement of u with a bias."""
+        """True if Q spans the whole space or, with a bias, the complement of u."""
         return len(self.values) == self.n - (self.unit is not None)
 
     @property
@@ -195,10 +195,10 @@ class SpectralFit:
         """Return (X̃'WX̃ + (λ/scale)I)⁻¹B for the features of a linear kernel k = scale·⟨x, z⟩."""
         values, V = self.spectrum.values, self.spectrum.right
         assert V is not None
-        inside = V.T @ B  # V'V = scale·I
+        coordinates = V.T @ B  # V'V = scale·I
         scale = float(np.sum(V[:, 0] ** 2)) if V.shape[1] else 1.0
-        kept = V @ inside / scale
-        return np.asarray(V @ (inside / (values + lam)[:, None]) + (B - kept) * (scale / lam))
+        in_span = V @ coordinates / scale
+        return np.asarray(V @ (coordinates / (values + lam)[:, None]) + (B - in_span) * (scale / lam))
 
     def path(self, lams: Floats, criterion: ResidualCriterion | None = None) -> PathValues:
         """Return the values of all λ; `criterion` is called for one block of λ after another."""
@@ -272,9 +272,9 @@ def solution_from_spectrum(problem: LeastSquares, gram: Gram, fit: SpectralFit) 
     """Return the certified solution at the problem's λ from its decomposition."""
     lam, inverse = problem.lam, fit.inverse(problem.lam)
     rank = int(np.count_nonzero(inverse))
-    full = problem.n - problem.bias
+    full_rank = problem.n - problem.bias
     if gram.linear is not None:  # rank X ≤ d, and w is unique if the rank is d
-        full = min(full, gram.linear.d)
+        full_rank = min(full_rank, gram.linear.d)
     indefinite = bool((inverse < 0).any()) and gram.positive_definite != "no"
     if indefinite:
         gram.refute()
@@ -290,7 +290,7 @@ def solution_from_spectrum(problem: LeastSquares, gram: Gram, fit: SpectralFit) 
         rank,
         C=C,
         beta=beta,
-        dropped=max(0, full - rank),  # λ > 0 also keeps directions that X does not have
+        dropped=max(0, full_rank - rank),  # λ > 0 also keeps directions that X does not have
         indefinite=indefinite,
         stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
     )
@@ -307,13 +307,13 @@ def _corrected(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Flo
             b = problem.total @ (problem.mean - U) / problem.mass
         if problem.lam == 0:
             return C, U, errors, b
-        R, left = residual_share(problem, C, b, U, errors)
-        if best is not None and not left < last:  # True for NaN too
+        R, ratio = residual_share(problem, C, b, U, errors)
+        if best is not None and not ratio < last:  # True for NaN too
             break
         best = C, U, errors, b
-        if last < np.inf and (left <= 1 or left > 0.5 * last):
+        if last < np.inf and (ratio <= 1 or ratio > 0.5 * last):
             break
-        C, last = C + fit.coefficients(problem.lam, R), left
+        C, last = C + fit.coefficients(problem.lam, R), ratio
     assert best is not None
     return best
 
@@ -351,7 +351,7 @@ def solve_path(
     score: Score,
     criterion: ResidualCriterion | None = None,
 ) -> tuple[PathSolution, Certificate]:
-    """Solve for the λ with the smallest score, among the given ones or a default range of that many.
+    """Solve for the λ with the smallest score, among the `lams`; an integer stands for the size of the default range.
 
     The problem's own λ is not used. `criterion` computes one number from the leave-one-out residuals of each λ, which
     `score` may use (`PathValues.criterion_values`).
@@ -394,8 +394,8 @@ def _from_svd(problem: LeastSquares, gram: Gram, linear: LinearGram, fit: Spectr
     W = refined_weights(problem, linear, x, y, fit.weights(problem.lam), partial(fit.feature_inverse, problem.lam))
     centre = x if problem.bias and not sparse else None
     # The mean of the residuals, not of the targets, gives the best bias to the last digit.
-    left = problem.total @ (problem.mean - linear.times(W, centre) - y)
-    b = y + left / mass - x @ W if problem.bias else y
+    residual_sum = problem.total @ (problem.mean - linear.times(W, centre) - y)
+    b = y + residual_sum / mass - x @ W if problem.bias else y
     beta, certificate = certify_weights(problem, linear, W, b, centre)
     if not is_exact(problem, certificate):  # features of very different scales are not resolved together
         solution, certificate = solve_covariance(problem, gram, Stop(tol=0.0, max_iter=1))

@@ -131,11 +131,11 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             min(passes_left, 5) if with_multipliers else passes_left,
             stop.seconds,
         )
-        taken, _, _, ended = row_steps.descend(
+        n_passes, _, _, ended = row_steps.descend(
             p, *fixed, B, beta, w, b, value, not with_multipliers, state, *limits, shrinking
         )
         # A call that converges within its first pass counts as one pass, so that the limit is reached in the end.
-        passes += taken if ended == "unsettled" and not with_multipliers else max(min(1, passes_left), taken)
+        passes += n_passes if ended == "unsettled" and not with_multipliers else max(min(1, passes_left), n_passes)
         if ended == "unsettled" and not with_multipliers and passes < max_passes:
             # 2. The core did not settle the bias: from now on use the method of multipliers, moving b₀ after every
             # five passes. B² is the mean curvature of the other variables, ‖x‖² + d: with a smaller one b lags behind,

@@ -73,8 +73,8 @@ def solve_joint_linear(
         flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
         fixed = (problem.y.astype(np.int64, copy=False), problem.C, rows.lengths, B)
         limits = (factor * stop.tol, factor * stop.gap_tol, min(stop.max_iter, pause) - passes, stop.seconds)
-        taken, _, _, ended = steps.descend_joint(*fixed, flat, w, w_bias, state, *limits, shrinking)
-        passes += taken
+        n_passes, _, _, ended = steps.descend_joint(*fixed, flat, w, w_bias, state, *limits, shrinking)
+        passes += n_passes
         # 2. Certify, and stop if the certificate meets `stop`, or at a limit.
         W, certificate = certify_joint_rows(problem, rows, beta)
         stop.report_progress(partial(certificate_line, passes, certificate), stop.goal_ratio(certificate))

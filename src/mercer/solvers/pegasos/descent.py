@@ -75,10 +75,12 @@ class LinearSpace:
             _core.pegasos_dense(self.X, *rest)
 
     def split(self, rows: Indices, others: Indices) -> tuple[LinearSpace, Outputs]:
+        """Return the space of the samples `rows`, and the function that computes the outputs of w at the `others`."""
         kept, left_out = (LinearSpace(take(self.X, part), bias=self.bias) for part in (rows, others))
         return kept, left_out.outputs
 
     def outputs(self, w: Floats) -> Floats:
+        """Return ⟨w, φ(x_i)⟩ for every sample."""
         d = self.X.shape[1]
         f = np.full(self.n, w[d] if self.bias else 0.0)
         for block in self._slices():
@@ -89,6 +91,7 @@ class LinearSpace:
         return inner(w, w)
 
     def combine(self, beta: Floats) -> Ball:
+        """Return Σ β_iφ(x_i) as weights of the features, with bounds on their errors."""
         w, size = np.zeros(self.X.shape[1]), np.zeros(self.X.shape[1])
         for block in self._slices():
             part = self.X[block]
@@ -99,6 +102,7 @@ class LinearSpace:
         return Ball(w, gamma(2 * self.n + 16) * size)
 
     def outputs_bound(self, w: Ball) -> Ball:
+        """Return ⟨w, φ(x_i)⟩ for every sample, with bounds on the errors."""
         d = self.X.shape[1]
         longest = int(np.diff(self.X.indptr).max(initial=0)) if is_sparse(self.X) else d
         spread = gamma(2 * longest + 16) * np.abs(w.value) + 2 * w.error
@@ -108,6 +112,7 @@ class LinearSpace:
         return Ball(self.outputs(w.value), size)
 
     def square_bound(self, w: Ball, outputs: Ball) -> Ball:
+        """Return ‖w‖² with a bound on its error."""
         square, error = inner(w.value, w.value), inner(np.abs(w.value) + w.size, w.error)
         return Ball(square, error + gamma(self.size + 8) * (square + error))
 
@@ -170,6 +175,7 @@ class KernelSpace:
         self._used += len(missing)
 
     def split(self, rows: Indices, others: Indices) -> tuple[KernelSpace, Outputs]:
+        """Return the space of the samples `rows`, and the function that computes the outputs of w at the `others`."""
         gram, shift = self.gram, self.shift
 
         def outputs(w: Floats) -> Floats:
@@ -180,14 +186,15 @@ class KernelSpace:
         return KernelSpace(gram.view(rows), bias=bool(shift)), outputs
 
     def outputs(self, w: Floats) -> Floats:
-        new = w[self._older :]
-        kept = np.flatnonzero(self._slot >= 0)  # rows that the steps have computed
+        """Return ⟨w, φ(x_i)⟩ for every sample; rows of K that the steps have stored are used again."""
+        coefficients_of_rows = w[self._older :]
+        stored_rows = np.flatnonzero(self._slot >= 0)  # rows that the steps have computed
         coefficients = np.zeros(self._used)
-        coefficients[self._slot[kept]] = new[kept]
+        coefficients[self._slot[stored_rows]] = coefficients_of_rows[stored_rows]
         u = np.einsum("i,ij->j", coefficients, self._rows[: self._used])
-        rest = np.where(self._slot < 0, new, 0.0)
-        if rest.any():
-            u += self.gram.product(rest)
+        other_coefficients = np.where(self._slot < 0, coefficients_of_rows, 0.0)
+        if other_coefficients.any():
+            u += self.gram.product(other_coefficients)
         return np.asarray(u + self.shift * w.sum())
 
     def square(self, w: Floats, outputs: Floats) -> float:
@@ -203,6 +210,7 @@ class KernelSpace:
         return Ball(u + self.shift * w.value.sum(), e + gamma(self.n + 8) * mass + gamma(2) * (np.abs(u) + mass))
 
     def square_bound(self, w: Ball, outputs: Ball) -> Ball:
+        """Return ‖w‖² = w·outputs with a bound on its error."""
         size = inner(np.abs(w.value), np.abs(outputs.value))
         error = inner(w.size, outputs.error) + inner(w.error, np.abs(outputs.value))
         return Ball(inner(w.value, outputs.value), error + gamma(self.n + 8) * (size + error))

@@ -35,10 +35,12 @@ class Classifier(ScoresAccuracy, Machine):
     _function_per_class = True
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
+        """Return the class index of each label, and the classes with their planes."""
         labels, codes = read_labels(y)
         return codes, Classes(labels, planes(len(labels), self._function_per_class), np.ones(len(labels)))
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
+        """Return the sample weights times the class weights, and the classes with these factors."""
         factor = class_weights(getattr(self, "class_weight", None), target.labels, codes, weight)
         return weight, Classes(target.labels, target.pairs, factor)
 

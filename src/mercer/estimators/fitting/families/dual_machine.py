@@ -135,12 +135,14 @@ class DualMachine(MachineMethods, Machine):
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
     def _starts(self, fit: Fit, tasks: Tasks[DualProblem], last_state: WarmStart | None) -> list[Any]:
+        """Return for each task a start from the last solution of its samples, or None."""
         if last_state is None:
             return [None] * len(tasks)
         keys, targets = _keys_and_targets(fit)
         return [last_state.start(t.name, t.rows, t.problem, keys, targets) for t in tasks]
 
     def _record_end(self, solved: Solutions[DualProblem]) -> None:
+        """Set the certificate and the reason of the end; raise if the dual is unbounded or overflows."""
         super()._record_end(solved)
         proof, decided = self.certificate_, "no margin" not in solved.reasons
         if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
@@ -197,6 +199,7 @@ class DualMachine(MachineMethods, Machine):
         return weight_vector(self)
 
     def _keep_state(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+        """Store the solution of each task, and the samples, for the next fit."""
         keys, targets = _keys_and_targets(fit)
         starts = {
             s.task.name: task_start(s.task.rows, s.task.problem, s.solution)

@@ -113,6 +113,7 @@ class MultipleKernelMachine(DualMachine):
     normalise: bool = True
 
     def _given_kernels(self) -> list[Kernel]:
+        """Return the kernels that the parameter `kernel` names or holds, as kernel objects."""
         kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
         if not kernels:
             raise ValueError("kernel=[] is empty; give one or more kernels")
@@ -137,6 +138,7 @@ class MultipleKernelMachine(DualMachine):
     # --- a list of matrices ----------------------------------------------------------------------------------------
 
     def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
+        """Return the input of the fit; with a precomputed kernel, X may hold several kernel matrices."""
         if self._kernel().accepts != "gram":
             return super()._input(X, y, sample_weight)
         matrices = _matrices(X)
@@ -152,6 +154,7 @@ class MultipleKernelMachine(DualMachine):
         return fit
 
     def _read_new_samples(self, X: Data) -> Any:
+        """Return new samples checked; several kernel matrices are replaced by their weighted sum."""
         check_is_fitted(self)
         if self.kernel_.accepts != "gram":
             return super()._read_new_samples(X)
@@ -184,11 +187,13 @@ class MultipleKernelMachine(DualMachine):
         return fit, best.solutions
 
     def _record_end(self, solved: Solutions[Any]) -> None:
+        """Set the attributes of the end of the fit, for the reason why the search for kernel weights ended."""
         super()._record_end(solved)
         reason = self._outcome[2]
         self.stop_reason_, self.converged_, self.fit_status_ = reason, reason == "converged", int(reason != "converged")
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
+        """Set the fitted attributes, with a certificate that covers the kernel weights too."""
         super()._conclude(fit, solved)
         problem, best, _, entry_bounds = self.__dict__.pop("_outcome")
         copy_errors = None

@@ -127,12 +127,14 @@ class LandmarkMachine(OutputsMachine):
         return bool(getattr(X, "nbytes", 0) <= budget // _MERGED_SHARE)
 
     def _merge_codes(self, target: Targets) -> Any:
+        """Return codes that are equal for equal targets, so that equal samples may be merged."""
         if target.codes is not None:
             return target.codes
         values = target.Y[:, 0] if target.Y.shape[1] == 1 else target.Y
         return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
 
     def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
+        """Return the input of the fit; for a stream, the samples are a uniformly drawn pool of it."""
         if not is_stream(X):
             return super()._input(X, y, sample_weight)
         if y is not None or sample_weight is not None:
@@ -149,6 +151,7 @@ class LandmarkMachine(OutputsMachine):
         return Fit(X, None, source, weight, merged, kernel.bind(pool.X), False, limits, weight)
 
     def _tasks(self, fit: Fit) -> Tasks[RidgeProblem]:
+        """Choose the landmarks, and return the only task: least squares on K between samples and landmarks."""
         source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)
         chosen = self._choose_landmarks(fit, source)
         landmarks, K = chosen.X, None
@@ -202,6 +205,7 @@ class LandmarkMachine(OutputsMachine):
         return PRECONDITIONER_SAMPLES_PER_LANDMARK * self._n_landmarks()
 
     def _array_source(self, fit: Fit) -> _Source:
+        """Return the samples of an array as a single chunk, with a uniformly drawn pool of them."""
         merged, rng = fit.merged, _generator(fit.limits)
         all_samples = Chunk(merged.X, fit.target.Y[merged.first], merged.weight, {})
         pool = draw([all_samples], self._pool_size(), rng)
@@ -209,6 +213,7 @@ class LandmarkMachine(OutputsMachine):
         return _Source(lambda: [all_samples], pool, n, weight, fit.target, rng, rows=merged.first)
 
     def _stream_source(self, X: Data, rng: np.random.Generator) -> _Source:
+        """Read a stream, once or for its pool alone, and return its chunks with the pool and the targets."""
         reader = self._stream_targets()
         stream = Stream(self, X, reader.read)
         first: list[Chunk] = []
@@ -218,13 +223,13 @@ class LandmarkMachine(OutputsMachine):
                     "landmarks='leverage' needs a second look at the samples, and an iterator gives only one; give a "
                     "callable that returns a fresh iterator, or landmarks='uniform'"
                 )
-            rest = stream.chunks()
-            first = first_chunks(rest, self._pool_size())
+            remaining_chunks = stream.chunks()
+            first = first_chunks(remaining_chunks, self._pool_size())
         pool = draw(first if stream.single_pass else stream.chunks(), self._pool_size(), rng)
         target = reader.settle()
 
         def chunks() -> Iterable[Chunk]:
-            for chunk in chain(first, rest) if stream.single_pass else stream.chunks():
+            for chunk in chain(first, remaining_chunks) if stream.single_pass else stream.chunks():
                 yield Chunk(chunk.X, reader.encode(chunk.Y), chunk.weight)
 
         return _Source(chunks, pool, *stream.seen, target, rng, single_pass=stream.single_pass)
@@ -258,6 +263,7 @@ class LandmarkMachine(OutputsMachine):
         return take(host(checked), np.arange(n_samples(checked)))
 
     def _check_memory(self, m: int, budget: int) -> None:
+        """Raise MemoryError if the matrices of m landmarks exceed the budget in bytes."""
         needed = _SQUARES * 8 * m * m
         if needed > budget:
             raise MemoryError(

@@ -88,6 +88,7 @@ class LeastSquaresMachine(OutputsMachine):
             raise TypeError(f"bias={self.bias!r} must be True or False")
 
     def _problem(self, fit: Fit, lam: float = math.nan) -> LeastSquares:
+        """Return the problem at one λ on the distinct pairs of sample and target."""
         merged, distinct = fit.merged, _group_equal_rows(fit)
         Y, member = fit.target.Y[merged.rows][distinct.first], merged.member[distinct.first]
         return LeastSquares(Y, distinct.weight, member, len(merged.weight), bool(self.bias), lam)
@@ -189,6 +190,7 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
     class_weight: ClassWeight = None
 
     def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
+        """Return the targets; if `classes` are given, with a class weight for each of them."""
         target = super()._targets(y, classes)
         if classes is None:
             return target
@@ -196,6 +198,7 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
         return replace(target, factor=class_weights(self.class_weight, classes, codes, np.ones(len(classes))))
 
     def _weigh(self, target: Targets, codes: Indices, weight: Floats) -> tuple[Floats, Targets]:
+        """Return the sample weights times the class weights, and the targets with these factors."""
         if target.factor is None:
             factor = class_weights(self.class_weight, target.classes, target.codes, weight)
             target = replace(target, factor=factor)

@@ -261,10 +261,12 @@ def centred_gram(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Cen
     centre = np.median(X, axis=0)
     centred = X - centre
     minus_centre = centred - X
-    lost = (X - (centred - minus_centre)) - (
+    rounding_errors = (X - (centred - minus_centre)) - (
         centre + minus_centre
     )  # exact rounding error of the difference (Knuth's TwoSum)
-    moved = math.sqrt(recipe.scale * float(np.max(np.sum(lost * lost, axis=1), initial=0.0))) * (1 + 1e-9)
+    moved = math.sqrt(recipe.scale * float(np.max(np.sum(rounding_errors * rounding_errors, axis=1), initial=0.0))) * (
+        1 + 1e-9
+    )
 
     @lru_cache(maxsize=1)
     def place(n_threads: int) -> Gram:

@@ -58,6 +58,7 @@ class OutputsMachine(MachineMethods, Machine):
         return None
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
+        """Return codes by which equal samples may be merged, and the targets as numbers."""
         target = self._targets(y)
         return self._merge_codes(target), target
 
@@ -106,6 +107,7 @@ class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
         return Targets(signs(codes, len(classes)), classes=classes, codes=codes)
 
     def _weigh(self, target: Targets, codes: Indices, weight: Floats) -> tuple[Floats, Targets]:
+        """Return the weights and the target unchanged, after a check that every class has weight."""
         class_weights(None, target.classes, codes, weight)  # raises if a class has no weight
         return weight, target
 
@@ -127,6 +129,7 @@ class StreamNumbers:
         self._known: Targets | None = None
 
     def read(self, y: ArrayLike) -> Floats:
+        """Return the targets of a chunk as numbers, a row for each sample."""
         Y, flat = outputs(y)
         if self._known is None:
             self._known = Targets(Y[:0], flat)
@@ -135,6 +138,7 @@ class StreamNumbers:
         return Y
 
     def settle(self) -> Targets:
+        """Return the targets that later chunks must agree with, with a Y of no rows."""
         assert self._known is not None
         return self._known
 
@@ -150,6 +154,7 @@ class StreamLabels:
         self._classes: Any = None
 
     def read(self, y: ArrayLike) -> Floats:
+        """Return the labels of a chunk as numbers in one column; raise ValueError for a label that came too late."""
         labels = np.asarray(y)
         if labels.ndim != 1:
             raise ValueError(f"y has shape {labels.shape}; labels must be one-dimensional")
@@ -167,6 +172,7 @@ class StreamLabels:
         return labels.astype(np.float64)[:, None]
 
     def settle(self) -> Targets:
+        """Fix the classes seen so far, and return targets for them with a Y of no rows."""
         self._classes = read_labels(self._seen)[0]
         return Targets(signs(np.empty(0, dtype=np.intp), len(self._classes)), classes=self._classes)
 

@@ -65,6 +65,7 @@ class DeclaresState:
         """Set the attributes that follow from others and are in no file."""
 
     def __getstate__(self) -> Any:
+        """Return the attributes to pickle: all but those that are declared as not pickled."""
         specs = declared(type(self))
         state: Any = super().__getstate__()
         left_out = [name for name, spec in specs.items() if isinstance(spec, Unsaved) and not spec.pickled]
@@ -115,9 +116,9 @@ class ClassSpec:
 
     def check_names(self, cls: type, names: Iterable[Any]) -> None:
         """Raise ModelFormatError if a file would set anything other than fitted attributes."""
-        known = {key for name, spec in self.attributes.items() for key in spec.keys(name)}
+        declared_names = {key for name, spec in self.attributes.items() for key in spec.keys(name)}
         for name in names:
-            if name not in known:
+            if name not in declared_names:
                 raise ModelFormatError(f"{name!r:.60} is not an attribute that a fitted {cls.__name__} has")
 
     def set_fitted(self, model: Any, plain: Mapping[str, Any]) -> None:

@@ -203,6 +203,7 @@ class Fit:
         return diagonal
 
     def _compute_diagonal(self) -> Floats:
+        """Return k(x, x) of the merged samples; raise FloatingPointError if it overflows."""
         if self.precomputed:
             return matrix_entries(self.merged.X, np.arange(len(self.merged.rows)), self.merged.rows)
         assert self.kernel is not None
@@ -289,8 +290,8 @@ class Fit:
         if is_sparse(X) or n_samples(X) < 2:
             return None
         mean, spread = moments(X)
-        far = np.abs(mean) > _FAR_DEVIATIONS * spread
-        return np.where(far, mean, 0.0) if far.any() else None
+        is_far_from_zero = np.abs(mean) > _FAR_DEVIATIONS * spread
+        return np.where(is_far_from_zero, mean, 0.0) if is_far_from_zero.any() else None
 
 
 def _checked_classes(machine: Machine, y: ArrayLike | None, weight: Floats) -> Any:

@@ -90,6 +90,7 @@ class Progress:
             self._reporter.report(name + line(), share)
 
     def _end_step(self) -> None:
+        """End the current step of the callbacks, if one has begun."""
         if self._step is not None:
             self._step.call_on_fit_task_end(estimator=self._estimator)
             self._step = None

@@ -429,12 +429,14 @@ def is_number(value: Any) -> bool:
 
 
 def _has_shape(value: Any, shape: list[Any]) -> bool:
+    """Return whether an array has this shape, in which None stands for any size."""
     return value.ndim == len(shape) and all(
-        wanted is None or size == wanted for size, wanted in zip(value.shape, shape, strict=True)
+        expected is None or size == expected for size, expected in zip(value.shape, shape, strict=True)
     )
 
 
 def _is_numbers(value: Any, shape: list[Any], sparse: bool = False, nan: bool = False) -> bool:
+    """Return whether the value is a float array of this shape, finite except for NaN if `nan` allows it."""
     data = value.data if sparse and is_sparse(value) else value
     if not (isinstance(data, np.ndarray) and data.dtype.kind == "f" and _has_shape(value, shape)):
         return False
@@ -442,6 +444,7 @@ def _is_numbers(value: Any, shape: list[Any], sparse: bool = False, nan: bool = 
 
 
 def _is_indices(value: Any, end: Any) -> bool:
+    """Return whether the value is an array of integers from 0 to `end` − 1."""
     if not (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"):
         return False
     return bool((value >= 0).all()) and (end is None or (type(end) is int and bool((value < end).all())))
@@ -463,8 +466,10 @@ def check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
 
 def has_function_per_class(model: Any) -> bool:
     """Return True if the fit has a function for each class, not for each pair, whatever `multiclass` is now."""
-    known = vars(model)
-    return bool(known["_per_class_"] if "_per_class_" in known else known.get("multiclass", "ovo") != "ovo")
+    attributes = vars(model)
+    return bool(
+        attributes["_per_class_"] if "_per_class_" in attributes else attributes.get("multiclass", "ovo") != "ovo"
+    )
 
 
 def expect(holds: bool, message: str) -> None:

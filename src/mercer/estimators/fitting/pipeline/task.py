@@ -343,6 +343,7 @@ class PairTasks(Tasks[DualProblem]):
         return len(self) > 1
 
     def solve_in_one_call(self, gram: Gram, fit: Fit, n_threads: int, progress: Progress) -> Solutions[DualProblem]:
+        """Solve the small pairs in one call of the core, if at least two pairs are small enough."""
         solvable = solvable_pairs(self.problem, self.layout, is_sparse(fit.X))
         if not self.together or len(solvable) < 2:
             return Solutions(self)
@@ -369,12 +370,12 @@ class PairSolutions(Solutions[DualProblem]):
         self._results = results
         self._reasons: dict[int, StopReason] = {}
         unsolved = attempted[~results.solved[attempted]].tolist()
-        left = (~results.solved).nonzero()[0].tolist()
+        all_unsolved = (~results.solved).nonzero()[0].tolist()
         if results.out_of_time:
             self._reasons.update(dict.fromkeys(unsolved, "max_time"))
-            self._unsolved, self._partly_solved = sorted(set(left) - set(unsolved)), set[int]()
+            self._unsolved, self._partly_solved = sorted(set(all_unsolved) - set(unsolved)), set[int]()
         else:
-            self._unsolved, self._partly_solved = left, set(unsolved)
+            self._unsolved, self._partly_solved = all_unsolved, set(unsolved)
         problem, ends, samples = tasks.problem, tasks.layout.offsets, tasks.layout.rows
         self.columns = Columns(ends, results.beta, problem.lower, problem.upper, samples, ends, results.beta, samples)
         self.p, self.d, self.u = problem.p, problem.d, results.u
@@ -397,11 +398,13 @@ class PairSolutions(Solutions[DualProblem]):
         return self._unsolved
 
     def progress_of(self, k: int) -> tuple[Floats | None, int]:
+        """Return β of a partly solved pair, or None, and the number of steps taken."""
         if k not in self._partly_solved:
             return None, 0
         return self._results.beta[self._variables_of(k)], int(self._results.steps[k])
 
     def add(self, k: int, solved: Solved[Any]) -> None:
+        """Store the solution of pair k."""
         variables, solution, results = self._variables_of(k), solved.solution, self._results
         results.beta[variables], results.u[variables], results.steps[k] = solution.beta, solution.u, solution.steps
         results.certificates.put(k, solved.certificate)
@@ -421,6 +424,7 @@ class PairSolutions(Solutions[DualProblem]):
         return self._results.steps
 
     def biases(self, bias: Any) -> Floats:
+        """Return b of each pair: that of its certificate, else Σβ if b is the weight of a constant feature, else 0."""
         b = self._results.certificates.b
         if b.shape[1]:
             return b[:, 0].copy()

@@ -91,16 +91,16 @@ def _entries_at(part: Any, sample: Indices, task: Indices) -> Any:
 def _split_coefficients(
     table: CoefficientTable, by_row: CoefficientTable, fit: Fit, ridge: float, unbounded: bool
 ) -> Floats:
-    """Return the coefficients of copies, which add up to that of their sample unless a bound is near."""
+    """Return the coefficients of copies; their sum is that of their sample, up to rounding if only bounds limit it."""
     merged, row = fit.merged, by_row.rows
     shares = np.asarray(by_row.data * merged.share[row])
     if ridge == 0 and not unbounded:  # a copy must stay as close to its bound as its sample is
         return shares
-    entry, exact = by_row.source, None
-    assert entry is not None
+    table_entry, exact = by_row.source, None
+    assert table_entry is not None
     if ridge > 0:
         exact = needs_exact_sum(fit.diagonal, ridge / merged.share, merged.member)[table.rows]
-    return exact_parts(table.data, shares, entry, exact)
+    return exact_parts(table.data, shares, table_entry, exact)
 
 
 def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = None) -> Expansion:
@@ -176,7 +176,8 @@ def allow_for_joint_copies(
 ) -> None:
     """Widen the certificate of a joint machine so that it holds for the caller's rows too.
 
-    The tables have a column for each class; `C` is the penalty of each merged sample, for a weight of 1.
+    `tables` hold the coefficients of the merged samples and of the caller's rows, with a column for each class. `C` is
+    the penalty of each merged sample, for a weight of 1.
     """
     if fit.merged.unique:
         return

@@ -31,7 +31,10 @@ BOUNDED: Final = 2
 
 
 def dual_status(merged: Merged, solved: Solutions[DualProblem], n: int) -> CoefficientTable:
-    """Return FREE or BOUNDED for each of the caller's n rows with β ≠ 0 in a problem (column); of twins, FREE wins."""
+    """Return FREE or BOUNDED for each of the caller's n rows with β ≠ 0 in a problem (column).
+
+    A row with two variables is FREE if one of them is.
+    """
     row_sample = merged.member
     if len(row_sample) < n:
         row_sample = np.full(n, len(merged.y))  # rows of weight zero refer to an empty last row
@@ -126,12 +129,12 @@ def plane_duals(machine: Machine, X: Data, codes: Indices) -> list[PlaneDuals] |
     if hasattr(machine, "_compression_"):
         return None
     # A model that another program trained has neither the status of its duals nor the interval of b.
-    known = hasattr(machine, "_standing_") and _was_trained_on(machine, X, codes)
+    are_training_samples = hasattr(machine, "_standing_") and _was_trained_on(machine, X, codes)
     ends: Any = getattr(machine, "_b_range_", None)
     duals = []
     for k in range(len(dual_planes(machine))):
         alpha_sum = float(np.abs(_signed_duals(machine, k)).sum())
-        statuses = status_in(machine, k) if known else None
+        statuses = status_in(machine, k) if are_training_samples else None
         interval = None if ends is None or np.isnan(ends[k]).any() else (float(ends[k][0]), float(ends[k][1]))
         duals.append(PlaneDuals(alpha_sum, _inverse_rho_squared(machine, k, alpha_sum), interval, statuses))
     return duals

@@ -30,6 +30,7 @@ class ShowsCertificate:
     """
 
     def _repr_html_inner(self) -> str:
+        """Return the HTML of scikit-learn's diagram, followed by the certificate of the machine."""
         token = _SHOWN.set(_machine_of(self))
         try:
             body, end, rest = str(BaseEstimator._repr_html_inner(self)).rpartition("</body>")
@@ -38,18 +39,21 @@ class ShowsCertificate:
         return escape_controls(f"{body}{_certificate(self)}{end}{rest}" if end else rest + _certificate(self))
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """Return the representations for a notebook, with the certificate in the HTML."""
         bundle = BaseEstimator._repr_mimebundle_(self, **kwargs)
         if "text/html" in bundle:
             bundle["text/html"] = self._repr_html_inner()
         return bundle
 
     def _get_params_html(self, deep: bool = True, doc_link: str = "") -> Any:
+        """Return the table of parameters, without those of nested objects if there are too many."""
         params = BaseEstimator._get_params_html(self, deep, doc_link)
         if len(params) <= _MOST_PARAMETERS:
             return params
         return BaseEstimator._get_params_html(self, False, doc_link)
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        """Return the table of fitted attributes, followed by the certificate inside another diagram."""
         attributes = BaseEstimator._get_fitted_attr_html(self, doc_link)
         attributes_html = attributes._repr_html_inner
         if _SHOWN.get() is not _machine_of(self):
