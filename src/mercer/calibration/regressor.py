@@ -81,6 +81,7 @@ class _Folds(AttributeSpec):
         return {name: [list(pair) for pair in value if pair[1] is not None]}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Return the value from its entries in a file."""
         folds = parts[name]
         are_pairs = isinstance(folds, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in folds)
         expect(are_pairs and all(hasattr(pair[0], "predict") for pair in folds), "a fold is a machine and its rows")

@@ -183,7 +183,7 @@ class Certificate(_CertificateFields):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "lagrangian": None}  # it holds arrays over all samples
+        return {**self.__dict__, "lagrangian": None}  # the Lagrangian holds arrays over all samples
 
     @property
     def relative_gap(self) -> float:

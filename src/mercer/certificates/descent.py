@@ -83,7 +83,7 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
     dual = float((exact(alpha).sum() - 0.5 * energy).low)
     return Certificate(
         primal=primal,
-        dual=min(primal, dual),  # it exceeds `primal` only for an indefinite K, and bounds nothing then
+        dual=min(primal, dual),  # a dual value above `primal` shows an indefinite K, and bounds nothing
         gap=0.5 * max(float(distance), 0.0)
         + shares,  # Certificate raises it to primal − dual, which includes all rounding errors
         violation=max(float(slope.high[alpha < C].max(initial=0.0)), float((-slope.low)[alpha > 0].max(initial=0.0))),

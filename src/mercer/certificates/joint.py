@@ -57,9 +57,9 @@ def certify_joint_rows(problem: JointProblem, rows: Rows, beta: Floats) -> tuple
     W, u = np.empty((problem.n_classes, rows.d)), Ball(np.empty(beta.shape), np.empty(beta.shape))
     squared_distance = exact(0.0)
     for k, column in enumerate(beta.T):
-        W[k], rest, error = rows.combination(np.ascontiguousarray(column))
+        W[k], correction, error = rows.combination(np.ascontiguousarray(column))
         u.value[:, k], u.error[:, k] = rows.precise_product(W[k])
-        squared_distance = squared_distance + (exact(rest).square().sum().sqrt() + Ball.within(error)).square()
+        squared_distance = squared_distance + (exact(correction).square().sum().sqrt() + Ball.within(error)).square()
     weight_norms = exact(W).square().sum().sqrt(), squared_distance.sqrt()
     return W, joint_certificate(problem, beta, u, row_length_bounds(rows), "optimality", "float64", weight_norms)
 

@@ -24,6 +24,7 @@ _WRITERS: Final = {name: entry.write for name, entry in FORMATS.items() if entry
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "convert",
@@ -56,6 +57,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     if args.to is None:
         check_model_name(args.output)
         suffix = args.output.suffix.lower()

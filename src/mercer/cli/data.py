@@ -211,14 +211,14 @@ def _read_npz(source: Any, name: str, training: bool, regression: bool | None) -
 
 def integer_labels(y: Any, source: str) -> Any:
     """Return the class labels of LIBSVM text as integers; raise for a fraction, which LIBSVM would truncate."""
-    whole = y.astype(np.int64)
-    if (whole != y).any():
-        row = int(np.argmax(whole != y))
+    integers = y.astype(np.int64)
+    if (integers != y).any():
+        row = int(np.argmax(integers != y))
         raise ValueError(
             f"{source}: row {row + 1} has the label {y[row]:g}, but classes are integers; "
             "for regression use -s 3 or -s 4"
         )
-    return whole
+    return integers
 
 
 def order_of_appearance(y: Any) -> list[int]:

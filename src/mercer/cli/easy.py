@@ -17,6 +17,7 @@ TEXT_OPTIONS = ("log2c", "log2g", "folds", "skip", "cache_size", "tol")
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "easy",
@@ -64,6 +65,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     if format_of(args.file, args.format) == "libsvm":
         from mercer.cli.libsvm.easy import run_text
 

@@ -31,6 +31,7 @@ _N_PRINTED, _N_BACKGROUND = 5, 100
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "explain",
@@ -61,6 +62,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     model = read_model_and_place_data(args)
     data = read_rows_for(model, args, dialect_from_options(args))
     background, background_file = data, f"{args.file}"

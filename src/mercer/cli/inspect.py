@@ -26,6 +26,7 @@ from mercer.tables.unwrap import unwrap
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "inspect",
@@ -48,6 +49,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     model = read_model(args.model) if args.file is None else read_model_and_place_data(args)
     facts: Facts = {"file": args.model, "bytes": os.path.getsize(args.model)}
     facts |= model.facts()

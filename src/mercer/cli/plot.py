@@ -27,6 +27,7 @@ from mercer.tables.reading import known_targets
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "plot",
@@ -53,6 +54,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     require("matplotlib", "drawing a decision").use("Agg")
     model = read_model_and_place_data(args)
     data = read_rows_for(model, args, dialect_from_options(args))

@@ -33,6 +33,7 @@ from mercer.tables.reading import known_targets
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "predict",
@@ -92,6 +93,7 @@ class _Predictions:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     model = read_model_and_place_data(args)
     data = read_rows_for(model, args, dialect_from_options(args))
     with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):

@@ -28,6 +28,7 @@ _MOST_POINTS, _MOST_CLASSES, _FARTHEST = 500, 4, 1000.0
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "toy",
@@ -55,6 +56,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     text = page("" if args.file is None else _points(args))
     if args.output is not None:
         with replacing(args.output) as file:

@@ -40,6 +40,7 @@ TABLE_OPTIONS = (*_COLUMNS, "missing", "standardise", "separator", "decimal", "n
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "train",
@@ -236,6 +237,7 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     resolve_output(args)
     if args.file is None:
         unused = (*(name for name in TABLE_OPTIONS if name != "standardise"), "target", "format")

@@ -27,6 +27,7 @@ _MACHINES = ("c_svc", "epsilon_svr", "one_class")
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "tune",
@@ -102,6 +103,7 @@ def add_grid_options(parser: argparse._ActionsContainer) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     resolve_output(args)
     if format_of(args.file, args.format) == "libsvm":
         _run_text(args)

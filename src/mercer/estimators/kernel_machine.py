@@ -85,7 +85,7 @@ class RepresenterMachine(MachineMethods, Machine):
 class _KernelMachine(RepresenterMachine):
     """Base class of `KernelMachineClassifier` and `KernelMachineRegressor`."""
 
-    _default_steps = 200  # of Newton's method
+    _default_steps = 200  # steps of Newton's method
 
     _FITTED = fitted(validation_loss_=Array("outputs", None))
 
@@ -158,6 +158,7 @@ class _KernelMachine(RepresenterMachine):
         return not hasattr(self._read_loss(), "combine")  # `combine` may refer to the caller's rows
 
     def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
+        """Return the problems to solve, with their solvers."""
         loss, penalty, Y = self._read_loss(), self._read_penalty(), self._targets(fit)
         if isinstance(penalty, UserPenalty):
             check_penalty(penalty)
@@ -186,6 +187,7 @@ class _KernelMachine(RepresenterMachine):
         return Task(name, replace(problem, weight=weight), partial(solve_representer, watch=watch))
 
     def _conclude(self, fit: Fit, solved: Solutions[RepresenterProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
         if self.early_stopping:
             self.converged_ = self.stop_reason_ in ("converged", "early stopping")
@@ -335,6 +337,7 @@ class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine)
         return signs(fit.merged.y, len(fit.target.labels))
 
     def _conclude(self, fit: Fit, solved: Solutions[RepresenterProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         super()._conclude(fit, solved)
         self.classes_, self._loss_ = freeze(fit.target.labels), self.loss
 

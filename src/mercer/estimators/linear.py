@@ -170,6 +170,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         return bool(self.multiclass != "ovr")
 
     def _tasks(self, fit: Fit) -> Tasks[LinearProblem | JointProblem]:
+        """Return the problems to solve, with their solvers."""
         target: Classes = fit.target
         if self._joint:
             B, C = bias_feature(self), _sample_penalties(fit, self.C)
@@ -181,6 +182,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
 
     def _conclude(self, fit: Fit, solved: Solutions[LinearProblem | JointProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         self._trained_as_ = {_MULTICLASS_KEY: self.multiclass}
         w, b = self._conclude_linear(fit, solved)
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
@@ -283,12 +285,14 @@ class LinearSVR(Regressor, LinearMachine):
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")
 
     def _tasks(self, fit: Fit) -> Tasks[LinearProblem]:
+        """Return the problems to solve, with their solvers."""
         y, C = fit.target[fit.merged.first], positive("C", self.C) * fit.merged.weight
         squared = self.loss == "squared_epsilon_insensitive"
         problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), squared)
         return self._linear_tasks(fit, [""], [problem], target_unit(y, fit.merged.weight))
 
     def _conclude(self, fit: Fit, solved: Solutions[LinearProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         w, b = self._conclude_linear(fit, solved)
         self.coef_, self.intercept_ = freeze(w[0]), freeze(b)
 

@@ -184,12 +184,14 @@ class OneClassSVM(NoveltyDetector):
     """
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
+        """Return the problems to solve, with their solvers."""
         weight = fit.merged.weight
         problem = one_class(weight, float(self.nu))
         check_weight_range(weight)
         return Tasks([self._task(problem)])
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         (b,) = solved[0].certificate.b
         self._conclude_outputs(fit, solved, lambda: Bounds(1.0, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
@@ -264,6 +266,7 @@ class SVDD(NoveltyDetector):
     _SUBTRACTS_DIAGONAL = True
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
+        """Return the problems to solve, with their solvers."""
         weight = fit.merged.weight
         problem = data_description(fit.diagonal, weight, float(self.nu))
         return Tasks([self._task(problem)])

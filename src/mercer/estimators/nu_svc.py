@@ -145,6 +145,7 @@ class NuSVC(PairwiseClassifier):
         return min(float(self.nu), largest)
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
+        """Return the problems to solve, with their solvers."""
         tasks = []
         check_weight_range(fit.merged.weight)
         for pair in fit.target.pairs:

@@ -242,6 +242,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         return not hasattr(self, "_expansion_") if hasattr(self, "_theta_") else bool(self.kernel == "linear")
 
     def _tasks(self, fit: Fit) -> Tasks[PegasosProblem]:
+        """Return the problems to solve, with their solvers."""
         self._seed_ = fit.limits.seed()
         solve = partial(
             solve_pegasos,

@@ -82,7 +82,7 @@ class RankSVM(RepresenterMachine):
     1.0
     """
 
-    _default_steps = 500  # of Newton's method
+    _default_steps = 500  # steps of Newton's method
 
     C: float = 1.0
 
@@ -131,6 +131,7 @@ class RankSVM(RepresenterMachine):
         return Tasks([Task("", RankProblem(level, group, fit.merged.weight, float(self.C)), solve_ranking)])
 
     def _conclude(self, fit: Fit, solved: Solutions[RankProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         self.n_iter_ = max(1, solved[0].solution.steps)
         self._conclude_coefficients(fit, solved[0].solution.beta[:, None], np.zeros(1))
 

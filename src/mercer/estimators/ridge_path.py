@@ -53,7 +53,7 @@ class PathSource:
     member: Indices  # index into X for each training row
     y: Any  # target of each training row
     weight: Floats  # weight of each training row, times the weight of its class
-    names: Any = None  # of the features
+    names: Any = None  # names of the features
 
     def predict_path(self, lams: Floats, X: Data) -> Floats:
         """Return f at new samples for each λ, from one decomposition of K and one pass over the kernel values."""
@@ -260,6 +260,7 @@ class _RidgePathSearch(LeastSquaresMachine):
         return points
 
     def _tasks(self, fit: Fit) -> Tasks[LeastSquares]:
+        """Return the problems to solve, with their solvers."""
         problem = self._problem(fit)
         if len(problem.weight) == 1 and problem.mass <= 1:
             raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")

@@ -98,6 +98,7 @@ class SVR(KernelRegressor):
         return np.unique(target + 0.0, axis=0, return_inverse=True)[1].ravel(), target
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
+        """Return the problems to solve, with their solvers."""
         if fit.target.ndim == 1:
             return super()._tasks(fit)
         tasks, rows, weight = [], np.arange(len(fit.merged.y)), fit.merged.weight
@@ -108,10 +109,11 @@ class SVR(KernelRegressor):
         return Tasks(tasks)
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         if fit.target.ndim == 1:
             super()._conclude(fit, solved)
             return
-        unit_problem = self._problem(fit, fit.target[:1, 0], np.ones(1))  # of a single sample of weight 1
+        unit_problem = self._problem(fit, fit.target[:1, 0], np.ones(1))  # problem of a single sample of weight 1
         box = Bounds(float(unit_problem.upper.max()), -float(unit_problem.lower.min()))
         self._conclude_outputs(fit, solved, lambda: box, solved.biases(self.bias))
 
@@ -284,6 +286,7 @@ class QuantileSVR(KernelRegressor):
     theta: float | None = None
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
+        """Return the problems to solve, with their solvers."""
         y, C = fit.target[fit.merged.first], self._penalty(fit) * fit.merged.weight
         tasks, rows, unit = [], np.arange(len(y)), target_unit(y, fit.merged.weight)
         for tau in _quantiles(self.quantiles):
@@ -294,6 +297,7 @@ class QuantileSVR(KernelRegressor):
         return Tasks(tasks)
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         tau, C = _quantiles(self.quantiles), self._penalty(fit)
         self.quantiles_ = freeze(tau)
         self._flat_ = np.ndim(self.quantiles) == 0

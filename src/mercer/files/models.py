@@ -81,7 +81,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     name = os.fspath(path)
     with open(path, "rb") as file:
         content = file.read(HEAD)
-        if is_container(content):  # it has its own reader, which reads piece by piece
+        if is_container(content):  # a .mercer file has its own reader, which reads piece by piece
             return MercerFile(read_mercer_file(path), name)
         content += file.read()
     by_start = [form for form in FORMATS.values() if form.begins and content.startswith(form.begins)]

@@ -62,14 +62,17 @@ class PointwiseKernel(Composite):
             return self.of_values(diagonals)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         pairs = zip(self.parts.values(), self._partials(self._blocks(X, Z)), strict=True)
         return np.asarray(np.sum([part._gradient(X, Z, weights * outer) for part, outer in pairs], axis=0))
 
     def _diagonal_gradient(self, X: Samples, weights: Floats) -> Floats:
+        """Compute weights_i · d k(x_i, x_i)/d x_i, the total derivative by both arguments."""
         pairs = zip(self.parts.values(), self._partials(self._diagonals(X)), strict=True)
         return np.asarray(np.sum([part._diagonal_gradient(X, weights * outer) for part, outer in pairs], axis=0))
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
         blocks = self._blocks(X, Z)
         for (part_name, part), outer in zip(self.parts.items(), self._partials(blocks), strict=True):
             yield from self._slopes_of(part_name, part._slopes(X, Z), outer)
@@ -171,6 +174,7 @@ class Product(BinaryKernel):
         return values[0]
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        """Return the derivatives of k by the values of each part."""
         left, right = values
         return right, left
 

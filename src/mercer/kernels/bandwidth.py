@@ -137,8 +137,8 @@ def gamma_from_variance(X: Samples, weight: Floats) -> float | None:
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(X, EngineSamples):
             mean = X.sums_about(0.0, weight)[0] / total
-            first, second = X.sums_about(mean, weight)
-            mean_error, variance = first / total, second / total
+            first_moment, second_moment = X.sums_about(mean, weight)
+            mean_error, variance = first_moment / total, second_moment / total
         else:
             mean = _mean(X, weight, total)
             mean_error, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
@@ -170,7 +170,7 @@ def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[f
         sums, squares = X.row_moments(centre)
         return inner(weight, sums) / total, inner(weight, squares) / total
     d = X.shape[1]
-    first = second = 0.0
+    first_moment = second_moment = 0.0
     for rows in strips(X):
         block = as_float64(X[rows])
         if is_sparse(block):
@@ -182,9 +182,9 @@ def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[f
             shifted = block - centre
             sums = _row_sums(shifted)
             squares = np.einsum("ij,ij->i", shifted, shifted)
-        first += float(weight[rows] @ sums)
-        second += float(weight[rows] @ squares)
-    return first / total, second / total
+        first_moment += float(weight[rows] @ sums)
+        second_moment += float(weight[rows] @ squares)
+    return first_moment / total, second_moment / total
 
 
 def _gamma_from_median(X: Samples, weight: Floats, l1: bool) -> float | None:

@@ -100,11 +100,13 @@ class Bessel(Kernel):
 
     # k'_ν(t) = −t/(2(ν + 1)) k_{ν+1}(t), from (t^−ν J_ν)' = −t^−ν J_{ν+1} (DLMF 10.6.6).
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         nu, sigma = float(self.order), float(self.sigma)
         slope = _bessel(nu + 1, self._scaled(X, Z)) / (-2.0 * (nu + 1))
         return weighted_differences(weights * slope, X, Z) * sigma * sigma
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
         nu, t = float(self.order), self._scaled(X, Z)
         yield "sigma", (), t * t * _bessel(nu + 1, t.copy()) / (-2.0 * (nu + 1)) / float(self.sigma)
 

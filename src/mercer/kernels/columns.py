@@ -104,6 +104,7 @@ class OnColumns(Composite):
         return terms.on_columns(self.kernel.terms(len(indices)), indices, d)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         out = np.zeros(X.shape)
         out[:, self._indices()] = self.kernel._gradient(self._select_columns(X), self._select_columns(Z), weights)
         return out

@@ -201,6 +201,7 @@ class Normalised(Composite):
     combines = True
 
     def combined(self, parts: list[list[Any]]) -> list[Any]:
+        """Compute k(x, z), k(x, x) and k(z, z) from those values of each part."""
         values, left, right = parts[0]
         if not bool((left > 0).all()) or not bool((right > 0).all()):
             raise ValueError(
@@ -215,6 +216,7 @@ class Normalised(Composite):
         return 2 * self.kernel.n_factors  # k(x, z), and the roots of k(x, x) and k(z, z)
 
     def majorant(self) -> Kernel:
+        """Return a kernel M such that √(M(x, x) M(z, z)) bounds |k(x, z)| and all intermediate results."""
         # M(x, z) divided by the roots, each of whose relative error is bounded like that of M(x, x).
         part = self.kernel
         if part.positive_definite == "yes":
@@ -225,12 +227,14 @@ class Normalised(Composite):
         return np.ones_like(self._lengths(X))
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         rows, columns = self._lengths(X), self._lengths(Z)
         scaled = weights / rows[:, None] / columns
         projections = (scaled * self.kernel._values(X, Z)).sum(axis=1)
         return self.kernel._gradient(X, Z, scaled) - self.kernel._diagonal_gradient(X, projections / (2 * rows**2))
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
         rows, columns, values = self._lengths(X), self._lengths(Z), self._values(X, Z)
         by_rows = self.kernel._diagonal_slopes(X)
         by_columns = by_rows if Z is X else self.kernel._diagonal_slopes(Z)
@@ -318,6 +322,7 @@ class Weighted(_FunctionComposite):
             return self.kernel.diag(X) * in_row_blocks(lambda rows: call_for_numbers(self.function, rows), X) ** 2
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
         outer = call_for_numbers(self.function, X)[:, None] * call_for_numbers(self.function, Z)
         return self._slopes_of("kernel", self.kernel._slopes(X, Z), outer)
 

@@ -49,6 +49,7 @@ class Linear(Kernel):
         return squared_lengths(as_matrix(X))
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         check_same_width(X, Z)
         return combined(weights, Z)
 
@@ -80,10 +81,12 @@ class _AffineProductKernel(GammaKernel):
         return self._ending(affine(self._gamma(), float(self.coef0), dot(X, Z)))
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         gamma = self._gamma()
         return combined(gamma * weights * self._slope_at(affine(gamma, float(self.coef0), dot(X, Z))), Z)
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
         product = dot(X, Z)
         slope = self._slope_at(affine(self._gamma(), float(self.coef0), product.copy()))
         yield "gamma", (), product * slope
@@ -241,6 +244,7 @@ class Cosine(Kernel):
         return np.asarray(nonzero_rows(as_matrix(X)), dtype=np.float64)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         weighted = weights.any(axis=1)
         zero_rows = np.flatnonzero(~nonzero_rows(X) & weighted)
         if len(zero_rows):

@@ -50,6 +50,7 @@ class DistanceKernel(Kernel):
         return exp_of_minus(self._gamma(), self._distances(X, Z))
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
         distances = self._distances(X, Z)
         yield "gamma", (), -distances * exp_of_minus(self._gamma(), distances.copy())
 
@@ -86,6 +87,7 @@ class Laplacian(SuggestsParameters, GammaKernel, DistanceKernel):
         return l1_distances(X, Z)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         check_same_width(X, Z)
         gamma, out = self._gamma(), np.zeros(X.shape)
         if gamma == 0:
@@ -149,6 +151,7 @@ class Chi2(HistogramKernel, DistanceKernel):
         return sums_over_features(partial(row_by_row, lambda x, z: _chi2_term(x, z).sum(axis=1)), _chi2_term, X, Z)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         weights, out = -float(self.gamma) * weights * self._values(X, Z), np.zeros(X.shape)
         for i, rows, x, z in rows_with_blocks(X, Z):
             row_weights, total = weights[i, rows], x + z
@@ -218,6 +221,7 @@ class Tanimoto(Kernel):
         return intersection, union
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         if not ordinary(X, Z):
             raise ValueError(
                 "derivatives of the Tanimoto kernel need entries between 1e-114 and 1e114 in size; scale the features"

@@ -87,6 +87,7 @@ class ANOVA(Kernel):
             yield f, factors[:, f] * others
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         out = np.zeros(X.shape)
         for i, rows, x, z in rows_with_blocks(X, Z):
             for f, products in self._products_with_feature(x, z):
@@ -94,6 +95,8 @@ class ANOVA(Kernel):
         return out
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
+
         def slope(x: Floats, z: Floats) -> Floats:
             by_feature = [(x[f] - z[:, f]) ** 2 * products for f, products in self._products_with_feature(x, z)]
             return np.asarray(-np.sum(by_feature, axis=0))
@@ -153,6 +156,7 @@ class Spline(Kernel):
         return out
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         check_same_width(X, Z)
         out = np.zeros(X.shape)
         for i, rows, x, z in rows_with_blocks(X, Z):

@@ -112,6 +112,7 @@ class Gaussian(SuggestsParameters, GammaKernel):
         return exp_of_minus(gamma, squared_distances(X, Z, factor))
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         if self.sigma is not None:
             out = weighted_differences(-weights * self._values(X, Z), X, Z)
             return out / float(self.sigma) / float(self.sigma)
@@ -120,6 +121,7 @@ class Gaussian(SuggestsParameters, GammaKernel):
         return out if factor is None else out @ factor @ factor.T
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
         values = self._values(X, Z)
         if self.M is not None:
             yield from self._slopes_by_matrix(X, Z, values)
@@ -216,6 +218,7 @@ class Matern(SuggestsParameters, Kernel):
         return matern(float(self.nu), self._scaled(X, Z)) if gaussian is None else gaussian._values(X, Z)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         gaussian = self._gaussian()
         if gaussian is not None:
             return gaussian._gradient(X, Z, weights)
@@ -230,6 +233,7 @@ class Matern(SuggestsParameters, Kernel):
         return weighted_differences(weights * slope * (2 * float(self.nu)), X, Z) / length / length
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
         gaussian = self._gaussian()
         if gaussian is not None:
             slopes = gaussian._slopes(X, Z)
@@ -304,10 +308,12 @@ class RationalQuadratic(SuggestsParameters, Kernel):
         return r
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         u, length = self._relative_squares(X, Z), float(self.length_scale)
         return weighted_differences(-weights * (1.0 + u) ** (-float(self.alpha) - 1.0), X, Z) / length / length
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        """Yield the derivative of a block of K by each real-valued parameter."""
         alpha, u = float(self.alpha), self._relative_squares(X, Z)
         values = (1.0 + u) ** -alpha
         share = u / (1.0 + u)

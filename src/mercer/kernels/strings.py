@@ -96,6 +96,7 @@ class StringKernel(Kernel):
         return (totals > 0).astype(np.float64) if self.normalise else totals
 
     def n_terms(self, X: Samples) -> int:
+        """Return the largest number of non-zero terms in a sum over two samples."""
         roundings = 0 if isinstance(X, EngineSamples) else self._roundings(X)
         return 2 * roundings + 8 if self.normalise else roundings
 

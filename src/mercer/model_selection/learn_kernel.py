@@ -145,7 +145,7 @@ def learn_kernel(
     }[criterion]
     numbers = {"radius-margin": {"C": positive("C", C)}, "alignment": {}}.get(criterion, {"lam": positive("lam", lam)})
     best, learnt = search_parameters(objective, bound_kernel, numbers, names, max_iter)
-    best = clone(best)  # it may be the caller's object
+    best = clone(best)  # `best` may be the caller's object
     best.learnt = True
     sign = 1.0 if criterion in ("likelihood", "alignment") else -1.0
     value, start = sign * objective(best, learnt)[0], sign * objective(bound_kernel, numbers)[0]

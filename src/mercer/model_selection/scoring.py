@@ -80,7 +80,7 @@ def scorer_of_queries(scoring: Any) -> Scorer:
 
 def _score_within_queries(model: Any, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> float:
     """Compute the score of the ranking in a Pipeline, or of the model itself, within each query."""
-    while isinstance(model, Pipeline):  # its score method does not pass qid on
+    while isinstance(model, Pipeline):  # the score method of a Pipeline does not pass qid on
         X, model = model[:-1].transform(X), model.steps[-1][1]
     return float(model.score(X, y, sample_weight=sample_weight, qid=qid))
 

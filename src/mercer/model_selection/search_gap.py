@@ -54,7 +54,7 @@ class FoldFunctions:
 
     def _bounds_at(self, ratio: float) -> tuple[Floats, Floats]:
         """Return lower and upper bounds on ⟨w', φ(x)⟩ for the optimum at `ratio` times this C."""
-        distance = np.sqrt(self.gap) * _SLACK  # of w from the optimum at this C, at most
+        distance = np.sqrt(self.gap) * _SLACK  # largest distance of w from the optimum at this C
         radius = 0.5 * (1 + ratio) * distance + 0.5 * abs(1 - ratio) * (self.norm + distance)
         centre = 0.5 * (1 + ratio) * self.values
         width = (self.lengths * radius + 0.5 * (1 + ratio) * self.errors) * _SLACK + 1e-12 * np.abs(centre)

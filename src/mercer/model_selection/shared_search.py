@@ -29,7 +29,7 @@ class SharedSearch:
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self.descriptions: list[str] = []  # of the kernel values that fits shared
+        self.descriptions: list[str] = []  # description of each set of kernel values that fits shared
         self._lock = threading.Lock()
         self._machines: dict[int, Any] = {}
         self._model_reason = ""  # why the scorer needs fitted models, if it does
@@ -37,7 +37,7 @@ class SharedSearch:
 
     def run(self, groups: Sequence[list[int]]) -> list[tuple[list[int], str]]:
         """Fit and score the points that can share kernel values; return the other groups, each with the reason."""
-        rest, shared = [], []
+        not_shared, shared = [], []
         for group in groups:
             reasons = [self._refusal(point) for point in group]
             for indices in group_equal_keys(reasons):
@@ -45,15 +45,15 @@ class SharedSearch:
                 if reason is None:
                     shared.append(points)
                 else:
-                    rest.append((points, reason))
+                    not_shared.append((points, reason))
         fit = self._fit_by_steps if self._search.prefix else self._fit_at_once
         for indices in group_equal_keys(self._reading_key(group[0]) for group in shared):
             same_samples = [shared[k] for k in indices]
             if not self._model_reason:
-                rest += fit(same_samples)
+                not_shared += fit(same_samples)
             if self._model_reason:  # a fit may have set it
-                rest += [(group, self._model_reason) for group in same_samples]
-        return rest
+                not_shared += [(group, self._model_reason) for group in same_samples]
+        return not_shared
 
     # --- which points can share -------------------------------------------------------------------------------------
 

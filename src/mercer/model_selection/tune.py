@@ -282,9 +282,9 @@ def _run(search: Search) -> str:
     groups = group_points_by_kernel(search.cells.points, search.prefix)
     while groups:
         shared = SharedSearch(search)
-        rest = shared.run(groups)
+        not_shared = shared.run(groups)
         descriptions.update(dict.fromkeys(shared.descriptions))
-        for group, reason in rest:
+        for group, reason in not_shared:
             descriptions[f"not shared: {reason}"] = None
             fit_fold_by_fold(search, group, warm_start=reason != MANY_PAIRS)
         revived = set(search.cells.revive())

@@ -306,8 +306,8 @@ def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:
 
 def scores(values: Floats, n_classes: int) -> Floats:
     """Return the votes of each class plus its confidence, scaled to less than half a vote, so that it breaks ties."""
-    won, confidence = votes(values, n_classes)
-    return np.asarray(won + confidence / (3 * (np.abs(confidence) + 1)))
+    n_wins, confidence = votes(values, n_classes)
+    return np.asarray(n_wins + confidence / (3 * (np.abs(confidence) + 1)))
 
 
 # --- scikit-learn's and LIBSVM's layout of coefficients --------------------------------------------------------------

@@ -64,7 +64,7 @@ class WeightsTrial:
     s: Floats  # s_m/v_m
     curvature: Callable[[], Floats]  # H/(vv')
     met: bool  # the certificate meets the stopping rule
-    proves_weights: bool  # it also proves that no other weights are much better
+    proves_weights: bool  # the certificate also proves that no other weights are much better
     solved: Any
     limit: StopReason | None = None  # limit that ended a solve
 

@@ -34,11 +34,11 @@ def search_parameters(
     """
     integer("max_iter", max_iter, 1, "the number of steps")
     start, slopes = value(kernel, others)
-    known = {**kernel.get_params(), **others}
+    all_numbers = {**kernel.get_params(), **others}
     free = [
         name
         for name in slopes
-        if isinstance(known.get(name), Real) and not isinstance(known[name], bool) and known[name] > 0
+        if isinstance(all_numbers.get(name), Real) and not isinstance(all_numbers[name], bool) and all_numbers[name] > 0
     ]
     chosen = free if names is None else list(names)
     if not chosen or any(name not in free for name in chosen):
@@ -49,9 +49,9 @@ def search_parameters(
         numbers = {name: values.pop(name, number) for name, number in others.items()}
         return clone(kernel).set_params(**values), numbers
 
-    best = (start, np.log([known[name] for name in chosen]))
+    best = (start, np.log([all_numbers[name] for name in chosen]))
     # The first step of L-BFGS-B is as long as the gradient: scale it to at most 1.
-    unit = max(1.0, math.hypot(*(known[name] * slopes[name] for name in chosen)))
+    unit = max(1.0, math.hypot(*(all_numbers[name] * slopes[name] for name in chosen)))
 
     def negative_value(logs: Floats) -> tuple[float, Floats]:
         nonlocal best

@@ -9,6 +9,7 @@ from mercer.cli.terminal import Subparsers, add_command
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "checkdata",
@@ -21,6 +22,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     import sys
 
     from mercer.files.libsvm_text import read_bytes_unpacked, read_labelled_text

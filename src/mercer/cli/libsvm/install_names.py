@@ -19,6 +19,7 @@ _MARK: Final = "# written by mercer install-libsvm-names"
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "install-libsvm-names",
@@ -36,6 +37,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     if os.name != "posix":
         raise NotImplementedError(
             "these programs are shell scripts and need a POSIX system; on Windows call mercer train itself"

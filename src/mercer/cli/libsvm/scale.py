@@ -21,6 +21,7 @@ from mercer.samples.arrays import Floats
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "scale",
@@ -48,6 +49,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     if format_of(args.file, None) != "libsvm":
         raise ValueError(
             f"{args.file} is a table, but mercer scale is for LIBSVM text; mercer train standardises the columns of a "

@@ -8,6 +8,7 @@ from mercer.cli.terminal import Subparsers, add_command
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     parser = add_command(
         commands,
         "subset",
@@ -26,6 +27,7 @@ def register(commands: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     import sys
 
     import numpy as np

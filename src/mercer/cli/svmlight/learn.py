@@ -19,6 +19,7 @@ _IGNORED_OPTIONS: Final = {
 
 
 def register(commands: Subparsers) -> None:
+    """Add the command and its options to the parser."""
     learn = add_command(
         commands,
         "svm_learn",
@@ -102,6 +103,7 @@ def _squared_lengths(X: Any, kernel: Any) -> Any:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command with these options."""
     import numpy as np
 
     from mercer.files.atomic_write import check_save_path

@@ -127,6 +127,7 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
         return super()._solve(fit, tasks, progress, starts)
 
     def _conclude(self, fit: Fit, solved: Solutions[RepresenterProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         assert fit.kernel is not None
         C = np.column_stack([s.solution.c for s in solved])
         self.classes_, self.intercept_ = freeze(fit.target.labels), freeze(np.zeros(C.shape[1]))

@@ -119,6 +119,7 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
         return super()._solve(fit, self._tasks_at(fit, process.lam), progress, starts)
 
     def _conclude(self, fit: Fit, solved: Solutions[LeastSquares]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         self.lam_ = float(self._process_.lam)
         self.log_marginal_likelihood_value_ = self._process_.log_likelihood
         self._conclude_rows(fit, solved[0].solution, self.lam_)

@@ -68,15 +68,18 @@ class _SecondView(AttributeSpec):
         return tuple(f"y.{key}" for attribute, spec in declared(_View).items() for key in spec.keys(attribute))
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        """Return the value's entries in a file, by name."""
         header, arrays = state_of(value)
         return {f"y.{key}": part for key, part in (header["fitted"] | arrays).items()}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Return the value from its entries in a file."""
         second = _View.of(model)
         ClassSpec.of(_View).set_fitted(second, {key.removeprefix("y."): part for key, part in parts.items()})
         return second
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         check_state(value)
         n_second, n_first = len(value._expansion_.b), len(model._expansion_.b)
         expect(n_second == n_first, f"the first view has {n_first} functions and the second {n_second}")

@@ -127,6 +127,7 @@ class _Centres(AttributeSpec):
     """Spec of the cluster means in the coordinates of the eigenvectors: all outputs of the model except the degree."""
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         Array(None, len(model._expansion_.b) - 1).check(name, value, model)
         expect(len(value) > 0, f"{name} must be of one cluster at least")
 
@@ -136,6 +137,7 @@ class _Labels(AttributeSpec):
     """Spec of cluster labels; −1 for a sample of weight 0 that has no affinity."""
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         are_integers = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
         are_labels = are_integers and bool(((value >= -1) & (value < len(model._centres_))).all())
         expect(are_labels, f"{name} must be numbers of clusters")

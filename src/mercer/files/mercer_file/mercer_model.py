@@ -123,7 +123,7 @@ class MercerFile(Model):
             X = self.table.encode(X)
         elif self._model is not self._machine:
             return np.asarray(self._model.decision_function(X), dtype=np.float64)
-        if getattr(self._machine, "_DECISION_NAME", ""):  # its decision is not a sum over vectors
+        if getattr(self._machine, "_DECISION_NAME", ""):  # the decision of this machine is not a sum over vectors
             return np.asarray(self._machine.decision_function(X), dtype=np.float64).reshape(X.shape[0], -1)
         if self.expansion is None:
             return np.asarray(X @ np.atleast_2d(self._machine.coef_).T + self._machine.intercept_, dtype=np.float64)

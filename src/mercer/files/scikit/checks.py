@@ -39,6 +39,7 @@ class Categories(AttributeSpec):
     """Categories of one column; numbers must ascend (NaN last), since they are searched by bisection."""
 
     def check(self, name: str, value: Any, model: Fitted) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         expect(isinstance(value, np.ndarray) and value.ndim == 1, f"{name} must be an array")
         if value.dtype.kind in "iufb":
             without_nan = value[~np.isnan(value)] if value.dtype.kind == "f" else value
@@ -56,10 +57,12 @@ class Vocabulary(AttributeSpec):
     """Dictionary of terms and their columns, saved as the list of terms in the order of columns."""
 
     def to_plain(self, name: str, value: Any) -> Plain:
+        """Return the value's entries in a file, by name."""
         self.check(name, value, None)
         return {name: [term for term, _ in sorted(value.items(), key=lambda pair: int(pair[1]))]}
 
     def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
+        """Return the value from its entries in a file."""
         terms = parts[name]
         expect(
             isinstance(terms, list) and all(isinstance(term, str) for term in terms), f"{name} must be a list of terms"
@@ -67,6 +70,7 @@ class Vocabulary(AttributeSpec):
         return {term: column for column, term in enumerate(terms)}
 
     def check(self, name: str, value: Any, model: Fitted) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         is_valid = isinstance(value, dict) and all(isinstance(term, str) for term in value)
         columns = list(value.values()) if is_valid else []
         is_valid = is_valid and all(is_count(column) for column in columns) and len(columns) > 0
@@ -85,6 +89,7 @@ class Edges(AttributeSpec):
         return {name: list(value)}
 
     def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
+        """Return the value from its entries in a file."""
         expect(isinstance(parts[name], list), f"{name} must be a list")
         edges = np.empty(len(parts[name]), dtype=object)
         edges[:] = parts[name]
@@ -102,11 +107,13 @@ class RebuiltObjects(AttributeSpec):
     names: frozenset[str]
 
     def to_plain(self, name: str, value: Any) -> Plain:
+        """Return the value's entries in a file, by name."""
         for item in value:
             expect(vars(item).keys() == self.names, f"{name} has other attributes than {sorted(self.names)}")
         return {name: [dict(vars(item)) for item in value]}
 
     def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
+        """Return the value from its entries in a file."""
         plain = parts[name]
         is_valid = isinstance(plain, list) and all(
             isinstance(item, dict) and item.keys() == self.names for item in plain

@@ -269,7 +269,7 @@ def _checked_expansion(model: Any, max_error: Any) -> Expansion:
     check_is_fitted(model)
     expansion = getattr(model, "_expansion_", None)
     name = type(model).__name__
-    learns_online = hasattr(model, "_theta_")  # its state is more than the expansion
+    learns_online = hasattr(model, "_theta_")  # the state of such a model is more than its expansion
     if not isinstance(expansion, Expansion) or learns_online or isinstance(model, UnsupervisedMachine):
         raise TypeError(
             f"{name} cannot be compressed: only an estimator of mercer that predicts from vectors can, such as SVC, "

@@ -397,8 +397,8 @@ class DecisionDisplay(Picture):
         """Draw the predicted classes, and the boundaries between them."""
         colors = require("matplotlib.colors", "drawing a decision")
         shades = colors.ListedColormap(colours(len(self.classes)))
-        top = max(len(self.classes) - 1, 1)
-        style = {"cmap": shades, "alpha": 0.25, "vmin": 0, "vmax": top}
+        largest_code = max(len(self.classes) - 1, 1)
+        style = {"cmap": shades, "alpha": 0.25, "vmin": 0, "vmax": largest_code}
         ax.pcolormesh(self.xx0, self.xx1, self.response, **style, **_MESH_OPTIONS)
         if self.values is not None:
             self._draw_lines(ax, self.values, {-1.0: "--", 0.0: "-", 1.0: "--"})
@@ -470,7 +470,7 @@ class DecisionDisplay(Picture):
         out = np.array(self.points, dtype=np.float64).T
         for k, axis in enumerate(self.axes or ()):
             if axis.kind == "category":
-                step = (0.618033988749895, 0.7548776662466927)[k]  # its multiples modulo 1 fill [0, 1) evenly
+                step = (0.618033988749895, 0.7548776662466927)[k]  # multiples of the step modulo 1 fill [0, 1) evenly
                 out[k] += 0.6 * (np.arange(out.shape[1]) * step % 1.0 - 0.5)
         return out
 

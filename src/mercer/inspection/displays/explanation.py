@@ -164,8 +164,10 @@ class ExplanationDisplay(Picture):
             left = left + heights[:, k]
         self._label_rows()
         others = len(table) - len(heights)
-        rest = float(table.sum() - heights.sum())
-        label = f"mean |Shapley value|{summed}" + f"\n{others} other features: {rest:.3g} in total" * (others > 0)
+        sum_of_others = float(table.sum() - heights.sum())
+        label = f"mean |Shapley value|{summed}" + f"\n{others} other features: {sum_of_others:.3g} in total" * (
+            others > 0
+        )
         self.ax_.set_xlabel(label)
         if len(names) > 1:
             self.ax_.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -173,12 +175,18 @@ class ExplanationDisplay(Picture):
     def _draw_sample(self) -> None:
         """Draw the signed values of a single sample."""
         e, values = self.explanation, self.explanation.values[0]
-        rest = np.setdiff1d(np.arange(len(values)), self.features_)
-        heights = np.append(values[self.features_], [values[rest].sum()] if len(rest) else [])
-        colours = [_RAISES if v > 0 else _LOWERS for v in heights[: len(self.features_)]] + [_OTHERS] * (len(rest) > 0)
+        other_features = np.setdiff1d(np.arange(len(values)), self.features_)
+        heights = np.append(values[self.features_], [values[other_features].sum()] if len(other_features) else [])
+        colours = [_RAISES if v > 0 else _LOWERS for v in heights[: len(self.features_)]] + [_OTHERS] * (
+            len(other_features) > 0
+        )
         self.bars_.append(self.ax_.barh(np.arange(len(heights)), heights, height=0.7, color=colours))
         names = [f"{shorten(e.feature_names[j])} = {shorten(cell_text(e.data[0, j]), 24)}" for j in self.features_]
-        self._label_rows([*names, f"{len(rest)} others" if len(rest) > 1 else "1 other"] if len(rest) else names)
+        self._label_rows(
+            [*names, f"{len(other_features)} others" if len(other_features) > 1 else "1 other"]
+            if len(other_features)
+            else names
+        )
         self.ax_.axvline(0.0, color=foreground(self.ax_), linewidth=0.8)
         total = float(e.base_values[0] + values.sum())
         self.ax_.set_xlabel(self._value_label)

@@ -146,8 +146,10 @@ def mercer_expansion(
     values, vectors = _eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
     n_kept = min(n_terms, _n_above_rounding(values))
     coefficients = root[:, None] * vectors[:, :n_kept] / values[:n_kept]
-    rest = float(values[n_kept:].sum())
-    return MercerExpansion(bound, points, freeze(w), freeze(values[:n_kept].copy()), rest, freeze(coefficients))
+    sum_of_others = float(values[n_kept:].sum())
+    return MercerExpansion(
+        bound, points, freeze(w), freeze(values[:n_kept].copy()), sum_of_others, freeze(coefficients)
+    )
 
 
 def mercer_integral(X: Samples, f: SampleFunction, *, kernel: KernelLike, weights: ArrayLike) -> float:

@@ -60,7 +60,7 @@ def weight_option(model: Any, weight: Any) -> dict[str, Any]:
         return {}
     path = ["sample_weight"]
     while isinstance(model, Pipeline | BaseSearchCV):
-        if isinstance(model, BaseSearchCV):  # it passes the keyword on to its estimator
+        if isinstance(model, BaseSearchCV):  # a search passes the keyword on to its estimator
             model = model.estimator
             continue
         name, model = model.steps[-1]

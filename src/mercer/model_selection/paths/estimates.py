@@ -97,13 +97,16 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
         suspect |= alpha_rows > capacity
         if np.isfinite(capacity).any():
             assumes = f"{assumes}, and the same C for all samples, which is not so here"
-    weight, second = merged.input_weight, solved.signs[merged.member] > 0
-    false_negatives, false_positives = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
-    true_positives = float(weight @ second) - false_negatives
+    weight, in_second_class = merged.input_weight, solved.signs[merged.member] > 0
+    false_negatives, false_positives = (
+        float(weight @ (suspect & in_second_class)),
+        float(weight @ (suspect & ~in_second_class)),
+    )
+    true_positives = float(weight @ in_second_class) - false_negatives
     positives = true_positives + false_positives
     precision = true_positives / positives if positives else np.nan
     estimate = solved.estimate(suspect, assumes, proven=not solved.biased)
-    return replace(estimate, recall=true_positives / float(weight @ second), precision=precision)
+    return replace(estimate, recall=true_positives / float(weight @ in_second_class), precision=precision)
 
 
 @shared_docs
@@ -291,10 +294,12 @@ def _capacity_of_others(solved: _SolvedMachine) -> Floats:
     bounds = np.maximum(solved.solution.problem.upper, -solved.solution.problem.lower)
     if np.ptp(bounds[merged.member] * merged.share) <= 1e-12 * bounds.max():
         return np.full(len(merged.member), np.inf)
-    second = solved.signs > 0
-    total = np.where(second, float((bounds - alpha) @ second), float((bounds - alpha) @ ~second))
-    capacity_of_row = (bounds - alpha)[merged.member] * merged.share
-    return np.asarray(total[merged.member] - capacity_of_row + 1e-9 * bounds.max())
+    in_second_class = solved.signs > 0
+    class_capacity = np.where(
+        in_second_class, float((bounds - alpha) @ in_second_class), float((bounds - alpha) @ ~in_second_class)
+    )
+    own_capacity = (bounds - alpha)[merged.member] * merged.share
+    return np.asarray(class_capacity[merged.member] - own_capacity + 1e-9 * bounds.max())
 
 
 def _range_of_values(gram: Gram) -> float:

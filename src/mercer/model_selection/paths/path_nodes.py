@@ -105,7 +105,10 @@ class Nodes:
 def fit_nodes(
     problem: DualProblem, gram: Gram, stop: Stop, begin: float, end: float, epsilon: float, *, constant: bool = False
 ) -> Nodes:
-    """Fit from C = `begin` to `end` so densely that the relative gap is at most ε everywhere between."""
+    """Fit from C = `begin` to `end` so densely that the relative gap is at most ε everywhere between.
+
+    `constant` is True if b is the weight of a constant feature, so that the kernel is k + 1.
+    """
     fit_stop = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon)
     path = Nodes(problem, epsilon, constant)
 

@@ -86,20 +86,20 @@ class HostCross:
     def normal(self, C: Floats) -> Floats:
         """Return K_nMᵀ W K_nM C."""
         out = np.zeros(C.shape)
-        for _, X, weight in self._blocks():
-            X.normal(C, weight, out)
+        for _, rows, weight in self._blocks():
+            rows.normal(C, weight, out)
         return out
 
     def residual(self, C: Floats, b: Floats) -> Totals:
         """Return K_nMᵀ W (Y − K_nM C − b) and the other totals of the pass; `bias_column` only if C = 0."""
         out = Totals(np.zeros(C.shape), np.zeros(self.m))
         C_is_zero = not C.any()
-        for Y, X, weight in self._blocks():
-            E = Y - b if C_is_zero else Y - X.forward(C) - b
+        for Y, rows, weight in self._blocks():
+            E = Y - b if C_is_zero else Y - rows.forward(C) - b
             weighted = weight[:, None] * E
-            X.backward(weighted, out.residual)
+            rows.backward(weighted, out.residual)
             if C_is_zero:
-                X.backward(weight[:, None], out.bias_column[:, None])
+                rows.backward(weight[:, None], out.bias_column[:, None])
             out.add(weight, E, weighted)
         return out
 
@@ -181,8 +181,8 @@ class HostCross:
         """Return K_nMᵀ W K_nM over one chunk or all of them, and the totals of this pass at C = 0 and b = 0."""
         G = np.zeros((self.m, self.m))
         out = Totals(np.zeros((self.m, 0)), np.zeros(self.m))
-        for Y, X, weight in self._blocks(None if sample is None else [sample]):
-            K = X.values()
+        for Y, rows, weight in self._blocks(None if sample is None else [sample]):
+            K = rows.values()
             scaled = np.sqrt(weight)[:, None] * K
             add_gram(G, scaled)
             weighted = weight[:, None] * Y

@@ -41,7 +41,7 @@ class HostJointField(ActiveSet):
         """Continue with a problem that differs from the last one only in its biases."""
         self.problem = problem
         self.b = problem.offsets(self.beta)
-        self._violations: Floats | None = None  # of the active samples at the present β
+        self._violations: Floats | None = None  # violations of the active samples at the present β
 
     def excess(self, rows: Indices) -> Floats:
         return self.problem.excess(self.u[rows], self.b, rows)

@@ -136,6 +136,7 @@ class KernelMatrix(HostAlgebra):
 
     @property
     def outer_rows(self) -> int:
+        """Number of variables of an outer working set; 0 if working sets are not nested."""
         if self.n < _NESTED_ROWS or not self._fused or self._streamed:
             return 0
         samples = self._all_samples(self.precisions[0])
@@ -156,6 +157,7 @@ class KernelMatrix(HostAlgebra):
 
     @property
     def entry_bounds(self) -> Floats:
+        """Numbers r with |K_ij| ≤ r_i r_j."""
         if self.positive_definite == "yes":
             return self._roots
         prepared = self._source.prepared
@@ -173,11 +175,10 @@ class KernelMatrix(HostAlgebra):
 
     @property
     def precisions(self) -> tuple[Precision, ...]:
+        """Precisions of kernel values that a solver can choose from, fastest first."""
         large = self.n > _FLOAT64_ROWS and self._fused
         single = large and (self._streamed or self._all_samples(np.float32) is not None)
         return (np.float32, np.float64) if single else (np.float64,)
-
-    # --- views and copies ---------------------------------------------------------------------------------------
 
     def view(self, rows: Indices) -> KernelMatrix:
         part = self._global(rows)
@@ -194,6 +195,7 @@ class KernelMatrix(HostAlgebra):
         return part
 
     def share(self) -> None:
+        """Prepare or store, as far as memory allows, values that overlapping views would each compute again."""
         source = self._source
         if self._rows is not None:  # a view: only the Gram of all samples prepares shared data
             return
@@ -251,6 +253,7 @@ class KernelMatrix(HostAlgebra):
 
     @property
     def levels(self) -> tuple[Precision, ...]:
+        """Levels that `product_bound` accepts, fastest first."""
         prepared = self._source.prepared
         if self._stored:
             return (np.float64, EXACT)
@@ -260,6 +263,7 @@ class KernelMatrix(HostAlgebra):
         return (*self.precisions, EXACT) if exact else self.precisions
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
+        """Return K[rows] @ coefficients with a bound on the error of each number."""
         if coefficients.ndim == 2:
             return self._several_bounds(coefficients, rows, level)
         if level == EXACT and self._stored:
@@ -411,8 +415,6 @@ class KernelMatrix(HostAlgebra):
                 out[block] += np.asarray(K, dtype=np.float64) @ C[sources]
         return out
 
-    # --- the state of a solve -----------------------------------------------------------------------------------
-
     def field(
         self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
     ) -> HostField:
@@ -454,8 +456,6 @@ class KernelMatrix(HostAlgebra):
             # Values within a class are added one after another.
             unit = unit + layout.largest * 2 * DOUBLE * float(self.entry_bounds.max()) ** 2
         return PairPlace(self, steps, exact, unit, n_threads)
-
-    # --- the core's samples ---------------------------------------------------------------------------------------
 
     def _columns(self, J: Indices, dtype: Precision) -> _core.Columns | None:
         """Lay out the rows J as columns for the core; None if the core does not compute their values."""

@@ -189,7 +189,7 @@ class Leaf:
 
     def sizes(self, X: Any) -> Floats:
         """Return N of every row for error bounds; 0 where values are computed from differences."""
-        if self.differences:  # their errors are relative, and need no N
+        if self.differences:  # errors of differences are relative, and need no N
             return np.zeros(len(X))
         if self.factor is None:
             return np.asarray(floats(self.prepared(X, torch.float64)[1]) + 2.0**-1074)

@@ -262,7 +262,7 @@ def successive_additions(features: int) -> int | None:
 
 
 def _sums_for_columns(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
-    """Return the sums of `sums` for several columns of weights, from float32 values, in one call of a kernel."""
+    """Compute `sums` for several columns of weights from float32 values, in one call of a kernel."""
     n, m, outputs = len(x), len(z), weights.shape[1]
     width = max(16, triton.next_power_of_2(outputs))
     weights = torch.nn.functional.pad(weights, (0, width - outputs))
@@ -275,7 +275,7 @@ def _sums_for_columns(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) 
 
 
 def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any) -> Any:
-    """Return the sums of `sums` for one column of weights, from float32 values."""
+    """Compute `sums` for one column of weights from float32 values."""
     n, m, d = len(x), len(z), x.shape[1]
     restricted, (indices, count) = moved is not None, moved or (weights, weights)
     in_float64 = weights.dtype == torch.float64  # for predictions, whose sums may cancel
@@ -315,7 +315,7 @@ def tile32(x: Any, x_norms: Any, z: Any, z_norms: Any) -> Any:
 
 
 def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
-    """Return the sums of `sums` in float64, from a tile of inner products."""
+    """Return Σ_j w_j 2^(t_ij − N_i − N_j) in float64, from a tile t of inner products."""
     n, m = t.shape
     out = torch.empty(n, dtype=torch.float64, device=t.device)
     powers = torch.tensor(POWERS, dtype=torch.float64, device=t.device)
@@ -325,7 +325,7 @@ def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
 
 
 def narrow64(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
-    """Return the sums of `sums` in float64 for narrow padded rows.
+    """Compute `sums` in float64 for narrow padded rows.
 
     Few rows would not occupy a device: the columns of a call are then divided among programs, and their sums added.
     """

@@ -148,8 +148,6 @@ class TorchGram:
                 raise FloatingPointError(f"k(x, x) overflows with {kernel!r}; scale the features")
         return cls(TorchSharedSamples(kernel, X, budget, n_threads, constant), None, diagonal, budget)
 
-    # --- facts ------------------------------------------------------------------------------------------------------
-
     @property
     def positive_definite(self) -> str:
         return "no" if self._source.refuted else self.kernel.positive_definite
@@ -171,6 +169,7 @@ class TorchGram:
 
     @property
     def outer_rows(self) -> int:
+        """Number of variables of an outer working set; 0 if working sets are not nested."""
         fuses = fused.available(self.like) and self.precisions[0] == np.float32
         return min(self.n // 8, _OUTER_ROWS) if self.n >= _NESTED_ROWS and not fuses else 0
 
@@ -201,10 +200,9 @@ class TorchGram:
     def proof(self) -> BoundedProducts:
         return self if self._source.rounding is not None else self._on_host
 
-    # --- proofs -----------------------------------------------------------------------------------------------------
-
     @property
     def entry_bounds(self) -> Floats:
+        """Numbers r with |K_ij| ≤ r_i r_j."""
         rounding = self._source.rounding
         if rounding is None:
             return self._on_host.entry_bounds
@@ -215,6 +213,7 @@ class TorchGram:
 
     @property
     def levels(self) -> tuple[Precision, ...]:
+        """Levels that `product_bound` accepts, fastest first."""
         rounding = self._source.rounding
         if rounding is None:
             return self._on_host.levels
@@ -222,6 +221,7 @@ class TorchGram:
         return (np.float64, EXACT) if radial or linear_terms(self.kernel) is not None else (np.float64,)
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
+        """Return K[rows] @ coefficients with a bound on the error of each number."""
         if self._source.rounding is None or level == EXACT:
             return self._exact.product_bound(coefficients, rows, self._exact_level(level))
         if coefficients.ndim == 2:
@@ -232,6 +232,7 @@ class TorchGram:
         )
 
     def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
+        """Return a bound on the error of each number of `product_bound`, for one vector of coefficients."""
         rounding = self._source.rounding
         if rounding is None or level == EXACT:
             return self._exact.errors(coefficients, rows, self._exact_level(level))
@@ -258,6 +259,7 @@ class TorchGram:
         return floats(self._block(I, J, torch.float64))
 
     def full(self, dtype: Precision = np.float64) -> Any:
+        """Return K as a new array of the host."""
         out = np.empty((self.n, self.n), dtype=np.dtype(dtype))
         all_rows = np.arange(self.n)
 
@@ -268,6 +270,7 @@ class TorchGram:
         return out
 
     def float32_matrix(self) -> TorchFloat32Matrix:
+        """Return all of K on the device, computed in float64 and rounded to float32."""
         with explain_matrix_shortage(self.n, torch.float32, self.like.device):
             K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.like.device)
         all_rows = np.arange(self.n)
@@ -335,8 +338,6 @@ class TorchGram:
     def _block(self, I: Indices, J: Indices, dtype: Any) -> Any:
         left, right = (self.prepared_rows(index_tensor(rows, self.like), dtype) for rows in (I, J))
         return self.device_block(left, right, dtype)
-
-    # --- blocks and sums on the device --------------------------------------------------------------------------------
 
     @property
     def n_threads(self) -> int:
@@ -430,17 +431,17 @@ class TorchGram:
         return self._source.formula.scale
 
     def _global(self, rows: Indices | None) -> Indices:
+        """Return the positions of these rows, or of all, in the whole matrix."""
         view = self._rows
         if rows is None:
             return np.arange(self.n) if view is None else view
         return rows if view is None else view[rows]
 
-    # --- the whole matrix, decomposed on the device -------------------------------------------------------------------
-
     def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:
         return factor_of(self.device_full(dtype_of(dtype)), self.diagonal + d)
 
     def landmark_factor(self, landmarks: Indices, weight: Floats, n_threads: int = 1) -> LandmarkFactor:
+        """Factor K_JJ + K_nJᵀ diag(weight) K_nJ for the rows J = `landmarks`."""
         used = np.flatnonzero(weight)
         right = self.prepared_rows(index_tensor(landmarks, self.like), torch.float64)
         left = self.prepared_rows(index_tensor(used, self.like), torch.float64)
@@ -463,8 +464,6 @@ class TorchGram:
     def eigh(self, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigensystem:
         return eigensystem_of(self.device_full(torch.float64), scale, centred)
 
-    # --- parts, and the state of a solve ------------------------------------------------------------------------------
-
     def view(self, rows: Indices) -> Gram:
         return TorchGram(self._source, self._global(rows), self.diagonal[rows], self.budget)
 
@@ -472,10 +471,11 @@ class TorchGram:
         return self
 
     def copied(self, rows: Indices, budget: int) -> Gram:
-        part, source = self._global(rows), self._source
-        X = source.X.take(part)
+        """Return the Gram of a subset with its own copy of the samples."""
+        positions, source = self._global(rows), self._source
+        X = source.X.take(positions)
         if source.precomputed:
-            X = X.columns(part)
+            X = X.columns(positions)
         gram = TorchGram.of(self.kernel, X, budget, source.n_threads, source.constant if source.precomputed else 0.0)
         gram._source.refuted = source.refuted
         return gram

@@ -318,8 +318,8 @@ class BlockSelector:
     def step(self, K: Any, beta: Any, u: Any, share: float, least: float, max_steps: int) -> Any:
         """Take pair steps on the block, whose K is given, and return the change of β; `moved` holds what changed.
 
-        They end when the violation in the block is at most `share` times the violation of all variables, or `least`, or
-        after `max_steps` steps per variable. `moved` is the indices of changed variables, and their number.
+        Steps end when the violation in the block is at most `share` times the violation of all variables, or `least`,
+        or after `max_steps` steps per variable. `moved` is the indices of changed variables, and their number.
         """
         with on(K):
             _pair_steps[(1,)](

@@ -113,12 +113,12 @@ class TorchSamples(EngineSamples):
 
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
         """Return Σ_i w_i Σ_j (x_ij − centre) and Σ_i w_i Σ_j (x_ij − centre)² over all entries."""
-        w, first, second = to_device(weight, self.rows), 0.0, 0.0
+        w, first_moment, second_moment = to_device(weight, self.rows), 0.0, 0.0
         for block, part in self.parts(2):
             centred = part.double() - centre
-            first += float(w[block] @ centred.sum(dim=1))
-            second += float(w[block] @ (centred * centred).sum(dim=1))
-        return first, second
+            first_moment += float(w[block] @ centred.sum(dim=1))
+            second_moment += float(w[block] @ (centred * centred).sum(dim=1))
+        return first_moment, second_moment
 
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry, zeros included."""
@@ -224,9 +224,9 @@ class SparseSamples(TorchSamples):
         """Return Σ_i w_i Σ_j (x_ij − centre) and Σ_i w_i Σ_j (x_ij − centre)² over all entries."""
         w, centred = to_device(weight, self.rows), self.rows.values.double() - centre
         n_zeros = (self.shape[1] - self.rows.counts).double()
-        first = self.rows.reduce_rows(centred) - centre * n_zeros
-        second = self.rows.reduce_rows(centred.square()) + centre**2 * n_zeros
-        return float(w @ first), float(w @ second)
+        first_moment = self.rows.reduce_rows(centred) - centre * n_zeros
+        second_moment = self.rows.reduce_rows(centred.square()) + centre**2 * n_zeros
+        return float(w @ first_moment), float(w @ second_moment)
 
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry, zeros included."""

@@ -239,5 +239,5 @@ def _decomposed(
         return first
     # Checking the dropped variables in the solver's precision is cheaper than a certificate that fails.
     field.unshrink()
-    rest = decompose(field, stop.after(first.steps - first_steps), shrinking)
-    return replace(rest, steps=first.steps + rest.steps)
+    continued = decompose(field, stop.after(first.steps - first_steps), shrinking)
+    return replace(continued, steps=first.steps + continued.steps)

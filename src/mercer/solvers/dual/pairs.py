@@ -69,7 +69,7 @@ def solve_pairs_together(
     result is None if the core cannot do this for the kernel and the data.
     """
     place = gram.pairs(layout, n_threads)
-    if place is None or (problem.lower > 0).any() or (problem.upper < 0).any():  # they start from β = 0
+    if place is None or (problem.lower > 0).any() or (problem.upper < 0).any():  # all pairs start from β = 0
         return None
     return _refine_pairs(problem, layout, gram, place, stop, np.zeros(problem.n_variables))
 

@@ -122,10 +122,10 @@ def solve_ridge(
         C = s * Q
         U, errors = gram.proof.product_bound(C) if C.any() else (np.zeros(C.shape), np.zeros(C.shape))
         R = project(s * (Y - U) - Q)
-        rest = Y - U
+        residual = Y - U
         if bias:
-            rest = rest - weight @ rest / weight.sum()
-        primal = 0.5 * np.sum(weight[:, None] * rest**2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
+            residual = residual - weight @ residual / weight.sum()
+        primal = 0.5 * np.sum(weight[:, None] * residual**2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
         optimum = primal
         if not C.any():
             # The optimum is ½λr'(I + SKS)⁻¹r: its estimate by the preconditioner is closer than the value at 0.

@@ -121,8 +121,8 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Precision, stop
 class _FactoredSystem:
     """Factored K + diag d and, with a bias, its solution for the right-hand side 1; a small K is kept too."""
 
-    def __init__(self, gram: Gram, factor: Factor, bias: bool, kept: Float64Matrix | None) -> None:
-        self._gram, self._factor, self._bias, self._kept = gram, factor, bias, kept
+    def __init__(self, gram: Gram, factor: Factor, bias: bool, stored_K: Float64Matrix | None) -> None:
+        self._gram, self._factor, self._bias, self._kept = gram, factor, bias, stored_K
         self._ones: Floats | None = None
 
     @classmethod

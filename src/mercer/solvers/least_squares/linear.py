@@ -193,9 +193,9 @@ def solve_sums(problem: RidgeProblem, sums: Sums, stop: Stop, start: object = No
 @refuses(only_linear("lsqr"))
 def solve_lsqr(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """Solve for a linear kernel by LSQR, as accurately as it can, whatever the tolerance of `stop`."""
-    wide = gram.linear
-    assert wide is not None
-    linear, used = wide.without_empty_columns()
+    all_columns = gram.linear
+    assert all_columns is not None
+    linear, used_columns = all_columns.without_empty_columns()
     stop.report_progress(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
     with enforce_deadline(stop):
         W, b, centre, steps = _weights(linear, problem)
@@ -203,8 +203,8 @@ def solve_lsqr(problem: LeastSquares, gram: Gram, stop: Stop, start: object = No
     solution = LeastSquaresSolution(
         b=b,
         solver="lsqr",
-        rank=min(wide.n, wide.d),
-        W=over_all_columns(W.T, used, wide.d).T,
+        rank=min(all_columns.n, all_columns.d),
+        W=over_all_columns(W.T, used_columns, all_columns.d).T,
         beta=beta,
         steps=steps,
         stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",

@@ -179,10 +179,10 @@ class SpectralFit:
 
         At λ = 0 it is the solution of least norm.
         """
-        a, rest = (self.a, self.rest) if R is None else self._parts(R)
+        a, outside = (self.a, self.rest) if R is None else self._parts(R)
         z = self.spectrum.Q.combined(self.inverse(lam)[:, None] * a)
         if not self.spectrum.is_complete and lam > 0:
-            z = z + rest / lam
+            z = z + outside / lam
         return np.asarray(self.root[:, None] * z)
 
     def weights(self, lam: float) -> Floats:

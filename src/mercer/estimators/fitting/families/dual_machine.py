@@ -282,7 +282,7 @@ class DualMachine(MachineMethods, Machine):
         reduced = copy(self)
         reduced._expansion_ = replace(expansion, columns=new_column[expansion.columns], n_columns=n)
         reduced.support_, reduced.shape_fit_, reduced.n_features_in_ = freeze(np.arange(n, dtype=np.int32)), (n, n), n
-        for name in ("_standing_", "_memory_", "feature_names_in_"):  # these refer to all training samples
+        for name in ("_standing_", "_memory_", "feature_names_in_"):  # attributes that refer to all training samples
             reduced.__dict__.pop(name, None)
         return reduced
 

@@ -297,10 +297,10 @@ def _is_met(fit: Fit, solved: Solutions[Any], certificate: Certificate) -> bool:
     return machines and math.isfinite(certificate.gap) and stop.met(certificate)
 
 
-def _matrices(given: Any) -> list[Any]:
+def _matrices(matrices: Any) -> list[Any]:
     """Return kernel matrices as a list, from a list or from an array whose last axis numbers them."""
-    if getattr(given, "ndim", 0) == 3 and not isinstance(given, list | tuple):
-        return [np.ascontiguousarray(given[:, :, m]) for m in range(given.shape[2])]
-    if isinstance(given, list | tuple) and given and all(np.ndim(on_host(K)) == 2 for K in given):
-        return [on_host(K) for K in given]
-    return [given]
+    if getattr(matrices, "ndim", 0) == 3 and not isinstance(matrices, list | tuple):
+        return [np.ascontiguousarray(matrices[:, :, m]) for m in range(matrices.shape[2])]
+    if isinstance(matrices, list | tuple) and matrices and all(np.ndim(on_host(K)) == 2 for K in matrices):
+        return [on_host(K) for K in matrices]
+    return [matrices]

@@ -181,10 +181,12 @@ class LandmarkMachine(OutputsMachine):
             super()._warn_early(reached)
 
     def _record_end(self, solved: Solutions[RidgeProblem]) -> None:
+        """Set the attributes that say how the fit ended."""
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
 
     def _conclude(self, fit: Fit, solved: Solutions[RidgeProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
         solution = solved[0].solution
         self.method_, self.jitter_ = solution.method, solution.jitter
         adopt_names(self, fit.X)

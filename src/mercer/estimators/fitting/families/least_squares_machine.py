@@ -58,7 +58,7 @@ from mercer.solvers.least_squares.solution import LeastSquaresSolution, covarian
 class LeastSquaresMachine(OutputsMachine):
     """Base class of least squares machines; subclasses add parameters, tasks, targets and predictions."""
 
-    _default_steps = 2000  # of conjugate gradients; all other solvers need a handful
+    _default_steps = 2000  # steps of conjugate gradients; all other solvers need a handful
 
     _FITTED = fitted(
         kernel_=BoundKernel(required=True),
@@ -94,6 +94,7 @@ class LeastSquaresMachine(OutputsMachine):
         return LeastSquares(Y, distinct.weight, member, len(merged.weight), bool(self.bias), lam)
 
     def _record_end(self, solved: Solutions[Any]) -> None:
+        """Set the attributes that say how the fit ended."""
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
         self.residual_ = self.certificate_.violation
@@ -205,6 +206,7 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
         return weight * target.factor[target.codes], target
 
     def _conclude_targets(self, target: Targets) -> None:
+        """Set the fitted attributes that depend on y alone."""
         super()._conclude_targets(target)
         self.class_weight_ = freeze(target.factor)
 

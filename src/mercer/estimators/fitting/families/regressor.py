@@ -55,6 +55,7 @@ class KernelRegressor(Regressor, DualMachine):
         raise NotImplementedError
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
+        """Return the problems to solve, with their solvers."""
         rows = np.arange(len(fit.merged.y))
         y, weight = fit.target[fit.merged.first], fit.merged.weight
         problem = self._problem(fit, y, weight)
@@ -62,6 +63,8 @@ class KernelRegressor(Regressor, DualMachine):
         return Tasks([Task("", problem, solve, rows, unit=target_unit(y, weight))])
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+        """Set the fitted attributes that only this kind of machine has."""
+
         def box() -> Bounds:
             unit_problem = self._problem(fit, fit.target[:1], np.ones(1))
             return Bounds(float(unit_problem.upper.max()), -float(unit_problem.lower.min()))

@@ -72,6 +72,7 @@ class SeveralOutputs(MultiOutputMixin, ScoresR2, OutputsMachine):  # type: ignor
         return Targets(*outputs(y))
 
     def _conclude_targets(self, target: Targets) -> None:
+        """Set the fitted attributes that depend on y alone."""
         self._flat_ = target.flat
 
     @like_input
@@ -112,6 +113,7 @@ class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
         return weight, target
 
     def _conclude_targets(self, target: Targets) -> None:
+        """Set the fitted attributes that depend on y alone."""
         self.classes_ = freeze(target.classes)
 
 

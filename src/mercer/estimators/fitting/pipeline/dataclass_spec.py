@@ -27,6 +27,7 @@ class _OneOf(AttributeSpec):
     or_none: bool
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        """Return the value's entries in a file, by name."""
         if self.or_none and value is None:
             return {name: None}
         plain: dict[str, Any] = {"kind": _stored_name(type(value))}
@@ -37,6 +38,7 @@ class _OneOf(AttributeSpec):
         return {name: plain}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Return the value from its entries in a file."""
         plain = parts[name]
         if self.or_none and plain is None:
             return None
@@ -50,6 +52,7 @@ class _OneOf(AttributeSpec):
         return cls(**values)
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         if self.or_none and value is None:
             return
         expect(self.classes.get(_stored_name(type(value))) is type(value), f"{name} is of no known kind")

@@ -119,6 +119,7 @@ class _Array(AttributeSpec):
     or_none: bool = False
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         if (self.or_none and value is None) or (self.single and is_number(value)):
             return
         shape_of_model = [_size(size, model) for size in self.shape]
@@ -152,6 +153,7 @@ class IndexArray(AttributeSpec):
     below: Size = None
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         end = _size(self.below, model)
         expect(_is_indices(value, end), f"{name} must be indices" + ("" if end is None else f" below {end}"))
 
@@ -164,6 +166,7 @@ class Counts(AttributeSpec):
     total: Size = None
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         groups, total = _size(self.groups, model), _size(self.total, model)
         expect(_is_indices(value, total + 1 if isinstance(total, int) else total), f"{name} must hold counts")
         expect(len(value) == groups, f"{name} must have one count for each of {groups} groups")
@@ -179,6 +182,7 @@ class Number(AttributeSpec):
     finite: bool = True
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         if self.per_output and isinstance(value, np.ndarray):
             Array("outputs").check(name, value, model)
             return
@@ -239,10 +243,12 @@ class ListOf(AttributeSpec):
         return {name: [self.spec.to_plain(name, item)[name] for item in value]}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Return the value from its entries in a file."""
         expect(isinstance(parts[name], list), f"{name} must be a list")
         return [self.spec.from_plain(name, {name: item}, model) for item in parts[name]]
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         count = _size(self.count, model)
         valid = isinstance(value, list) and (count is None or len(value) == count)
         expect(valid, f"{name} must be a list" + ("" if count is None else f" of {count}"))
@@ -259,6 +265,7 @@ class Labels(AttributeSpec):
     without_outputs: bool = False  # True for scikit-learn's models, which have no outputs to compare with
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         valid = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
         expect(valid, f"{name} must be two classes or more")
         if self.without_outputs:
@@ -275,6 +282,7 @@ class Vectors(AttributeSpec):
     count: Size = None
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         if value is None or (isinstance(value, np.ndarray) and value.size == 0):
             return
         check_vectors(name, value, _size(self.count, model), _size("features", model))
@@ -288,12 +296,14 @@ class Proof(AttributeSpec):
         return name, f"{name}.parts"
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        """Return the value's entries in a file, by name."""
         if not isinstance(value.parts, CertificateTable):
             return {name: value.to_dict()}
         plain = {**replace(value, parts=(), b=()).to_dict(), "parts": value.parts.as_dict()}
         return {name: plain, f"{name}.parts": value.parts.to_array()}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Return the value from its entries in a file."""
         plain, numbers = parts[name], parts.get(f"{name}.parts")
         if numbers is None:
             return Certificate.from_dict(plain)
@@ -312,10 +322,12 @@ class KernelExpansion(AttributeSpec):
         return {key: getattr(value, key.partition(".")[2]) for key in self.keys(name)}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Return the value from its entries in a file."""
         BoundKernel().check("kernel_", getattr(model, "kernel_", None), model)
         return Expansion(kernel=model.kernel_, **{key.partition(".")[2]: value for key, value in parts.items()})
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         b, coefficients = value.b, value.coefficients
         expect(_is_numbers(b, [None]) and len(b) > 0, "b must be a list of finite numbers")
         valid = _is_numbers(coefficients, [None, len(b)], sparse=True)
@@ -344,6 +356,7 @@ class NestedEstimator(AttributeSpec):
         return True
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         if (value is None or isinstance(value, str)) and value in self.words:
             return
         expect(hasattr(value, "get_params") and not isinstance(value, type), f"{name} must be an estimator")
@@ -363,11 +376,13 @@ class _Record(AttributeSpec):
         return {name: [_public(item) for item in value] if self.is_tuple else _public(value)}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Return the value from its entries in a file."""
         if self.is_tuple:
             return tuple(self.made_by(**item) for item in parts[name])
         return self.made_by(**parts[name])
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError unless the value fits this spec."""
         for item in value if self.is_tuple else (value,):
             for part, spec in self.parts.items():
                 spec.check(f"{name}.{part}", getattr(item, part), model)

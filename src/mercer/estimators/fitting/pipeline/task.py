@@ -328,8 +328,8 @@ class PairTasks(Tasks[DualProblem]):
         k = range(len(self))[k]
         begin, end = self.layout.offsets[k], self.layout.offsets[k + 1]
         problem, rows = self.problem.take(slice(begin, end)), self.layout.rows[begin:end]
-        first = int(self.layout.block_sizes[self.layout.pairs[2 * k]])
-        blocks = (rows[:first], rows[first:]) if self.together else None
+        n_first = int(self.layout.block_sizes[self.layout.pairs[2 * k]])
+        blocks = (rows[:n_first], rows[n_first:]) if self.together else None
         return Task(self._name_of(k), problem, self._solver_of(rows, problem), rows, blocks)
 
     def __iter__(self) -> Iterator[Task[DualProblem]]:

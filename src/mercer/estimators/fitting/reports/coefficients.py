@@ -150,7 +150,7 @@ def allow_for_copies(
     """Widen `certificate_` so that it holds for the coefficients of the caller's rows too, and update `converged_`.
 
     `tables` hold the coefficients of the merged samples and of the caller's rows. `scales`, one factor per task on the
-    solutions' coefficients, are already applied to them.
+    solutions' coefficients, are already applied to the tables.
     """
     if fit.merged.unique:
         return

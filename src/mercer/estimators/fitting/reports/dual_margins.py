@@ -96,7 +96,7 @@ class PlaneDuals:
     alpha_sum: float
     inverse_rho_squared: dict[str, float]  # by formula, in addition to ‖w‖²
     b_interval: tuple[float, float] | None
-    statuses: NDArray[np.int8] | None  # of every sample, if these are the training samples
+    statuses: NDArray[np.int8] | None  # status of every sample, if these are the training samples
 
 
 def dual_planes(machine: Machine) -> list[Pair]:
@@ -147,8 +147,8 @@ def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...
     points, norms = [], plane_norms(machine)
     for k, pair in enumerate(dual_planes(machine)):
         beta = _signed_duals(machine, k)
-        half = 0.5 * float(np.abs(beta).sum())
-        if abs(float(beta.sum())) > 1e-6 * half:
+        half_alpha_sum = 0.5 * float(np.abs(beta).sum())
+        if abs(float(beta.sum())) > 1e-6 * half_alpha_sum:
             raise ValueError(
                 "nearest_points needs a machine with bias: without one the α of the two classes have different sums, "
                 "and w is not the difference of two points of the hulls"
@@ -160,7 +160,7 @@ def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...
                 classes=side_labels(pair, machine.classes_.tolist()),
                 rows=machine.support_,
                 coefficients=freeze(coefficients),
-                distance=math.sqrt(float(norms[k]) ** 2 + _ridge(machine, k, 2.0 * half)) / half,
+                distance=math.sqrt(float(norms[k]) ** 2 + _ridge(machine, k, 2.0 * half_alpha_sum)) / half_alpha_sum,
                 points=freeze(np.asarray(coefficients @ machine.support_vectors_)) if linear else None,
             )
         )
