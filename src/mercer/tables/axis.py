@@ -101,5 +101,5 @@ def _numbers(cells: Cells, encoding: Any) -> Floats | None:
 
 
 def _are_dates(cells: Cells) -> bool:
-    known = [] if cells.dtype.kind != "O" else [item for item in cells.tolist() if item is not None]
-    return cells.dtype.kind == "M" or (bool(known) and all(isinstance(item, datetime.date) for item in known))
+    items = [] if cells.dtype.kind != "O" else [item for item in cells.tolist() if item is not None]
+    return cells.dtype.kind == "M" or (bool(items) and all(isinstance(item, datetime.date) for item in items))

@@ -96,6 +96,7 @@ def encodings_for(frame: Frame, options: ColumnOptions, weight: Floats) -> list[
 
 
 def _choose_encoding(name: str, frame: Frame, options: ColumnOptions, weight: Floats) -> Encoding:
+    """Return the encoding of one column, from its cells, its name and the options."""
     cells = frame[name]
     if name in options.drop or (options.only is not None and name not in options.only):
         return DroppedColumn(name, "as requested", guessed=False)
@@ -119,6 +120,7 @@ def _choose_encoding(name: str, frame: Frame, options: ColumnOptions, weight: Fl
 def _choose_for_objects(
     name: str, cells: Cells, column: NumberColumn, options: ColumnOptions, weight: Floats
 ) -> Encoding:
+    """Return the encoding of a column of texts, or of cells of several types."""
     items = [item for item in cells.tolist() if item is not None]
     if all(parse_truth(item) is not None for item in items):
         return _truth_encoding(name, cells)
@@ -170,6 +172,7 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
 def _choose_for_numbers(
     name: str, cells: Cells, values: Floats, form: NumberFormat, options: ColumnOptions, weight: Floats
 ) -> Encoding:
+    """Return the encoding of a column of numbers."""
     if name not in options.numeric and not form.unit and _are_codes(name, values[~np.isnan(values)]):
         return _levels_encoding(name, cells, weight)
     return _numbers_encoding(name, values, form, options, weight)
@@ -301,14 +304,15 @@ def _alike_but_for_capitals(levels: Iterable[str]) -> list[tuple[str, str]]:
 def _numbers_encoding(
     name: str, values: Floats, form: NumberFormat, options: ColumnOptions, weight: Floats
 ) -> Encoding:
+    """Return the encoding of a column of numbers; drop constant columns and identifiers."""
     expect_no_infinity(values, name)
     empty = np.isnan(values)
-    known, n_missing = values[~empty], int(empty.sum())
-    if known.min() == known.max() and not n_missing:
-        return DroppedColumn(name, f"{known[0]:g} in every row", guessed=False)
-    if name not in options.named and _is_identifier(name, known):
+    known_numbers, n_missing = values[~empty], int(empty.sum())
+    if known_numbers.min() == known_numbers.max() and not n_missing:
+        return DroppedColumn(name, f"{known_numbers[0]:g} in every row", guessed=False)
+    if name not in options.named and _is_identifier(name, known_numbers):
         return DroppedColumn(name, "an identifier, by its name and its different values", guessed=True)
-    fill = weighted_median(known, weight[~empty])
+    fill = weighted_median(known_numbers, weight[~empty])
     centre, scale = moments(np.where(empty, fill, values), weight) if options.standardise else (0.0, 1.0)
     return Numbers(name, fill, centre, scale, n_missing, options.standardise, form.unit, form.marks)
 
@@ -347,15 +351,16 @@ def _truth_encoding(name: str, cells: Cells) -> Encoding:
 
 
 def _dates_encoding(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
+    """Return the encoding of dates written in a form; drop a column with the same date in every row."""
     values, _ = as_seconds(cells, form)
     empty = np.isnan(values)
-    known, n_missing = values[~empty], int(empty.sum())
-    if known.min() == known.max() and not n_missing:
+    known_dates, n_missing = values[~empty], int(empty.sum())
+    if known_dates.min() == known_dates.max() and not n_missing:
         return DroppedColumn(name, "the same date in every row", guessed=False)
-    has_times = bool((known % CYCLES["time of day"] != 0).any())
-    spans_years = bool(np.ptp(known) > CYCLES["time of year"])
+    has_times = bool((known_dates % CYCLES["time of day"] != 0).any())
+    spans_years = bool(np.ptp(known_dates) > CYCLES["time of year"])
     cycles = tuple(cycle for cycle, included in zip(CYCLES, (has_times, spans_years), strict=True) if included)
-    fill = weighted_median(known, weight[~empty])
+    fill = weighted_median(known_dates, weight[~empty])
     return Dates(name, form, fill, *moments(np.where(empty, fill, values), weight), n_missing, cycles)
 
 

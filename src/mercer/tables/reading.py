@@ -95,11 +95,11 @@ def read_csv(
     header, renamed = _distinct_header(header, name, target)
     na = requested.na or fallback.na
     columns = list(dialect.blank_marked_cells(cells, na))
-    kept = (*(texts_of or ()), target)
+    text_columns = (*(texts_of or ()), target)
     read = list(columns)
     proven: set[str] = set()
     for k, title in enumerate(header):
-        values = None if title in kept else plain_numbers(columns[k])
+        values = None if title in text_columns else plain_numbers(columns[k])
         if values is None:
             continue
         point = dialect.point_in_numbers(columns[k])
@@ -111,8 +111,8 @@ def read_csv(
     frame = Frame(header, read, decimals=decimals)
     frame.renamed = renamed
     _expect_mark(requested.decimal, frame, name)
-    found = Dialect(mark, requested.decimal or frame.decimal, encoding, _units_as_text(frame, target), na)
-    return Table(frame, found, columns if texts_of is None else read, cells)
+    detected = Dialect(mark, requested.decimal or frame.decimal, encoding, _units_as_text(frame, target), na)
+    return Table(frame, detected, columns if texts_of is None else read, cells)
 
 
 def _units_as_text(frame: Frame, target: str | None) -> str | None:

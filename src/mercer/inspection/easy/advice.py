@@ -124,7 +124,7 @@ class _Advice:
         )
 
     def order(self) -> str:
-        """Warn that rows far away in the table are harder to predict than rows among training rows."""
+        """Warn if rows are predicted worse when no neighbouring rows of the table are in training."""
         if len(self.y) < 2 * _LEAST_ROWS or not has_similar_neighbours(self.y):
             return ""
         rows = np.arange(min(len(self.y), _MOST_ROWS))
@@ -153,21 +153,25 @@ class _Advice:
         if not figures.recall[k] < _FOUND:
             return ""
         codes = np.unique(self.y, return_inverse=True)[1][self.held_out.rows]
-        before, after = (
+        plain_losses, balanced_losses = (
             self._losses(self._retrained_answers(change)) for change in ({}, {"estimator__class_weight": "balanced"})
         )
         classes = np.unique(codes)
         means, errors = [], []
         for code in classes:
-            gain = (before - after)[codes == code]
+            gain = (plain_losses - balanced_losses)[codes == code]
             means.append(gain.mean())
             errors.append(gain.var() / len(gain))
-        lost = codes == k
-        balanced_recall, plain_recall = 1 - after[lost].mean(), 1 - before[lost].mean()
+        in_rare_class = codes == k
+        balanced_recall, plain_recall = (
+            1 - balanced_losses[in_rare_class].mean(),
+            1 - plain_losses[in_rare_class].mean(),
+        )
         if not (np.mean(means) > 2 * np.sqrt(np.sum(errors)) / len(classes) and balanced_recall > plain_recall + 0.1):
             return ""
         balanced, plain = (
-            np.mean([1 - losses[codes == code].mean() for code in classes]) for losses in (after, before)
+            np.mean([1 - losses[codes == code].mean() for code in classes])
+            for losses in (balanced_losses, plain_losses)
         )
         return (
             f"class_weight='balanced' finds {balanced_recall:.0%} of the rows of {figures.classes[k]!r} instead of "

@@ -99,18 +99,19 @@ def _curve(
     show: Label,
     caption: str,
 ) -> Curve:
+    """Return the curve of one column; `tick` writes ticks of the vertical axis, `show` values in the text."""
     seen = training_axis.places[np.isfinite(training_axis.places)] if training_axis.kind == axis.kind else np.zeros(0)
     if axis.kind == "category":
         counts = np.bincount(training_axis.places.astype(np.intp), minlength=len(training_axis.levels))
-        known = dict(zip(training_axis.levels, counts.tolist(), strict=True))
-        order = sorted(range(len(axis.cells)), key=lambda k: -known.get(_level(axis, k), 0))
+        count_of_level = dict(zip(training_axis.levels, counts.tolist(), strict=True))
+        order = sorted(range(len(axis.cells)), key=lambda k: -count_of_level.get(_level(axis, k), 0))
         kept = order[:_LEVELS]
         categories = [_level(axis, k) or "missing" for k in kept]
         lines = [(title, line[kept]) for title, line in lines]
         empty = np.zeros(0)
         return Curve(name, empty, [], str, categories, len(order) - len(kept), lines, seen, span, tick, show, caption)
-    order_of = np.argsort(axis.places)
-    x, lines = axis.places[order_of], [(title, line[order_of]) for title, line in lines]
+    rising = np.argsort(axis.places)
+    x, lines = axis.places[rising], [(title, line[rising]) for title, line in lines]
     low, high = float(x[0]), float(x[-1])
     if axis.kind == "date":
         ticks = np.linspace(low, high, 3).tolist()
@@ -134,7 +135,7 @@ def _mean_predictions(model: EasyModel, f: Any) -> Floats:
 
 
 def _shown_outputs(model: EasyModel, means: list[Floats]) -> list[tuple[str, int]]:
-    """Return names and places of what is drawn: of two classes the second, of many the five that vary most."""
+    """Return name and index of each output to draw: the second of two classes, the five of many that vary most."""
     if isinstance(model.figures, NumberFigures):
         return [("", 0)]
     names = model.figures.classes

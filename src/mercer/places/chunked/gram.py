@@ -141,6 +141,7 @@ class ChunkedGram:
 
     @property
     def entry_bounds(self) -> Floats:
+        """Numbers r with |K_ij| ≤ r_i r_j."""
         common = self.kernel, self.centre, bool(self._shared["refuted"]), self._verb_threads
         bounds = self.X.chunks.per_row(verbs.entry_bounds, self.X.positions, common)
         if self.positive_definite == "yes" or self._fused[0]:
@@ -148,11 +149,13 @@ class ChunkedGram:
         return np.full(self.n, max(float(bounds.max(initial=0.0)), self._shared["largest_bound"]))
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
+        """Return K[rows] @ coefficients with a bound on the error of each number."""
         value, error = self._product(coefficients, rows, level, proven=True)
         assert error is not None
         return Ball(value, error)
 
     def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
+        """Return a bound on the error of each number of `product_bound`, for one vector of coefficients."""
         J = np.flatnonzero(coefficients)
         if len(J) == 0:
             return np.zeros(self.n if rows is None else len(rows))
@@ -194,6 +197,7 @@ class ChunkedGram:
         return Ball(value, error)
 
     def block(self, I: Indices, J: Indices) -> Floats:
+        """Return K[I, J] in float64 as a new array."""
         union = np.union1d(I, J)
         self.evaluations += len(I) * len(J)
         if len(I) == 0 or len(J) == 0:
@@ -224,6 +228,7 @@ class ChunkedGram:
         return self._on_host.factor(d, dtype, n_threads)
 
     def landmark_factor(self, landmarks: Indices, weight: Floats, n_threads: int = 1) -> LandmarkFactor:
+        """Factor K_JJ + K_nJᵀ diag(weight) K_nJ for the rows J = `landmarks`."""
         L, _ = jittered_factor(self.block(landmarks, landmarks), n_threads)
         weights = self.X.chunks.weights(self.X.positions, weight)
         common = self.kernel, self.centre, self.X.host(landmarks), L, self._verb_threads
@@ -283,14 +288,17 @@ class ChunkedField(HostField):
         self._chunked, self._dtype = gram, dtype
 
     def inner_field(self, J: Indices) -> Field:
+        """Return the state of the problem on J on the host, with all other variables held fixed."""
         rows, part = self._inner_problem(J)
         return self._chunked.local(rows).field(part, self.beta[J], np.zeros(len(rows)), self._dtype)
 
     def _spread(self, sources: Indices, coefficients: Floats, targets: Indices) -> None:
-        full = np.zeros(self.gram.n)
-        full[sources] = coefficients
+        """Add K[targets, sources] @ coefficients to u[targets]."""
+        all_coefficients = np.zeros(self.gram.n)
+        all_coefficients[sources] = coefficients
         _core.check_stop()
-        self.u[targets] += self.gram.product(full, targets, self._dtype)
+        self.u[targets] += self.gram.product(all_coefficients, targets, self._dtype)
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
+        """Add K[rows] times a change of β to u[rows]."""
         self.u[rows] += self.gram.product(self.problem.row_coefficients(change, self.gram.n), rows, self._dtype)

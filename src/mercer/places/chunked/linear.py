@@ -52,6 +52,7 @@ class ChunkedRows:
         return np.asarray(self._per_row("product", w, shift))
 
     def transposed(self, c: Floats) -> Floats:
+        """Return X'c; rows whose c is 0 cost nothing."""
         total = self._sum("transposed", c, add)
         return np.zeros(self.d) if total is None else total
 
@@ -63,11 +64,13 @@ class ChunkedRows:
         )
 
     def gram(self, left: Indices, others: Indices) -> Floats:
+        """Return the inner products of the given rows with the rows `others`."""
         union = np.union1d(left, others)
         rows = rows_for(self._X.host(union), self._n_threads, None, self._centre)
         return rows.gram(np.searchsorted(union, left), np.searchsorted(union, others))
 
     def outer(self, rows: Indices, c: Floats) -> Floats:
+        """Return Σ c z z' over the given rows, z = (x, 1) and c ≥ 0; only the lower triangle is valid."""
         weight = np.zeros(self.n)
         weight[rows] = c
         total = self._sum("outer", weight, add)
@@ -80,11 +83,13 @@ class ChunkedRows:
         return _ball(self._per_row("precise_product", w))
 
     def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
+        """Return X'c as the sum of two vectors, and a bound on the length of its error (`Rows.combination`)."""
         parts = max(1, len(self._X.chunks.sizes))
         total = self._sum("combination", c, _add_doubled, tolerance / (2 * parts))
         return (np.zeros(self.d), np.zeros(self.d), 0.0) if total is None else total
 
     def gram_product(self, c: Floats) -> Ball:
+        """Return XX'c with bounds on the errors."""
         hi, lo, error = self.combination(c)
         columns = self._X.chunks.per_row(verbs.gram_products, self._X.positions, (self._make_rows, hi, lo, error))
         return _ball(columns).finite()
@@ -118,6 +123,7 @@ class ChunkedLinearGram:
 
     @property
     def norm_bound(self) -> float:
+        """Upper bound on √k(x, x) over all samples."""
         chunks = self._X.chunks
         largest = chunks.sum(
             verbs.row_products, chunks.selections(self._X.positions), (HostLinearGram, "norm_bound"), max
@@ -155,6 +161,7 @@ class ChunkedLinearGram:
         return np.asarray(self._sum("transposed", (C,), centre, add))
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
+        """Return (X − 1c')ᵀC with a bound on the error of each number, where `size` ≥ |C|."""
         total: Ball = self._sum("transposed_bound", (C.value, C.error, size), centre, add, ball=True)
         return total.finite()
 
@@ -162,6 +169,7 @@ class ChunkedLinearGram:
         return np.asarray(self._sum("transposed_squares", (weight,), centre, add))
 
     def sums(self, problem: LeastSquares) -> Sums:
+        """Return the sums over the samples, each with its weight and targets."""
         chunks, members = self._X.chunks, self._X.chunks.members(self._X.positions)
         owner, local = np.empty(self.n, dtype=np.intp), np.empty(self.n, dtype=np.intp)
         for k, member in enumerate(members):
@@ -180,6 +188,7 @@ class ChunkedLinearGram:
         return total
 
     def dense_blocks(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+        """Yield X − 1c' as dense host arrays, a block of rows at a time, each with its slice."""
         for rows in row_blocks(self.n, 8 * self.d):
             part = dense(self._X.host(np.arange(rows.start, rows.stop))).astype(np.float64, copy=False)
             yield rows, part if centre is None else part - centre

@@ -56,6 +56,7 @@ class ChunkedSamples(EngineSamples):
         return ChunkedSamples(self.engine, self.chunks, self.positions_of(np.asarray(rows)), self.names)
 
     def joined(self, others: EngineSamples) -> ChunkedSamples:
+        """Return these samples followed by the others."""
         assert isinstance(others, ChunkedSamples)
         if others.chunks is self.chunks:
             return ChunkedSamples(self.engine, self.chunks, np.concatenate([self._all, others._all]), self.names)
@@ -77,6 +78,7 @@ class ChunkedSamples(EngineSamples):
         return self.chunks.rows(self._all if rows is None else self._all[rows])
 
     def first_not_finite(self) -> tuple[int, int, float, int] | None:
+        """Return row, column and value of the first entry that is not finite, and their number; None if all are."""
         results = self.chunks.map(verbs.first_not_finite, self.chunks.selections(self.positions))
         bad = [(k, first) for k, first in results if first is not None]
         if not bad:
@@ -94,6 +96,7 @@ class ChunkedSamples(EngineSamples):
         return np.asarray(self._per_row(verbs.hashes))
 
     def equal(self, left: Indices, right: Indices) -> Flags:
+        """Return for each k whether sample left[k] equals sample right[k]."""
         out = np.empty(len(left), dtype=bool)
         for block in row_blocks(len(left), 2 * self.chunks.bytes_per_row):
             left_rows, right_rows = self.host(left[block]), self.host(right[block])
@@ -115,10 +118,12 @@ class ChunkedSamples(EngineSamples):
         return mean, np.sqrt(self._column_sums(weight, mean)[1] / n)
 
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
+        """Return Σ_i w_i Σ_j (x_ij − centre) and Σ_i w_i Σ_j (x_ij − centre)² over all entries."""
         first, second = self._column_sums(weight, np.full(self.chunks.d, float(centre)))
         return float(first.sum()), float(second.sum())
 
     def extremes(self) -> tuple[float, float]:
+        """Return the smallest and the largest entry."""
         extremes = [part for _, part in self.chunks.map(verbs.extremes, self.chunks.selections(self.positions))]
         return min(low for low, _ in extremes), max(high for _, high in extremes)
 

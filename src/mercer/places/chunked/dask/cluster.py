@@ -315,6 +315,7 @@ class DaskChunks(Chunks):
         return _SharedBytes(pickled(value), lambda content: task(self.client, "rows", identity, content))
 
     def call(self, verb: Any, chunk_numbers: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
+        """Return the results of a verb on these chunks, each with its own arguments and the common ones."""
         shared = self._shared(common)
         return self._results(
             lambda i: self._submit(verb, chunk_numbers[i], chunk_arguments[i], shared), range(len(chunk_numbers))
@@ -323,6 +324,7 @@ class DaskChunks(Chunks):
     def reduce(
         self, verb: Any, chunk_numbers: Sequence[int], chunk_arguments: Sequence[Any], common: Any, add: Any
     ) -> Any:
+        """Return the sum, by `add`, of the results of a verb on these chunks, added up on the workers."""
         shared = self._shared(common)
 
         def total(_: int) -> Any:
@@ -338,6 +340,7 @@ class DaskChunks(Chunks):
         return [self._shared(arguments) for arguments in chunk_arguments]
 
     def joined(self, others: Chunks) -> DaskChunks:
+        """Return these chunks followed by the others."""
         assert isinstance(others, DaskChunks)
         make, make_others = self._make, others._make
         return DaskChunks(self.client, lambda: [*make(), *make_others()], (self, others))

@@ -58,6 +58,7 @@ class StoredChunks(Chunks):
         return n_threads
 
     def call(self, verb: Any, chunk_numbers: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
+        """Return the results of a verb on these chunks, each with its own arguments and the common ones."""
         results = []
         for k, arguments in zip(chunk_numbers, chunk_arguments, strict=True):
             _core.check_stop()
@@ -68,6 +69,7 @@ class StoredChunks(Chunks):
         return list(chunk_arguments)
 
     def joined(self, others: Chunks) -> StoredChunks:
+        """Return these chunks followed by the others."""
         assert isinstance(others, StoredChunks)
         sources, owners = [*self._sources, *others._sources], (*self._owners, *others._owners)
         return StoredChunks(sources, owners, self.statistics)
