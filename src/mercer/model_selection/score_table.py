@@ -36,7 +36,7 @@ class ScoreTable:
         self.scores, self.gaps, self.relative_gaps = (np.full(shape, np.nan) for _ in range(3))
         self.seconds = np.full(shape, np.nan)
         self.errors: dict[tuple[int, int], str] = {}
-        self.lost: dict[int, str] = {}
+        self.skipped: dict[int, str] = {}
         self.notes: dict[tuple[int, int], str] = {}
         self.early: dict[tuple[int, int], str] = {}  # stop reasons of fits that did not converge
         self._lock = threading.Lock()
@@ -69,13 +69,13 @@ class ScoreTable:
     def is_needed(self, point: int, fold: int) -> bool:
         """Return whether this fit can still change which cell is chosen; if not, record why the cell is skipped."""
         with self._lock:
-            if point in self.lost:
+            if point in self.skipped:
                 return False
             if (point, fold) in self.errors or not np.isnan(self.scores[point, fold]):
                 return False
             reason = self._reason_to_skip(point)
             if reason is not None:
-                self.lost[point] = reason
+                self.skipped[point] = reason
             return reason is None
 
     def _reason_to_skip(self, point: int) -> str | None:
@@ -110,7 +110,7 @@ class ScoreTable:
         """Return the largest lower bound on the mean score of a cell, among cells neither failed nor skipped."""
         candidates = np.ones(len(self.points), dtype=bool)
         candidates[[point for point, _ in self.errors]] = False
-        candidates[list(self.lost)] = False
+        candidates[list(self.skipped)] = False
         bounds = np.where(np.isnan(self.scores), self._smallest_score, self.scores).mean(axis=1)
         return float(np.max(bounds, initial=-np.inf, where=candidates))
 
@@ -118,9 +118,11 @@ class ScoreTable:
         """Unmark and return the cells that were skipped because of a cell that failed later."""
         with self._lock:
             best = self._best_lower_bound()
-            revived = [k for k, text in self.lost.items() if text.startswith("lost") and self._upper_bound(k) >= best]
+            revived = [
+                k for k, text in self.skipped.items() if text.startswith("lost") and self._upper_bound(k) >= best
+            ]
             for k in revived:
-                del self.lost[k]
+                del self.skipped[k]
             return revived
 
     @property
@@ -128,7 +130,7 @@ class ScoreTable:
         """Number of fits that are done, were skipped, or failed."""
         with self._lock:
             missing = np.isnan(self.scores)
-            for point in self.lost:
+            for point in self.skipped:
                 missing[point] = False
             for point, fold in self.errors:
                 missing[point, fold] = False
@@ -146,8 +148,8 @@ class ScoreTable:
 
     def reason(self, point: int) -> str:
         """Describe why a cell has no score, or else why its fits ended early; empty if there is nothing to say."""
-        if point in self.lost:
-            return self.lost[point]
+        if point in self.skipped:
+            return self.skipped[point]
         if any(k == point for k, _ in self.errors):
             return self._join_texts(point, self.errors)
         return "not reached" if np.isnan(self.scores[point]).any() else self._join_texts(point, self.notes)
@@ -183,6 +185,6 @@ class ScoreTable:
         for name, values in (("gap", self.gaps), ("relative_gap", self.relative_gaps)):
             largest = np.max(np.where(np.isnan(values), -np.inf, values), axis=1)
             results[name] = np.where(np.isnan(values).all(axis=1), np.nan, largest)
-        results["skipped"] = np.array([k in self.lost for k in range(n)])
+        results["skipped"] = np.array([k in self.skipped for k in range(n)])
         results["why"] = [self.reason(k) for k in range(n)]
         return results

@@ -102,8 +102,8 @@ class Search:
         """Write one line of progress."""
         cells, means = self.cells, self.cells.means
         line = f"{cells.done:>6,} of {cells.scores.size:,} fits"
-        if cells.lost:
-            line += f", {len(cells.lost):,} cells skipped"
+        if cells.skipped:
+            line += f", {len(cells.skipped):,} cells skipped"
         if not np.isnan(means).all():
             best = int(np.nanargmax(means))
             line += f", best {means[best]:.4f} at {describe_params(cells.points[best])}"

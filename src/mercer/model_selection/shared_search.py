@@ -133,7 +133,7 @@ class SharedSearch:
         cells = self._search.cells
         for fold in folds:
             for point in (point for group in groups for point in group):
-                if np.isnan(cells.scores[point, fold]) and point not in cells.lost:
+                if np.isnan(cells.scores[point, fold]) and point not in cells.skipped:
                     cells.fail(point, fold, error)
 
     # --- results of fits: a Listener --------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ _CODE: Final = re.compile(
 )
 # A column of numbers and words is a category if it has at most this many different numbers: 4, 6, 8 and "rotary".
 _FEW: Final = 10
-_MOST_LEVELS: Final = 100  # of a category that the user has not named; other levels share a column
+_MOST_LEVELS: Final = 100  # levels of a category that the user has not named; further levels share a column
 _MOST_CODES: Final = 20  # different codes in a column whose name does not suggest codes
 
 COLUMN_OPTIONS: Final = ("drop", "only", "categorical", "numeric", "text")

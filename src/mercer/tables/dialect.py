@@ -58,7 +58,7 @@ class Dialect:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    units: str | None = None  # of columns of numbers: a line for each column, the unit first
+    units: str | None = None  # units of columns of numbers: a line for each column, the unit first
     na: str | None = None  # marks of missing values besides MISSING, one on each line
 
     def to_dict(self) -> dict[str, str]:

@@ -78,7 +78,7 @@ def tabular(estimator: Any, **columns: Any) -> Tabular:
 
 def _inner_has(name: str) -> Callable[[Any], bool]:
     def check(model: Any) -> bool:
-        getattr(getattr(model, "estimator_", model.estimator), name)  # its AttributeError says why
+        getattr(getattr(model, "estimator_", model.estimator), name)  # the AttributeError of the estimator says why
         return True
 
     return check

@@ -111,7 +111,7 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
     def _solve(
         self, fit: Fit, tasks: Tasks[RepresenterProblem], progress: Progress, starts: list[Any]
     ) -> tuple[Fit, Solutions[RepresenterProblem]]:
-        """Search for the kernel with the largest likelihood, and solve for the modes with it."""
+        """Search for the kernel with the largest likelihood; return the fit with it, and the modes."""
         self._refuse_large(fit)
         X, kernel = fit.merged.X, self._scaled_kernel(fit)
         if self.optimise:

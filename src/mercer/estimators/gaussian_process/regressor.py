@@ -105,7 +105,7 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
     def _solve(
         self, fit: Fit, tasks: Tasks[LeastSquares], progress: Progress, starts: list[Any]
     ) -> tuple[Fit, Solutions[LeastSquares]]:
-        """Search for the parameters with the largest likelihood, and solve for the mean at these."""
+        """Search for the parameters with the largest likelihood; return the fit with these, and the mean."""
         problem = tasks[0].problem
         deviation = problem.Y - problem.mean[problem.member]
         self._weight_, self._means_ = freeze(np.array(problem.total)), freeze(np.array(problem.mean))

@@ -200,7 +200,7 @@ def _decision(graph: _Graph, parts: Parts, values: str) -> str:
 
 
 def _outputs(graph: _Graph, parts: Parts, values: str) -> tuple[str, str]:
-    """Add Σ β k(x_j, x) + b, one column for each output, and, if the machine is a ball, k(x, x)."""
+    """Add Σ β k(x_j, x) + b, a column per output, and k(x, x) if the machine is a ball; return the names of both."""
     recipe, vectors = parts.recipe, parts.vectors
     if recipe.factor is not None:
         vectors = vectors @ recipe.factor

@@ -84,7 +84,7 @@ def match_in_groups(
 
 
 def _fit_pair(target: TargetFunctions, pair: int, Z: Any, X: Any, samples: FitSamples) -> tuple[Floats, float]:
-    """Fit the coefficients and b of one pair on the vectors Z to the samples X."""
+    """Return the coefficients and b of one pair on the vectors Z, fitted to the samples X."""
     function, span = target.single_output(pair), Span(target.expansion.kernel, Z)
     if n_samples(X):
         coordinates, b = match_values(None, function, span, replace(samples, X=X))

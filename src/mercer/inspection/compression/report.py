@@ -148,7 +148,7 @@ class Compression:
 
     @property
     def proves_labels(self) -> bool:
-        """Whether the kernel is known to be positive definite, which `bound` and `keeps_label` require."""
+        """True if the kernel is known to be positive definite, which `bound` and `keeps_label` require."""
         return bool(self._machine._expansion_.kernel.positive_definite == "yes")
 
     def _read(self, X: Any) -> Any:

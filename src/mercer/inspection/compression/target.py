@@ -103,7 +103,7 @@ class TargetFunctions:
 
     @property
     def movable(self) -> bool:
-        """Whether vectors can be moved by gradient: they are dense numbers, and k is differentiable everywhere."""
+        """True if vectors can be moved by gradient: they are dense numbers, and k is differentiable everywhere."""
         expansion = self.expansion
         plain = expansion.kernel.accepts == "vectors" and not is_sparse(expansion.vectors)
         return plain and expansion.kernel.differentiable == "yes"

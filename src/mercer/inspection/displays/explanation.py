@@ -143,7 +143,7 @@ class ExplanationDisplay(Picture):
 
     @property
     def _signed(self) -> bool:
-        """Whether the plot shows the signed values of a single sample."""
+        """True if the plot shows the signed values of a single sample."""
         return self.kind == "bar" and len(self.explanation) == 1 and not self.explanation.several
 
     # --- kinds -----------------------------------------------------------------------------------------------------

@@ -140,7 +140,7 @@ class IntervalDisplay(Picture):
 
     @property
     def inside(self) -> Flags:
-        """Whether each target is inside of its interval."""
+        """Mask of the targets that are inside their intervals."""
         if self.y is None:
             raise ValueError("without y it is not known which targets lie inside")
         return (self.low <= self.y) & (self.y <= self.high)

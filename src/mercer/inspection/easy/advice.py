@@ -56,7 +56,7 @@ class _Advice:
 
     @property
     def is_useless(self) -> bool:
-        """Whether the model hardly predicts better than a constant."""
+        """True if the model hardly predicts better than a constant."""
         return self.figures.is_useless
 
     # --- suggestions --------------------------------------------------------------------------------------------------

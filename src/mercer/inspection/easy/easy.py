@@ -148,7 +148,9 @@ def run_easy(
     run = EasyRun(Tabular(inner, **options), frame, y, kind.is_regression, weighed, seed, verbose)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # the report lists the guesses
-        warnings.filterwarnings("ignore", "The least populated class")  # it has at least two rows
+        warnings.filterwarnings(
+            "ignore", "The least populated class"
+        )  # the least populated class has at least two rows
         guessed = guesses_in(frame, run.estimator.column_options(), source)
         held_out, searched = run.predict_held_out()
         reuse = searched if len(y) > _MOST_SEARCHED else None

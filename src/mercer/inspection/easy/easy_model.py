@@ -50,7 +50,7 @@ class Training:
     held_out: HeldOut
     options: dict[str, Any]
     source: str  # path of the table, or "the table"
-    command: str = ""  # of the command line
+    command: str = ""  # words of the command line
 
 
 @dataclass(eq=False, repr=False)

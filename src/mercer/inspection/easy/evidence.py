@@ -43,7 +43,7 @@ class Curve:
     hidden: int  # number of categories that are not shown
     lines: list[tuple[str, Floats]]
     seen: Floats  # coordinates of rows of the table
-    span: tuple[float, float]  # of the vertical axis, shared by all curves
+    span: tuple[float, float]  # ends of the vertical axis, shared by all curves
     tick: Label
     show: Label
     caption: str

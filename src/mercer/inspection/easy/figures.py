@@ -75,7 +75,7 @@ class ClassFigures:
 
     @property
     def is_useless(self) -> bool:
-        """Whether the balanced accuracy is hardly or not significantly better than that of a constant prediction."""
+        """True if the balanced accuracy is hardly or not significantly better than that of a constant prediction."""
         return len(self.classes) > 1 and self.balanced_accuracy < self.constant + max(0.05, 2 * self.standard_errors[1])
 
     @property
@@ -195,7 +195,7 @@ class NumberFigures:
 
     @property
     def is_useless(self) -> bool:
-        """Whether R² without outliers is hardly or not significantly above 0, that of a constant prediction."""
+        """True if R² without outliers is hardly or not significantly above 0, that of a constant prediction."""
         rest = self.without_outliers
         return not rest.r2 > max(0.05, 2 * rest.standard_error)
 

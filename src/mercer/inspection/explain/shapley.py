@@ -91,7 +91,7 @@ class Explanation:
 
     @property
     def several(self) -> bool:
-        """Whether there are several outputs."""
+        """True if there are several outputs."""
         return self.values.ndim == 3
 
     @property

@@ -15,7 +15,7 @@ _DEPENDENT, _NO_DESCENT = 1e-10, 1e-9
 
 
 class ConstraintQualification(NamedTuple):
-    """Whether all gradients are independent, and a v with ⟨∇h_i, v⟩ = 0 and ⟨∇g_j, v⟩ < 0, or None if none is found."""
+    """Independence of all gradients (a bool), and a v with ⟨∇h_i, v⟩ = 0 and ⟨∇g_j, v⟩ < 0, None if none is found."""
 
     kuhn_tucker: bool
     direction: Floats | None

@@ -82,7 +82,7 @@ class Bound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says no more than the trivial one."""
+        """True if the bound says no more than the trivial one."""
         if self.says_nothing_from is None:
             return not abs(self.value) < float("inf")
         if self.side == "upper":

@@ -214,7 +214,7 @@ def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.
 
 @dataclass(frozen=True)
 class _Learnt:
-    """Whether the kernel's parameters, and the features, were chosen from the samples."""
+    """Two flags: the kernel's parameters, and the features, were chosen from the samples."""
 
     kernel: bool
     features: bool

@@ -40,7 +40,7 @@ def as_rows(block: Any, source: str = "X") -> Any:
             return block
         rows = sp.csr_array(block)
         if not rows.has_canonical_format:
-            rows = rows.copy()  # its arrays may be shared with the block
+            rows = rows.copy()  # the arrays may be shared with the block
             rows.sum_duplicates()
         return rows.astype(_native(rows.dtype), copy=False)
     if isinstance(block, np.ma.MaskedArray):

@@ -120,7 +120,7 @@ class PairPlace:
     gram: KernelMatrix
     steps: _core.Samples  # samples for pair steps
     exact: _core.Samples  # samples for float64 products; the same object if sparse, which then takes the steps too
-    unit: Floats  # error bound of each row of a product for ‖β‖₁ = 1
+    unit_errors: Floats  # error bound of each row of a product for ‖β‖₁ = 1
     n_threads: int
 
     @property
@@ -158,7 +158,7 @@ class PairPlace:
     def errors(self, layout: Layout, beta: Floats) -> Floats:
         """Return a bound on the error of each entry of u = Kβ."""
         l1 = np.add.reduceat(np.abs(beta), layout.offsets[:-1])
-        return np.asarray(self.unit[layout.rows] * l1.repeat(layout.lengths))
+        return np.asarray(self.unit_errors[layout.rows] * l1.repeat(layout.lengths))
 
     def products(self, layout: Layout, beta: Floats) -> Floats:
         """Return u = Kβ of each pair, from float64 values."""

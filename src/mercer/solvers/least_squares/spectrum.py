@@ -158,7 +158,7 @@ class SpectralFit:
 
     def __init__(self, problem: LeastSquares, spectrum: Decomposition) -> None:
         self.problem, self.root, self.spectrum = problem, np.sqrt(problem.total), spectrum
-        self.a, self.rest = self._parts(problem.mean)
+        self.a, self.outside = self._parts(problem.mean)
 
     def _parts(self, R: Floats) -> tuple[Floats, Floats]:
         """Return a and ỹ⟂ for a right-hand side."""
@@ -179,7 +179,7 @@ class SpectralFit:
 
         At λ = 0 it is the solution of least norm.
         """
-        a, outside = (self.a, self.rest) if R is None else self._parts(R)
+        a, outside = (self.a, self.outside) if R is None else self._parts(R)
         z = self.spectrum.Q.combined(self.inverse(lam)[:, None] * a)
         if not self.spectrum.is_complete and lam > 0:
             z = z + outside / lam
@@ -240,7 +240,7 @@ class SpectralFit:
         shrunk = shrink[:, :, None] * self.a[:, None, :]
         shrunk = shrunk.reshape(len(shrink), shrink.shape[1] * self.a.shape[1])
         shape = (len(self.root), shrink.shape[1], self.a.shape[1])
-        return np.asarray(self.spectrum.Q.combined(shrunk).reshape(shape) + self.rest[:, None, :])
+        return np.asarray(self.spectrum.Q.combined(shrunk).reshape(shape) + self.outside[:, None, :])
 
     def _one_minus_leverages(self, shrink: Floats) -> Floats:
         """Return 1 − H_ii for the distinct samples and a block of λ; H maps the targets to the fitted values."""

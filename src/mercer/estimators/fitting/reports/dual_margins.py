@@ -82,9 +82,9 @@ def bias_intervals(solved: Solutions[DualProblem], status: CoefficientTable) -> 
         return np.asarray(freeze(ends))
     columns, h = solved.columns, solved.gradient
     starts = columns.variables[:-1]
-    above, below = columns.beta > columns.lower, columns.beta < columns.upper
-    tops = np.maximum.reduceat(np.where(below, h, -np.inf), starts)
-    bottoms = np.minimum.reduceat(np.where(above, h, np.inf), starts)
+    may_shrink, may_grow = columns.beta > columns.lower, columns.beta < columns.upper
+    tops = np.maximum.reduceat(np.where(may_grow, h, -np.inf), starts)
+    bottoms = np.minimum.reduceat(np.where(may_shrink, h, np.inf), starts)
     ends[without_free] = np.column_stack([tops, bottoms])[without_free]
     return np.asarray(freeze(ends))
 
