@@ -318,7 +318,8 @@ def fit_curves(
 def libsvm_probabilities(machine: Any, X: Any) -> Floats:
     """Return class probabilities by the sigmoids of LIBSVM's -b 1, P = 1 / (1 + exp(A f + B)) for each pair.
 
-    They agree with LIBSVM's programs except for the last digits: LIBSVM stops its iteration for coupling early.
+    The probabilities agree with LIBSVM's programs except for the last digits: LIBSVM stops its iteration for coupling
+    early.
     """
     curves = Sigmoids(-np.asarray(machine.probA_), -np.asarray(machine.probB_))
     return ClassProbabilities(curves, len(machine.classes_), against_rest=False)(machine._decision(X))

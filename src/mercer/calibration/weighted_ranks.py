@@ -16,8 +16,8 @@ from mercer.samples.arrays import Floats
 def lower_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
     """Return, for each row of values, the largest value v with Σ_{v_i < v} w_i + 1 ≤ α(Σw_i + 1), else −inf.
 
-    It is the lower end of an interval that misses a share α of the samples. `weight` has a positive number for each
-    column; None means 1.
+    The result is the lower end of an interval that misses a share α of the samples. `weight` has a positive number for
+    each column; None means 1.
     """
     n = values.shape[1]
     if weight is None:
@@ -35,8 +35,8 @@ def lower_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
 def upper_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
     """Return, for each row of values, the smallest value v with Σ_{v_i ≤ v} w_i ≥ (1 − α)(Σw_i + 1), else inf.
 
-    It is the upper end of an interval that misses a share α of the samples. `weight` has a positive number for each
-    column; None means 1.
+    The result is the upper end of an interval that misses a share α of the samples. `weight` has a positive number for
+    each column; None means 1.
     """
     n = values.shape[1]
     if weight is None:

@@ -119,7 +119,7 @@ def widen_joint_for_copies(
 def _widen(part: Certificate, equality_error: float, shift: float, loss: float) -> Certificate:
     """Widen the certificate of one problem.
 
-    Its equality may be violated by `equality_error` more, each f(x) may differ by `shift`, and the primal and dual
+    The equality may be violated by `equality_error` more, each f(x) may differ by `shift`, and the primal and dual
     values by `loss`.
     """
     widened = widen_certificate(part, loss, 2 * shift)

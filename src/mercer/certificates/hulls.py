@@ -75,8 +75,8 @@ def hard_margin_certificate(
 def with_halfway_bias(certificate: Certificate) -> Certificate:
     """Return the certificate of a hard margin whose b lies halfway between its support vectors of both classes.
 
-    With the certified b, no residual of a support vector exceeds the two gradient conditions in `kkt`. So these also
-    bound the distance between the two b.
+    With the certified b, no residual of a support vector exceeds the two gradient conditions in `kkt`. So the two
+    conditions also bound the distance between the two b.
     """
     residuals = certificate.kkt.items()
     largest = max(value for name, value in residuals if name.startswith(GRADIENT_CONDITIONS))

@@ -64,36 +64,38 @@ def landmark_errors(
     root = np.sqrt(np.sum(L * L, axis=1))
     coefficient_sum = root @ np.abs(C)
     output_error = np.sqrt(error_totals.squares)
-    summed = gamma(error_totals.terms + 4)
+    sum_rounding = gamma(error_totals.terms + 4)
     bias_error = (
-        np.abs(totals.error_sum) + np.sqrt(totals.weight) * (output_error + summed * np.sqrt(totals.squares))
+        np.abs(totals.error_sum) + np.sqrt(totals.weight) * (output_error + sum_rounding * np.sqrt(totals.squares))
         if bias
         else 0.0 * output_error
     )
     values = np.sqrt(error_totals.trace) * (output_error + bias_error / np.sqrt(totals.weight))
     # The effect of rounding counts twice, since |L⁻¹| is itself a computed matrix.
     length = np.sqrt(np.sum((2 * size - np.abs(residual)) ** 2, axis=0))
-    reach = inverse @ root
-    stretch = _stretch(kernel_error, reach, root, jitter)
+    inverse_root = inverse @ root
+    stretch = _stretch(kernel_error, inverse_root, root, jitter)
     # The second bound follows from K_MM ≥ jitter.
-    inverse_length = min(2 * stretch * float(np.sqrt(reach @ reach)), float(np.sqrt(root @ root / jitter)))
+    inverse_length = min(
+        2 * stretch * float(np.sqrt(inverse_root @ inverse_root)), float(np.sqrt(root @ root / jitter))
+    )
     length = stretch * length + lam * kernel_error * inverse_length * coefficient_sum + values
     gap = length**2 / (2 * lam) + bias_error**2 / (2 * totals.weight)
     # Lᵀc differs from α by γ_m|L|ᵀ|c|, and the sum of squares by γ_m‖α‖², where |α| is at most |L|ᵀ|c| and that error.
     alpha_error = gamma(2 * m + 8) * (np.abs(L).T @ np.abs(C))
     norm = np.sum((2 * np.abs(alpha) + alpha_error) * alpha_error, axis=0) + 2 * kernel_error * coefficient_sum**2
-    risk = 2 * np.sqrt(totals.squares) * output_error + error_totals.squares + 2 * summed * totals.squares
+    risk = 2 * np.sqrt(totals.squares) * output_error + error_totals.squares + 2 * sum_rounding * totals.squares
     return LandmarkErrors(0.5 * (risk + lam * norm), gap)
 
 
-def _stretch(kernel_error: float, reach: Floats, root: Floats, jitter: float) -> float:
+def _stretch(kernel_error: float, inverse_root: Floats, root: Floats, jitter: float) -> float:
     """Return how many times longer a residual can be with the true K_MM than with LLᵀ.
 
-    `root` holds √(LLᵀ)_ii, and `reach` is |L⁻¹|root. With D their difference, |D| ≤ kernel_error·root root', and N =
-    LLᵀ + D the true one: N ≥ (1 − ‖L⁻¹DL⁻ᵀ‖) LLᵀ. Also N ≥ LLᵀ − ‖D‖ and, as K_MM ≥ 0, N ≥ jitter; the weighted mean of
-    both in which ‖D‖ cancels is a multiple of LLᵀ.
+    `root` holds √(LLᵀ)_ii, and `inverse_root` is |L⁻¹|root. With D their difference, |D| ≤ kernel_error·root root', and
+    N = LLᵀ + D the true one: N ≥ (1 − ‖L⁻¹DL⁻ᵀ‖) LLᵀ. Also N ≥ LLᵀ − ‖D‖ and, as K_MM ≥ 0, N ≥ jitter; the weighted
+    mean of both in which ‖D‖ cancels is a multiple of LLᵀ.
     """
-    least_share = 1.0 - 4 * kernel_error * float(reach @ reach)
+    least_share = 1.0 - 4 * kernel_error * float(inverse_root @ inverse_root)
     longest = min(
         1.0 / least_share if least_share > 0 else np.inf, 1.0 + 2 * kernel_error * float(root @ root) / jitter
     )

@@ -264,7 +264,7 @@ def run(args: argparse.Namespace) -> None:
         data = training.read()
     weights, unknown = class_weights(args.weight, set(data.y.tolist()))
     if unknown:
-        training.refuse_unknown_classes(unknown, data)
+        training.report_unknown_classes(unknown, data)
     model = training.model(data, args.class_weight or weights)
     sample_weight = read_weights(args, len(data.y))
     if args.folds is not None:

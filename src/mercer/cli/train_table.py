@@ -50,7 +50,7 @@ class TableTraining:
             check_same_target(self._args, self.path)
         return data
 
-    def refuse_unknown_classes(self, names: list[str], data: Data) -> None:
+    def report_unknown_classes(self, names: list[str], data: Data) -> None:
         raise ValueError(f"--weight names {', '.join(map(repr, names))}, but no row of {data.source} has that class")
 
     def model(self, data: Data, class_weight: ClassWeight) -> Estimator:

@@ -184,7 +184,7 @@ class Rounding:
     def typical_value(self, sources: Floats, norm: float) -> float:
         """Estimate the size of a sum with coefficients of this 2-norm at a sample of the median column's length.
 
-        `sources` are N_j = ½‖x_j‖² of the columns. The result is not a bound. It is 0 if float32 cannot represent such
+        `sources` are N_j = ½‖x_j‖² of the columns. The result is not a bound, and is 0 if float32 cannot represent such
         coefficients.
         """
         square, value = 2 * float(np.median(sources)) if len(sources) else 0.0, 1.0

@@ -147,7 +147,7 @@ def _sums_over_common_entries(term: Callable[[Floats, Floats], Floats], X: Sampl
     """Return Σ_f term(x_if, z_jf) of CSR rows: the terms of common entries plus the sizes of all other entries.
 
     The size of the other entries of a row is the difference of two sums, or is summed directly where the difference
-    cancels. It is exactly zero if there are no other entries, so that equal rows have distance zero.
+    cancels. That size is exactly zero if there are no other entries, so that equal rows have distance zero.
     """
     sizes_z, entries_z, m = reduce_rows(np.add, np.abs(Z.data), Z), np.diff(Z.indptr), Z.shape[0]
     by_column, out = Z.tocsc(), np.empty((X.shape[0], Z.shape[0]))

@@ -39,7 +39,8 @@ def ridge_factor(
 ) -> RidgeFactor | None:
     """Factor A with the first ridge that makes it positive definite; None if no ridge does.
 
-    A is not changed, and may be float32. `diagonal` replaces the diagonal of A. `dtype` is the precision of the factor.
+    A is not changed, and may be float32. `diagonal` replaces the diagonal of A, to which ridge·`unit` is added. `dtype`
+    is the precision of the factor.
     """
     diagonal = np.asarray(np.diagonal(A), dtype=np.float64) if diagonal is None else diagonal
     for ridge in ridges:

@@ -369,7 +369,8 @@ def _question(column: ScannedColumn, groups: list[NumberText], values: Floats, f
 def _is_doubtful_unit(column: ScannedColumn, groups: list[NumberText], unit: str) -> bool:
     """Return whether a word may not be a unit.
 
-    It is unknown, or a single letter (t may be tonnes or thousands), or follows few different integers without a blank.
+    A doubtful word is unknown, or a single letter (t may be tonnes or thousands), or follows few different integers
+    without a blank.
     """
     if not is_known_unit(unit) or (len(unit) == 1 and unit.isalpha()):
         return True

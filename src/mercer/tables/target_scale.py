@@ -18,7 +18,7 @@ _MOST_OUTSIDE = 0.05  # share of the weight, except for a single number; more th
 def target_moments(y: Floats, weight: Floats) -> tuple[Any, Any]:
     """Weighted mean and standard deviation of each target without those that `is_far_off` marks.
 
-    They are 0 and 1 for targets that an estimator refuses: infinite or missing ones, or all of weight 0.
+    The moments are 0 and 1 for targets that an estimator refuses: infinite or missing ones, or all of weight 0.
     """
     if not np.isfinite(y).all() or not weight.sum() > 0:
         return 0.0, 1.0

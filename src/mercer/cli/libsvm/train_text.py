@@ -64,7 +64,7 @@ class LibsvmTraining:
                 )
         return replace(data, y=integer_labels(data.y, data.source)) if args.machine in CLASSIFIERS else data
 
-    def refuse_unknown_classes(self, names: list[str], data: Data) -> None:
+    def report_unknown_classes(self, names: list[str], data: Data) -> None:
         """Warn, as svm-train does, of weights for classes that no row has."""
         for label in names:
             warning = f"WARNING: class label {label} specified in weight is not found"

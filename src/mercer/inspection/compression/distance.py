@@ -181,7 +181,7 @@ def doubled_squares(
 ) -> tuple[Floats, float]:
     """Compute Σ_i Σ_j c_i c_j k(v_i, v_j) for each column c of C in doubled precision; return the sums and an error.
 
-    Each sum is rounded to float64 once. Its error before that rounding is at most the returned number times
+    Each sum is rounded to float64 once. The error of a sum before that rounding is at most the returned number times
     (Σ_i |c_i| √k(v_i, v_i))² (src/core/gram/doubled_squares.hpp). So that no square leaves the range of float64,
     features are divided by a power of two that none exceeds, and γ is multiplied to make up for it.
     """

@@ -195,8 +195,8 @@ def show_unit(side: Any, unit: str) -> None:
 def support_vector_rows(machine: Any, X: Any) -> tuple[Indices | None, Indices | None]:
     """Return the rows of X that are free support vectors, and those that are bounded ones.
 
-    X has the form in which the machine reads samples. Both are None if the machine has no support vectors, or if X has
-    another number of columns.
+    X has the form in which the machine reads samples. Both results are None if the machine has no support vectors, or
+    if X has another number of columns.
     """
     vectors = getattr(machine, "support_vectors_", None)
     if vectors is None or vectors.shape[1:] != np.shape(X)[1:]:

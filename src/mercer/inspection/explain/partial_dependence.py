@@ -183,7 +183,7 @@ def _encoded_points(
 ) -> tuple[tuple[int, ...] | None, Any]:
     """Return the machine's features that come from these columns, and their values at the points.
 
-    Both are None if a feature is computed from several columns, and so depends on columns that are not set.
+    Both results are None if a feature is computed from several columns, and so depends on columns that are not set.
     """
     unwrapped = machine.unwrapped
     try:

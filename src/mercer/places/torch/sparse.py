@@ -76,8 +76,8 @@ class SparseRows:
         counts = self.counts[index]
         starts = _starts(counts)
         shift = torch.repeat_interleave(self.starts[:-1][index] - starts[:-1], counts)
-        at = torch.arange(len(shift), device=self.device) + shift
-        return self._with_entries(self.values[at], self.columns[at], starts)
+        entries = torch.arange(len(shift), device=self.device) + shift
+        return self._with_entries(self.values[entries], self.columns[entries], starts)
 
     def _with_entries(self, values: Any, columns: Any, starts: Any) -> SparseRows:
         return SparseRows(values, columns, starts, self.shape[1])

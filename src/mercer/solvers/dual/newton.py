@@ -150,7 +150,7 @@ class _Face:
     def _balanced(self, delta: Floats, held: Indices) -> Floats:
         """Return δ with E'δ = 0 to the last bits: the rounding error of each sum is spread over its free variables.
 
-        It is not finite if all variables of a group are held.
+        The result is not finite if all variables of a group are held.
         """
         movable = self.E.copy()
         movable[held] = 0.0

@@ -66,8 +66,8 @@ def _move_class_sums(problem: JointProblem, beta: Floats, e: Floats, tol: float)
 def _carriers(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> tuple[Floats, Floats, Indices]:
     """Return, for each pair of classes, one sample that can move from the first to the second.
 
-    The arrays are the capacity, the cost, and the index of the sample. It is the one of largest capacity among those
-    that cost nothing, otherwise the cheapest; the cost is infinite if no sample can move.
+    The arrays are the capacity, the cost, and the index of the sample. The sample is the one of largest capacity among
+    those that cost nothing, otherwise the cheapest; the cost is infinite if no sample can move.
     """
     m, rows = problem.n_classes, _movers(problem, beta, e)
     y, C, beta, e = problem.y[rows], problem.C[rows], beta[rows], e[rows]

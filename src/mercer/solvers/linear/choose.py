@@ -206,7 +206,8 @@ def is_slow(last_ratio: float, goal_ratio: float, passes: int, first_pause: int)
 def _newton_turns(referee: Referee, start: Point, goal_ratio: float, max_work: float) -> tuple[Point, float]:
     """Run Newton's method in turns of growing work; return the best point, and the error ratio before the last turn.
 
-    The steps of the point include those of all turns. Its reason is "stalled" if the work was used up without success.
+    The steps of the point include those of all turns. The stop reason is "stalled" if the work was used up without
+    success.
     """
     best, steps = start, start.steps
     while True:

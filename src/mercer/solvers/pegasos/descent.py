@@ -65,14 +65,15 @@ class LinearSpace:
         self.cost = max(1, X.nnz // max(1, self.n)) if is_sparse(X) else d
 
     def run(self, machine: int, signs: Floats, draws: Indices, options: StepOptions) -> None:
+        """Take the steps of one machine on the samples `draws`, one after another; the iterates change in place."""
         theta, total = options.iterates.theta[machine], options.iterates.total[machine]
         counts = None if options.counts is None else options.counts[machine]
         norm2 = inner(theta, theta) if options.project else 0.0
-        rest = (signs, draws, options.lam, options.iterates.t, options.project, norm2, theta, total, counts)
+        arguments = (signs, draws, options.lam, options.iterates.t, options.project, norm2, theta, total, counts)
         if is_sparse(self.X):
-            _core.pegasos_csr(self.X.data, self.X.indices, self.X.indptr, self.X.shape[1], *rest)
+            _core.pegasos_csr(self.X.data, self.X.indices, self.X.indptr, self.X.shape[1], *arguments)
         else:
-            _core.pegasos_dense(self.X, *rest)
+            _core.pegasos_dense(self.X, *arguments)
 
     def split(self, rows: Indices, others: Indices) -> tuple[LinearSpace, Outputs]:
         """Return the space of the samples `rows`, and the function that computes the outputs of w at the `others`."""

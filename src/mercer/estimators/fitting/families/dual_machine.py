@@ -265,8 +265,8 @@ class DualMachine(MachineMethods, Machine):
     def for_support_vectors(self) -> Self:
         """Return a copy of a machine with a precomputed kernel that needs only the columns of the support vectors.
 
-        Its prediction methods take K[:, model.support_] in place of K: the kernel values between new samples and the
-        support vectors of this machine, in the order of `support_`.
+        The prediction methods of the copy take K[:, model.support_] in place of K: the kernel values between new
+        samples and the support vectors of this machine, in the order of `support_`.
 
         Returns
         -------

@@ -284,7 +284,7 @@ class Fit:
     def centre(self) -> Floats | None:
         """Vector subtracted from the samples by a linear machine with an unpenalised bias, or None.
 
-        It has the means of the columns that are far from zero, and zeros elsewhere.
+        The vector has the means of the columns that are far from zero, and zeros elsewhere.
         """
         X = self.merged.samples
         if is_sparse(X) or n_samples(X) < 2:
