@@ -150,9 +150,9 @@ def _shifted(x: Ball, penalty_part: Floats) -> Ball:
     return Ball(value, rounded_up(x.error + gamma(1) * (np.abs(penalty_part) + np.abs(value)), 4))
 
 
-def _increasing(function: Callable[[Any], Any], at: Ball) -> Ball:
+def _increasing(function: Callable[[Any], Any], argument: Ball) -> Ball:
     """Return the ball of an increasing function, such as a penalty or its derivative, at a number ≥ 0."""
-    low, high = (_computed(float(function(end))) for end in (max(at.low, 0.0), at.high))
+    low, high = (_computed(float(function(end))) for end in (max(argument.low, 0.0), argument.high))
     return Ball.between(low.low, high.high)
 
 

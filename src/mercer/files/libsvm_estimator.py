@@ -178,13 +178,13 @@ def _to_model(
     vectors = _vectors(machine, kernel_type)
     coefficients = np.asarray(machine.dual_coef_, dtype=np.float64).T
     rho = -np.asarray(machine.intercept_, dtype=np.float64)
-    plain = LibsvmModel(svm_type, kernel_type, numbers, rho, coefficients, vectors)
+    model_without_labels = LibsvmModel(svm_type, kernel_type, numbers, rho, coefficients, vectors)
     marks = getattr(machine, "prob_density_marks_", None)
     prob_a, prob_b = getattr(machine, "probA_", None), getattr(machine, "probB_", None)
     if svm_type not in CLASSIFIERS:
         if len(rho) > 1:
             raise ValueError(f"a LIBSVM file stores one output, but this {name} has {len(rho)}; fit a machine for each")
-        return replace(plain, prob_a=prob_a, density_marks=marks)
+        return replace(model_without_labels, prob_a=prob_a, density_marks=marks)
     labels = integer_classes(machine.classes_, "LIBSVM")
     if len(labels) > 2 and has_function_per_class(machine):
         raise TypeError(
@@ -196,7 +196,7 @@ def _to_model(
         # LIBSVM's order: the second class first, with its support vectors.
         rows = np.concatenate([np.arange(counts[0], sum(counts)), np.arange(counts[0])])
         model = replace(
-            plain,
+            model_without_labels,
             label=(labels[1], labels[0]),
             nr_sv=(counts[1], counts[0]),
             coefficients=coefficients[rows],
@@ -205,7 +205,7 @@ def _to_model(
             prob_b=prob_b,
         )
     else:
-        model = replace(plain, label=tuple(labels), nr_sv=tuple(counts), prob_a=prob_a, prob_b=prob_b)
+        model = replace(model_without_labels, label=tuple(labels), nr_sv=tuple(counts), prob_a=prob_a, prob_b=prob_b)
     return model if label_order is None else reorder_classes(model, [int(label) for label in label_order])
 
 

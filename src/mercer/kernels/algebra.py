@@ -129,8 +129,8 @@ class Sum(BinaryKernel):
 
     @property
     def strictly_positive_definite(self) -> Answer:
-        strict = [part.strictly_positive_definite == "yes" for part in self.parts.values()]
-        return "yes" if self._all_parts_have("positive_definite") and any(strict) else "unknown"
+        are_strict = [part.strictly_positive_definite == "yes" for part in self.parts.values()]
+        return "yes" if self._all_parts_have("positive_definite") and any(are_strict) else "unknown"
 
     @property
     def universal(self) -> Answer:

@@ -61,8 +61,8 @@ class Recipe:
     @property
     def linear(self) -> bool:
         """True if k(x, z) = scale · ⟨x, z⟩, so that a machine has a weight vector with one entry per feature."""
-        plain = (self.inner, self.ending, self.normalise, self.constant) == ("dot", "identity", False, 0.0)
-        return plain and self.factor is None
+        is_dot_product = (self.inner, self.ending, self.normalise, self.constant) == ("dot", "identity", False, 0.0)
+        return is_dot_product and self.factor is None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Recipe) or (self.scale, self.constant) != (other.scale, other.constant):

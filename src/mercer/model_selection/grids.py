@@ -171,10 +171,10 @@ def describe_edges(points: Sequence[Mapping[str, Any]], best: Mapping[str, Any])
     """Describe each parameter whose best value is the smallest or largest of at least three numbers in the grid."""
     texts = []
     for name, value in best.items():
-        tried = {point[name] for point in points if name in point and _is_number(point[name])}
-        if _is_number(value) and len(tried) > 2 and value in (min(tried), max(tried)):
-            end = "smallest" if value == min(tried) else "largest"
-            texts.append(f"{name}={value:.6g} is the {end} of {len(tried)} values")
+        tried_values = {point[name] for point in points if name in point and _is_number(point[name])}
+        if _is_number(value) and len(tried_values) > 2 and value in (min(tried_values), max(tried_values)):
+            end = "smallest" if value == min(tried_values) else "largest"
+            texts.append(f"{name}={value:.6g} is the {end} of {len(tried_values)} values")
     return texts
 
 

@@ -38,12 +38,14 @@ def similar_column(name: str, names: Iterable[str]) -> str | None:
     """Return the name that is most like `name`, if any is: 'prix' for 'Prix', 'gekündigt' for 'gekuendigt'."""
     from difflib import get_close_matches  # imported here, since only errors need it
 
-    plain = {_plain(known): known for known in reversed(list(names))}
+    name_of_plain = {_plain(known): known for known in reversed(list(names))}
     word = _plain(name)
-    close = get_close_matches(word, plain, n=1)
+    close = get_close_matches(word, name_of_plain, n=1)
     if not close and len(word) > 2:  # 'date' for 'date of sale', 'surface_m2' for 'surface'
-        close = [known for known in plain if known.startswith(word) or (len(known) > 2 and word.startswith(known))]
-    return plain[close[0]] if close else None
+        close = [
+            known for known in name_of_plain if known.startswith(word) or (len(known) > 2 and word.startswith(known))
+        ]
+    return name_of_plain[close[0]] if close else None
 
 
 def column_suggestion(name: str, names: Iterable[str]) -> str:

@@ -144,9 +144,9 @@ class ValidationMonitor:
 
     def restore_best(self, point: _Point) -> bool:
         """Go back to the step with the smallest loss; return whether that is an earlier one."""
-        ended = point.c
+        last_c = point.c
         point.c, point.b = self._best or (point.c, point.b)
-        return point.c is not ended
+        return point.c is not last_c
 
 
 def _descend(

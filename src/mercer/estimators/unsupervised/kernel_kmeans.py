@@ -172,8 +172,8 @@ class _Partition:
         joining[self.labels, self._all_points] = math.inf
         mass = masses[self.labels]
         with np.errstate(divide="ignore", invalid="ignore"):
-            leaving = weight * mass / (mass - weight) * self._cost
-        gain = np.where(self._counts[self.labels] > 1, leaving, -math.inf) - joining.min(axis=0, initial=math.inf)
+            to_leave = weight * mass / (mass - weight) * self._cost
+        gain = np.where(self._counts[self.labels] > 1, to_leave, -math.inf) - joining.min(axis=0, initial=math.inf)
         chosen = np.flatnonzero(gain > self._smallest_gain)
         chosen = chosen[np.argsort(-gain[chosen], kind="stable")]
         chosen = chosen[:_MAX_MOVES]

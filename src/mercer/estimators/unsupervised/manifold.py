@@ -33,6 +33,7 @@ class _DeformedKernel:
     __name__ = "manifold_kernel"
 
     def __call__(self, X: Any, Z: Any) -> Floats:
+        """Return the deformed kernel k̃ between samples."""
         out = self.kernel(X, Z) - self.kernel(X, self.samples) @ self.S @ self.kernel(self.samples, Z)
         return np.asarray(out)
 

@@ -73,13 +73,13 @@ def _pieces(text: bytes | str) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.b
     start, within = 0, 0
     while start < len(text):
         piece = text[start : start + _PIECE]
-        plain = piece.encode() if isinstance(piece, str) else piece
-        if len(plain) > 1 and (len(plain) - len(plain.rstrip(b"\\"))) % 2:
-            plain = plain[:-1]  # keep a backslash together with the next character
-        start += len(plain)
-        plain = plain.replace(rb"\\", b"__")
-        escapes = rb"\u" in plain
-        characters = np.frombuffer(plain.replace(rb"\"", b"__"), dtype=np.uint8)
+        content = piece.encode() if isinstance(piece, str) else piece
+        if len(content) > 1 and (len(content) - len(content.rstrip(b"\\"))) % 2:
+            content = content[:-1]  # keep a backslash together with the next character
+        start += len(content)
+        content = content.replace(rb"\\", b"__")
+        escapes = rb"\u" in content
+        characters = np.frombuffer(content.replace(rb"\"", b"__"), dtype=np.uint8)
         quotes = np.cumsum(characters == _QUOTE, dtype=np.uint8) + np.uint8(within)  # modulo 256, which keeps parity
         within = int(quotes[-1]) & 1
         yield characters, (quotes & 1).astype(np.bool_), escapes

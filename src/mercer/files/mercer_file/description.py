@@ -311,8 +311,8 @@ class _ValueReader:
     def _objects(self, description: JsonObject, where: str) -> Any:
         """Return an array of strings, numbers and None."""
         items, shape = self._items(description, where), description["shape"]
-        plain = all(isinstance(item, _ITEMS) for item in items)
-        expect(plain, f"{where}: every item must be a string, a number or null")
+        are_allowed = all(isinstance(item, _ITEMS) for item in items)
+        expect(are_allowed, f"{where}: every item must be a string, a number or null")
         counts = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
         fits = counts and math.prod(shape) == len(items) and max(shape, default=0) <= max(len(items), 1)
         expect(fits, f"{where}: {shape!r:.60} is not the shape of {len(items)} items")

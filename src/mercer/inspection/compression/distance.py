@@ -98,8 +98,8 @@ def check_not_vanishing(kernel: Any, vectors: Any) -> None:
     small = diagonal < VANISHING
     if small.any():
         rows = take(vectors, np.flatnonzero(small))
-        plain = hasattr(rows, "shape")
-        small = np.asarray(abs(rows).sum(axis=1)).ravel() > 0 if plain else diagonal[small] > 0
+        is_matrix = hasattr(rows, "shape")
+        small = np.asarray(abs(rows).sum(axis=1)).ravel() > 0 if is_matrix else diagonal[small] > 0
     if small.any():
         raise FloatingPointError(
             f"k(v, v) of some vectors is below {VANISHING:.0e} for {kernel!r}, where float64 keeps too few digits for "

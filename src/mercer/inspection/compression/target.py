@@ -105,8 +105,8 @@ class TargetFunctions:
     def movable(self) -> bool:
         """True if vectors can be moved by gradient: they are dense numbers, and k is differentiable everywhere."""
         expansion = self.expansion
-        plain = expansion.kernel.accepts == "vectors" and not is_sparse(expansion.vectors)
-        return plain and expansion.kernel.differentiable == "yes"
+        are_dense_vectors = expansion.kernel.accepts == "vectors" and not is_sparse(expansion.vectors)
+        return are_dense_vectors and expansion.kernel.differentiable == "yes"
 
     def projection(self, span: Span) -> Floats:
         """Return the coordinates of the projections Pf_o onto a span, one column for each output."""

@@ -95,9 +95,9 @@ def trace_path(
     problem: DualProblem, gram: Gram, stop: Stop, begin: float | None, end: float, *, constant: bool = False
 ) -> Trace:
     """Follow the solutions of `problem`, stated at C = 1, from C = `begin` (None means 0) to `end`."""
-    K, quiet = KernelRows(gram), replace(stop, report=None)
-    path = _start_path(problem, K, quiet) if begin is None else _restart_path(problem, K, begin, quiet, None)
-    record = Trace(problem, gram, path.side, path.t, quiet, constant=constant)
+    K, quiet_stop = KernelRows(gram), replace(stop, report=None)
+    path = _start_path(problem, K, quiet_stop) if begin is None else _restart_path(problem, K, begin, quiet_stop, None)
+    record = Trace(problem, gram, path.side, path.t, quiet_stop, constant=constant)
     observer = _PathObserver(record, K, stop)
     while True:
         try:
@@ -107,7 +107,7 @@ def trace_path(
             stalled = True
         record.log += path.log
         record.n_refactorisations += path.refactorisations
-        restarted = _skip_stall(record, path, K, quiet) if stalled else None
+        restarted = _skip_stall(record, path, K, quiet_stop) if stalled else None
         if restarted is None:
             break
         path = restarted
@@ -167,16 +167,16 @@ def _start_path(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
         upper=np.where(smaller, bound, problem.upper),
     )
     size = float(np.abs(K.product(balance.feasible_start())).max()) or 1.0
-    rough = solve_certified(balance, K.gram, replace(stop, tol=1e-4 * size))[0]
-    side = solve_exactly(balance, K, rough.beta).side
+    rough_solution = solve_certified(balance, K.gram, replace(stop, tol=1e-4 * size))[0]
+    side = solve_exactly(balance, K, rough_solution.beta).side
     return path_at(problem, K, np.where(smaller, np.where(positive, UPPER, LOWER), side).astype(np.int8), 0.0)
 
 
 def _restart_path(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
     """Return the path that starts at C with the free and bounded variables of an ordinary fit, started at `start`."""
     problem_C = problem_at(problem, C)
-    rough = solve_certified(problem_C, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
-    return solve_exactly(problem_C, K, rough.beta).with_family(scaled_bounds(problem), C)
+    rough_solution = solve_certified(problem_C, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
+    return solve_exactly(problem_C, K, rough_solution.beta).with_family(scaled_bounds(problem), C)
 
 
 def _skip_stall(record: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy | None:

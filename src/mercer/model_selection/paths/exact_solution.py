@@ -93,9 +93,9 @@ def exact_solutions(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit
         task_gram = gram if len(rows) == gram.n and task.blocks is None else gram.view(rows)
         start = _start(model, fit, problem) if len(tasks) == 1 else None
         limits = replace(fit.limits.stop, tol=_ROUGH_TOL)
-        rough = task.solve(problem, task_gram, limits, start)[0]
+        rough_solution = task.solve(problem, task_gram, limits, start)[0]
         K = KernelRows(task_gram)
-        exact = solve_exactly(problem, K, rough.beta)
+        exact = solve_exactly(problem, K, rough_solution.beta)
         beta = exact.beta(exact.t)
         solutions.append(ExactSolution(problem, rows, K, exact, beta, exact.gradient(exact.t, beta)))
     return fit, solutions

@@ -73,11 +73,11 @@ class HostCross:
     @cached_property
     def _landmark_samples(self) -> tuple[Any, Any]:
         """Samples that compute K_MM, and their level: exact if available, since K_MM is inverted and has few values."""
-        prepared, plain = self._prepared, self._landmarks
+        prepared, landmarks = self._prepared, self._landmarks
         assert prepared is not None
-        assert plain is not None
+        assert landmarks is not None
         samples = prepared.all_samples(EXACT) if prepared.has_exact else None
-        return (plain[0], np.float64) if samples is None else (samples, EXACT)
+        return (landmarks[0], np.float64) if samples is None else (samples, EXACT)
 
     @property
     def recomputes_cheaply(self) -> bool:

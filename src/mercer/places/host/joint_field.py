@@ -81,15 +81,15 @@ class HostJointField(ActiveSet):
             corner = up.sum(axis=1) == 1
             rising_excess = np.where(up, e, np.inf).min(axis=1)
             largest_other = np.where(up, -np.inf, e).max(axis=1)
-            settled = corner & (rising_excess - largest_other > violation)
+            is_settled = corner & (rising_excess - largest_other > violation)
         else:
             corner = ~(down & up).any(axis=1)
             differences = np.where(down, e_label - e, np.where(up, e - e_label, np.inf))
-            settled = corner & (differences.min(axis=1) > violation)
-        if settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or settled.all():
+            is_settled = corner & (differences.min(axis=1) > violation)
+        if is_settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or is_settled.all():
             return
-        self._dropped.append((rows[settled], self.beta.copy()))
-        self._activate(rows[~settled])
+        self._dropped.append((rows[is_settled], self.beta.copy()))
+        self._activate(rows[~is_settled])
         self._violations = None
 
     def unshrink(self) -> None:

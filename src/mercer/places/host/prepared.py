@@ -103,8 +103,10 @@ class PreparedSamples:
         X = self._X
         if isinstance(X, PickedRows):
             return PickedRows(X.X, X.rows[rows], X.n_threads)
-        plain = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned and X.dtype.char in "fd"
-        return PickedRows(X, rows, self._n_threads) if plain else take(X, rows)
+        has_plain_layout = (
+            isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned and X.dtype.char in "fd"
+        )
+        return PickedRows(X, rows, self._n_threads) if has_plain_layout else take(X, rows)
 
     def prepare(self, X: Any, precision: Precision) -> _core.Samples | None:
         """Prepare other samples so that the core can compare them with these."""

@@ -116,11 +116,11 @@ class DeviceRounds:
             self._source.add(u, rows, change, selector.moved)
         _core.check_stop()
         top, bottom, steps, gained, free = floats(selector.status).tolist()
-        violation, taken, gain = top + bottom, steps - self._steps, gained - self._gained
+        violation, n_steps, gain = top + bottom, steps - self._steps, gained - self._gained
         self._steps, self._gained = steps, gained
-        gains = taken > 0 and violation < math.inf and gain > _LEAST_GAIN * gained
+        gains = n_steps > 0 and violation < math.inf and gain > _LEAST_GAIN * gained
         self.finished = not gains and violation > 2 * least
-        return RoundsResult(int(taken), violation, int(free), should_shrink=False)
+        return RoundsResult(int(n_steps), violation, int(free), should_shrink=False)
 
     def count_survivors(self, margin_share: float) -> int:
         """Count the variables that are free or could still be chosen, as `HostField.shrink` does."""

@@ -88,8 +88,8 @@ class TorchField(HostField):
         if len(self.rows) * self.gram.features < _FEWEST_NUMBERS:
             return False
         assert self._device is not None
-        stay = self._device.count_survivors(SHRINK_MARGIN_SHARE)
-        return stay <= (1 - SHRINK_SHARE) * len(self.active)
+        n_survivors = self._device.count_survivors(SHRINK_MARGIN_SHARE)
+        return n_survivors <= (1 - SHRINK_SHARE) * len(self.active)
 
     def copy_to_host(self) -> None:
         """Copy β and u back to the host if they are on the device."""

@@ -95,8 +95,8 @@ class Formula:
         sparse = isinstance(X, SparseRows)
         formula = cls(kernel, leaves, min(X.shape[1], 2 * X.longest) if sparse else X.shape[1])
         if fuses and formula.recipe is not None and fused.available(X):
-            plain = formula.recipe.ending == "gaussian" and not formula.recipe.constant
-            formula.fuses = plain and not formula.cancels and not sparse
+            is_gaussian = formula.recipe.ending == "gaussian" and not formula.recipe.constant
+            formula.fuses = is_gaussian and not formula.cancels and not sparse
         return formula
 
     @property

@@ -56,8 +56,8 @@ class PairResults:
 def solvable_pairs(problem: DualProblem, layout: Layout, sparse: bool = False) -> Indices:
     """Return the indices of the pairs that `solve_pairs_together` can solve."""
     small = layout.lengths <= (_MOST_SPARSE_VARIABLES if sparse else _MOST_VARIABLES)
-    simple = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
-    return small.nonzero()[0] if simple else np.empty(0, dtype=np.intp)
+    has_simple_totals = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
+    return small.nonzero()[0] if has_simple_totals else np.empty(0, dtype=np.intp)
 
 
 def solve_pairs_together(

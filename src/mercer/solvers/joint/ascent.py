@@ -93,8 +93,8 @@ def ascend_balanced(field: JointField, stop: Stop, shrinking: bool) -> Solution:
             np.abs(solution.beta.sum(axis=0)).max()
         )  # change of the excess if the sums are removed
         b = field.problem.offsets(solution.beta)
-        settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
-        if settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
+        has_settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
+        if has_settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
             break
         # 3. Raise the penalty if the sums fell too little, and lower the tolerance.
         if missing > _SLOW_SHARE * last_missing:

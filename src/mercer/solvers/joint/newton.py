@@ -47,21 +47,25 @@ def newton_on_joint_face(
         # 2. Go to the optimum along the step, at most to the first bound.
         delta = np.zeros_like(beta)
         np.add.at(delta, sample, lengths[:, None] * moves)
-        touched = np.unique(sample)
-        change = np.asarray(K[:, touched], dtype=np.float64) @ delta[touched] + problem.shift * delta.sum(axis=0)
+        moved_samples = np.unique(sample)
+        change = np.asarray(K[:, moved_samples], dtype=np.float64) @ delta[moved_samples] + problem.shift * delta.sum(
+            axis=0
+        )
         slope, curvature = float(slopes @ lengths), float((delta * change).sum())
-        to_bound = _steps_to_bound(problem.shared, y[touched], C[touched], beta[touched], delta[touched])
+        to_bound = _steps_to_bound(
+            problem.shared, y[moved_samples], C[moved_samples], beta[moved_samples], delta[moved_samples]
+        )
         limit = float(to_bound.min())
         step = slope / curvature if curvature > 0 else np.inf
         if not slope > 0 or not np.isfinite(min(step, limit)):
             break
         # 3. Put multipliers that reached a bound exactly onto it, and repeat on the others.
-        moved = beta[touched] + min(step, limit) * delta[touched]
+        moved = beta[moved_samples] + min(step, limit) * delta[moved_samples]
         hit = to_bound <= limit * (1 + 1e-14) if limit <= step else np.zeros(to_bound.shape, dtype=bool)
-        moved = _onto_bounds(problem, J[touched], moved, hit)
-        if np.array_equal(moved, beta[touched]):  # the step is below the rounding of β
+        moved = _onto_bounds(problem, J[moved_samples], moved, hit)
+        if np.array_equal(moved, beta[moved_samples]):  # the step is below the rounding of β
             break
-        beta[touched] = moved
+        beta[moved_samples] = moved
         e += min(step, limit) * change
         if step < limit:
             break

@@ -230,17 +230,19 @@ class _WeightedSolver:
         """Solve the problems at these weights (times scales), to the fraction `share` of the requested tolerances."""
         theta = weights / self.problem.scales
         fit = self.kernels.weighted_fit(theta)
-        starts, taken = self.starts, [0] * len(self.tasks)
+        starts, steps_taken = self.starts, [0] * len(self.tasks)
         if last is not None:
             starts = [result.solution.beta for result in last.solutions]
-            taken = [result.solution.steps for result in last.solutions]
+            steps_taken = [result.solution.steps for result in last.solutions]
         requested = fit.limits.stop
-        inner_stop = replace(requested.after(max(taken)), tol=share * requested.tol, gap_tol=share * requested.gap_tol)
+        inner_stop = replace(
+            requested.after(max(steps_taken)), tol=share * requested.tol, gap_tol=share * requested.gap_tol
+        )
         fit = replace(fit, limits=replace(fit.limits, stop=inner_stop))
         solved = solve_tasks(self.tasks, fit, self.progress, starts, self.side_by_side)
         fit = replace(fit, limits=replace(fit.limits, stop=requested))
         proven, s = [], []
-        for result, steps in zip(solved, taken, strict=True):
+        for result, steps in zip(solved, steps_taken, strict=True):
             grams = [_view(gram, result.task.rows) for gram in self.kernels.grams]
             proof, u, energies = certify_machine(
                 result.task.problem, [g.proof for g in grams], result.solution.beta, theta

@@ -223,8 +223,8 @@ def _n_plain(value: Any) -> int | None:
         items = [*value, *value.values()] if isinstance(value, dict) else value
         counts = [_n_plain(item) for item in items[: _MOST_ITEMS + 1]]
         return None if None in counts else 1 + sum(count for count in counts if count is not None)
-    plain = value is None or isinstance(value, (bool, int, float, str, np.generic, np.ndarray, Kernel))
-    return 1 if plain or (hasattr(value, "get_params") and not isinstance(value, type)) else None
+    is_single = value is None or isinstance(value, (bool, int, float, str, np.generic, np.ndarray, Kernel))
+    return 1 if is_single or (hasattr(value, "get_params") and not isinstance(value, type)) else None
 
 
 def freeze_fitted(model: Any) -> None:

@@ -78,9 +78,9 @@ def _certificate(estimator: Any) -> str:
     machine = _machine_of(estimator)
     certificate = getattr(machine, "certificate_", None)
     if certificate is not None:
-        ended = str(getattr(machine, "stop_reason_", ""))
-        colour = _PROVEN if ended == "converged" else _OPEN
-        text = f"certificate: {ended}\n{certificate}"
+        stop_reason = str(getattr(machine, "stop_reason_", ""))
+        colour = _PROVEN if stop_reason == "converged" else _OPEN
+        text = f"certificate: {stop_reason}\n{certificate}"
     elif hasattr(machine, "compression_"):
         colour, text = _NEITHER, f"{machine.compression_!r}"
     else:

@@ -70,8 +70,8 @@ def function(head: str, body: list[str]) -> list[str]:
 
 def in_comment(text: str) -> str:
     """Return the text in ASCII, such that it cannot end a comment."""
-    plain = text.encode("ascii", "backslashreplace").decode()
-    return " ".join(plain.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *").split())
+    ascii_text = text.encode("ascii", "backslashreplace").decode()
+    return " ".join(ascii_text.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *").split())
 
 
 def string_literal(text: str) -> str:
@@ -79,8 +79,8 @@ def string_literal(text: str) -> str:
     out = []
     for byte in text.encode("utf-8"):
         character = chr(byte)
-        plain = 32 <= byte < 127 and character not in '"\\?'
-        out.append(character if plain else f"\\{byte:03o}")
+        is_printable = 32 <= byte < 127 and character not in '"\\?'
+        out.append(character if is_printable else f"\\{byte:03o}")
     return '"' + "".join(out) + '"'
 
 
