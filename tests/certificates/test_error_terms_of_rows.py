@@ -31,7 +31,7 @@ class DeclaredRows:
         return self.X.shape[1]
 
     @property
-    def lengths(self):
+    def squared_lengths(self):
         return (self.X**2).sum(axis=1)
 
     def product_bound(self, w, b):

@@ -55,7 +55,7 @@ def _check_rows(rows, X):
     close(rows.product(w, 0.5), X @ w + 0.5, size + 0.5)
     close(rows.transposed(c), X.T @ c, of_c)
     np.testing.assert_array_equal(rows.transposed(np.zeros(n)), np.zeros(d))
-    close(rows.lengths, (X * X).sum(axis=1), (X * X).sum(axis=1))
+    close(rows.squared_lengths, (X * X).sum(axis=1), (X * X).sum(axis=1))
     I, J = rng.permutation(n)[: n // 2 + 1], rng.permutation(n)
     close(rows.gram(I, J), X[I] @ X[J].T, np.abs(X[I]) @ np.abs(X[J]).T)
     Z, weight = np.column_stack([X[I], np.ones(len(I))]), rng.random(len(I))
@@ -80,7 +80,9 @@ def check_descent_contract(rows, X):
     beta, w, b, seed = np.zeros(n), np.zeros(X.shape[1]), np.zeros(1), np.array([7], dtype=np.uint64)
     limits = 1e-10, np.inf, 100_000, np.inf, True
     box = problem.p, problem.lower, problem.upper, problem.d, problem.epsilon
-    taken, violation, _, ended = rows.descent.descend(*box, rows.lengths, 0.0, beta, w, b, 0.0, True, seed, *limits)
+    taken, violation, _, ended = rows.descent.descend(
+        *box, rows.squared_lengths, 0.0, beta, w, b, 0.0, True, seed, *limits
+    )
     assert ended == "converged"
     assert taken > 0
     assert violation <= 1e-10
@@ -92,7 +94,7 @@ def check_descent_contract(rows, X):
 
     joint = JointProblem(rng.integers(0, 3, n), rng.uniform(0.5, 2.0, n), 3, shared=True)
     beta, w, w_bias = np.zeros((n, 3)), np.zeros(3 * X.shape[1]), np.zeros(3)
-    numbers = joint.y.astype(np.int64), joint.C, rows.lengths, 0.0, beta.reshape(-1), w, w_bias, seed
+    numbers = joint.y.astype(np.int64), joint.C, rows.squared_lengths, 0.0, beta.reshape(-1), w, w_bias, seed
     taken, violation, _, ended = rows.descent.descend_joint(*numbers, *limits)
     assert ended == "converged"
     assert taken > 0

@@ -23,7 +23,7 @@ def test_the_gap_is_the_primal_less_the_dual_value(form, tube, ridge, tol):
     d, epsilon, rows = np.full(N, ridge), np.full(N, tube), rows_for(form(X), 1)
     beta, w, b, seed = np.zeros(N), np.zeros(D), np.zeros(1), np.array([7], dtype=np.uint64)
     box, limits = (TARGETS, lower, upper, d, epsilon), (tol, np.inf, 100_000, np.inf, False)
-    _, _, gap, ended = rows.descent.descend(*box, rows.lengths, 1.0, beta, w, b, 0.0, True, seed, *limits)
+    _, _, gap, ended = rows.descent.descend(*box, rows.squared_lengths, 1.0, beta, w, b, 0.0, True, seed, *limits)
     assert ended == "converged"
     r = TARGETS - X @ w - b
     points = np.linspace(lower, upper, 40_001)

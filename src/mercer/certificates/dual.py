@@ -171,7 +171,7 @@ def _cost_of_stated_totals(
     """
     deviations = np.abs(problem.totals) * (1.01 * STATED_ROUNDINGS * _EPS)
     equality += float(np.maximum.reduce(deviations))
-    length, lost = entry_bounds[problem.row], 0.0
+    length, cost = entry_bounds[problem.row], 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         slope = np.abs(problem.gradient(beta, u.value)) + u.error[problem.row]
         slope += len(deviations) * equality * (length * np.maximum.reduce(length, initial=0.0) + problem.d)
@@ -179,8 +179,8 @@ def _cost_of_stated_totals(
         for g, amount in enumerate(deviations.tolist()):
             in_group = problem.group == g
             least = float(np.minimum.reduce(slope[in_group & has_room], initial=np.inf))
-            lost += amount * (least if least < np.inf else float(np.maximum.reduce(slope[in_group], initial=0.0)))
-    return equality, lost
+            cost += amount * (least if least < np.inf else float(np.maximum.reduce(slope[in_group], initial=0.0)))
+    return equality, cost
 
 
 def gradient_errors(problem: DualProblem, beta: Floats, u: Ball) -> Floats:

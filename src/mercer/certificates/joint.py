@@ -99,8 +99,8 @@ def joint_certificate(
         excess = 0.5 * distance.square()
         kkt = _kkt(problem, beta, e)
         # As in linear.py, the violation of w = X'β is the share of the primal value that the distance adds to the gap.
-        missing = (excess / max(float(primal.high), np.finfo(float).tiny)).high if weight_norms else 0.0
-        violation = float(_violations(problem, beta, e).max(initial=missing))
+        gap_share = (excess / max(float(primal.high), np.finfo(float).tiny)).high if weight_norms else 0.0
+        violation = float(_violations(problem, beta, e).max(initial=gap_share))
     return Certificate(
         primal=float(primal.high),
         dual=float(dual.low),

@@ -93,12 +93,12 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         # If w is not X'β, all other conditions can hold exactly at a β that is not optimal. So the violation includes
         # what ½‖w − X'β‖² adds to the gap, as a share of the primal value.
         excess = 0.5 * square_distance
-        missing = excess / max(primal, _TINY) if repair_cost < math.inf else math.inf
+        gap_share = excess / max(primal, _TINY) if repair_cost < math.inf else math.inf
     return Certificate(
         primal=primal,
         dual=dual,
         gap=excess + shares,  # Certificate raises it to primal − dual, which includes all rounding errors
-        violation=max(missing, top - bottom) if problem.exact_bias else max(missing, top, -bottom),
+        violation=max(gap_share, top - bottom) if problem.exact_bias else max(gap_share, top, -bottom),
         kkt={
             **kkt_residuals(box, total_bound if problem.exact_bias else 0.0, outward, inward),
             "w is the combination Σβ_i x_i": distance,
@@ -111,7 +111,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
 
 def row_length_bounds(rows: Rows) -> Floats:
     """Return an upper bound on the length of each row; the square of an entry may underflow by up to LEAST."""
-    return np.asarray(rounded_up(np.sqrt(rows.lengths + rows.d * LEAST), rows.d + _ROUNDINGS))
+    return np.asarray(rounded_up(np.sqrt(rows.squared_lengths + rows.d * LEAST), rows.d + _ROUNDINGS))
 
 
 def _length(x: Floats) -> float:
@@ -159,12 +159,12 @@ def _repair_cost(
     j = int(to_bound.argmax())
     if to_bound.item(j) >= total_bound:  # above the rounded sum, so that the true distance is above the true sum
         coefficient, curvature = beta.item(j), problem.d.item(j)
-        length = math.sqrt(rows.lengths.item(j) + rows.d * LEAST)
+        length = math.sqrt(rows.squared_lengths.item(j) + rows.d * LEAST)
         slope = problem.p.item(j) - math.copysign(tube.item(j), coefficient) - f.item(j) - curvature * coefficient
         slope_error = errors.item(j) + length * distance
         slope_bound = abs(slope + b) + slope_error
     else:
-        lengths, curvature = np.sqrt(rows.lengths + rows.d * LEAST), float(np.maximum.reduce(problem.d))
+        lengths, curvature = np.sqrt(rows.squared_lengths + rows.d * LEAST), float(np.maximum.reduce(problem.d))
         slopes = problem.p - f - problem.d * beta
         slope_errors = errors + lengths * distance + tube  # ε with either sign, as β may cross zero
         length, slope_bound = (

@@ -50,10 +50,14 @@ def _certified(
         better_sums, worse_sums = _sums(problem, dual.r, dual.r - dual.low, exact(w))
         bound = problem.bound(pairs)
         box = float(np.maximum(alpha - bound, -alpha).max(initial=0.0))
-        inside, full = exact(alpha) + Ball.within(np.full(len(alpha), box)), C * exact(w)
-        combined = full * (better_sums - worse_sums) + inside.sum_by(pairs[0], n) - inside.sum_by(pairs[1], n)
+        clipped_alpha, C_weight = exact(alpha) + Ball.within(np.full(len(alpha), box)), C * exact(w)
+        combined = (
+            C_weight * (better_sums - worse_sums)
+            + clipped_alpha.sum_by(pairs[0], n)
+            - clipped_alpha.sum_by(pairs[1], n)
+        )
         difference = Ball.within((beta - combined).size)
-        gain = full.inner(better_sums) + inside.sum()
+        gain = C_weight.inner(better_sums) + clipped_alpha.sum()
         # 2. This difference δ changes the energy by Σ δ_i u_i and at most ½(Σ|δ_i|r_i)².
         energy = 0.5 * u.inner(beta)
         dual_value = gain - energy - u.inner(difference) - 0.5 * difference.inner(gram.entry_bounds).square()
@@ -63,7 +67,7 @@ def _certified(
         counted, summed = (
             _sums(problem, highest, -limits.value, values)[0] for values in (exact(w), exact(w) * highest)
         )
-        losses = full * (limits * counted + summed + exact(w).sum() * Ball.within(limits.error))
+        losses = C_weight * (limits * counted + summed + exact(w).sum() * Ball.within(limits.error))
         # 4. Pairs whose multipliers follow from the order of r. A pair that the test r_j > fl(r_i − 1) leaves out may
         #    miss 1 by the rounding of that limit. A pair that r_j > fl(r_i − low) includes is below low, as r_j is a
         #    float.

@@ -173,10 +173,10 @@ def _distance_above_tangent(
     for r in (float(norm.value), _radius_of_slope(penalty, float(gradient_norm.high) / lam, float(norm.value))):
         value, slope = (_computed(float(function(r))) for function in (penalty.value, penalty.derivative))
         total = inner_product + lam * (top - value + slope * r)
-        missing = (gradient_norm - lam * slope).positive()
-        if missing.high > 0:
+        slope_excess = (gradient_norm - lam * slope).positive()
+        if slope_excess.high > 0:
             # The norm r* of the optimum: λΩ(r*) is at most the primal value, and Ω(r*) ≥ Ω(r) + Ω′(r)(r* − r).
-            total = total + missing * (r + (primal / lam - value).positive() / slope)
+            total = total + slope_excess * (r + (primal / lam - value).positive() / slope)
         if total.high < least.high:
             least = total
     return least.positive()

@@ -140,7 +140,7 @@ class CertificateTable(Sequence[Certificate]):
         if getattr(numbers, "ndim", 0) != 2 or numbers.shape[1] < 5 + len(names) or numbers.dtype != np.float64:
             raise ValueError("these are not the values of certificates")
         columns = [np.array(column) for column in numbers.T]
-        kkt, rest = columns[4 : 4 + len(names)], columns[4 + len(names) :]
+        kkt, other_columns = columns[4 : 4 + len(names)], columns[4 + len(names) :]
         table = cls(
             primal=columns[0],
             dual=columns[1],
@@ -148,8 +148,8 @@ class CertificateTable(Sequence[Certificate]):
             violation=columns[3],
             kkt=dict(zip(names, kkt, strict=True)),
             gap_measures=plain["gap_measures"],
-            worst=rest[0].astype(np.intp),
-            b=np.column_stack([np.empty((len(numbers), 0)), *rest[1:]]),
+            worst=other_columns[0].astype(np.intp),
+            b=np.column_stack([np.empty((len(numbers), 0)), *other_columns[1:]]),
             precision=str(plain["precision"]),
         )
         for k, gap_measures, precision in plain["others"]:

@@ -119,8 +119,8 @@ def _explain_predictions(explanation: Any, answers: Any) -> Any:
 def _draw(explanation: Any, path: Path, unit: str) -> None:
     """Save a beeswarm of the Shapley values in a unit; of several outputs, the first one is drawn."""
     require("matplotlib", "drawing an explanation").use("Agg")
-    shown = explanation.output(0) if explanation.several else explanation
-    display = shown.plot("beeswarm")
+    one_output = explanation.output(0) if explanation.several else explanation
+    display = one_output.plot("beeswarm")
     if unit:
         show_unit(display.ax_.xaxis, unit)
     _save(display, path)

@@ -119,8 +119,8 @@ def _move_parameters_last(facts: Facts, model: Model) -> Facts:
     changed = {
         name: v for name, v in parameters.items() if name not in defaults or _format(v) != _format(defaults[name])
     }
-    rest = {name: value for name, value in facts.items() if name != "parameters"}
-    return rest | {"parameters": changed or "all at their defaults"}
+    other_facts = {name: value for name, value in facts.items() if name != "parameters"}
+    return other_facts | {"parameters": changed or "all at their defaults"}
 
 
 def _lines(facts: Facts) -> list[str]:

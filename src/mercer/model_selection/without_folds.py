@@ -68,11 +68,11 @@ def score_without_folds(search: Search, criterion: str) -> str:
 
 
 def _score_leave_one_out(search: Search, point: int) -> _Score:
-    """Score the exact leave-one-out predictions of a point."""
+    """Return the score of the exact leave-one-out predictions of a point, NaN for both gaps, and a note."""
     machine = search.at(point)
     result = leave_one_out(machine, search.X, search.y, search.sample_weight)
     counted = np.flatnonzero(np.isfinite(result.values.reshape(len(result.values), -1)).all(axis=1))
-    y, weight = (None if full is None else full[counted] for full in (search.y, search.sample_weight))
+    y, weight = (None if given is None else given[counted] for given in (search.y, search.sample_weight))
     values = result.values[counted].reshape(len(counted), -1)
     classes = np.unique(np.asarray(y)) if is_classifier(machine) else None
     ambiguous = int((~result.unique).sum())

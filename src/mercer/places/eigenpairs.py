@@ -35,7 +35,7 @@ _TIE_SHARE = 1e-6
 
 
 def leading(S: Floats, k: int | None) -> tuple[Floats, Floats]:
-    """Return the k largest eigenvalues in descending order, or all for None, and a column for each."""
+    """Return the k largest eigenvalues, or all for None, in descending order, and an eigenvector (column) for each."""
     n = len(S)
     k = n if k is None else min(k, n)
     pairs = None
@@ -48,7 +48,7 @@ def leading(S: Floats, k: int | None) -> tuple[Floats, Floats]:
 
 
 def leading_sparse(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
-    """Return the k largest eigenvalues of a sparse matrix, all at most 1, descending, and a column for each."""
+    """Return the k largest eigenvalues of a sparse matrix, all at most 1, descending, and an eigenvector for each."""
     n = S.shape[0]
     if n <= _LAPACK_ROWS or k > _LAPACK_SHARE * n:
         return leading(S.toarray(), k)

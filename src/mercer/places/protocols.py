@@ -35,7 +35,7 @@ class Rows(Protocol):
     origin: float  # length of the centre that was subtracted from all rows; 0 if there was none
 
     @property
-    def lengths(self) -> Floats:
+    def squared_lengths(self) -> Floats:
         """Squared length of every row."""
 
     @property

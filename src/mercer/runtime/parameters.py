@@ -125,11 +125,11 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def suggest_name(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known_names: Iterable[str]) -> str:
     """Return "; did you mean C?" with the most similar known name, or an empty string if none is similar."""
     from difflib import get_close_matches  # imported here, since only errors need it
 
-    by_lower_case = {known_name.lower(): known_name for known_name in known}
+    by_lower_case = {known_name.lower(): known_name for known_name in known_names}
     matches = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.7)
     if not matches and len(name) > 2:  # eps for epsilon
         matches = [known_name for known_name in by_lower_case if known_name.startswith(name.lower())]

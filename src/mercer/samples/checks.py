@@ -368,12 +368,12 @@ def _check_compressed(X: Any) -> None:
     rows, columns = X.shape[::-1] if X.format == "csc" else X.shape
     if X.format == "bsr":
         rows, columns = rows // X.blocksize[0], columns // X.blocksize[1]
-    ends, stored = X.indptr, len(X.indices)
+    ends, n_stored = X.indptr, len(X.indices)
     integers = ends.dtype.kind in "iu" and X.indices.dtype.kind in "iu"
     _expect(X, integers, f"indices and indptr must be integers, not {X.indices.dtype} and {ends.dtype}")
-    _expect(X, len(X.data) == stored, f"indices holds {stored} entries, but data holds {len(X.data)}")
-    increasing = len(ends) == rows + 1 and ends[0] == 0 and ends[-1] <= stored and not (np.diff(ends) < 0).any()
-    _expect(X, increasing, f"indptr must rise from 0 to at most {stored} in {rows + 1} entries")
+    _expect(X, len(X.data) == n_stored, f"indices holds {n_stored} entries, but data holds {len(X.data)}")
+    increasing = len(ends) == rows + 1 and ends[0] == 0 and ends[-1] <= n_stored and not (np.diff(ends) < 0).any()
+    _expect(X, increasing, f"indptr must rise from 0 to at most {n_stored} in {rows + 1} entries")
     _check_range(X, "indices", X.indices[: ends[-1]], columns)
 
 

@@ -286,9 +286,9 @@ class Classes:
 
 def wins(values: Floats, n_classes: int) -> Floats:
     """Return the number of pairs that each class wins, from the decision values of all pairs."""
-    won = np.empty((len(values), n_classes))
-    _core.count_wins(np.ascontiguousarray(values, dtype=np.float64), won)
-    return won
+    n_wins = np.empty((len(values), n_classes))
+    _core.count_wins(np.ascontiguousarray(values, dtype=np.float64), n_wins)
+    return n_wins
 
 
 def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:

@@ -188,8 +188,8 @@ def conjugate_gradient_to_gap(
     reason: StopReason | None = None
     while True:
         # 1. Check the present point by its true residual.
-        seen = check(X)
-        gap, goal = seen.gap, seen.goal
+        present = check(X)
+        gap, goal = present.gap, present.goal
         if (gap <= goal).all():
             reason = "converged"
         # 2. Continue with precise products alone if the last run lowered a gap too little.
@@ -198,11 +198,11 @@ def conjugate_gradient_to_gap(
                 reason = "rounding floor"
             coarse = None
         if reason is not None:
-            return X, seen, steps, reason
+            return X, present, steps, reason
         # 3. Solve for the correction that removes the true residual.
         last = gap
         target = residual_norm(np.maximum(safety * goal, _RESOLVED_GAP * gap))
-        inner = conjugate_gradient(apply, seen.residual, precondition, target, runs, steps, coarse)
+        inner = conjugate_gradient(apply, present.residual, precondition, target, runs, steps, coarse)
         X, steps = X + inner.X, inner.steps
         if inner.stop_reason in ("max_iter", "max_time"):
             reason = inner.stop_reason

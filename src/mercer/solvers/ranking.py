@@ -214,10 +214,10 @@ class Zone:
         self._problem, self.u, self.width = problem, u, width
         w, C, low = problem.weight, problem.C, 1.0 - width
         V = w[:, None] * np.column_stack([np.ones_like(u), u, u * u])
-        won, lost = problem.sums(u, u - low, V[:, :2])
-        self.gain = C * inner(w, won[:, 0])
-        self.beta_below = C * w * (won[:, 0] - lost[:, 0])
-        flat = C * inner(w, (1 - 0.5 * width - u) * won[:, 0] + won[:, 1])
+        better_sums, worse_sums = problem.sums(u, u - low, V[:, :2])
+        self.gain = C * inner(w, better_sums[:, 0])
+        self.beta_below = C * w * (better_sums[:, 0] - worse_sums[:, 0])
+        flat = C * inner(w, (1 - 0.5 * width - u) * better_sums[:, 0] + better_sums[:, 1])
         self.pairs = problem.pairs(u, low, 1.0) if problem.count(u, low, 1.0) <= max_pairs else None
         if self.pairs is not None:
             i, j = self.pairs
@@ -251,8 +251,8 @@ class Zone:
         """
         w, n = self._problem.weight[:, None], len(V)
         if self.pairs is None:
-            won, lost = self._sums_in_zone(w * np.column_stack([np.ones(n), V]))
-            total = won + lost
+            better_sums, worse_sums = self._sums_in_zone(w * np.column_stack([np.ones(n), V]))
+            total = better_sums + worse_sums
             return np.asarray(self._problem.C / self.width * w * (total[:, :1] * V - total[:, 1:]))
         (i, j), d = self.pairs, self.bound / self.width
         degree = np.bincount(i, d, n) + np.bincount(j, d, n)

@@ -265,13 +265,13 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         """
         check_is_fitted(self)
         frame = self._match_columns(frame_of(X))
-        known = [self._as_trained(encoding) for encoding in self.columns_]
-        for encoding in known:
+        encodings = [self._as_trained(encoding) for encoding in self.columns_]
+        for encoding in encodings:
             if isinstance(encoding, Numbers) and not encoding.n_holes and encoding.name not in self.numeric:
                 message = unexpected_words(encoding, frame)
                 if message is not None:
                     warn_user(message, GuessWarning)
-        return encode_columns(_parsed_columns(frame, known), known)
+        return encode_columns(_parsed_columns(frame, encodings), encodings)
 
     def _as_trained(self, encoding: Encoding) -> Encoding:
         """Return an encoding with the unit and decimal mark of `reading_`, where older files have them."""

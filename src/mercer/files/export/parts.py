@@ -361,8 +361,8 @@ def scaled_rows(parts: Parts, rows: Floats) -> Floats:
 
 def shift_parts(shift: Floats, dtype: str) -> list[Floats]:
     """Return the numbers to subtract one after another: the shift, and its rounding error in this type if any."""
-    rest = shift - shift.astype(dtype)
-    return [shift, rest] if rest.any() else [shift]
+    rounding_error = shift - shift.astype(dtype)
+    return [shift, rounding_error] if rounding_error.any() else [shift]
 
 
 def _values(recipe: Recipe, vectors: Floats, x: Floats) -> Floats:

@@ -277,16 +277,17 @@ def _checked_expansion(model: Any, max_error: Any) -> Expansion:
         )
     specs = declared(type(model))
     needed = {part for part, spec in specs.items() if spec.required and spec.unless != "_compression_"}
-    lost = sorted(part for part in needed - _KEPT if not specs[part].kept)
-    if lost and "log_marginal_likelihood_value_" in specs:
+    lost_parts = sorted(part for part in needed - _KEPT if not specs[part].kept)
+    if lost_parts and "log_marginal_likelihood_value_" in specs:
         raise TypeError(
             f"{name} cannot be compressed: it also predicts variances, which depend on all of its vectors; compress an "
             "estimator of f alone, RLSRegressor or KernelMachine fitted with kernel=model.kernel_"
         )
-    if lost:
+    if lost_parts:
         raise TypeError(
-            f"{name} cannot be compressed: its class does not declare whether {', '.join(lost)} stays valid. Declare "
-            "each with kept=True if it does, or with unless='_compression_' if it describes the training samples"
+            f"{name} cannot be compressed: its class does not declare whether {', '.join(lost_parts)} stays valid. "
+            "Declare each with kept=True if it does, or with unless='_compression_' if it describes the training "
+            "samples"
         )
     if expansion.vectors is None:
         raise TypeError(

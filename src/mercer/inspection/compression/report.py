@@ -253,8 +253,8 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     """
     is_certain = np.abs(values) > bound
     rows = np.arange(len(values))
-    won = wins(values, k)
-    best = np.argmax(won, axis=1)
+    n_wins = wins(values, k)
+    best = np.argmax(n_wins, axis=1)
     first, second = (np.eye(k)[classes] for classes in np.triu_indices(k, 1))  # a row for each pair
     certain_votes = (is_certain & (values > 0)) @ first + (is_certain & (values <= 0)) @ second
     least_votes, most_votes = certain_votes[rows, best][:, None], certain_votes + ~is_certain @ (first + second)

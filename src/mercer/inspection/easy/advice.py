@@ -90,13 +90,14 @@ class _Advice:
         alone_score = self._score(self._retrained_answers({"only": [names[0]], "drop": ()}))
         if alone_score < _ALMOST:
             return ""
-        rest = self._score(self._retrained_answers({"only": None, "drop": [*self._dropped, names[0]]}))
-        if 1 - rest < 5 * (1 - alone_score) + 0.05:
+        others = {"only": None, "drop": [*self._dropped, names[0]]}
+        other_score = self._score(self._retrained_answers(others))
+        if 1 - other_score < 5 * (1 - alone_score) + 0.05:
             return ""
         return (
             f"{names[0]!r} alone predicts {self.target!r} almost perfectly ({self._named(alone_score)}), and the other "
-            f"columns do not ({self._named(rest)}): check that it is known before {self.target!r} is, and not another "
-            "form of it"
+            f"columns do not ({self._named(other_score)}): check that it is known before {self.target!r} is, and not "
+            "another form of it"
         )
 
     def repeated_rows(self) -> str:

@@ -164,8 +164,8 @@ class Monomials(FeatureMap):
         """Compute the monomials of sparse samples: all rows with the same number of stored entries at a time."""
         Z.sum_duplicates()
         Z.eliminate_zeros()
-        stored = np.diff(Z.indptr)
-        counts = [_n_products(int(z), self._degree, self._ordered) for z in stored.tolist()]
+        n_stored = np.diff(Z.indptr)
+        counts = [_n_products(int(z), self._degree, self._ordered) for z in n_stored.tolist()]
         if sum(counts) > _MOST_STORED:
             raise ValueError(
                 f"the monomials of these samples are {sum(counts)} numbers, more than {_MOST_STORED}; use the kernel"
@@ -173,8 +173,8 @@ class Monomials(FeatureMap):
         starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         data, columns = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
         numbering = self._numbering()
-        for z in np.unique(stored).tolist():
-            rows = np.flatnonzero(stored == z)
+        for z in np.unique(n_stored).tolist():
+            rows = np.flatnonzero(n_stored == z)
             factors = _products(z, self._degree, self._ordered)
             entries = Z.indptr[rows][:, None] + np.arange(z)
             target = starts[rows][:, None] + np.arange(len(factors))

@@ -45,8 +45,8 @@ class ChunkedRows:
         return self._X.chunks.per_row(verbs.row_products, self._X.positions, (self._make_rows, name, *options))
 
     @cached_property
-    def lengths(self) -> Floats:
-        return np.asarray(self._per_row("lengths"))
+    def squared_lengths(self) -> Floats:
+        return np.asarray(self._per_row("squared_lengths"))
 
     def product(self, w: Floats, shift: float = 0.0) -> Floats:
         return np.asarray(self._per_row("product", w, shift))

@@ -289,7 +289,7 @@ def gram_products(
     """Return X(hi + lo) with bounds, where the error of hi + lo has at most the length `error`."""
     linear_rows = make(rows(X, selection))
     ball = linear_rows.doubled_product(hi, lo)
-    lengths = np.sqrt(linear_rows.lengths) * (1 + 2e-16 * (linear_rows.d + 4)) + 1e-150
+    lengths = np.sqrt(linear_rows.squared_lengths) * (1 + 2e-16 * (linear_rows.d + 4)) + 1e-150
     return np.column_stack([ball.value, ball.error + 1.0001 * error * lengths])
 
 

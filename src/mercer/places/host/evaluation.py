@@ -77,8 +77,12 @@ class BlockEvaluation:
         if n_threads not in self._prepared:
             self._prepared[n_threads] = PreparedSamples.of(self._kernel, self._vectors, n_threads)
         prepared = self._prepared[n_threads]
-        stored = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
-        row_bytes = 8 * n_vectors if stored else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
+        stores_values = (
+            n_outputs > 1 or prepared is None
+        )  # a block of kernel values is stored, not summed as it is computed
+        row_bytes = (
+            8 * n_vectors if stores_values else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
+        )
         for block in row_blocks(len(out), row_bytes):
             part = rows_between(X, block)
             if prepared is None or X.dtype != np.float32:

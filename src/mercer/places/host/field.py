@@ -58,8 +58,8 @@ class ActiveSet:
         if q >= len(self.active):
             return self.active
         previous = self._previous
-        kept = previous[np.argsort(~self._free(previous), kind="stable")][: int(q * keep)]
-        self._previous = np.concatenate([self._worst(kept, q - len(kept)), kept])
+        from_last_set = previous[np.argsort(~self._free(previous), kind="stable")][: int(q * keep)]
+        self._previous = np.concatenate([self._worst(from_last_set, q - len(from_last_set)), from_last_set])
         return self._previous
 
     def _activate(self, active: Indices) -> None:

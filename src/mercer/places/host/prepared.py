@@ -214,11 +214,11 @@ class PreparedSamples:
         if not self.lowering.sparse:
             return X.shape[1]
         if is_sparse(X):
-            stored = np.diff(X.indptr)
+            n_stored = np.diff(X.indptr)
         else:
             blocks = row_blocks(X.shape[0], 8 * X.shape[1])
-            stored = np.concatenate([np.count_nonzero(X[block], axis=1) for block in blocks])
-        return np.minimum(X.shape[1], stored + int(np.count_nonzero(self.lowering.centre)))
+            n_stored = np.concatenate([np.count_nonzero(X[block], axis=1) for block in blocks])
+        return np.minimum(X.shape[1], n_stored + int(np.count_nonzero(self.lowering.centre)))
 
     def errors(
         self, rows: Indices | None, columns: Indices, coefficients: Floats, level: Precision, in_sequence: int = 0
@@ -428,10 +428,10 @@ def _column_sums(X: Any) -> Floats:
 def _full_columns(X: Any, used: Indices) -> tuple[Indices, Floats]:
     """Return the columns of a CSR matrix that have an entry in every row, and their means."""
     positions = positions_among(used, X.indices, X.shape[1])
-    full = np.bincount(positions, minlength=len(used)) == X.shape[0]
+    is_full = np.bincount(positions, minlength=len(used)) == X.shape[0]
     with np.errstate(over="ignore"):
         sums = sums_by(positions, X.data.astype(np.float64), len(used))
-    return used[full], sums[full] / X.shape[0]
+    return used[is_full], sums[is_full] / X.shape[0]
 
 
 def _is_mostly_zero(X: Any) -> bool:

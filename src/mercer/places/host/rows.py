@@ -60,7 +60,7 @@ class HostRows:
         return self._core
 
     @cached_property
-    def lengths(self) -> Floats:
+    def squared_lengths(self) -> Floats:
         """Squared length of every row."""
         out = np.empty(self.n)
         self._core.lengths(out)
@@ -166,7 +166,7 @@ class HostRows:
     @cached_property
     def _lengths(self) -> Floats:
         """Length of each row, kept positive where squares underflow."""
-        return np.asarray(np.sqrt(self.lengths + self.d * LEAST))
+        return np.asarray(np.sqrt(self.squared_lengths + self.d * LEAST))
 
     def _mass(self, c: Floats) -> float:
         """Return Σ|c_i|‖x_i‖, infinite if it overflows or is NaN."""

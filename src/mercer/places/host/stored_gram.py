@@ -119,9 +119,9 @@ class StoredGram:
         if self.gram.proof is not self.gram:
             return np.full(self.n, np.inf if len(used) else 0.0)
         mass = float(np.abs(coefficients[used]) @ self.sizes[used])
-        stored = (self.rounding + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
-        stored += _UNDERFLOW * float(np.abs(coefficients[used]).sum())
-        return stored + self.gram.errors(coefficients, level=self.level)
+        rounding_errors = (self.rounding + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
+        rounding_errors += _UNDERFLOW * float(np.abs(coefficients[used]).sum())
+        return rounding_errors + self.gram.errors(coefficients, level=self.level)
 
 
 def float32_matrix_of(gram: Gram) -> HostFloat32Matrix:

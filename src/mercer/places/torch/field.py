@@ -166,9 +166,9 @@ class TorchField(HostField):
         """Copy device values to a pinned host buffer, which the next call with this name overwrites."""
         if values.device.type == "cpu":
             return to_host(values)
-        held = self._pinned.get(name)
-        if held is None or held.numel() < values.numel():
-            held = self._pinned[name] = torch.empty(values.numel(), dtype=values.dtype, device="cpu", pin_memory=True)
-        held = held[: values.numel()].view(values.shape)
-        held.copy_(values)
-        return held.numpy()
+        buffer = self._pinned.get(name)
+        if buffer is None or buffer.numel() < values.numel():
+            buffer = self._pinned[name] = torch.empty(values.numel(), dtype=values.dtype, device="cpu", pin_memory=True)
+        buffer = buffer[: values.numel()].view(values.shape)
+        buffer.copy_(values)
+        return buffer.numpy()

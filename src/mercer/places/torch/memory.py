@@ -82,8 +82,8 @@ def explain_shortage(purpose: str, needed: int, device: Any, remedy: str) -> Ite
             raise
         free = ""
         if device.type == "cuda":
-            left, present = torch.cuda.mem_get_info(device)
-            free = f", where {left / 1e9:.1f} of {present / 1e9:.1f} GB are free"
+            bytes_left, present = torch.cuda.mem_get_info(device)
+            free = f", where {bytes_left / 1e9:.1f} of {present / 1e9:.1f} GB are free"
         raise MemoryError(f"{purpose} needs {needed / 1e9:.2g} GB on {device}{free}; {remedy}") from error
 
 

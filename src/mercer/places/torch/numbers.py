@@ -59,20 +59,20 @@ def _copied_in_chunks(tensor: Any) -> Any:
     buffers = [torch.empty(min(step, len(source)), dtype=out.dtype, device="cpu", pin_memory=True) for _ in range(2)]
     for k, start in enumerate(range(0, len(source), step)):
         part = source[start : start + step]
-        held, done = buffers[k % 2][: len(part)], torch.cuda.Event()
-        held.copy_(part, non_blocking=True)
+        pinned, done = buffers[k % 2][: len(part)], torch.cuda.Event()
+        pinned.copy_(part, non_blocking=True)
         done.record(stream)
-        pending.append((start, held, done))
+        pending.append((start, pinned, done))
         if k:
             _finish(target, *pending.pop(0))
     _finish(target, *pending.pop())
     return out
 
 
-def _finish(target: Any, start: int, held: Any, done: Any) -> None:
+def _finish(target: Any, start: int, pinned: Any, done: Any) -> None:
     """Wait for a chunk and copy it to its place."""
     done.synchronize()
-    target[start : start + len(held)] = held
+    target[start : start + len(pinned)] = pinned
 
 
 def floats(tensor: Any) -> Floats:
@@ -142,11 +142,11 @@ def power_of_two(exponent: Any, proven: bool) -> Any:
     if not proven:
         return torch.exp2_(exponent)
     whole = torch.round(exponent)
-    rest = exponent.sub_(whole)  # exact
-    value = torch.full_like(rest, POWERS[-1])
+    fraction = exponent.sub_(whole)  # exact
+    value = torch.full_like(fraction, POWERS[-1])
     for power in reversed(POWERS[:-1]):
-        value.mul_(rest).add_(power)
-    value.mul_(rest).add_(1.0)
+        value.mul_(fraction).add_(power)
+    value.mul_(fraction).add_(1.0)
     too_small = ~(whole >= -1021.0)  # also true for NaN
     scale = whole.clamp_(min=-1022.0).to(torch.int64).add_(1023).bitwise_left_shift_(52)  # the bits of 2^whole
     return value.mul_(scale.view(torch.float64)).masked_fill_(too_small, 0.0)

@@ -100,7 +100,7 @@ class TorchRows:
         self.stored, self.origin = samples.n_entries, 0.0 if centre is None else norm(centre)
 
     @cached_property
-    def lengths(self) -> Floats:
+    def squared_lengths(self) -> Floats:
         """Squared length of every row."""
         out = torch.empty(self.n, dtype=torch.float64, device=self._samples.rows.device)
 
@@ -175,7 +175,7 @@ class TorchRows:
 
     @property
     def _lengths(self) -> Floats:
-        return np.asarray(np.sqrt(self.lengths + self.d * LEAST))
+        return np.asarray(np.sqrt(self.squared_lengths + self.d * LEAST))
 
 
 class TorchLinearGram:

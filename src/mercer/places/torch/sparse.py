@@ -52,8 +52,8 @@ class SparseRows:
     @classmethod
     def of_entries(cls, rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> SparseRows:
         """Build rows from entries in the order of rows and columns, of which zeros are dropped."""
-        kept = values != 0  # true for NaN
-        rows, columns, values = rows[kept], columns[kept], values[kept]
+        nonzero = values != 0  # true for NaN
+        rows, columns, values = rows[nonzero], columns[nonzero], values[nonzero]
         counts = torch.bincount(rows, minlength=shape[0])
         return cls(values, columns, _starts(counts), shape[1])
 
@@ -108,10 +108,10 @@ class SparseRows:
         """Return the given columns, in this order."""
         position = torch.full((self.shape[1],), -1, dtype=torch.int64, device=self.device)
         position[used] = torch.arange(len(used), device=self.device)
-        at, rows = position[self.columns], self.row_of_entry
-        kept = torch.nonzero(at >= 0).ravel()
-        kept = kept[torch.argsort(rows[kept] * len(used) + at[kept])]
-        return SparseRows.of_entries(rows[kept], at[kept], self.values[kept], (len(self), len(used)))
+        new_columns, rows = position[self.columns], self.row_of_entry
+        entries = torch.nonzero(new_columns >= 0).ravel()
+        entries = entries[torch.argsort(rows[entries] * len(used) + new_columns[entries])]
+        return SparseRows.of_entries(rows[entries], new_columns[entries], self.values[entries], (len(self), len(used)))
 
     # --- over rows and columns -----------------------------------------------------------------------------------
 

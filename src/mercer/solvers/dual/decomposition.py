@@ -273,8 +273,8 @@ def dual_progress_line(
     """Return the progress line of a solve at β and u = Kβ."""
     no_errors = np.zeros(len(u))  # no error bounds: these numbers are shown, not proven
     estimate = certificate_of(problem, beta, Ball(u, no_errors), no_errors, "stationarity", "float64")
-    shown = violation if violation < math.inf else estimate.violation
-    return progress_line(steps, int(np.count_nonzero(beta)), shown, estimate.gap, shrunk)
+    shown_violation = violation if violation < math.inf else estimate.violation
+    return progress_line(steps, int(np.count_nonzero(beta)), shown_violation, estimate.gap, shrunk)
 
 
 class RoundingNoise:

@@ -130,15 +130,17 @@ class _FactoredSystem:
         """Factor K + diag d; None if it is singular to rounding."""
         d = problem.lam / problem.total
         proven = gram.positive_definite == "yes" and gram.proof is gram
-        kept = gram.float64_matrix(n_threads) if gram.n <= _FLOAT64_ROWS and dtype == np.float64 and proven else None
-        factor = gram.factor(d, dtype, n_threads) if kept is None else kept.factor(d)
+        stored_K = (
+            gram.float64_matrix(n_threads) if gram.n <= _FLOAT64_ROWS and dtype == np.float64 and proven else None
+        )
+        factor = gram.factor(d, dtype, n_threads) if stored_K is None else stored_K.factor(d)
         if factor is None:
             return None
         pivots = factor.pivots / np.sqrt(gram.diagonal + d)
         # The squared ratio bounds the reciprocal of the condition number from above.
         if dtype == np.float64 and (pivots.min() / pivots.max()) ** 2 <= gram.n * np.finfo(np.float64).eps:
             return None
-        return cls(gram, factor, problem.bias, kept)
+        return cls(gram, factor, problem.bias, stored_K)
 
     def products(self, C: Floats) -> Ball:
         """Return KC and bounds on its errors; a small K that is kept beside the factor is used again."""

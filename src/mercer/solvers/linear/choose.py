@@ -111,7 +111,7 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             "solver='dual' takes steps on single rows, which are too slow where these samples are stored; "
             "use solver='auto' or 'newton'"
         )
-    if not np.isfinite(rows.lengths).all():
+    if not np.isfinite(rows.squared_lengths).all():
         raise FloatingPointError("the squares of the features overflow float64; scale the features")
     with_multipliers, B, origin = False, problem.bias, 0.0
     beta = np.zeros(rows.n) if start is None else np.clip(start.beta, problem.lower, problem.upper)
@@ -123,7 +123,7 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
         # 1. Run passes in the core.
         last_sum, passes_left = float(beta.sum()), max(0, max_passes - passes)
         p = problem.p - origin if with_multipliers else problem.p
-        fixed = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.lengths)
+        fixed = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.squared_lengths)
         value = problem.value(beta, inner(w, w)) - origin * last_sum
         limits = (
             factor * stop.tol,
@@ -140,7 +140,11 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             # 2. The core did not settle the bias: from now on use the method of multipliers, moving b₀ after every
             # five passes. B² is the mean curvature of the other variables, ‖x‖² + d: with a smaller one b lags behind,
             # with a larger one it dominates the steps.
-            with_multipliers, B, origin = True, math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0), float(b[0])
+            with_multipliers, B, origin = (
+                True,
+                math.sqrt(float((rows.squared_lengths + problem.d).mean()) or 1.0),
+                float(b[0]),
+            )
             w, b = rows.transposed(beta), np.zeros(1)
             continue
         # 3. Certify the point, and stop if it is good enough, or at a limit.

@@ -71,7 +71,7 @@ def solve_joint_linear(
     while True:
         # 1. Run passes. W was computed again from β, so it has no rounding errors of earlier steps.
         flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
-        fixed = (problem.y.astype(np.int64, copy=False), problem.C, rows.lengths, B)
+        fixed = (problem.y.astype(np.int64, copy=False), problem.C, rows.squared_lengths, B)
         limits = (factor * stop.tol, factor * stop.gap_tol, min(stop.max_iter, pause) - passes, stop.seconds)
         n_passes, _, _, ended = steps.descend_joint(*fixed, flat, w, w_bias, state, *limits, shrinking)
         passes += n_passes

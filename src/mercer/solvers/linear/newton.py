@@ -72,7 +72,7 @@ def newton(referee: Referee, start: Point | None, judge: PointJudge, max_work: f
         if not few_columns(rows.n, rows.d):
             # μ is at least a hundredth of ‖x‖², the curvature of a sample: if C‖x‖² is large, few samples are at their
             # bounds, and nothing else would limit the steps.
-            smoothing = max(smoothing, 0.01 * float((problem.max_slope * rows.lengths).mean()))
+            smoothing = max(smoothing, 0.01 * float((problem.max_slope * rows.squared_lengths).mean()))
     return _newton_steps(referee, start, judge, smoothing, max_work)
 
 
@@ -183,12 +183,12 @@ class ColumnSystem:
         """Return the Newton step for the samples that are free at t."""
         free = free_samples(self._problem, t)
         size = int(np.count_nonzero(free))
-        joined, left = np.flatnonzero(free & ~self._free), np.flatnonzero(self._free & ~free)
-        if self._sum is None or 2 * (len(joined) + len(left)) > size:
+        joining, leaving = np.flatnonzero(free & ~self._free), np.flatnonzero(self._free & ~free)
+        if self._sum is None or 2 * (len(joining) + len(leaving)) > size:
             members = np.flatnonzero(free)
             self._sum = self._rows.outer(members, self._weight[members])
         else:
-            for rows, sign in ((joined, 1.0), (left, -1.0)):
+            for rows, sign in ((joining, 1.0), (leaving, -1.0)):
                 if len(rows):
                     self._sum += sign * self._rows.outer(rows, self._weight[rows])
         self._free = free
@@ -280,8 +280,8 @@ class SampleSystem:
             gram[:m, :m] = self._gram
             gram[m:] = self._rows.gram(joined, self._gram_rows)
             gram[:m, m:] = gram[m:, :m].T
-            stored = self._rows.stored / self._rows.n
-            self._sample_work += len(joined) * len(self._gram_rows) * (1.0 + stored**2 / self._rows.d)
+            entries_per_row = self._rows.stored / self._rows.n
+            self._sample_work += len(joined) * len(self._gram_rows) * (1.0 + entries_per_row**2 / self._rows.d)
             self._gram = gram
         order = np.argsort(self._gram_rows)
         index = order[np.searchsorted(self._gram_rows, free, sorter=order)]
@@ -301,7 +301,7 @@ def _conjugate_gradients(rows: Rows, ridge: Floats, shift: float, rhs: Floats) -
 
     The unknowns are scaled so that A has a unit diagonal, which is preconditioning by its diagonal.
     """
-    scale = 1.0 / np.sqrt(rows.lengths + ridge + shift)
+    scale = 1.0 / np.sqrt(rows.squared_lengths + ridge + shift)
 
     def apply(P: Floats) -> Floats:
         v = scale * P[:, 0]

@@ -77,8 +77,8 @@ class LinearSpace:
 
     def split(self, rows: Indices, others: Indices) -> tuple[LinearSpace, Outputs]:
         """Return the space of the samples `rows`, and the function that computes the outputs of w at the `others`."""
-        kept, left_out = (LinearSpace(take(self.X, part), bias=self.bias) for part in (rows, others))
-        return kept, left_out.outputs
+        space, other_space = (LinearSpace(take(self.X, part), bias=self.bias) for part in (rows, others))
+        return space, other_space.outputs
 
     def outputs(self, w: Floats) -> Floats:
         """Return ⟨w, φ(x_i)⟩ for every sample."""
