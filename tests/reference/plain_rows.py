@@ -13,7 +13,7 @@ class PlainRows:
         self._X, self.origin = X, origin
         self.n, self.d = X.shape
         self.stored = X.size
-        self.lengths = (X * X).sum(axis=1)
+        self.squared_lengths = (X * X).sum(axis=1)
 
     def first(self, m):
         return PlainRows(self._X[:m], self.origin)
@@ -50,7 +50,7 @@ class PlainRows:
         return Ball(u, own + 2 * error * self._sizes()).finite()
 
     def _sizes(self):
-        return np.sqrt(self.lengths + self.d * LEAST)
+        return np.sqrt(self.squared_lengths + self.d * LEAST)
 
 
 def _size(w):

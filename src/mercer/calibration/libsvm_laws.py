@@ -41,9 +41,9 @@ def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
         )
     # A value of weight w stands for w copies: copy k of the sorted copies, counted from 0, is that of the first value
     # with a cumulative weight above k.
-    below = [i * negative / _HALF for i in range(_HALF)]
-    above = [negative - 1.0 + i * positive / _HALF for i in range(1, _HALF + 1)]
-    ends = ordered[np.searchsorted(mass, [*below, *above], side="right")]
+    ends_below_0 = [i * negative / _HALF for i in range(_HALF)]
+    ends_above_0 = [negative - 1.0 + i * positive / _HALF for i in range(1, _HALF + 1)]
+    ends = ordered[np.searchsorted(mass, [*ends_below_0, *ends_above_0], side="right")]
     marks = np.array([*ends[:_HALF], 0.0, *ends[_HALF:]])
     return np.asarray((marks[:-1] + marks[1:]) / 2.0)
 

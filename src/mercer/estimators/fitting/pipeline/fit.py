@@ -244,10 +244,10 @@ class Fit:
 
     def with_gram(self, gram: Gram, diagonal: Floats | None = None) -> Fit:
         """Return this fit with a given Gram matrix and, if there are no samples, a given diagonal k(x, x)."""
-        places: dict[Any, Any] = {id(self.kernel): gram, ("kernel", id(self.kernel)): self.kernel}
+        stored: dict[Any, Any] = {id(self.kernel): gram, ("kernel", id(self.kernel)): self.kernel}
         if diagonal is not None:
-            places["diagonal", id(self.kernel)] = diagonal
-        return replace(self, _places=places)
+            stored["diagonal", id(self.kernel)] = diagonal
+        return replace(self, _places=stored)
 
     def rows(self, n_threads: int | None = None, *, centred: bool = False) -> Rows:
         """Return the merged samples as rows, created once, without empty columns; with `centred`, minus `centre`."""
