@@ -91,10 +91,10 @@ def joint_certificate(
         primal = energy + _losses(problem, e).sum() + 0.5 * distance_ball * length
         lengths = (exact(entry_bounds).square() + problem.shift).sqrt()
         slopes = Ball.within(e.error.max(axis=1)) + lengths * distance_ball
-        to_dual = _repair_cost(problem, beta, e.value, slopes.error, lengths.high)
+        repair_cost = _repair_cost(problem, beta, e.value, slopes.error, lengths.high)
         # (1 − γ)β is inside the stated bounds, as for binary problems (dual.py).
         rounded_gain, rounded_energy = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[label]).sum(), energy))
-        dual = rounded_gain - rounded_energy - to_dual - 0.5 * distance_ball * (length + distance)
+        dual = rounded_gain - rounded_energy - repair_cost - 0.5 * distance_ball * (length + distance)
         # 2. Residuals.
         excess = 0.5 * distance.square()
         kkt = _kkt(problem, beta, e)
@@ -105,7 +105,7 @@ def joint_certificate(
         primal=float(primal.high),
         dual=float(dual.low),
         gap=float(terms.sum()),  # Certificate raises it to primal − dual, which includes `excess` and all roundings
-        violation=violation if to_dual < math.inf else math.inf,
+        violation=violation if repair_cost < math.inf else math.inf,
         kkt=kkt,
         gap_measures=gap_measures,
         precision=precision,

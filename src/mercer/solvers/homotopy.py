@@ -158,24 +158,24 @@ def solve_with_smaller_bounds(
     for bound in (lower, upper):
         bound[variables] = 0.0 if share == 1 else (1 - share) * bound[variables]
     starts, slopes = (lower.copy(), upper.copy()), np.zeros((2, len(lower)))
-    leaving: list[tuple[int, int]] = []
+    outside: list[tuple[int, int]] = []
     for v in variables:
         value = float(beta[v])
         for k, target, side in ((0, lower, LOWER), (1, upper, UPPER)):
             if (value < target[v]) if side == LOWER else (value > target[v]):
                 starts[k][v], slopes[k, v] = value, target[v] - value
-                leaving.append((v, side))
-    if not leaving:
+                outside.append((v, side))
+    if not outside:
         return exact
     total = (float(problem.totals[0]), 0.0) if len(problem.totals) else None
     family = Family(affine(problem.p), affine(starts[0], slopes[0]), affine(starts[1], slopes[1]), total)
     # 2. Fix these variables at their moving bounds and follow t from 0 to 1.
     try:
-        fork = exact.with_family(family, 0.0)
-        for v, side in leaving:
-            fork.fix(v, side)
-        fork.follow(1.0)
+        moving = exact.with_family(family, 0.0)
+        for v, side in outside:
+            moving.fix(v, side)
+        moving.follow(1.0)
     except Stalled:  # 3. Otherwise solve the reduced problem from the clipped β.
         reduced = replace(problem, lower=lower, upper=upper)
         return solve_exactly(reduced, K, np.clip(beta, lower, upper))
-    return fork
+    return moving

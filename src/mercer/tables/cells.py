@@ -140,6 +140,7 @@ def parse_seconds(item: Any, form: str) -> float | None:
 
 
 def _parse_date(item: Any, form: str) -> datetime.datetime | None:
+    """Return the date that a text spells in this form; None if it is not a date."""
     if isinstance(item, datetime.datetime):
         return item
     if isinstance(item, datetime.date):

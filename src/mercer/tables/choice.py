@@ -249,6 +249,7 @@ def guesses(frame: Frame, encodings: list[Encoding], options: ColumnOptions) -> 
 
 
 def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) -> str | None:
+    """Return what was guessed about a column, with the remedy; None if nothing was."""
     the_column = f"the column {encoding.name!r}"
     if isinstance(encoding, DroppedColumn):
         remedy = "name it in drop if that is right, else in only, categorical or text"
@@ -318,6 +319,7 @@ def _numbers_encoding(
 
 
 def _is_identifier(name: str, known: Floats) -> bool:
+    """Return whether whole numbers are identifiers, by their name and because most of them differ."""
     named_so = _IDENTIFIER.fullmatch(name.strip()) is not None
     return named_so and bool((known % 1 == 0).all()) and 2 * len(np.unique(known)) > len(known)
 

@@ -60,6 +60,7 @@ class Numbers:
 
     @property
     def description(self) -> str:
+        """Encoding of the column, in words."""
         unit = f" in {self.unit}" if self.unit not in ("", TIME) else ", a time" if self.unit else ""
         kind = f"number{unit}, standardised" if self.standardised else f"number{unit}"
         is_short = not self.unit and abs(self.fill) < 1e4  # perhaps a year, which has no mark between thousands
@@ -89,6 +90,7 @@ class Numbers:
         return column.values
 
     def encode(self, cells: Cells) -> Any:
+        """Return the columns of `titles` for these cells, a row for each."""
         values = self.values(cells)
         expect_no_infinity(values, self.name)
         empty = np.isnan(values)
@@ -96,6 +98,7 @@ class Numbers:
         return _append_flag(scaled[:, None], empty, self.n_holes)
 
     def decode(self, numbers: Floats) -> Cells:
+        """Return the cells that these columns stand for."""
         values = numbers[:, 0] * self.scale + self.centre
         return np.where(numbers[:, -1] == 1, np.nan, values) if self.n_holes else values
 
@@ -122,6 +125,7 @@ class Levels:
 
     @property
     def description(self) -> str:
+        """Encoding of the column, in words."""
         first = [_shorten(level) for level in self.levels[:3]]
         shown = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
         kind = "truth value" if self.truth_values else "category"
@@ -132,6 +136,7 @@ class Levels:
 
     @property
     def titles(self) -> list[str]:
+        """Names of the columns that the encoding makes."""
         rare = [f"{self.name} is rare"] if self.n_rare else []
         return [*(f"{self.name}={level}" for level in self.levels), *rare, *_missing_title(self)]
 
@@ -149,6 +154,7 @@ class Levels:
         return next((level for level in self.levels if parse_truth(level) == known), str(known))
 
     def encode(self, cells: Cells) -> Any:
+        """Return the columns of `titles` for these cells, a row for each."""
         index = {level: j for j, level in enumerate(self.levels)}
         of_new = len(self.levels) if self.n_rare else -1
         of_missing = len(self.levels) + bool(self.n_rare) if self.n_holes else -1
@@ -164,10 +170,11 @@ class Levels:
         return sp.csr_array((np.ones(len(rows)), (rows, columns[rows])), shape=shape)
 
     def decode(self, numbers: Floats) -> Cells:
+        """Return the cells that these columns stand for."""
         rare = ["(rare)"] if self.n_rare else []
         names = np.array([*self.levels, *rare, None], dtype=object)  # None for a missing value and for a new level
-        known = numbers[:, : len(names) - 1] == 1
-        return np.asarray(names[np.where(known.any(axis=1), known.argmax(axis=1), len(names) - 1)])
+        is_level = numbers[:, : len(names) - 1] == 1
+        return np.asarray(names[np.where(is_level.any(axis=1), is_level.argmax(axis=1), len(names) - 1)])
 
 
 @dataclass(frozen=True)
@@ -192,6 +199,7 @@ class Dates:
 
     @property
     def description(self) -> str:
+        """Encoding of the column, in words."""
         filled = str(np.datetime64(int(self.fill), "s").astype("datetime64[D]"))
         order = "" if self.form == "ISO" else f", {self.form}"
         parts = " and ".join(["seconds since 1970", *self.cycles])
@@ -199,6 +207,7 @@ class Dates:
 
     @property
     def titles(self) -> list[str]:
+        """Names of the columns that the encoding makes."""
         circles = [f"{self.name}: {side} of {cycle}" for cycle in self.cycles for side in ("cosine", "sine")]
         return [self.name, *circles, *_missing_title(self)]
 
@@ -210,6 +219,7 @@ class Dates:
         return values
 
     def encode(self, cells: Cells) -> Any:
+        """Return the columns of `titles` for these cells, a row for each."""
         values = self.values(cells)
         empty = np.isnan(values)
         values = np.where(empty, self.fill, values)
@@ -218,6 +228,7 @@ class Dates:
         return _append_flag(np.column_stack([(values - self.centre) / self.scale, *circles]), empty, self.n_holes)
 
     def decode(self, numbers: Floats) -> Cells:
+        """Return the cells that these columns stand for."""
         dates = (numbers[:, 0] * self.scale + self.centre).round().astype("datetime64[s]")
         return np.where(numbers[:, -1] == 1, np.datetime64("NaT", "s"), dates) if self.n_holes else dates
 
@@ -245,6 +256,7 @@ class Words:
         return [f"{self.name}: {word}" for word in self.words]
 
     def encode(self, cells: Cells) -> Any:
+        """Return the columns of `titles` for these cells, a row for each."""
         index = {word: j for j, word in enumerate(self.words)}
         data: list[float] = []
         indices: list[int] = []
@@ -315,6 +327,7 @@ def encode_columns(columns: list[Cells], encodings: list[Encoding]) -> Any:
 
 
 def _expect_scale(name: str, scale: float) -> None:
+    """Raise ModelFormatError unless the scale of a column is positive."""
     if not scale > 0:
         raise ModelFormatError(f"the scale of {name!r} must be positive")
 
@@ -358,6 +371,7 @@ def _count_of(count: int, word: str) -> str:
 
 
 def _wrong_cell(name: str, row: int, cells: Cells, kind: str) -> ValueError:
+    """Return the error for a cell of another kind than the cells of training."""
     return ValueError(
         f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, which is not {kind} as in training; "
         "correct or empty the cell"

@@ -314,22 +314,22 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
 
     def _match_columns(self, frame: Frame) -> Frame:
         """Return the columns in the order of training; columns that are not used may be absent."""
-        known = [encoding.name for encoding in self.columns_]
+        trained_names = [encoding.name for encoding in self.columns_]
         if not frame.named or not hasattr(self, "feature_names_in_"):
             if frame.shape[1] != self.n_features_in_:
                 raise ValueError(
                     f"X has {frame.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                     "features as input"
                 )
-            return frame if frame.names == known else frame.with_columns(known, frame.columns)
+            return frame if frame.names == trained_names else frame.with_columns(trained_names, frame.columns)
         absent = [name for name in used_columns(self) if name not in frame.names]
         if absent:
             raise ValueError(
                 f"the table lacks the column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))} that the model "
                 f"was trained on; it has {', '.join(map(repr, frame.names))}"
-                f"{renamed_column(absent, [name for name in frame.names if name not in known])}"
+                f"{renamed_column(absent, [name for name in frame.names if name not in trained_names])}"
             )
-        return frame.select(known)
+        return frame.select(trained_names)
 
     @available_if(_inner_has("predict"))
     def predict(self, X: Any) -> Any:
@@ -467,6 +467,7 @@ def _parsed_columns(frame: Frame, encodings: Sequence[Encoding]) -> list[Any]:
 
 
 def _complete_rows(frame: Frame, encodings: list[Encoding]) -> Indices:
+    """Return the rows without missing values in the columns that are used; raise ValueError if there are none."""
     pairs = zip(encodings, frame.columns, strict=True)
     used = [missing_values(column) for encoding, column in pairs if not isinstance(encoding, DroppedColumn)]
     rows = np.flatnonzero(~np.any(used, axis=0))

@@ -32,6 +32,7 @@ class FormulaModel:
     spec: Any
 
     def _rows(self, data: Any) -> Floats:
+        """Return the columns of the right side for a table, as the machine takes them."""
         _check_missing(data, self.spec)
         formulaic = require("formulaic", "a formula")
         with warnings.catch_warnings():
@@ -132,16 +133,16 @@ def _target(matrix: Any, data: Any) -> Any:
 
 def _columns(matrix: Any, data: Any) -> Floats:
     """Return the columns without the intercept; raise ValueError if a value is not a finite number or a row is lost."""
-    kept = [name for name in matrix.columns if name != "Intercept"]
+    names = [name for name in matrix.columns if name != "Intercept"]
     try:
-        values = np.asarray(matrix[kept], dtype=np.float64)
+        values = np.asarray(matrix[names], dtype=np.float64)
     except (TypeError, ValueError) as wrong:
         raise ValueError(
             f"the formula makes a column that is no number ({wrong}); write C(name) for a factor"
         ) from None
     if len(values) != len(data):
         raise ValueError(f"the formula makes {len(values)} rows from {len(data)}; it must keep every row")
-    for name, column in zip(kept, values.T, strict=True):
+    for name, column in zip(names, values.T, strict=True):
         if not np.isfinite(column).all():
             raise ValueError(f"{name} is NaN or infinite in {_describe_rows(np.flatnonzero(~np.isfinite(column)))}")
     return values

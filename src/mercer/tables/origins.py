@@ -83,6 +83,7 @@ def origins_through_steps(steps: list[Any], width: int) -> Indices:
 
 
 def _column_transformer_origins(step: ColumnTransformer) -> Indices:
+    """Return the origins of the output columns of a ColumnTransformer."""
     inputs = step._transformer_to_input_indices
     out = np.full(max((part.stop for part in step.output_indices_.values()), default=0), -1, dtype=np.intp)
     for name, part, _ in step.transformers_:

@@ -60,6 +60,7 @@ class ChunkedEvaluation:
         self._common = kernel, vectors, coefficients, columns
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
+        """Add K(X, vectors) @ coefficients to `out`, computed by the workers."""
         if len(out):
             out += X.chunks.per_row(verbs.evaluate, X.positions, (*self._common, X.chunks.threads(n_threads)))
 
@@ -96,14 +97,17 @@ class ChunkedCross:
         return np.asarray(self._sum("normal", _add, C))
 
     def residual(self, C: Floats, b: Floats) -> Totals:
+        """Return K_nMᵀ W (Y − K_nM C − b) and the other totals of the pass, summed over the workers."""
         totals: Totals = self._sum("residual", verbs.add_totals, C, b)
         return totals
 
     def proof(self, C: Floats, b: Floats) -> tuple[Totals, ErrorTotals]:
+        """Return the totals of `residual`, and bounds on their rounding errors."""
         totals: tuple[Totals, ErrorTotals] = self._sum("proof", verbs.add_error_totals, C, b)
         return totals
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
+        """Return K_nMᵀ W K_nM over one chunk or all of them, and the totals of this pass at C = 0 and b = 0."""
         handles = None if sample is None else [_hold_on_workers(sample)]
         sums: tuple[Floats, Totals] = self._sum("gather", _add_gathered, handles=handles)
         return sums

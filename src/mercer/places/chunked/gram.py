@@ -97,6 +97,7 @@ class ChunkedGram:
         return "no" if self._shared["refuted"] else self.kernel.positive_definite
 
     def looks_positive_definite(self) -> bool:
+        """Return whether a principal minor of rows spread over the samples has no negative eigenvalue."""
         if self.kernel.positive_definite == "yes":
             return True
         self._shared["refuted"] |= has_negative_direction(self)
@@ -134,6 +135,7 @@ class ChunkedGram:
 
     @property
     def linear(self) -> ChunkedLinearGram | None:
+        """K = s·XXᵀ as products with the samples X; None if the kernel is not linear."""
         scale = linear_scale(self.kernel)
         return None if scale is None else ChunkedLinearGram(self.X, scale)
 
@@ -262,6 +264,7 @@ class ChunkedGram:
     def field(
         self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
     ) -> Field:
+        """Return the state of a solve on this matrix, started at β or at a feasible point."""
         beta = problem.feasible_start() if beta is None else beta
         if self.n <= self.outer_rows:
             return self._on_host.field(problem, beta, u, dtype)
@@ -272,6 +275,7 @@ class ChunkedGram:
     def joint_field(
         self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64
     ) -> HostJointField:
+        """Return the state of a joint multi-class solve, started at β with u = Kβ."""
         if self.n <= self.outer_rows:
             return self._on_host.joint_field(problem, beta, u, dtype)
         return HostJointField(self, problem, beta, u, dtype)

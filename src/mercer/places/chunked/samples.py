@@ -69,6 +69,7 @@ class ChunkedSamples(EngineSamples):
         return np.arange(self.shape[0]) if self.positions is None else self.positions
 
     def host(self, rows: Indices | None = None) -> Any:
+        """Return a copy of all samples, or of the given rows, in host memory."""
         size = (self.shape[0] if rows is None else len(rows)) * self.chunks.bytes_per_row
         if size > physical_memory() / 2:
             raise MemoryError(
@@ -113,6 +114,7 @@ class ChunkedSamples(EngineSamples):
         return sums if sums is not None else (np.zeros(self.chunks.d), np.zeros(self.chunks.d))
 
     def moments(self) -> tuple[Floats, Floats]:
+        """Return the mean and the standard deviation of every column."""
         n, weight = self.shape[0], np.ones(self.shape[0])
         mean = self._column_sums(weight, np.zeros(self.chunks.d))[0] / n
         return mean, np.sqrt(self._column_sums(weight, mean)[1] / n)
@@ -131,11 +133,13 @@ class ChunkedSamples(EngineSamples):
         return np.asarray(self._per_row(verbs.lengths))
 
     def values(self, kernel: Kernel, others: EngineSamples | None = None) -> Floats:
+        """Return the matrix k(x_i, z_j); without others the matrix k(x_i, x_j)."""
         if others is None:
             return kernel(self.host())
         return np.asarray(self._per_row(verbs.values, kernel, others.host()))
 
     def diagonal(self, kernel: Kernel) -> Floats:
+        """Return k(x_i, x_i) for every sample."""
         if kernel.unit_diagonal == "yes":
             return np.ones(self.shape[0])
         return np.asarray(self._per_row(verbs.diagonal, kernel))
@@ -149,6 +153,7 @@ class ChunkedSamples(EngineSamples):
         return self.engine.samples(np.ascontiguousarray(self.host()[:, indices]))
 
     def asymmetry(self) -> float:
+        """Return the largest |K_ij − K_ji|."""
         K = self.host()
         return float(np.abs(K - K.T).max())
 

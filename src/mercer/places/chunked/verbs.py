@@ -152,6 +152,7 @@ def column_sums(X: Any, weight: Floats, centre: Floats) -> tuple[Floats, Floats]
 
 
 def extremes(X: Any, selection: RowSelection) -> tuple[float, float]:
+    """Return the smallest and the largest entry of the selected rows."""
     part = rows(X, selection)
     return float(part.min()), float(part.max())
 

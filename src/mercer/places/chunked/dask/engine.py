@@ -34,6 +34,7 @@ class DaskEngine(ChunkedEngine):
         return dask.is_dask_collection(X) and type(X).__module__.startswith(("dask.array", "dask.dataframe"))
 
     def samples(self, X: Any) -> EngineSamples:
+        """Return an array, or host data, as samples of this engine."""
         if isinstance(X, ChunkedSamples) and X.engine is self:
             return X
         client = open_client()
@@ -52,6 +53,7 @@ class DaskEngine(ChunkedEngine):
         return np.asarray(open_client().compute(values).result())
 
     def given(self, values: Any, like: Any) -> Any:
+        """Return an array of the host in the array type of `like`."""
         array = require("dask.array", "an answer as a Dask array")
         sizes = like.chunks[0] if hasattr(like, "chunks") else (len(values),)
         sizes_known = not any(map(math.isnan, sizes)) and sum(sizes) == len(values)

@@ -87,6 +87,7 @@ class StoredEngine(ChunkedEngine):
         return self.samples(values).host()
 
     def samples(self, X: Any) -> EngineSamples:
+        """Return an array, or host data, as samples of this engine."""
         if isinstance(X, ChunkedSamples) and X.engine is self:
             return X
         names = getattr(X, "names", None)
