@@ -467,7 +467,6 @@ def _parsed_columns(frame: Frame, encodings: Sequence[Encoding]) -> list[Any]:
 
 
 def _complete_rows(frame: Frame, encodings: list[Encoding]) -> Indices:
-    """Return the rows without missing values in the columns that are used; raise ValueError if there are none."""
     pairs = zip(encodings, frame.columns, strict=True)
     used = [missing_values(column) for encoding, column in pairs if not isinstance(encoding, DroppedColumn)]
     rows = np.flatnonzero(~np.any(used, axis=0))
