@@ -202,8 +202,8 @@ class Rounding:
     ) -> Floats:
         """Return bounds for radial kernels: k = 2^−D, D has an error of v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D.
 
-        If samples are mapped by a Cholesky factor, `sizes` are computed from the absolute
-        values of the terms, N' ≥ N, and only the `longest` N'_j is known.
+        `l1` is ‖β‖₁; v and t are those of the module docstring. If samples are mapped by a Cholesky factor, `sizes` are
+        computed from the absolute values of the terms, N' ≥ N, and only the `longest` N'_j is known.
         """
         scale, c = self.recipe.scale, t + 10
         if level == np.float64:

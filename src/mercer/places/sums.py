@@ -89,12 +89,12 @@ class Sums:
             x, y = sums_of(problem.total) / weight, problem.weight @ problem.Y / weight
         deviation = problem.weight[:, None] * (problem.Y - y)
         Y = np.column_stack([sums_by(problem.member, column, problem.n) for column in deviation.T])
-        xx, xy, rest = products_about(x, Y)
+        xx, xy, rest_x = products_about(x, Y)
         yy = np.sum(deviation * (problem.Y - y), axis=0)
         size = np.concatenate([[weight], xx.diagonal(), yy])
         error = np.sqrt(gamma(len(problem.weight) + _ROUNDINGS) * np.abs(size))
         origin = np.zeros(d) if sparse else x
-        sums = cls(weight, origin, y, xx, xy, yy, problem.bias, rest, deviation.sum(axis=0), error)
+        sums = cls(weight, origin, y, xx, xy, yy, problem.bias, rest_x, deviation.sum(axis=0), error)
         if not problem.bias:
             return replace(sums, rest_x=np.zeros(d), rest_y=np.zeros(q))
         return sums._about_origin(x, y) if sparse else sums

@@ -145,7 +145,7 @@ class Frame:
         if column.problem is not None and (regression or len({*cells.tolist()}) > _FEW):
             raise unreadable_numbers(name, cells, column)
         form = column.format
-        if not column.is_complete or (form.marks in ("", ".") and not form.unit):  # plain numbers keep their cells as they are
+        if not column.is_complete or (form.marks in ("", ".") and not form.unit):  # plain numbers stay as they are
             return cells, ""
         if form.unit and not regression and len({*cells.tolist()}) <= _FEW:
             return cells, ""

@@ -447,15 +447,15 @@ class KernelMatrix(HostAlgebra):
         steps = self._all_samples(self.precisions[0]) if exact.dense else exact
         if not isinstance(steps, _core.Samples) or steps.dense != exact.dense:
             return None
-        unit = prepared.unit_errors(layout.largest)
+        unit_errors = prepared.unit_errors(layout.largest)
         if not exact.dense:
             # Values of sparse samples must come from plain inner products, none of them larger than K's diagonal.
             recipe = self.kernel.recipe()
             if self.positive_definite != "yes" or recipe is None or recipe.ending == "laplacian" or exact.doubled:
                 return None
             # Values within a class are added one after another.
-            unit = unit + layout.largest * 2 * DOUBLE * float(self.entry_bounds.max()) ** 2
-        return PairPlace(self, steps, exact, unit, n_threads)
+            unit_errors = unit_errors + layout.largest * 2 * DOUBLE * float(self.entry_bounds.max()) ** 2
+        return PairPlace(self, steps, exact, unit_errors, n_threads)
 
     def _columns(self, J: Indices, dtype: Precision) -> _core.Columns | None:
         """Lay out the rows J as columns for the core; None if the core does not compute their values."""

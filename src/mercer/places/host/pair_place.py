@@ -147,12 +147,12 @@ class PairPlace:
         data = (*layout.arrays, self.gram.diagonal, h, beta, *box)
         limits = (paired, tol, max_steps, max_seconds, self.n_threads)
         if self.exact.dense:
-            n_steps, reasons, values = self.steps.solve_pairs(*data, *limits)
+            n_steps, reasons, n_values = self.steps.solve_pairs(*data, *limits)
             u = self.products(layout, beta)
         else:
             u = np.zeros(len(beta))
-            n_steps, reasons, values = self.exact.solve_sparse_pairs(*data, u, self.single, *limits)
-        self.gram.evaluations += values
+            n_steps, reasons, n_values = self.exact.solve_sparse_pairs(*data, u, self.single, *limits)
+        self.gram.evaluations += n_values
         return n_steps, reasons, u
 
     def errors(self, layout: Layout, beta: Floats) -> Floats:
@@ -188,7 +188,7 @@ class PairPlace:
         `bounds` has a row for each problem, which starts from β clipped to its bounds.
         """
         solutions = np.empty_like(bounds.lower)
-        reasons, computed = (self.steps if self.exact.dense else self.exact).solve_folds(
+        reasons, n_values = (self.steps if self.exact.dense else self.exact).solve_folds(
             *layout.arrays,
             self.gram.diagonal,
             p,
@@ -204,5 +204,5 @@ class PairPlace:
             max_seconds=max_seconds,
             n_threads=self.n_threads,
         )
-        self.gram.evaluations += computed
+        self.gram.evaluations += n_values
         return solutions if all(reason == "converged" for reason in reasons) else None

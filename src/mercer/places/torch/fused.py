@@ -128,6 +128,7 @@ if triton is not None:
         X, NX, Z, NZ, C, MOVED, COUNT, OUT, n, m, d, one,
         RESTRICTED: tl.constexpr, APART: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     ):  # fmt: skip
+        """Sum w_j 2^(⟨x_i, z_j⟩ − N_i − N_j) over a block of columns j for a block of rows i too wide for registers."""
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         column = tl.program_id(1)
         c = column * BN + tl.arange(0, BN)
@@ -155,6 +156,7 @@ if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _tile32(X, NX, Z, NZ, OUT, n, m, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        """Store 2^(⟨x_i, z_j⟩ − N_i − N_j) for a tile of narrow rows."""
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         c = tl.program_id(1) * BN + tl.arange(0, BN)
         k = tl.arange(0, D)
@@ -183,6 +185,7 @@ if triton is not None:
     def _sums64(  # type: ignore[no-untyped-def]  # Triton reads it
         T, NX, NZ, C, P, OUT, n, m, COUNT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
     ):
+        """Sum w_j 2^(t_ij − N_i − N_j) over all columns j for a block of rows i, in float64."""
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         nx = tl.load(NX + r, mask=r < n, other=0.0)
         total = tl.zeros([BM], tl.float64)
@@ -198,6 +201,7 @@ if triton is not None:
 
     @triton.jit(do_not_specialize=["n", "m", "span"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _narrow64(X, NX, Z, NZ, C, P, OUT, n, m, span, D: tl.constexpr, COUNT: tl.constexpr, BM: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        """Sum w_j 2^(⟨x_i, z_j⟩ − N_i − N_j) over a span of columns j for a block of narrow rows i, in float64."""
         first = tl.program_id(1) * span
         m = tl.minimum(m, first + span)
         r = tl.program_id(0) * BM + tl.arange(0, BM)
