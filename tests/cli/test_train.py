@@ -125,7 +125,7 @@ def test_several_classes_name_the_narrowest_pair_and_the_mistakes(capsys):
     assert main(["train", "--data", "digits", "--verbose"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"margin\s+1/‖w‖ = \S+ \(\d against \d, the narrowest\)", text)
-    assert "sums and maxima over 45 subproblems" in " ".join(text.split())
+    assert "values are sums over 45 sub-problems, and residuals are maxima" in " ".join(text.split())
     assert "●" not in text
 
 

@@ -297,7 +297,8 @@ def _unseen_levels(model: Model, data: Data) -> list[str]:
         if new:
             shown = ", ".join(map(repr, new[:3])) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
             remarks.append(
-                f"Column {column.name!r} contains {shown}, which did not occur in training: treated as no category."
+                f"Column {column.name!r} contains {shown}, which did not occur in training: such cells belong to no "
+                "category."
             )
     return remarks
 
