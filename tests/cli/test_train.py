@@ -129,6 +129,16 @@ def test_several_classes_name_the_narrowest_pair_and_the_mistakes(capsys):
     assert "●" not in text
 
 
+def test_a_report_says_which_gap_is_of_one_pair_and_which_of_all(capsys):
+    assert main(["train", "--data", "wine"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    proof = mercer.load("model.mercer")[-1].certificate_
+    worst = max(part.gap / part.dual for part in proof.parts)
+    assert f"optimal to within {worst:.1e} of the dual value (worst of 3 sub-problems), in float64" in text
+    assert f"gap {proof.gap:.2e} in all ({proof.gap / proof.dual:.1e} of the dual value {proof.dual:.6g})" in text
+    assert "confusion predicted truth class_0 class_1 class_2 recall" in text
+
+
 def test_parameters_reach_the_machine(capsys):
     given = {"C": 3.0, "kernel": "poly", "gamma": 0.5, "degree": 2, "coef0": 1.5, "tol": 0.01}
     assert main(["train", "--quiet", *(f"--{name}={value}" for name, value in given.items())]) == 0
