@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-HEAD = """# What others had
+HEAD = """# Features of other packages
 
 This page lists features of the systems that mercer descends from, with the call that replaces each, or the reason why
 there is none. [Coming from elsewhere](migration.md) translates the rest. A test runs every call, with `X`, `y` (0 and

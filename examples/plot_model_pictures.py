@@ -36,8 +36,8 @@ for ax, pair in zip(axes.flat, combinations(iris.data.columns, 2), strict=True):
     ax.get_legend().remove()
 
 # %%
-# A model of four columns, drawn over two of them. The others are fixed at their means, or at the values of ``at``. With
-# a wider sepal the borders move.
+# A model with four columns, drawn over two of them. The others are fixed at their means, or at the values of ``at``.
+# With a wider sepal the borders move.
 
 model.fit(iris.data, species)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
@@ -78,7 +78,7 @@ for ax, gamma in zip(axes, (0.02, 0.3, 5.0), strict=True):
 
 # %%
 # How a fit converges. The gap and the violation are recorded before every outer step, and at the end by the
-# certificate. They rise when samples that shrinking had dropped return.
+# certificate. They rise when the solver takes up samples again that shrinking had dropped.
 
 X, y = make_moons(6000, noise=0.3, random_state=0)
 convergence = ConvergenceDisplay.from_estimator(SVC(C=10), X, y)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from mercer import LinearSVC, linear_path
 
 # %%
-# To avoid a download, we make up sentences about a kitchen and about a workshop. Three words of four are common to
+# To avoid a download, we make up sentences about a kitchen and about a workshop. Three words in four are common to
 # both.
 
 WORDS = {

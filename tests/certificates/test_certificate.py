@@ -79,11 +79,22 @@ def test_a_sum_does_not_hide_an_unsolved_part(n_classes):
     total = Certificate.total(parts)
     assert total.relative_gap < 0.5
     assert total.proves == "optimality to within 50% of the dual value"
+    assert total.verdict == "not proven optimal: the gap is 50% of the dual value of a sub-problem, in float64"
     parts[1] = replace(parts[1], gap=1.5 * parts[1].dual)
     proof = Certificate.total(parts * n_classes)
     assert proof.relative_gap < 1
     assert proof.proves == "nothing"
     assert proof.verdict.startswith("not proven optimal: the gap exceeds the dual value of a sub-problem")
+
+
+def test_the_verdict_names_the_sub_problem_whose_gap_it_states():
+    loose = replace(ONE, primal=1.505, gap=0.005)
+    tight = replace(ONE, primal=15.001, dual=15.0, gap=0.001)
+    total = Certificate.total([loose, tight])
+    assert f"{total.relative_gap:.1e}" == "3.6e-04"  # 0.006 of 16.5
+    words = "optimal to within 3.3e-03 of the dual value (worst of 2 sub-problems), in float64"  # 0.005 of 1.5
+    assert total.verdict == words
+    assert tight.verdict == "optimal to within 6.7e-05 of the dual value, in float64"
 
 
 def test_rounding_of_an_output_without_error_is_no_unsolved_part():

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import mercer
 from cli.commands import on_a_terminal
+from mercer.cli.explain import describe_cell
 from mercer.cli.folds import split_folds
 from mercer.cli.main import main
 
@@ -332,3 +333,35 @@ def test_a_swarm_is_coloured_by_numbers_and_dates_that_were_texts(made, folder, 
         np.testing.assert_allclose(np.ma.filled(np.ma.masked_invalid(shades[name]), np.nan), expected, atol=1e-9)
     assert np.isnan(np.ma.filled(np.ma.masked_invalid(shades["Tarif"]), np.nan)).all()  # a category is neither
     plt.close("all")
+
+
+def test_explanations_of_a_novelty_say_what_makes_a_row_normal(folder, capsys):
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.2f},{b:.2f}" for a, b in rng.normal(size=(60, 2))]
+    (folder / "n.csv").write_text("\n".join(["a,b,y", *(f"{line},1" for line in ["9.0,0.1", *lines]), ""]))
+    assert main(["train", "n.csv", "--target", "y", "--machine", "one_class", "--nu", "0.1", "-q"]) == 0
+    assert main(["explain", "n.mercer", "n.csv", "why.csv"]) == 0
+    first = " ".join(capsys.readouterr().out.partition("  row 1 ")[2].partition("  row 2 ")[0].split())
+    row = answers((folder / "why.csv").read_text(), ",")[0]
+    assert float(row["background"]) + float(row["because of a"]) + float(row["because of b"]) < 0  # f: outside
+    assert first.startswith("unusual (-1); ")
+    assert f"less normal by: {float(row['because of a']):+.3g} from a = 9.0" in first
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        (0.1 + 0.2, "= 0.3"),
+        ("0.30000000000000004", "= 0.3"),
+        ("49.10", "= 49.10"),
+        (1994, "= 1994"),
+        ("4012888888881881", "= 4012888888881881"),  # an identifier, not a measurement
+        ("pro", "= pro"),
+        ("slow, and expensive", "= 'slow, and expensive'"),
+        ("word " * 30, "= 'word word word word word word word word word word word …'"),
+        (" ", "(missing)"),
+        (float("nan"), "(missing)"),
+    ],
+)
+def test_an_explanation_prints_a_cell_as_a_person_would(cell, told):
+    assert describe_cell(cell) == told

@@ -125,8 +125,18 @@ def test_several_classes_name_the_narrowest_pair_and_the_mistakes(capsys):
     assert main(["train", "--data", "digits", "--verbose"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"margin\s+1/‖w‖ = \S+ \(\d against \d, the narrowest\)", text)
-    assert "sums and maxima over 45 subproblems" in " ".join(text.split())
+    assert "values are sums over 45 sub-problems, and residuals are maxima" in " ".join(text.split())
     assert "●" not in text
+
+
+def test_a_report_says_which_gap_is_of_one_pair_and_which_of_all(capsys):
+    assert main(["train", "--data", "wine"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    proof = mercer.load("model.mercer")[-1].certificate_
+    worst = max(part.gap / part.dual for part in proof.parts)
+    assert f"optimal to within {worst:.1e} of the dual value (worst of 3 sub-problems), in float64" in text
+    assert f"gap {proof.gap:.2e} in all ({proof.gap / proof.dual:.1e} of the dual value {proof.dual:.6g})" in text
+    assert "confusion predicted truth class_0 class_1 class_2 recall" in text
 
 
 def test_parameters_reach_the_machine(capsys):

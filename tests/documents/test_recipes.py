@@ -139,7 +139,7 @@ MACHINE_TESTS = (
     "tests/tools/test_what_works.py",
 )
 MACHINE_WORDS = (
-    "TwoPricedSVR or two_priced or every_public_name or test_names or every_public_estimator or page_is_made or "
+    "TwoPenaltySVR or two_penalty or every_public_name or test_names or every_public_estimator or page_is_made or "
     "every_certified or one_of_every_class"
 )
 

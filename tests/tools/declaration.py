@@ -105,16 +105,16 @@ no_pairs = Some(
     lambda row: row.classes > 2 and (row.has("rest") or row.has("joint")),
     "with several classes other than one against one",
 )
-no_classes = Some(lambda row: not row.classifies, "for numbers")
+no_classes = Some(lambda row: not row.classifies, "for regressions")
 linear_descent = Some(lambda row: row.has("linear", "descent") or row.has("linear", "pipeline"))
-keeps_w = either(of("LinearSVC", "LinearSVR"), linear_descent, words="of a linear machine")
+keeps_w = either(of("LinearSVC", "LinearSVR"), linear_descent, words="for a linear machine")
 no_single_b = either(
-    *(joint, hard_margin, of("NuSVC", "NuSVR", *NOVELTY)), words=f"{joint.words}, nor {hard_margin.words}"
+    *(joint, hard_margin, of("NuSVC", "NuSVR", *NOVELTY)), words=f"{joint.words}, or {hard_margin.words}"
 )
 views_or_outputs = either(several_outputs, of("KernelCCA"), words=several_outputs.words)
 other_than_linear = Some(
     lambda row: row.estimator in ("RLSClassifier", "RLSRegressor") and not row.has("linear"),
-    "with other kernels than the linear one",
+    "with kernels other than the linear one",
 )
 
 # --- refusals of several tools ----------------------------------------------------------------------------------------
@@ -125,26 +125,26 @@ OWN_DIAGONAL = Refusal(
     fact("own diagonal", words="with a kernel whose k(x, x) varies"), "f is then no sum of kernel values", "not linear"
 )
 EXPORTS = (
-    Refusal(strings, "they have no columns", "kernel"),
+    Refusal(strings, "strings have no columns", "kernel"),
     Refusal(precomputed, "new samples would need the training samples", "kernel"),
-    Refusal(kernel_sums, "a file has one kernel", "kernel"),
-    Refusal(feature_maps, "it predicts nothing", "not a machine"),
-    Refusal(without_targets, "it predicts no target", "has none"),
-    Refusal(calibrated, "a file has no probabilities or intervals; export its `estimator_`", "estimator_"),
-    Refusal(process_classifier, "its f depends on the variance of the process", "variance"),
+    Refusal(kernel_sums, "a file holds a single kernel", "kernel"),
+    Refusal(feature_maps, "a feature map predicts nothing", "not a machine"),
+    Refusal(without_targets, "the estimator predicts no target", "has none"),
+    Refusal(calibrated, "a file has no probabilities or intervals; export `estimator_` instead", "estimator_"),
+    Refusal(process_classifier, "f depends on the variance of the process", "variance"),
 )
-GIVE_THE_MACHINE = Refusal(wrapped, "save the machine inside it", "machine|model")
+GIVE_THE_MACHINE = Refusal(wrapped, "save the machine inside instead", "machine|model")
 INTERVALS = (
     NO_TARGET,
     Refusal(of("GaussianProcessClassifier"), "it has probabilities", absent=True),
     Refusal(of("RankSVM"), "it predicts an order", absent=True),
-    Refusal(calibrated, "it is calibrated already", "already"),
-    Refusal(several_outputs, "calibrate a model for each", "one target"),
-    Refusal(several_quantiles, "they have no middle; calibrate one of them", "quantile"),
+    Refusal(calibrated, "the model is calibrated already", "already"),
+    Refusal(several_outputs, "calibrate a model for each output", "one target"),
+    Refusal(several_quantiles, "no single prediction is the middle of an interval; calibrate one quantile", "quantile"),
 )
 WEIGHTS = (
     Refusal(feature_maps, "`fit` takes no weights", absent=True),
-    Refusal(fact("pipeline"), "scikit-learn gives weights to a step by its name", "stepname__parameter"),
+    Refusal(fact("pipeline"), "scikit-learn passes weights to a step by the step's name", "stepname__parameter"),
 )
 
 # --- the tools, section by section ------------------------------------------------------------------------------------
@@ -154,11 +154,11 @@ FILES = [
         "save",
         "save, load",
         file_tools.save_and_load,
-        "`mercer.save` and `mercer.load` give the same bits and attributes back.",
+        "`mercer.save` and `mercer.load` return the same bits and attributes.",
         ("file", ".mercer"),
         (
             Refusal(feature_maps, "save it in a Pipeline with a machine, or pickle it", "Pipeline"),
-            Refusal(fact("foreign search"), "save its `best_estimator_`", "best_estimator_"),
+            Refusal(fact("foreign search"), "save `best_estimator_` instead", "best_estimator_"),
         ),
     ),
     Tool("pickle", "pickle", file_tools.pickled, "The same bits come back.", ("pickle",)),
@@ -187,7 +187,9 @@ FILES = [
         ("LIBSVM", "LIBLINEAR"),
         (
             GIVE_THE_MACHINE,
-            Refusal(but(*IN_LIBSVM, "LinearSVC", "LinearSVR"), "neither program has such a machine", "no model"),
+            Refusal(
+                but(*IN_LIBSVM, "LinearSVC", "LinearSVR"), "neither LIBSVM nor LIBLINEAR has such a machine", "no model"
+            ),
             Refusal(
                 Some(lambda row: row.estimator in IN_LIBSVM and no_pairs(row), no_pairs.words),
                 "a file holds a machine for each pair of classes",
@@ -219,7 +221,7 @@ FILES = [
         ("SVMlight", "LIBSVM"),
         (
             GIVE_THE_MACHINE,
-            Refusal(but(*IN_LIBSVM), "a file is written from LIBSVM's", "no model"),
+            Refusal(but(*IN_LIBSVM), "only machines that LIBSVM has can be written", "no model"),
             Refusal(several_classes, "a file holds one function", "one function|pair", about="svc|SVC"),
             Refusal(precomputed, "a file has no such kernel", "kernel", about="_sv[cr] with the kernel"),
             Refusal(foreign_kernels, "a file holds SVMlight's own kernels", "kernel"),
@@ -232,7 +234,7 @@ FILES = [
         '`mercer.save(model, "m.model", format="liblinear")`, with integers as classes: LIBLINEAR and mercer read the '
         "file and predict as the model does.",
         ("LIBLINEAR",),
-        (Refusal(but("LinearSVC", "LinearSVR"), "a file holds w and b of a linear machine", "LinearSVC"),),
+        (Refusal(but("LinearSVC", "LinearSVR"), "a file holds only w and b of a linear machine", "LinearSVC"),),
     ),
 ]
 EXPLANATIONS = [
@@ -269,7 +271,7 @@ EXPLANATIONS = [
             OWN_DIAGONAL,
             Refusal(
                 fact("table", "pipeline"),
-                "derivatives are along the features of the machine inside it; use that",
+                "derivatives are along the features of the machine inside; use the method of that machine",
                 "the machine itself",
                 about="features of the machine",
             ),
@@ -287,9 +289,9 @@ EXPLANATIONS = [
         "reasons",
         "reasons",
         explain_tools.reasons,
-        "The vectors that decide: all contributions add up to f less b.",
+        "The vectors that decide: all contributions add up to f minus b.",
         ("reasons", "vectors", "explained"),
-        (NO_TARGET, OWN_DIAGONAL, Refusal(keeps_w, "it keeps w and no vectors", "no vectors")),
+        (NO_TARGET, OWN_DIAGONAL, Refusal(keeps_w, "the machine keeps w, and no vectors", "no vectors")),
     ),
 ]
 JUDGING = [
@@ -317,7 +319,7 @@ JUDGING = [
         "certify",
         "certify",
         model_tools.certify,
-        "`mercer.certify` of the machine's own α gives its own certificate.",
+        "`mercer.certify` of the machine's own α gives the machine's certificate.",
         ("certify", "α", "alpha"),
         (
             Refusal(
@@ -325,7 +327,7 @@ JUDGING = [
                 "α does not determine the weights of the kernels",
                 "weights of several kernels",
             ),
-            Refusal(but(*DUAL), "it is not trained through α", "dual variables α|best_estimator_"),
+            Refusal(but(*DUAL), "the machine is not trained through α", "dual variables α|best_estimator_"),
             Refusal(joint, "there is no α for each sample", "joint"),
         ),
     ),
@@ -335,14 +337,14 @@ REMAKING = [
         "compress",
         "compress",
         model_tools.compress,
-        "`mercer.compress` to six vectors: f is no further off than the bound, and labels that are proven stay.",
+        "`mercer.compress` to six vectors: f is no further off than the bound, and proven labels stay.",
         ("compress",),
         (
-            Refusal(calibrated, "compress its `estimator_`", "estimator_"),
+            Refusal(calibrated, "compress `estimator_` instead", "estimator_"),
             Refusal(precomputed, "there are no vectors", "precomputed", about="a precomputed kernel"),
-            Refusal(without_targets, "there are no vectors of one f", "vectors"),
+            Refusal(without_targets, "there is no single f to approximate", "vectors"),
             Refusal(either(of("PegasosSVC"), keeps_w, words=keeps_w.words), "there are no vectors", "vectors"),
-            Refusal(has_variances, "its variances need all of its vectors"),
+            Refusal(has_variances, "the variances need all vectors"),
         ),
     ),
     Tool(
@@ -357,7 +359,7 @@ REMAKING = [
         "calibrate_weights",
         "calibrate with weights",
         model_tools.calibrate_weights,
-        '`calibrate(…, cv="held-out", sample_weight=k)` is that of k copies of a row, of none where k = 0.',
+        '`calibrate(…, cv="held-out", sample_weight=k)` counts a row k times, and not at all where k = 0.',
         ("calibrat",),
         INTERVALS,
     ),
@@ -374,17 +376,17 @@ CHOOSING = [
             Refusal(several_quantiles, "train a model for each quantile", "quantile"),
             Refusal(
                 of("MKLClassifier", "MKLRegressor"),
-                "every sample left out changes the weights of its kernels",
+                "leaving out a sample changes the weights of the kernels",
                 "kernel weights",
             ),
             Refusal(
                 either(but(*WITH_VECTORS), wrapped),
-                "it has no α of its own to remove",
+                "the model has no α of its own to remove",
                 "support vectors|best_estimator_",
             ),
             Refusal(
                 no_single_b,
-                "its problem is not one with a single b and finite bounds",
+                "the problem does not have a single b and finite bounds",
                 "at most one b",
             ),
         ),
@@ -397,7 +399,9 @@ CHOOSING = [
         ("tune", "scoring"),
         (
             Refusal(views_or_outputs, "tune a model for each column of y", "target|column", about="y has"),
-            Refusal(either(without_targets, of("TunedOneClassSVM")), "it has no score; pass `scoring`", "scor"),
+            Refusal(
+                either(without_targets, of("TunedOneClassSVM")), "the estimator has no score; pass `scoring`", "scor"
+            ),
         ),
     ),
     Tool(
@@ -408,15 +412,15 @@ CHOOSING = [
         ("path",),
         (
             Refusal(but("SVC", "LinearSVC", "RLSClassifierCV", "RLSRegressorCV"), "there is none", absent=True),
-            Refusal(fact("squared slack", words='with slack="l2"'), "α is a curve in C", "slack='l2'"),
+            Refusal(fact("squared slack", words='with slack="l2"'), "α is not piecewise linear in C", "slack='l2'"),
             Refusal(
                 Some(lambda row: row.has("joint") and row.estimator == "SVC", joint.words),
-                "a path is of one plane",
+                "a path describes one plane",
                 "has no path",
             ),
             Refusal(
                 Some(lambda row: row.classes > 2 and row.estimator in ("SVC", "LinearSVC"), several_classes.words),
-                "a path is of one plane",
+                "a path describes one plane",
                 "two classes",
                 about="y has",
             ),
@@ -503,7 +507,7 @@ ENGINES = [
         engine_tools.on_device,
         '`config_context(device="torch-cpu")`, and tensors: f of a machine that is trained on the host.',
         ("cpu", "torch", "device"),
-        (Refusal(strings, "they stay on the host", "strings", about="strings"),),
+        (Refusal(strings, "strings stay on the host", "strings", about="strings"),),
     ),
     Tool(
         "dask",
@@ -512,9 +516,9 @@ ENGINES = [
         "Dask arrays in uneven chunks on two processes: f of the host.",
         ("Dask",),
         (
-            Refusal(strings, "there are no arrays of them", absent=True),
+            Refusal(strings, "there are no arrays of strings", absent=True),
             Refusal(
-                fact("table"), "a table is read in memory; call `compute()` of a Dask frame", r"compute\(\)", "Dask"
+                fact("table"), "a table must be in memory; call `compute()` on a Dask frame", r"compute\(\)", "Dask"
             ),
         ),
     ),

@@ -72,7 +72,7 @@ def cell(tool, estimator, notes):
     for refusal in reasons.values():
         names = [row.name for row, one in refused if one.why == refusal.why]
         alone = whole and len(reasons) == 1
-        whom = "" if alone else refusal.who.words or ("" if whole else f"of {'; '.join(names)}")
+        whom = "" if alone else refusal.who.words or ("" if whole else f"for {'; '.join(names)}")
         note = notes.setdefault((refusal.why, whom), [])
         note += [title_of(tool)] if title_of(tool) not in note else []
         numbers.append(list(notes).index((refusal.why, whom)) + 1)
@@ -94,7 +94,10 @@ def section(title, tools):
         lines += [f"| `{name}` | " + " | ".join(cell(tool, name, notes) for tool in tools) + " |" for name in names]
     lines.append("")
     for number, ((why, whom), titles) in enumerate(notes.items(), start=1):
-        lines.append(f"{number}. {', '.join(titles)}: {f'not {whom}; ' if whom else ''}{why}.")
+        several, names = len(titles) > 1, [f"**{name}**" for name in titles]
+        subject = f"{', '.join(names[:-1])} and {names[-1]}" if several else names[0]
+        predicate = f" {'do' if several else 'does'} not work {whom}" if whom else ""
+        lines.append(f"{number}. {subject}{predicate}: {why}.")
     lines += ["", "What is checked:", "", *(f"- **{title_of(tool)}**: {tool.text}" for tool in tools), ""]
     return "\n".join(lines)
 

@@ -33,7 +33,9 @@ def register(commands: Subparsers) -> None:
         ("mercer convert iris.mercer iris.onnx --input float32", "needs the extra onnx"),
         ("mercer convert iris.mercer iris.c --input float32", "one C99 file: iris_predict(x)"),
         ("mercer convert text.mercer text.model --to liblinear", "for a LinearSVC or LinearSVR"),
-        description="Convert .mercer, LIBSVM, LIBLINEAR and SVMlight models to .mercer, LIBSVM, LIBLINEAR, ONNX or C.",
+        description=(
+            "Convert .mercer, LIBSVM, LIBLINEAR and SVMlight models to .mercer, LIBSVM, LIBLINEAR, SVMlight, ONNX or C."
+        ),
     )
     parser.add_argument("source", metavar="FROM", help="model file; its format is recognised by its content")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""``mercer easy``: tune, test, explain and save a model of a table; on LIBSVM text, do what easy.py does."""
+"""``mercer easy``: tune, test, explain and save a model for a table; on LIBSVM text, do what easy.py does."""
 
 from __future__ import annotations
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
+import textwrap
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +27,12 @@ from mercer.samples.arrays import n_samples
 from mercer.tables.cells import is_missing
 from mercer.tables.dialect import format_quantity
 from mercer.tables.frame import part_of
+from mercer.tables.reading import is_number
 
 # Number of rows whose explanation is printed, and of background rows.
 _N_PRINTED, _N_BACKGROUND = 5, 100
+# Characters of a cell that are printed: longer numbers are rounded, and longer texts cut.
+_LONGEST_NUMBER, _LONGEST_TEXT = 12, 60
 
 
 def register(commands: Subparsers) -> None:
@@ -40,9 +45,9 @@ def register(commands: Subparsers) -> None:
         ("mercer explain iris.mercer new.csv --background iris.csv", "with the training rows as background"),
         ("mercer explain iris.mercer iris.csv reasons.csv --plot reasons.png", "reasons for every row, and a picture"),
         description="Explain predictions by exact Shapley values: how much each column of a row adds to f, compared "
-        "with the values that the column has in background rows. For each row they sum to f minus the mean of f over "
-        "the background. For a regression f is the predicted number, for a classifier the score of the predicted "
-        "class.",
+        "with the values that the column has in background rows. The Shapley values of a row add up to its f minus the "
+        "mean of f over the background. For a regression f is the predicted number, for a classifier the score of the "
+        "predicted class, and for a one-class machine a number that is positive for normal rows.",
         computes=True,
     )
     parser.add_argument("model", metavar="MODEL", help="model file: .mercer, LIBSVM, LIBLINEAR or SVMlight")
@@ -93,7 +98,8 @@ def run(args: argparse.Namespace) -> None:
     elif not args.quiet:
         unit = target_unit(model, data)
         drawn_from = f"{len(drawn)} rows of {background_file}"
-        print(printable("\n".join(_page(data, explanation, predicted, answers, drawn_from, unit))))
+        rows = _Rows(data, predicted, answers, model.kind, unit)
+        print(printable("\n".join(_page(explanation, drawn_from, rows))))
         for path in (args.output, args.plot):
             if path is not None:
                 print(printable(f"saved {path}"))
@@ -160,36 +166,71 @@ def _facts(explanation: Any, predicted: Any, answers: Any, n_background: int) ->
     }
 
 
-def _page(data: Data, explanation: Any, predicted: Any, answers: Any, background: str, unit: str) -> list[str]:
+def _page(explanation: Any, background: str, rows: _Rows) -> list[str]:
     """Return the printed lines: importance of columns, the background, and reasons for the first predictions."""
-    cells = {} if data.table is None else dict(zip(data.table.header, data.table.cells, strict=True))
     lines: list[Line] = [*Importance(explanation, None).lines(), ("background", background), None]
-    lines += [_row_line(row, cells, predicted, answers, unit) for row in range(min(_N_PRINTED, len(answers)))]
-    if len(answers) > _N_PRINTED:
-        lines.append(("", f"and {len(answers) - _N_PRINTED:,} more rows; name an OUTPUT file to get them all"))
+    lines += [rows.line(row) for row in range(min(_N_PRINTED, len(rows.answers)))]
+    if len(rows.answers) > _N_PRINTED:
+        lines.append(("", f"and {len(rows.answers) - _N_PRINTED:,} more rows; name an OUTPUT file to get them all"))
     return page(lines)
 
 
-def _row_line(row: int, cells: dict[str, Any], predicted: Any, answers: Any, unit: str) -> Line:
-    """Return the prediction for a row, and the five columns that contribute most to it."""
-    values = predicted.values[row]
-    largest = [j for j in np.argsort(-np.abs(values), kind="stable")[:5] if values[j] != 0]
-    predicted_value = answers[row]
-    is_number = isinstance(predicted_value, float | np.floating)
-    contributions: dict[bool, list[str]] = {True: [], False: []}
-    for j in largest:
-        name, value = predicted.feature_names[j], float(values[j])
-        cell = f" {_describe_cell(cells[name][row])}" if name in cells else ""
-        sign = "+" if value >= 0 else "-"
-        added = f"{sign}{format_quantity(abs(value), unit)}" if is_number else f"{value:+.3g}"
-        contributions[value >= 0].append(f"{added} from {name}{cell}")
-    sides = ("raised by", "lowered by") if is_number else ("for it", "against it")
-    labelled = zip(sides, contributions.values(), strict=True)
-    reasons = "; ".join(f"{label}: {', '.join(texts)}" for label, texts in labelled if texts) or "no column changes it"
-    prediction = format_quantity(float(predicted_value), unit) if is_number else repr(str(predicted_value))
-    return f"row {row + 1}", f"{prediction}; {reasons}"
+@dataclass(frozen=True)
+class _Rows:
+    """Predictions for the rows of a file, and the Shapley values behind each."""
+
+    data: Data
+    predicted: Any  # an Explanation with one output
+    answers: Any
+    kind: str  # of the model, as `Model.kind`
+    unit: str
+
+    def line(self, row: int) -> Line:
+        """Return the prediction for a row, and the five columns that contribute most to it."""
+        values = self.predicted.values[row]
+        largest = [j for j in np.argsort(-np.abs(values), kind="stable")[:5] if values[j] != 0]
+        contributions: dict[bool, list[str]] = {True: [], False: []}
+        for j in largest:
+            contributions[values[j] >= 0].append(self._contribution(row, j))
+        prediction, *sides = self._prediction(row)
+        labelled = zip(sides, contributions.values(), strict=True)
+        reasons = "; ".join(f"{side}: {', '.join(texts)}" for side, texts in labelled if texts)
+        return f"row {row + 1}", f"{prediction}; {reasons or 'no column changes it'}"
+
+    @cached_property
+    def _has_numbers(self) -> bool:
+        return self.kind == "regression" and self.answers.ndim == 1
+
+    @cached_property
+    def _cells(self) -> dict[str, Any]:
+        """Cells of the table by column name; empty for data without names."""
+        table = self.data.table
+        return {} if table is None else dict(zip(table.header, table.cells, strict=True))
+
+    def _prediction(self, row: int) -> tuple[str, str, str]:
+        """Return the prediction for a row in words, and the words for columns that raise f and that lower it."""
+        answer = self.answers[row]
+        if self.kind == "one-class":
+            return "normal (1)" if answer > 0 else "unusual (-1)", "more normal by", "less normal by"
+        if self._has_numbers:
+            return format_quantity(float(answer), self.unit), "raised by", "lowered by"
+        return repr(str(answer)), "for it", "against it"
+
+    def _contribution(self, row: int, j: int) -> str:
+        """Return what a column adds to f in a row, with the cell that the column has there."""
+        name, value = self.predicted.feature_names[j], float(self.predicted.values[row, j])
+        amount = format_quantity(abs(value), self.unit) if self._has_numbers else f"{abs(value):.3g}"
+        cell = f" {describe_cell(self._cells[name][row])}" if name in self._cells else ""
+        return f"{'+' if value >= 0 else '-'}{amount} from {name}{cell}"
 
 
-def _describe_cell(cell: Any) -> str:
-    """Return what a table holds in a cell, such as "= 31", and "(missing)" if it is empty."""
-    return "(missing)" if is_missing(cell) or not str(cell).strip() else f"= {cell}"
+def describe_cell(cell: Any) -> str:
+    """Describe a cell of a table: "= 31", "= 'two words'", or "(missing)"."""
+    text = str(cell).strip()
+    if is_missing(cell) or not text:
+        return "(missing)"
+    if len(text) > _LONGEST_NUMBER and is_number(cell) and not text.lstrip("-").isdigit():
+        return f"= {float(cell):.6g}"  # a reader has no use for the 17 digits of a float
+    if " " not in text:
+        return f"= {text}"
+    return f"= {textwrap.shorten(text, _LONGEST_TEXT, placeholder=' …')!r}"

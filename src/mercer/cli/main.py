@@ -35,7 +35,7 @@ _COMMANDS = {
     "train": "train a model and save it",
     "predict": "predict with a trained model",
     "tune": "search for C and gamma by cross-validation, as grid.py does",
-    "easy": "tune, test, explain and save a model of a table; on LIBSVM text, do what easy.py does",
+    "easy": "tune, test, explain and save a model for a table; on LIBSVM text, do what easy.py does",
     "explain": "show which columns matter to a model, and why it predicts what it does",
     "scale": "scale the features of a LIBSVM text file",
     "svm_learn": "train as SVMlight's svm_learn does",

@@ -306,7 +306,8 @@ def _unseen_levels(model: Model, data: Data) -> list[str]:
                 f" and {len(new_levels) - 3} more" if len(new_levels) > 3 else ""
             )
             remarks.append(
-                f"Column {column.name!r} contains {shown}, which did not occur in training: treated as no category."
+                f"Column {column.name!r} contains {shown}, which did not occur in training: such cells belong to no "
+                "category."
             )
     return remarks
 

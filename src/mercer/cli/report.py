@@ -249,12 +249,11 @@ class Report:
         machine = self.machine
         certificate = machine.certificate_
         state = "converged" if machine.converged_ else f"NOT converged: {machine.stop_reason_}"
-        title = certificate.verdict
-        if certificate.parts:
-            title += f"; sums and maxima over {len(certificate.parts)} subproblems"
+        parts = f"values are sums over {len(certificate.parts)} sub-problems, and residuals are maxima:"
         tol = f"tol = {machine.tol:g}: " if hasattr(machine, "tol") else ""
         lines: list[Line] = [
-            ("certificate", title),
+            ("certificate", certificate.verdict),
+            *([("", parts)] if certificate.parts else []),
             ("", f"primal value     {certificate.primal:<14.8g} upper bound on every dual value"),
             ("", f"dual value       {certificate.dual:<14.8g} reached by this solution"),
             ("", f"gap              {certificate.gap:<14.2e} {certificate.relative_gap:.1e} of the dual value"),

@@ -38,8 +38,8 @@ def register(commands: Subparsers) -> None:
         ("mercer toy iris.csv --target species --features 2 3", "two features of a table"),
         ("mercer toy --serve", "for a browser that cannot open local files"),
         ("mercer toy --output toy.html", "write the page to a file"),
-        description="Open a page in the browser on which you add and drag points; an exact SVM with its certificate is "
-        "updated as you do: classification, regression or novelty detection. It needs no network.",
+        description="Open a page in the browser. You add and drag points, and an exact SVM follows with its "
+        "certificate: for classification, regression or novelty detection. The page needs no network.",
     )
     add_data_arguments(parser, "column of a table with the labels or targets", nargs="?")
     parser.add_argument(

@@ -209,7 +209,7 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
         type=int,
         choices=(0, 1),
         default=1,
-        help="shrinking: 1 leaves rows aside whose coefficients are settled (1)",
+        help="shrinking: 1 sets aside rows whose coefficients no longer change (1)",
     )
     add(
         "-b",

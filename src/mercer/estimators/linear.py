@@ -65,7 +65,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     Parameters
     ----------
     C : float, default=1.0
-        Penalty of slack. The penalty C_i of a sample is C times its weight times the weight of its class.
+        Penalty for slack. The penalty C_i of a sample is C times its weight times the weight of its class.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         Loss: max(0, 1 − y f)² or max(0, 1 − y f).
     %(linear bias)s
@@ -223,7 +223,7 @@ class LinearSVR(Regressor, LinearMachine):
     epsilon : float, default=0.0
         Half-width ε of the tube within which errors are not penalised.
     C : float, default=1.0
-        Penalty of errors. The penalty C_i of a sample is C times its weight.
+        Penalty for errors. The penalty C_i of a sample is C times its weight.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         Loss: max(0, |y − f| − ε), or its square.
     %(linear bias)s

@@ -25,7 +25,7 @@ class MKLClassifier(MultipleKernelMachine, SVC):
     Parameters
     ----------
     C : float, default=1.0
-        Penalty of slack. The penalty C_i of a sample is C times its weight times the weight of its class.
+        Penalty for slack. The penalty C_i of a sample is C times its weight times the weight of its class.
     %(several kernels)s
     %(class_weight)s
     slack : {"l1", "l2"}, default="l1"
@@ -97,7 +97,7 @@ class MKLRegressor(MultipleKernelMachine, SVR):
     Parameters
     ----------
     C : float, default=1.0
-        Penalty of errors. The penalty C_i of a sample is C times its weight.
+        Penalty for errors. The penalty C_i of a sample is C times its weight.
     %(several kernels)s
     loss : str, default="epsilon_insensitive"
         Loss of the residual: "epsilon_insensitive", "squared_epsilon_insensitive", "huber" or "expectile"; see `SVR`.

@@ -35,7 +35,7 @@ class RankSVM(RepresenterMachine):
     Parameters
     ----------
     C : float, default=1.0
-        Penalty of a pair that is in the wrong order or in the right order by less than 1.
+        Penalty for a pair that is in the wrong order or in the right order by less than 1.
     %(kernel)s
     tol : float, default=1e-6
         Largest distance of the objective from its minimum, relative to the minimum.

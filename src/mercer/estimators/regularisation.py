@@ -131,7 +131,7 @@ def check_C_or_theta(machine: Any) -> None:
     positive("theta", theta, "it is the ϑ of (1/n)Σ loss + ϑ‖w‖²")
     if machine.C != 1.0:  # the default of every machine that has both
         raise ValueError(
-            f"C={machine.C!r} and theta={theta!r} both set the penalty of errors (C = 1/(2·theta·n)); give one and "
+            f"C={machine.C!r} and theta={theta!r} both set the penalty for errors (C = 1/(2·theta·n)); give one and "
             "leave the other at its default"
         )
 

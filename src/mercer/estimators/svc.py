@@ -63,7 +63,7 @@ class SVC(PairwiseClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Penalty of slack. The penalty C_i of a sample is C times its weight times the weight of its class. `inf` is the
+        Penalty for slack. The penalty C_i of a sample is C times its weight times the weight of its class. `inf` is the
         hard margin, computed from the nearest points of the convex hulls of the two classes; if the classes cannot be
         separated, `NotSeparableError` is raised with the evidence.
     %(kernel)s
@@ -311,4 +311,4 @@ class SVC(PairwiseClassifier):
 
     def _check_hard(self) -> None:
         if self.theta is not None:
-            raise ValueError(f"C=inf and theta={self.theta!r} both set the penalty of errors; give one")
+            raise ValueError(f"C=inf and theta={self.theta!r} both set the penalty for errors; give one")

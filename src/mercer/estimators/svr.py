@@ -40,7 +40,7 @@ class SVR(KernelRegressor):
     Parameters
     ----------
     C : float, default=1.0
-        Penalty of errors. The penalty C_i of a sample is C times its weight.
+        Penalty for errors. The penalty C_i of a sample is C times its weight.
     epsilon : float, default=0.1
         Half-width ε of the tube within which errors are not penalised.
     loss : str, default="epsilon_insensitive"
@@ -176,7 +176,7 @@ class NuSVR(KernelRegressor):
         Upper bound on the fraction of samples outside the tube and lower bound on the fraction of support vectors, in
         the interval (0, 1].
     C : float, default=1.0
-        Penalty of errors. The penalty C_i of a sample is C times its weight.
+        Penalty for errors. The penalty C_i of a sample is C times its weight.
     %(kernel)s
     %(dual parameters)s
 
@@ -239,7 +239,7 @@ class QuantileSVR(KernelRegressor):
     quantiles : float or sequence of float, default=0.5
         Quantile levels τ, strictly between 0 and 1. With a single number predictions are one-dimensional.
     C : float, default=1.0
-        Penalty of errors. The penalty C_i of a sample is C times its weight.
+        Penalty for errors. The penalty C_i of a sample is C times its weight.
     bias : True, False or "regularized", default=True
         Treatment of the intercept, as in `SVR`; the fractions above are guaranteed only with True.
     %(theta)s

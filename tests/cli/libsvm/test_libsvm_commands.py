@@ -302,7 +302,7 @@ def test_scale_with_options(folder, capsys):
     ("words", "code", "message"),
     [
         (["-r", "a", "-s", "b", "data"], 2, "not allowed with"),
-        (["-l", "1", "-u", "1", "data"], 1, "inconsistent lower/upper"),
+        (["-l", "1", "-u", "1", "data"], 1, "the lower end 1 is not below the upper end 1"),
         (["-x", "data"], 2, "Unknown option: -x"),
         (["-r", "bad", "data"], 1, "range file"),
     ],

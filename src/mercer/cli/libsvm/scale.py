@@ -40,7 +40,7 @@ def register(commands: Subparsers) -> None:
         "--target-range",
         type=_parse_range,
         metavar="LOWER,UPPER",
-        help="scale the targets too, from LOWER to UPPER; -y takes two words: -y LOWER UPPER",
+        help="scale the targets too; the short option takes two numbers as svm-scale does: -y LOWER UPPER",
     )
     files = parser.add_mutually_exclusive_group()
     files.add_argument("-s", "--save", metavar="RANGES", help="save the ranges in a file")
@@ -97,7 +97,8 @@ def _parse_range(text: str) -> tuple[float, float]:
     try:
         lower, upper = (float(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers, LOWER,UPPER") from None
+        given = " ".join(text.split(","))
+        raise argparse.ArgumentTypeError(f"two numbers are needed, such as -y 0 1, but {given!r} was given") from None
     return lower, upper
 
 
@@ -119,7 +120,10 @@ class Scaling:
     def of(cls, X: Any, y: Floats, lower: float, upper: float, target: tuple[float, float] | None) -> Scaling:
         """Return the scaling for the ranges of a data set."""
         if not upper > lower or (target is not None and not target[1] > target[0]):
-            raise ValueError("inconsistent lower/upper specification: upper must be above lower")
+            low, high = (lower, upper) if not upper > lower else target or (lower, upper)
+            raise ValueError(
+                f"the lower end {low:g} is not below the upper end {high:g}; give the smaller number first"
+            )
         n, d = X.shape
         least, largest = (
             np.asarray(getattr(X, name)(axis=0).toarray(), dtype=np.float64).ravel() if n else np.zeros(d)

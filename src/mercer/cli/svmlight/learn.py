@@ -84,7 +84,12 @@ def register(commands: Subparsers) -> None:
     add("-l", dest="labels", metavar="FILE", help="file for the learnt labels of unlabelled rows")
     add("-a", dest="alphas", metavar="FILE", help="file for alpha*y of every row")
     for letter, meaning in _IGNORED_OPTIONS.items():
-        add(letter, dest=f"unused{letter}", help=f"{meaning}; accepted but ignored, since the solution does not change")
+        add(
+            letter,
+            dest=f"unused{letter}",
+            metavar="N",
+            help=f"{meaning}; accepted but ignored, since the solution does not change",
+        )
 
 
 def default_C(X: Any, kernel: Any) -> float:

@@ -430,10 +430,10 @@ def _columns_scaling(table: Tabular, medium: str) -> Scaling:
         if isinstance(column, Numbers) and not column.n_holes:
             used.append(column)
         elif not isinstance(column, DroppedColumn):
+            kind = re.split("[,:;]", column.description)[0] + " with missing values" * isinstance(column, Numbers)
             raise TypeError(
-                f"{medium} takes rows of numbers without missing values, but the column {column.name!r} is a "
-                f"{column.description}; export the machine, unwrap(model).machine, and give it the rows that "
-                "unwrap(model).rows(table) returns"
+                f"{medium} takes rows of numbers without missing values, but the column {column.name!r} is a {kind}; "
+                "export the machine, unwrap(model).machine, and give it the rows that unwrap(model).rows(table) returns"
             )
     return Scaling(np.array([column.centre for column in used]), np.array([column.scale for column in used]))
 

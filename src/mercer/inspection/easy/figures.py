@@ -127,7 +127,10 @@ class ClassFigures:
         names = [_short(name) for name in self.classes]
         first = max(len("precision"), *map(len, names))
         width = max(6, *map(len, names))
-        lines = [("predicted", f"{'truth':<{first}}  {'  '.join(f'{name:>{width}}' for name in names)}  recall")]
+        lines = [
+            ("confusion", f"{'':<{first}}  {'predicted':>{width}}"),
+            ("", f"{'truth':<{first}}  {'  '.join(f'{name:>{width}}' for name in names)}  recall"),
+        ]
         for name, counts, recall in zip(names, self.matrix.tolist(), self.recall, strict=True):
             cells = "  ".join(f"{count:>{width}}" for count in counts)
             lines.append(("", f"{name:<{first}}  {cells}  {_percent(recall):>6}"))

@@ -120,11 +120,11 @@ def certificate_lines(machine: Any) -> list[Line]:
     """Return three lines: what is proven, the duality gap, and the KKT violation with the reason for stopping."""
     certificate = machine.certificate_
     state = "converged" if machine.converged_ else f"NOT converged: {machine.stop_reason_}"
-    parts = f", summed over {len(certificate.parts)} subproblems" if certificate.parts else ""
+    parts = " in all" if certificate.parts else ""
     tol = f" (tol = {machine.tol:g})" if hasattr(machine, "tol") else ""
-    gap, share = f"{certificate.gap:.2e}", f"{certificate.relative_gap:.1e}"
+    gap, share = f"{certificate.gap:.2e}{parts}", f"{certificate.relative_gap:.1e}"
     return [
-        ("certificate", f"{certificate.verdict}{parts}"),
+        ("certificate", certificate.verdict),
         ("", f"gap {gap} ({share} of the dual value {certificate.dual:.6g}): at most this far from the optimum"),
         ("", f"violation {certificate.violation:.2e}{tol}: {state}"),
     ]

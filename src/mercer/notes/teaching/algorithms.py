@@ -405,7 +405,7 @@ def steps(
         Labels of two classes; the larger one is the positive class, as in `SVC`.
     %(kernel)s
     C : float, default=1.0
-        Penalty of slack. inf is the hard margin, which "pegasos" cannot solve; the perceptron does not use C. If the
+        Penalty for slack. inf is the hard margin, which "pegasos" cannot solve; the perceptron does not use C. If the
         samples are not separable, the hard margin does not exist, and the dual value grows until `max_iter`.
     method : {"smo", "li", "decomposition", "active set", "gradient projection", "perceptron", "pegasos"}, default="smo"
         Algorithm. "smo" is Igel's algorithm 4.2; "li" is Li's form of it, with errors E_i, α clipped to [L, H] and b

@@ -66,7 +66,7 @@ class SmallProblem:
     y : array of shape (n,)
         Labels −1 and +1.
     C : float
-        Penalty of slack; inf for the hard margin.
+        Penalty for slack; inf for the hard margin.
     bias : bool, default=True
         Whether there is a free bias.
 

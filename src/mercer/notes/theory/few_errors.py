@@ -344,7 +344,7 @@ def least_slack_power(
         Labels of two classes.
     %(kernel)s
     C : float, default=1.0
-        Penalty of slack.
+        Penalty for slack.
     power : float, default=1.0
         Power σ, 0 < σ ≤ 1. For σ = 2 use `SVC` with slack="l2"; for other powers use `KernelMachine` with a loss.
     outer : object, optional

@@ -340,7 +340,7 @@ def support_vectors_bound(
     norm, hinge_risk : float
         Norm ‖w‖ and mean slack of the training samples.
     C : float
-        Penalty of slack, the same for all samples.
+        Penalty for slack, the same for all samples.
     n : int
         Number of samples.
     gap : float, default=0.0

@@ -149,8 +149,8 @@ def remarks_on_scale(
         return []
     count = f"all {n:,}" if n_used == n else f"{n_used:,} of {n:,}"
     text = (
-        f"{count} samples end at their bound, so f hardly follows y: its spread is {f_spread:.2g}, that of y "
-        f"{spread:.2g}. The penalty of errors is too small for targets of this size. Standardise y "
+        f"{count} samples end at their bound, so f hardly follows y: the spread of f is {f_spread:.2g}, and that of y "
+        f"is {spread:.2g}. The penalty for errors is too small for targets of this size. Standardise y "
         f"(sklearn.compose.TransformedTargetRegressor), or use {_suggested_parameters(machine, spread)}"
     )
     return [(text, UserWarning)]
