@@ -310,7 +310,8 @@ class SlackPower(NamedTuple):
     model : SVC
         Fitted model.
     value : float
-        Objective ½‖w‖² + C·F(Σ ξ^σ) of the model. Slacks below 10⁻⁶, which solvers leave by rounding, count as 0.
+        Objective ½‖w‖² + C·F(Σ ξ^σ) of the model. For σ < 1, slacks below 10⁻⁶, which solvers leave by rounding, count
+        as 0.
     bound : float
         Lower bound on the optimum; −∞ for σ < 1.
     """
@@ -355,8 +356,8 @@ def least_slack_power(
     Returns
     -------
     SlackPower
-        `model`, an `SVC`; `value`, its objective, for which slacks below 10⁻⁶ count as 0; and `bound`, a lower bound on
-        the optimum, −∞ for σ < 1. Σ ξ^σ is n times ``risk(y, f, loss="hinge", power=σ)``.
+        `model`, an `SVC`; `value`, its objective, for which slacks below 10⁻⁶ count as 0 if σ < 1; and `bound`, a lower
+        bound on the optimum, −∞ for σ < 1. Σ ξ^σ is n times ``risk(y, f, loss="hinge", power=σ)``.
 
     Examples
     --------
@@ -379,12 +380,14 @@ def least_slack_power(
     def fit(penalties: Any) -> tuple[Any, Floats]:
         """Fit the soft margin with a penalty for each sample; return the model and its slacks."""
         model = clone(machine).fit(X, labels, sample_weight=np.broadcast_to(penalties, labels.shape))
-        slack = sample_losses(labels, model.decision_function(X), loss="hinge")
-        return model, np.where(slack < _NO_SLACK, 0.0, slack)
+        return model, sample_losses(labels, model.decision_function(X), loss="hinge")
+
+    def power_sum(slack: Floats) -> float:
+        """Return Σ ξ^σ, in which small slacks count for σ = 1 only: rounding leaves some, and they have large powers."""
+        return float(np.sum(slack[slack >= (_NO_SLACK if sigma < 1 else 0.0)] ** sigma))
 
     def value(model: Any, slack: Floats) -> float:
-        total = float(np.sum(slack[slack > 0] ** sigma))
-        return 0.5 * float(np.ravel(model.rkhs_norm_)[0]) ** 2 + penalty * float(F.value(total))
+        return 0.5 * float(np.ravel(model.rkhs_norm_)[0]) ** 2 + penalty * float(F.value(power_sum(slack)))
 
     best, slack, bound = _minimise_convex(fit, F, penalty, 2.0 * min((labels > 0).sum(), (labels < 0).sum()))
     least = value(best, slack)
@@ -394,7 +397,7 @@ def least_slack_power(
         slack, least = np.zeros(len(labels)), math.inf
         slack[np.asarray(start, dtype=np.intp)] = _START_SLACK
     for _ in range(_MOST_STEPS):
-        slope = float(F.derivative(float(np.sum(slack**sigma))))
+        slope = float(F.derivative(power_sum(slack)))
         model, slack = fit(penalty * slope * sigma * np.maximum(slack, _SMALL_SLACK) ** (sigma - 1))
         last, new = least, value(model, slack)
         if new < least:
