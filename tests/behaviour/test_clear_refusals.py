@@ -35,6 +35,15 @@ def test_an_estimate_that_is_not_of_squared_slacks_names_the_one_that_is():
     assert paths.radius_margin(SVC(slack="l2"), X, Y).error > 0
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "poly", Gaussian(gamma=0.5)], ids=str)
+def test_least_squares_with_another_kernel_say_why_they_take_no_further_samples(kernel):
+    for machine in (mercer.RLSRegressor(kernel=kernel), mercer.RLSClassifier(kernel=kernel)):
+        for name in ("partial_fit", "forget"):
+            with pytest.raises(AttributeError, match=f"no attribute '{name}'") as found:
+                getattr(machine, name)
+            assert "need a linear kernel" in str(found.value.__cause__)
+
+
 def test_features_of_strings():
     with pytest.raises(ValueError, match="not a kernel of vectors"):
         Nystrom(Spectrum(2)).fit(["aab", "bba"])
