@@ -383,7 +383,7 @@ def least_slack_power(
         return model, sample_losses(labels, model.decision_function(X), loss="hinge")
 
     def power_sum(slack: Floats) -> float:
-        """Return Σ ξ^σ, in which small slacks count for σ = 1 only: rounding leaves some, and they have large powers."""
+        """Return Σ ξ^σ. For σ < 1 small slacks, which rounding leaves, do not count, since their powers are large."""
         return float(np.sum(slack[slack >= (_NO_SLACK if sigma < 1 else 0.0)] ** sigma))
 
     def value(model: Any, slack: Floats) -> float:
