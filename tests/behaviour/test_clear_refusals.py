@@ -35,6 +35,25 @@ def test_an_estimate_that_is_not_of_squared_slacks_names_the_one_that_is():
     assert paths.radius_margin(SVC(slack="l2"), X, Y).error > 0
 
 
+@pytest.mark.parametrize("name", ["xi_alpha", "span_estimate", "span_bound", "radius_margin"])
+def test_estimates_of_a_hard_margin_name_the_bound_that_takes_it(name):
+    hard = SVC(C=np.inf, kernel="linear").fit(X, Y)
+    with pytest.raises(ValueError, match=r"insight\(X, y\).bounds\['leave one out'\]"):
+        getattr(paths, name)(hard, X, Y)
+    centre_square = mercer.theory.enclosing_ball(X, kernel="linear").radius ** 2
+    found = hard.insight(X, Y).bounds["leave one out"].value
+    assert found == pytest.approx(4 * centre_square * np.sum(hard.coef_**2) / 40)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", Gaussian(gamma=0.5)], ids=str)
+def test_least_squares_with_another_kernel_say_why_they_take_no_further_samples(kernel):
+    for machine in (mercer.RLSRegressor(kernel=kernel), mercer.RLSClassifier(kernel=kernel)):
+        for name in ("partial_fit", "forget"):
+            with pytest.raises(AttributeError, match=f"no attribute '{name}'") as found:
+                getattr(machine, name)
+            assert "need a linear kernel" in str(found.value.__cause__)
+
+
 def test_features_of_strings():
     with pytest.raises(ValueError, match="not a kernel of vectors"):
         Nystrom(Spectrum(2)).fit(["aab", "bba"])

@@ -150,7 +150,7 @@ def test_machines_without_hulls_say_why():
         model.nearest_points()
     several = SVC(multiclass="crammer_singer").fit(IRIS, SPECIES)
     with pytest.raises(ValueError, match=r"crammer_singer.*jointly"):
-        several.margins(IRIS, SPECIES)
+        several.nearest_points()
 
 
 # --- linear machines --------------------------------------------------------------------------------------------------
@@ -183,9 +183,6 @@ def test_planes_of_a_linear_machine_with_several_classes():
         assert part.classes == ("the rest", k)
         np.testing.assert_allclose(part.signed_distances, model.signed_distance(IRIS)[:, k])
     assert margins.n_errors == (model.predict(IRIS) != SPECIES).sum()
-    joint = mercer.LinearSVC(multiclass="crammer_singer", bias=False).fit(IRIS, SPECIES)
-    with pytest.raises(ValueError, match=r"multiclass='crammer_singer' trains all classes jointly.*multiclass='ovr'"):
-        joint.margins(IRIS, SPECIES)
     two = mercer.LinearSVC(multiclass="crammer_singer", bias=False).fit(CANCER, BENIGN)
     assert two.margins(CANCER, BENIGN).rho == pytest.approx(1 / two.rkhs_norm_)
 
@@ -230,13 +227,65 @@ def test_margins_are_those_of_the_fit_whatever_is_set_since(tmp_path):
             assert np.ptp(list(after.values())) <= 2 * model.certificate_.gap + 1e-9
 
 
-def test_a_compressed_joint_machine_has_no_planes_either():
+PAIRS = ((0, 1), (0, 2), (1, 2))
+
+
+def rbf(A, B):
+    """k(a, b) with γ = ½ for all pairs of rows."""
+    return np.exp(-0.5 * ((A[:, None] - B) ** 2).sum(axis=2))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("bias", [True, "regularized"])
+@pytest.mark.parametrize("multiclass", ["crammer_singer", "weston_watkins"])
+def test_planes_of_a_joint_machine_are_where_two_functions_are_equal(tmp_path, multiclass, bias, compressed):
     X = np.random.default_rng(0).normal(size=(60, 2))
-    y = np.digitize(X[:, 0], [-0.5, 0.5])
-    model = mercer.SVC(multiclass="crammer_singer").fit(X, y)
-    for one in (model, mercer.compress(model, 10)):
-        with pytest.raises(ValueError, match="SVC with multiclass='crammer_singer' trains all classes jointly"):
-            one.margins(X, y)
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2, [-0.4, 0.6])]
+    model = mercer.SVC(multiclass=multiclass, bias=bias, C=3.0, gamma=0.5).fit(X, y)
+    model = mercer.compress(model, 10) if compressed else model
+    f = model.decision_function(X)
+    g = model.function_
+    squares = [[p.coefficients @ rbf(p.vectors, q.vectors) @ q.coefficients for p in g] for q in g]
+    norms = [math.sqrt(squares[a][a] + squares[b][b] - 2 * squares[a][b]) for a, b in PAIRS]
+    expected = np.column_stack([f[:, a] - f[:, b] for a, b in PAIRS]) / norms
+    np.testing.assert_allclose(model.signed_distance(X), expected, rtol=1e-6)
+    margins = model.margins(X, y)
+    codes = np.searchsorted(model.classes_, y)
+    others = np.where(np.arange(3) == codes[:, None], np.inf, f[np.arange(60), codes][:, None] - f)
+    np.testing.assert_allclose(margins.functional_margins, others.min(axis=1), atol=1e-12)
+    np.testing.assert_allclose(margins.slacks, np.maximum(0, 1 - others.min(axis=1)), atol=1e-12)
+    smallest = [min(s * row[k] for k, s in own) for row, own in zip(expected, map(planes_of, codes), strict=True)]
+    np.testing.assert_allclose(margins.geometric_margins, smallest, rtol=1e-6)
+    np.testing.assert_array_equal(margins.errors, model.predict(X) != y)
+    assert margins[1].classes == ("c", "a")
+    assert margins[1].b == pytest.approx(model.intercept_[0] - model.intercept_[2])
+    with pytest.raises(ValueError, match="no α"):
+        _ = margins[0].free
+    mercer.save(model, tmp_path / "m.mercer")
+    assert str(mercer.load(tmp_path / "m.mercer").margins(X, y)) == str(margins)
+
+
+def planes_of(code):
+    """(plane, sign) of each plane that involves a class."""
+    return [(k, 1 if code == a else -1) for k, (a, b) in enumerate(PAIRS) if code in (a, b)]
+
+
+def test_joint_margins_need_the_vectors():
+    K = gram_matrix("rbf", IRIS, gamma=0.5)
+    model = mercer.SVC(multiclass="crammer_singer", kernel="precomputed").fit(K, SPECIES)
+    with pytest.raises(ValueError, match="not kept for a precomputed kernel"):
+        model.margins(K, SPECIES)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_insight_of_a_joint_machine_has_no_bound_that_assumes_two_classes(bias):
+    X = np.array([[0.0, 3.0], [0.1, 3.1], [3.0, 0.0], [3.1, 0.1], [-3.0, -3.0], [-3.1, -3.0]])
+    y = np.repeat([0, 1, 2], 2)
+    model = mercer.SVC(multiclass="crammer_singer", C=1e3, kernel="linear", bias=bias).fit(X, y)
+    found = model.insight(X, y)
+    assert len(found) == 3
+    assert max(part.risks["hinge"] for part in found) < 1e-4
+    assert all(set(part.bounds) == {"soft margin", "linear rules"} for part in found)
 
 
 def test_a_linear_machine_remembers_how_its_classes_were_trained(tmp_path):
@@ -246,9 +295,13 @@ def test_a_linear_machine_remembers_how_its_classes_were_trained(tmp_path):
     seen = [part.rho for part in apart.margins(IRIS, SPECIES)]
     joint.multiclass, apart.multiclass = "ovr", "crammer_singer"
     mercer.save(joint, tmp_path / "joint.mercer")
+    w = np.column_stack([joint.coef_, joint.intercept_])
     for model in (joint, mercer.load(tmp_path / "joint.mercer")):
-        with pytest.raises(ValueError, match="multiclass='crammer_singer' trains all classes jointly"):
-            model.margins(IRIS, SPECIES)
+        f = IRIS @ w[:, :-1].T + w[:, -1]
+        for k, (a, b) in enumerate(PAIRS):
+            distance = (f[:, a] - f[:, b]) / np.linalg.norm(w[a, :-1] - w[b, :-1])
+            np.testing.assert_allclose(model.signed_distance(IRIS)[:, k], distance)
+        assert [part.classes for part in model.margins(IRIS, SPECIES)] == [(1, 0), (2, 0), (2, 1)]
     assert [part.rho for part in apart.margins(IRIS, SPECIES)] == seen
 
 

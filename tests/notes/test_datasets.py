@@ -44,6 +44,24 @@ def test_the_interval():
     assert len(datasets.interval(30).y) == 30
 
 
+@pytest.mark.parametrize(
+    "draw", [datasets.interval, datasets.rings, lambda n, **seed: datasets.rings(n, inner=3, **seed)]
+)
+def test_the_interval_and_the_rings_have_a_rule_without_errors(draw):
+    for seed in (0, 1):
+        example = draw(500, random_state=seed)
+        assert example.bayes_risk == 0
+        np.testing.assert_array_equal(example.bayes_rule(example.X), example.y)
+    other = draw(200, random_state=2)
+    np.testing.assert_array_equal(example.bayes_rule(other.X), other.y)  # the rule is that of the law, not of the draw
+
+
+def test_two_equal_rings_say_nothing():
+    example = datasets.rings(1000, inner=2.0, outer=2.0)
+    assert example.bayes_risk == 0.5
+    assert np.mean(example.bayes_rule(example.X) != example.y) == 0.5
+
+
 def test_the_rings():
     angle = np.arange(16) * np.pi / 8
     circle = np.column_stack([np.cos(angle), np.sin(angle)])

@@ -149,6 +149,43 @@ def test_two_classes_as_computed_from_scikit_learns_fit(name, form):
     assert margins.inverse_rho_squared["|w|²"] == pytest.approx(norm**2, rel=1e-4)
 
 
+@pytest.mark.parametrize("bias", [True, False, "regularized"])
+@pytest.mark.parametrize(("slack", "C"), [("l1", 0.7), ("l2", 0.7), ("l1", np.inf)])
+def test_the_margin_by_every_formula_that_holds(slack, C, bias):
+    """1/ρ² from α, the weights and the slacks alone is ‖w‖², or ‖w‖² + b² in the space of k + 1."""
+    rng = np.random.default_rng(2)
+    X, weight = rng.normal(size=(40, 2)), rng.uniform(0.2, 3.0, 40)
+    s = np.where(X[:, 0] + (0.7 if np.isfinite(C) else 0.0) * rng.normal(size=40) > 0, 1, -1)
+    K = np.exp(-0.4 * ((X[:, None] - X) ** 2).sum(axis=2))
+    model = SVC(C=C, slack=slack, bias=bias, kernel="rbf", gamma=0.4, tol=TOL).fit(X, s, sample_weight=weight)
+    alpha, b = np.zeros(40), model.intercept_[0]
+    alpha[model.support_] = np.abs(model.dual_coef_[0])
+    square = (alpha * s) @ K @ (alpha * s)
+    xi = np.maximum(0, 1 - s * (K @ (alpha * s) + b))
+    form, value = {
+        ("l1", 0.7): ("Σα − ΣCξ", alpha.sum() - 0.7 * (weight * xi).sum()),
+        ("l2", 0.7): ("Σα − Σα²/C", alpha.sum() - (alpha**2 / (0.7 * weight)).sum()),
+        ("l1", np.inf): ("Σα", alpha.sum()),
+    }[slack, C]
+    expected = {"|w|²": square, form: value}
+    if bias == "regularized":
+        expected["|w|² + b²"] = square + b**2
+    found = model.margins(X, s).inverse_rho_squared
+    assert found == pytest.approx(expected, rel=1e-7)
+    assert value == pytest.approx(square + (bias == "regularized") * b**2, rel=1e-7)
+
+
+@pytest.mark.parametrize("bias", [True, False, "regularized"])
+@pytest.mark.parametrize("multiclass", ["crammer_singer", "weston_watkins"])
+def test_two_classes_of_a_joint_machine_have_the_margin_of_the_binary_machine_at_twice_the_penalty(multiclass, bias):
+    X, y = CANCER[:80, :4], BENIGN[:80]
+    joint = SVC(C=0.4, kernel="linear", multiclass=multiclass, bias=bias, tol=TOL).fit(X, y)
+    binary = SVC(C=0.8, kernel="linear", bias=bias, tol=TOL).fit(X, y)
+    found, expected = joint.margins(X, y).inverse_rho_squared, binary.margins(X, y).inverse_rho_squared
+    assert list(found.values()) == pytest.approx(list(expected.values()), rel=1e-6)
+    assert list(found)[-1] == "Σα − 2ΣCξ"
+
+
 def test_each_pair_of_several_classes_as_the_machine_of_these_two():
     options = {"C": 2.0, "gamma": 0.3, "tol": 1e-9}
     model = SVC(**options).fit(IRIS, SPECIES)

@@ -100,7 +100,6 @@ several_quantiles = fact("quantiles", words="with several quantiles")
 hard_margin = fact("hard margin", words="with a hard margin")
 joint = fact("joint", words="where classes are trained jointly")
 several_classes = Some(lambda row: row.classes > 2, "with several classes")
-several_jointly = Some(lambda row: row.has("joint") and row.classes > 2, "where several classes are trained jointly")
 no_pairs = Some(
     lambda row: row.classes > 2 and (row.has("rest") or row.has("joint")),
     "with several classes other than one against one",
@@ -304,7 +303,6 @@ JUDGING = [
         (
             NO_TARGET,
             Refusal(no_classes, "there are no classes", absent=True),
-            Refusal(several_jointly, "there are no planes between two sides", "jointly"),
         ),
     ),
     Tool(
@@ -313,7 +311,7 @@ JUDGING = [
         model_tools.insight,
         "Bounds and complexities; the empirical risks are those of the public f.",
         ("insight", "margins"),
-        (NO_TARGET, Refusal(several_jointly, "there are no planes between two sides", "jointly")),
+        (NO_TARGET,),
     ),
     Tool(
         "certify",

@@ -288,12 +288,12 @@ def fitted_alpha(row, machine):
 def margins(row):
     """Of each plane s·f of its samples, with the public f."""
     found = asked(row).margins(row.training(), row.y)
-    f, labels = explained(fitted(row), row, POINTS), machine_in(fitted(row)).classes_
+    f, labels = plane_values(row), machine_in(fitted(row)).classes_
     parts = list(found) if hasattr(found, "parts") else [found]
     assert len(parts) == f.shape[1]
     for p, part in enumerate(parts):
         signs = np.where(row.y[part.rows] == part.classes[1], 1.0, -1.0)
-        if row.classes > 2 and row.has("pairs"):  # positive for the first of the pair
+        if row.classes > 2 and (row.has("pairs") or row.has("joint")):  # positive for the first of the pair
             assert sorted(set(row.y[part.rows])) == sorted(part.classes)
         own = f[part.rows, p]
         np.testing.assert_allclose(part.functional_margins, signs * own, atol=1e-8)
@@ -302,12 +302,20 @@ def margins(row):
         np.testing.assert_allclose(found.slacks, slack, atol=1e-8)
 
 
+def plane_values(row):
+    """The public f of each plane: for classes trained jointly, the difference of two functions for each pair."""
+    f = explained(fitted(row), row, POINTS)
+    if not (row.classes > 2 and row.has("joint")):
+        return f
+    return np.column_stack([f[:, i] - f[:, j] for i in range(row.classes) for j in range(i + 1, row.classes)])
+
+
 def insight(row):
     """The empirical risks are those of the public f; columns in another order are refused, or found by name."""
     owner = asked(row)
     found = owner.insight(row.training()) if row.y is None else owner.insight(row.training(), row.y)
     parts = found if isinstance(found, list) else [found]
-    f = explained(fitted(row), row, POINTS)
+    f = plane_values(row)
     assert len(parts) == f.shape[1]
     for p, part in enumerate(parts):
         if row.classifies:

@@ -30,13 +30,13 @@ from mercer.estimators.fitting.pipeline.machine import ClassWeight
 from mercer.estimators.fitting.pipeline.reporting import Progress
 from mercer.estimators.fitting.pipeline.state import Array, Predicate, fitted
 from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.estimators.fitting.reports.dual_margins import no_planes_message, parameter_at_fit
+from mercer.estimators.fitting.reports.dual_margins import parameter_at_fit
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.runtime.parameters import not_negative, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Data, Floats, Weights, freeze
-from mercer.samples.labels import Classes, Pair, signs
+from mercer.samples.labels import Classes, Pair, class_pairs, signs
 from mercer.samples.matrices import squared_lengths
 from mercer.solvers.linear.joint import solve_joint_linear
 from mercer.solvers.linear.referee import LinearSolution
@@ -190,12 +190,18 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
             w, b = w[1:] - w[:1], b[1:] - b[:1]
         self.coef_, self.intercept_ = freeze(w), freeze(b)
 
+    @property
+    def _joint_planes(self) -> bool:
+        return len(self.classes_) > 2 and parameter_at_fit(self, _MULTICLASS_KEY, "ovr") != "ovr"
+
     def _planes(self) -> list[Pair]:
-        """Return the pairs of classes of the decision functions; raise ValueError for the joint machine."""
-        multiclass = parameter_at_fit(self, _MULTICLASS_KEY, "ovr")
-        if multiclass != "ovr" and len(self.classes_) > 2:
-            raise ValueError(no_planes_message(self, "multiclass", multiclass, "'ovr'"))
-        return super()._planes()
+        return class_pairs(len(self.classes_)) if self._joint_planes else super()._planes()
+
+    def _plane_norms(self) -> Floats:
+        if not self._joint_planes:
+            return super()._plane_norms()
+        pairs = class_pairs(len(self.classes_))
+        return np.array([float(np.linalg.norm(self.coef_[first] - self.coef_[second])) for first, second in pairs])
 
 
 def hinge_problems(machine: LinearSVC, fit: Fit, C: float) -> list[LinearProblem]:

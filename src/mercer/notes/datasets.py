@@ -1,4 +1,4 @@
-"""Data sets of the lecture notes as seeded generators; two of them come with their Bayes rule and Bayes risk."""
+"""Data sets of the lecture notes as seeded generators, with their Bayes rules and Bayes risks."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Example:
         Samples.
     y : array of shape (n,)
         Labels, −1 or +1.
-    bayes_rule : callable or None
+    bayes_rule : callable
         Function from samples to their Bayes-optimal labels.
-    bayes_risk : float or None
+    bayes_risk : float
         Bayes risk: the error probability of that rule, which no classifier can improve on.
     """
 
     X: Floats
     y: Floats
-    bayes_rule: Callable[[ArrayLike], Floats] | None = None
-    bayes_risk: float | None = None
+    bayes_rule: Callable[[ArrayLike], Floats]
+    bayes_risk: float
 
     def __iter__(self) -> Iterator[Floats]:
         return iter((self.X, self.y))
@@ -155,10 +155,14 @@ def interval(n: int | None = None, *, random_state: Seed = 0) -> Example:
     Returns
     -------
     Example
-        Samples and labels.
+        Samples and labels, with Bayes rule and Bayes risk 0: x determines the label.
     """
     X = np.arange(-3.0, 4.0)[:, None] if n is None else _generator(n, random_state).uniform(-3, 3, size=(n, 1))
-    return Example(X, np.where(np.abs(X[:, 0]) <= 1, 1.0, -1.0))
+
+    def rule(points: ArrayLike) -> Floats:
+        return np.where(np.abs(np.asarray(points, dtype=np.float64)[:, 0]) <= 1, 1.0, -1.0)
+
+    return Example(X, rule(X), rule, 0.0)
 
 
 def rings(n: int = 200, *, inner: float = 1.0, outer: float = 2.0, random_state: Seed = 0) -> Example:
@@ -181,13 +185,19 @@ def rings(n: int = 200, *, inner: float = 1.0, outer: float = 2.0, random_state:
     Returns
     -------
     Example
-        Samples and labels.
+        Samples and labels, with Bayes rule, the label of the nearer circle, and Bayes risk: 0, or ½ for equal radii.
     """
     rng = _generator(n, random_state)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     radius = np.where(y > 0, positive("inner", inner), positive("outer", outer))
     angle = rng.uniform(0, 2 * np.pi, n)
-    return Example(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]), y)
+    X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+
+    def rule(points: ArrayLike) -> Floats:
+        lengths = np.linalg.norm(np.asarray(points, dtype=np.float64), axis=1)
+        return np.where(np.abs(lengths - inner) <= np.abs(lengths - outer), 1.0, -1.0)
+
+    return Example(X, y, rule, 0.5 if inner == outer else 0.0)
 
 
 def with_square(X: ArrayLike) -> Floats:

@@ -6,6 +6,7 @@ multi-class machine, share the vectors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -47,12 +48,20 @@ class Expansion:
         self._evaluation(engine_of(X)).add(out, X, n_threads)
         return out
 
-    def norms(self, n_threads: int = 1) -> Floats:
-        """Return the norm ‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative."""
+    def norms(self, n_threads: int = 1, differences: Sequence[tuple[int, int]] | None = None) -> Floats:
+        """Return the norm ‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative.
+
+        With `differences`, return the norm of the difference of the two outputs of each pair instead.
+        """
         values = np.zeros((self.coefficients.shape[0], len(self.b)))
         self._evaluation(engine_of(self.vectors)).add(values, self.vectors, n_threads)
         coefficients = self.coefficients.toarray() if is_sparse(self.coefficients) else self.coefficients
-        return np.asarray(np.sqrt(np.maximum(np.sum(coefficients * values, axis=0), 0.0)))
+        if differences is None:
+            squares = np.sum(coefficients * values, axis=0)
+        else:
+            beta, u = coefficients.T, values.T
+            squares = np.array([(beta[i] - beta[j]) @ (u[i] - u[j]) for i, j in differences])
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
     def _evaluation(self, engine: Engine | None) -> Evaluation:
         """Return the evaluation at samples of this engine, which is built once."""

@@ -76,7 +76,8 @@ class Margins(_SampleMargins):
     alpha_sum : float, or None
         Σα over the training samples; None if the machine has no α.
     inverse_rho_squared : dict
-        1/ρ² as ‖w‖², and with a free bias also by the formula in α. The two differ by no more than the duality gap.
+        1/ρ² as ‖w‖², and for machines with α by the formula in α, which differs by no more than the duality gap. With a
+        regularised bias that formula gives ‖w‖² + b², the squared norm in the space of k + 1, which is an entry too.
     b_interval : tuple of float, or None
         Interval of optimal values of b if no training sample is free, so that b is not unique; None otherwise.
     standings : array or None
@@ -145,7 +146,7 @@ class Margins(_SampleMargins):
                 "only training samples can be free or bounded vectors, and these are other samples; "
                 "call margins() with the samples and labels that the machine was fitted on"
                 if self.alpha_sum is not None
-                else "this machine has no α, and so neither free nor bounded vectors"
+                else "this plane has no α of its own, and so neither free nor bounded vectors"
             )
         return np.asarray(self.rows[self.standings == mark])
 

@@ -12,7 +12,7 @@ from mercer import SVC
 from mercer.inspection.features import Monomials
 from mercer.kernels import Gaussian, Linear
 from mercer.notes.theory import few_errors, fewest_errors, least_slack_power
-from mercer.notes.theory.few_errors import _inseparable_rows
+from mercer.notes.theory.few_errors import inseparable_rows
 from reference.penalties import Fourth
 
 
@@ -82,11 +82,11 @@ def test_a_search_that_ends_early_has_its_bound(monkeypatch):
 def test_weights_that_prove_nothing_are_no_set():
     """Three rows in a plane always have a vanishing sum; only one without opposite signs is a proof."""
     apart = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    assert len(_inseparable_rows(apart, np.ones(3))) == 0
-    assert _inseparable_rows(apart * [[1], [1], [-1]], np.ones(3)).tolist() == [0, 1, 2]
-    assert _inseparable_rows(np.array([[0.1, 0.2], [-0.1, -0.2], [0.3, 0.7]]), np.ones(3)).tolist() == [0, 1]
+    assert len(inseparable_rows(apart, np.ones(3))) == 0
+    assert inseparable_rows(apart * [[1], [1], [-1]], np.ones(3)).tolist() == [0, 1, 2]
+    assert inseparable_rows(np.array([[0.1, 0.2], [-0.1, -0.2], [0.3, 0.7]]), np.ones(3)).tolist() == [0, 1]
     # 0.1 + 0.2 is not 0.3: nearly opposite rows are no proof.
-    assert len(_inseparable_rows(np.array([[0.1 + 0.2, 1.0], [-0.3, -1.0]]), np.ones(2))) == 0
+    assert len(inseparable_rows(np.array([[0.1 + 0.2, 1.0], [-0.3, -1.0]]), np.ones(2))) == 0
 
 
 def test_bad_arguments():
@@ -144,6 +144,18 @@ def test_the_least_value_of_a_convex_function_of_the_slacks(F, C):
     assert found.value == pytest.approx(peer.fun, rel=1e-4)
     assert found.bound <= peer.fun * (1 + 1e-7)
     assert found.bound >= found.value * (1 - 1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_value_is_never_below_the_bound(seed):
+    """All slacks count, also those of rounding: without them the value was 3e-8 below the optimum."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(30, 2))
+    y = np.where(A[:, 0] + 0.6 * rng.normal(size=30) > 0, 1.0, -1.0)
+    found = least_slack_power(A, y, kernel="linear", C=2.0)
+    w, b = found.model.coef_[0], found.model.intercept_[0]
+    assert found.value == pytest.approx(0.5 * w @ w + 2.0 * np.maximum(0, 1 - y * (A @ w + b)).sum(), rel=1e-12)
+    assert found.bound <= found.value
 
 
 def test_without_an_outer_function_it_is_the_soft_margin():
@@ -220,7 +232,7 @@ def test_an_outer_function_without_a_slope_is_refused():
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(("seed", "largest"), [(0, 0.5), (1, 1.0), (2, 4.0)])
+@pytest.mark.parametrize(("seed", "largest"), [(0, 0.5), (1, 1.0), (2, 4.0), (3, 2000.0)])
 def test_fewest_errors_of_an_expansion_by_brute_force(bias, seed, largest):
     """A set of rows can be right if a linear program finds |β| ≤ A with y f ≥ 1 on them."""
     rng = np.random.default_rng(seed)
@@ -239,3 +251,17 @@ def test_fewest_errors_of_an_expansion_by_brute_force(bias, seed, largest):
     found = fewest_errors(Z, y, kernel=Gaussian(gamma=0.7), largest=largest, bias=bias)
     assert (len(found.rows), found.least) == (8 - most, 8 - most)
     assert can_be_right(np.setdiff1d(range(8), found.rows))
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+def test_fewest_errors_of_lines_that_may_be_steep(unit):
+    """No line is right on alternating labels; with |β| up to 10⁶ the program's tolerances said 0 errors, proven."""
+    rng = np.random.default_rng(7)
+    Z, y = unit * rng.normal(size=(7, 2)), np.array([1, -1, 1, -1, 1, -1, 1])
+    truth = fewest_errors(Z, y)
+    assert truth.proven
+    assert truth.least > 0
+    with pytest.raises(ValueError, match=r"pass a smaller `largest`, or scale the samples"):
+        fewest_errors(Z, y, kernel=Linear(), largest=1e6 / unit)
+    found = fewest_errors(Z, y, kernel=Linear(), largest=500.0 / unit**2)
+    assert len(found.rows) >= found.least >= truth.least

@@ -103,6 +103,26 @@ def test_risks_of_any_loss():
         near(50 * theory.risk(y, f, loss="hinge", power=power), sum(xi**power for xi in slacks if xi > 0))
 
 
+def test_risks_of_several_outputs():
+    """ℓ = ‖y − f(x)‖², as Igel has it for y in R^m; other losses of numbers are summed too."""
+    rng = np.random.default_rng(4)
+    y, f, weight = rng.normal(size=(30, 3)), rng.normal(size=(30, 3)), rng.random(30)
+    squares = [math.fsum((a - b) ** 2 for a, b in zip(*row, strict=True)) for row in zip(y, f, strict=True)]
+    near(theory.risk(y, f, loss="squared"), math.fsum(squares) / 30)
+    near(theory.risk(y, f, loss="squared", sample_weight=weight), np.average(squares, weights=weight))
+    far = np.abs(y - f)
+    near(theory.risk(y, f, loss="huber"), np.where(far <= 1, far**2 / 2, far - 0.5).sum() / 30)
+    density = stats.multivariate_normal(np.zeros(3), 0.7 * np.eye(3)).logpdf(y - f).sum()
+    near(theory.log_likelihood(y, f, variance=0.7), density)
+    near(theory.log_posterior(y, f, variance=0.7, norm=2.0, scale=0.5), density - 4.0)
+    best = theory.risk(y, f, loss="squared") / 3
+    for other in (0.97 * best, 1.03 * best):
+        assert theory.log_likelihood(y, f, variance=best) > theory.log_likelihood(y, f, variance=other)
+    for loss, message in (("hinge", "single column|1d|2"), (losses.Pairwise(), "one number per sample, at least one")):
+        with pytest.raises(ValueError, match=message):
+            theory.risk(y, f, loss=loss)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

@@ -91,6 +91,18 @@ def test_the_best_w_of_a_ball(norm):
     assert LAW.risk(f) == pytest.approx(P @ np.where(X @ w >= 0, 1 - ETA, ETA))
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_the_best_w_in_any_unit(unit):
+    """w = B/unit: the hinge risk is 1 − B·(0.8 + 0.6)/2, also for a tiny ball and for one that holds all minimisers."""
+    law = Law([[unit], [-unit]], eta=[0.9, 0.2])
+    for size in (1e-12, 0.5, 100.0):
+        best = law.best_in_ball(size / unit)
+        assert best.rkhs_norm_ <= size / unit * (1 + 1e-6)
+        assert law.risk(best.decision_function, loss="hinge") == pytest.approx(1 - 0.7 * min(size, 1.0), rel=1e-7)
+    with pytest.raises(ValueError, match="the same label with probability 1"):
+        Law([[1.0], [2.0]], eta=[1.0, 1.0]).best_in_ball(1.0)
+
+
 def test_the_largest_deviation_of_every_rule_written_out():
     """Simulated with counts; the mean of the suprema is that over all samples of two, and few exceed the bound."""
     rules = [lambda Z, t=t: Z[:, 0] - t for t in np.sort(X[:, 0])]

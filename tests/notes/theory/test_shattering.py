@@ -53,6 +53,38 @@ def test_the_vc_dimension_of_a_machine_is_the_rank_of_its_features():
         assert shattering(X, SVC(kernel=kernel, bias=False)).vc_dimension == np.linalg.matrix_rank(features)
 
 
+@pytest.mark.parametrize("far", [0.0, 1e9, -3e12])
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e9])
+def test_thresholds_in_any_unit_and_far_from_zero(unit, far):
+    found = shattering(unit * (far + np.arange(4.0))[:, None], SVC(kernel="linear"))
+    assert found.growth == (1, 2, 4, 6, 8)
+
+
+def test_a_strictly_positive_definite_kernel_shatters_all_points():
+    """Also where its matrix has no digits left: the smallest eigenvalue is 1e-40 times the largest."""
+    for kernel in (Gaussian(gamma=1e-3), Gaussian(gamma=1e-8)):
+        found = shattering(np.arange(8.0)[:, None], SVC(kernel=kernel))
+        assert found.vc_dimension == 8
+        assert len(found.dichotomies) == 2**8
+    twice = shattering([[0.0], [1.0], [1.0]], SVC(kernel=Gaussian(gamma=0.5)))  # equal points have equal labels
+    assert found.vc_dimension == 8
+    assert twice.growth == (1, 2, 4, 4)
+
+
+def test_what_rounding_hides_is_an_error():
+    """Points of a plane on a line but for one: it can have either label between the others, as far as a solver sees."""
+
+    def line(off):
+        return [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0 + off], [3.0, 3.0]]
+
+    assert shattering(line(1e-6), SVC(kernel="linear")).growth == (1, 2, 4, 8, 12)
+    assert shattering(line(0.0), SVC(kernel="linear")).growth == (1, 2, 4, 6, 8)
+    with pytest.raises(ValueError, match="rounding hides whether a hyperplane separates 4"):
+        shattering(line(1e-13), SVC(kernel="linear"))
+    with pytest.raises(ValueError, match="rounding hides the rank of the kernel matrix"):
+        shattering([[0.0], [1.0], [1.0], [1.000001]], SVC(kernel=Gaussian(gamma=0.5)))
+
+
 def test_growth_and_vc_dimension_of_random_rules_by_brute_force():
     for n, n_rules in ((4, 3), (6, 20), (7, 90)):
         table = rng.integers(0, 2, size=(n_rules, n)).astype(bool)

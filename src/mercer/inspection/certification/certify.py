@@ -89,8 +89,9 @@ def certify(
     -------
     Certificate
         Bounds on the optimum. `primal` is the objective at the model's coefficients and bias; with `alpha`, and for
-        mercer's estimators, at the best bias for α. `parts` has one certificate for each pair of classes, class or
-        output. If no feasible point is near the coefficients, they prove nothing, and the gap is infinite.
+        mercer's estimators, at the bias that follows from α: the mean over the free variables, or the middle of its
+        interval. `parts` has one certificate for each pair of classes, class or output. If no feasible point is near
+        the coefficients, they prove nothing, and the gap is infinite.
 
     See Also
     --------

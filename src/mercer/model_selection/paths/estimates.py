@@ -275,6 +275,11 @@ def _solve_machine(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple
         elif getattr(model, "slack", None) == "l2":
             remedy = "radius_margin and leave_one_out take slack='l2'"
         raise ValueError(f"this estimate is for SVC with slack={allowed}, not {model!r}; {remedy}")
+    if getattr(model, "C", None) == np.inf:
+        raise ValueError(
+            f"this estimate is for a finite C, not for {model!r}; a large C gives the same machine, and "
+            "insight(X, y).bounds['leave one out'] of a fitted hard margin has its R²/ρ²"
+        )
     fit, solutions = exact_solutions(model, X, y, sample_weight)
     if len(solutions) != 1:
         raise ValueError(

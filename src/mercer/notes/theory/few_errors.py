@@ -48,6 +48,8 @@ from mercer.samples.labels import read_signs
 _MOST_FEATURES = 50
 # Tolerance for rounding the bound of the integer program.
 _INTEGER_TOL = 1e-6
+# Largest coefficient of the integer program for a kernel: a multiple of its tolerances, which must remain small beside 1.
+_LARGEST_M = 1e5
 # Largest margin of a hyperplane with |w_k| ≤ 1 that may be a rounding error.
 _NO_MARGIN = 1e-9
 # Largest slack that counts as 0; smallest slack for computing weights; first slack of the rows in `start`.
@@ -102,7 +104,7 @@ def fewest_errors(
     kernel : Kernel or str, optional
         Kernel with its parameters as numbers, such as Gaussian(gamma=0.5); by default hyperplanes of the features.
     largest : float, default=1.0
-        Largest |β_j| with a kernel. Proofs take the longer, the larger it is.
+        Largest |β_j| with a kernel. Proofs take the longer, the larger it is, and no f may exceed about 50,000.
     bias : bool, default=True
         Whether the hyperplane may miss the origin.
     max_time : float, default=10.0
@@ -141,13 +143,10 @@ def fewest_errors(
             "fewer, for example the first components of KernelPCA"
         )
     if bias:
-        samples = _centre_columns(samples)
-    # A constant coordinate gives the bias, and ⟨w, row⟩ > 0 for all rows means separation. Scaling by powers of two is
-    # exact except for underflow; columns that would underflow are not scaled.
+        samples = centre_columns(samples)
+    # A constant coordinate gives the bias, and ⟨w, row⟩ > 0 for all rows means separation.
     signed = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
-    scale = np.exp2(-np.ceil(np.log2(np.maximum(np.abs(signed).max(axis=0), 1e-300))))
-    scale = np.where((signed * scale / scale == signed).all(axis=0), scale, 1.0)
-    rows, least = _Search(signed * scale, deadline).run()
+    rows, least = _Search(scale_columns(signed), deadline).run()
     return FewestErrors(freeze(rows), least)
 
 
@@ -166,12 +165,18 @@ def _fewest_errors_of_expansions(
     reach = largest * np.abs(K).sum(axis=1)
     max_b = 1.0 + float(reach.max()) if bias else 0.0
     M = 1.0 + reach + max_b
-    values = np.column_stack([y[:, None] * K, y])  # y f(x), from the coefficients and b
-    low, high = np.append(np.full(n, -largest), -max_b), np.append(np.full(n, largest), max_b)
+    if not M.max() <= _LARGEST_M:
+        raise ValueError(
+            f"largest={largest:g} lets |f| grow to {reach.max():.2g} on these samples, where an integer program in "
+            f"float64 cannot tell whether y f(x) is below 1 (the limit is about {_LARGEST_M / 2:.0e}); pass a smaller "
+            "`largest`, or scale the samples"
+        )
+    # y f(x), from β/largest and b/max_b, which are between −1 and 1.
+    values = np.column_stack([largest * y[:, None] * K, max_b * y])
     solution: Any = optimize.milp(
         np.append(np.zeros(n + 1), np.ones(n)),
         integrality=np.append(np.zeros(n + 1), np.ones(n)),
-        bounds=optimize.Bounds(np.append(low, np.zeros(n)), np.append(high, np.ones(n))),
+        bounds=optimize.Bounds(np.append(np.full(n + 1, -1.0), np.zeros(n)), 1.0),
         constraints=optimize.LinearConstraint(np.column_stack([values, np.diag(M)]), 1.0, np.inf),
         options={"time_limit": max_time, "mip_rel_gap": 0.0},
     )
@@ -179,17 +184,35 @@ def _fewest_errors_of_expansions(
     least = 0 if bound is None or not math.isfinite(bound) else max(0, math.ceil(bound - _INTEGER_TOL))
     if solution.x is None:
         return FewestErrors(freeze(np.arange(n)), least)
-    errors = np.flatnonzero(values @ np.clip(solution.x[: n + 1], low, high) < 1.0 - _INTEGER_TOL * M)
+    # The program fulfils its constraints to a tolerance that M multiplies. The f with the largest margin on the samples
+    # that it has no error on may be needed to fulfil them to rounding.
+    kept = solution.x[n + 1 :] < 0.5
+    candidates = [np.clip(solution.x[: n + 1], -1.0, 1.0)]
+    if kept.any():
+        candidates.append(largest_margin(values[kept])[0])
+    smallest_value = 1.0 - gamma(n + 4) * M
+    errors = min((np.flatnonzero(values @ c < smallest_value) for c in candidates), key=len)
     return FewestErrors(freeze(errors), least)
 
 
-def _centre_columns(X: Floats) -> Floats:
+def centre_columns(X: Floats) -> Floats:
     """Centre the columns of X at their medians, if the subtraction is exact."""
     centre = np.median(X, axis=0)
     difference = X - centre
     minus_centre = difference - X
     rounding = (X - (difference - minus_centre)) - (centre + minus_centre)  # exact rounding error (Knuth's TwoSum)
     return np.where(rounding.any(axis=0), X, difference)
+
+
+def scale_columns(rows: Floats) -> Floats:
+    """Scale the columns by powers of two to at most 1, except those that would underflow: the result is exact."""
+    scale = np.exp2(-np.ceil(np.log2(np.maximum(np.abs(rows).max(axis=0), 1e-300))))
+    return np.asarray(rows * np.where((rows * scale / scale == rows).all(axis=0), scale, 1.0))
+
+
+def is_positive(rows: Floats, w: Floats) -> Flags:
+    """Mark the rows with ⟨w, row⟩ > 0, except those in which rounding may hide it."""
+    return np.asarray(rows @ w > gamma(len(w) + 4) * (np.abs(rows) @ np.abs(w)) + _TINY)
 
 
 class _Search:
@@ -238,7 +261,7 @@ class _Search:
             self._keep_if_better(w)
             if margin > _NO_MARGIN:
                 return
-            inseparable = rows[_inseparable_rows(self._signed[rows], weights)]
+            inseparable = rows[inseparable_rows(self._signed[rows], weights)]
             if not len(inseparable):
                 return
             self._sets.append(inseparable)
@@ -246,8 +269,7 @@ class _Search:
 
     def _keep_if_better(self, w: Floats) -> None:
         """Keep the errors of the hyperplane w if they are fewer; rows that rounding may misplace count as errors."""
-        correct = self._signed @ w > gamma(len(w) + 4) * (np.abs(self._signed) @ np.abs(w)) + _TINY
-        wrong = np.flatnonzero(~correct)
+        wrong = np.flatnonzero(~is_positive(self._signed, w))
         if len(wrong) < len(self._best):
             self._best = wrong
 
@@ -267,7 +289,7 @@ def largest_margin(signed: Floats) -> tuple[Floats, Floats, float]:
     return solution.x[:d], -solution.ineqlin.marginals, -float(solution.fun)
 
 
-def _inseparable_rows(signed: Floats, weights: Floats) -> Indices:
+def inseparable_rows(signed: Floats, weights: Floats) -> Indices:
     """Return rows with positive weight for which Σ λ_i row_i = 0 exactly, for some λ > 0; no rows if unproven."""
     rows = np.flatnonzero(weights > 1e-9 * weights.max(initial=0.0))
     if not 0 < len(rows) <= signed.shape[1] + 1:
@@ -310,7 +332,8 @@ class SlackPower(NamedTuple):
     model : SVC
         Fitted model.
     value : float
-        Objective ½‖w‖² + C·F(Σ ξ^σ) of the model. Slacks below 10⁻⁶, which solvers leave by rounding, count as 0.
+        Objective ½‖w‖² + C·F(Σ ξ^σ) of the model. For σ < 1, slacks below 10⁻⁶, which solvers leave by rounding, count
+        as 0.
     bound : float
         Lower bound on the optimum; −∞ for σ < 1.
     """
@@ -355,8 +378,8 @@ def least_slack_power(
     Returns
     -------
     SlackPower
-        `model`, an `SVC`; `value`, its objective, for which slacks below 10⁻⁶ count as 0; and `bound`, a lower bound on
-        the optimum, −∞ for σ < 1. Σ ξ^σ is n times ``risk(y, f, loss="hinge", power=σ)``.
+        `model`, an `SVC`; `value`, its objective, for which slacks below 10⁻⁶ count as 0 if σ < 1; and `bound`, a lower
+        bound on the optimum, −∞ for σ < 1. Σ ξ^σ is n times ``risk(y, f, loss="hinge", power=σ)``.
 
     Examples
     --------
@@ -379,12 +402,14 @@ def least_slack_power(
     def fit(penalties: Any) -> tuple[Any, Floats]:
         """Fit the soft margin with a penalty for each sample; return the model and its slacks."""
         model = clone(machine).fit(X, labels, sample_weight=np.broadcast_to(penalties, labels.shape))
-        slack = sample_losses(labels, model.decision_function(X), loss="hinge")
-        return model, np.where(slack < _NO_SLACK, 0.0, slack)
+        return model, sample_losses(labels, model.decision_function(X), loss="hinge")
+
+    def power_sum(slack: Floats) -> float:
+        """Return Σ ξ^σ. For σ < 1 small slacks, which rounding leaves, do not count, since their powers are large."""
+        return float(np.sum(slack[slack >= (_NO_SLACK if sigma < 1 else 0.0)] ** sigma))
 
     def value(model: Any, slack: Floats) -> float:
-        total = float(np.sum(slack[slack > 0] ** sigma))
-        return 0.5 * float(np.ravel(model.rkhs_norm_)[0]) ** 2 + penalty * float(F.value(total))
+        return 0.5 * float(np.ravel(model.rkhs_norm_)[0]) ** 2 + penalty * float(F.value(power_sum(slack)))
 
     best, slack, bound = _minimise_convex(fit, F, penalty, 2.0 * min((labels > 0).sum(), (labels < 0).sum()))
     least = value(best, slack)
@@ -394,7 +419,7 @@ def least_slack_power(
         slack, least = np.zeros(len(labels)), math.inf
         slack[np.asarray(start, dtype=np.intp)] = _START_SLACK
     for _ in range(_MOST_STEPS):
-        slope = float(F.derivative(float(np.sum(slack**sigma))))
+        slope = float(F.derivative(power_sum(slack)))
         model, slack = fit(penalty * slope * sigma * np.maximum(slack, _SMALL_SLACK) ** (sigma - 1))
         last, new = least, value(model, slack)
         if new < least:

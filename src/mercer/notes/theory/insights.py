@@ -237,7 +237,9 @@ def _plane_insight(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: 
     bound = soft_margin_bound(margins.slacks, trace_with_bias, norm, delta=delta, bias=bias == "free")
     bounds = {"soft margin": _check_assumptions(bound, learnt, kernel)}
     # A hard margin meets its constraints to tol, so that smaller slacks count as 0.
-    if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0:
+    # That of a plane between classes trained jointly depends on all classes, and the bound is not for it.
+    joint = bool(getattr(model, "_joint_planes", False))
+    if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0 and not joint:
         radius = base.enclosing_radius if bias == "free" else float(np.hypot(base.origin_radius, constant))
         if radius is not None and squared_ratio(radius, 1 / norm) < np.inf:
             unchanged = Assumption(

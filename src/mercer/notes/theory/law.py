@@ -29,8 +29,8 @@ from mercer.runtime.parameters import Seed, integer, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, freeze
 
-# Ends of log C in the search of `best_in_ball`.
-_LOG_C = (-20.0, 15.0)
+# log of the largest C in the search of `best_in_ball`, in units of the smallest.
+_LARGEST_LOG_C = 15.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,17 +201,23 @@ class Law:
         """
         limit, joint = positive("norm", norm), self._joint
         kept = joint > 0
+        if not (joint[: len(joint) // 2].any() and joint[len(joint) // 2 :].any()):
+            raise ValueError("eta gives all points the same label with probability 1, and an SVC needs two classes")
         X, signs = np.vstack([self.X, self.X])[kept], np.repeat([1.0, -1.0], len(joint) // 2)[kept]
         bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(self.X)
 
         def fit(log_C: float) -> SVC:
-            machine = SVC(kernel=bound, C=math.exp(log_C), bias=False, tol=1e-9)
+            machine = SVC(kernel=bound, C=math.exp(log_C), bias=False, tol=1e-8)
             return machine.fit(X, signs, sample_weight=joint[kept])
 
         def excess(log_C: float) -> float:
             return float(np.ravel(fit(log_C).rkhs_norm_)[0]) - limit
 
-        low, high = _LOG_C  # ‖w‖ grows with C
+        # ‖w‖ grows with C. With r = max √k(x, x), ‖w‖ ≤ r·Σα ≤ rC, so that C = norm/r is small enough. At a larger C,
+        # the hinge risk is within norm²/2C of the least in the ball, which is 2e-7·r·norm at the largest C.
+        r = math.sqrt(max(float(bound.diag(X).max()), np.finfo(np.float64).tiny))
+        low = math.log(limit) - math.log(r)
+        high = low + _LARGEST_LOG_C
         return fit(high if excess(high) <= 0 else optimize.brentq(excess, low, high, xtol=1e-12, rtol=1e-14))
 
     def largest_deviations(self, rules: Rules, n: int, *, n_draws: int = 1000, random_state: Seed = 0) -> Floats:

@@ -62,13 +62,16 @@ def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_m
     values = np.asarray(f, dtype=np.float64)
     labelled = rule is None or getattr(rule, "kind", None) == "classification"
     targets = read_signs(y) if labelled else np.asarray(y, dtype=np.float64)
-    if targets.shape != values.shape or targets.ndim != 1 or len(targets) == 0:
+    ranks = (1,) if labelled or hasattr(rule, "combine") else (1, 2)
+    if targets.shape != values.shape or targets.ndim not in ranks or targets.size == 0:
         raise ValueError(
-            f"y and f must have one number per sample, at least one, but their shapes are {targets.shape} and "
-            f"{values.shape}"
+            f"y and f must have one number per sample{' and output' * (len(ranks) > 1)}, at least one, but their "
+            f"shapes are {targets.shape} and {values.shape}"
         )
     if not np.isfinite(values).all() or not np.isfinite(targets).all():
         raise ValueError("y and f must be finite")
+    if targets.ndim == 2:
+        return np.asarray(_loss_values(rule, targets.ravel(), values.ravel()).reshape(targets.shape).sum(axis=1))
     if rule is not None:
         return _loss_values(rule, targets, values)
     if loss == "zero_one":
@@ -110,9 +113,10 @@ def risk(
 
     Parameters
     ----------
-    y : array
-        Labels of two classes, the larger of which is positive as in `SVC`, or numbers for a regression loss.
-    f : array
+    y : array of shape (n,) or (n, n_outputs)
+        Labels of two classes, the larger of which is positive as in `SVC`, or numbers for a regression loss. The loss
+        of several outputs is the sum over them, for the squared loss ‖y − f(x)‖².
+    f : array of the same shape
         Values f(x) of the samples.
     loss : {"zero_one", "hinge", "ramp", "squared", "squared_hinge", "logistic", "huber"} or object
         Name of a loss, a loss of `mercer.losses`, or your own object with value(y, f) and `kind`.
@@ -140,6 +144,8 @@ def risk(
     >>> y, f = [1, 1, -1, -1], [2.0, 0.5, -3.0, 1.0]
     >>> risk(y, f, loss="zero_one"), risk(y, f, loss="hinge"), risk(y, f, loss="ramp")
     (0.25, 0.625, 0.375)
+    >>> risk([[1.0, 0.0], [2.0, 2.0]], [[1.0, 2.0], [5.0, 2.0]], loss="squared")  # (2² + 3²)/2
+    6.5
     >>> risk(y, f, loss="hinge", target_margin=0.5), risk(y, f, loss=Huber(0.5))
     (0.75, 0.5625)
     >>> risk([1, -1], [2.0, -0.5], loss="hinge", norm=2.0, theta=0.25)  # 0.25 + 0.25·2²
@@ -169,8 +175,8 @@ def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
     y, f : arrays of shape (n,) or (n, n_outputs)
         Targets, and values of the function; several outputs are independent.
     variance : float or array of shape (n_outputs,)
-        Variance σ² > 0 of the noise. The likelihood is largest at the mean of the squared residuals,
-        ``risk(y, f, loss="squared")``.
+        Variance σ² > 0 of the noise. The likelihood is largest at the mean of the squared residuals, of each column or
+        of all: ``risk(y, f, loss="squared")``, divided by n_outputs for one variance.
 
     Returns
     -------
@@ -203,10 +209,10 @@ def log_posterior(y: ArrayLike, f: ArrayLike, *, norm: float, variance: float, s
 
     Parameters
     ----------
-    y, f : arrays of shape (n,)
+    y, f : arrays of shape (n,) or (n, n_outputs)
         Targets, and values of the function.
     norm : float
-        Norm ‖f‖ in feature space.
+        Norm ‖f‖ in feature space; √Σ‖f_k‖² for several outputs.
     variance : float
         Variance σ² > 0 of the noise.
     scale : float, default=1.0

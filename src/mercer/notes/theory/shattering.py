@@ -16,14 +16,22 @@ from numpy.typing import ArrayLike
 
 from mercer.estimators import SVC
 from mercer.kernels.names import as_kernel
-from mercer.notes.theory.few_errors import largest_margin
-from mercer.samples.arrays import Floats, freeze, host, n_samples
+from mercer.notes.theory.few_errors import (
+    centre_columns,
+    inseparable_rows,
+    is_positive,
+    largest_margin,
+    scale_columns,
+)
+from mercer.samples.arrays import Flags, Floats, freeze, host, is_sparse, n_samples
+from mercer.samples.matrices import as_matrix
 
 Rules = SVC | Sequence[Callable[[Any], ArrayLike]]
 # All subsets of the points are tried.
 _MOST_POINTS = 12
-# Eigenvalues below this share of the largest count as 0; smaller margins of rows of length 1 are no separation.
-_NO_EIGENVALUE, _NO_MARGIN = 1e-11, 1e-8
+# Of coordinates from a kernel matrix: shares of the largest eigenvalue, and margins of rows of length 1, that are 0 up
+# to rounding (the first number), or surely are not (the second).
+_EIGENVALUES, _MARGINS = (1e-13, 1e-11), (1e-11, 1e-8)
 
 
 class Shattering(NamedTuple):
@@ -59,8 +67,8 @@ def shattering(X: Any, rules: Rules) -> Shattering:
         At most 12 points.
     rules : SVC or sequence of callables
         A machine stands for all hyperplanes of its feature space, through the origin for ``bias=False``; a labelling
-        counts if a hyperplane separates it strictly. Callables take X and return a number for each point, ≥ 0 for
-        the label +1, or booleans.
+        counts if a hyperplane separates it strictly, which is proven for linear kernels; ValueError is raised where
+        rounding hides it. Callables take X and return a number for each point, ≥ 0 for the label +1, or booleans.
 
     Returns
     -------
@@ -115,23 +123,70 @@ def _labels(rule: Callable[[Any], ArrayLike], X: Any, n: int) -> Floats:
     return np.where(values if values.dtype.kind == "b" else values >= 0, 1.0, -1.0)
 
 
-def _coordinates(machine: SVC, X: Any) -> Floats:
-    """Return coordinates of the points whose inner products are k, or k + 1 with a bias, scaled to length 1."""
-    kernel = as_kernel(machine.kernel, degree=machine.degree, gamma=machine.gamma, coef0=machine.coef0)
-    K = np.asarray(kernel.bind(X)(X), dtype=np.float64) + float(machine.bias is not False)
+class _Points(NamedTuple):
+    """Coordinates of points, with a constant one for a bias, in which hyperplanes go through the origin."""
+
+    rows: Floats
+    exact: bool  # False for coordinates from the eigenvectors of a kernel matrix
+
+
+def _coordinates(machine: SVC, X: Any) -> _Points:
+    """Return coordinates in which the hyperplanes of the machine separate the points as in its feature space."""
+    kernel = as_kernel(machine.kernel, degree=machine.degree, gamma=machine.gamma, coef0=machine.coef0).bind(X)
+    biased, recipe, n = machine.bias is not False, kernel.recipe(), n_samples(X)
+    if kernel.accepts == "vectors":
+        rows = np.asarray(as_matrix(X).toarray() if is_sparse(X) else as_matrix(X), dtype=np.float64)
+        if kernel.strictly_positive_definite == "yes" and len(np.unique(rows, axis=0)) == n:
+            return _Points(np.eye(n), True)  # the φ(x) are linearly independent
+    if recipe is not None and recipe.linear:
+        rows = scale_columns(np.column_stack([centre_columns(rows), np.ones(n)]) if biased else rows)
+        _check_rows((rows != 0).any(axis=1))
+        return _Points(rows, True)
+    K = np.asarray(kernel(X), dtype=np.float64)
+    if biased:
+        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        K += K.diagonal().max() or 1.0
     lengths = np.sqrt(K.diagonal())
-    if not (lengths > 0).all():
-        raise ValueError(f"φ(x) = 0 for point {int(np.argmin(lengths))}, which lies on every hyperplane; use bias=True")
-    values, vectors = np.linalg.eigh(K / np.outer(lengths, lengths))
-    kept = values > _NO_EIGENVALUE * values[-1]
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+    _check_rows(lengths > 0)
+    values, eigenvectors = np.linalg.eigh(K / np.outer(lengths, lengths))
+    noise, least = (share * values[-1] for share in _EIGENVALUES)
+    if ((np.abs(values) > noise) & (values < least)).any():
+        raise ValueError(
+            f"rounding hides the rank of the kernel matrix: its eigenvalues are {values / values[-1]} times the "
+            "largest; pass fewer points, or other parameters of the kernel"
+        )
+    kept = values >= least
+    return _Points(np.asarray(eigenvectors[:, kept] * np.sqrt(values[kept])), False)
 
 
-def _separable_labellings(Z: Floats) -> Floats:
+def _check_rows(nonzero: Flags) -> None:
+    """Raise ValueError if φ(x) = 0 for a point."""
+    if not nonzero.all():
+        raise ValueError(f"φ(x) = 0 for point {int(np.argmin(nonzero))}, which lies on every hyperplane; use bias=True")
+
+
+def _separable_labellings(points: _Points) -> Floats:
     """Return all labellings that a hyperplane through the origin separates: prefixes grow by one point at a time."""
+    Z = points.rows
     found = [np.ones(1)]  # the first label is +1; the others follow from the symmetry w → −w
     for m in range(1, len(Z)):
         longer = [np.append(labels, sign) for labels in found for sign in (-1.0, 1.0)]
         independent = np.linalg.matrix_rank(Z[: m + 1], tol=1e-6) == m + 1
-        found = [y for y in longer if independent or largest_margin(y[:, None] * Z[: m + 1])[2] > _NO_MARGIN]
+        found = [y for y in longer if independent or _is_separable(y[:, None] * Z[: m + 1], points.exact)]
     return np.unique(np.vstack([found, np.negative(found)]), axis=0)
+
+
+def _is_separable(signed: Floats, exact: bool) -> bool:
+    """Return whether a w has ⟨w, row⟩ > 0 for all rows; raise ValueError if rounding hides it."""
+    w, weights, margin = largest_margin(signed)
+    if not exact:
+        undecided, separable = _MARGINS[0] < margin <= _MARGINS[1], margin > _MARGINS[1]
+    else:
+        separable = bool(is_positive(signed, w).all())
+        undecided = not separable and not len(inseparable_rows(signed, weights))
+    if undecided:
+        raise ValueError(
+            f"rounding hides whether a hyperplane separates {len(signed)} of the points: the largest margin found is "
+            f"{margin:.1g}; scale the features, or pass fewer points"
+        )
+    return separable

@@ -19,6 +19,7 @@ from mercer.samples.engine import like_input, on_host, to_engine
 from mercer.samples.labels import (
     Classes,
     Pair,
+    class_pairs,
     class_weights,
     pair_members,
     planes,
@@ -52,6 +53,18 @@ class Classifier(ScoresAccuracy, Machine):
         """Return ‖w‖ of each plane."""
         return np.atleast_1d(self.rkhs_norm_)
 
+    @property
+    def _joint_planes(self) -> bool:
+        """True if several classes were trained jointly: the plane of two classes is where their functions are equal."""
+        return False
+
+    def _plane_values(self, functions: Floats) -> Floats:
+        """Return the value of each plane from those of the functions: f_a − f_b for classes trained jointly."""
+        if not self._joint_planes:
+            return functions
+        first, second = np.array(class_pairs(len(self.classes_))).T
+        return np.asarray(functions[..., first] - functions[..., second])
+
     def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
         """Return the dual quantities of each plane on these samples; None for a machine without dual variables."""
         return None
@@ -68,10 +81,10 @@ class Classifier(ScoresAccuracy, Machine):
         Returns
         -------
         array of shape (n_samples,), or (n_samples, n_planes) for several classes
-            Signed distances, in the order of `decision_function_shape="ovo"`. Infinite or NaN if w = 0, since then
-            there is no plane.
+            Signed distances, in the order of `decision_function_shape="ovo"`. Classes trained jointly have a plane
+            f_a = f_b for each pair, in that order. Infinite or NaN if w = 0, since then there is no plane.
         """
-        distances = divide(self._decision(X), self._plane_norms())
+        distances = divide(self._plane_values(self._decision(X)), self._plane_norms())
         return distances[:, 0] if distances.shape[1] == 1 else distances
 
     def margins(self, X: Data, y: ArrayLike) -> Margins | SeveralMargins:
@@ -92,14 +105,14 @@ class Classifier(ScoresAccuracy, Machine):
             has ``labels``; ``errors``, the samples that are misclassified; ``functional_margins`` and
             ``geometric_margins``, for each sample the smallest over the planes that involve its class; and
             ``to_frame()``. Quantities of a single plane belong to its part: ``rho``, ``b``, ``free``, ``bounded`` and
-            ``signed_distances``.
+            ``signed_distances``. For classes trained jointly, the part of classes a and b has f = f_a − f_b and no α.
         """
         check_is_fitted(self)
         X = to_engine(X)
         codes = trained_codes(self.classes_, on_host(y))
         check_same_length(X, codes)
-        values, duals, labels = self._decision(X), self._duals(X, codes), self.classes_.tolist()
-        norms = self._plane_norms()
+        values, duals, labels = self._plane_values(self._decision(X)), self._duals(X, codes), self.classes_.tolist()
+        norms, b = self._plane_norms(), self._plane_values(np.asarray(self.intercept_))
         parts = []
         for k, pair in enumerate(self._planes()):
             rows, signs = pair_members(pair, codes)
@@ -110,7 +123,7 @@ class Classifier(ScoresAccuracy, Machine):
                 decision_values=freeze(values[rows, k].copy()),
                 signs=freeze(signs),
                 rkhs_norm=norm,
-                b=float(self.intercept_[k]),
+                b=float(b[k]),
                 alpha_sum=None if dual is None else dual.alpha_sum,
                 inverse_rho_squared={"|w|²": norm**2} | ({} if dual is None else dual.inverse_rho_squared),
                 b_interval=None if dual is None else dual.b_interval,

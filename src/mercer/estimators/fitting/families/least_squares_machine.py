@@ -256,7 +256,8 @@ def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
 
 def has_linear_kernel(estimator: Any) -> bool:
     """Return True if samples can be added and removed, which needs a linear kernel; otherwise raise AttributeError."""
-    if linear_scale(estimator._kernel()) is None:
+    kernel = estimator._kernel()
+    if not kernel.bound or linear_scale(kernel) is None:  # a parameter to be taken from X is that of no linear kernel
         raise AttributeError(
             f"partial_fit and forget need a linear kernel, not {estimator.kernel!r}; fit all samples at once"
         )

@@ -30,7 +30,9 @@ from mercer.estimators.fitting.reports.coefficients import (
 from mercer.estimators.fitting.reports.dual_margins import (
     PlaneDuals,
     dual_planes,
+    joint_plane_norms,
     nearest_points,
+    parameter_at_fit,
     plane_duals,
     plane_norms,
 )
@@ -57,7 +59,7 @@ from mercer.samples.arrays import (
 )
 from mercer.samples.coefficient_table import CoefficientTable
 from mercer.samples.engine import in_same_place, like_input
-from mercer.samples.labels import Pair, scores, to_dual_coef, winner, wins
+from mercer.samples.labels import Pair, class_pairs, scores, to_dual_coef, winner, wins
 from mercer.samples.merging import Merged, conflicting_rows
 
 
@@ -200,14 +202,18 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
     # --- margins ---------------------------------------------------------------------------------------------------
 
+    @property
+    def _joint_planes(self) -> bool:
+        return len(self.classes_) > 2 and parameter_at_fit(self, "multiclass", "ovo") not in ("ovo", "ovr")
+
     def _planes(self) -> list[Pair]:
-        return dual_planes(self)
+        return class_pairs(len(self.classes_)) if self._joint_planes else dual_planes(self)
 
     def _plane_norms(self) -> Floats:
-        return plane_norms(self)
+        return joint_plane_norms(self) if self._joint_planes else plane_norms(self)
 
     def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
-        return plane_duals(self, X, codes)
+        return None if self._joint_planes else plane_duals(self, X, codes)
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
         """Return the nearest points of the hulls of two classes.

@@ -16,14 +16,16 @@ from mercer.estimators.fitting.pipeline.state import has_function_per_class
 from mercer.estimators.fitting.pipeline.task import Solutions
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.margins import NearestPoints
+from mercer.runtime.parameters import bias_kind
 from mercer.samples.arrays import Data, Flags, Floats, Indices, freeze, host, is_sparse, n_samples
 from mercer.samples.coefficient_table import CoefficientTable
-from mercer.samples.labels import Pair, plane_coefficients, planes, side_labels
+from mercer.samples.labels import Pair, class_pairs, plane_coefficients, planes, side_labels
 from mercer.samples.merging import Merged
 
 if TYPE_CHECKING:
     from mercer.certificates.certificate import Certificate
     from mercer.estimators.fitting.pipeline.machine import Machine
+    from mercer.places.expansion import Expansion
 
 # Codes of the core for the status of a variable.
 FREE: Final = 1
@@ -103,7 +105,10 @@ def dual_planes(machine: Machine) -> list[Pair]:
     """Return the planes of a machine with α as it was fitted, whatever its parameters are now."""
     k, multiclass = len(machine.classes_), parameter_at_fit(machine, "multiclass", "ovo")
     if k > 2 and multiclass not in ("ovo", "ovr"):
-        raise ValueError(no_planes_message(machine, "multiclass", multiclass, "'ovo' or 'ovr'"))
+        raise ValueError(
+            f"{type(machine).__name__} with multiclass={multiclass!r} trains all classes jointly: its α belong to all "
+            "classes, and so there are no hulls of two sides with nearest points; use multiclass='ovo' or 'ovr'"
+        )
     return planes(k, has_function_per_class(machine))
 
 
@@ -122,6 +127,17 @@ def parameter_at_fit(machine: Machine, name: str, default: Any) -> Any:
 def plane_norms(machine: Machine) -> Floats:
     """Return ‖w‖ of each plane; it is computed now if another program trained the model."""
     return np.atleast_1d(machine.rkhs_norm_) if hasattr(machine, "rkhs_norm_") else machine._expansion_.norms()
+
+
+def joint_plane_norms(machine: Machine) -> Floats:
+    """Return ‖w_a − w_b‖ for each pair of classes that were trained jointly."""
+    expansion: Expansion = machine._expansion_
+    if expansion.vectors is None:
+        raise ValueError(
+            "the planes between classes trained jointly need the kernel values between the vectors, which are not kept "
+            "for a precomputed kernel; pass the samples and a kernel, or use multiclass='ovo' or 'ovr'"
+        )
+    return expansion.norms(differences=class_pairs(len(machine.classes_)))
 
 
 def plane_duals(machine: Machine, X: Data, codes: Indices) -> list[PlaneDuals] | None:
@@ -173,24 +189,41 @@ def _signed_duals(machine: Machine, k: int) -> Floats:
 
 
 def _inverse_rho_squared(machine: Machine, k: int, alpha_sum: float) -> dict[str, float]:
-    """Return 1/ρ² by each formula in α that holds for this machine; sums over slacks come from the certificate."""
+    """Return 1/ρ² by each formula in α that holds for this machine; sums over slacks come from the certificate.
+
+    With a regularised bias the formulas give ‖w‖² + b², the squared norm in the space of k + 1.
+    """
     slack = parameter_at_fit(machine, "slack", None)
-    if slack is None or parameter_at_fit(machine, "bias", True) is not True or not hasattr(machine, "certificate_"):
+    if slack is None or not hasattr(machine, "certificate_"):
         return {}
+    square = _squared_norm(machine, k)
+    forms = {"|w|² + b²": square} if _has_regularised_bias(machine) else {}
     if slack == "none":
-        return {"Σα": alpha_sum}
+        return forms | {"Σα": alpha_sum}
     if slack == "l2":
-        return {"Σα − Σα²/C": alpha_sum - _ridge(machine, k, alpha_sum)}
-    square = float(plane_norms(machine)[k]) ** 2
-    return {"Σα − ΣCξ": alpha_sum - (_certificate_of(machine, k).primal - 0.5 * square)}
+        return forms | {"Σα − Σα²/C": alpha_sum - _ridge(machine, k, alpha_sum)}
+    # The objective of a joint machine with two classes is half that of the binary machine with the penalty 2C.
+    joint = parameter_at_fit(machine, "multiclass", "ovo") not in ("ovo", "ovr")
+    factor, form = (2.0, "Σα − 2ΣCξ") if joint else (1.0, "Σα − ΣCξ")
+    return forms | {form: alpha_sum - (factor * _certificate_of(machine, k).primal - 0.5 * square)}
+
+
+def _has_regularised_bias(machine: Machine) -> bool:
+    """Return whether the fit added ½b² to the objective."""
+    return bool(bias_kind(parameter_at_fit(machine, "bias", True)) == "regularized")
+
+
+def _squared_norm(machine: Machine, k: int) -> float:
+    """Return ‖w‖² of plane k, or ‖w‖² + b² if the bias is regularised."""
+    b = float(np.ravel(machine.intercept_)[k]) if _has_regularised_bias(machine) else 0.0
+    return float(plane_norms(machine)[k]) ** 2 + b * b
 
 
 def _ridge(machine: Machine, k: int, alpha_sum: float) -> float:
     """Return Σα²/C of a machine with 2-norm slack, computed from its dual value; 0 for other machines."""
     if parameter_at_fit(machine, "slack", "l1") != "l2":
         return 0.0
-    square = float(plane_norms(machine)[k]) ** 2
-    return max(0.0, 2 * (alpha_sum - 0.5 * square - _certificate_of(machine, k).dual))
+    return max(0.0, 2 * (alpha_sum - 0.5 * _squared_norm(machine, k) - _certificate_of(machine, k).dual))
 
 
 def _certificate_of(machine: Machine, k: int) -> Certificate:
@@ -210,14 +243,6 @@ def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
         return True
     X = read_samples(machine, X, machine.kernel_, reset=False)
     return bool(np.all(_equal_entries(host(X, machine.support_), machine.support_vectors_)))
-
-
-def no_planes_message(machine: Machine, parameter: str, value: Any, use: str) -> str:
-    """Return the message that a joint machine has no margins."""
-    return (
-        f"{type(machine).__name__} with {parameter}={value!r} trains all classes jointly: it has no planes between two "
-        f"sides, and therefore neither margins nor nearest points of hulls; use {parameter}={use}"
-    )
 
 
 def _equal_entries(left: Any, right: Any) -> Flags:
