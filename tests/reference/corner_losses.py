@@ -5,6 +5,7 @@ minimise  Σ w_i ℓ(y_i, f(x_i)) + λΩ(‖f‖),   dual  −Σ w_i ℓ*(y_i, g
 Any c and b have at least the minimum, and any feasible g at most: `enclose` evaluates both at clarabel's solution.
 """
 
+from dataclasses import dataclass
 from decimal import Decimal
 
 import clarabel
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from reference.decimals import ONE, ZERO, decimals
 
 
+@dataclass(frozen=True)
 class Bent:
     """|f − y| + ½ max(0, f − y)², with a corner at y and a curve above: a loss as a user might write it."""
 
@@ -26,6 +28,7 @@ class Bent:
         return np.sign(f - y) + np.maximum(0.0, f - y)
 
 
+@dataclass(frozen=True)
 class Stairs:
     """max(0, 1 − yf, 3 − 5yf): a hinge with a second corner, for classes."""
 
@@ -59,10 +62,14 @@ def coefficients(name, y):
     return np.tile(a, (len(y), 1)), d - y[:, None] * a
 
 
-def value(name, y, f):
+def value(name, y, f, epsilon=EPSILON, tau=TAU):
     """The losses, in the arithmetic of y and f."""
     m = y * f if name in CLASSES else f - y
     lines = [decimals(float(a)) * m + decimals(float(d)) for a, d in LINES[name]]
+    if name == "epsilon_insensitive":
+        lines = [0 * m, abs(m) - decimals(float(epsilon))]
+    elif name == "pinball":
+        lines = [(ONE - decimals(float(tau))) * m, -decimals(float(tau)) * m]
     largest = lines[0]
     for line in lines[1:]:
         largest = np.maximum(largest, line)
@@ -100,12 +107,12 @@ def penalty_conjugate(kind, s):
 
 
 def by_clarabel(name, kind, lam, y, weight, K, bias):
-    """(v, b, g): f = Rv + b at the samples with K = RR', and the multipliers of the loss."""
+    """(minimum, v, b, g): f = Rv + b at the samples with K = RR', and the multipliers of the loss."""
     values, vectors = np.linalg.eigh(K)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     n = len(y)
     a, d = coefficients(name, y)
-    # Variables: v, b, the losses, r ≥ ‖v‖, q ≥ r², and what the curve of `bent` squares.
+    # Variables: v, b, the losses, r ≥ ‖v‖, q ≥ r⁴, and what the curve of `bent` squares.
     at_b, at_loss, at_r, at_q, at_curve, size = n, n + 1, 2 * n + 1, 2 * n + 2, 2 * n + 3, 3 * n + 3
     P, cost = np.zeros(size), np.zeros(size)
     cost[at_loss:at_r] = weight
@@ -116,7 +123,7 @@ def by_clarabel(name, kind, lam, y, weight, K, bias):
     elif kind == "norm":
         cost[at_r] = lam
     else:
-        P[at_q] = 2 * lam
+        cost[at_q] = lam
     blocks, right, cones = [], [], []
 
     def add(matrix, bound, cone):
@@ -144,10 +151,10 @@ def by_clarabel(name, kind, lam, y, weight, K, bias):
         rows[0, at_r] = -1.0
         rows[1:, :n] = -np.eye(n)
         add(rows, np.zeros(n + 1), clarabel.SecondOrderConeT(n + 1))
-    if kind == "fourth":  # q ≥ r² as ‖(2r, q − 1)‖ ≤ q + 1
+    if kind == "fourth":  # q^¼ · 1^¾ ≥ r
         rows = np.zeros((3, size))
-        rows[0, at_q], rows[1, at_r], rows[2, at_q] = -1.0, -2.0, -1.0
-        add(rows, np.array([1.0, 0.0, -1.0]), clarabel.SecondOrderConeT(3))
+        rows[0, at_q], rows[2, at_r] = -1.0, -1.0
+        add(rows, np.array([0.0, 1.0, 0.0]), clarabel.PowerConeT(0.25))
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.max_iter = False, 200
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
@@ -160,14 +167,15 @@ def by_clarabel(name, kind, lam, y, weight, K, bias):
     g = (a * z[: lines * n].reshape(lines, n).T).sum(axis=1)
     if name == "bent":
         g = g + z[lines * n : (lines + 1) * n]
-    return x[:n], x[at_b] if bias else 0.0, g
+    return found.obj_val, x[:n], x[at_b] if bias else 0.0, g
 
 
-def primal_value(name, kind, lam, y, weight, K, c, b):
+def primal_value(name, kind, lam, y, weight, K, c, b, **parameters):
     """The objective at c and b; K, y and all numbers are Decimals."""
     u = K @ c
-    r = max(c @ u, ZERO).sqrt()
-    return (weight * value(name, y, u + b)).sum() + lam * penalty(kind, r)
+    square = c @ u  # below zero, where a matrix that is given is indefinite
+    size = square if kind == "squared_norm" else penalty(kind, max(square, ZERO).sqrt())
+    return (weight * value(name, y, u + b, **parameters)).sum() + lam * size
 
 
 def dual_value(name, kind, lam, y, weight, K, g, bias):
@@ -182,7 +190,9 @@ def dual_value(name, kind, lam, y, weight, K, g, bias):
                 break
             room = (high - g.astype(float)) if total < 0 else (g.astype(float) - low)
             k = int(np.argmax(room))
-            g[k] = g[k] - total if room[k] > 2 * abs(float(total)) else decimals(float(low[k] if total > 0 else high[k]))
+            g[k] = (
+                g[k] - total if room[k] > 2 * abs(float(total)) else decimals(float(low[k] if total > 0 else high[k]))
+            )
     weight, y, K = decimals(weight[used]), decimals(y[used]), K[np.ix_(used, used)]
     length = max(g @ K @ g, ZERO).sqrt()
     if kind == "norm" and length > lam:
@@ -191,10 +201,10 @@ def dual_value(name, kind, lam, y, weight, K, g, bias):
 
 
 def enclose(name, kind, lam, y, weight, K, bias):
-    """(lower, upper) bounds on the minimum, as Decimals, for an exact K of Decimals."""
-    v, b, g = by_clarabel(name, kind, lam, y, weight, K.astype(float), bias)
+    """(lower, upper) bounds on the minimum as Decimals, for an exact K of Decimals; and what clarabel finds."""
+    minimum, v, b, g = by_clarabel(name, kind, lam, y, weight, K.astype(float), bias)
     exact_lam, exact_y, exact_weight = decimals(lam), decimals(y), decimals(weight)
     length = max(decimals(g) @ K @ decimals(g), ZERO).sqrt()
     c = decimals(g) * (-decimals(float(np.linalg.norm(v))) / length) if length > 0 else 0 * decimals(g)
     upper = primal_value(name, kind, exact_lam, exact_y, exact_weight, K, c, decimals(float(b)))
-    return dual_value(name, kind, exact_lam, y, weight, K, g, bias), upper
+    return dual_value(name, kind, exact_lam, y, weight, K, g, bias), upper, minimum

@@ -53,6 +53,8 @@ from mercer.solvers.solution import Stop, StopReason
 _MOST_ROUNDS = 100
 # Largest number of coefficients μ tried for another penalty (the Illinois method takes about ten), and largest |log μ|.
 _MOST_COEFFICIENTS, _MOST_LOG = 60, 600.0
+# A gap that rounding of numbers near 0 leaves if the optimum is 0.
+_NEGLIGIBLE = 1e-200
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
@@ -83,12 +85,15 @@ def solve_representer(
     proof = ProofTime(gram, stop)
     point = _Point(np.zeros(n), np.zeros(n)) if start is None else _Point(start.c, np.zeros(n), start.b)
     b = _best_bias(problem, np.zeros(n), point.b)
-    # If the optimum is zero, as for equal targets, no relative gap can be reached: rounding b may cost `floor`.
-    t, error = problem.apply_combine(np.full(n, b)), 16 * _EPS * abs(b)
+    # If the optimum is zero, as for equal targets, no relative gap can be reached: rounding b may cost `floor`, and
+    # beside a corner rounding values of the size of y.
     if has_corners(problem.loss):
-        floor = max(float(np.abs(problem.gradient(t)).sum()) * error, _EPS * _TINY)
+        size = float(np.abs(problem.y).max(initial=0.0))
+        slopes = [float(np.abs(problem.gradient(problem.y + side)).sum()) for side in (-size, size)]
+        floor = max(max(slopes) * 16 * _EPS * size, _NEGLIGIBLE)
     else:
-        floor = max(float(problem.curvature(t).sum()) * error * error, _EPS * _TINY)
+        curvature = float(problem.curvature(problem.apply_combine(np.full(n, b))).sum())
+        floor = max(curvature * (16 * _EPS * b) * (16 * _EPS * b), _EPS * _TINY)
     point.b = b if start is None else point.b
     try:
         with _core.TimeLimit(stop.seconds - 2 * proof(np.ones(n))):  # the certificate takes two products with K
@@ -171,8 +176,8 @@ def _solve_with_corners(
     slopes = [float(problem.weight @ loss.slopes[:, k]) for k in (0, -1)]
     if problem.bias and not slopes[0] <= 0 <= slopes[1]:
         raise ValueError(
-            f"the sum of loss={problem.loss!r} over the samples {'rises' if slopes[0] > 0 else 'falls'} with b as far as "
-            "b goes, so that it has no minimum; set bias=False, or correct the loss"
+            f"the sum of loss={problem.loss!r} over the samples {'rises' if slopes[0] > 0 else 'falls'} with b "
+            "everywhere, and has no minimum; set bias=False, or correct the loss"
         )
     for _ in range(_MOST_ROUNDS):
         # 1. Minimise the largest tangents, as exactly as their last distance from the loss deserves.
