@@ -7,6 +7,7 @@ it comes from: the optimum lies below it. Hence dual ≤ rival, and value at the
 from dataclasses import replace
 
 import numpy as np
+from sklearn.base import clone
 
 from claims.dual_claims import LIMITS, binary_parts, full, parts_of
 from claims.false_claims import EPS, SMALL, against, fitted, proves_too_much, read, setting
@@ -22,8 +23,10 @@ from mercer import (
     config_context,
 )
 from mercer.runtime.errors import NotSeparableError
+from reference.corner_losses import Bent, Stairs, primal_value
 from reference.decimals import INFINITY, ONE, ZERO, decimals, exp, solve, zeros
 from reference.exact_duals import HALF
+from reference.penalties import Fourth
 
 
 def reached(model, s):
@@ -146,24 +149,51 @@ def _huber(delta):
     return loss
 
 
+CORNERS = ("hinge", "absolute", "epsilon_insensitive", "pinball", Bent(), Stairs())
+
+
+def _corners(s, model, numbers, rows, points):
+    """The claims about a loss with corners, beside solutions for other tolerances and the points between them."""
+    lam, y, weight, K = numbers
+    name = model.loss if isinstance(model.loss, str) else type(model.loss).__name__.lower()
+    for tol in (1e-2, 1e-9):
+        with config_context(device="cpu"):
+            target = s.labels if isinstance(model, KernelMachineClassifier) else s.targets
+            rival = fitted(clone(model).set_params(tol=tol, max_time=1.0), s, target)
+        if rival is not None:
+            c, b = np.atleast_2d(rival.dual_coef_)[0][rows], float(np.ravel(rival.intercept_)[0])
+            points.append((decimals(c), decimals(b)))
+    points += [((c + points[0][0]) / 2, (b + points[0][1]) / 2) for c, b in points[1:]]
+    parameters = {} if isinstance(model, KernelMachineClassifier) else {"epsilon": model.epsilon, "tau": model.tau}
+    values = [
+        primal_value(name, model.penalty if isinstance(model.penalty, str) else "fourth", lam, y, weight, K, c, b,
+                     **parameters)
+        for c, b in points
+    ]  # fmt: skip
+    certificate = model.certificate_
+    broken = against(certificate, values[0], values[1:]) + proves_too_much(certificate, s.formula)
+    best = min(values)
+    if s.formula.known_psd and decimals(certificate.dual) > best + 8 * EPS * abs(best):
+        broken.append(f"dual above a point: claimed {certificate.dual:.12g}, true {float(best):.12g}")
+    return broken
+
+
 def any_loss(kind):
     def check(s):
         p = s.problem
         classifier = kind is KernelMachineClassifier
         lam = 1 / (2 * p.C)
-        own = {} if classifier else {"delta": 0.5 * p.size}
-        model = kind(lam=lam, tol=p.tol, **own, **p.options, **s.kernel, **LIMITS)
-        model = fitted(model, s, s.labels if classifier else s.targets)
+        own = {} if classifier else {"delta": 0.5 * p.size, "epsilon": 0.1 * p.size, "tau": 0.2}
+        estimator = kind(lam=lam, tol=p.tol, **own, **p.options, **s.kernel, **LIMITS)
+        model = fitted(estimator, s, s.labels if classifier else s.targets)
         if model is None or (classifier and p.n_classes > 2):
             return []
         rows = np.flatnonzero(s.weight > 0)
         y = decimals(np.where(s.labels == 1, 1.0, -1.0) if classifier else s.targets)[rows]
         weight, K, lam = decimals(s.weight[rows]), s.K(rows), decimals(lam)
         c, b = decimals(np.atleast_2d(model.dual_coef_)[0])[rows], decimals(float(np.ravel(model.intercept_)[0]))
-        if model.loss == "hinge":
-            f = K @ c + b
-            value = lam * (c @ K @ c) + (weight * np.maximum(1 - y * f, ZERO)).sum()
-            return against(model.certificate_, value, []) + proves_too_much(model.certificate_, s.formula)
+        if model.loss in CORNERS:
+            return _corners(s, model, (lam, y, weight, K), rows, [(c, b)])
         loss = {"logistic": _logistic, "squared_hinge": _squared_hinge, "squared": _squared}.get(model.loss)
         loss = loss or _huber(model.delta)
         values, steepest = [], []
@@ -338,6 +368,7 @@ def hard_margin(s):
 
 
 BIAS = ({}, {"bias": False}, {"bias": "regularized"})
+OTHERS = ("norm", Fourth())  # penalties
 CHECKS = {
     "LinearSVC": (
         linear_svc,
@@ -360,6 +391,8 @@ CHECKS = {
                 for bias in (True, False)
             ),
             *({"loss": "logistic", "bias": bias, "penalty": "norm"} for bias in (True, False)),
+            *({"loss": "hinge", "bias": bias, "penalty": penalty} for bias in (True, False) for penalty in OTHERS),
+            *({"loss": Stairs(), "bias": bias, "penalty": "norm"} for bias in (True, False)),
         ],
     ),
     "KernelMachineRegressor": (
@@ -367,6 +400,12 @@ CHECKS = {
         [
             *({"loss": loss, "bias": bias} for loss in ("squared", "huber") for bias in (True, False)),
             *({"loss": loss, "bias": True, "penalty": "norm"} for loss in ("squared", "huber")),
+            *(
+                {"loss": loss, "bias": bias, "penalty": penalty}
+                for loss in ("absolute", "epsilon_insensitive", "pinball", Bent())
+                for bias in (True, False)
+                for penalty in ("squared_norm", *OTHERS)
+            ),
         ],
     ),
     "NystromRLS": (nystrom(NystromRLS), [{}, {"bias": False}]),

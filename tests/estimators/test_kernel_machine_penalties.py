@@ -144,8 +144,6 @@ def test_penalties_that_are_refused():
             KernelMachine("huber", penalty=penalty).fit(X, Y)
     with pytest.raises(TypeError, match="value\\(r\\) and derivative\\(r\\)"):
         KernelMachine("huber", penalty=3).fit(X, Y)
-    with pytest.raises(ValueError, match="hinge"):
-        KernelMachine("hinge", penalty="norm").fit(X, SIGNS)
 
 
 # --- losses that are no sum over samples ---------------------------------------------------------------------------

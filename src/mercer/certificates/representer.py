@@ -18,12 +18,17 @@ vanishes and the dual is Fenchel's. Where rounding, or a bounded Ω′ such as t
 bound: no loss is negative, so that λΩ(‖f*‖) is at most the primal value. A loss of the values Af has the gradient A'g
 with respect to f.
 
+A loss with corners is given with its own dual point: any g, moved into the range of subgradients and, with a bias, to
+Σg = 0. If g_i is a subgradient at some t_i that no better point hides, its term is at most (g_i − s)(t_i − f_i) for any
+subgradient s at f_i: no conjugate is needed, only points beyond t_i, where the subgradients have passed g_i.
+
 This difference bounds how far the primal value is above the optimum. `gap` is larger: `primal` is an upper and `dual` a
 lower bound, and the rounding errors of both values do not cancel in their difference.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -35,7 +40,8 @@ from mercer.certificates.dual import PROOF
 from mercer.certificates.least_squares import SUBOPTIMALITY
 from mercer.places.ball import Ball, exact, rounded_up
 from mercer.places.gram import BoundedProducts
-from mercer.problems.losses import is_known_convex
+from mercer.problems.dual_problem import DualProblem
+from mercer.problems.losses import has_corners, is_known_convex
 from mercer.problems.penalties import Penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
 from mercer.samples.arrays import Floats, Precision, gamma, inner
@@ -43,24 +49,31 @@ from mercer.samples.arrays import Floats, Precision, gamma, inner
 # Roundings of a loss or its derivative at a given float, times a weight.
 _LOSS_ROUNDINGS = 16
 _EPS, _TINY, _HUGE = float(np.finfo(float).eps), float(np.finfo(float).tiny), 1e100
+# Doublings of the distance at which the subgradients have passed g: from rounding to 2²⁰ times the largest value.
+_DOUBLINGS = 72
 
 
 def certify_representer(
-    problem: RepresenterProblem, gram: BoundedProducts, c: Floats, b: float, tol: float = 0.0
+    problem: RepresenterProblem,
+    gram: BoundedProducts,
+    c: Floats,
+    b: float,
+    tol: float = 0.0,
+    g: Floats | None = None,
 ) -> Certificate:
-    """Certify (c, b), from which everything is recomputed.
+    """Certify (c, b), from which everything is recomputed; g is a dual point for a loss with corners, wℓ′ by default.
 
     Products have the highest precision if only rounding errors keep the gap above `tol` times the primal value.
     """
-    certificate, computed_gap = _certified(problem, gram, c, b, np.float64)
+    certificate, computed_gap = _certified(problem, gram, c, b, np.float64, g)
     goal = tol * abs(certificate.primal)
     if gram.levels[-1] != np.float64 and computed_gap <= goal and not certificate.kkt[SUBOPTIMALITY] <= goal:
-        certificate, _ = _certified(problem, gram, c, b, gram.levels[-1])
+        certificate, _ = _certified(problem, gram, c, b, gram.levels[-1], g)
     return certificate
 
 
 def _certified(
-    problem: RepresenterProblem, gram: BoundedProducts, c: Floats, b: float, level: Precision
+    problem: RepresenterProblem, gram: BoundedProducts, c: Floats, b: float, level: Precision, g: Floats | None
 ) -> tuple[Certificate, float]:
     """Return the certificate with products of one precision, and the gap as computed, without bounds on rounding."""
     lam, penalty, A = problem.lam, problem.penalty, problem.combine
@@ -68,11 +81,16 @@ def _certified(
     u, n = gram.product_bound(c, level=level), len(problem.y)
     with np.errstate(over="ignore", invalid="ignore"):
         t = _combined(A, u + b)  # Af
-        below, above, shift = _enclosing_gradients(problem, t.value)
         # 1. Gradients at both ends of the interval that holds Af and the dual point, and all gradients between them.
         #    Computing an end rounds it; gamma(2) allows for that.
+        cornered = has_corners(problem.loss)
+        below, above, shift = (t.value, t.value, 0.0) if cornered else _enclosing_gradients(problem, t.value)
         reach = rounded_up(t.error + shift + gamma(2) * np.abs(t.value), 4)
         slopes = _enclosing_balls(problem.gradient(t.value - reach), problem.gradient(t.value + reach))
+        if cornered:
+            dual, terms = _corner_terms(problem, t.value, reach, slopes, g)
+        else:
+            dual, terms = _enclosing_balls(below, above), 2 * slopes.error * reach
         # 2. The primal value at Af, which is within t.error of the t where the losses are computed.
         losses = problem.weight * problem.loss.value(problem.y, t.value)
         change_of_losses = np.add.reduce((np.abs(slopes.value) + slopes.error) * t.error)
@@ -84,12 +102,12 @@ def _certified(
         primal = risk + energy
         # 3. G = Σ g_i k(x_i, ·), or G + 2λf for the squared norm, which avoids a difference of large numbers, and its
         #    squared length: the value is that of the computed g, and the error covers every g in its ball.
-        g, penalty_part = _combined(transposed, _enclosing_balls(below, above)), 2 * lam * c
+        G, penalty_part = _combined(transposed, dual), 2 * lam * c
         if problem.squared:
-            g = _shifted(g, penalty_part)
-        v = gram.product_bound(g.value, level=level)
-        computed = v.inner(g.value)
-        error_length, cross_error = inner(g.error, gram.entry_bounds), inner(g.error, np.abs(v.value) + v.error)
+            G = _shifted(G, penalty_part)
+        v = gram.product_bound(G.value, level=level)
+        computed = v.inner(G.value)
+        error_length, cross_error = inner(G.error, gram.entry_bounds), inner(G.error, np.abs(v.value) + v.error)
         square_length = computed + Ball.within(
             rounded_up(2 * cross_error + error_length * error_length, 2 * len(c) + 8, error_length)
         )
@@ -97,14 +115,16 @@ def _certified(
             distance, computed_gap = square_length.positive() / (4 * lam), computed.value / (4 * lam)
         else:
             steepness = lam * _increasing(penalty.derivative, norm)
-            values = exact(computed.value).sqrt(), exact(inner(g.value, u.value)), exact(norm.value)
-            distance = _distance_above_tangent(problem, square_length.sqrt(), g.inner(u), norm, primal)
+            values = exact(computed.value).sqrt(), exact(inner(G.value, u.value)), exact(norm.value)
+            distance = _distance_above_tangent(problem, square_length.sqrt(), G.inner(u), norm, primal)
             computed_gap = _distance_above_tangent(problem, *values, primal).value
-        gap = rounded_up(2 * inner(slopes.error, reach) + distance.high, n + 4)
+        gap = rounded_up(float(np.add.reduce(terms)) + distance.high, n + 4)
+        computed_gap += float(np.add.reduce(terms)) if cornered else 0.0
         # 4. The residual of stationarity, A'g + λΩ′(‖f‖)/‖f‖·c.
-        residual = _combined(transposed, slopes)
+        residual = _combined(transposed, dual if cornered else slopes)
         residual = _shifted(residual, penalty_part) if problem.squared else residual + steepness / norm * c
-        equality = slopes.sum().size if problem.bias else 0.0
+        equality = (dual if cornered else slopes).sum().size if problem.bias else 0.0
+    slack = float(np.maximum.reduce(terms)) if cornered else 0.0
     zero = not (problem.squared or c.any())
     # At f = 0, every G with ‖G‖ ≤ λΩ′(0) is stationary.
     violation = (square_length.sqrt() - steepness).positive().high if zero else _largest(residual)
@@ -112,10 +132,11 @@ def _certified(
         primal=primal.high,
         dual=(primal - gap).low,
         gap=gap,
-        violation=violation,
+        violation=max(violation, slack),
         kkt={
             "stationarity": violation,
             "dual feasibility: equality": equality,
+            **({"Fenchel–Young inequality": slack} if cornered else {}),
             SUBOPTIMALITY: gap,
         },
         gap_measures=_proof(gram.positive_definite, problem),
@@ -212,6 +233,51 @@ def _enclosing_gradients(problem: RepresenterProblem, f: Floats) -> tuple[Floats
                 return below, above, shift
         shift *= 8.0
     return g, g, np.inf
+
+
+def _corner_terms(
+    problem: RepresenterProblem, t: Floats, reach: Floats, slopes: Ball, g: Floats | None
+) -> tuple[Ball, Floats]:
+    """Return a dual point near g, and bounds on the terms of the gap.
+
+    The values at the samples are within `reach` of t, and their subgradients in `slopes`.
+    """
+    # 1. Move g into the range of the subgradients far away, and its sum to zero; one entry takes the rest of the sum.
+    scale = max(float(np.maximum.reduce(np.abs(x), initial=0.0)) for x in (t, problem.y)) + _TINY
+    distances = 2.0**20 * scale * 2.0 ** -np.arange(_DOUBLINGS, -1.0, -1.0)
+    distances[0] = 0.0
+    far = distances[-1]
+    low, high = _subgradients(problem, t - far).high, _subgradients(problem, t + far).low
+    g = np.clip(problem.gradient(t) if g is None else g, low, np.maximum(low, high))
+    rest, left = np.zeros(len(t)), 0.0
+    if problem.bias:
+        box = DualProblem.of_rows(g, low, np.maximum(low, high), rest, np.zeros(len(t), dtype=np.int32), np.zeros(1))
+        try:
+            g = box.nearest_feasible(g)
+        except ValueError:  # all subgradients have the same sign
+            return Ball(g, rest + np.inf), rest + np.inf
+        left = math.fsum(g)
+        rest[np.argmax((high - g) if left < 0 else (g - low))] = rounded_up(abs(left), 2)
+    dual = Ball(g, rest)
+    least, most = np.where(rest * left > 0, dual.low, g), np.where(rest * left < 0, dual.high, g)
+    # 2. Find a distance at which the subgradients have passed g, above and below.
+    up, down = np.full(len(t), np.inf), np.full(len(t), np.inf)
+    for distance in distances:
+        above, below = t + distance, t - distance
+        up = np.where(np.isinf(up) & (_subgradients(problem, above).low >= most), above - t, up)
+        down = np.where(np.isinf(down) & (_subgradients(problem, below).high <= least), t - below, down)
+        if not (np.isinf(up) | np.isinf(down)).any():
+            break
+    # 3. t_i is above f_i if g_i is above the subgradients there, and below it otherwise.
+    up, down = (rounded_up(side + reach, 4) for side in (up, down))
+    rises, falls = ((dual - slopes).high, (slopes - dual).high)
+    terms = np.maximum(np.where(rises > 0, rises * up, 0.0), np.where(falls > 0, falls * down, 0.0))
+    return dual, rounded_up(terms, 2, scale)
+
+
+def _subgradients(problem: RepresenterProblem, t: Floats) -> Ball:
+    """Return the subgradients wℓ′ that the loss computes at t, with their roundings."""
+    return _computed(problem.gradient(t))
 
 
 def _proof(positive_definite: str, problem: RepresenterProblem) -> ProvenClaim:

@@ -18,14 +18,17 @@ from mercer.estimators.fitting.pipeline.state import Array, BoundKernel, KernelE
 from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.estimators.fitting.reports.coefficients import expansion_of
 from mercer.problems.losses import (
+    EpsilonInsensitive,
     Hinge,
     Huber,
     Kind,
     Logistic,
     Loss,
+    Pinball,
     Squared,
     SquaredHinge,
     check_derivatives,
+    has_corners,
     is_known_convex,
 )
 from mercer.problems.penalties import PENALTIES, Penalty, SquaredNorm, UserPenalty, check_penalty, is_known_penalty
@@ -42,7 +45,13 @@ from mercer.solvers.representer import ValidationMonitor, solve_representer
 
 _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
     "classification": {"logistic": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge, "squared": Squared},
-    "regression": {"squared": Squared, "huber": Huber},
+    "regression": {
+        "squared": Squared,
+        "huber": Huber,
+        "absolute": EpsilonInsensitive,
+        "epsilon_insensitive": EpsilonInsensitive,
+        "pinball": Pinball,
+    },
 }
 
 
@@ -114,10 +123,15 @@ class _KernelMachine(RepresenterMachine):
         not_negative("rise", self.rise)
         loss, penalty = self._read_loss(), self._read_penalty()
         is_joint = hasattr(loss, "combine")  # a loss of several samples at once
-        if isinstance(loss, Hinge) and (self.early_stopping or type(penalty) is not SquaredNorm):
+        if is_joint and has_corners(loss):
             raise ValueError(
-                "loss='hinge' is solved in the dual, which supports neither early stopping nor other penalties than "
-                "'squared_norm'; use 'squared_hinge', or PegasosSVC for early stopping"
+                f"a loss of several samples at once needs a curvature, and loss={self.loss!r} has corners; use a "
+                "smooth one, or RankSVM for the hinge of pairs"
+            )
+        if self.early_stopping and has_corners(loss):
+            raise ValueError(
+                f"early_stopping needs a loss with a curvature, and loss={self.loss!r} has corners; use "
+                "'squared_hinge' or 'huber', or PegasosSVC"
             )
         if self.early_stopping and (is_joint or type(penalty) is not SquaredNorm):
             case = "with a loss of several samples at once" if is_joint else "with other penalties than 'squared_norm'"
@@ -141,18 +155,20 @@ class _KernelMachine(RepresenterMachine):
             if loss not in named:
                 raise ValueError(
                     f"loss={loss!r} is none of {', '.join(map(repr, named))}; a user-defined loss is an object with "
-                    f"value(y, f), gradient(y, f) and curvature(y, f)"
+                    f"value(y, f) and gradient(y, f), and curvature(y, f) if it is smooth"
                 )
-            if loss == "huber":
-                return Huber(positive("delta", self.delta, "it is where the Huber loss turns linear"))
-            return named[loss]()
-        missing = [name for name in ("value", "gradient", "curvature") if not callable(getattr(loss, name, None))]
+            return self._named_loss(loss)
+        missing = [name for name in ("value", "gradient") if not callable(getattr(loss, name, None))]
         if missing:
             raise TypeError(
-                f"loss={loss!r} has no {' and no '.join(missing)}: a loss is a name or an object with value(y, f), "
-                "gradient(y, f) and curvature(y, f), which take and return arrays"
+                f"loss={loss!r} has no {' and no '.join(missing)}: a loss is a name or an object with value(y, f) and "
+                "gradient(y, f), and curvature(y, f) if it is smooth, which take and return arrays"
             )
         return loss
+
+    def _named_loss(self, name: str) -> Loss:
+        """Return the loss of this name, with its parameters."""
+        return _LOSSES[self._kind][name]()
 
     def _merges(self, X: Data, budget: int) -> bool:
         return not hasattr(self._read_loss(), "combine")  # `combine` may refer to the caller's rows
@@ -229,13 +245,18 @@ class KernelMachineRegressor(Regressor, _KernelMachine):
 
     Parameters
     ----------
-    loss : {"squared", "huber"} or object, default="huber"
-        Loss: (y − f)²; or ½(y − f)² up to |y − f| = `delta` and linear beyond; or an object with methods value(y, f),
-        gradient(y, f) and curvature(y, f) (see `mercer.losses`).
+    loss : {"squared", "huber", "absolute", "epsilon_insensitive", "pinball"} or object, default="huber"
+        Loss: (y − f)²; ½(y − f)² up to |y − f| = `delta` and linear beyond; |y − f|; max(0, |y − f| − `epsilon`);
+        `tau`·(y − f) below y and (1 − `tau`)(f − y) above; or an object with methods value(y, f) and gradient(y, f),
+        and curvature(y, f) if it has no corners (see `mercer.losses`).
     lam : float, default=1.0
         Regularisation strength λ > 0, the factor of the penalty.
     delta : float, default=1.0
         Threshold of the Huber loss, above which it is linear.
+    epsilon : float, default=0.1
+        Largest error that costs nothing with the ε-insensitive loss.
+    tau : float, default=0.5
+        Level of the pinball loss, whose minimiser is the τ-quantile.
     %(representer parameters)s
 
     Attributes
@@ -265,6 +286,17 @@ class KernelMachineRegressor(Regressor, _KernelMachine):
     loss: str | Loss = "huber"
     _: KW_ONLY
     delta: float = 1.0
+    epsilon: float = 0.1
+    tau: float = 0.5
+
+    def _named_loss(self, name: str) -> Loss:
+        if name == "huber":
+            return Huber(positive("delta", self.delta, "it is where the Huber loss turns linear"))
+        if name == "epsilon_insensitive":
+            return EpsilonInsensitive(not_negative("epsilon", self.epsilon, "it is half the width of the tube"))
+        if name == "pinball":
+            return Pinball(share("tau", self.tau))
+        return super()._named_loss(name)
 
     def _targets(self, fit: Fit) -> Floats:
         return np.asarray(fit.target[fit.merged.first][:, None])
@@ -291,14 +323,15 @@ class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine)
     """Kernel classification with any convex loss of the margin and a certificate of optimality.
 
     Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² with y_i = ±1 over the function space of the kernel. By the representer
-    theorem the minimiser is f(x) = Σ_j c_j k(x_j, x) + b. The hinge loss is minimised by the dual solver of `SVC`, with
-    C = 1/(2λ), any other loss by Newton's method. Several classes are trained one against the rest.
+    theorem the minimiser is f(x) = Σ_j c_j k(x_j, x) + b. The hinge loss with λ‖f‖² is minimised by the dual solver of
+    `SVC`, with C = 1/(2λ), any other loss by Newton's method. Several classes are trained one against the rest.
 
     Parameters
     ----------
     loss : {"logistic", "squared_hinge", "hinge", "squared"} or object, default="logistic"
-        Loss: log(1 + exp(−yf)), max(0, 1 − yf)², max(0, 1 − yf) or (y − f)²; or an object with methods value(y, f),
-        gradient(y, f) and curvature(y, f) (see `mercer.losses`). The logistic loss provides `predict_proba`.
+        Loss: log(1 + exp(−yf)), max(0, 1 − yf)², max(0, 1 − yf) or (y − f)²; or an object with methods value(y, f) and
+        gradient(y, f), and curvature(y, f) if it has no corners (see `mercer.losses`). The logistic loss provides
+        `predict_proba`.
     lam : float, default=1.0
         Regularisation strength λ > 0, the factor of the penalty.
     %(representer parameters)s
@@ -388,9 +421,10 @@ def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -
 
     Parameters
     ----------
-    loss : {"logistic", "squared_hinge", "hinge", "squared", "huber"} or object
-        Loss. The first three names give a `KernelMachineClassifier`, the last two a `KernelMachineRegressor`. A loss
-        object has an attribute `kind`, "classification" or "regression"; `mercer.losses` describes its methods.
+    loss : str or object
+        Loss. "logistic", "squared_hinge" and "hinge" give a `KernelMachineClassifier`, "squared", "huber", "absolute",
+        "epsilon_insensitive" and "pinball" a `KernelMachineRegressor`. A loss object has an attribute `kind`,
+        "classification" or "regression"; `mercer.losses` describes its methods.
     lam : float, default=1.0
         Regularisation strength λ, the factor of ‖f‖².
     **parameters : parameters of the class
@@ -412,7 +446,7 @@ def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -
     >>> KernelMachine("huber", lam=0.1)
     KernelMachineRegressor(lam=0.1)
     """
-    kind: Any = "regression" if isinstance(loss, str) and loss in ("squared", "huber") else "classification"
+    kind: Any = "regression" if isinstance(loss, str) and loss in _LOSSES["regression"] else "classification"
     if not isinstance(loss, str):
         kind = getattr(loss, "kind", None)
         if kind not in _LOSSES:

@@ -1,4 +1,4 @@
-"""Convex losses ℓ(y, f) of a target and a value, each with its first and second derivative in f.
+"""Convex losses ℓ(y, f) of a target and a value, with their derivatives in f.
 
 Users can write their own: any object with three methods that take and return arrays, one entry per sample:
 
@@ -7,7 +7,8 @@ Users can write their own: any object with three methods that take and return ar
     curvature(y, f)  d²ℓ/df² ≥ 0; at a kink of the gradient, any value between the two sides
 
 and an attribute `kind` = "classification" (y = ±1) or "regression", which decides what a kernel machine predicts. A
-loss with a method `probability(f)`, the probability of y = +1, gives the machine `predict_proba`.
+loss with corners, such as |y − f|, has no method `curvature`, and its `gradient` returns any subgradient at a corner.
+A loss with a method `probability(f)`, the probability of y = +1, gives the machine `predict_proba`.
 
 A loss need not be a sum over samples. With a method `combine(y)` that returns a sparse matrix A and targets z, the loss
 is Σ_p ℓ(z_p, (Af)_p): a loss of differences, means or other sums of the values f, one for each row of A. `Pairwise` is
@@ -24,26 +25,34 @@ from scipy import sparse, special
 
 from mercer.samples.arrays import Floats
 
-__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Pairwise", "Squared", "SquaredHinge"]
+__all__ = [
+    "EpsilonInsensitive",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Pairwise",
+    "Pinball",
+    "Squared",
+    "SquaredHinge",
+]
 
 Kind = Literal["classification", "regression"]
 
 
 @runtime_checkable
 class Loss(Protocol):
-    """Convex loss of a kernel machine: three functions of the targets and the values f, one number for each sample.
+    """Convex loss of a kernel machine: functions of the targets and the values f, one number for each sample.
 
-    Your own class needs no base class, only these methods and `kind`, "classification" (y is ±1) or "regression".
+    Your own class needs no base class, only these methods and `kind`, "classification" (y is ±1) or "regression". A
+    smooth loss also has a method curvature(y, f), the second derivative in f, which is not negative.
     """
 
     def value(self, y: Floats, f: Floats) -> Floats:
         """Return ℓ(y, f), convex in f."""
 
     def gradient(self, y: Floats, f: Floats) -> Floats:
-        """Return dℓ/df."""
-
-    def curvature(self, y: Floats, f: Floats) -> Floats:
-        """Return d²ℓ/df², not negative."""
+        """Return dℓ/df, at a corner any subgradient."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +134,7 @@ class SquaredHinge:
 
 @dataclass(frozen=True)
 class Hinge:
-    """Hinge loss max(0, 1 − yf); it has no second derivative, so that its machine is solved in the dual."""
+    """Hinge loss max(0, 1 − yf), with a corner at yf = 1."""
 
     kind: ClassVar[Kind] = "classification"
 
@@ -135,8 +144,45 @@ class Hinge:
     def gradient(self, y: Floats, f: Floats) -> Floats:
         return np.where(y * f < 1.0, -y, 0.0)
 
-    def curvature(self, y: Floats, f: Floats) -> Floats:
-        return np.zeros(len(f))
+
+@dataclass(frozen=True)
+class EpsilonInsensitive:
+    """ε-insensitive loss max(0, |y − f| − ε); with ε = 0 it is the absolute loss |y − f|.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Largest error ε ≥ 0 that costs nothing.
+    """
+
+    epsilon: float = 0.0
+    kind: ClassVar[Kind] = "regression"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return np.maximum(0.0, np.abs(y - f) - self.epsilon)
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return np.where(np.abs(f - y) > self.epsilon, np.sign(f - y), 0.0)
+
+
+@dataclass(frozen=True)
+class Pinball:
+    """Pinball loss, τ(y − f) below y and (1 − τ)(f − y) above, whose minimiser is the τ-quantile.
+
+    Parameters
+    ----------
+    tau : float, default=0.5
+        Level τ between 0 and 1.
+    """
+
+    tau: float = 0.5
+    kind: ClassVar[Kind] = "regression"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return np.maximum(self.tau * (y - f), (1.0 - self.tau) * (f - y))
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return np.where(f < y, -self.tau, np.where(f > y, 1.0 - self.tau, 0.0))
 
 
 @dataclass(frozen=True)
@@ -174,25 +220,38 @@ class Pairwise:
         return self.inner.gradient(y, f)
 
     def curvature(self, y: Floats, f: Floats) -> Floats:
-        return self.inner.curvature(y, f)
+        loss: Any = self.inner
+        return np.asarray(loss.curvature(y, f))
 
 
 def is_known_convex(loss: Any) -> bool:
     """Return whether the loss is one of this module's, which are convex and not negative; a user's loss may not be."""
-    inner = loss.inner if type(loss) is Pairwise else loss
-    return type(inner) in (Squared, Huber, Logistic, SquaredHinge, Hinge)
+    known = (Squared, Huber, Logistic, SquaredHinge, Hinge, EpsilonInsensitive, Pinball)
+    return type(_elementary(loss)) in known
+
+
+def has_corners(loss: Any) -> bool:
+    """Return whether the loss has subgradients only: no method `curvature`."""
+    return not hasattr(_elementary(loss), "curvature")
+
+
+def _elementary(loss: Any) -> Any:
+    """Return the loss of each difference if the loss is one of pairs, else the loss itself."""
+    return loss.inner if type(loss) is Pairwise else loss
 
 
 def check_derivatives(loss: Any, y: Floats) -> None:
     """Raise if a user's gradient or curvature disagrees with finite differences, at points spread around y.
 
-    Kinks are allowed: a difference may be wrong at up to a fifth of the points.
+    Kinks are allowed: a difference may be wrong at up to a fifth of the points. If the loss has corners, its
+    subgradients must not fall as f grows.
     """
     targets = np.resize(np.unique(y)[:: max(1, len(np.unique(y)) // 8)], 64)
     spread = float(np.abs(targets).max(initial=0.0)) + 1.0
     f = targets + spread * np.linspace(-2.0, 2.0, 64) + 0.01
     step = 1e-5 * spread
-    for name, function in (("gradient", loss.value), ("curvature", loss.gradient)):
+    derivatives = [("gradient", loss.value)] + [("curvature", loss.gradient)] * (not has_corners(loss))
+    for name, function in derivatives:
         derivative = _finite_values(loss, name, targets, f)
         below, above = (np.asarray(function(targets, f + s), dtype=np.float64) for s in (-step, step))
         wrong = np.abs((above - below) / (2 * step) - derivative) > 1e-3 * (1.0 + np.abs(derivative))
@@ -202,8 +261,13 @@ def check_derivatives(loss: Any, y: Floats) -> None:
                 f"loss.{name}(y, f) is {derivative[i]:.6g} at y={targets[i]:.6g}, f={f[i]:.6g}, but differences of "
                 f"loss.{function.__name__} give {(above - below)[i] / (2 * step):.6g}; correct the derivative"
             )
-    if (_finite_values(loss, "curvature", targets, f) < 0).any():
-        raise ValueError("loss.curvature(y, f) is negative somewhere: the loss is not convex in f")
+    if not has_corners(loss):
+        if (_finite_values(loss, "curvature", targets, f) < 0).any():
+            raise ValueError("loss.curvature(y, f) is negative somewhere: the loss is not convex in f")
+        return
+    slopes = np.column_stack([_finite_values(loss, "gradient", targets, np.full(64, t)) for t in np.sort(f)])
+    if (np.diff(slopes, axis=1) < -1e-9 * (1.0 + np.abs(slopes[:, 1:]))).any():
+        raise ValueError("loss.gradient(y, f) falls somewhere as f grows: the loss is not convex in f")
 
 
 def _finite_values(loss: Any, name: str, y: Floats, f: Floats) -> Floats:

@@ -15,6 +15,10 @@ convex Ω the equation has one root, found by the Illinois method.
 
 A loss of Af has the curvature H = A'DA, which is not diagonal. Its Newton step solves (HK + 2λ)δc = −ρ, which is not
 symmetric and is solved by an LU factorisation.
+
+A loss with corners has no curvature. A piecewise linear one with the penalty μ‖f‖² is minimised by its dual. Any other
+is bounded from below by tangents, a piecewise linear loss, to which the tangents at its minimiser are added until the
+bound is tight there (problems/tangents.py).
 """
 
 from __future__ import annotations
@@ -31,10 +35,11 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import SUBOPTIMALITY
 from mercer.certificates.representer import certify_representer, scale_certificate
 from mercer.places.gram import Gram
-from mercer.problems.classification import soft_margin
-from mercer.problems.losses import Hinge
+from mercer.problems.dual_problem import DualProblem
+from mercer.problems.losses import has_corners
 from mercer.problems.penalties import PENALTIES
 from mercer.problems.representer import RepresenterProblem
+from mercer.problems.tangents import Tangents
 from mercer.runtime.long_calls import call_interruptibly
 from mercer.samples.arrays import Floats, Indices, inner
 from mercer.solvers.conjugate_gradient import NystromPreconditioner, conjugate_gradient, draw_landmarks, iteration_line
@@ -44,8 +49,12 @@ from mercer.solvers.early_stopping import SmoothedRule
 from mercer.solvers.ridge_factor import rounding_shares
 from mercer.solvers.solution import Stop, StopReason
 
+# Largest number of times that tangents are added.
+_MOST_ROUNDS = 100
 # Largest number of coefficients μ tried for another penalty (the Illinois method takes about ten), and largest |log μ|.
 _MOST_COEFFICIENTS, _MOST_LOG = 60, 600.0
+# A gap that rounding of numbers near 0 leaves if the optimum is 0.
+_NEGLIGIBLE = 1e-200
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
@@ -69,17 +78,22 @@ def solve_representer(
     watch: ValidationMonitor | None = None,
 ) -> tuple[RepresenterSolution, Certificate]:
     """Solve to a relative duality gap of `stop.tol`, unless `watch` stops early, and certify the solution."""
-    if isinstance(problem.loss, Hinge):
-        return _solve_by_dual(problem, gram, stop, start)
+    dual = problem.dual()
+    if dual is not None:
+        return _solve_by_dual(problem, dual, gram, stop, None if start is None else start.c)
     n = gram.n
     proof = ProofTime(gram, stop)
     point = _Point(np.zeros(n), np.zeros(n)) if start is None else _Point(start.c, np.zeros(n), start.b)
     b = _best_bias(problem, np.zeros(n), point.b)
-    # If the optimum is zero, as for equal targets, no relative gap can be reached: rounding b may cost `floor`.
-    floor = max(
-        float(problem.curvature(problem.apply_combine(np.full(n, b))).sum()) * (16 * _EPS * b) * (16 * _EPS * b),
-        _EPS * _TINY,
-    )
+    # If the optimum is zero, as for equal targets, no relative gap can be reached: rounding b may cost `floor`, and
+    # beside a corner rounding values of the size of y.
+    if has_corners(problem.loss):
+        size = float(np.abs(problem.y).max(initial=0.0))
+        slopes = [float(np.abs(problem.gradient(problem.y + side)).sum()) for side in (-size, size)]
+        floor = max(max(slopes) * 16 * _EPS * size, _NEGLIGIBLE)
+    else:
+        curvature = float(problem.curvature(problem.apply_combine(np.full(n, b))).sum())
+        floor = max(curvature * (16 * _EPS * b) * (16 * _EPS * b), _EPS * _TINY)
     point.b = b if start is None else point.b
     try:
         with _core.TimeLimit(stop.seconds - 2 * proof(np.ones(n))):  # the certificate takes two products with K
@@ -87,15 +101,17 @@ def solve_representer(
             if start is not None:
                 point.u = system.product(point.c)
                 point.b = _best_bias(problem, point.u, point.b)
-            if problem.squared:
-                reason = _descend(problem, system, point, stop, floor, watch)
-            else:
+            if has_corners(problem.loss):
+                reason = _solve_with_corners(problem, system, point, stop, floor)
+            elif not problem.squared:
                 reason = _solve_penalised(problem, system, point, stop, floor)
+            else:
+                reason = _descend(problem, system, point, stop, floor, watch)
     except _core.OutOfTime:  # c and b are those before the interrupted step
         reason = "max_time"
     if watch is not None and watch.restore_best(point) and reason not in ("max_iter", "max_time"):
         reason = "early stopping"
-    certificate = certify_representer(problem, gram.proof, point.c, point.b, stop.tol)
+    certificate = certify_representer(problem, gram.proof, point.c, point.b, stop.tol, point.g)
     if reason in ("converged", "rounding floor"):
         reached = certificate.kkt[SUBOPTIMALITY] <= max(stop.tol * abs(certificate.primal), floor)
         reason = "converged" if reached else "rounding floor"
@@ -105,12 +121,13 @@ def solve_representer(
 
 @dataclass(eq=False)
 class _Point:
-    """Present point of the steps: c, u = Kc and b."""
+    """Present point of the steps: c, u = Kc and b; for a loss with corners also the subgradients at the samples."""
 
     c: Floats
     u: Floats
     b: float = 0.0
     steps: int = 0
+    g: Floats | None = None
 
     @property
     def norm(self) -> float:
@@ -147,6 +164,39 @@ class ValidationMonitor:
         last_c = point.c
         point.c, point.b = self._best or (point.c, point.b)
         return point.c is not last_c
+
+
+def _solve_with_corners(
+    problem: RepresenterProblem, system: _NewtonSystem, point: _Point, stop: Stop, floor: float
+) -> StopReason:
+    """Minimise a loss with corners; return the stop reason."""
+    if problem.is_piecewise_linear:
+        return _solve_penalised(problem, system, point, stop, floor)
+    loss, y, last = Tangents.around(problem.loss, problem.y), problem.y, np.inf
+    slopes = [float(problem.weight @ loss.slopes[:, k]) for k in (0, -1)]
+    if problem.bias and not slopes[0] <= 0 <= slopes[1]:
+        raise ValueError(
+            f"the sum of loss={problem.loss!r} over the samples {'rises' if slopes[0] > 0 else 'falls'} with b "
+            "everywhere, and has no minimum; set bias=False, or correct the loss"
+        )
+    for _ in range(_MOST_ROUNDS):
+        # 1. Minimise the largest tangents, as exactly as their last distance from the loss deserves.
+        below = replace(problem, loss=loss)
+        inner_stop = replace(stop, tol=min(1e-2, max(0.1 * stop.tol, 1e-2 * last)))
+        solve = _solve_squared if problem.squared else _solve_penalised
+        reason = solve(below, system, point, inner_stop, floor)
+        # 2. The loss is above them by this much at the minimiser; add its tangents there.
+        t = point.u + point.b
+        value = problem.value(t)
+        excess = value - below.value(t)
+        primal = abs(value + problem.lam * problem.penalty.value(point.norm))
+        if excess <= max(0.1 * stop.tol * primal, floor) and inner_stop.tol <= 0.2 * stop.tol:
+            return "converged"
+        if reason in ("max_iter", "max_time"):
+            return reason
+        last = excess / max(primal, _TINY)
+        loss = Tangents.at(problem.loss, y, np.column_stack([loss.points, t]))
+    return "rounding floor"
 
 
 def _descend(
@@ -205,30 +255,37 @@ def _solve_penalised(
 ) -> StopReason:
     """Find the coefficient μ of the squared norm whose minimiser has 2μ‖f‖ = λΩ′(‖f‖), and move to this minimiser."""
     lam, penalty = problem.lam, problem.penalty
-    # 1. Check whether f = 0 is the minimiser.
-    zero = np.zeros_like(point.c)
+    # 1. Check whether f = 0 is the minimiser; at a corner the subgradient that shows this is not known yet.
+    zero, cornered = np.zeros_like(point.c), has_corners(problem.loss)
     b = _best_bias(problem, zero, point.b)
     g = problem.apply_transpose(problem.gradient(problem.apply_combine(zero + b)))
-    if inner(g, system.product(g)) <= (lam * penalty.derivative(0.0)) ** 2:
+    if not cornered and inner(g, system.product(g)) <= (lam * penalty.derivative(0.0)) ** 2:
         point.c, point.u, point.b = zero, zero, b
         return "converged"
     # 2. Solve for one μ after another. ‖f‖ has half the digits of the minimum, so the inner tolerance is squared.
     inner_stop = replace(stop, tol=max(stop.tol**2, _EPS))
     # By whether μ was too large: the last log μ, and the log of 2μ‖f‖ / λΩ′(‖f‖).
     ends: dict[bool, list[float]] = {}
+    # The μ of the last solution is nearly that of a loss with a few more tangents.
+    slope = lam * penalty.derivative(point.norm) if cornered and point.norm > 0 else np.inf
     x, step, last = float(np.log(lam)), 1.0, None
+    if 0 < slope < np.inf:
+        x, step = float(np.log(slope) - np.log(2 * point.norm)), 0.03
     for _ in range(_MOST_COEFFICIENTS):
         squared = replace(problem, lam=float(np.exp(x)), penalty=PENALTIES["squared_norm"])
-        reason = _descend(squared, system, point, inner_stop, floor)
+        reason = _solve_squared(squared, system, point, inner_stop, floor)
         if reason in ("max_iter", "max_time"):
             return reason
-        _polish(squared, system, point)
         norm, slope = point.norm, lam * penalty.derivative(point.norm)
         primal = problem.value(problem.apply_combine(point.u + point.b)) + lam * penalty.value(norm)
         difference = 2 * squared.lam * norm - slope
         # The gap as in the certificate: the difference times ‖f‖, or times the largest ‖f*‖ if 2μ‖f‖ is too large.
         reach = norm + max(0.0, primal - lam * penalty.value(norm)) / slope if difference > 0 else norm
-        if np.isfinite(primal) and reach * abs(difference) <= max(0.1 * stop.tol * abs(primal), floor):
+        goal = max(0.1 * stop.tol * abs(primal), floor)
+        if np.isfinite(primal) and reach * abs(difference) <= goal:
+            at_zero = problem.value(problem.apply_combine(zero + point.b)) + lam * penalty.value(0.0)
+            if cornered and at_zero <= primal + goal and 2 * squared.lam * norm <= lam * penalty.derivative(0.0):
+                point.c, point.u = zero, zero
             return "converged"
         if norm == 0:
             break
@@ -249,17 +306,34 @@ def _solve_penalised(
     return "rounding floor"
 
 
+def _solve_squared(
+    problem: RepresenterProblem, system: _NewtonSystem, point: _Point, stop: Stop, floor: float
+) -> StopReason:
+    """Minimise a smooth or piecewise linear loss with the squared norm; return the stop reason."""
+    dual = problem.dual()
+    if dual is None:
+        reason = _descend(problem, system, point, stop, floor)
+        if reason not in ("max_iter", "max_time"):
+            _polish(problem, system, point)
+        return reason
+    solution, _ = _solve_by_dual(problem, dual, system.gram, stop, point.c)
+    point.c, point.b, point.steps = solution.c, solution.b, point.steps + 1
+    point.u, point.g = system.product(point.c), -2 * problem.lam * point.c
+    limit = stop.limit(point.steps)
+    return limit or ("max_time" if solution.stop_reason == "max_time" else "converged")
+
+
 class _NewtonSystem:
     """Newton systems K + 2λD⁻¹ for changing D: by a factor if K fits into memory, otherwise by products with K."""
 
     def __init__(self, gram: Gram, stop: Stop) -> None:
-        self._gram, self._stop = gram, stop
+        self.gram, self._stop = gram, stop
         # K, the Newton matrix, and a submatrix of K: 24 bytes per entry.
         self._K = gram.float64_matrix(stop.n_threads) if 24 * gram.n**2 <= gram.budget else None
 
     def product(self, v: Floats) -> Floats:
         """Return Kv."""
-        return self._gram.product(v) if self._K is None else self._K.products(v[:, None])[:, 0]
+        return self.gram.product(v) if self._K is None else self._K.products(v[:, None])[:, 0]
 
     def newton(
         self, problem: RepresenterProblem, f: Floats, rho: Floats, K_rho: Floats
@@ -287,7 +361,7 @@ class _NewtonSystem:
 
     def _newton_for_combined_loss(self, A: Any, D: Floats, rho: Floats, lam: float) -> tuple[Floats, float, Floats]:
         """Return δc, δb = 0 and Kδc of the Newton step for a loss of Af, with the curvature H = A'DA."""
-        gram = self._gram
+        gram = self.gram
         if self._K is None:
             raise ValueError(
                 f"a loss that is not a sum over samples needs three matrices of {gram.n}² numbers, "
@@ -305,7 +379,7 @@ class _NewtonSystem:
         """Return Z with (K + diag(scaled_D)⁻¹)Z = R on the active samples."""
         if self._K is None:
             return self._solve_by_conjugate_gradients(np.sqrt(scaled_D), active, R)
-        gram, subset = self._gram, active if len(active) < self._gram.n else None
+        gram, subset = self.gram, active if len(active) < self.gram.n else None
         # If rounding made a positive definite K indefinite, a step with a ridge is still a descent direction.
         for share in rounding_shares(10, 1e-8) if gram.positive_definite == "yes" else (0.0,):
             factor = self._K.factor(1.0 / scaled_D + share * gram.diagonal[active], subset)
@@ -318,7 +392,7 @@ class _NewtonSystem:
 
     def _solve_by_conjugate_gradients(self, scale: Floats, active: Indices, R: Floats) -> Floats:
         """Solve the system of `_solve` by preconditioned conjugate gradients on I + SKS, S = diag(`scale`)."""
-        gram, stop = self._gram, self._stop
+        gram, stop = self.gram, self._stop
         R = scale[:, None] * R
         part = gram if len(active) == gram.n else gram.view(active)
         landmarks = draw_landmarks(part, scale, n_threads=stop.n_threads)
@@ -379,21 +453,28 @@ def _best_bias(problem: RepresenterProblem, u: Floats, b: float) -> float:
 
 
 def _solve_by_dual(
-    problem: RepresenterProblem, gram: Gram, stop: Stop, start: RepresenterSolution | None
+    problem: RepresenterProblem, dual: DualProblem, gram: Gram, stop: Stop, start: Floats | None
 ) -> tuple[RepresenterSolution, Certificate]:
-    """Minimise the hinge loss by its dual, since it has no second derivative for Newton's method.
-
-        λ‖f‖² + Σ w_i max(0, 1 − y_if(x_i))  =  2λ · [½‖f‖² + Σ C_i max(0, 1 − y_if(x_i))],    C_i = w_i/2λ
-
-    The expression in brackets is the soft margin, whose signed dual variables β are the coefficients of f.
-    """
-    dual = soft_margin(problem.y, problem.weight / (2 * problem.lam))
-    if not problem.bias:
-        dual = dual.without_bias()
+    """Minimise a loss with corners by its dual, to a relative gap of `stop.tol`, from the coefficients `start`."""
     # `stop` counts Newton steps and bounds the relative gap. The dual solver counts other steps and needs a tolerance
-    # for the violation as well: both are SVC's defaults.
-    dual_stop = replace(stop, tol=1e-3, max_iter=10_000_000, gap_tol=stop.tol)
-    solution, proof = solve_certified(dual, gram, dual_stop, None if start is None else start.c)
+    # for the violation as well: both are SVC's defaults, in units of the targets' spread.
+    unit = float(np.std(problem.y)) or 1.0
+    dual_stop = replace(stop, tol=1e-3 * unit, max_iter=10_000_000, gap_tol=stop.tol)
+    beta = None if start is None else dual.nearest_feasible(_shared_by_variables(dual, start))
+    solution, proof = solve_certified(dual, gram, dual_stop, beta)
     b = proof.b[0] if problem.bias else 0.0
     certificate = scale_certificate(proof, 2 * problem.lam, b)
-    return RepresenterSolution(solution.beta, b, solution.steps, solution.stop_reason), certificate
+    c = dual.row_coefficients(solution.beta, gram.n)
+    return RepresenterSolution(c, b, solution.steps, solution.stop_reason), certificate
+
+
+def _shared_by_variables(dual: DualProblem, c: Floats) -> Floats:
+    """Return variables with the sum c_i in row i: each as far as its box allows, those with the best p first."""
+    beta = np.zeros(dual.n_variables)
+    for sign, bound in ((1.0, dual.upper), (-1.0, dual.lower)):
+        order = np.lexsort((-sign * dual.p, dual.row))
+        row, room = dual.row[order], np.maximum(sign * bound[order], 0.0)
+        before = np.cumsum(room) - room
+        before -= before[np.searchsorted(row, row)]  # what earlier variables of the row can take
+        beta[order] += sign * np.clip(sign * c[row] - before, 0.0, room)
+    return beta
