@@ -285,6 +285,19 @@ def test_levels_that_differ_in_capitals_are_asked_about():
     assert "holds 'Rot' and 'rot', two levels; write them alike if they are one" in asked
 
 
+def test_classes_that_differ_in_capitals_are_asked_about(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=90).round(3), "y": ["oui", "OUI", "non"] * 30})
+    said = "'y' holds 'OUI' and 'oui', two classes; write them alike if they are one"
+    with pytest.warns(GuessWarning, match=said):
+        model = mercer.tabular(mercer.SVC()).fit(frame[["x"]], frame["y"])
+    assert model.classes_.tolist() == ["OUI", "non", "oui"]
+    assert mercer.easy(frame, target="y").guesses["y"] == said
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert main(["train", str(tmp_path / "t.csv"), str(tmp_path / "t.mercer"), "--target", "y"]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("make", [list, lambda codes: [f"{code}" for code in codes], np.array])
 def test_few_codes_are_categories(make):
     codes = make([5411, 5812, 5541, 4111, 7011, 5999] * 20)

@@ -246,6 +246,15 @@ def guesses(frame: Frame, encodings: list[Encoding], options: ColumnOptions) -> 
     return messages
 
 
+def target_guesses(y: Any, name: str) -> dict[str, str]:
+    """Return a message if two classes differ in capital letters alone, such as OUI and oui."""
+    classes = {*np.asarray(y).ravel().tolist()} if np.asarray(y).dtype.kind in "OU" else set()
+    similar = next(iter(_alike_but_for_capitals(sorted(label for label in classes if isinstance(label, str)))), None)
+    if similar is None:
+        return {}
+    return {name: f"{name!r} holds {similar[0]!r} and {similar[1]!r}, two classes; write them alike if they are one"}
+
+
 def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) -> str | None:
     the_column = f"the column {encoding.name!r}"
     if isinstance(encoding, DroppedColumn):
