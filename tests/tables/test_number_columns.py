@@ -57,6 +57,37 @@ def chosen(cells, name="x", **options):
         (["1 year", "3 years"], [1, 3]),
         ([datetime.time(7, 30), datetime.time(1, 0)], [27000, 3600]),
         ([1.5, "2"], [1.5, 2]),
+        (["€ 12,-", "€ 1.250,–", "€ 3,50"], [12, 1250, 3.5]),
+        (["CHF 5.-", "CHF 1’200.—", "CHF 7.25"], [5, 1200, 7.25]),
+        (["Rs. 500/-", "Rs. 1,23,456/-"], [500, 123456]),
+        (["USD $12", "-USD $3.50"], [12, -3.5]),
+        (["$12 MXN", "$1,000.50 MXN"], [12, 1000.5]),
+        (["€110.5M", "€565K", "€0"], [110.5e6, 565e3, 0]),
+        (["1,2 Mrd. €", "3 Mio. €"], [1.2e9, 3e6]),
+        (["1.2K", "3.4M", "950"], [1200, 3.4e6, 950]),
+        (["12,50 €/m²", "9 €/m²"], [12.5, 9]),
+        (["85,5 m2", "1.250 m2"], [85.5, 1250]),
+        (["9.81 m/s^2", "5 m/s^2"], [9.81, 5]),
+        (["1,2 W/(m²K)", "0,9 W/(m²K)"], [1.2, 0.9]),
+        (["6,5 l/100 km", "7 l/100km"], [6.5, 7]),
+        (["5 µg/m³", "7 μg/m³"], [5, 7]),  # U+00B5 and U+03BC
+        (["2½", "½", "3,5"], [2.5, 0.5, 3.5]),
+        (["2 1/2 cups", "1 cups"], [2.5, 1]),
+        (["5'11\"", "6'0\"", "5 ft 7 in"], [71, 72, 67]),
+        (["4.5/5", "3/5"], [4.5, 3]),
+        (["1,234[3]", "12*", "1,000.5"], [1234, 12, 1000.5]),
+        (["~12", "ca. 30", "7"], [12, 30, 7]),
+        (["\u200b12.5\ufeff", "3"], [12.5, 3]),
+        (["１２.５", "３"], [12.5, 3]),
+        (["١٬٠٣٨٫٥", "١٢"], [1038.5, 12]),
+        (["7 pm", "11:30 am", "12 am"], [68400, 41400, 0]),
+        (["7.30 Uhr", "8 Uhr", "14:00 Uhr"], [27000, 28800, 50400]),
+        (["PT4M13S", "PT2H", "P1DT1S"], [253, 7200, 86401]),
+        (["5m", "1h 5m", "2 weeks 1 day"], [300, 3900, 1296000]),
+        (["2 ч 15 мин", "45 мин"], [8100, 2700]),
+        (["59.999", "1:02.330"], [59.999, 62.33]),
+        (["1 h 30 min", "2.5 h"], [5400, 9000]),
+        (["1:30:00", "2,5 h"], [5400, 9000]),
     ],
 )
 def test_numbers_as_people_write_them(cells, values):
@@ -77,7 +108,20 @@ def test_cells_that_contradict_each_other_or_show_nothing_are_refused(cells):
 
 
 @pytest.mark.parametrize(
-    "cells", [["007", "123"], ["1st", "2nd"], ["16:9", "4:3"], ["1.2.3", "4.5.6"], ["2-", "3+"], ["12 Elm", "5 Oak"]]
+    "cells",
+    [
+        ["007", "123"],
+        ["1st", "2nd"],
+        ["16:9", "4:3"],
+        ["1.2.3", "4.5.6"],
+        ["2-", "3+"],
+        ["12 Elm", "5 Oak"],
+        ["12", "12B", "14K"],  # houses
+        ["7/5", "3/5"],
+        ["120/80", "135/90"],
+        ["5'", "7'"],  # feet, or minutes
+        ["12 A4", "5 B2"],
+    ],
 )
 def test_texts_that_begin_with_digits_are_no_numbers(cells):
     assert read(*cells).odd.any()
@@ -96,6 +140,10 @@ def test_texts_that_begin_with_digits_are_no_numbers(cells):
         (["5 krona", "7 krona"], "the unit 'krona'"),
         (["4g", "5g"], "the unit 'g'"),
         (["4.5 t", "5.5 t"], "the unit 't'"),
+        (["1.2K", "950"], "numbers with K for a power of 10: '1.2K' is 1200"),
+        (["~5", "7"], "numbers, though some are approximate: '~5' is 5"),
+        (["5*", "4*"], "numbers with notes behind them: '5*' is 5"),
+        (["4.5/5", "3/5"], "the unit '/5'"),
     ],
 )
 def test_a_guess_is_asked_about_and_says_how_to_say_otherwise(cells, said):
@@ -181,9 +229,73 @@ def test_truth_values_in_seven_languages(yes, no):
     assert [encoding.level_of(cell) for cell in cells[:2]] == [yes, no]
 
 
+@pytest.mark.parametrize(
+    ("yes", "no"), [("ja", "nej"), ("tak", "nie"), ("да", "нет"), ("ano", "ne"), ("evet", "HAYIR")]
+)
+def test_truth_values_in_more_languages(yes, no):
+    assert chosen([yes, no, yes.capitalize()] * 10)[0].truth_values
+
+
+@pytest.mark.parametrize("one", ["1", 1, 1.0])
+def test_digits_among_truth_values_are_truth_values(one):
+    """In Excel some cells of a column are texts, others numbers."""
+    encoding, _ = chosen(["TRUE", "FALSE", one, "0"] * 8)
+    assert encoding == Levels("x", ("False", "True"), 0, True)
+    assert [encoding.level_of(cell) for cell in ("1", 0, "yes")] == ["True", "False", "True"]
+    assert isinstance(chosen(["1", "0"] * 8)[0], Numbers)
+
+
+def test_a_table_in_thousands_is_read_as_in_training():
+    model = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"x": [1000.0 * k for k in range(20)]}), [0, 1] * 10)
+    np.testing.assert_array_equal(
+        model.encode(pd.DataFrame({"x": ["1.5K", "12.5K"]})), model.encode(pd.DataFrame({"x": [1500, 12500]}))
+    )
+    with pytest.warns(GuessWarning, match="the unit 'k'"):
+        model = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"x": [f"{k}.5k" for k in range(20)]}), [0, 1] * 10)
+    with pytest.raises(ValueError, match="some cells are in k and some"):
+        model.encode(pd.DataFrame({"x": ["1.5k", "1.2M", "2.5k"]}))
+
+
+def test_errors_of_a_spreadsheet_are_missing_values():
+    encoding, asked = chosen(["1,234.5", "#DIV/0!", "2.25", "#REF!", *[f"{k}.5" for k in range(30)]])
+    assert encoding.n_holes == 2
+    assert "holds '#DIV/0!', '#REF!' beside numbers" in asked
+
+
+@pytest.mark.parametrize(
+    "cells", [["1st", "2nd", "3rd", *[f"{k}th" for k in range(4, 20)]], [f"徒歩{k}分" for k in range(1, 20)]]
+)
+def test_many_levels_that_hold_numbers_are_asked_about(cells):
+    encoding, asked = chosen(cells * 5)
+    assert isinstance(encoding, Levels)
+    assert f"is read as a category, though its {len(cells)} levels hold numbers, such as {min(cells)!r}" in asked
+    assert chosen(cells * 5, categorical=("x",))[1] is None
+    assert chosen([f"0{k}" for k in range(10, 30)] * 5)[1] is None  # codes
+
+
+def test_numbers_and_texts_of_one_sheet_are_read_as_texts_alone_would_be():
+    """Excel stores 950 as a number where it keeps 12,500 as a text."""
+    texts = ["12,500", "950", "116,803", "1234567"]
+    np.testing.assert_array_equal(read(*texts).values, [12500, 950, 116803, 1234567])
+    np.testing.assert_array_equal(read("12,500", 950, "116,803", 1234567.0).values, [12500, 950, 116803, 1234567])
+
+
 def test_levels_that_differ_in_capitals_are_asked_about():
     _, asked = chosen(["Rot", "rot", "blau"] * 10)
     assert "holds 'Rot' and 'rot', two levels; write them alike if they are one" in asked
+
+
+def test_classes_that_differ_in_capitals_are_asked_about(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=90).round(3), "y": ["oui", "OUI", "non"] * 30})
+    said = "'y' holds 'OUI' and 'oui', two classes; write them alike if they are one"
+    with pytest.warns(GuessWarning, match=said):
+        model = mercer.tabular(mercer.SVC()).fit(frame[["x"]], frame["y"])
+    assert model.classes_.tolist() == ["OUI", "non", "oui"]
+    assert mercer.easy(frame, target="y").guesses["y"] == said
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert main(["train", str(tmp_path / "t.csv"), str(tmp_path / "t.mercer"), "--target", "y"]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("make", [list, lambda codes: [f"{code}" for code in codes], np.array])

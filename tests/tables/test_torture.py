@@ -105,6 +105,11 @@ SPELLINGS = {
     "whole, English": (counts, lambda v: grouped(v, ",", ".", 0)),
     "whole, German": (counts, lambda v: grouped(v, ".", ",", 0)),
     "Indian": (counts, lambda v: indian(v)),
+    "Dutch, no cents": (counts, lambda v: f"€ {grouped(v, '.', ',', 0)},-"),
+    "Arabic": (sizes, lambda v: grouped(v, "٬", "٫", 2).translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩"))),
+    "rent": (sizes, lambda v: f"{v} €/m²".replace(".", ",")),
+    "square metres": (sizes, lambda v: f"{v} m2"),
+    "consumption": (sizes, lambda v: f"{v} l/100 km"),
 }
 # Cells that are no numbers, which a person takes for missing values, or that make the column unreadable.
 MISSING = ("", "NA", "n/a", None)

@@ -33,7 +33,7 @@ from mercer.inspection.easy.page import (
 )
 from mercer.samples.arrays import Floats
 from mercer.samples.labels import class_pairs, side_labels
-from mercer.tables.choice import guesses
+from mercer.tables.choice import guesses, target_guesses
 from mercer.tables.dialect import describe_units, format_quantity, units_from_text
 from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame
@@ -214,6 +214,7 @@ class Report:
         if table is None:
             return [("scaling", "standardised with means and standard deviations")] if self.standardised else []
         guessed = guesses(self.data.X, table.columns_, table.column_options()) if isinstance(self.data.X, Frame) else {}
+        guessed |= target_guesses(self.data.y, self.data.target or "y")
         described = table_lines(table, guessed, self.args.verbose)
         lines: list[Line] = [line and (line[0], as_options(line[1])) for line in described]
         encoding = self.data.dialect.encoding

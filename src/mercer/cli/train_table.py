@@ -27,7 +27,7 @@ from mercer.runtime.errors import GuessWarning, ModelFormatError, collect_warnin
 from mercer.runtime.progress import waiting
 from mercer.samples.arrays import is_sparse
 from mercer.samples.column_names import column_suggestion
-from mercer.tables.choice import COLUMN_OPTIONS, guesses_in
+from mercer.tables.choice import COLUMN_OPTIONS, guesses_in, target_guesses
 from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame
 
@@ -186,7 +186,7 @@ def wrap_machine(machine: Estimator, data: Data, args: argparse.Namespace) -> Es
     model = Tabular(machine, **column_parameters(args, data))
     warnings.filterwarnings("ignore", category=GuessWarning)  # shown below or in the report
     if isinstance(data.X, Frame):
-        guessed = guesses_in(data.X, model.column_options(), data.source)
+        guessed = guesses_in(data.X, model.column_options(), data.source) | target_guesses(data.y, data.target or "y")
         if args.quiet or getattr(args, "folds", None) is not None:
             for guess in guessed.values():
                 show_warning(guess)

@@ -23,12 +23,16 @@ _PARTS: Final = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[T ](\d{1,2}
 _ORDERS: Final = {"year first": (0, 1, 2), "day first": (2, 1, 0), "month first": (2, 0, 1)}
 DATE_FORMS: Final = ("ISO", *_ORDERS)
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
-# Words for true and false in English, German, French, Spanish, Italian, Dutch and Portuguese.
-TRUTH_WORDS: Final = {
-    **dict.fromkeys(("true", "yes", "wahr", "ja", "vrai", "oui", "verdadero", "sí", "si", "vero", "sì"), True),
-    **dict.fromkeys(("waar", "verdadeiro", "sim"), True),
-    **dict.fromkeys(("false", "no", "falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "não", "nao"), False),
-}
+# Words for true and false in European languages, in small letters.
+_TRUE: Final = (
+    "true yes wahr ja vrai oui verdadero sí si vero sì waar verdadeiro sim sant sand tak prawda ano kyllä igen evet "
+    "doğru да истина так"
+)
+_FALSE: Final = (
+    "false no falsch nein faux non falso onwaar nee não nao nej nei falskt falsk usant nie fałsz ne ei nem hayır hayir "
+    "yanlış нет ложь ні"
+)
+TRUTH_WORDS: Final = {**dict.fromkeys(_TRUE.split(), True), **dict.fromkeys(_FALSE.split(), False)}
 
 Cells = NDArray[Any]
 _PADDED_CELL: Final = re.compile(r"\n[+-]?0[0-9]")
@@ -127,6 +131,19 @@ def parse_truth(item: Any) -> bool | None:
     if isinstance(item, (bool, np.bool_)):
         return bool(item)
     return TRUTH_WORDS.get(item.lower()) if isinstance(item, str) else None
+
+
+def parse_truth_or_digit(item: Any) -> bool | None:
+    """Return the truth value of a cell as `parse_truth` does, and also that of 1 and 0."""
+    truth = parse_truth(item)
+    return truth if truth is not None else {"1": True, "0": False}.get(level_name(item))
+
+
+def are_truth_values(items: Sequence[Any]) -> bool:
+    """Return whether all cells are truth values; 1 and 0 are if other cells are words such as TRUE."""
+    if not all(parse_truth_or_digit(item) is not None for item in items):
+        return False
+    return any(parse_truth(item) is not None for item in items)
 
 
 def parse_seconds(item: Any, form: str) -> float | None:

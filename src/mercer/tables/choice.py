@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,12 +13,13 @@ import numpy as np
 from mercer.samples.arrays import Flags, Floats, rounded_sums_by, weighted_median
 from mercer.tables.cells import (
     Cells,
+    are_truth_values,
     as_seconds,
     date_forms,
     level_name,
     missing_values,
     parse_seconds,
-    parse_truth,
+    parse_truth_or_digit,
 )
 from mercer.tables.encodings import (
     BEGINS_WITH_DIGITS,
@@ -122,7 +123,7 @@ def _choose_for_objects(
 ) -> Encoding:
     """Return the encoding of a column of texts, or of cells of several types."""
     items = [item for item in cells.tolist() if item is not None]
-    if all(parse_truth(item) is not None for item in items):
+    if are_truth_values(items):
         return _truth_encoding(name, cells)
     distinct = len({level_name(item) for item in items})
     if column.problem is not None:
@@ -248,6 +249,15 @@ def guesses(frame: Frame, encodings: list[Encoding], options: ColumnOptions) -> 
     return messages
 
 
+def target_guesses(y: Any, name: str) -> dict[str, str]:
+    """Return a message if two classes differ in capital letters alone, such as OUI and oui."""
+    classes = {*np.asarray(y).ravel().tolist()} if np.asarray(y).dtype.kind in "OU" else set()
+    similar = next(iter(_alike_but_for_capitals(sorted(label for label in classes if isinstance(label, str)))), None)
+    if similar is None:
+        return {}
+    return {name: f"{name!r} holds {similar[0]!r} and {similar[1]!r}, two classes; write them alike if they are one"}
+
+
 def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) -> str | None:
     """Return what was guessed about a column, with the remedy; None if nothing was."""
     the_column = f"the column {encoding.name!r}"
@@ -275,7 +285,19 @@ def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) ->
     similar = next(iter(_alike_but_for_capitals(encoding.levels)), None)
     if similar is not None:
         return f"{the_column} holds {similar[0]!r} and {similar[1]!r}, two levels; write them alike if they are one"
+    if len(encoding.levels) > _FEW and _may_be_numbers(encoding.levels):
+        shown = f"its {len(encoding.levels)} levels hold numbers, such as {encoding.levels[0]!r}"
+        return f"{the_column} is read as a category, though {shown}; {remedy} drop"
     return None
+
+
+def _may_be_numbers(levels: Sequence[str]) -> bool:
+    """Return whether most levels begin with a digit, or all have one text around a number; codes such as 007 do not."""
+    if all(level.isdecimal() for level in levels):
+        return False
+    if 2 * sum(re.match(r"\W{0,2}[0-9]", level) is not None for level in levels) > len(levels):
+        return True
+    return len({re.sub(r"[0-9]+([.,][0-9]+)?", "1", level, count=1) for level in levels}) == 1
 
 
 def _holds_numbers(frame: Frame, name: str) -> bool:
@@ -340,11 +362,11 @@ def _levels_encoding(name: str, cells: Cells, weight: Floats, keep_all: bool = F
 
 
 def _truth_encoding(name: str, cells: Cells) -> Encoding:
-    """Encode truth values; each level is named by its most frequent spelling, such as oui for oui, Oui and OUI."""
-    counts = Counter(str(item) for item in cells.tolist() if item is not None)
+    """Encode truth values; each level is named by its most frequent word, such as oui for oui, Oui, OUI and 1."""
+    counts = Counter(level_name(item) for item in cells.tolist() if item is not None)
     by_truth: dict[bool | None, str] = {}
-    for word in sorted(counts, key=lambda word: (-counts[word], word)):
-        truth = parse_truth(word)
+    for word in sorted(counts, key=lambda word: (word.isdigit(), -counts[word], word)):
+        truth = parse_truth_or_digit(word)
         by_truth.setdefault(truth, str(truth) if word.lower() in ("true", "false") else word)
     n_missing = int(missing_values(cells).sum())
     if len(by_truth) == 1 and not n_missing:

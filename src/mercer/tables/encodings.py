@@ -25,7 +25,7 @@ from mercer.tables.cells import (
     as_seconds,
     level_name,
     missing_values,
-    parse_truth,
+    parse_truth_or_digit,
 )
 from mercer.tables.number_column import (
     NumberColumn,
@@ -148,10 +148,10 @@ class Levels:
 
     def level_of(self, item: Any) -> str:
         """Return the name of a cell's level: for OUI the level oui, if the levels are truth values."""
-        known = parse_truth(item) if self.truth_values else None
+        known = parse_truth_or_digit(item) if self.truth_values else None
         if known is None:
             return level_name(item)
-        return next((level for level in self.levels if parse_truth(level) == known), str(known))
+        return next((level for level in self.levels if parse_truth_or_digit(level) == known), str(known))
 
     def encode(self, cells: Cells) -> Any:
         """Return the columns of `titles` for these cells, a row for each."""

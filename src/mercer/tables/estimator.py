@@ -34,7 +34,7 @@ from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, Indices, is_sparse
 from mercer.samples.column_names import renamed_column
 from mercer.tables.cells import missing_values
-from mercer.tables.choice import COLUMN_OPTIONS, ColumnOptions, encodings_for, guesses, unexpected_words
+from mercer.tables.choice import COLUMN_OPTIONS, ColumnOptions, encodings_for, guesses, target_guesses, unexpected_words
 from mercer.tables.encodings import Dates, DroppedColumn, Encoding, Levels, Numbers, Words, encode_columns
 from mercer.tables.frame import Frame, frame_of
 from mercer.tables.number_column import NumberFormat
@@ -204,7 +204,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         fitted.n_features_in_ = frame.shape[1]
         if frame.named:
             fitted.feature_names_in_ = np.array(frame.names, dtype=object)
-        for message in guesses(frame, encodings, options).values():
+        for message in (*guesses(frame, encodings, options).values(), *target_guesses(y, "y").values()):
             warn_user(message, GuessWarning)  # if warnings are errors, the fit fails here
         return adopt_fit(self, fitted)
 

@@ -11,6 +11,7 @@ Nothing but the cells decides, and in the same way for CSV, Parquet and Excel fi
 from __future__ import annotations
 
 import datetime
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -21,17 +22,28 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from mercer.samples.arrays import Flags, Floats, Indices
-from mercer.tables.number_text import NORMAL, NumberText, split_number
-from mercer.tables.units import DURATION_UNITS, TIME, format_clock, is_known_unit, is_same_unit, is_symbol
+from mercer.tables.number_text import NumberText, normalise, split_number
+from mercer.tables.units import (
+    CLEAR_POWERS_OF_10,
+    DURATION_UNITS,
+    POWERS_OF_10,
+    TIME,
+    format_clock,
+    is_known_unit,
+    is_same_unit,
+    is_symbol,
+)
 
 _TO_SHAPE: Final = str.maketrans("023456789", "111111111")
 _MARK_NAMES: Final = {" ": "blanks", "'": "apostrophes", ",": "commas", ".": "points"}
 _DECIMAL_NAMES: Final = {",": "a decimal comma", ".": "a decimal point"}
 _NEVER_BY_SHAPE: Final = frozenset(":×·*^⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # signs of times, and of powers of 10
+_SHAPE_OF_RATIO: Final = re.compile(r"[01]1{0,2}([.,]1{1,2})? ?/ ?1{1,3}|1{1,4} 1/1\b.*")  # 4.5/5, or 2 1/2 cups
 _LONGEST_NUMBER: Final = 60  # characters
 _UNCLEAR: Final = (
     "it may be a fraction or thousands; say which with --decimal , or --decimal . (in Python, convert the column)"
 )
+_DIVISION_BY_0: Final = "#DIV/0!"
 HOURS: Final = "h:mm"  # `marks` of times of two parts that are hours and minutes, not minutes and seconds
 
 
@@ -132,7 +144,7 @@ def scan_column(items: list[Any]) -> ScannedColumn:
     texts = [
         cell.replace("\n", " ") if isinstance(cell, str) and len(cell) <= _LONGEST_NUMBER else "" for cell in cells
     ]
-    normal = "\n".join(texts).translate(NORMAL)
+    normal = normalise("\n".join(texts))
     groups: dict[NumberText, tuple[list[int], list[str]]] = {}
     known: dict[str, tuple[NumberText, int, int] | bool] = {}
     for place, (text, shape) in enumerate(
@@ -164,9 +176,11 @@ def _parts_of_shape(shape: str) -> tuple[NumberText, int, int] | bool:
     Times, durations and exponents depend on more than their shape.
     """
     number = split_number(shape)
-    if number is None or number.unit == TIME or "e" in number.digits.lower():
-        return number is not None or not _NEVER_BY_SHAPE.isdisjoint(shape)
+    if number is None:
+        return not _NEVER_BY_SHAPE.isdisjoint(shape) or _SHAPE_OF_RATIO.fullmatch(shape) is not None
     start = shape.find(number.digits)
+    if number.unit == TIME or "e" in number.digits.lower() or start < 0:
+        return True
     return number._replace(digits=""), start, start + len(number.digits)
 
 
@@ -208,7 +222,7 @@ def read_column(
     if 2 * (sum(map(column.count, groups)) + int(column.counts[~odd[:-1]].sum())) <= column.counts.sum():
         groups = []  # texts with a few numbers among them
     found, question, remedy = NumberFormat(), "", "in categorical"
-    problem = _mixed_units(column, groups) or _mixed_marks(column, groups)
+    problem = _mixed_units(column, groups, trained) or _mixed_marks(column, groups)
     if groups and problem is None:
         found, doubt, problem = _choose_format(column, groups, requested, table_decimal, trained)
         if problem is None:
@@ -237,27 +251,57 @@ def _groups_with_units(column: ScannedColumn) -> list[NumberText]:
     """Return the groups whose unit makes them numbers: a known unit, or an unknown word that all cells have."""
     units = {group.unit for group in column.groups}
     first = max(units, key=len, default="")
-    if all(is_same_unit(first, unit) for unit in units):
+    if all(is_same_unit(first, unit) for unit in units) or _are_powers_of_10(column.groups):
         return list(column.groups)
     return [group for group in column.groups if group.unit in ("", TIME) or is_known_unit(group.unit)]
 
 
-def _common_unit(column: ScannedColumn, groups: list[NumberText]) -> str | None:
-    """Return the unit of all groups, TIME if they have different units of time, or None if units are mixed."""
+def _are_powers_of_10(groups: Iterable[NumberText]) -> bool:
+    """Return whether units are nothing but powers of 10, as in 950, 1.2K and 3.4M; 12, 12B and 14K are houses."""
+    with_words = [group for group in groups if group.unit]
+    fractions = any(group.decimal or group.unclear for group in with_words)
+    return fractions and {group.unit for group in with_words} <= CLEAR_POWERS_OF_10
+
+
+def _common_unit(column: ScannedColumn, groups: list[NumberText], trained: NumberFormat | None = None) -> str | None:
+    """Return the unit of all groups, TIME if they have different units of time, or None if units are mixed.
+
+    Different powers of 10 are no unit, and no power of 10 is if the column was trained on numbers without a unit.
+    """
     counts: Counter[str] = Counter()
     for group in groups:
         counts[group.unit] += column.count(group)
-    if any(not isinstance(cell, str) and number_of(cell) is not None for cell in column.cells):
+    if _holds_typed_numbers(column):
         counts[TIME if any(isinstance(cell, (datetime.time, datetime.timedelta)) for cell in column.cells) else ""] += 1
     unit = max(counts, key=lambda one: (counts[one], one))
+    powers = _are_powers_of_10(groups)
+    if powers and trained is not None and not trained.unit:
+        return ""
     if all(is_same_unit(unit, other) for other in counts):
         return unit
-    return TIME if all(other == TIME or other.lower() in DURATION_UNITS for other in counts) else None
+    if powers and trained is None:
+        return ""
+    minutes = {"m"} if TIME in counts else set()  # 5m beside 1h 5m
+    seconds = {""} if _are_laps(column, groups) else set()
+    times = {TIME, *minutes, *seconds}
+    return TIME if all(other in times or other.lower() in DURATION_UNITS for other in counts) else None
 
 
-def _mixed_units(column: ScannedColumn, groups: list[NumberText]) -> Problem | None:
+def _are_laps(column: ScannedColumn, groups: list[NumberText]) -> bool:
+    """Return whether numbers beside times are seconds: 59.99 beside 1:02.33, all with fractions of a second."""
+    clocks = [group for group in groups if group.unit == TIME]
+    alone = [group for group in groups if not group.unit]
+    if not clocks or not alone or any(group.clock != "m:ss" for group in clocks):
+        return False
+    if any(group.thousands or "." not in (group.decimal, group.unclear) for group in alone):
+        return False
+    fractions = all("." in digits for group in clocks for digits in column.groups[group][1])
+    return fractions and all(float(digits) < 60 for group in alone for digits in column.groups[group][1])
+
+
+def _mixed_units(column: ScannedColumn, groups: list[NumberText], trained: NumberFormat | None) -> Problem | None:
     """Return a problem if the cells have different units, or some have none."""
-    if not groups or _common_unit(column, groups) is not None:
+    if not groups or _common_unit(column, groups, trained) is not None:
         return None
     counts: Counter[str] = Counter()
     for group in groups:
@@ -291,17 +335,18 @@ def _choose_format(
     trained: NumberFormat | None,
 ) -> tuple[NumberFormat, str, Problem | None]:
     """Return the format of a column whose marks and units agree, what was guessed in words, and a problem."""
-    unit = _common_unit(column, groups) or ""
+    unit = _common_unit(column, groups, trained) or ""
     clocks = {group.clock for group in groups if group.clock}
+    unclear = [group for group in groups if group.unclear]
     if clocks:
         if trained is not None and trained.unit == TIME:
             hours = trained.marks == HOURS
         else:
             hours = clocks == {"mm:ss"} and all(group.clock for group in groups)
         parts = "hours and minutes" if hours else "minutes and seconds"
-        return NumberFormat(HOURS if hours else "", unit), f"times in {parts}", None
+        fractions = _decimals_in(groups) | {group.unclear for group in unclear}  # 2.5 h beside 1:30
+        return NumberFormat(HOURS if hours else "".join(fractions), unit), f"times in {parts}", None
     decimal, doubt = "", ""
-    unclear = [group for group in groups if group.unclear]
     if proven := _decimals_in(groups):
         decimal = proven.pop()
     elif unclear:
@@ -315,7 +360,7 @@ def _choose_format(
             decimal = trained.decimal
         elif any(group.thousands for group in groups):  # blanks or apostrophes in some cells, the mark in others
             return NumberFormat(), "", Problem(_UNCLEAR, column.example(unclear[0]))
-        elif _keeps_zeros(column, unclear) and len(unclear) < len(groups):
+        elif _keeps_zeros(column, unclear) and (len(unclear) < len(groups) or _holds_typed_numbers(column)):
             # A program that writes 950, and not 950.000, would not write 1.200 either.
             decimal, doubt = other, f"numbers with {_MARK_NAMES[mark]} for thousands"
         elif mark == ".":
@@ -324,6 +369,11 @@ def _choose_format(
             return NumberFormat(), "", Problem(_UNCLEAR, column.example(unclear[0]))
     thousands = {group.thousands for group in groups} | {group.unclear for group in unclear} - {decimal, ""}
     return NumberFormat(decimal + "".join(sorted(thousands - {""}))[:1], unit), doubt, None
+
+
+def _holds_typed_numbers(column: ScannedColumn) -> bool:
+    """Return whether some cells are numbers that are no texts, as in Excel."""
+    return any(not isinstance(cell, str) and number_of(cell) is not None for cell in column.cells)
 
 
 def _keeps_zeros(column: ScannedColumn, ambiguous: list[NumberText]) -> bool:
@@ -339,8 +389,10 @@ def _convert(digits: list[str], group: NumberText, form: NumberFormat) -> Floats
             text = text if mark == form.decimal else text.replace(mark, "")
         text = text.replace(",", ".")
     values = np.array(text.split("\n"), dtype=np.float64)
-    if form.unit == TIME and group.unit != TIME:
-        values *= DURATION_UNITS[group.unit.lower()]
+    if form.unit == TIME and group.unit not in (TIME, ""):
+        values *= DURATION_UNITS["min" if group.unit == "m" else group.unit.lower()]
+    elif not form.unit and group.unit:
+        values *= 10.0 ** POWERS_OF_10[group.unit]
     if form.marks == HOURS:
         values *= 60
     return -values if group.negative else values
@@ -350,13 +402,16 @@ def _question(column: ScannedColumn, groups: list[NumberText], values: Floats, f
     """Return what was guessed about a column, with an example; empty if there is no other way to read it."""
     shown, guess = groups[0], doubt
     thousands = next((group for group in groups if group.thousands in (" ", "'")), None)
-    negative = next((group for group in groups if group.in_parentheses), None)
-    if doubt:
-        shown = next((group for group in groups if group.unclear or group.clock), shown)
+    guessed = next((group for group in groups if group.guess), None)
+    power = next((group for group in groups if group.unit and not form.unit), None)
+    if power is not None:
+        shown, guess = power, f"numbers with {power.unit} for a power of 10"
+    elif doubt:
+        shown = next((group for group in groups if group.clock or (group.unclear and form.unit != TIME)), shown)
     elif thousands is not None:
         shown, guess = thousands, f"numbers with {_MARK_NAMES[thousands.thousands]} for thousands"
-    elif negative is not None:
-        shown, guess = negative, "numbers that are negative in parentheses"
+    elif guessed is not None:
+        shown, guess = guessed, guessed.guess
     elif form.unit and form.unit != TIME and _is_doubtful_unit(column, groups, form.unit):
         guess = f"numbers in the unit {form.unit!r}"
     if not guess:
@@ -389,11 +444,14 @@ def unreadable_numbers(name: str, cells: Any, column: NumberColumn) -> ValueErro
 
 
 def words_and_odd_row(cells: Any, column: NumberColumn) -> tuple[list[str], int | None]:
-    """Return the texts without a digit in a column of numbers, and the first row with any other odd cell, or None."""
+    """Return the words in a column of numbers, and the first row with any other odd cell, or None.
+
+    Words are texts without a digit, and errors of a spreadsheet such as #DIV/0!.
+    """
     words: dict[str, None] = {}
     for row in np.flatnonzero(column.odd).tolist():
         item = cells[row]
-        if not isinstance(item, str) or any(letter.isdigit() for letter in item):
+        if not isinstance(item, str) or (any(letter.isdigit() for letter in item) and item != _DIVISION_BY_0):
             return list(words), row
         words[item] = None
     return list(words), None

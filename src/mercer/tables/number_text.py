@@ -2,48 +2,62 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Final, NamedTuple
 
-from mercer.tables.units import DURATION_UNITS, TIME, is_currency
+from mercer.tables.time_text import TimeText, split_hour, split_time
+from mercer.tables.units import POWERS_OF_10, TIME, is_currency, is_symbol
 
-# Blanks, apostrophes and minus signs of Unicode, which `NORMAL` replaces by those of ASCII.
-_BLANKS: Final = "\t\u00a0\u2007\u2009\u202f"
-_APOSTROPHES: Final = "’ʼ′´`"
-_MINUS_SIGNS: Final = "−–"
-_WRITING_DIRECTION: Final = "\u200e\u200f"
-NORMAL: Final = str.maketrans(
+# Signs of Unicode, and digits and marks of other scripts, which `normalise` replaces by those of ASCII.
+_BLANKS: Final = "\t\u00a0\u2007\u2009\u202f\u3000"
+_APOSTROPHES: Final = "’ʼ′´`٬"  # the last one separates thousands in Arabic
+_MINUS_SIGNS: Final = "−–—‒－"
+_INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+_ZEROS: Final = "\u0660\u06f0\u0966\u09e6\u0e50\uff10"  # Arabic, Persian, Devanagari, Bengali, Thai, wide
+_NORMAL: Final = str.maketrans(
     {
         **dict.fromkeys(_BLANKS, " "),
         **dict.fromkeys(_APOSTROPHES, "'"),
         **dict.fromkeys(_MINUS_SIGNS, "-"),
-        **dict.fromkeys(_WRITING_DIRECTION, ""),
+        **dict.fromkeys(_INVISIBLE, ""),
+        **{chr(ord(zero) + digit): str(digit) for zero in _ZEROS for digit in range(10)},
+        **dict(zip("″”＋．，％٫μ", '""+.,%.µ', strict=True)),
     }
 )
 _SUPERSCRIPTS: Final = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
-_WORD: Final = r"[^\W\d_]{1,12}"
-_SYMBOL: Final = r"(?:[$€£¥￥₹₩₽₪₺₴₫฿%‰]|[A-Z]{1,3}[$£¥￥])"
-_UNIT: Final = rf"(?:{_SYMBOL}|°?{_WORD}[²³]?(?:[/·]{_WORD}[²³]?)?|[°\"])"
-_DIGITS: Final = r"(?:[0-9][0-9.,' ]*[0-9.]|[0-9]|[.,][0-9]+)"
-_EXPONENT: Final = r"(?:[eE][+-]?[0-9]{1,3}| ?[x×·*] ?10(?:\^[+-]?[0-9]{1,3}|[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
-_CELL: Final = re.compile(
-    rf"(?P<open>\()?(?P<sign>[+-])? ?(?:(?P<front>{_UNIT})\.? ?)?(?P<inner>[+-])?(?P<open_inside>\()?"
-    rf"(?P<digits>{_DIGITS})(?P<exponent>{_EXPONENT})?(?P<gap> )?(?P<back>{_UNIT})?\.?"
-    rf"(?P<trailing>-)?(?P<close>\))?(?: ?(?P<after>{_SYMBOL}))?"
+_POWER: Final = re.compile(r"(?<=m)\^?([23])(?![0-9a-zA-Z])|(?<=[a-z])\^([23])(?![0-9])")  # m2, m^2, s^2
+_PER_100_KM: Final = re.compile(r"/ ?100 ?km\b")
+_HUNDRED_KM: Final = "/hkm"  # stands for "/100 km", since a unit must have no digits
+_EIGHTHS: Final = "⅛¼⅜½⅝¾⅞"
+_MIXED: Final = re.compile(rf"(?P<whole>[0-9]{{0,4}}) ?(?P<eighths>[{_EIGHTHS}])")  # 2½
+_RATIO: Final = re.compile(r"(?P<whole>[0-9]{1,4}) (?P<top>[1-7])/(?P<bottom>[248])(?![0-9])")  # 2 1/2
+_FEET: Final = re.compile(
+    r"(?P<feet>[0-9]{1,2}) ?(?:'|ft\.?|feet) ?(?P<inches>[0-9]|1[01])(?P<fraction>\.[0-9]+)? ?"
+    r"(?:\"|''|in\.?|inch(?:es)?)?"
 )
+_OUT_OF: Final = re.compile(r"(?P<points>[0-9]{1,3}(?:[.,][0-9]{1,2})?) ?/ ?(?P<most>5|10|20|100)")  # 4.5/5
+_WORD: Final = r"[^\W\d_]{1,12}"
+_POWERS: Final = "⁻?[¹²³⁴]"
+_SYMBOL: Final = r"(?:(?:[A-Z]{1,3} ?)?[$£¥￥]|[\u20a0-\u20c0฿¢%‰])"
+_FACTOR: Final = rf"{_WORD}(?:{_POWERS})?"
+_UNIT: Final = rf"(?:{_SYMBOL}(?:/{_FACTOR})?|°?{_FACTOR}(?:[/·]{_FACTOR})*(?:/\((?:[^\W\d_]|[²³·]){{1,12}}\))?|[°\"])"
+_DIGITS: Final = r"(?:[0-9][0-9.,' ]*(?:[0-9]|\.(?!-))|[0-9]|[.,][0-9]+)"
+_EXPONENT: Final = r"(?:[eE][+-]?[0-9]{1,3}| ?[x×·*] ?10(?:\^[+-]?[0-9]{1,3}|[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
+_DASHES: Final = r"(?:[.,]--?|/-)"  # for cents that are zero: 12,- and 12.-- and Rs. 12/-
+_ABOUT: Final = r"(?:(?P<about>[~≈]|(?:ca|approx)\.?|circa|about) ?)?"
+_NOTES: Final = r"(?P<notes> ?(?:\[[0-9a-z]{1,2}\])+|[*†‡]{1,3})?"
+_CELL: Final = re.compile(
+    rf"{_ABOUT}(?P<open>\()?(?P<sign>[+-])? ?(?:(?P<front>{_UNIT})\.? ?)?(?P<inner>[+-])?(?P<open_inside>\()?"
+    rf"(?P<digits>{_DIGITS})(?:(?P<exponent>{_EXPONENT})|(?P<dashes>{_DASHES}))?(?P<gap> )?(?P<back>{_UNIT})?\.?"
+    rf"(?P<trailing>-)?(?P<close>\))?(?: ?(?P<after>{_SYMBOL}|(?<=[ .])[A-Z]{{3}}))?{_NOTES}"
+)
+_NEGATIVE: Final = "numbers that are negative in parentheses"
+_APPROXIMATE: Final = "numbers, though some are approximate"
+_ANNOTATED: Final = "numbers with notes behind them"
 _GROUPED: Final = re.compile(r"[1-9][0-9]{0,2}([ '.,])[0-9]{3}(?:\1[0-9]{3})*(?:([.,])[0-9]*)?")
 _INDIAN: Final = re.compile(r"[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}(?:\.[0-9]*)?")  # 12,34,567.5
 _FRACTION: Final = re.compile(r"[0-9]*([.,])[0-9]+|[0-9]+(\.)")
 _PADDED: Final = re.compile(r"0[0-9]")  # a code such as 007
-_CLOCK: Final = re.compile(
-    r"(?P<sign>[+-])?(?:(?P<days>[0-9]+) days?,? )?(?P<first>[0-9]{1,3}):(?P<second>[0-5][0-9])"
-    r"(?::(?P<third>[0-5][0-9]))?(?P<fraction>[.,][0-9]{1,9})?"
-    r"(?: ?(?:(?P<half>[aApP])\.?[mM]\.?|(?P<hours>Uhr|h)))?"
-)
-_DURATION: Final = re.compile(rf"([0-9]+(?:[.,][0-9]{{1,2}})?) ?({_WORD})\.?(?:,? |$)?")
-_LAST_PART: Final = re.compile(r"(?P<parts>.*[^\W\d_]\.? ?)(?P<last>[0-9]{1,2})")  # 2h15
-_NEXT_SMALLER: Final = {86400.0: 3600.0, 3600.0: 60.0, 60.0: 1.0}
 
 
 class NumberText(NamedTuple):
@@ -55,9 +69,19 @@ class NumberText(NamedTuple):
     thousands: str = ""
     decimal: str = ""
     unclear: str = ""  # a mark that separates either thousands or decimals, as in 1,234
-    in_parentheses: bool = False  # a negative number of accounting
+    guess: str = ""  # how the text was read, if it may be meant otherwise
     clock: str = ""  # "m:ss" for a time of two parts, "mm:ss" if the first has two digits and may be an hour
     glued: bool = False  # no blank between digits and unit
+
+
+def normalise(text: str) -> str:
+    """Replace signs, fractions and digits of Unicode by those of ASCII, and digits in units such as m2."""
+    text = text.translate(_NORMAL)
+    if "^" in text or "m2" in text or "m3" in text:
+        text = _POWER.sub(lambda match: "²" if "2" in match[0] else "³", text)
+    if not text.isascii():
+        text = _MIXED.sub(_eighths_as_decimal, text)
+    return _PER_100_KM.sub(_HUNDRED_KM, text) if "100" in text and "/" in text else text
 
 
 def split_number(text: str) -> NumberText | None:
@@ -66,24 +90,86 @@ def split_number(text: str) -> NumberText | None:
     >>> split_number("-1 234,5 km")[:5]
     (True, '1 234,5', 'km', ' ', ',')
     """
-    text = text.translate(NORMAL).strip()
+    text = normalise(text).strip()
+    time = split_hour(text)  # 7 pm, which could be 7 picometres too
+    if time is not None:
+        return _time_text(time)
+    if "/" in text:
+        text = _RATIO.sub(_ratio_as_decimal, text, count=1)
+    return _split_quantity(text) or _split_other(text)
+
+
+def _split_quantity(text: str) -> NumberText | None:
+    """Split a number with its signs and unit."""
     match = _CELL.fullmatch(text)
     if match is None:
-        return _split_clock(text) or _split_duration(text)
+        return None
     units = [match[name] for name in ("front", "back", "after") if match[name]]
     opened = [match[name] for name in ("open", "open_inside") if match[name]]
     signs = [match[name] for name in ("sign", "inner", "trailing") if match[name]]
-    if len(units) > 1 or len(opened) != bool(match["close"]) or len(signs) + len(opened) > 1:
+    power, unit = _join_units(units)
+    if unit is None or len(opened) != bool(match["close"]) or len(signs) + len(opened) > 1:
         return None
-    digits, unit = match["digits"], units[0] if units else ""
-    marks = _split_marks(digits, match["exponent"] is not None)
+    digits, exponent = match["digits"], _exponent(match["exponent"])
+    fraction = f"{match['dashes'][0]}0" if match["dashes"] and match["dashes"] != "/-" else ""  # 12,- is 12,0
+    marks = _split_marks(digits + fraction, match["exponent"] is not None)
     if marks is None or (match["front"] and not is_currency(unit)) or (_PADDED.match(digits) and not unit):
         return None
-    if match["trailing"] and not marks[1]:  # 2- is a school grade, 1.234,50- an amount of accounting
-        return None
+    if (match["trailing"] and not marks[1]) or (power and exponent):
+        return None  # 2- is a school grade, 1.234,50- an amount of accounting
     glued = match["back"] is not None and match["gap"] is None
     negative = "-" in signs or bool(opened)
-    return NumberText(negative, digits + _exponent(match["exponent"]), unit, *marks, bool(opened), "", glued)
+    digits += exponent or (f"e{power}" if power else "")
+    guess = _NEGATIVE if opened else _APPROXIMATE if match["about"] else _ANNOTATED if match["notes"] else ""
+    return NumberText(negative, digits, unit.replace(_HUNDRED_KM, "/100 km"), *marks, guess, "", glued)
+
+
+def _join_units(units: list[str]) -> tuple[int, str | None]:
+    """Return the power of 10 and the unit of the words around a number: (6, "€") for 3 Mio. €; None if they conflict.
+
+    A power of 10 alone, as in 3 Mio., is a unit here, since only the other cells show whether m is million or metre.
+    """
+    if len(units) < 2:
+        return 0, "".join(units)
+    first, second = units
+    if is_currency(first) and second in POWERS_OF_10:  # $1.2bn
+        return POWERS_OF_10[second], first
+    if is_currency(second) and first in POWERS_OF_10:  # 1,2 Mrd. €
+        return POWERS_OF_10[first], second
+    if is_symbol(first) and is_currency(second) and not is_symbol(second):  # $12 MXN
+        return 0, second
+    return 0, None
+
+
+def _split_other(text: str) -> NumberText | None:
+    """Split a time, a height in feet and inches, or points out of 5, 10, 20 or 100."""
+    time = split_time(text)
+    if time is not None:
+        return _time_text(time)
+    feet = _FEET.fullmatch(text)
+    if feet is not None:
+        inches = 12 * int(feet["feet"]) + int(feet["inches"])
+        return NumberText(False, f"{inches}{feet['fraction'] or ''}", "in", decimal="." if feet["fraction"] else "")
+    rating = _OUT_OF.fullmatch(text)
+    if rating is None or float(rating["points"].replace(",", ".")) > float(rating["most"]):
+        return None
+    mark = "".join({".", ","} & {*rating["points"]})
+    return NumberText(False, rating["points"], f"/{rating['most']}", decimal=mark)
+
+
+def _time_text(time: TimeText) -> NumberText:
+    return NumberText(time.negative, time.seconds, TIME, clock=time.clock)
+
+
+def _eighths_as_decimal(match: re.Match[str]) -> str:
+    """Write 2½ as 2500e-3, without a decimal mark."""
+    return f"{1000 * int(match['whole'] or 0) + 125 * (_EIGHTHS.index(match['eighths']) + 1)}e-3"
+
+
+def _ratio_as_decimal(match: re.Match[str]) -> str:
+    """Write 2 1/2 as 2500e-3."""
+    top, bottom = int(match["top"]), int(match["bottom"])
+    return f"{1000 * int(match['whole']) + 1000 * top // bottom}e-3" if top < bottom else match[0]
 
 
 def _split_marks(digits: str, has_exponent: bool) -> tuple[str, str, str] | None:
@@ -113,45 +199,3 @@ def _exponent(text: str | None) -> str:
     if text is None or text[0] in "eE":
         return text or ""
     return "e" + text.partition("10")[2].lstrip("^").translate(_SUPERSCRIPTS)
-
-
-def _split_clock(text: str) -> NumberText | None:
-    """Read 7:30, 1:05:32, 2 days 3:04:05, 7:30 pm or 7:30 Uhr; 7:30 alone counts as minutes and seconds."""
-    match = _CLOCK.fullmatch(text)
-    if match is None:
-        return None
-    first, second, third = int(match["first"]), int(match["second"]), match["third"]
-    seconds = 3600 * first + 60 * second + int(third or 0)
-    clock = ""
-    if match["half"]:  # 12:30 am is half past midnight
-        if not 1 <= first <= 12 or match["sign"] or match["days"]:
-            return None
-        seconds += 43200 * ((match["half"] in "pP") - (first == 12))
-    elif match["days"] or match["hours"] or third:
-        seconds += 86400 * int(match["days"] or 0)
-    else:
-        seconds = 60 * first + second
-        clock = "mm:ss" if len(match["first"]) == 2 and first < 24 and not match["fraction"] else "m:ss"
-    fraction = (match["fraction"] or "").replace(",", ".")
-    return NumberText(match["sign"] == "-", f"{seconds}{fraction}", TIME, clock=clock)
-
-
-def _split_duration(text: str) -> NumberText | None:
-    """Read 2 h 15 min, 1h30 or 3 days 4 hours: parts in units that become smaller."""
-    negative, rest = text.startswith("-"), text.removeprefix("-").lstrip()
-    last = _LAST_PART.fullmatch(rest)
-    rest = rest if last is None else last["parts"].rstrip()
-    seconds, unit = 0.0, math.inf  # the unit of the part before, in seconds
-    while rest:
-        part = _DURATION.match(rest)
-        if part is None:
-            return None
-        size = 60.0 if part[2] == "m" and unit == 3600 else DURATION_UNITS.get(part[2].lower(), math.inf)
-        if not size < unit:
-            return None
-        seconds, unit, rest = seconds + float(part[1].replace(",", ".")) * size, size, rest[part.end() :]
-    if last is not None:
-        if unit not in _NEXT_SMALLER or int(last["last"]) >= 60:
-            return None
-        seconds += int(last["last"]) * _NEXT_SMALLER[unit]
-    return NumberText(negative, f"{seconds:.0f}" if seconds % 1 == 0 else repr(seconds), TIME)

@@ -8,11 +8,11 @@ from typing import Final
 
 TIME: Final = ":"  # the unit of times and durations, which are read in seconds
 
-_SYMBOLS: Final = frozenset('$€£¥￥₹₩₽₪₺₴₫฿%‰°"')
+_SYMBOLS: Final = frozenset({*'$£¥￥฿¢%‰°"', *map(chr, range(0x20A0, 0x20C1))})
 _CURRENCY_WORDS: Final = (
     "AUD BGN BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF IDR ILS INR ISK JPY KRW MXN MYR NOK NZD PHP PLN RON RUB SEK SGD "
-    "THB TRY UAH USD VND ZAR Fr Kč Lei Rs kr lei zł Dollar Dollars Euro Euros Franken Pfund dollar dollars euro euros "
-    "francs pesos pounds reais"
+    "THB TRY UAH USD VND ZAR Fr Ft Kr Kč Lei Rp Rs TL kr lei zł грн лв руб "
+    "Dollar Dollars Euro Euros Franken Pfund dollar dollars euro euros francs pesos pounds reais"
 )
 _CURRENCIES: Final = frozenset(_CURRENCY_WORDS.split())
 _PREFIXED: Final = frozenset(
@@ -43,23 +43,49 @@ _PREFIXED: Final = frozenset(
     )
 )
 _OTHER_UNIT_WORDS: Final = (
-    "a ac acre acres ans atm años anni anos BTU bp bpm cal Cal ccm cl db dB dpi F fl fps ft gal h ha hp in inch inches "
+    "a ac acre acres ans atm años anni anos BTU bp bpm cal Cal ccm Cent cent cents cl ct Ct "
+    "db dB dpi F fl fps ft gal h ha hp in inch inches "
     "IU Jahr Jahre jaar jaren kcal kip km KM kn knots kph kt kts lb lbs lm lx mi mile miles mmHg mo month months "
     "Monat Monate mois meses mesi maanden mph ms ns oz p PS pcs pct percent ppb ppm ppt Prozent psi pt px qm qt rpm s "
     "sqft sqm St Stk Stück t tbsp ton tons torr tsp w week weeks Woche Wochen wk yd year years yr yrs µs μs kmh "
     "kWp gr kg Kg KG Km cm"
 )
 _OTHER_UNITS: Final = frozenset(_OTHER_UNIT_WORDS.split())
-_SECONDS: Final = "s sec secs second seconds sek sekunde sekunden seconde secondes segundo segundos secondo secondi"
-_MINUTES: Final = "min mins minute minutes minuten minuto minutos minuti"
-_HOURS: Final = "h hr hrs hour hours std stunde stunden heure heures hora horas ora ore uur uren"
-_DAYS: Final = "d day days tag tage jour jours día días dia dias giorno giorni dag dagen"
+_SECONDS: Final = (
+    "s sec secs second seconds sek sekunde sekunden seconde secondes segundo segundos secondo secondi sekund saniye "
+    "сек с 秒 초"
+)
+_MINUTES: Final = (
+    "min mins minute minutes minuten minuto minutos minuti minut minuty minuter dk dakika мин хв 分 分钟 分鐘 분"
+)
+_HOURS: Final = (
+    "h hr hrs hour hours std stunde stunden heure heures hora horas ora ore uur uren godz tim timmar timme sa saat ч "
+    "час часа часов год 時間 小时 小時 시간"
+)
+_DAYS: Final = (
+    "d day days tag tage jour jours día días dia dias giorno giorni dag dagen dni dzień gün день дня дней 日 天 일"
+)
+_WEEKS: Final = "w wk wks week weeks woche wochen semaine semaines semana semanas settimana settimane weken 週 周"
 # Words for units of time, in lower case, with their length in seconds.
 DURATION_UNITS: Final = {
     word: seconds
-    for words, seconds in ((_SECONDS, 1.0), (_MINUTES, 60.0), (_HOURS, 3600.0), (_DAYS, 86400.0))
+    for words, seconds in (
+        (_SECONDS, 1.0),
+        (_MINUTES, 60.0),
+        (_HOURS, 3600.0),
+        (_DAYS, 86400.0),
+        (_WEEKS, 604800.0),
+    )
     for word in words.split()
 }
+_THOUSANDS: Final = "k K Tsd tsd thousand mil tys тыс"
+_MILLIONS: Final = "m M mn Mn mln mio Mio Mill million millions Millionen millones milioni млн"
+_BILLIONS: Final = "b B bn Bn mrd Mrd mld Mld md Md billion billions Milliarden milliards miliardi млрд"
+# Words and letters for powers of 10, beside a currency; alone, m may be metres, and b or md may be anything.
+POWERS_OF_10: Final = {
+    word: power for words, power in ((_THOUSANDS, 3), (_MILLIONS, 6), (_BILLIONS, 9)) for word in words.split()
+}
+CLEAR_POWERS_OF_10: Final = POWERS_OF_10.keys() - {"m", "b", "md"}
 
 Units = dict[str, str]
 
@@ -76,7 +102,7 @@ def is_currency(unit: str) -> bool:
 
 def is_known_unit(unit: str) -> bool:
     """Return whether a word is a unit: of money, physics or time; products and quotients such as mg/dL too."""
-    parts = [part.rstrip("²³") for part in re.split("[/·]", unit)]
+    parts = [part.rstrip("⁻¹²³⁴") for part in re.split("[/·]", re.sub("[()]|100 ", "", unit))]
     return all(is_currency(part) or _is_known_word(part.removeprefix("°")) for part in parts)
 
 

@@ -36,7 +36,7 @@ from mercer.runtime.progress import Reporter
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Indices
 from mercer.samples.column_names import column_suggestion
-from mercer.tables.choice import guesses_in
+from mercer.tables.choice import guesses_in, target_guesses
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame, frame_of
 from mercer.tables.reading import classes_in, expect_complete, numbers, read_frame
@@ -148,10 +148,8 @@ def run_easy(
     run = EasyRun(Tabular(inner, **options), frame, y, kind.is_regression, weighed, seed, verbose)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # the report lists the guesses
-        warnings.filterwarnings(
-            "ignore", "The least populated class"
-        )  # the least populated class has at least two rows
-        guessed = guesses_in(frame, run.estimator.column_options(), source)
+        warnings.filterwarnings("ignore", "The least populated class")  # that class has at least two rows
+        guessed = guesses_in(frame, run.estimator.column_options(), source) | target_guesses(y, target)
         held_out, searched = run.predict_held_out()
         reuse = searched if len(y) > _MOST_SEARCHED else None
         params, search = reuse or run.search(np.arange(len(y)))
