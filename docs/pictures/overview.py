@@ -1,0 +1,74 @@
+"""Draw overview.png, the picture of README.md and of the site's first page: python docs/pictures/overview.py."""
+
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+
+from mercer import SVC, datasets, kernels, steps
+
+HERE = Path(__file__).parent
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
+
+
+def draw_times(axes):
+    """Draw the speed-ups over scikit-learn in the first table of docs/speed.md."""
+    text = (HERE.parent / "speed.md").read_text(encoding="utf-8").partition("| geometric mean")[0]
+    rows = re.findall(r"^\| (\w+) \| [^|]* \| (\d+) \| [\d,]+ \| [\d.]+ s \| ([\d.]+)×", text, re.MULTILINE)
+    names, ratios = [f"{name}, C = {C}" for name, C, _ in rows], [float(ratio) for *_, ratio in rows]
+    bars = axes.barh(names, ratios, color=BLUE)
+    axes.bar_label(bars, [f"{ratio:.0f}×" for ratio in ratios], padding=3, fontsize=9)
+    axes.axvline(1, color=ORANGE)
+    axes.set(title="Fast: scikit-learn's time / mercer's", xlim=(0, 1.15 * max(ratios)), xticks=[])
+    axes.invert_yaxis()
+
+
+def draw_proof(axes):
+    """Draw the gap between primal and dual value after each step of a training."""
+    X, y = datasets.location(60, distance=2.0)
+    run = steps(X, y, kernel=kernels.Gaussian(gamma=0.5), C=1.0, rule="second order", tol=1e-6)
+    primal = []
+    for step in run.steps:
+        beta = step.alpha * y
+        f = run.problem.K @ beta
+        free = (step.alpha > 0) & (step.alpha < 1)
+        b = np.median((y - f)[free]) if free.any() else 0.0
+        primal.append(0.5 * beta @ f + np.maximum(0, 1 - y * (f + b)).sum())
+    gap = np.minimum.accumulate(primal) / np.array([step.dual for step in run.steps]).clip(1e-9) - 1
+    shown = np.flatnonzero((gap < 1) & (gap > 1e-7))
+    axes.semilogy(shown, gap[shown], color=BLUE, linewidth=2)
+    axes.fill_between(shown, 1e-7, gap[shown], color=BLUE, alpha=0.12, linewidth=0)
+    axes.text(shown[-1] * 0.38, 10**-5.8, "at most this far\nfrom the optimum", ha="center", color=GREY)
+    axes.set(
+        title="Proven: a gap with every fit", ylabel="gap / dual value", xlabel="step of the solver", ylim=(1e-7, 1)
+    )
+    axes.minorticks_off()
+
+
+def draw_reasons(axes):
+    """Draw the largest Shapley values of one prediction."""
+    data = load_breast_cancer()
+    X, y = scale(data.data), data.target_names[data.target]
+    model = SVC(C=10).fit(X, y)
+    sample = int(np.argmin(np.abs(model.decision_function(X))))
+    values = model.explain(X[sample : sample + 1], background=X[:100]).values[0]
+    largest = np.argsort(-np.abs(values))[:8]
+    axes.barh(data.feature_names[largest], values[largest], color=[BLUE if v > 0 else ORANGE for v in values[largest]])
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set(title="Explained: exact Shapley values", xlabel="← malignant      benign →", xticks=[])
+    axes.invert_yaxis()
+
+
+plt.rcParams |= {"axes.spines.top": False, "axes.spines.right": False, "axes.titleweight": "bold", "axes.titlesize": 11}
+figure, panels = plt.subplots(1, 3, figsize=(12.4, 3.4), layout="constrained")
+for draw, axes in zip((draw_times, draw_proof, draw_reasons), panels, strict=True):
+    draw(axes)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(left=False)
+figure.savefig(HERE / "overview.png", dpi=110)
