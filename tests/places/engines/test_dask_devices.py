@@ -2,6 +2,7 @@
 
 import gc
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def host_chunks():
 
 def tensor_chunks(dtype=torch.float64):
     ends = np.cumsum((0, *SIZES))
-    parts = [dask.delayed(torch.tensor)(X[a:b], dtype=dtype) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [dask.delayed(torch.tensor)(X[a:b], dtype=dtype) for a, b in pairwise(ends)]
     return da.concatenate([da.from_delayed(p, (n, 4), np.float64) for p, n in zip(parts, SIZES, strict=True)])
 
 
@@ -114,5 +115,8 @@ def test_the_client_of_the_context_is_used(client):
             assert not current.get_task_stream()
             assert client.run(lambda: len(worker_device._copies))
         assert model.converged_
-    with pytest.raises(TypeError, match="must be a distributed.Client"), mercer.config_context(client="tcp://host:1"):
+    with (
+        pytest.raises(TypeError, match=r"must be a distributed\.Client;"),
+        mercer.config_context(client="tcp://host:1"),
+    ):
         pass
