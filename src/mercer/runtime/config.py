@@ -1,4 +1,4 @@
-"""Global settings: the device on which data in host memory are computed.
+"""Global settings: the device on which data in host memory are computed, and the client of a Dask cluster.
 
 `set_config` applies to the process and `config_context` to a block of code. The environment variable MERCER_DEVICE sets
 the initial value.
@@ -10,18 +10,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
-_process = {"device": os.environ.get("MERCER_DEVICE") or "cpu"}
-_block: ContextVar[dict[str, str] | None] = ContextVar("mercer_config", default=None)
+_process: dict[str, Any] = {"device": os.environ.get("MERCER_DEVICE") or "cpu", "client": None}
+_block: ContextVar[dict[str, Any] | None] = ContextVar("mercer_config", default=None)
 
 
-def get_config() -> dict[str, str]:
+def get_config() -> dict[str, Any]:
     """Return the settings that are currently in effect.
 
     Returns
     -------
     dict
-        The name of the device under "device".
+        The name of the device under "device", and under "client" the Dask client, None for the current one.
 
     See Also
     --------
@@ -32,7 +33,7 @@ def get_config() -> dict[str, str]:
     --------
     >>> import mercer
     >>> mercer.get_config()
-    {'device': 'cpu'}
+    {'device': 'cpu', 'client': None}
     """
     return dict(_process | (_block.get() or {}))
 
@@ -55,11 +56,11 @@ def set_config(*, device: str | None = None) -> None:
     >>> import mercer
     >>> mercer.set_config(device="cpu")
     """
-    _process.update(_checked_settings(device))
+    _process.update(_checked_settings(device, None))
 
 
 @contextmanager
-def config_context(*, device: str | None = None) -> Iterator[None]:
+def config_context(*, device: str | None = None, client: Any = None) -> Iterator[None]:
     """Change settings for a block of code; None leaves a setting as it is.
 
     Threads and processes that joblib starts, for example for ``n_jobs=2`` of scikit-learn's searches, do not inherit
@@ -69,6 +70,9 @@ def config_context(*, device: str | None = None) -> Iterator[None]:
     ----------
     device : str, optional
         Device on which data in host memory are computed, as in `set_config`.
+    client : distributed.Client, optional
+        Client of the Dask cluster on which Dask collections, and host data with ``device="dask"``, are computed. By
+        default it is Dask's current client.
 
     See Also
     --------
@@ -80,17 +84,19 @@ def config_context(*, device: str | None = None) -> Iterator[None]:
     >>> with mercer.config_context(device="cpu"):
     ...     machine = mercer.SVC().fit([[0.0], [1.0]], [0, 1])
     """
-    token = _block.set((_block.get() or {}) | _checked_settings(device))
+    token = _block.set((_block.get() or {}) | _checked_settings(device, client))
     try:
         yield
     finally:
         _block.reset(token)
 
 
-def _checked_settings(device: str | None) -> dict[str, str]:
+def _checked_settings(device: str | None, client: Any) -> dict[str, Any]:
     """Return the settings that are not None, by name."""
-    if device is None:
-        return {}
-    if not isinstance(device, str) or not device:
+    if device is not None and (not isinstance(device, str) or not device):
         raise ValueError(f"device={device!r} must be the name of a device, such as 'cpu'")
-    return {"device": device}
+    if client is not None and not hasattr(client, "scheduler_info"):
+        raise TypeError(
+            f"client={client!r} must be a distributed.Client; for an address: distributed.Client({client!r})"
+        )
+    return {name: value for name, value in (("device", device), ("client", client)) if value is not None}

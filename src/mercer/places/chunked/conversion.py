@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import scipy.sparse as sp
 
+from mercer.places.chunked.worker_device import device_chunk
 from mercer.runtime.optional import require
 from mercer.samples.arrays import is_sparse
 
@@ -19,14 +20,17 @@ _LARGEST_INTEGER: Final = 2**53  # float64 represents every integer up to this o
 
 def as_float64(block: Any) -> Any:
     """Return a chunk as float64 rows."""
-    return as_rows(block).astype(np.float64)
+    rows = as_rows(block)
+    return rows.astype(np.float64) if hasattr(rows, "astype") else rows.double()  # a tensor has no astype
 
 
 def as_rows(block: Any, source: str = "X") -> Any:
     """Return a chunk as float32 or float64 rows, or a CSR matrix; raise ValueError if float64 cannot hold its values.
 
-    A chunk that already has this form is returned itself.
+    A chunk that already has this form, or is on a device, is returned itself.
     """
+    if device_chunk(block) is not None:
+        return block
     library = type(block).__module__.partition(".")[0]
     if library in ("polars", "pyarrow"):
         return _polars_rows(block, source)

@@ -1,7 +1,8 @@
 """Verbs: pure functions that run on one chunk of rows, where it is stored.
 
 `selection` gives the rows of the chunk that a verb uses, in ascending order. Kernel values and their error bounds are
-those of a `KernelMatrix` of these rows and the rows that they are compared with, with one centre for all chunks.
+those of a `KernelMatrix` of these rows and the rows that they are compared with, with one centre for all chunks. Verbs
+in `ON_DEVICE` also take `EngineSamples`, and then use the `Gram` of their engine, whose bounds hold for any centre.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from threadpoolctl import ThreadpoolController
 
 from mercer.kernels import Kernel
 from mercer.places.ball import Ball
+from mercer.places.choose import evaluation_for, gram_for
 from mercer.places.factor import add_whitened
+from mercer.places.gram import Gram
 from mercer.places.host.cross import HostCross
-from mercer.places.host.evaluation import BlockEvaluation
 from mercer.places.host.kernel_matrix import KernelMatrix
 from mercer.places.host.prepared import EXACT, PreparedSamples
 from mercer.places.protocols import ErrorTotals, Totals
@@ -27,6 +29,7 @@ from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares
 from mercer.samples.arrays import Flags, Floats, Indices, Precision, is_sparse, row_blocks, stack, take
 from mercer.samples.chunks import Chunk
+from mercer.samples.engine import EngineSamples
 from mercer.samples.matrices import dense, squared_lengths
 from mercer.samples.merging import hash_samples
 
@@ -57,7 +60,9 @@ def unpacked(selection: RowSelection, n: int) -> Indices:
 
 
 def rows(X: Any, selection: RowSelection) -> Any:
-    """Return copies of the selected rows, or the chunk itself if all are selected."""
+    """Return copies of the selected rows in host memory, or the chunk itself if it is there and all are selected."""
+    if isinstance(X, EngineSamples):
+        return X.host(unpacked(selection, X.shape[0]))
     return take(X, unpacked(selection, X.shape[0])) if selection is not None else X
 
 
@@ -175,8 +180,15 @@ def _strips(X: Any, selection: RowSelection) -> Any:
     selected = unpacked(selection, X.shape[0])
     for start in range(0, len(selected), _STRIP_ROWS):
         positions = slice(start, min(len(selected), start + _STRIP_ROWS))
-        part = X[positions] if selection is None else take(X, selected[positions])
-        yield part, positions
+        whole = selection is None and not isinstance(X, EngineSamples)
+        yield X[positions] if whole else take(X, selected[positions]), positions
+
+
+def _gram(kernel: Kernel, part: Any, Z: Any, centre: Floats, n_threads: int) -> Gram:
+    """Build the Gram of a strip of rows and of the rows Z, where the strip is."""
+    if isinstance(part, EngineSamples):
+        return gram_for(kernel, part.joined(part.engine.samples(Z)), _BUDGET, n_threads)
+    return KernelMatrix.of(kernel, stack(part, Z), _BUDGET, n_threads, centre=centre).streamed()
 
 
 # --- products with K --------------------------------------------------------------------------------------------------
@@ -199,7 +211,7 @@ def products(
     value, error = np.zeros((n, *C.shape[1:])), np.zeros((n, *C.shape[1:])) if proven else None
     largest_bound = 0.0
     for part, positions in _strips(X, selection):
-        gram = KernelMatrix.of(kernel, stack(part, Z), _BUDGET, n_threads, centre=centre).streamed()
+        gram = _gram(kernel, part, Z, centre, n_threads)
         if refuted:
             gram.refute()
         n_rows = positions.stop - positions.start
@@ -235,7 +247,7 @@ def whitened_gram(X: Any, weight: Floats, kernel: Kernel, centre: Floats, Z: Any
     lower, used, m = np.zeros(L.shape), np.flatnonzero(weight), len(L)
     for block in row_blocks(len(used), 8 * m):
         in_block = used[block]
-        gram = KernelMatrix.of(kernel, stack(take(X, in_block), Z), _BUDGET, n_threads, centre=centre).streamed()
+        gram = _gram(kernel, take(X, in_block), Z, centre, n_threads)
         add_whitened(lower, L, gram.block(np.arange(len(in_block)), len(in_block) + np.arange(m)), weight[in_block])
     return lower
 
@@ -263,10 +275,15 @@ def evaluate(
     n_threads: int,
 ) -> Floats:
     """Return f at the rows, with a column for each output."""
-    part = rows(X, selection)
+    engine = X.engine if isinstance(X, EngineSamples) else None
+    part = rows(X, selection) if engine is None else take(X, unpacked(selection, X.shape[0]))
     out = np.zeros((part.shape[0], coefficients.shape[1]))
-    BlockEvaluation(kernel, vectors, coefficients, columns).add(out, part, n_threads)
+    evaluation_for(kernel, vectors, coefficients, columns, engine).add(out, part, n_threads)
     return out
+
+
+# Verbs that compute on a device if the chunk, or its worker, has one; all others take rows in host memory.
+ON_DEVICE = (rows, products, whitened_gram, evaluate)
 
 
 # --- rows of a linear machine, through `Rows` or `LinearGram` of the host ---------------------------------------------

@@ -25,8 +25,11 @@ from mercer import _core
 from mercer.places.chunked import verbs
 from mercer.places.chunked.chunks import CallStatistics, Chunks, tree_sum
 from mercer.places.chunked.conversion import as_float64, as_rows
+from mercer.places.chunked.worker_device import host_rows, on_worker_device
+from mercer.runtime.config import get_config
 from mercer.runtime.optional import require
 from mercer.samples.arrays import is_sparse
+from mercer.samples.engine import EngineSamples
 from mercer.samples.merging import hash_samples
 
 distributed = require("distributed", "computing on a Dask cluster")
@@ -47,9 +50,10 @@ _LOST_MESSAGE = "the Dask client is closed or has lost its scheduler; make a new
 
 
 def open_client() -> Any:
-    """Return the current Dask client of this process; raise RuntimeError without one."""
+    """Return the Dask client of `config_context`, or else the current one; raise RuntimeError without one."""
+    client = get_config()["client"]
     try:
-        client = distributed.default_client()
+        client = distributed.default_client() if client is None else client
     except ValueError as error:
         raise RuntimeError(
             "there is no Dask client in this process; make one first: distributed.Client('tcp://ADDRESS:8786'), "
@@ -102,14 +106,16 @@ def inspect_chunk(block: Any, version: str) -> bytes:
         rows = as_rows(block)
     except (ValueError, TypeError) as error:
         return pickled(error)
-    return pickled(_InspectedChunk(verbs.chunk_format(rows), rows is block, _digest(_aligned(rows))))
+    on_host = _aligned(host_rows(rows))
+    return pickled(_InspectedChunk(verbs.chunk_format(on_host), rows is block, _digest(on_host)))
 
 
 def run_verb(X: Any, verb: Callable[..., Any], arguments: bytes, common: bytes, digest: bytes, version: str) -> bytes:
     """Run a verb on its chunk in a task, if the chunk still has the rows that it had at first."""
     _expect_version(version)
-    rows = _aligned(X)
-    _expect_unchanged(X, rows, digest)
+    _expect_unchanged(X, digest)
+    rows = on_worker_device(X) if verb in verbs.ON_DEVICE else host_rows(X)
+    rows = rows if isinstance(rows, EngineSamples) else _aligned(rows)
     return pickled(verbs.on_one_thread(verb, rows, *pickle.loads(arguments), *pickle.loads(common)))
 
 
@@ -128,12 +134,12 @@ def _digest(rows: Any) -> bytes:
 _checked_digests: dict[int, tuple[Any, bytes]] = {}
 
 
-def _expect_unchanged(X: Any, rows: Any, digest: bytes) -> None:
+def _expect_unchanged(X: Any, digest: bytes) -> None:
     """Raise if a lost chunk was computed again with other rows: targets and proofs belong to the first rows."""
     checked, address = _checked_digests.get(id(X)), id(X)
     if checked is not None and checked[0]() is X and checked[1] == digest:
         return
-    if _digest(rows) != digest:
+    if _digest(_aligned(host_rows(X))) != digest:
         raise RuntimeError(
             "a chunk of X was lost and computed again with other rows than it had when the fit began; the code that "
             "loads a chunk must return the same rows each time (a query needs ORDER BY, a file must not be replaced, "
@@ -228,12 +234,12 @@ class _WorkerMonitor:
         return any(isinstance(answer, dict) for answer in await asyncio.gather(*calls, return_exceptions=True))
 
 
-async def _wait_for_any(futures: list[Any]) -> None:
-    """Wait until one of the futures has ended, for _WAKE_SECONDS at most.
+async def _wait_for_any(client: Any, futures: list[Any]) -> None:
+    """Wait until one of the client's futures has ended, for _WAKE_SECONDS at most.
 
     A TimeoutError that left this coroutine would keep references to everything that waits for it.
     """
-    with suppress(TimeoutError):
+    with suppress(TimeoutError), client.as_current():
         await distributed.wait(futures, timeout=_WAKE_SECONDS, return_when="FIRST_COMPLETED")
 
 
@@ -391,7 +397,7 @@ class DaskChunks(Chunks):
             if any(future.done() and future.status != "finished" for future in futures):
                 return
             _core.check_stop()
-            self.client.sync(_wait_for_any, waiting)
+            self.client.sync(_wait_for_any, self.client, waiting)
             self._monitor.look()
 
     def _gathered(self, futures: list[Any]) -> list[Any]:

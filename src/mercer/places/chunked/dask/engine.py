@@ -16,7 +16,7 @@ from mercer.places.chunked.engine import ChunkedEngine
 from mercer.places.chunked.samples import ChunkedSamples
 from mercer.runtime.optional import require
 from mercer.samples.column_names import column_names
-from mercer.samples.engine import EngineSamples
+from mercer.samples.engine import EngineSamples, on_host
 
 dask = require("dask", "computing on a Dask cluster")
 core, delayed = require("dask.core", "its arrays"), require("dask.delayed", "its arrays")
@@ -50,7 +50,7 @@ class DaskEngine(ChunkedEngine):
         return ChunkedSamples(self, chunks, names=column_names(X))
 
     def vector(self, values: Any) -> Any:
-        return np.asarray(open_client().compute(values).result())
+        return np.asarray(on_host(open_client().compute(values).result()))
 
     def given(self, values: Any, like: Any) -> Any:
         """Return an array of the host in the array type of `like`."""
@@ -66,25 +66,22 @@ class DaskEngine(ChunkedEngine):
         The columns of X are checked against the model's at once, by computing the answer for one row of zeros.
         """
         like = answer(_zeros(X))
-        if hasattr(X, "chunks"):
-            shape: Any = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], (like.shape[1],))}
-            meta = np.empty((0,) * like.ndim, like.dtype)
-            return _in_rows(X).map_blocks(answered, answer=answer, dtype=like.dtype, meta=meta, **shape)
-        array, compute = require("dask.array", "an answer as a Dask array"), dask.delayed(answered, pure=False)
-        model = dask.delayed(answer, pure=False)
-        shape = (math.nan, *like.shape[1:])
+        array = require("dask.array", "an answer as a Dask array")
+        compute, model, blocks = dask.delayed(answered, pure=False), dask.delayed(answer, pure=False), _row_blocks(X)
+        sizes = X.chunks[0] if hasattr(X, "chunks") else (math.nan,) * len(blocks)
         parts = [
-            array.from_delayed(compute(block, answer=model), shape=shape, dtype=like.dtype) for block in _row_blocks(X)
+            array.from_delayed(compute(block, answer=model), shape=(size, *like.shape[1:]), dtype=like.dtype)
+            for block, size in zip(blocks, sizes, strict=True)
         ]
         return array.concatenate(parts, axis=0)
 
 
 def answered(block: Any, answer: Callable[[Any], Any]) -> Any:
-    """Return the answer for a chunk in a task; the chunk may be empty, and a frame keeps its column names."""
+    """Return the answer for a chunk as a NumPy array, in a task; a frame keeps its column names."""
     rows = as_rows(block)
     if not rows.shape[0]:
-        return answer(_zeros(block))[:0]
-    return answer(type(block)(rows, columns=block.columns) if column_names(block) is not None else rows)
+        return on_host(answer(_zeros(block)))[:0]
+    return on_host(answer(type(block)(rows, columns=block.columns) if column_names(block) is not None else rows))
 
 
 def _zeros(X: Any) -> Any:
