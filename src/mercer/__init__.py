@@ -2,7 +2,7 @@
 
 from lazy_loader import attach_stub
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
 # __init__.pyi lists the module of each public name; a module is imported when one of its names is first used.
 _import_name, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -33,10 +33,26 @@ def test_one_version():
     assert f"\nversion: {mercer.__version__}\n" in read("CITATION.cff")
 
 
+def test_a_release_is_dated_and_the_development_is_not():
+    """The changelog and the citation say when a version came out; a version of the development did not."""
+    headings = re.findall(r"^## \[(.+?)\](?: - (\S+))?$", read("CHANGELOG.md"), flags=re.MULTILINE)
+    released = re.findall(r"^date-released: (\S+)$", read("CITATION.cff"), flags=re.MULTILINE)
+    version, _, development = mercer.__version__.partition(".dev")
+    date = headings[0][1]
+    assert headings[0][0] == version.partition("rc")[0]
+    if development or "rc" in version:
+        assert (date, released) == ("unreleased", [])
+    else:
+        assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", date)
+        assert released == [date]
+
+
 def test_extras():
     extras = PROJECT["optional-dependencies"]
     known = {"plot", "progress", "parquet", "excel", "onnx", "qp", "torch", "dask", "formula"}
-    assert set(extras) == {"test", "lint", "docs", "bench"} | known
+    assert set(extras) == {"all", "test", "lint", "docs", "bench"} | known
+    assert [set(re.fullmatch(r"mercer\[(.*)\]", line)[1].split(",")) for line in extras["all"]] == [known]
+    assert known <= set(re.findall(r"^\| `(\w+)` \|", read("docs/install.md"), flags=re.MULTILINE))
     for module, extra in EXTRAS.items():
         assert module.replace("_", "-") in map(package, extras[extra])
 
@@ -92,10 +108,20 @@ def test_show_versions(capsys):
         r"  instruction set +\w+ \(of .*plain.*\)",
         r"  threads +\d+",
         r"  python +3\.",
+        r"  commit +\S",
         *(rf"  {name} +\d" for name in ("numpy", "scipy", "scikit-learn", "threadpoolctl")),
         *(rf"  {name} +(\d|not installed)" for name in EXTRAS),
     ):
         assert re.search(f"^{line}", text, flags=re.MULTILINE), line
+
+
+def test_show_versions_names_the_commit_of_the_build(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(mercer.runtime.versions, "files", lambda package: tmp_path)
+    mercer.show_versions()
+    assert re.search(r"^  commit +unknown", capsys.readouterr().out, flags=re.MULTILINE)
+    (tmp_path / "commit.txt").write_text("0123456789ab-dirty\n")
+    mercer.show_versions()
+    assert re.search(r"^  commit +0123456789ab-dirty$", capsys.readouterr().out, flags=re.MULTILINE)
 
 
 def test_show_versions_names_devices(capsys, monkeypatch):

@@ -41,11 +41,16 @@ def marked(name, text=README):
 
 def skeleton(text):
     """The words of a printed page, without its numbers and their padding."""
-    return re.sub(r" +", " ", re.sub(r"[-+]?\d+(\.\d+)?(e[-+]\d+)?", "#", text))
+    return re.sub(r" +", " ", re.sub(r"[-+]?\d+(\.\d+)?(e[-+]\d+)?", "#", as_released(text)))
 
 
 def figures(text):
-    return [float(number) for number in re.findall(r"\d+(?:\.\d+)?(?:e[-+]\d+)?", text)]
+    return [float(number) for number in re.findall(r"\d+(?:\.\d+)?(?:e[-+]\d+)?", as_released(text))]
+
+
+def as_released(text):
+    """A text that names this version, as if it were released: the pages name no version of the development."""
+    return text.replace(mercer.__version__, mercer.__version__.partition(".dev")[0])
 
 
 def test_the_two_commands():

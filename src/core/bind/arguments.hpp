@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -124,24 +125,18 @@ class Signals {
 public:
     Signals() : poll_(&Signals::ask, this) { check_stop(); }
     mercer::Poll& poll() { return poll_; }
+    static void stop_asking() { interpreter_ends_ = true; }
 
 private:
     enum class Thread { unknown, main, other } thread_ = Thread::unknown;
     mercer::Poll poll_;
-
-    static bool finalizing() {
-#if PY_VERSION_HEX >= 0x030D0000
-        return Py_IsFinalizing() != 0;
-#else
-        return _Py_IsFinalizing() != 0;
-#endif
-    }
+    static inline std::atomic<bool> interpreter_ends_{false};
 
     static void ask(void* self) {
         check_stop();
         if (StopFlag::watching()) return;
         auto& thread = static_cast<Signals*>(self)->thread_;
-        if (thread == Thread::other || finalizing()) return;
+        if (thread == Thread::other || interpreter_ends_) return;
         const nb::gil_scoped_acquire lock;
         if (thread == Thread::unknown) {
             const nb::module_ threading = nb::module_::import_("threading");

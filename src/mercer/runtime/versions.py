@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import platform
 import sys
+from importlib.resources import files
 from typing import Any
 
 from threadpoolctl import threadpool_info
@@ -31,6 +32,7 @@ def show_versions() -> None:
     sections = {
         "mercer": [
             ("mercer", mercer.__version__),
+            ("commit", _commit()),
             ("instruction set", f"{_core.level()} (of {', '.join(_core.levels())})"),
             ("threads", str(_core.get_num_threads())),
         ],
@@ -53,6 +55,12 @@ def show_versions() -> None:
             print(f"{title}:")
         for name, value in rows:
             print(f"  {name:<22}{value}")
+
+
+def _commit() -> str:
+    """Return the git commit that mercer was built from, which CMakeLists.txt writes where there is a checkout."""
+    file = files("mercer") / "commit.txt"
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else "unknown, not built from a git checkout"
 
 
 def _devices() -> list[tuple[str, str]]:
