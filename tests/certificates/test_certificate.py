@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import get_args
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import Certificate
-from mercer.certificates.certificate import ProvenClaim
+from mercer.certificates.certificate import ProvenClaim, bounded_sum
 
 ONE = Certificate(primal=2.0, dual=1.5, gap=0.5, violation=0.1, kkt={"x": 0.1}, gap_measures="optimality")
 
@@ -24,6 +25,21 @@ def test_a_total_claims_no_more_than_its_weakest_part():
     assert total.violation == 0.3
     assert 1.7 <= total.gap < 1.7 + 1e-14  # the rounding of the sum is in it
     assert Certificate.total([ONE, ONE]).precision == "float64"
+
+
+def test_sums_of_claims_are_bounds_next_to_the_exact_sum():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values = rng.normal(size=rng.integers(1, 9)) * 10.0 ** rng.integers(-20, 20)
+        exact = sum(map(Fraction, values.tolist()))
+        low, high = bounded_sum(values, -1), bounded_sum(values, 1)
+        assert Fraction(low) <= exact <= Fraction(high)
+        assert high - low <= 2 * np.spacing(abs(high))
+    assert bounded_sum([0.0, 0.0], 1) == bounded_sum(np.array([1.0, -1.0]), -1) == 0.0
+    assert bounded_sum([1e308, 1e308], 1) == bounded_sum([math.inf, 1.0], 1) == bounded_sum([math.inf, -math.inf], 1)
+    assert bounded_sum([1e308, 1e308], 1) == math.inf
+    assert bounded_sum([1e308, 1e308, -1.0], -1) == -math.inf
+    assert math.isnan(bounded_sum([math.nan, 1.0], 1))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -130,6 +131,13 @@ void dense(const Data& data, int ending, const mercer::Level& level, int n_threa
     mercer::sum_block(packed, samples, rows.data(), m, coefficients.data(), ending, kNumbers, total.data(), threads);
     check_sum<T>(data, ending, columns, rows, total);
     if (ending == mercer::kGaussian) check_two_sums(packed, samples, rows, coefficients, total, threads);
+
+    if constexpr (sizeof(T) == 8) {
+        std::vector<double> each(columns.size()), summed(columns.size(), 10.0);
+        std::iota(each.begin(), each.end(), 1.0);
+        mercer::sum_square(samples, columns.data(), n, each.data(), ending, kNumbers, summed.data(), threads);
+        check_sum<T>(data, ending, columns, columns, summed);
+    }
 
     const std::int64_t stride = width + 5;
     std::vector<T> out(static_cast<std::size_t>(up_to(m, tiles.rows) * stride));

@@ -237,12 +237,31 @@ def test_values_used_twice_give_the_same_bounded_product(monkeypatch, name, spar
     rows = np.setdiff1d(np.arange(N), np.arange(0, N, 5))
     true = (formula(exact) @ beta.astype(WIDE))[rows]
     gram = gram_for(kernel, X)
-    monkeypatch.setattr(KernelMatrix, "_use_square_blocks", lambda *_: True)
+    monkeypatch.setattr(KernelMatrix, "_use_symmetry", lambda *_: True)
     u, error = gram.product_bound(beta, rows)
     evaluated = gram.evaluations
     own = np.abs(np.asarray(formula(exact), dtype=float)[rows]) @ np.abs(beta) * 64 * float(np.finfo(WIDE).eps)
     assert (np.abs(u - true) <= error + own).all()
     assert evaluated < 0.8 * len(rows) * np.count_nonzero(beta)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(gamma=0.2), Gaussian(gamma=0.2) + 0.5, Laplacian(gamma=0.1)])
+def test_dense_values_between_rows_with_coefficients_are_computed_once(kernel):
+    """Stripes of 192 columns, the last of them short, whatever the number of threads."""
+    rng = np.random.default_rng(0)
+    X, beta = rng.normal(size=(3300, 3)), rng.normal(size=3300)
+    beta[::9] = 0.0
+    rows = np.setdiff1d(np.arange(3300), np.arange(0, 3300, 50))
+    true = np.concatenate([kernel(X[part], X).astype(WIDE) @ beta.astype(WIDE) for part in np.array_split(rows, 10)])
+    products = []
+    for n_threads in (1, 2):
+        gram = gram_for(kernel, X, n_threads=n_threads)
+        products.append(gram.product_bound(beta, rows))
+        assert gram.evaluations < 0.6 * len(rows) * np.count_nonzero(beta)
+    (u, error), (other, _) = products
+    np.testing.assert_array_equal(u, other)
+    assert (np.abs(u - true) <= error + 1e-15 * np.abs(beta).sum()).all()
+    assert error.max() < 1e-12 * np.abs(beta).sum()
 
 
 @pytest.mark.parametrize("family", ["clusters", "far clusters", "outlier", "time stamps"])

@@ -202,6 +202,18 @@ void add_normal(const Samples& self, AnyArray total, const Columns& columns, Any
                        self.ending, self.numbers, total_.data(), threads_of(self, signals));
 }
 
+void add_square(const Samples& self, AnyArray total, AnyArray which, AnyArray coefficients) {
+    const auto* samples = std::get_if<mercer::DenseSamples<double>>(&self.any);
+    if (samples == nullptr) refuse("samples", "must be dense and float64 for add_square");
+    const Index index = rows_of(*samples, which);
+    const auto coefficients_ = vector<const double>(coefficients, "coefficients", index.shape(0));
+    const auto total_ = vector<double>(total, "total", index.shape(0));
+    Signals signals;
+    const nb::gil_scoped_release unlocked;
+    mercer::sum_square(*samples, index.data(), size_of(index), coefficients_.data(), self.ending, self.numbers,
+                       total_.data(), threads_of(self, signals));
+}
+
 // The block of K between `which` and the columns as the core writes it, and `more` rows that are not set.
 template <class Kind>
 ArrayOfAnyType stored(const Samples& self, const Kind& samples, AnyArray which, const Columns& columns,
@@ -300,6 +312,8 @@ void bind_samples(nb::module_& m) {
         .def("add_normal", &add_normal, "total"_a, "columns"_a, "which"_a,
              "coefficients"_a, "weights"_a,
              "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")
+        .def("add_square", &add_square, "total"_a, "which"_a, "coefficients"_a,
+             "total += K[which, which] @ coefficients, each value of the symmetric K evaluated once.")
         .def("block", &block, "which"_a, "columns"_a, "K[which, columns].")
         .def_prop_ro("expensive", &expensive, "Whether computing a value costs far more than reading one that was kept.")
         .def_prop_ro("dtype", &dtype, nb::sig("def dtype(self) -> numpy.dtype[typing.Any]"))

@@ -95,6 +95,11 @@ void add_normal(const Panels<double>& columns, const DenseSamples<double>& sampl
                 std::int64_t m, const double* coefficients, const double* weights, int ending, const double* numbers,
                 double* total, const Threads& threads);
 
+// total[i] += sum over j of k(rows[i], rows[j]) coefficients[j]. Each kernel value is computed once, for its row and for
+// its column.
+void sum_square(const DenseSamples<double>& samples, const std::int64_t* rows, std::int64_t m,
+                const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads);
+
 // out[i][j] = k(rows[i], j); out has `stride` elements per row and room for whole tiles.
 template <class T>
 void store_block(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows, std::int64_t m,

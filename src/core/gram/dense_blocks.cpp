@@ -1,7 +1,6 @@
 // Dense samples: prepared, packed into panels, and multiplied tile by tile.
 #include <algorithm>
-#include <cstring>
-#include <vector>
+#include <numeric>
 
 #include "algebra/rounding.hpp"
 #include "gram/blocks.hpp"
@@ -28,12 +27,23 @@ constexpr std::int64_t kElementsPerChunk = 1 << 20;
 // the order of summation.
 constexpr std::int64_t kColumnsPerSum = 512;
 
+// Columns of a stripe at least, a multiple of every level's rows and columns of a tile, and stripes at most: sums of rows
+// are kept for each, and as many threads find work.
+constexpr std::int64_t kLeastStripe = 96, kMostStripes = 32;
+
 // Elements that a thread packs at a time, about a tenth of a millisecond: fewer do not wake a second thread.
 constexpr std::int64_t kElementsPerPack = 1 << 16;
 
 // Number of parts, each of `elements` elements, in a chunk of the given size.
 std::int64_t per_chunk(std::int64_t elements, std::int64_t chunk = kElementsPerPack) {
     return std::max<std::int64_t>(1, chunk / std::max<std::int64_t>(elements, 1));
+}
+
+// Groups of rows that stay in a cache together.
+template <class T>
+std::int64_t groups_per_block(std::int64_t height, std::int64_t d) {
+    const std::int64_t bytes = static_cast<std::int64_t>(sizeof(T)) * height * std::max<std::int64_t>(d, 1);
+    return std::max<std::int64_t>(1, kRowBlockBytes / bytes);
 }
 
 template <class T>
@@ -79,8 +89,7 @@ void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const dou
     const Tiles<T>& tiles = tiles_of<T>(threads.level);
     const std::int64_t d = columns.d, width = tiles.columns, height = tiles.rows;
     const std::int64_t panels = ceil_div(columns.n, width);
-    const std::int64_t block = std::max<std::int64_t>(
-        1, kRowBlockBytes / (static_cast<std::int64_t>(sizeof(T)) * height * std::max<std::int64_t>(d, 1)));
+    const std::int64_t block = groups_per_block<T>(height, d);
     const std::int64_t blocks = ceil_div(packed.groups, block);
     const std::int64_t parts = order == RowOrder::any ? std::max<std::int64_t>(blocks, 1) : 1;
     const std::int64_t work = std::min(packed.groups, parts == 1 ? packed.groups : block) * height * width * (d + 16);
@@ -246,6 +255,62 @@ void add_normal(const Panels<double>& columns, const DenseSamples<double>& sampl
         threads.poll);
     for (std::int64_t k = 0; k < chunks; ++k) {
         for (std::int64_t i = 0; i < m; ++i) total[i] += sums[k * m + i];
+    }
+}
+
+// Columns are dealt to stripes, which threads take. A stripe's columns are summed over its own rows and those below; each
+// value below counts for its row as well. These sums of rows are kept for each stripe and added in order.
+void sum_square(const DenseSamples<double>& samples, const std::int64_t* rows, std::int64_t m,
+                const double* coefficients, int ending, const double* numbers, double* total, const Threads& threads) {
+    const Tiles<double>& tiles = tiles_of<double>(threads.level);
+    const SquareTiles& square = threads.level.square;
+    const std::int64_t d = samples.d, width = tiles.columns, height = tiles.rows;
+    const std::int64_t stripe = std::max(kLeastStripe, round_up(ceil_div(m, kMostStripes), kLeastStripe));
+    const std::int64_t stripes = ceil_div(m, stripe), padded = stripes * stripe;
+    const PackedRows<double> packed = pack_rows(samples, rows, m, threads);
+    Padded<double> panels(padded * d), norms(padded), c(padded, 0.0), across(stripes * m, 0.0);
+    pack(samples, rows, m, panels.data(), norms.data(), threads);
+    std::copy_n(coefficients, m, c.data());
+    const std::int64_t block = groups_per_block<double>(height, d);
+    parallel_for(
+        stripes, m * m * (d + 16) / 2 > kAlone ? threads.count : 1,
+        [&](std::int64_t s) {
+            const std::int64_t left = s * stripe, right = std::min(m, left + stripe), below = left + stripe;
+            Padded<double> down(stripe), sums(std::min(block, kGroupsPerSum) * height * square.lanes);
+            for (std::int64_t i = left; i < m;) {
+                TileRun<double> run{};
+                const std::int64_t end = i < below ? std::min(m, below) : m;
+                run.groups = std::min({block, kGroupsPerSum, ceil_div(end - i, height)});
+                run.rows = packed.rows.data() + i * d;
+                run.row_norms = packed.norms.data() + i;
+                run.d = d;
+                std::copy_n(numbers, kNumbers, run.numbers);
+                std::fill_n(down.data(), stripe, 0.0);
+                std::fill_n(sums.data(), sums.size(), 0.0);
+                for (std::int64_t j = left; j < right; j += width) {
+                    run.panel = panels.data() + j * d;
+                    run.column_norms = norms.data() + j;
+                    if (i < below) {
+                        tiles.sum[ending](run, c.data() + i, down.data() + j - left);
+                    } else {
+                        square.add[ending](run, c.data() + i, c.data() + j, down.data() + j - left, sums.data());
+                    }
+                }
+                for (std::int64_t j = left; j < right; ++j) total[j] += down[j - left];
+                const std::int64_t next = std::min(m, i + run.groups * height);
+                if (i >= below) {
+                    for (std::int64_t r = i; r < next; ++r) {
+                        const double* lane = sums.data() + (r - i) * square.lanes;
+                        across[s * m + r] = std::accumulate(lane, lane + square.lanes, 0.0);
+                    }
+                }
+                i = next;
+                threads.poll.check();
+            }
+        },
+        threads.poll);
+    for (std::int64_t s = 0; s < stripes; ++s) {
+        for (std::int64_t i = s * stripe; i < m; ++i) total[i] += across[s * m + i];
     }
 }
 

@@ -11,6 +11,7 @@
 #include "simd/shapley_passes.hpp"
 #include "simd/smo_passes.hpp"
 #include "simd/sparse_tiles.hpp"
+#include "simd/square_tiles.hpp"
 #include "simd/tiles.hpp"
 
 #define MERCER_JOIN_(a, b) a##b
@@ -37,6 +38,7 @@ constinit const Level MERCER_JOIN(level_, MERCER_LEVEL) = {
     joint_passes<float>(),
     joint_passes<double>(),
     normal_tiles(),
+    square_tiles(),
     linear_passes<float>(),
     linear_passes<double>(),
     combine_passes<float>(),

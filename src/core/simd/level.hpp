@@ -94,6 +94,15 @@ struct NormalTiles {
                           double* total);
 };
 
+// One panel's share of a product with a symmetric matrix: with the values k of these rows and the panel's columns,
+// down[column] += sum over rows of their coefficients times k, and across[row][lane] += sum over columns, which are
+// dealt to lanes, of theirs. Coefficients of padding are zero.
+struct SquareTiles {
+    int lanes;
+    void (*add[kDenseEndings])(const TileRun<double>& run, const double* row_coefficients,
+                               const double* column_coefficients, double* down, double* across);
+};
+
 // A strip of rows laid out [feature][row] against n sparse samples. Where `places` is given, only features that these
 // rows have are laid out: feature k begins at element places[k], and the others share a row of zeros at 0.
 template <class T>
@@ -284,6 +293,7 @@ struct Level {
     JointPasses<float> joint_float;
     JointPasses<double> joint_double;
     NormalTiles normal;
+    SquareTiles square;
     LinearPasses<float> linear_float;
     LinearPasses<double> linear_double;
     CombinePasses<float> combine_float;

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from mercer.kernels.kernel import Kernel
 from mercer.runtime.errors import warn_user
 from mercer.runtime.parameters import not_negative, one_of, positive
-from mercer.samples.arrays import Floats, PickedRows, Samples, host, inner, is_sparse, weighted_median
+from mercer.samples.arrays import Floats, PickedRows, Samples, host, inner, is_sparse, row_moments, weighted_median
 from mercer.samples.distances import l1_distances, squared_distances
 from mercer.samples.engine import EngineSamples
 from mercer.samples.matrices import as_float64, as_matrix, reduce_rows, strips
@@ -157,18 +157,26 @@ def _row_sums(block: Samples) -> Floats:
     return reduce_rows(np.add, block.data, block) if is_sparse(block) else np.add.reduce(block, axis=1)
 
 
+def _row_moments(X: Samples, centre: float) -> tuple[Floats, Floats] | None:
+    """Return the sums of x − centre and of (x − centre)² over each row; None if the core does not read X."""
+    if isinstance(X, PickedRows):
+        return X.row_moments(centre)
+    return row_moments(X, centre)
+
+
 def _mean(X: Samples, weight: Floats, total: float) -> float:
     """Return the weighted mean of all entries of X, including implicit zeros; `total` is the sum of weights."""
-    if isinstance(X, PickedRows):
-        return inner(weight, X.row_moments(0.0)[0]) / total
+    moments = _row_moments(X, 0.0)
+    if moments is not None:
+        return inner(weight, moments[0]) / total
     return sum(float(weight[rows] @ _row_sums(as_float64(X[rows]))) for rows in strips(X)) / total
 
 
 def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[float, float]:
     """Return the weighted means of x − centre and (x − centre)² over all entries of X, including implicit zeros."""
-    if isinstance(X, PickedRows):
-        sums, squares = X.row_moments(centre)
-        return inner(weight, sums) / total, inner(weight, squares) / total
+    moments = _row_moments(X, centre)
+    if moments is not None:
+        return inner(weight, moments[0]) / total, inner(weight, moments[1]) / total
     d = X.shape[1]
     first_moment = second_moment = 0.0
     for rows in strips(X):

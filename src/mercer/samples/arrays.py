@@ -133,6 +133,15 @@ class PickedRows:
         return moments
 
 
+def row_moments(X: Any, centre: float) -> tuple[Floats, Floats] | None:
+    """Return the sums of x − centre and of (x − centre)² over each row; None unless the core can read X."""
+    core, readable = _core(), isinstance(X, np.ndarray) and X.dtype.char in "fd"
+    if core is None or not (readable and X.flags.c_contiguous and X.flags.aligned):
+        return None
+    moments: tuple[Floats, Floats] = core.row_moments(X, None, centre, 1)
+    return moments
+
+
 def take(X: Any, rows: Indices, n_threads: int = 1) -> Any:
     """Return a copy of these rows of an array, a CSR matrix, a sequence or an engine's samples."""
     if isinstance(X, EngineSamples):

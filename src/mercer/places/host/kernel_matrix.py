@@ -49,8 +49,10 @@ _SHARED_MATRIX_ROWS = 4000
 _PRODUCT_COLUMNS = 512
 # Up to this number of outputs, fused sums compute all values again for each: faster than values written to memory.
 _FUSED_OUTPUTS = 24
-# Rows of a square block whose values serve both its rows and its columns: 2 MB.
+# Rows of a square block of sparse samples whose values serve both its rows and its columns: 2 MB.
 _SQUARE_ROWS = 512
+# Arrays as large as the rows of a square in float64: the prepared rows, both of their layouts, and sums of stripes.
+_SQUARE_COPIES = 4
 # Up to this number of rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 # Number of rows from which on working sets are nested, and number of variables of an outer set: selecting variables and
@@ -277,7 +279,7 @@ class KernelMatrix(HostAlgebra):
         bounded = self._single_product_bound(coefficients, rows) if level == np.float32 and self._fused else None
         if bounded is not None:
             return bounded
-        if self._use_square_blocks(coefficients, rows, level):
+        if self._use_symmetry(coefficients, rows, level):
             inner = np.zeros(self.n)
             inner[rows] = coefficients[rows]
             prepared = self._source.prepared
@@ -286,7 +288,8 @@ class KernelMatrix(HostAlgebra):
             u = self._square_product(inner[rows], rows)
             if u is not None:
                 u += self.product(coefficients - inner, rows, level)
-                in_sequence = _SQUARE_ROWS + self.n // _SQUARE_ROWS
+                # A row's values in a stripe (src/core/gram/dense_blocks.cpp), the stripes, and what both sums add.
+                in_sequence = _SQUARE_ROWS + self.n // 32
                 return Ball(u, self.errors(coefficients, rows, level, in_sequence=in_sequence))
         return Ball(self.product(coefficients, rows, level), self.errors(coefficients, rows, level))
 
@@ -302,13 +305,17 @@ class KernelMatrix(HostAlgebra):
         row_bounds = bounds if rows is None else bounds[rows]
         return Ball(self.products(C, rows, level), errors + np.outer(row_bounds, rounding))
 
-    def _use_square_blocks(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
-        """Return whether square blocks save time: kernel values are expensive, and most rows have a coefficient."""
+    def _use_symmetry(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
+        """Return whether to compute values between these rows once for both: most of them have a coefficient.
+
+        Sparse values are stored first, which takes time of its own.
+        """
         if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
         samples = self._source.prepared.all_samples(np.float32) if self._source.prepared is not None else None
         n_with_coefficient = int(np.count_nonzero(coefficients[rows]))
-        return samples is not None and samples.expensive and n_with_coefficient > len(rows) // 2
+        fits = _SQUARE_COPIES * self._bytes_per_row * len(rows) <= self.budget
+        return samples is not None and (samples.dense or samples.expensive) and fits and n_with_coefficient > len(rows) // 2
 
     def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
         """Return `product_bound` in float32 for a Gaussian kernel, bounded by weighted sums computed along with u."""
@@ -389,6 +396,10 @@ class KernelMatrix(HostAlgebra):
         if samples is None:
             return None
         u, size = np.zeros(len(rows)), _SQUARE_ROWS
+        if samples.dense:
+            samples.add_square(u, positions, coefficients)
+            self.evaluations += len(rows) * (len(rows) + 1) // 2
+            return u
         for left in range(0, len(rows), size):
             block = slice(left, left + size)
             columns = samples.columns(positions[block])
