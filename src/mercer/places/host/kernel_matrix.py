@@ -313,9 +313,9 @@ class KernelMatrix(HostAlgebra):
         if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
         samples = self._source.prepared.all_samples(np.float32) if self._source.prepared is not None else None
-        n_with_coefficient = int(np.count_nonzero(coefficients[rows]))
+        n_shared = int(np.count_nonzero(coefficients[rows]))
         fits = _SQUARE_COPIES * self._bytes_per_row * len(rows) <= self.budget
-        return samples is not None and (samples.dense or samples.expensive) and fits and n_with_coefficient > len(rows) // 2
+        return samples is not None and (samples.dense or samples.expensive) and fits and n_shared > len(rows) // 2
 
     def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
         """Return `product_bound` in float32 for a Gaussian kernel, bounded by weighted sums computed along with u."""
