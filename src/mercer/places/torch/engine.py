@@ -36,9 +36,10 @@ class TorchEngine:
         """Return whether X is an array on a device or, if torch's CPU device is selected, any array but NumPy's."""
         if type(X).__module__ == "numpy" or not hasattr(type(X), "__dlpack_device__"):
             return False
+        torch_cpu: bool = get_config()["device"] == ON_CPU
         if isinstance(X, torch.Tensor):
-            return X.device.type != "cpu" or get_config()["device"] == ON_CPU
-        return is_on_a_device(X) or get_config()["device"] == ON_CPU
+            return torch_cpu or X.device.type != "cpu"
+        return torch_cpu or is_on_a_device(X)
 
     def samples(self, X: Any) -> EngineSamples:
         """Return an array, or samples of another engine, as samples on its device or the configured one."""
