@@ -48,7 +48,7 @@ from mercer.samples.labels import read_signs
 _MOST_FEATURES = 50
 # Tolerance for rounding the bound of the integer program.
 _INTEGER_TOL = 1e-6
-# Largest coefficient of the integer program for a kernel: a multiple of its tolerances, which must remain small beside 1.
+# Largest coefficient of the integer program for a kernel. It multiplies tolerances, which must remain small beside 1.
 _LARGEST_M = 1e5
 # Largest margin of a hyperplane with |w_k| ≤ 1 that may be a rounding error.
 _NO_MARGIN = 1e-9
