@@ -48,7 +48,7 @@ from mercer.samples.labels import read_signs
 _MOST_FEATURES = 50
 # Tolerance for rounding the bound of the integer program.
 _INTEGER_TOL = 1e-6
-# Largest coefficient of the integer program for a kernel: times its tolerances, which must remain small beside 1.
+# Largest coefficient of the integer program for a kernel. It multiplies tolerances, which must remain small beside 1.
 _LARGEST_M = 1e5
 # Largest margin of a hyperplane with |w_k| ≤ 1 that may be a rounding error.
 _NO_MARGIN = 1e-9
@@ -76,7 +76,7 @@ class FewestErrors(NamedTuple):
 
     @property
     def proven(self) -> bool:
-        """True if no hyperplane makes fewer errors than this one."""
+        """Whether no hyperplane makes fewer errors than this one."""
         return len(self.rows) == self.least
 
 
@@ -367,7 +367,7 @@ def least_slack_power(
         Labels of two classes.
     %(kernel)s
     C : float, default=1.0
-        Penalty for slack.
+        Penalty of slack.
     power : float, default=1.0
         Power σ, 0 < σ ≤ 1. For σ = 2 use `SVC` with slack="l2"; for other powers use `KernelMachine` with a loss.
     outer : object, optional
