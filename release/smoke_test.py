@@ -2,7 +2,7 @@
 
     python release/smoke_test.py
 
-It needs mercer and what mercer needs, nothing else; tests/documents/test_release.py runs it too.
+It needs mercer and what mercer needs, nothing else.
 """
 
 import contextlib

@@ -17,6 +17,7 @@ from mercer import SVC, SVR, LinearSVR, OneClassSVM, RLSRegressor, TunedSVC, Tun
 from mercer.files.export.c.export import export_c
 from mercer.inspection.explain import partial_dependence, reasons
 from mercer.notes.theory import insight
+from mercer.tables.frame import with_columns
 
 N = 70
 RNG = np.random.default_rng(3)
@@ -75,6 +76,25 @@ def test_partial_dependence_sets_cells_of_the_table(name):
             changed = TABLE.assign(**{column: pd.Series([cell] * N).astype(TABLE[column].dtype)})
             np.testing.assert_allclose(found.individual[:, k], f(model, changed), atol=1e-9)
         np.testing.assert_allclose(found.average, weight @ found.individual / weight.sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_partial_dependence_sets_dates_in_the_unit_of_the_column(unit):
+    """A Pipeline reads dates as numbers, which count nanoseconds in pandas 2 and microseconds in pandas 3."""
+    table = TABLE.assign(since=TABLE["since"].astype(f"datetime64[{unit}]"))
+    model = make_pipeline(clone(ENCODER), SVC(C=5.0)).fit(table, LABELS)
+    found = partial_dependence(model, table, "since", individual=True, grid_resolution=3)
+    for k, cell in enumerate(found.grid[0]):
+        changed = table.assign(since=pd.Series([cell] * N).astype(f"datetime64[{unit}]"))
+        np.testing.assert_allclose(found.individual[:, k], f(model, changed), atol=1e-9)
+
+
+def test_new_dates_keep_the_time_zone_of_the_column():
+    table = pd.DataFrame({"since": TABLE["since"].dt.tz_localize("Europe/Berlin")}).set_axis(range(10, 10 + N))
+    cells = np.array(["2020-07-01T10:00"] * N, dtype="datetime64[us]")  # UTC, as every array of dates in mercer
+    changed = with_columns(table, {0: cells})
+    assert changed.dtypes["since"] == table.dtypes["since"]
+    assert changed["since"].iloc[0] == pd.Timestamp("2020-07-01 12:00", tz="Europe/Berlin")
 
 
 def test_the_grid_of_a_category_has_its_levels_and_the_hole():

@@ -254,7 +254,7 @@ def with_columns(X: Any, changes: dict[int, Any]) -> Any:
     if is_sparse(X):
         return type(X)(with_columns(X.toarray(), changes))
     if hasattr(X, "iloc") and hasattr(X, "columns") and X.columns.is_unique:
-        return X.assign(**{X.columns[place]: cells for place, cells in changes.items()})
+        return X.assign(**{X.columns[place]: _like(X.iloc[:, place], cells) for place, cells in changes.items()})
     if hasattr(X, "get_columns"):
         old = X.get_columns()
         return X.with_columns([type(old[place])(X.columns[place], list(cells)) for place, cells in changes.items()])
@@ -268,6 +268,14 @@ def with_columns(X: Any, changes: dict[int, Any]) -> Any:
     for place, cells in changes.items():
         array[:, place] = cells
     return array
+
+
+def _like(series: Any, cells: Any) -> Any:
+    """Return new cells for a pandas column: dates in its unit and time zone, since a Pipeline reads them as numbers."""
+    if series.dtype.kind != "M" or np.asarray(cells).dtype.kind != "M":
+        return cells
+    dates = type(series)(cells, index=series.index)
+    return (dates if series.dt.tz is None else dates.dt.tz_localize("UTC")).astype(series.dtype)
 
 
 def _pandas_to_numpy(series: Any) -> Any:
