@@ -29,6 +29,18 @@ def test_classes():
     assert found.standard_errors == pytest.approx(spread, rel=0.2)
 
 
+def test_the_interval_of_a_high_accuracy_covers_it():
+    """19 of 20 intervals do, also where all rows are right."""
+    rng = np.random.default_rng(0)
+    truth = np.array(["a", "b"] * 40)
+    covered = []
+    for _ in range(500):
+        answers = np.where(rng.random(80) < 0.97, truth, "a")  # right with probability 0.985
+        found = ClassFigures(truth, answers, np.array(["a", "b"]))
+        covered.append(abs(found.accuracy - 0.985) < found.half_width)
+    assert np.mean(covered) > 0.94
+
+
 def test_the_hardest_class_has_the_lowest_f1_score():
     truth = np.array(["rare"] * 10 + ["usual"] * 190)
     answers = np.array(["rare"] * 18 + ["usual"] * 182)  # all of the rare rows, and 8 others

@@ -8,8 +8,15 @@ import pandas as pd
 import pytest
 
 import mercer
-from mercer.inspection.easy.evidence import dependence_curves, missed_rows, reliability, shades_of, shown_cell
-from mercer.inspection.easy.svg import Plot, escape, tick_places
+from mercer.inspection.easy.evidence import (
+    dependence_curves,
+    missed_rows,
+    reliability,
+    shades_of,
+    shown_cell,
+    shown_probability,
+)
+from mercer.inspection.easy.svg import Plot, escape, quantity, tick_places
 
 EVIL = "<script>alert('1')</script>"
 
@@ -185,7 +192,12 @@ def test_text_and_ticks():
     assert escape("<a href='x'>\x1b\u202e") == "&lt;a href=&#x27;x&#x27;&gt;\\x1b\\u202e"
     assert tick_places(0.0, 1.0) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
     assert tick_places(-3.0, 17.0) == pytest.approx([0, 5, 10, 15])
+    assert [shown_probability(p) for p in (0.9996, 0.5, 0.004)] == ["> 99%", "50%", "< 1%"]  # none is certain
     assert tick_places(2.0, 2.0) == [2.0]
+    assert tick_places(100.0, 86_000.0, unit=":") == [21_600, 43_200, 64_800]
+    assert tick_places(0.0, 1000.0, unit=":") == [0, 300, 600, 900]
+    assert tick_places(0.0, 4e6, unit=":") == [k * 864_000 for k in range(5)]
+    assert quantity(-71_312.0, "km²") == "−71,310\u00a0km²"
     assert shown_cell(float("nan")) == shown_cell(None) == "missing"
     assert shown_cell("word " * 30) == ("word " * 30)[:59] + "…"
     np.testing.assert_allclose(shades_of([1, 2, 3, None]), [0.0, 0.5, 1.0, np.nan], atol=0.06)
@@ -193,6 +205,53 @@ def test_text_and_ticks():
     plot = Plot((0.0, 10.0), (0.0, 1.0), "x", width=100.0, left=0.0)
     assert (plot.x(0), plot.x(10)) == (0.0, 88.0)
     assert plot.y(1.0) < plot.y(0.0)
+
+
+def test_times_have_clock_ticks_and_no_colon_as_a_unit(tmp_path):
+    rng = np.random.default_rng(0)
+    seconds = rng.integers(0, 86_400, 90)
+    clock = [f"{t // 3600:02d}:{t % 3600 // 60:02d}:{t % 60:02d}" for t in seconds]
+    frame = pd.DataFrame({"from": clock, "x": rng.normal(size=90)})
+    late = np.where(seconds + 9000 * rng.normal(size=90) > 43_200, "yes", "no")
+    model = mercer.easy(frame.assign(late=late), target="late")
+    curve = dependence_curves(model, ["from"])[0]
+    assert [curve.x_label(place) for place in curve.x_ticks] == ["6:00:00", "12:00:00", "18:00:00"]
+    model.report(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert ", :" not in text
+    assert " in :" not in text
+    assert ">5:00</text>" not in text
+    run = [f"{t // 60}:{t % 60:02d}" for t in (300 + 60 * frame["x"] + 9 * rng.normal(size=90)).astype(int)]
+    model = mercer.easy(frame[["x"]].assign(run=run), target="run")
+    model.report(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert ">5:00</text>" in text
+    assert " in :" not in text
+
+
+def test_categories_show_predictions_in_the_unit_of_the_target(tmp_path):
+    rng = np.random.default_rng(0)
+    shop, area = rng.choice(["north", "south"], 80), rng.uniform(20, 90, 80)
+    price = 10_000 * (shop == "north") + 500 * area + 900 * rng.normal(size=80) + 20_000
+    frame = pd.DataFrame({"shop": shop, "area": [f"{one:.1f} m²" for one in area]})
+    model = mercer.easy(frame.assign(price=[f"{one:,.0f} €" for one in price]), target="price")
+    curve = next(one for one in dependence_curves(model, ["shop", "area"]) if one.name == "shop")
+    value = curve.lines[0][1][0]
+    assert curve.show(value) == f"{float(f'{value:.4g}'):,.0f}\u00a0€"
+    model.report(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "mean prediction in € by area in m²" in text
+
+
+def test_sentences_of_the_report(tmp_path, numbers):
+    numbers.report(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "another unit?</li>" in text
+    assert "The model hardly predicts" not in text
+    rng = np.random.default_rng(1)
+    noise = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"]).assign(y=rng.normal(size=80))
+    mercer.easy(noise, target="y").report(tmp_path / "r.html")
+    assert "The model hardly predicts &#x27;y&#x27;" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_few_rows_have_a_report(tmp_path):

@@ -245,7 +245,7 @@ class EasyModel(ModelMethods):
             None,
             *self.figures.lines(),
             *([("outliers", self.outliers.describe())] if self.outliers else []),
-            ("judged by", self.judged_by),
+            ("judged by", f"{self.judged_by}; ± is a 95% interval"),
             None,
             *([] if self.matters is None else self.matters.lines()),
             None,

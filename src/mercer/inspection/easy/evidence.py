@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.inspection.easy.figures import ClassFigures, NumberFigures
-from mercer.inspection.easy.svg import Label, percent, tick_places
+from mercer.inspection.easy.figures import WIDE, ClassFigures, NumberFigures
+from mercer.inspection.easy.svg import Label, percent, quantity, tick_places
 from mercer.inspection.explain import explain, partial_dependence
 from mercer.samples.arrays import Floats, Indices
 from mercer.tables.axis import Axis
 from mercer.tables.cells import is_missing
-from mercer.tables.dialect import format_quantity
 from mercer.tables.encodings import DroppedColumn, Words
+from mercer.tables.units import TIME, format_clock
 from mercer.tables.unwrap import unwrap
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ MOST_OUTLIERS = 3  # outliers among the rows that are shown
 _MISSED, _REASONS = 8, 3  # rows that are shown, and columns for each
 _BINS, _LEAST_IN_BIN = 10, 5  # points of a calibration curve, and rows in each
 _LEAST_ROWS = 30  # held-out rows of a calibration curve
-_WIDE = 1.96  # standard deviations of a normal 95 % interval
 _SURE = 0.8
 
 
@@ -44,6 +44,7 @@ class Curve:
     lines: list[tuple[str, Floats]]
     seen: Floats  # coordinates of rows of the table
     span: tuple[float, float]  # ends of the vertical axis, shared by all curves
+    ticks: list[float]
     tick: Label
     show: Label
     caption: str
@@ -75,16 +76,19 @@ def dependence_curves(model: EasyModel, names: Sequence[str]) -> list[Curve]:
     if isinstance(model.figures, ClassFigures):
         span = max(0.0, low - margin), min(1.0, high + margin)
         show = tick = percent
+        ticks = tick_places(*span)
         caption = "mean probability" if len(shown) > 1 else f"mean probability of {shown[0][0]!r}"
     else:
         unit = model.figures.unit
-        span, caption = (low - margin, high + margin), f"mean prediction{f', {unit}' if unit else ''}"
-        tick, show = (lambda value: format_quantity(value)), (lambda value: format_quantity(value, unit))
+        span, caption = (low - margin, high + margin), f"mean prediction{_in_unit(unit)}"
+        ticks = tick_places(*span, unit=unit)
+        show = partial(quantity, unit=unit)
+        tick = show if unit == TIME else quantity
     curves = []
     for name, axis, training_axis, means in found:
         lines = [(title, means[:, k]) for title, k in shown]
-        unit = getattr(encodings[name], "unit", "")
-        curves.append(_curve(name, unit, axis, training_axis, lines, span, tick, show, caption))
+        column_unit = getattr(encodings[name], "unit", "")
+        curves.append(_curve(name, column_unit, axis, training_axis, lines, span, ticks, tick, show, caption))
     return curves
 
 
@@ -95,6 +99,7 @@ def _curve(
     training_axis: Axis,
     lines: list[tuple[str, Floats]],
     span: tuple[float, float],
+    y_ticks: list[float],
     tick: Label,
     show: Label,
     caption: str,
@@ -109,7 +114,8 @@ def _curve(
         categories = [_level(axis, k) or "missing" for k in kept]
         lines = [(title, line[kept]) for title, line in lines]
         empty = np.zeros(0)
-        return Curve(name, empty, [], str, categories, len(order) - len(kept), lines, seen, span, tick, show, caption)
+        hidden = len(order) - len(kept)
+        return Curve(name, empty, [], str, categories, hidden, lines, seen, span, y_ticks, tick, show, caption)
     rising = np.argsort(axis.places)
     x, lines = axis.places[rising], [(title, line[rising]) for title, line in lines]
     low, high = float(x[0]), float(x[-1])
@@ -117,9 +123,13 @@ def _curve(
         ticks = np.linspace(low, high, 3).tolist()
         label: Label = _year_month if high - low > 120 else _day
     else:
-        ticks, label = tick_places(low, high), _plain
-    caption = f"{caption} by {name}{f', {unit}' if unit else ''}"
-    return Curve(name, x, ticks, label, [], 0, lines, seen, span, tick, show, caption)
+        ticks, label = tick_places(low, high, unit=unit), (format_clock if unit == TIME else _plain)
+    caption = f"{caption} by {name}{_in_unit(unit)}"
+    return Curve(name, x, ticks, label, [], 0, lines, seen, span, y_ticks, tick, show, caption)
+
+
+def _in_unit(unit: str) -> str:
+    return f" in {unit}" if unit and unit != TIME else ""
 
 
 def _level(axis: Axis, k: int) -> str | None:
@@ -145,7 +155,7 @@ def _shown_outputs(model: EasyModel, means: list[Floats]) -> list[tuple[str, int
 
 
 def _plain(value: float) -> str:
-    return f"{value:,.6g}" if abs(value) >= 1e4 else f"{value:.6g}"
+    return (f"{value:,.6g}" if abs(value) >= 1e4 else f"{value:.6g}").replace("-", "−")
 
 
 def _day(days: float) -> str:
@@ -206,10 +216,11 @@ def missed_rows(model: EasyModel) -> list[MissedRow]:
     for i in worst.tolist():
         truth, answer, detail = held_out.truth[i], held_out.answers[i], ""
         if isinstance(figures, NumberFigures):
-            detail = f", off by {format_quantity(abs(float(truth - answer)), figures.unit)}"
-            truth, answer = (format_quantity(float(value), figures.unit) for value in (truth, answer))
+            detail = f", off by {quantity(abs(float(truth - answer)), figures.unit)}"
+            truth, answer = (quantity(float(value), figures.unit) for value in (truth, answer))
         elif probabilities is not None:
-            detail = f" ({probabilities[i, _codes(model, held_out.answers[i : i + 1])[0]]:.0%} probable)"
+            p = float(probabilities[i, _codes(model, held_out.answers[i : i + 1])[0]])
+            detail = f" ({shown_probability(p)} probable)"
         row = int(held_out.rows[i])
         rows.append(MissedRow(row + 1, str(truth), str(answer), detail, row in outlying, reasons.get(i, [])))
     return rows
@@ -256,7 +267,7 @@ def _reasons(model: EasyModel, worst: Indices) -> dict[int, list[tuple[str, str,
 
 def _added(model: EasyModel, value: float, answer: str) -> str:
     if isinstance(model.figures, NumberFigures):
-        return f"{'+' if value >= 0 else '−'}{format_quantity(abs(value), model.figures.unit)}"
+        return f"{'+' if value >= 0 else '−'}{quantity(abs(value), model.figures.unit)}"
     return f"for {answer!r}" if value >= 0 else f"against {answer!r}"
 
 
@@ -268,6 +279,13 @@ def shown_cell(cell: Any) -> str:
         return _plain(float(cell))
     text = " ".join(str(cell).split()).removesuffix(" 00:00:00").removesuffix("T00:00:00.000000")
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def shown_probability(p: float) -> str:
+    """Return a probability as a percentage that is neither 0% nor 100%."""
+    if p > 0.99:
+        return "> 99%"
+    return "< 1%" if p < 0.01 else percent(p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +334,7 @@ def reliability(model: EasyModel) -> Reliability | None:
 
 def _wilson_interval(share: Floats, n: Indices) -> tuple[Floats, Floats]:
     """95 % interval of a probability with this share among n draws (Wilson 1927)."""
-    z2 = _WIDE**2
+    z2 = WIDE**2
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = _WIDE * np.sqrt(share * (1 - share) / n + z2 / (4 * n**2)) / (1 + z2 / n)
+    half = WIDE * np.sqrt(share * (1 - share) / n + z2 / (4 * n**2)) / (1 + z2 / n)
     return np.maximum(0.0, middle - half), np.minimum(1.0, middle + half)

@@ -13,6 +13,7 @@ from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.tables.dialect import format_quantity
 
 Facts = dict[str, Any]  # plain values by name, as in a JSON report
+WIDE = 1.96  # standard deviations of a normal 95 % interval
 
 
 class ClassFigures:
@@ -61,12 +62,19 @@ class ClassFigures:
 
     @property
     def standard_errors(self) -> tuple[float, float]:
-        """Standard errors of the accuracy and of the balanced accuracy over draws of the same number of rows."""
-        rows, accuracy = self.matrix.sum(axis=1), self.accuracy
-        present = rows > 0
-        recall = self.recall[present]
-        balanced = np.sqrt(np.sum(recall * (1 - recall) / rows[present])) / present.sum()
-        return float(np.sqrt(accuracy * (1 - accuracy) / rows.sum())), float(balanced)
+        """Standard errors of the accuracy and of the balanced accuracy over draws of the same number of rows.
+
+        Shares count one more row that is right and one that is wrong (Laplace): all rows right do not make an error 0.
+        """
+        right, rows = self.matrix.diagonal(), self.matrix.sum(axis=1)
+        right, rows = right[rows > 0], rows[rows > 0]
+        balanced = np.sqrt(np.sum(_variance(right, rows) / rows)) / len(rows)
+        return float(np.sqrt(_variance(right.sum(), rows.sum()) / rows.sum())), float(balanced)
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of a 95 % interval of the main score."""
+        return WIDE * self.standard_errors[self.weighed]
 
     @property
     def constant(self) -> float:
@@ -81,7 +89,7 @@ class ClassFigures:
     @property
     def headline(self) -> str:
         """The main score and its baseline, in one sentence."""
-        noise = f"(± {100 * self.standard_errors[self.weighed]:.1f})"
+        noise = f"(± {100 * self.half_width:.1f})"
         if self.weighed:
             score = f"balanced accuracy {self.balanced_accuracy:.1%} {noise} on held-out rows"
             return f"{score} (always predicting one class: {self.constant:.1%})"
@@ -187,6 +195,11 @@ class NumberFigures:
         return float(np.std(e - (1 - self.r2) * d, ddof=1) / np.sqrt(len(e)) / d.mean())
 
     @property
+    def half_width(self) -> float:
+        """Half the width of a 95 % interval of R²."""
+        return WIDE * self.standard_error
+
+    @property
     def error(self) -> float:
         """Mean absolute error: the mean of |y − f(x)|."""
         return float(np.abs(self.truth - self.answers).mean())
@@ -209,7 +222,7 @@ class NumberFigures:
         error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
         remark = f", without {outlying} outlying row{'s' * (outlying > 1)} (R² {self.r2:.3f} with)" if outlying else ""
         return (
-            f"R² {rest.r2:.3f} (± {rest.standard_error:.3f}) on held-out rows{remark}; mean absolute error {error} "
+            f"R² {rest.r2:.3f} (± {rest.half_width:.3f}) on held-out rows{remark}; mean absolute error {error} "
             f"(always predicting the median: {usual})"
         )
 
@@ -235,6 +248,12 @@ class NumberFigures:
             error, usual = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
             lines.append(("", f"with them R² {self.r2:.4g}, and {error} on average (the median: {usual})"))
         return lines
+
+
+def _variance(right: Any, rows: Any) -> Any:
+    """Variance of being right, p(1 − p), with p = (right + 1) / (rows + 2)."""
+    share = (right + 1) / (rows + 2)
+    return share * (1 - share)
 
 
 def _shares(parts: Any, totals: Any) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,13 +28,11 @@ from mercer.inspection.easy.svg import (
     dot_strip,
     escape,
     margin_for,
-    percent,
+    quantity,
     reliability_plot,
     swarm_strip,
-    tick_places,
     truth_plot,
 )
-from mercer.tables.dialect import format_quantity
 
 if TYPE_CHECKING:
     from mercer.inspection.easy.easy_model import EasyModel
@@ -109,7 +108,7 @@ def _tiles(figures: ClassFigures | NumberFigures) -> str:
         k = figures.hardest
         name, recall, precision = figures.classes[k], figures.recall[k], figures.precision[k]
         tiles = [
-            (f"{score:.1%}", f"{'balanced ' * weighed}accuracy (± {100 * figures.standard_errors[weighed]:.1f})"),
+            (f"{score:.1%}", f"{'balanced ' * weighed}accuracy (± {100 * figures.half_width:.1f})"),
             (f"{constant:.1%}", always),
             (
                 f"{np.fmin(recall, precision):.0%}",
@@ -121,35 +120,35 @@ def _tiles(figures: ClassFigures | NumberFigures) -> str:
     else:
         rest = figures.without_outliers
         tiles = [
-            (format_quantity(rest.error, figures.unit), "mean absolute error"),
-            (format_quantity(rest.usual_error, figures.unit), "always predicting the median"),
-            (f"{rest.r2:.3f}", f"R² (± {rest.standard_error:.3f})"),
+            (quantity(rest.error, figures.unit), "mean absolute error"),
+            (quantity(rest.usual_error, figures.unit), "always predicting the median"),
+            (f"{rest.r2:.3f}", f"R² (± {rest.half_width:.3f})"),
         ]
     return '<div class="tiles">' + "".join(f"<div><b>{escape(n)}</b>{escape(t)}</div>" for n, t in tiles) + "</div>"
 
 
 def _scores_section(model: EasyModel) -> str:
     figures = model.figures
-    judged = _paragraph(f"Judged by {model.judged_by}.", "note")
+    judged = _paragraph(f"Judged by {model.judged_by}. ± is a 95% interval.", "note")
     if isinstance(figures, ClassFigures):
         return _section("How good", _paragraph(f"{_capital(figures.headline)}."), _confusion(figures), judged)
-    tick = _number_label(figures.unit)
+    unit, tick = figures.unit, _number_label(figures.unit)
     residuals = model.model.residuals_
     half = float(np.quantile(residuals, 0.9))
     low, high = np.quantile(np.abs(figures.truth - figures.answers), (0.5, 0.9))
-    half_within, most_within = format_quantity(low, figures.unit), format_quantity(high, figures.unit)
+    half_within, most_within = quantity(low, unit), quantity(high, unit)
     quantiles = f"Half of the predictions are within {half_within} of the true value, nine in ten within {most_within}."
-    picture = truth_plot(figures.truth, figures.answers, half, figures.outlying, tick).svg()
+    picture = truth_plot(figures.truth, figures.answers, half, figures.outlying, tick, unit).svg()
     hidden = int(figures.outlying.sum())
     remark = f" {hidden} outlying row{'s are' if hidden > 1 else ' is'} not shown." if hidden else ""
     caption = (
-        f"Each dot is a held-out row: its prediction to the right, its true value upwards. The band is ± "
-        f"{format_quantity(half, figures.unit)}.{remark}"
+        "Each dot is a held-out row: its prediction to the right, its true value upwards. The band is "
+        f"±\N{NO-BREAK SPACE}{quantity(half, unit)}.{remark}"
     )
     outliers = _paragraph(f"{model.outliers.describe()}.", "warn") if model.outliers else ""
     return _section(
         "How good",
-        _paragraph(f"{_capital(figures.headline)}."),
+        _paragraph(_keep_units(f"{_capital(figures.headline)}.", unit)),
         _paragraph(quantiles),
         outliers,
         _figure(picture, caption),
@@ -172,6 +171,8 @@ def _confusion(figures: ClassFigures) -> str:
                 [f"<th>{escape(name)}</th>", *cells, _cell("–" if np.isnan(recall) else f"{recall:.0%}", "end")]
             )
         caption = "Rows are true classes, columns predicted ones; “found” is the share of a class that is predicted."
+        if figures.weighed:
+            caption += " The balanced accuracy is the mean of these shares."
         return f"{_table(head, rows, 'matrix')}{_paragraph(caption, 'note')}"
     rows = []
     order = np.argsort(np.where(np.isnan(figures.recall), 2, figures.recall), kind="stable")[:_CLASSES]
@@ -208,13 +209,13 @@ def _importance_section(model: EasyModel) -> str:
             swarm.append(f'<div class="row"><span>{escape(name)}<b>{share:.0%}</b></span>{strip}</div>')
         ends = f"<div class='row ends'><span></span><div><i>← {escape(lowers)}</i><i>{escape(raises)} →</i></div></div>"
         if isinstance(model.figures, NumberFigures):
-            lowest, highest = (format_quantity(abs(value), model.figures.unit) for value in span)
+            lowest, highest = (quantity(abs(value), model.figures.unit) for value in span)
             sides = f"<i>−{escape(lowest)}</i><i>+{escape(highest)}</i>"
             ends = f"<div class='row ends'><span></span><div>{sides}</div></div>{ends}"
         swarm.append(ends)
         note += (
             " Each dot is a row, and shows what the column adds to its prediction: blue for small values of the "
-            "column, red for large ones, grey for texts and categories."
+            "column, red for large ones, grey for texts, categories and missing values."
         )
     else:
         largest = shares[0][1]
@@ -227,7 +228,11 @@ def _importance_section(model: EasyModel) -> str:
     note += f" {rest} more column{'s' * (rest > 1)} not shown." if rest > 0 else ""
     pictures = [_dependence(curve) for curve in dependence_curves(model, [name for name, _ in shares[:_CURVES]])]
     grid = f'<div class="grid">{"".join(pictures)}</div>' if pictures else ""
-    return _section("What matters", f'<div class="swarm">{"".join(swarm)}</div>', _paragraph(note, "note"), grid)
+    caution = ""
+    if model.figures.is_useless:
+        caution = f"The model hardly predicts {model.target!r}: what it uses need not be what matters."
+    parts = [_paragraph(caution, "warn") if caution else "", f'<div class="swarm">{"".join(swarm)}</div>']
+    return _section("What matters", *parts, _paragraph(note, "note"), grid)
 
 
 def _dependence(curve: Curve) -> str:
@@ -236,22 +241,20 @@ def _dependence(curve: Curve) -> str:
         kinds = [f"curve{k % 6}" for k in range(len(curve.lines))]
         rows = []
         for k, category in enumerate(curve.categories):
-            values = [line[k] for _, line in curve.lines]
-            dots = "".join(
-                dot_strip(
-                    float(value), curve.span, f"{category}: {curve.show(value)}", kind if len(kinds) > 1 else "dot"
-                )
-                for value, kind in zip(values, kinds, strict=True)
-            )
+            values = [float(line[k]) for _, line in curve.lines]
+            label = f"{category}: {', '.join(map(curve.show, values))}"
+            strip = dot_strip(values, curve.span, label, kinds if len(kinds) > 1 else ["dot"])
             text = curve.show(values[0]) if len(values) == 1 else ""
-            rows.append(f'<div class="row"><span>{escape(category)}<b>{escape(text)}</b></span><div>{dots}</div></div>')
+            rows.append(f'<div class="row"><span>{escape(category)}<b>{escape(text)}</b></span>{strip}</div>')
+        scale = "".join(f"<i>{escape(curve.show(end))}</i>" for end in curve.span)
+        rows.append(f'<div class="row ends"><span></span><div>{scale}</div></div>')
         more = f"<p class='note'>and {curve.hidden} more</p>" if curve.hidden else ""
         levels = f'<div class="levels">{"".join(rows)}</div>'
         return f"<figure><h3>{escape(curve.name)}</h3>{levels}{more}{_caption(curve)}</figure>"
-    ticks = tick_places(*curve.span)
     ends = float(curve.x[0]), float(curve.x[-1])
-    plot = Plot(ends, curve.span, f"mean prediction against {curve.name}", left=margin_for(map(curve.tick, ticks)))
-    plot.y_ticks(ticks, curve.tick)
+    left = margin_for(map(curve.tick, curve.ticks))
+    plot = Plot(ends, curve.span, f"mean prediction against {curve.name}", left=left)
+    plot.y_ticks(curve.ticks, curve.tick)
     plot.x_ticks(curve.x_ticks, curve.x_label)
     plot.rug(curve.seen)
     for k, (_, line) in enumerate(curve.lines):
@@ -267,7 +270,7 @@ def _caption(curve: Curve) -> str:
         f'<span class="nowrap"><i class="key key{k % 6}"></i>{escape(name)}</span>'
         for k, (name, _) in enumerate(curve.lines)
     )
-    return f"<figcaption>{escape(curve.caption)} of {' '.join(keys)}</figcaption>"
+    return f"<figcaption>{escape(curve.caption)}: {' '.join(keys)}</figcaption>"
 
 
 def _errors_section(model: EasyModel) -> str:
@@ -290,7 +293,7 @@ def _errors_section(model: EasyModel) -> str:
 
 def _missed_row(row: MissedRow) -> str:
     reasons = "".join(
-        f"<li>{escape(name)} = {escape(cell)} <b>{escape(added)}</b></li>" for name, cell, added in row.reasons
+        f"<li>{escape(name)} = {escape(cell)}: <b>{escape(added)}</b></li>" for name, cell, added in row.reasons
     )
     mark = ' <em class="warn">outlier</em>' if row.is_outlier else ""
     return (
@@ -309,7 +312,7 @@ def _confidence_section(model: EasyModel) -> str:
         rows = [
             [
                 _cell(f"{level:.0%}"),
-                _cell(f"± {format_quantity(width, model.figures.unit)}", "end"),
+                _cell(f"± {quantity(width, model.figures.unit)}", "end"),
                 _cell(f"{share:.0%}", "end"),
             ]
             for level, width, share in zip(_COVERAGE.tolist(), widths.tolist(), shares.tolist(), strict=True)
@@ -324,13 +327,14 @@ def _confidence_section(model: EasyModel) -> str:
         return ""
     confidence = ""
     if found.n_sure:
+        sure = f"{found.n_sure:,} held-out row" + ("s have" if found.n_sure > 1 else " has")
         confidence = (
-            f"{found.n_sure:,} held-out row{'s' * (found.n_sure > 1)} got a class with a probability of at least 80%: "
-            f"{found.right_when_sure:.0%} of these predictions are right."
+            f"{sure} a class with a probability of at least 80%; it is the true class of {found.right_when_sure:.0%}"
+            " of them."
         )
     caption = (
-        f"Predicted probability of {found.of} to the right, the share of rows that are of it upwards, with its "
-        "95% interval. On the dashed line, probabilities can be taken at their word."
+        f"To the right, the predicted probability of {found.of}; upwards, how often it was right, with its 95% "
+        "interval. On the dashed line the two are equal."
     )
     picture = reliability_plot(found.predicted, found.happened, found.low, found.high).svg()
     text = "predict_proba gives a probability for each class. These come from held-out rows only."
@@ -341,7 +345,7 @@ def _confidence_section(model: EasyModel) -> str:
 
 def _next_steps_section(model: EasyModel) -> str:
     checks = guesses_to_check(model.table, model.guesses)
-    items = [f"<li>{escape(_capital(hint))}.</li>" for hint in model.hints]
+    items = [f"<li>{escape(_capital(hint))}{'.' * (hint[-1] not in '?!.')}</li>" for hint in model.hints]
     items += [f"<li>Please check: {escape(guess)}.</li>" for guess in checks]
     return _section("What next", f"<ul>{''.join(items)}</ul>" if items else _paragraph(f"{_capital(model.next_step)}."))
 
@@ -386,17 +390,18 @@ def _columns(model: EasyModel) -> str:
         hidden, columns = len(columns) - len(shown), shown
     rows = [[f"<th>{escape(name)}</th>", _cell(description)] for name, description in columns]
     more = _paragraph(f"and {hidden} more columns", "note") if hidden else ""
-    return _section("How each column was read", _table(["column", "read as"], rows), more)
+    return _section("How each column was read", _table(["column", "read as"], rows, "columns"), more)
 
 
 def _number_label(unit: str) -> Any:
     """Return the function that labels ticks of the target, without a unit longer than a character."""
     short = unit if len(unit) <= 1 else ""
-    return lambda value: "0" if value == 0 else format_quantity(value, short)
+    return lambda value: "0" if value == 0 else quantity(value, short)
 
 
-def _share(value: float) -> str:
-    return "–" if np.isnan(value) else percent(value)
+def _keep_units(text: str, unit: str) -> str:
+    """Return a text in which no line breaks between a number and its unit."""
+    return re.sub(rf"(?<=\d) (?={re.escape(unit)}(?!\w))", "\N{NO-BREAK SPACE}", text) if unit else text
 
 
 def _capital(text: str) -> str:

@@ -37,7 +37,7 @@ thead th{color:var(--soft); font-size:.875rem; vertical-align:bottom}
 td.end{text-align:right; white-space:nowrap}
 .matrix td,.matrix thead th{text-align:right; padding:6px 10px; min-width:56px}
 .matrix thead th:first-child{text-align:left; padding-left:0}
-.matrix th{max-width:160px; white-space:nowrap; overflow:hidden; text-overflow:ellipsis}
+.matrix th{max-width:160px; overflow-wrap:break-word}
 .matrix td.right{background:color-mix(in srgb,var(--green) calc(var(--share)*45%),transparent)}
 .matrix td.false{background:color-mix(in srgb,var(--red) calc(var(--share)*60%),transparent)}
 .swarm{max-width:720px}
@@ -101,6 +101,12 @@ pre{background:var(--tint); border-radius:8px; padding:12px 14px; font-size:.875
   .tiles{grid-template-columns:1fr 1fr}
   .tiles div:first-child{grid-column:1/-1}
   .tiles b{font-size:1.4rem}
+  .matrix,.matrix thead th{font-size:.8rem}
+  .matrix td,.matrix thead th{padding:5px; min-width:40px}
+  .columns thead{display:none}
+  .columns th,.columns td{display:block; padding:0}
+  .columns th{border:0; padding-top:6px}
+  .columns td{padding-bottom:6px}
 }
 @media print{
   :root{--paper:#fff; --ink:#000; --soft:#444; --line:#ccc; --tint:#f4f6f9; --blue:#2f6fd0; --red:#d8443a;
@@ -109,7 +115,7 @@ pre{background:var(--tint); border-radius:8px; padding:12px 14px; font-size:.875
   main{max-width:none; padding:0}
   *{-webkit-print-color-adjust:exact; print-color-adjust:exact}
   figure,.row,.miss,tr,pre,.tiles,.swarm{break-inside:avoid}
-  h2,h3,h2+p{break-after:avoid}
+  h2,h3,h2+p,p:has(+figure){break-after:avoid}
   section{padding:12px 0 4px; margin-top:6px}
   .grid{columns:2}
   figure{max-width:420px}

@@ -15,10 +15,12 @@ import numpy as np
 
 from mercer.runtime.control_characters import escape_controls
 from mercer.samples.arrays import Flags, Floats
+from mercer.tables.units import TIME, format_quantity
 
 Label = Callable[[float], str]  # a number as the text of a tick
 _LOW, _MIDDLE, _HIGH = (47, 111, 208), (142, 79, 168), (224, 67, 58)  # colours of small, middling and large values
 _STRIP = 400.0, 34.0  # width and height of one row of a swarm
+_CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)  # seconds
 
 
 def escape(text: str) -> str:
@@ -26,12 +28,23 @@ def escape(text: str) -> str:
     return html.escape(escape_controls(text))
 
 
-def tick_places(low: float, high: float, max_ticks: int = 5) -> list[float]:
-    """Return at most `max_ticks` round numbers from low to high: multiples of 1, 2 or 5 times a power of ten."""
+def quantity(value: float, unit: str = "") -> str:
+    """Write a number with its unit for HTML: with a minus sign, and without a line break before the unit."""
+    return format_quantity(value, unit).replace("-", "−").replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def tick_places(low: float, high: float, max_ticks: int = 5, unit: str = "") -> list[float]:
+    """Return at most `max_ticks` round numbers from low to high.
+
+    They are multiples of 1, 2 or 5 times a power of ten, or of seconds, minutes and hours if the unit is a time.
+    """
     if not (math.isfinite(low) and math.isfinite(high) and high > low):
         return [low] if math.isfinite(low) else []
-    step = 10.0 ** math.floor(math.log10((high - low) / max_ticks))
-    step *= next(factor for factor in (1, 2, 5, 10, 20) if (high - low) / (step * factor) <= max_ticks or factor == 20)
+    least = (high - low) / max_ticks
+    step = 10.0 ** math.floor(math.log10(least))
+    step *= next(factor for factor in (1, 2, 5, 10, 20) if least <= step * factor or factor == 20)
+    if unit == TIME:
+        step = next((clock for clock in _CLOCK_STEPS if least <= clock), 86400.0 * math.ceil(least / 86400.0))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [k * step for k in range(first, last + 1)]
 
@@ -63,7 +76,7 @@ class Plot:
         end = -math.inf
         for place in places:
             text, middle = label(place), self.x(place)
-            half = 3.2 * len(text)
+            half = 2 + 3.6 * len(text)
             middle = min(max(middle, half), self.width - half)
             if middle - half < end:
                 continue
@@ -136,14 +149,16 @@ def swarm_strip(values: Floats, shades: Floats, span: tuple[float, float], label
     return f'<svg {size} role="img" aria-label="{escape(label)}" class="strip">{"".join(marks)}</svg>'
 
 
-def dot_strip(value: float, span: tuple[float, float], label: str, kind: str = "dot") -> str:
-    """Draw one value as a point on a line that begins at the mean."""
-    width, height = _STRIP[0], 16.0
-    places = [8 + (width - 16) * _share(number, span) for number in (span[0], span[1], value)]
-    line = f'<line x1="{places[0]:.1f}" y1="8" x2="{places[1]:.1f}" y2="8" class="grid"/>'
-    dot = f'<circle cx="{places[2]:.1f}" cy="8" r="6" class="{kind}"/>'
+def dot_strip(values: Sequence[float], span: tuple[float, float], label: str, kinds: Sequence[str]) -> str:
+    """Draw values as points of these kinds on a line from the lower to the upper end of `span`."""
+    width, height = _STRIP[0], 24.0
+    line = f'<line x1="8" y1="12" x2="{width - 8:g}" y2="12" class="grid"/>'
+    dots = "".join(
+        f'<circle cx="{8 + (width - 16) * _share(value, span):.1f}" cy="12" r="7" class="{kind}"/>'
+        for value, kind in zip(values, kinds, strict=True)
+    )
     size = f'viewBox="0 0 {width:g} {height:g}"'
-    return f'<svg {size} role="img" aria-label="{escape(label)}" class="strip">{line}{dot}</svg>'
+    return f'<svg {size} role="img" aria-label="{escape(label)}" class="strip">{line}{dots}</svg>'
 
 
 def _offsets(places: Floats, span: float) -> Floats:
@@ -163,7 +178,7 @@ def _colour(share: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(start, end, strict=True))
 
 
-def truth_plot(truth: Floats, answers: Floats, half: float, outlying: Flags, tick: Label) -> Plot:
+def truth_plot(truth: Floats, answers: Floats, half: float, outlying: Flags, tick: Label, unit: str) -> Plot:
     """Draw true numbers against predicted ones, with the diagonal, and a band of ± `half` around it.
 
     The axes leave outlying targets out.
@@ -173,7 +188,7 @@ def truth_plot(truth: Floats, answers: Floats, half: float, outlying: Flags, tic
     high = float(max(truth[kept].max(), answers[kept].max()))
     margin = 0.03 * (high - low) or 1.0
     span = low - margin, high + margin
-    ticks = tick_places(*span)
+    ticks = tick_places(*span, unit=unit)
     left = margin_for(map(tick, ticks))
     plot = Plot(span, span, "true against predicted numbers of held-out rows", 400.0, 330.0, left)
     plot.y_ticks(ticks, tick)
