@@ -239,8 +239,9 @@ def test_truth_values_in_more_languages(yes, no):
 @pytest.mark.parametrize("one", ["1", 1, 1.0])
 def test_digits_among_truth_values_are_truth_values(one):
     """In Excel some cells of a column are texts, others numbers."""
-    encoding, _ = chosen(["TRUE", "FALSE", one, "0"] * 8)
+    encoding, asked = chosen(["TRUE", "FALSE", one, "0"] * 8)
     assert encoding == Levels("x", ("False", "True"), 0, True)
+    assert asked is None
     assert [encoding.level_of(cell) for cell in ("1", 0, "yes")] == ["True", "False", "True"]
     assert isinstance(chosen(["1", "0"] * 8)[0], Numbers)
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from numbers import Real
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
@@ -80,21 +81,27 @@ def is_missing(item: Any) -> bool:
 
 def cells_of(column: Any) -> Cells:
     """Convert a column to an array of numbers or dates, or of objects: texts stripped, None for missing values."""
-    values = column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
-    if values.dtype.kind in "iufM":
-        return values
-    if values.dtype.kind == "m":
-        return np.asarray(values / np.timedelta64(1, "s"))
-    out = np.empty(len(values), dtype=object)
-    for row, item in enumerate(values.tolist()):
-        if isinstance(item, str):
-            item = item.strip()
-            if item in MISSING or item == _UNKNOWN:
-                item = None
-        elif is_missing(item):
-            item = None
-        out[row] = item
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind in "iufM":
+            return column
+        if column.dtype.kind == "m":
+            return np.asarray(column / np.timedelta64(1, "s"))
+    items = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    out = np.empty(len(items), dtype=object)
+    if {*map(type, items)} <= {str, NoneType} and 4 * len(different := {*items}) <= len(items):
+        known = {item: _without_mark(item) for item in different}  # 1, 1.0 and True would be one key
+        out[:] = list(map(known.__getitem__, items))
+    else:
+        out[:] = list(map(_without_mark, items))
     return out
+
+
+def _without_mark(item: Any) -> Any:
+    """Return a text without blanks around it, None for a missing value, and any other cell as it is."""
+    if isinstance(item, str):
+        item = item.strip()
+        return None if item in _MISSING_MARKS else item
+    return None if is_missing(item) else item
 
 
 def missing_values(cells: Cells) -> Flags:

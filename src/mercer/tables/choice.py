@@ -280,7 +280,7 @@ def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) ->
         rare = f"{encoding.n_rare:,} rare levels beside the {len(encoding.levels)} most frequent"
         return f"{the_column} has {rare}: they share one column; {keep}"
     known = cells[~missing_values(cells)]
-    if known.dtype.kind in "iuf" or _holds_numbers(frame, encoding.name):
+    if not encoding.truth_values and (known.dtype.kind in "iuf" or _holds_numbers(frame, encoding.name)):
         return f"{the_column} holds numbers and is read as a category; {remedy} numeric"
     similar = next(iter(_alike_but_for_capitals(encoding.levels)), None)
     if similar is not None:

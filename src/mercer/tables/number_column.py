@@ -40,6 +40,7 @@ _DECIMAL_NAMES: Final = {",": "a decimal comma", ".": "a decimal point"}
 _NEVER_BY_SHAPE: Final = frozenset(":×·*^⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # signs of times, and of powers of 10
 _SHAPE_OF_RATIO: Final = re.compile(r"[01]1{0,2}([.,]1{1,2})? ?/ ?1{1,3}|1{1,4} 1/1\b.*")  # 4.5/5, or 2 1/2 cups
 _LONGEST_NUMBER: Final = 60  # characters
+_FEW_SHAPES: Final = 50
 _UNCLEAR: Final = (
     "it may be a fraction or thousands; say which with --decimal , or --decimal . (in Python, convert the column)"
 )
@@ -145,11 +146,12 @@ def scan_column(items: list[Any]) -> ScannedColumn:
         cell.replace("\n", " ") if isinstance(cell, str) and len(cell) <= _LONGEST_NUMBER else "" for cell in cells
     ]
     normal = normalise("\n".join(texts))
+    shapes = normal.translate(_TO_SHAPE).split("\n")
     groups: dict[NumberText, tuple[list[int], list[str]]] = {}
     known: dict[str, tuple[NumberText, int, int] | bool] = {}
-    for place, (text, shape) in enumerate(
-        zip(normal.split("\n"), normal.translate(_TO_SHAPE).split("\n"), strict=True)
-    ):
+    if _are_no_numbers({*shapes}):
+        return ScannedColumn(keys, places, cells, groups)
+    for place, (text, shape) in enumerate(zip(normal.split("\n"), shapes, strict=True)):
         first = shape.find("1")
         if first < 0:
             continue
@@ -168,6 +170,13 @@ def scan_column(items: list[Any]) -> ScannedColumn:
         group_places.append(place)
         group_digits.append(digits)
     return ScannedColumn(keys, places, cells, groups)
+
+
+def _are_no_numbers(shapes: set[str]) -> bool:
+    """Return whether no text has one of these few shapes and is a number; False if there are many shapes."""
+    if len(shapes) > _FEW_SHAPES:
+        return False
+    return not any(_parts_of_shape(one) for shape in shapes for one in {shape, shape.replace("1", "0", 1)})
 
 
 def _parts_of_shape(shape: str) -> tuple[NumberText, int, int] | bool:

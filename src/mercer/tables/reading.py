@@ -306,7 +306,7 @@ def classes_in(column: Any, name: str, title: str) -> Any:
     expect_complete(column, name, title)
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return column
-    texts = [str(item).strip() for item in column]
+    texts = list(map(str.strip, map(str, column)))
     distinct = set(texts)
     if any(len(text.splitlines()) > 1 for text in distinct):
         broken = next(row for row, text in enumerate(texts) if len(text.splitlines()) > 1)
