@@ -100,16 +100,16 @@ def test_the_gap_closes_around_the_minimum(seed):
         lower, upper, found = enclose(name, kind, lam, y, weight, exact, bias)
         c, b = decimals(model.dual_coef_[0]), decimals(float(model.intercept_[0]))
         own_value = primal_value(name, kind, decimals(lam), decimals(y), decimals(weight), exact, c, b)
-        rounding = Decimal("1e-12") * max(ONE, abs(decimals(y)).max())
+        rounding = Decimal("1e-10") * max(ONE, abs(decimals(y)).max())
         primal, dual, gap = map(decimals, (proof.primal, proof.dual, proof.gap))
         # The claims: bounds on both sides of the minimum, and on the value of this solution.
         assert dual <= min(own_value, upper)
         assert primal >= max(own_value, lower)
         assert own_value - min(own_value, upper) <= gap
-        assert gap >= primal - dual
+        assert proof.gap >= proof.primal - proof.dual  # as floats: near 0 they have more than a hundred digits
         # The quality: clarabel's minimum to 1e-7, or as far as its own bounds determine it, and a gap of 1e-6.
         assert abs(primal - decimals(found)) <= Decimal("1e-7") * upper + (upper - lower) + rounding
-        assert gap <= Decimal("1e-6") * primal or gap <= rounding
+        assert gap <= Decimal("1e-6") * primal or gap <= Decimal("1e-200")
 
 
 def test_the_machines_with_the_same_dual_are_the_same():

@@ -261,7 +261,7 @@ _SHARED: Final = {
         systems are factorised; otherwise they are solved by preconditioned conjugate gradients.
     %(verbose)s
     max_iter : int, default=-1
-        Maximum number of Newton steps; −1 means 200.
+        Maximum number of Newton steps or, for a loss with corners, of duals that are solved; −1 means 200.
     max_time : float, optional
         Time limit in seconds. A fit that reaches a limit warns and keeps its current solution; see `stop_reason_`.
     %(n_jobs)s
@@ -274,8 +274,8 @@ _SHARED: Final = {
     converged_ : bool
         Whether the requested accuracy was reached, or early stopping ended training.
     stop_reason_ : str
-        Reason why training ended: "converged", "rounding floor", "early stopping", "max_iter" or "max_time"; for the
-        hinge also "stalled".
+        Reason why training ended: "converged", "rounding floor", "early stopping", "max_iter" or "max_time"; for a
+        named loss with corners also "stalled".
     validation_loss_ : array of shape (n_outputs, n_steps)
         Mean loss on the validation set before each step and at the end; only with early stopping.
     dual_coef_ : array of shape (n_outputs, n_samples)
@@ -283,7 +283,7 @@ _SHARED: Final = {
     intercept_ : array of shape (n_outputs,)
         Constants b.
     n_iter_ : array of shape (n_outputs,)
-        Number of Newton steps.
+        Number of Newton steps or, for a loss with corners, of duals; steps of the dual solver if there is only one.
     %(kernel with its numbers)s
 """,
     "landmark parameters": """
