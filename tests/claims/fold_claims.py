@@ -318,9 +318,11 @@ def fits_of_calibration(drawn: Draw, counts: Counts) -> Iterator[Fit]:
         steps.append((problem, beta, certificate))
         return certificate, u
 
-    def solved(problem: Any, gram: Any, stop: Any, start: Any) -> Any:
-        solution, certificate = originals["solve_certified"](problem, gram, stop, start)
-        steps[-1] = problem, solution.beta, certificate
+    def solved(problem: Any, gram: Any, stop: Any, start: Any, **known: Any) -> Any:
+        solution, certificate = originals["solve_certified"](problem, gram, stop, start, **known)
+        if not known:  # the start was certified, and that certificate was not good enough
+            steps.pop()
+        steps.append((problem, solution.beta, certificate))
         return solution, certificate
 
     def together(problem: Any, bounds: Any, layout: Any, *rest: Any) -> Any:

@@ -164,11 +164,13 @@ def calibration_splits(splitter: Any, y: Any, cv: Any) -> Splits:
             f"{not_once[0]} {counts[not_once[0]]} times; use a number of folds, KFold or StratifiedKFold"
         )
     for train, test in splits:
-        overlap = np.intersect1d(train, test)
+        held_out = np.zeros(n, dtype=np.bool_)
+        held_out[test] = True
+        overlap = train[held_out[train]]
         if len(overlap):
             raise ValueError(
-                f"a fold of cv trains on sample {overlap[0]}, which it also holds out; use a number of folds, KFold or "
-                "StratifiedKFold"
+                f"a fold of cv trains on sample {overlap.min()}, which it also holds out; use a number of folds, KFold "
+                "or StratifiedKFold"
             )
     return splits
 

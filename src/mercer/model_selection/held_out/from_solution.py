@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify_dual
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.task import PairTasks, map_in_threads
@@ -100,12 +101,11 @@ def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop
     rows = np.flatnonzero((beta != 0) | (first.p * (u + _offset(first, beta, u)) < large_margin))
     n_bytes = 2 * len(rows) ** 2 * np.dtype(gram.precisions[0]).itemsize
     if not gram.concurrent or first.twins or len(rows) > _STORED_ROWS or n_bytes > gram.budget:
-        starts: Iterable[Floats] = (_fold_start(problem, beta) for problem in problems)
-    else:
-        field = StoredField(StoredGram.plain(gram.view(rows)), np.arange(len(rows)), proven=False)
-        field.move(first.take(rows), beta[rows])
-        solve, n_threads = partial(_solve_on_stored, field, rows, beta, stop), min(stop.n_threads, len(problems))
-        starts = map_in_threads(solve, problems, n_threads) if n_threads > 1 else map(solve, problems)
+        return (_values_from(problem, gram, beta, u, stop) for problem in problems)
+    field = StoredField(StoredGram.plain(gram.view(rows)), np.arange(len(rows)), proven=False)
+    field.move(first.take(rows), beta[rows])
+    solve, n_threads = partial(_solve_on_stored, field, rows, beta, stop), min(stop.n_threads, len(problems))
+    starts = map_in_threads(solve, problems, n_threads) if n_threads > 1 else map(solve, problems)
     return (_certified_values(problem, gram, start, stop) for problem, start in zip(problems, starts, strict=True))
 
 
@@ -118,6 +118,17 @@ def _solve_on_stored(full_field: StoredField, rows: Indices, beta: Floats, stop:
     return fold_beta
 
 
+def _values_from(problem: DualProblem, gram: Gram, beta: Floats, u: Floats, stop: Stop) -> Floats | None:
+    """Return f of all rows for a fold's problem, starting from β on all samples with u = Kβ; None if it is not solved.
+
+    K is multiplied by the held-out coefficients only.
+    """
+    start = _fold_start(problem, beta)
+    start_u = u + gram.product(start - beta, dtype=gram.precisions[0])
+    solution, certificate = solve_certified(problem, gram, stop, start, start_u=start_u)
+    return _values_of(solution.u, certificate) if stop.met(certificate) else None
+
+
 def _certified_values(problem: DualProblem, gram: Gram, start: Floats, stop: Stop) -> Floats | None:
     """Return f of all rows for a fold's problem, starting from a β near its solution.
 
@@ -126,10 +137,13 @@ def _certified_values(problem: DualProblem, gram: Gram, start: Floats, stop: Sto
     certificate, u = certify_dual(problem, gram.proof, start, stop.tol)
     if not stop.met(certificate):
         solution, certificate = solve_certified(problem, gram, stop, start)
-        if not stop.met(certificate) or solution.u is None:
-            return None
-        u = solution.u
-    return np.asarray(u + certificate.b[0] if certificate.b else u)
+        return _values_of(solution.u, certificate) if stop.met(certificate) else None
+    return _values_of(u, certificate)
+
+
+def _values_of(u: Floats | None, certificate: Certificate) -> Floats | None:
+    """Return f = u + b of all rows; None if the solver returned no u."""
+    return None if u is None else np.asarray(u + certificate.b[0] if certificate.b else u)
 
 
 def _offset(problem: DualProblem, beta: Floats, u: Floats) -> float:

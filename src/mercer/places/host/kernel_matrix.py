@@ -51,6 +51,8 @@ _PRODUCT_COLUMNS = 512
 _FUSED_OUTPUTS = 24
 # Rows of a square block of sparse samples whose values serve both its rows and its columns: 2 MB.
 _SQUARE_ROWS = 512
+# Dense values between rows that have coefficients are computed once if these are more than this share of all rows.
+_SYMMETRIC_SHARE = 0.1
 # Arrays as large as the rows of a square in float64: the prepared rows, both of their layouts, and sums of stripes.
 _SQUARE_COPIES = 4
 # Up to this number of rows no difference in time between float32 and float64 can be measured.
@@ -280,14 +282,8 @@ class KernelMatrix(HostAlgebra):
         if bounded is not None:
             return bounded
         if self._use_symmetry(coefficients, rows, level):
-            inner = np.zeros(self.n)
-            inner[rows] = coefficients[rows]
-            prepared = self._source.prepared
-            assert prepared is not None
-            prepared.keep_rows(np.unique(self._global(np.union1d(rows, np.flatnonzero(coefficients)))), level)
-            u = self._square_product(inner[rows], rows)
+            u = self._symmetric_product(coefficients, rows)
             if u is not None:
-                u += self.product(coefficients - inner, rows, level)
                 # A row's values in a stripe (src/core/gram/dense_blocks.cpp), the stripes, and what both sums add.
                 in_sequence = _SQUARE_ROWS + self.n // 32
                 return Ball(u, self.errors(coefficients, rows, level, in_sequence=in_sequence))
@@ -306,16 +302,33 @@ class KernelMatrix(HostAlgebra):
         return Ball(self.products(C, rows, level), errors + np.outer(row_bounds, rounding))
 
     def _use_symmetry(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
-        """Return whether to compute values between these rows once for both: most of them have a coefficient.
+        """Return whether to compute values between rows with coefficients once for both: enough rows have one.
 
         Sparse values are stored first, which takes time of its own.
         """
         if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
         samples = self._source.prepared.all_samples(np.float32) if self._source.prepared is not None else None
-        n_shared = int(np.count_nonzero(coefficients[rows]))
-        fits = _SQUARE_COPIES * self._bytes_per_row * len(rows) <= self.budget
-        return samples is not None and (samples.dense or samples.expensive) and fits and n_shared > len(rows) // 2
+        if samples is None or _SQUARE_COPIES * self._bytes_per_row * len(rows) > self.budget:
+            return False
+        share = int(np.count_nonzero(coefficients[rows])) / len(rows)
+        return share > _SYMMETRIC_SHARE if samples.dense else samples.expensive and share > 0.5
+
+    def _symmetric_product(self, coefficients: Floats, rows: Indices) -> Floats | None:
+        """Return `product` in float64 with values between these rows computed once; None if numbers are too large."""
+        prepared, shared, used = self._source.prepared, coefficients[rows] != 0, coefficients != 0
+        assert prepared is not None
+        used[rows] = True
+        prepared.keep_rows(np.sort(self._global(np.flatnonzero(used))), np.float64)
+        inner = rows[shared]
+        u, part = np.empty(len(rows)), self._square_product(coefficients[inner], inner)
+        if part is None:
+            return None
+        outer_coefficients = coefficients.copy()
+        outer_coefficients[inner] = 0.0
+        u[shared] = part + self.product(outer_coefficients, inner)
+        u[~shared] = self.product(coefficients, rows[~shared])
+        return u
 
     def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
         """Return `product_bound` in float32 for a Gaussian kernel, bounded by weighted sums computed along with u."""

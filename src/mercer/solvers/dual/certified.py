@@ -45,9 +45,18 @@ InnerSolver = Callable[[Floats, Floats | None, Precision, Stop, bool], Solution]
 
 
 def solve_certified(
-    problem: DualProblem, gram: Gram, stop: Stop, start: Floats | None = None, *, shrinking: bool = True
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    start: Floats | None = None,
+    *,
+    start_u: Floats | None = None,
+    shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
-    """Solve a dual problem by block decomposition and certify the solution."""
+    """Solve a dual problem by block decomposition and certify the solution.
+
+    `start_u` is u = Kβ at the start, if it is known in the first of the Gram's precisions.
+    """
     one_block, steps = is_one_block(problem, gram), 0
     exact_float64 = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
     if one_block and exact_float64 and gram.proof is gram and stop.deadline == math.inf:
@@ -56,9 +65,9 @@ def solve_certified(
         if certificate is not None:
             return solution, certificate
         # Pair steps alone did not reach the goal: decomposition continues from their β.
-        start, steps, one_block = solution.beta, solution.steps, False
+        start, start_u, steps, one_block = solution.beta, None, solution.steps, False
     inner = partial(_decomposed, problem, gram, one_block)
-    solution, certificate = solve_and_refine(problem, gram, stop.after(steps), start, inner, shrinking)
+    solution, certificate = solve_and_refine(problem, gram, stop.after(steps), start, inner, shrinking, u=start_u)
     return replace(solution, steps=steps + solution.steps), certificate
 
 
@@ -143,14 +152,14 @@ def solve_and_refine(
     inner: InnerSolver,
     shrinking: bool,
     proof: BoundedProducts | None = None,
+    u: Floats | None = None,
 ) -> tuple[Solution, Certificate]:
     """Call the solver `inner`, which certifies nothing, until the certificate of its solution is good (`Refinement`).
 
-    `proof` computes u = Kβ with error bounds. By default it is that of the Gram matrix, and the sums of one certificate
-    are kept for the next.
+    `u` is Kβ at the start, if the caller knows it. `proof` computes u = Kβ with error bounds. By default it is that of
+    the Gram matrix, and the sums of one certificate are kept for the next.
     """
     beta: Floats = _starting_point(problem, gram) if start is None else start
-    u: Floats | None = None
     last = LastSums() if proof is None else None
     precisions: Sequence[Precision] = gram.precisions if proof is None else (np.float64,)
     proof, seconds = gram.proof if proof is None else proof, ProofTime(gram, stop)
