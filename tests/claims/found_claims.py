@@ -8,6 +8,36 @@ FOUND = {
     "hard margin of samples that live with an engine": Problem(
         "hard SVC", kernel="Linear()", n=37, d=5, exponent=2.0, seed=1431, engine="opaque"
     ),
+    "division by a norm that may be 0, logistic": Problem(
+        "KernelMachineClassifier",
+        {"loss": "logistic", "bias": True, "penalty": "norm"},
+        kernel="laplacian",
+        family="repeated rows",
+        n=10,
+        d=3,
+        seed=102280,
+        C=1e5,
+        tol=0.1,
+        size=1e-6,
+        weights="repetitions",
+        csr=True,
+    ),
+    "division by a norm that may be 0, huber": Problem(
+        "KernelMachineRegressor",
+        {"loss": "huber", "bias": True, "penalty": "norm"},
+        kernel="homogeneous",
+        family="constant columns",
+        n=15,
+        d=4,
+        exponent=3.0,
+        seed=174,
+        C=1e6,
+        tol=0.001,
+        gamma=10.0,
+        size=1e-6,
+        dtype="f4",
+        engine="blocks",
+    ),
     "copies of wide weights in a ridge": Problem(
         "RLSRegressor", {"bias": False}, "chi2", "repeated rows", n=36, seed=3604, C=100.0, gamma=10.0, weights="wide"
     ),

@@ -272,6 +272,18 @@ def test_a_quotient_that_underflows_by_a_number_that_may_be_small():
     assert holds(x / y, [Fraction(10 * LEAST) / (Fraction(21.0) - Fraction(float(y.error[0])))])
 
 
+@pytest.mark.parametrize("y", [0.0, 1.0, -1.0, 2.0, -3.0])
+@pytest.mark.parametrize("x", [0.0, 1.0, -5.0])
+def test_a_quotient_by_a_number_that_may_be_zero_claims_nothing(x, y):
+    for divisor in (Ball(y, 3.0), Ball(np.array([y]), np.array([3.0]))):
+        one = 1.0 if isinstance(divisor.value, float) else np.ones(1)
+        with np.errstate(all="ignore"):
+            for quotient in ((x * one) / divisor, Ball(x * one, one) / divisor):
+                ends = (float(np.squeeze(end)) for end in (quotient.low, quotient.high, quotient.size))
+                assert tuple(ends) == (-math.inf, math.inf, math.inf)
+                assert not quotient.error < math.inf  # −∞ made a violation 0 once
+
+
 def test_sums_of_columns_are_those_of_each():
     x, y = drawn(0)
     x, y = (Ball(ball.value.reshape(50, 3), ball.error.reshape(50, 3)) for ball in (x, y))

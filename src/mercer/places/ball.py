@@ -174,8 +174,8 @@ class Ball:
                 e = e + (abs(value) + tiny) * e_y + tiny * (e_y > 0)
                 smallest = smallest - e_y
             error = (np.divide(e, smallest) + _U * abs(value)) * (1 + 16 * _U) + underflow  # nine roundings
-            # Nothing is known where the denominator is 0 or infinite: the error becomes ∞ or NaN.
-            return Ball(value, np.divide(error, (smallest > 0) & (smallest < np.inf)))
+            # Nothing is known where the denominator may be 0 or infinite: the error becomes ∞ or NaN.
+            return Ball(value, np.divide(np.abs(error), (smallest > 0) & (smallest < np.inf)))
 
     def __rtruediv__(self, other: Any) -> Ball:
         return Ball(other, 0.0 * other) / self
