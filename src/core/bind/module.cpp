@@ -48,8 +48,8 @@ void set_num_threads(int n) {
 
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // objects that a traceback or a debugger holds at exit are no fault of ours
-    // Py_IsFinalizing is not in the limited API, and nb::is_alive is true almost to the end: this runs just before a thread
-    // that asks for the interpreter's lock would be ended.
+    // Py_IsFinalizing is not in the limited API, and nb::is_alive is true almost to the end: this runs just before a
+    // thread that asks for the interpreter's lock would be ended.
     nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Signals::stop_asking));
     m.doc() = "The loops of mercer: arrays in, arrays out.";
     m.def("levels", &levels, "Instruction sets usable here, fastest last.");
