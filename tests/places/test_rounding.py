@@ -230,7 +230,7 @@ def test_the_sum_beside_makes_float32_bounds_smaller(name, sparse):
 @pytest.mark.parametrize("name", ["gaussian", "scaled", "polynomial"])
 def test_values_used_twice_give_the_same_bounded_product(monkeypatch, name, sparse, family):
     """Between free rows each value serves a row and a column."""
-    monkeypatch.setattr("mercer.places.host.kernel_matrix._SQUARE_ROWS", 8)
+    monkeypatch.setattr("mercer.places.host.square_sums.SQUARE_ROWS", 8)
     kernel, formula = TRUTHS[name]
     X, exact, beta = data(family, sparse, np.float64)
     beta[::7] = 0.0

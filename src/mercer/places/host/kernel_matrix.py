@@ -22,6 +22,7 @@ from mercer.places.host.pair_place import Layout, PairPlace
 from mercer.places.host.prepared import CHUNK_ROWS, EXACT
 from mercer.places.host.rows import HostRows
 from mercer.places.host.source import SharedSamples, check_finite_values, kernel_diagonal, partial_sums
+from mercer.places.host.square_sums import SQUARE_ROWS, square_sums
 from mercer.places.host.tiled_field import BlockBuffer, TiledField
 from mercer.places.rounding import DOUBLE, WeightedSumBound
 from mercer.samples.arrays import (
@@ -49,8 +50,6 @@ _SHARED_MATRIX_ROWS = 4000
 _PRODUCT_COLUMNS = 512
 # Up to this number of outputs, fused sums compute all values again for each: faster than values written to memory.
 _FUSED_OUTPUTS = 24
-# Rows of a square block of sparse samples whose values serve both its rows and its columns: 2 MB.
-_SQUARE_ROWS = 512
 # Dense values between rows that have coefficients are computed once if these are more than this share of all rows.
 _SYMMETRIC_SHARE = 0.1
 # Arrays as large as the rows of a square in float64: the prepared rows, both of their layouts, and sums of stripes.
@@ -275,7 +274,7 @@ class KernelMatrix(HostAlgebra):
             return partial_sums(self._evaluate, coefficients, rows, self._source.value_error, self.entry_bounds)
         if level == EXACT and self._linear_rows is not None:
             return self._doubled_product(coefficients, rows)
-        if rows is None and self.n <= 2 * _SQUARE_ROWS and level != np.float32:
+        if rows is None and self.n <= 2 * SQUARE_ROWS and level != np.float32:
             return Ball(self.product(coefficients, None, level), self.errors(coefficients, None, level))
         rows = np.arange(self.n) if rows is None else rows
         bounded = self._single_product_bound(coefficients, rows) if level == np.float32 and self._fused else None
@@ -285,7 +284,7 @@ class KernelMatrix(HostAlgebra):
             u = self._symmetric_product(coefficients, rows)
             if u is not None:
                 # A row's values in a stripe (src/core/gram/dense_blocks.cpp), the stripes, and what both sums add.
-                in_sequence = _SQUARE_ROWS + self.n // 32
+                in_sequence = SQUARE_ROWS + self.n // 32
                 return Ball(u, self.errors(coefficients, rows, level, in_sequence=in_sequence))
         return Ball(self.product(coefficients, rows, level), self.errors(coefficients, rows, level))
 
@@ -306,7 +305,7 @@ class KernelMatrix(HostAlgebra):
 
         Sparse values are stored first, which takes time of its own.
         """
-        if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
+        if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * SQUARE_ROWS:
             return False
         samples = self._source.prepared.all_samples(np.float32) if self._source.prepared is not None else None
         if samples is None or _SQUARE_COPIES * self._bytes_per_row * len(rows) > self.budget:
@@ -320,12 +319,13 @@ class KernelMatrix(HostAlgebra):
         assert prepared is not None
         used[rows] = True
         prepared.keep_rows(np.sort(self._global(np.flatnonzero(used))), np.float64)
-        inner = rows[shared]
-        u, part = np.empty(len(rows)), self._square_product(coefficients[inner], inner)
-        if part is None:
+        inner, outer_coefficients = rows[shared], coefficients.copy()
+        samples, positions = prepared.prepare_rows(self._global(inner), np.float64)
+        if samples is None:
             return None
-        outer_coefficients = coefficients.copy()
-        outer_coefficients[inner] = 0.0
+        part, n_values = square_sums(samples, positions, coefficients[inner])
+        self.evaluations += n_values
+        outer_coefficients[inner], u = 0.0, np.empty(len(rows))
         u[shared] = part + self.product(outer_coefficients, inner)
         u[~shared] = self.product(coefficients, rows[~shared])
         return u
@@ -400,30 +400,6 @@ class KernelMatrix(HostAlgebra):
             parts.append(total)
         self.evaluations += len(rows) * len(J)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-
-    def _square_product(self, coefficients: Floats, rows: Indices) -> Floats | None:
-        """Return K[rows, rows] @ coefficients in float64, each value computed once; None if numbers are too large."""
-        prepared = self._source.prepared
-        assert prepared is not None
-        samples, positions = prepared.prepare_rows(self._global(rows), np.float64)
-        if samples is None:
-            return None
-        u, size = np.zeros(len(rows)), _SQUARE_ROWS
-        if samples.dense:
-            samples.add_square(u, positions, coefficients)
-            self.evaluations += len(rows) * (len(rows) + 1) // 2
-            return u
-        for left in range(0, len(rows), size):
-            block = slice(left, left + size)
-            columns = samples.columns(positions[block])
-            for top in range(0, left + size, size):
-                others = slice(top, top + size)
-                values = samples.block(positions[others], columns)
-                u[others] += values @ coefficients[block]
-                if top < left:
-                    u[block] += coefficients[others] @ values
-                self.evaluations += values.size
-        return u
 
     def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         if C.shape[1] == 1 or (self._fused and C.shape[1] <= _FUSED_OUTPUTS):
