@@ -67,13 +67,14 @@ def test_65_no_densification():
 @pytest.mark.parametrize("name", WITH["cache_size"])
 def test_next_to_no_memory_is_enough_or_an_error(name):
     """A block of two variables gains too little to be told from a stall."""
+    options = {"tol": 1e-4} if name.startswith("MKL") else {}  # at 1e-3, values differ by 0.01 between good weights
     try:
-        model = fit(name, cache_size=1e-6)
+        model = fit(name, cache_size=1e-6, **options)
     except MemoryError as error:
         assert "cache_size" in str(error)  # noqa: PT017  # a fit may succeed; only its error is judged
         return
     assert model.converged_
-    np.testing.assert_allclose(values(model), values(fit(name)), atol=5e-3)
+    np.testing.assert_allclose(values(model), values(fit(name, **options)), atol=5e-3)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_a_fit_seen_from_inside():
     assert inside["n"] == 1500
     assert inside["nSV"] == len(ours.fit(prepared, setting).support_)
     assert inside["certificates"] >= 1
-    assert inside["certificate_units"] >= 1.0
+    assert inside["certificate_units"] >= 0.5  # a value between two support vectors serves both
     assert inside["units"] > 0
     assert inside["bound"] > 0
 

@@ -182,7 +182,7 @@ class _Rows:
     data: Data
     predicted: Any  # an Explanation with one output
     answers: Any
-    kind: str  # of the model, as `Model.kind`
+    kind: str  # kind of the model, as in `Model.kind`
     unit: str
 
     def line(self, row: int) -> Line:

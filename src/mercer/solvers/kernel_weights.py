@@ -52,6 +52,8 @@ _SMALLEST_SHARE = 1e-15
 _ZERO_THRESHOLDS = (1e-4, 1e-6, 1e-9)
 # Rounds without a smaller gap after which the machines are solved more accurately.
 _PATIENCE = 5
+# Bytes for the system of free variables that any budget allows: without it, a search for weights easily stalls.
+_LEAST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +74,12 @@ class WeightsTrial:
 def curvature(problem: DualProblem, gram: Gram, beta: Floats, parts: Floats) -> Floats:
     """Return H for one machine; `parts` has a column K_mβ for each kernel.
 
-    H = 0 if there are too many free variables for the memory budget, or the system cannot be solved.
+    H = 0 if there are too many free variables for the memory budget and a megabyte, or the system cannot be solved.
     """
     up, low = problem.movable(beta)
     free = np.flatnonzero(up & low)
     m = parts.shape[1]
-    if len(free) == 0 or 24 * len(free) ** 2 > gram.budget:
+    if len(free) == 0 or 24 * len(free) ** 2 > max(gram.budget, _LEAST_BYTES):
         return np.zeros((m, m))
     rows, U = problem.row[free], parts[problem.row[free]]
     Q = gram.block(rows, rows)

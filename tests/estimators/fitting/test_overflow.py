@@ -75,11 +75,12 @@ def test_margins_are_those_of_the_fit(first, second):
     assert [part.classes for part in model.margins(X, y)] == expected
 
 
-def test_a_joint_machine_has_no_margins_whatever_it_is_called_since():
+def test_a_joint_machine_has_the_margins_of_pairs_whatever_it_is_called_since():
     y = Y + (X[:, 1] > 0.3)
-    model = SVC(multiclass="weston-watkins").fit(X, y).set_params(multiclass="ovr")
-    with pytest.raises(ValueError, match="jointly"):
-        model.margins(X, y)
+    model = SVC(multiclass="weston-watkins").fit(X, y)
+    expected = [part.classes for part in model.margins(X, y)]
+    assert len(expected) == 3
+    assert [part.classes for part in model.set_params(multiclass="ovr").margins(X, y)] == expected
 
 
 def test_two_free_twins_are_free():

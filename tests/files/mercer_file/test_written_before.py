@@ -51,6 +51,10 @@ def renamed(told):
         params = told["state"]["params"] if "state" in told else told["params"]
         if "multi_class" in params:
             params["multiclass"] = params.pop("multi_class")
+    if told.get("class") == "KernelMachineRegressor":
+        params = told["state"]["params"] if "state" in told else told["params"]
+        params.setdefault("epsilon", 0.1)
+        params.setdefault("tau", 0.5)
     if told.get("class") == "Monomials":
         told["params"].setdefault("weighted", True)
     return told

@@ -183,7 +183,7 @@ def test_a_wide_category_that_is_kept_sparse():
     rng = np.random.default_rng(1)
     table = pd.DataFrame(
         {
-            "code": rng.choice([f"c{k}" for k in range(40)], 90),
+            "code": rng.choice([f"{letter}-code" for letter in "abcdefghijklmnopqrstuvwxyzäöüßéèêàâçñøåæœ"[:40]], 90),
             "other": rng.choice(list("abcdefgh"), 90),
             "x": rng.normal(size=90),
         }

@@ -13,6 +13,7 @@ from mercer.notes.theory.complexity import (
 )
 from mercer.notes.theory.early_stopping import iteration_path, stopping_step
 from mercer.notes.theory.few_errors import fewest_errors, least_slack_power
+from mercer.notes.theory.finite_sets import shattering
 from mercer.notes.theory.insights import insight
 from mercer.notes.theory.law import Law
 from mercer.notes.theory.margin_bounds import (
@@ -43,7 +44,6 @@ from mercer.notes.theory.sample_bounds import (
     soft_margin_samples,
     test_set_bound,
 )
-from mercer.notes.theory.shattering import shattering
 from mercer.notes.theory.tails import tail_probability, tail_samples
 from mercer.runtime.missing_names import missing_name_error
 

@@ -76,7 +76,7 @@ class FewestErrors(NamedTuple):
 
     @property
     def proven(self) -> bool:
-        """Whether no hyperplane makes fewer errors than this one."""
+        """True if no hyperplane makes fewer errors than this one."""
         return len(self.rows) == self.least
 
 

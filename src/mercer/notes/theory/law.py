@@ -22,8 +22,8 @@ from scipy import optimize, stats
 from mercer.estimators import SVC
 from mercer.kernels.names import KernelLike, as_kernel
 from mercer.notes.theory.complexity import Complexity, trace_bound
+from mercer.notes.theory.finite_sets import Rules, dichotomies_of
 from mercer.notes.theory.risks import LossName, sample_losses
-from mercer.notes.theory.shattering import Rules, dichotomies_of
 from mercer.problems.losses import Loss
 from mercer.runtime.parameters import Seed, integer, positive
 from mercer.runtime.shared_docs import shared_docs
