@@ -1,7 +1,7 @@
 """Workers of a Dask cluster that compute on a device; torch's CPU device stands in for a card."""
 
 import gc
-import time
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -78,22 +78,46 @@ def test_certificates_are_true_and_close(client, chunks):
     )
 
 
-def test_host_chunks_are_copied_once_and_forgotten_with_the_chunk(client):
-    rows = host_chunks().persist()
-    mercer.SVC(kernel=KERNEL).fit(rows, y)
-    copies = client.run(lambda: len(worker_device._copies))
-    assert sum(copies.values()) == len(SIZES)
-    del rows
-    deadline = time.monotonic() + 30
-    while any(left := client.run(lambda: gc.collect() and len(worker_device._copies)).values()):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
+class Copies:
+    """An engine that counts the copies that it makes of samples."""
+
+    made = 0
+
+    def samples(self, rows):
+        self.made += 1
+        return rows.copy()
 
 
-def test_tensor_chunks_stay_tensors(client):
-    rows = tensor_chunks(torch.float32)
-    mercer.SVC(kernel=KERNEL).fit(rows, y)
-    assert set(client.run(lambda: len(worker_device._copies)).values()) == {0}
+def test_a_chunk_is_copied_once_and_the_copy_goes_with_it(monkeypatch):
+    engine, rows = Copies(), X.copy()
+    monkeypatch.setattr(worker_device, "configured_engine", lambda: engine)
+    first, second = worker_device.on_worker_device(rows), worker_device.on_worker_device(rows)
+    assert first is second
+    assert engine.made == 1
+    other = X.copy()
+    assert worker_device.on_worker_device(other) is not first
+    assert len(worker_device._copies) == 2
+    del rows, other
+    gc.collect()
+    assert not worker_device._copies
+
+
+def test_a_tensor_is_used_where_it_is():
+    with mercer.config_context(device="torch-cpu"):
+        tensor = torch.tensor(X)
+        assert worker_device.on_worker_device(tensor).rows.data_ptr() == tensor.data_ptr()
+
+
+def test_the_products_are_those_of_the_device(client):
+    client.restart()
+    assert not any(client.run(_torch_computes).values())
+    mercer.SVC(kernel=KERNEL).fit(host_chunks(), y)
+    assert all(client.run(_torch_computes).values())
+
+
+def _torch_computes():
+    """Return whether this worker has imported what computes kernel values with torch."""
+    return "mercer.places.torch.gram" in sys.modules
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.int64])
@@ -113,7 +137,6 @@ def test_the_client_of_the_context_is_used(client):
         with current, mercer.config_context(client=client):
             model = mercer.SVC(kernel=KERNEL).fit(host_chunks(), y)
             assert not current.get_task_stream()
-            assert client.run(lambda: len(worker_device._copies))
         assert model.converged_
     with (
         pytest.raises(TypeError, match=r"must be a distributed\.Client;"),

@@ -40,9 +40,12 @@ def on_worker_device(rows: Any) -> Any:
     samples = device_chunk(rows)
     if samples is not None:
         return samples
-    engine = None if get_config()["device"] == "dask" else configured_engine()  # the client may set "dask" for itself
+    device = get_config()["device"]
+    engine = None if device == "dask" else configured_engine()  # the client may set "dask" for itself
     if engine is None:
         return rows
+    if device == "torch-cpu":  # tensors share the memory of the rows, and would keep them alive
+        return engine.samples(rows)
     held, address = _copies.get(id(rows)), id(rows)
     if held is None or held[0]() is not rows:
         held = weakref.ref(rows, lambda _: _copies.pop(address, None)), engine.samples(rows)
