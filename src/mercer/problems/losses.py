@@ -159,10 +159,22 @@ class EpsilonInsensitive:
     kind: ClassVar[Kind] = "regression"
 
     def value(self, y: Floats, f: Floats) -> Floats:
-        return np.maximum(0.0, np.abs(y - f) - self.epsilon)
+        return np.maximum(0.0, self._excess(y, f))
 
     def gradient(self, y: Floats, f: Floats) -> Floats:
-        return np.where(np.abs(f - y) > self.epsilon, np.sign(f - y), 0.0)
+        return np.where(self._excess(y, f) > 0, np.sign(f - y), 0.0)
+
+    def _excess(self, y: Floats, f: Floats) -> Floats:
+        """Return |y − f| − ε to a relative error of two roundings, although the two numbers cancel.
+
+        Near the corner |y − f| − ε is exact (Sterbenz), so that only the rounding of y − f matters; it is itself a
+        float (Knuth's TwoSum), and is added.
+        """
+        difference = y - f
+        subtracted = y - difference
+        rounding = (y - (difference + subtracted)) + (subtracted - f)
+        excess = np.abs(difference) - self.epsilon
+        return np.asarray(excess + np.where(np.isfinite(rounding), np.sign(difference) * rounding, 0.0))
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,8 @@ def _refine_pairs(
             )
             steps_taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         # 2. Certify the pairs with bounds on the rounding errors of u.
-        error = place.errors(part, pair_beta) + 4 * _EPS * (np.abs(p[variables]) + np.abs(products))
+        sizes = np.abs(p[variables]) + np.abs(products) + np.abs(box.d * pair_beta)
+        error = place.errors(part, pair_beta) + 4 * _EPS * sizes
         findings = _core.pair_findings(
             part.offsets,
             p[variables],
