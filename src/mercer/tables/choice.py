@@ -159,15 +159,22 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     words_by_row = [set(split_words(item)) for item in items]
     words, weights = vocabulary(cells)
     rows = Counter(word for row_words in words_by_row for word in row_words)
+    beginning_with_digits = [str(item) for item in items if str(item)[:1].isdigit()]
+    if 2 * len(beginning_with_digits) > len(items) and 2 * sum(map(_has_word, items)) <= len(items):
+        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {beginning_with_digits[0]!r:.40}", guessed=True)
     informative = [word for word in words if rows[word] < len(items)]
     recurring = sum(rows[word] for word in words)
     if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW:
         return Words(name, words, weights)
-    if 2 * sum(str(item)[:1].isdigit() for item in items) > len(items):
-        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {str(items[0])!r:.40}", guessed=True)
+    if 2 * len(beginning_with_digits) > len(items):
+        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {beginning_with_digits[0]!r:.40}", guessed=True)
     if distinct == len(items) and not any(" " in str(item) for item in items):
         return DroppedColumn(name, "an identifier, different in every row", guessed=True)
     return DroppedColumn(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
+
+
+def _has_word(item: Any) -> bool:
+    return re.search(r"[^\W\d_]{2}", str(item)) is not None
 
 
 def _choose_for_numbers(
