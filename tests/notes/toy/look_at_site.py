@@ -3,9 +3,9 @@
     python tests/notes/toy/look_at_site.py HTML [--http] [--shots FOLDER] [--guides] [--only NAME ...]
 
 Printed are pages that open scrolled down or scroll sideways, frames that scroll in themselves, boxes that reach beyond
-the window, pictures that did not load, requests to other hosts, messages of the console, and links to places that do not
-exist. With --http the pages come from a server on this computer instead of from files. With --shots every page leaves a
-picture of each width and theme, to be looked at. --guides leaves out the gallery and the reference's pages of one name.
+the window, pictures that did not load, requests to other hosts, messages of the console, and links that lead nowhere.
+With --http the pages come from a server on this computer instead of from files. With --shots every page leaves a
+picture of each width and theme, to be looked at. --guides leaves out the gallery and the pages of single names.
 """
 
 from __future__ import annotations
