@@ -39,8 +39,11 @@ html_theme = "furo"
 html_title = f"mercer {release}"
 html_copy_source = False
 html_show_sphinx = False
+html_theme_options = {"light_logo": "logo-light.svg", "dark_logo": "logo-dark.svg"}
+html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
 html_math_renderer = "mathml"
 highlight_options = {language: {"stripnl": True} for language in ("default", "python", "pycon", "text")}
 myst_heading_anchors = 3
@@ -58,6 +61,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": "plot_",
     "within_subsection_order": "examples_shown.Order",
+    "reset_modules": ("examples_shown.use_style",),
     "image_scrapers": ("examples_shown.save_films", "matplotlib"),
     "abort_on_example_error": True,
     "capture_repr": (),  # a picture's last call returns an object that nobody wants to see
@@ -130,6 +134,15 @@ def show_the_page(app, docname, source):
     )
 
 
+def fold_pages_below(app, docname, source):
+    """Make <!-- pages: name name --> put these pages below this one in the sidebar; on GitHub it is a comment."""
+
+    def tree(found):
+        return "```{toctree}\n:hidden:\n\n" + "\n".join(found[1].split()) + "\n```"
+
+    source[0] = re.sub(r"^<!-- pages: (.*?) -->$", tree, source[0], flags=re.MULTILINE)
+
+
 def write_the_page(app, exception):
     """The page itself, beside the style sheet."""
     if exception is None and app.builder.format == "html":
@@ -161,6 +174,7 @@ def setup(app):
     app.connect("doctree-resolved", call_attributes_so)
     app.connect("source-read", take_examples_from_the_gallery)
     app.connect("source-read", show_the_page)
+    app.connect("source-read", fold_pages_below)
     app.connect("build-finished", write_the_page)
     app.connect("html-page-context", refuse_addresses)
     app.connect("autodoc-process-docstring", keep_what_napoleon_takes_apart, priority=800)

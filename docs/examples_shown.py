@@ -1,7 +1,8 @@
-"""How the gallery shows the examples: their order, and films as pictures that move."""
+"""How the gallery shows the examples: their order, their style, and films as pictures that move."""
 
 from pathlib import Path
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.animation import Animation, PillowWriter
 from sphinx_gallery.scrapers import figure_rst
@@ -45,13 +46,21 @@ class Order:
         return _ORDER.index(Path(filename).stem.removeprefix("plot_"))
 
 
+def use_style(gallery_conf, fname):
+    """Let every example begin with the style of all figures."""
+    mpl.rcdefaults()
+    mpl.use("agg")
+    plt.style.use(Path(__file__).parent / "figures.mplstyle")
+
+
 def save_films(block, block_vars, gallery_conf, **kwargs):
     """A film becomes a GIF, which needs no script and no file from elsewhere."""
     paths = []
     for film in block_vars["example_globals"].values():
         if isinstance(film, Animation) and plt.fignum_exists(film._fig.number):
             path = Path(next(block_vars["image_path_iterator"])).with_suffix(".gif")
-            film.save(path, writer=PillowWriter(fps=_FRAMES_PER_SECOND), dpi=80)
+            # A frame without a background would show the frames before it.
+            film.save(path, writer=PillowWriter(fps=_FRAMES_PER_SECOND), dpi=80, savefig_kwargs={"facecolor": "white"})
             plt.close(film._fig)
             paths.append(str(path))
     return figure_rst(paths, gallery_conf["src_dir"])

@@ -1,9 +1,11 @@
 """Pictures that a page asks for by name: <!-- figure: name, what it shows -->. The build draws them into docs/_build.
 
 Each function draws one; what it draws is computed here, from the library, so that no picture outlives what it shows.
+figures.mplstyle has the look of them all.
 """
 
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -21,9 +23,14 @@ import mercer
 from mercer import SVC, NystromRLS, PegasosSVC, RLSRegressor, datasets, kernels, steps, theory
 from mercer.inspection.displays import DecisionDisplay
 
+sys.path.insert(0, str(Path(__file__).parent / "pictures"))
+import overview
+from overview import explained, fast, proven  # noqa: F401  pictures of the first page
+
 HERE = Path(__file__).parent
 MADE = HERE / "_build/figures"
-BLUE, ORANGE, GREEN, PINK, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#777777"
+STYLE = HERE / "figures.mplstyle"
+BLUE, ORANGE, GREEN, PURPLE, GREY = "C0", "C1", "C2", "C3", "#777777"
 
 
 def new(columns=1, width=6.4, height=3.6, **more):
@@ -344,7 +351,7 @@ def kernel_shapes():
     ):  # fmt: skip
         radial = ax is axes[0]
         at = r if radial else np.linspace(-1.5, 1.5, 200)[:, None]
-        for (name, kernel), colour in zip(kinds.items(), (BLUE, ORANGE, GREEN, PINK), strict=False):
+        for (name, kernel), colour in zip(kinds.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=False):
             ax.plot(at[:, 0], kernel(at, [[0.0 if radial else 1.0]])[:, 0], color=colour, label=name)
         ax.set(xlabel="distance of x from z" if radial else "x, with z = 1", title="k(x, z)")
         ax.legend(fontsize=8)
@@ -470,11 +477,13 @@ def tour():
 
 
 def draw(name):
-    """The picture's file, relative to docs; drawn if this file has changed since."""
+    """The picture's file, relative to docs; drawn if this file or the style has changed since."""
     path = MADE / f"{name}.svg"
-    if not path.exists() or path.stat().st_mtime < Path(__file__).stat().st_mtime:
+    changed = max(file.stat().st_mtime for file in (Path(__file__), STYLE, Path(overview.__file__)))
+    if not path.exists() or path.stat().st_mtime < changed:
         MADE.mkdir(parents=True, exist_ok=True)
-        with mpl.rc_context({"svg.hashsalt": "mercer", "font.size": 10}):
+        with mpl.rc_context():
+            plt.style.use(STYLE)
             figure = globals()[name]()
             figure.savefig(path, metadata={"Date": None})
             plt.close(figure)

@@ -13,7 +13,7 @@ from mercer import SVC, C_from, datasets
 from mercer.inspection.displays import DecisionDisplay
 from mercer.kernels import Gaussian
 
-plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
+plt.rcParams["figure.constrained_layout.use"] = True
 
 examples = {
     "location": datasets.location(120, distance=2.0, random_state=1),
@@ -27,7 +27,7 @@ for column, (name, example) in zip(axes.T, examples.items(), strict=True):
         ax.get_legend().remove()
         xx, zz = np.meshgrid(*(np.linspace(*ends, 800) for ends in (ax.get_xlim(), ax.get_ylim())))
         rule = example.bayes_rule(np.column_stack([xx.ravel(), zz.ravel()])).reshape(xx.shape)
-        ax.contour(xx, zz, rule, levels=[0], colors="#4f9d69", linewidths=2.5)
+        ax.contour(xx, zz, rule, levels=[0], colors="C2", linewidths=2.5)
         test = (datasets.location if name == "location" else datasets.location_scale)(
             20_000, distance=2.0, random_state=9
         )
@@ -35,7 +35,7 @@ for column, (name, example) in zip(axes.T, examples.items(), strict=True):
         kind = "linear" if machine.kernel == "linear" else "Gaussian"
         title = f"{name}, {kind}\nerror {wrong:.1%}, Bayes {example.bayes_risk:.1%}"
         ax.set(title=title, xlabel="", ylabel="", aspect="equal")
-axes[0, 0].plot([], [], color="#4f9d69", linewidth=2.5, label="Bayes rule")
+axes[0, 0].plot([], [], color="C2", linewidth=2.5, label="Bayes rule")
 figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=10)
 
 # %%
@@ -54,9 +54,9 @@ for k, n in enumerate(sizes.tolist()):
         errors[k, seed] = np.mean(machine.predict(test.X) != test.y)
 
 figure, ax = plt.subplots(figsize=(6, 4))
-ax.semilogx(sizes, errors, "o", color="#3b6fb6", alpha=0.35, markersize=5)
-ax.semilogx(sizes, errors.mean(axis=1), color="#3b6fb6", linewidth=2, label="test error, mean of 5 draws")
-ax.axhline(test.bayes_risk, color="#4f9d69", linewidth=2.5, label=f"Bayes risk {test.bayes_risk:.4f}")
+ax.semilogx(sizes, errors, "o", color="C0", alpha=0.35, markersize=5)
+ax.semilogx(sizes, errors.mean(axis=1), color="C0", linewidth=2, label="test error, mean of 5 draws")
+ax.axhline(test.bayes_risk, color="C2", linewidth=2.5, label=f"Bayes risk {test.bayes_risk:.4f}")
 ax.set(xlabel="training samples", ylabel="error", xticks=sizes, xticklabels=sizes)
 ax.minorticks_off()
 ax.legend()

@@ -14,8 +14,8 @@ from mercer.inspection.features import Monomials
 from mercer.inspection.rkhs import Function, canonical
 from mercer.kernels import Gaussian, Polynomial
 
-plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
-BLUE, ORANGE, GREEN = "#3b6fb6", "#d1603d", "#4f9d69"
+plt.rcParams["figure.constrained_layout.use"] = True
+BLUE, ORANGE, GREEN = "C0", "C1", "C2"
 
 
 def scatter(ax, X, y, **style):

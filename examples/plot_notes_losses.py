@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.notes.theory import risk
 
-plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
+plt.rcParams["figure.constrained_layout.use"] = True
 
 margin = np.linspace(-2, 3, 501)
 
@@ -23,10 +23,10 @@ def loss_of_each(name, **options):
 
 
 curves = {
-    "squared hinge": (loss_of_each("squared_hinge"), {"color": "#c9a227", "linewidth": 6, "alpha": 0.45}),
-    "squared, (1 − yf)²": (loss_of_each("squared"), {"color": "#3b6fb6", "linestyle": "--"}),
-    "logistic, in units of log 2": (loss_of_each("logistic") / np.log(2), {"color": "#4f9d69", "linestyle": "-."}),
-    "hinge, max(0, 1 − yf)": (loss_of_each("hinge"), {"color": "#d1603d"}),
+    "squared hinge": (loss_of_each("squared_hinge"), {"color": "C4", "linewidth": 6, "alpha": 0.45}),
+    "squared, (1 − yf)²": (loss_of_each("squared"), {"color": "C0", "linestyle": "--"}),
+    "logistic, in units of log 2": (loss_of_each("logistic") / np.log(2), {"color": "C2", "linestyle": "-."}),
+    "hinge, max(0, 1 − yf)": (loss_of_each("hinge"), {"color": "C1"}),
     "0-1": (loss_of_each("zero_one"), {"color": "black", "drawstyle": "steps-post"}),
 }
 figure, ax = plt.subplots(figsize=(6, 4.2))
@@ -40,10 +40,10 @@ ax.legend(loc="upper right")
 # Lipschitz: the ramp. With a target margin γ its slope is 1/γ.
 
 figure, ax = plt.subplots(figsize=(6, 3.6))
-for gamma, colour in ((1.0, "#3b6fb6"), (0.3, "#4f9d69")):
+for gamma, colour in ((1.0, "C0"), (0.3, "C2")):
     ramp = loss_of_each("ramp", target_margin=gamma)
     ax.plot(margin, ramp, color=colour, linewidth=2, label=f"ramp, γ = {gamma:g}")
-ax.plot(margin, loss_of_each("hinge"), color="#d1603d", linestyle=(0, (2, 3)), linewidth=3, label="slack ξ")
+ax.plot(margin, loss_of_each("hinge"), color="C1", linestyle=(0, (2, 3)), linewidth=3, label="slack ξ")
 ax.plot(margin, loss_of_each("zero_one"), color="black", linewidth=2, drawstyle="steps-post", label="0-1")
 ax.set(xlabel="functional margin y f(x)", ylabel="loss", ylim=(-0.1, 2.2), xlim=(-1, 2))
 ax.legend(loc="upper right")

@@ -14,8 +14,8 @@ from mercer import SVC
 from mercer.inspection.displays import DecisionDisplay
 from mercer.notes.theory import enclosing_ball
 
-plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
-BLUE, ORANGE, GREEN = "#3b6fb6", "#d1603d", "#4f9d69"
+plt.rcParams["figure.constrained_layout.use"] = True
+BLUE, ORANGE, GREEN = "C0", "C1", "C2"
 
 rng = np.random.default_rng(4)
 X = np.vstack([rng.normal([-1.6, -0.6], 0.6, (14, 2)), rng.normal([1.5, 0.9], 0.6, (14, 2))])

@@ -12,8 +12,8 @@ import numpy as np
 from mercer import SVC
 from mercer.kernels import Gaussian
 
-plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
-BLUE, ORANGE = "#3b6fb6", "#d1603d"
+plt.rcParams["figure.constrained_layout.use"] = True
+BLUE, ORANGE = "C0", "C1"
 
 X = np.array([[0.0, 0.0], [0.8, 0.6], [1.0, -0.5], [2.2, 1.4], [2.6, -0.2], [-0.9, 0.7], [3.1, 0.8]])
 y = np.array([-1, -1, -1, 1, 1, -1, 1])

@@ -13,8 +13,8 @@ from mercer import RLSRegressor
 from mercer.kernels import Gaussian
 from mercer.notes.theory import iteration_path, stopping_step
 
-plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
-BLUE, ORANGE, GREEN = "#3b6fb6", "#d1603d", "#4f9d69"
+plt.rcParams["figure.constrained_layout.use"] = True
+BLUE, ORANGE, GREEN = "C0", "C1", "C2"
 
 rng = np.random.default_rng(1)
 X = np.sort(rng.uniform(-3, 3, size=(80, 1)), axis=0)

@@ -13,7 +13,7 @@ import numpy as np
 from mercer import datasets, steps
 from mercer.kernels import Gaussian
 
-plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
+plt.rcParams["figure.constrained_layout.use"] = True
 
 C = 1.0
 X, y = datasets.location(30, distance=1.5, random_state=2)
@@ -58,12 +58,12 @@ def draw(ax, before, step):
     ax.plot(start[0] + t, start[1] + sign * t, color="0.5", linestyle=":", linewidth=1.2)
     below, above = (start[1], C - start[1]) if sign > 0 else (C - start[1], start[1])
     low, high = max(0, start[0] - below), min(C, start[0] + above)  # L and H of Li
-    ax.plot([low, high], start[1] + sign * (np.array([low, high]) - start[0]), color="#3b6fb6", linewidth=2.5)
-    ax.plot(*top_of(before, step)[0], "*", color="#d1603d", markersize=17, label="best on the line")
+    ax.plot([low, high], start[1] + sign * (np.array([low, high]) - start[0]), color="C0", linewidth=2.5)
+    ax.plot(*top_of(before, step)[0], "*", color="C1", markersize=17, label="best on the line")
     arrow = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", end, start, arrowprops=arrow)
     ax.plot(*start, "o", color="black", markersize=6, label="before")
-    ax.plot(*end, "s", color="#4f9d69", markersize=6, label="after")
+    ax.plot(*end, "s", color="C2", markersize=6, label="after")
     ax.set(xlim=(-0.35, 1.35), ylim=(-0.35, 1.35), aspect="equal", xticks=[0, C], yticks=[0, C])
     ax.set(xticklabels=["0", "C"], yticklabels=["0", "C"], xlabel=r"$\alpha_i$", ylabel=r"$\alpha_j$")
 
@@ -81,7 +81,7 @@ figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center
 # no pair violates the conditions. The number of steps depends on the choice of the pair.
 
 figure, ax = plt.subplots(figsize=(6, 3.8))
-styles = {"most violating": "#3b6fb6", "second order": "#d1603d", "maximum gain": "#4f9d69"}
+styles = {"most violating": "C0", "second order": "C1", "maximum gain": "C2"}
 for rule, colour in styles.items():
     found = steps(X, y, kernel=Gaussian(gamma=0.5), C=C, rule=rule, tol=1e-8)
     behind = found.dual - np.array([step.dual for step in found][:-1])

@@ -13,8 +13,8 @@ import numpy as np
 from mercer import SVC, datasets, steps
 from mercer.kernels import Gaussian
 
-plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
-BLUE, ORANGE, GREEN = "#3b6fb6", "#d1603d", "#4f9d69"
+plt.rcParams["figure.constrained_layout.use"] = True
+BLUE, ORANGE, GREEN = "C0", "C1", "C2"
 
 X, y = datasets.location(80, distance=1.5, random_state=0)
 kernel, C = Gaussian(gamma=0.5), 10.0

@@ -1,4 +1,4 @@
-"""Draw overview.png, the picture of README.md and of the site's first page: python docs/pictures/overview.py."""
+"""Draw the three pictures of the site's first page, and of README.md side by side: python docs/pictures/overview.py."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from sklearn.preprocessing import scale
 from mercer import SVC, datasets, kernels, steps
 
 HERE = Path(__file__).parent
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
+BLUE, ORANGE, GREY = "C0", "C1", "#777777"
 
 
 def draw_times(axes):
@@ -65,10 +65,43 @@ def draw_reasons(axes):
     axes.invert_yaxis()
 
 
-plt.rcParams |= {"axes.spines.top": False, "axes.spines.right": False, "axes.titleweight": "bold", "axes.titlesize": 11}
-figure, panels = plt.subplots(1, 3, figsize=(12.4, 3.4), layout="constrained")
-for draw, axes in zip((draw_times, draw_proof, draw_reasons), panels, strict=True):
-    draw(axes)
+def tidy(axes):
+    """Leave out the vertical axis, whose labels stand beside the bars."""
     axes.spines["left"].set_visible(False)
     axes.tick_params(left=False)
-figure.savefig(HERE / "overview.png", dpi=110)
+
+
+def draw_alone(draw):
+    """Return a figure with one of the three pictures, without its title."""
+    figure, axes = plt.subplots(figsize=(3.9, 3.1), layout="constrained")
+    draw(axes)
+    axes.set_title("")
+    tidy(axes)
+    return figure
+
+
+def fast():
+    """Return the first picture."""
+    figure = draw_alone(draw_times)
+    figure.axes[0].set_xlabel("scikit-learn's time / mercer's")
+    return figure
+
+
+def proven():
+    """Return the second picture."""
+    return draw_alone(draw_proof)
+
+
+def explained():
+    """Return the third picture."""
+    return draw_alone(draw_reasons)
+
+
+if __name__ == "__main__":
+    plt.style.use(HERE.parent / "figures.mplstyle")
+    plt.rcParams |= {"axes.titleweight": "bold", "figure.facecolor": "white", "savefig.facecolor": "white"}
+    figure, panels = plt.subplots(1, 3, figsize=(12.4, 3.4), layout="constrained")
+    for draw, axes in zip((draw_times, draw_proof, draw_reasons), panels, strict=True):
+        draw(axes)
+        tidy(axes)
+    figure.savefig(HERE / "overview.png", dpi=110)

@@ -121,12 +121,30 @@ def test_the_reference_lists_every_public_name():
     assert set(kernels.__all__) <= listed
 
 
-def test_every_page_is_in_the_table_of_contents():
-    contents = (DOCS / "index.md").read_text(encoding="utf-8")
-    listed = {
-        line for fence in re.findall(r"```{toctree}\n(.*?)```", contents, flags=re.DOTALL) for line in fence.split()
-    }
-    assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= listed
+def pages_below(name):
+    """Return the pages that stand below a page in the sidebar: in its toctrees, or in its comment <!-- pages: … -->."""
+    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    entries = [
+        line.partition("<")[2].rstrip("> ") or line.strip()
+        for fence in re.findall(r"^```{toctree}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+        for line in fence.splitlines()
+        if line.strip() and not line.startswith(":")
+    ]
+    for comment in re.findall(r"^<!-- pages: (.*?) -->$", text, flags=re.MULTILINE):
+        entries += comment.split()
+    return [entry for entry in entries if entry != "gallery/index"]  # the build makes the gallery
+
+
+def test_every_page_is_once_in_the_sidebar():
+    found, ahead = [], ["index"]
+    while ahead:
+        found.append(ahead.pop())
+        ahead += pages_below(found[-1])
+    assert sorted(found) == sorted(page.stem for page in DOCS.glob("*.md"))
+
+
+def test_the_sidebar_shows_at_most_25_entries():
+    assert 20 <= len(pages_below("index")) + 1 <= 25  # the gallery is one more
 
 
 @pytest.mark.parametrize("name", [*(f"mercer.{n}" for n in mercer.__all__), *(f"kernels.{n}" for n in kernels.__all__)])
