@@ -42,7 +42,8 @@ _SHAPE_OF_RATIO: Final = re.compile(r"[01]1{0,2}([.,]1{1,2})? ?/ ?1{1,3}|1{1,4} 
 _LONGEST_NUMBER: Final = 60  # characters
 _FEW_SHAPES: Final = 50
 _UNCLEAR: Final = (
-    "it may be a fraction or thousands; say which with --decimal , or --decimal . (in Python, convert the column)"
+    "its comma or point may be a decimal mark or separate thousands; say which mark is decimal with --decimal , or "
+    "--decimal . (in Python, convert the column)"
 )
 _DIVISION_BY_0: Final = "#DIV/0!"
 HOURS: Final = "h:mm"  # `marks` of times of two parts that are hours and minutes, not minutes and seconds
