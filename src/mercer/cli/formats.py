@@ -1,4 +1,4 @@
-"""Formats of data files, names of the embedded data sets, and options for reading data; imports no library."""
+"""Formats of data files, names of the built-in data sets, and options for reading data; imports no library."""
 
 from __future__ import annotations
 

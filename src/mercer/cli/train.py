@@ -76,7 +76,7 @@ def register(commands: Subparsers) -> None:
         "--data",
         choices=TITLES,
         default="breast_cancer",
-        help="embedded data set to use if no file is given (breast_cancer)",
+        help="built-in data set to use if no file is given (breast_cancer)",
     )
     data.add_argument("--cluster", metavar="ADDRESS", help="address of a Dask scheduler; DATA is then a folder")
     data.add_argument(

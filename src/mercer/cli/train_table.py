@@ -1,4 +1,4 @@
-"""``mercer train`` on a table or an embedded data set: hold out rows, fit, report, and save a .mercer model."""
+"""``mercer train`` on a table or a built-in data set: hold out rows, fit, report, and save a .mercer model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from mercer.tables.frame import Frame
 
 
 class TableTraining:
-    """Training on a table or an embedded data set."""
+    """Training on a table or a built-in data set."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         if args.kernel == "precomputed":
@@ -143,7 +143,7 @@ def check_overwrite(args: argparse.Namespace, path: Path) -> None:
 
 
 def read_table(args: argparse.Namespace) -> Data:
-    """Read the table or the embedded data set, and replace the machine "auto" by the one that suits the target."""
+    """Read the table or the built-in data set, and replace the machine "auto" by the one that suits the target."""
     if args.file is None:
         args.machine = "c_svc" if args.machine == AUTO else args.machine
         return load_embedded(args.data)

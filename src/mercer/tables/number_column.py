@@ -43,7 +43,8 @@ _LONGEST_NUMBER: Final = 60  # characters
 _FEW_SHAPES: Final = 50
 _FEW_RANKS: Final = 10  # ranks such as 1st, 2nd and 3rd are a category
 _UNCLEAR: Final = (
-    "it may be a fraction or thousands; say which with --decimal , or --decimal . (in Python, convert the column)"
+    "its comma or point may be a decimal mark or separate thousands; say which mark is decimal with --decimal , or "
+    "--decimal . (in Python, convert the column)"
 )
 _DIVISION_BY_0: Final = "#DIV/0!"
 HOURS: Final = "h:mm"  # `marks` of times of two parts that are hours and minutes, not minutes and seconds

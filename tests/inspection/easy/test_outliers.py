@@ -46,7 +46,7 @@ def test_the_report_names_the_rows(model):
     truth, answers = model.figures.truth[rest], model.figures.answers[rest]
     r2 = 1 - np.sum((truth - answers) ** 2) / np.sum((truth - truth.mean()) ** 2)
     assert f"R² {r2:.3f} (± " in model.figures.headline
-    assert f"without 3 outlying rows (R² {model.figures.r2:.3f} with)" in model.figures.headline
+    assert f"if 3 outlying rows are left out ({model.figures.r2:.3f} with them)" in model.figures.headline
     assert f"mean absolute error {np.mean(np.abs(truth - answers)):.4g} (" in model.figures.headline
     told = model.to_dict()
     assert told["outlying_rows"] == [13, 81, 162]

@@ -293,7 +293,7 @@ def _unwrap_checked(model: Estimator, medium: str) -> Unwrapped:
     if calibrations:
         raise TypeError(
             f"{medium} predicts labels and numbers, but not the probabilities or intervals of {calibrations[0]}; "
-            "export the model inside it, estimator_"
+            "export the model inside it: mercer.save(model.estimator_, path)"
         )
     if isinstance(machine, UnsupervisedMachine):
         raise TypeError(f"{medium} predicts a target, but {name} has none; use mercer.save")
