@@ -62,7 +62,7 @@ def hard_margin_certificate(
         primal = float((exact(2.0) / least_distance.square()).high) if least_distance.low > 0 else math.inf
         dual = float((exact(2.0) / largest_distance.square()).low) if hulls.dual < 0 else math.inf
         shift = float((2 * sample_shift * largest_distance / rho + 2 * tilt).high)
-    divided = widen_certificate(_divided(hulls, rho), 0.0, shift)
+    divided = widen_certificate(_divide_by_rho(hulls, rho), 0.0, shift)
     # 2. Residuals. f has one b and margins at ±1, whereas each hull has its own b, and these are 2ρ' apart: the margins
     #    of all samples differ by ρ' − ρ from those in the residuals of the hulls.
     hull_rho, size = rho_and_b(hulls.b)[0], sum(map(abs, hulls.b)) + rho
@@ -92,8 +92,8 @@ def certify_hard_margin(problem: DualProblem, gram: BoundedProducts, beta: Float
     """
     y = problem.p
     if not len(problem.totals):
-        unbounded = classification.soft_margin(y, np.full(len(y), 2.0 * float(np.abs(beta).max()))).without_bias()
-        return hard_margin_through_origin(certify_dual(unbounded, gram, beta)[0], gram, y, beta)
+        soft_problem = classification.soft_margin(y, np.full(len(y), 2.0 * float(np.abs(beta).max()))).without_bias()
+        return hard_margin_through_origin(certify_dual(soft_problem, gram, beta)[0], gram, y, beta)
     hull_problem = classification.hulls(y)
     beta = hull_problem.nearest_feasible(beta / (0.5 * float(np.abs(beta).sum())))
     proof, _ = certify_dual(hull_problem, gram, beta)
@@ -157,10 +157,10 @@ def divide_nu_certificate(certificate: Certificate, rho: float) -> Certificate:
     """
     primal, gap = (_upper_quotient(_upper_quotient(value, rho), rho) for value in (certificate.primal, certificate.gap))
     dual = -_upper_quotient(_upper_quotient(-certificate.dual, rho), rho)
-    return _divided(certificate, rho, primal=primal, dual=dual, gap=gap)
+    return _divide_by_rho(certificate, rho, primal=primal, dual=dual, gap=gap)
 
 
-def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate:
+def _divide_by_rho(certificate: Certificate, rho: float, **values: Any) -> Certificate:
     """Return a certificate with residuals and biases divided by ρ, and with other `values`."""
     return replace(
         certificate,

@@ -166,8 +166,8 @@ def certify_parts(
     parts = []
     for k, (total, top, bottom) in enumerate(zip(totals.tolist(), high.tolist(), low.tolist(), strict=True)):
         # 1. |Σβ|, which should be 0, is at most `total_bound`. P* ≥ D(β) − b*Σβ = (D(β) − bΣβ) − (b* − b)Σβ.
-        bound = _of_output(distance, k).high
-        value, total_bound = _of_output(dual, k), math.nextafter(abs(total), math.inf) if total else 0.0
+        bound = _ball_of_output(distance, k).high
+        value, total_bound = _ball_of_output(dual, k), math.nextafter(abs(total), math.inf) if total else 0.0
         if total_bound:
             # distance ≤ first + step·√distance, solved for the distance. All numbers are ≥ 0.
             tilt = rounded_up(float(sums[k]) / problem.mass, n + _ROUNDINGS)
@@ -184,12 +184,12 @@ def certify_parts(
         top, bottom = top + gamma(2) * abs(top), bottom - gamma(2) * abs(bottom)
         spread = top - bottom if problem.bias else 0.0
         if shift is not None:
-            common = _of_output(shift, k)
+            common = _ball_of_output(shift, k)
             top, bottom = (exact(top) + common).high, (exact(bottom) + common).low
         outside = max(top, -bottom)
         parts.append(
             Certificate(
-                primal=_of_output(primal, k).high,
+                primal=_ball_of_output(primal, k).high,
                 dual=value.low,
                 gap=bound,  # Certificate raises it to primal − dual, which includes |bΣβ|
                 violation=max(outside, rounded_up(spread, 1)),
@@ -205,7 +205,7 @@ def certify_parts(
     return Certificate.total(parts)
 
 
-def _of_output(values: Ball, k: int) -> Ball:
+def _ball_of_output(values: Ball, k: int) -> Ball:
     """Return the ball of output k, as floats."""
     return Ball(float(values.value[k]), float(values.error[k]))
 

@@ -91,8 +91,8 @@ def least_curvature(sums: Sums, lam: float, unit: Floats) -> float:
 def sums_are_exact(sums: Sums, certificate: Certificate, lam: float, scale: float = 1.0) -> bool:
     """Return whether every output's gap is below EXACT_GAP, or below the effect of the rounding of its targets."""
     share = gamma(len(sums.x) + 16)
-    squares = share**2 * (np.abs(sums.yy) + sums.weight * sums.y**2)
-    floor = squares / (2 * lam * scale) if lam > 0 else squares / 2
+    rounding_squares = share**2 * (np.abs(sums.yy) + sums.weight * sums.y**2)
+    floor = rounding_squares / (2 * lam * scale) if lam > 0 else rounding_squares / 2
     parts = certificate.parts or (certificate,)
     pairs = zip(parts, floor.tolist(), strict=True)
     return all(part.kkt[SUBOPTIMALITY] <= EXACT_GAP * part.primal + allowed for part, allowed in pairs)

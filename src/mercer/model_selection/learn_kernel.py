@@ -181,8 +181,8 @@ class _LearningProblem:
             raise ValueError(f"K + {numbers['lam']:g}·W⁻¹ is not positive definite to rounding; raise lam")
         G = factor.solve(np.eye(len(Y)))
         if self.bias:
-            ones = G.sum(axis=1)
-            G -= np.outer(ones, ones) / ones.sum()
+            inverse_sums = G.sum(axis=1)
+            G -= np.outer(inverse_sums, inverse_sums) / inverse_sums.sum()
         g, c, share = G.diagonal()[:, None], G @ Y, (self.weight / self.weight.sum())[:, None]
         r = c / g
         a = 2 * share * r / g

@@ -179,18 +179,18 @@ class SharedSearch:
             "every fold)"
         )
         for fold in range(len(search.splits)):
-            needed = [[k for k in group if search.is_needed(k, fold)] for group in groups]
-            needed = [group for group in needed if group]
-            if not needed or self._model_reason:
+            needed_points = [[k for k in group if search.is_needed(k, fold)] for group in groups]
+            needed_points = [group for group in needed_points if group]
+            if not needed_points or self._model_reason:
                 continue
             try:
-                shared = self._transform_fold(needed[0][0], fold)
+                shared = self._transform_fold(needed_points[0][0], fold)
             except Exception as error:
-                self._fail(needed, [fold], error)
+                self._fail(needed_points, [fold], error)
                 continue
-            if not fits_budget(shared, search.budget, _has_twins(self._machine(needed[0][0]))):
+            if not fits_budget(shared, search.budget, _has_twins(self._machine(needed_points[0][0]))):
                 return [(group, "the kernel matrix exceeds cache_size") for group in groups]
-            self._fit(shared, needed, description)
+            self._fit(shared, needed_points, description)
         return []
 
     def _transform_fold(self, point: int, fold: int) -> SharedFolds:

@@ -78,8 +78,8 @@ class Rounding:
         One source may represent `columns` columns that are no longer than it; its coefficient is then their ‖β‖₁. If a
         library adds the terms in an order of its own, `in_sequence` bounds the number of successive additions.
         """
-        single = level == np.float32
-        v, ending = SINGLE if single else DOUBLE, self.recipe.ending
+        is_float32 = level == np.float32
+        v, ending = SINGLE if is_float32 else DOUBLE, self.recipe.ending
         absolute = np.abs(coefficients)
         l1, m = float(absolute.sum()), columns or len(coefficients)
         sums, t = self._sums(m, v) + in_sequence * DOUBLE, self._inner_terms(v)
@@ -89,7 +89,7 @@ class Rounding:
                 out = self._radial(sizes, longest, l1, v, t, sums, level)
             else:
                 out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute, v, t, sums)
-            if single:
+            if is_float32:
                 out = out + self._out_of_range(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute)
         if self.recipe.constant:
             out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
@@ -173,8 +173,8 @@ class Rounding:
 
     def common_error(self, sizes: Floats) -> Floats:
         """Estimate the relative error, equal in all values of a row, that rounding the row's norm to float32 causes."""
-        radial = self.recipe.ending in ("gaussian", "laplacian")
-        return SINGLE * self._exponents(sizes) if radial else np.zeros(len(sizes))
+        is_radial = self.recipe.ending in ("gaussian", "laplacian")
+        return SINGLE * self._exponents(sizes) if is_radial else np.zeros(len(sizes))
 
     def _exponents(self, sizes: Floats) -> Floats:
         """Estimate the error of each row's exponents in units of the roundoff, which is about their size."""
@@ -245,15 +245,17 @@ class Rounding:
         if recipe.ending == "sigmoid":
             base = gamma * float(absolute @ b) * a + abs(coef0) * l1
             return _SECOND_ORDER * recipe.scale * ((t + 8) * v * base + (sums + underflow) * l1)
-        relative = degree * (t + 10) * v
-        if relative > _LARGEST_EXPONENT_ERROR:
+        relative_error = degree * (t + 10) * v
+        if relative_error > _LARGEST_EXPONENT_ERROR:
             return np.full(len(a), np.inf)
         powers = _powers(gamma * a, b, abs(coef0), int(degree), absolute)
         overflow = float(np.finfo(np.float32 if v == SINGLE else np.float64).max) / 4
         largest = recipe.scale * (gamma * a * float(b.max(initial=0.0)) + abs(coef0)) ** degree
         powers = np.where((powers < overflow) & (largest < overflow), powers, np.inf)
         return (
-            _SECOND_ORDER * recipe.scale * ((relative + sums + degree * underflow) * powers + degree * underflow * l1)
+            _SECOND_ORDER
+            * recipe.scale
+            * ((relative_error + sums + degree * underflow) * powers + degree * underflow * l1)
         )
 
 
@@ -312,8 +314,8 @@ def generic_error(d: int, conditioning: float = 1.0, factors: int = 1) -> float:
     samples are mapped by a factor L, their relative error grows with its `conditioning` κ: (d + 1)κu from
     |M − LLᵀ| ≤ γ|L||L|ᵀ, and (d + 2)(10⁴ + 2κ)u at most from products with L.
     """
-    relative = DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning + (factors - 1) * (4 * d + 40))
-    return min(1.0, relative) if factors == 1 or relative <= _LARGEST_EXPONENT_ERROR else math.inf
+    relative_error = DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning + (factors - 1) * (4 * d + 40))
+    return min(1.0, relative_error) if factors == 1 or relative_error <= _LARGEST_EXPONENT_ERROR else math.inf
 
 
 def conditioning(factor: Floats) -> float:

@@ -48,10 +48,10 @@ def plain_numbers(texts: Sequence[str]) -> Floats | None:
     Return None if a cell is neither a number (as `parse_number` reads it) nor a missing value, or if all are missing.
     A column without blanks around its cells is converted in one call.
     """
-    joined = "\n" + "\n".join(texts)
-    if not joined.isascii() or _PADDED_CELL.search(joined):
+    joined_texts = "\n" + "\n".join(texts)
+    if not joined_texts.isascii() or _PADDED_CELL.search(joined_texts):
         return None
-    others = frozenset(joined.encode().translate(None, _NUMBER_BYTES))
+    others = frozenset(joined_texts.encode().translate(None, _NUMBER_BYTES))
     if others - _MISSING_BYTES:
         return None
     # The remaining texts that float() accepts match NUMBER, except for spellings of NaN, which are counted below.

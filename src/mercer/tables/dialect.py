@@ -169,8 +169,8 @@ def point_in_numbers(texts: Sequence[str]) -> str:
 
     Return "" if no cell has a point.
     """
-    marked = (text.strip() for text in texts if "." in text)
-    first = next(marked, None)
+    texts_with_point = (text.strip() for text in texts if "." in text)
+    first = next(texts_with_point, None)
     if first is None:
         return ""
-    return "1.234" if _GROUPS.fullmatch(first) and all(_GROUPS.fullmatch(text) for text in marked) else "."
+    return "1.234" if _GROUPS.fullmatch(first) and all(_GROUPS.fullmatch(text) for text in texts_with_point) else "."

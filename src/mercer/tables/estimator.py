@@ -222,8 +222,8 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
     def _check_saved_parameters(self) -> None:
         for name in COLUMN_OPTIONS:
             value = getattr(self, name)
-            names = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
-            expect(names or (name == "only" and value is None), f"{name} must be a list of names")
+            are_names = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+            expect(are_names or (name == "only" and value is None), f"{name} must be a list of names")
         expect(self.missing in ("impute", "drop"), f"missing cannot be {self.missing!r:.40}")
         expect(type(self.standardise) is bool, "standardise must be true or false")
 
@@ -233,8 +233,8 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         n_numbers = sum(len(encoding.titles) for encoding in self.columns_)
         known = getattr(self.estimator_, "n_features_in_", None)
         expect(n_numbers == known, f"the columns become {n_numbers} numbers, and the estimator expects {known}")
-        finite = np.isfinite(self.target_mean_).all() and np.isfinite(self.target_scale_).all()
-        expect(bool(finite), "the mean and scale of y must be finite")
+        are_finite = np.isfinite(self.target_mean_).all() and np.isfinite(self.target_scale_).all()
+        expect(bool(are_finite), "the mean and scale of y must be finite")
         if hasattr(self, "feature_names_in_"):
             expect(list(self.feature_names_in_) == names, "feature_names_in_ must be the names of the columns")
 
@@ -481,8 +481,8 @@ def _take_rows(rows: Indices, frame: Frame, y: Any, weight: Floats) -> tuple[Fra
 
 def _target(y: Any) -> Any:
     """Return the targets of a regression as float64, one or several for each row."""
-    one_target = np.ndim(y) < 2 or np.shape(y)[1] == 1
-    values = column_or_1d(y, warn=np.ndim(y) > 1) if one_target else np.asarray(y)
+    has_one_target = np.ndim(y) < 2 or np.shape(y)[1] == 1
+    values = column_or_1d(y, warn=np.ndim(y) > 1) if has_one_target else np.asarray(y)
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:

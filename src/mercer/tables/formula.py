@@ -165,8 +165,8 @@ def _check_missing(data: Any, spec: Any) -> None:
 
 def _describe_rows(rows: Any) -> str:
     shown = ", ".join(str(row) for row in rows[:5])
-    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
-    return f"row{'s' if len(rows) > 1 else ''} {shown}{more} (counted from 0)"
+    more_text = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{more_text} (counted from 0)"
 
 
 def _describe_levels(spec: Any) -> str:

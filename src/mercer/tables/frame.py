@@ -86,9 +86,9 @@ class Frame:
 
     def select(self, names: Sequence[str]) -> Frame:
         """Return a table with these columns; those that this table lacks are empty."""
-        absent = np.full(len(self), None, dtype=object)
+        empty_column = np.full(len(self), None, dtype=object)
         by_name = dict(zip(self.names, self.columns, strict=True))
-        frame = self._with_cells(names, [by_name.get(name, absent) for name in names])
+        frame = self._with_cells(names, [by_name.get(name, empty_column) for name in names])
         frame._scanned, frame._numbers = self._scanned, self._numbers
         return frame
 
@@ -226,10 +226,10 @@ def frame_of(X: Any) -> Frame:
             raise TypeError("tabular() takes frames and dense arrays, not a sparse matrix; fit the machine itself")
         X = check_array(X, dtype=None, ensure_all_finite=False)
         return Frame([f"x{j}" for j in range(X.shape[1])], list(X.T), named=False)
-    named = all(isinstance(name, str) for name in names)
+    has_names = all(isinstance(name, str) for name in names)
     titles, renamed = distinct_names(str(name) for name in names)
-    declared = frozenset(title for title, category in zip(titles, categories, strict=True) if category)
-    frame = Frame(titles, columns, named, declared)
+    declared_categories = frozenset(title for title, category in zip(titles, categories, strict=True) if category)
+    frame = Frame(titles, columns, has_names, declared_categories)
     frame.renamed = renamed
     if not frame.shape[0] or not frame.shape[1]:
         raise ValueError(
@@ -262,8 +262,8 @@ def with_columns(X: Any, changes: dict[int, Any]) -> Any:
         table = frame_of(X)
         columns = [changes.get(place, column) for place, column in enumerate(table.columns)]
         return table.with_columns(table.names, columns)
-    numbers = all(np.asarray(cells).dtype.kind in "biuf" for cells in changes.values())
-    array = np.array(X, dtype=object if not numbers else None)
+    are_numbers = all(np.asarray(cells).dtype.kind in "biuf" for cells in changes.values())
+    array = np.array(X, dtype=object if not are_numbers else None)
     array = array.astype(np.float64) if array.dtype.kind in "biu" else array
     for place, cells in changes.items():
         array[:, place] = cells
@@ -282,8 +282,12 @@ def _pandas_to_numpy(series: Any) -> Any:
     """Convert a pandas column to an array: floats with NaN if numbers are missing, dates in UTC."""
     kind = getattr(series.dtype, "kind", "O")
     if kind in "iuf":
-        whole = kind in "iu" and not series.isna().any()
-        return series.to_numpy(dtype=f"{kind}8") if whole else series.to_numpy(dtype=np.float64, na_value=np.nan)
+        has_whole_numbers = kind in "iu" and not series.isna().any()
+        return (
+            series.to_numpy(dtype=f"{kind}8")
+            if has_whole_numbers
+            else series.to_numpy(dtype=np.float64, na_value=np.nan)
+        )
     if kind == "M":
         if getattr(series.dt, "tz", None) is not None:
             series = series.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -303,7 +307,7 @@ def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
         return X.take(rows) if columns is None else X.take(rows).select(columns.tolist())
     if columns is None:
         return take(X, rows)
-    separately = is_sparse(X) or hasattr(
+    indexes_separately = is_sparse(X) or hasattr(
         X, "get_columns"
     )  # sparse and polars index rows and columns one after the other
-    return X[rows][:, columns] if separately else X[np.ix_(rows, columns)]
+    return X[rows][:, columns] if indexes_separately else X[np.ix_(rows, columns)]

@@ -204,8 +204,8 @@ def proven_decimal_marks(column: ScannedColumn) -> set[str]:
 def _decimals_in(groups: Iterable[NumberText]) -> set[str]:
     """Return the decimal marks of these groups, and those that follow from commas or points between thousands."""
     groups = list(groups)
-    implied = {"." if group.thousands == "," else "," for group in groups if group.thousands in (",", ".")}
-    return implied | {group.decimal for group in groups if group.decimal}
+    implied_marks = {"." if group.thousands == "," else "," for group in groups if group.thousands in (",", ".")}
+    return implied_marks | {group.decimal for group in groups if group.decimal}
 
 
 def read_column(
@@ -222,27 +222,27 @@ def read_column(
     """
     missing = column.index < 0
     values = np.full(len(column.cells) + 1, np.nan)  # one more, since −1 is the place of a missing value
-    odd = np.ones(len(values), dtype=bool)
+    is_odd = np.ones(len(values), dtype=bool)
     for place, cell in enumerate(column.cells):
         value = number_of(cell) if not isinstance(cell, str) else None
         if value is not None:
-            values[place], odd[place] = value, False
+            values[place], is_odd[place] = value, False
     groups = _groups_with_units(column)
-    if 2 * (sum(map(column.count, groups)) + int(column.counts[~odd[:-1]].sum())) <= column.counts.sum():
+    if 2 * (sum(map(column.count, groups)) + int(column.counts[~is_odd[:-1]].sum())) <= column.counts.sum():
         groups = []  # texts with a few numbers among them
-    found, question, remedy = NumberFormat(), "", "in categorical"
+    column_format, question, remedy = NumberFormat(), "", "in categorical"
     problem = _mixed_units(column, groups, trained) or _mixed_marks(column, groups)
     if groups and problem is None:
-        found, doubt, problem = _choose_format(column, groups, requested, table_decimal, trained)
+        column_format, doubt, problem = _choose_format(column, groups, requested, table_decimal, trained)
         if problem is None:
             for group in groups:
                 places, digits = column.groups[group]
-                values[places], odd[places] = _convert(digits, group, found), False
-            question = _question(column, groups, values, found, doubt)
+                values[places], is_odd[places] = _convert(digits, group, column_format), False
+            question = _question(column, groups, values, column_format, doubt)
             if question and any(group.unclear for group in groups):
-                other = "," if found.decimal == "." else "."
+                other = "," if column_format.decimal == "." else "."
                 remedy = f"say --decimal {other} (in Python, convert the column)"
-    return NumberColumn(values[column.index], odd[column.index] & ~missing, found, question, problem, remedy)
+    return NumberColumn(values[column.index], is_odd[column.index] & ~missing, column_format, question, problem, remedy)
 
 
 def number_of(cell: Any) -> float | None:
@@ -268,8 +268,8 @@ def _groups_with_units(column: ScannedColumn) -> list[NumberText]:
 def _are_powers_of_10(groups: Iterable[NumberText]) -> bool:
     """Return whether units are nothing but powers of 10, as in 950, 1.2K and 3.4M; 12, 12B and 14K are houses."""
     with_words = [group for group in groups if group.unit]
-    fractions = any(group.decimal or group.unclear for group in with_words)
-    return fractions and {group.unit for group in with_words} <= CLEAR_POWERS_OF_10
+    has_fractions = any(group.decimal or group.unclear for group in with_words)
+    return has_fractions and {group.unit for group in with_words} <= CLEAR_POWERS_OF_10
 
 
 def _common_unit(column: ScannedColumn, groups: list[NumberText], trained: NumberFormat | None = None) -> str | None:
@@ -299,13 +299,15 @@ def _common_unit(column: ScannedColumn, groups: list[NumberText], trained: Numbe
 def _are_laps(column: ScannedColumn, groups: list[NumberText]) -> bool:
     """Return whether numbers beside times are seconds: 59.99 beside 1:02.33, all with fractions of a second."""
     clocks = [group for group in groups if group.unit == TIME]
-    alone = [group for group in groups if not group.unit]
-    if not clocks or not alone or any(group.clock != "m:ss" for group in clocks):
+    groups_without_unit = [group for group in groups if not group.unit]
+    if not clocks or not groups_without_unit or any(group.clock != "m:ss" for group in clocks):
         return False
-    if any(group.thousands or "." not in (group.decimal, group.unclear) for group in alone):
+    if any(group.thousands or "." not in (group.decimal, group.unclear) for group in groups_without_unit):
         return False
-    fractions = all("." in digits for group in clocks for digits in column.groups[group][1])
-    return fractions and all(float(digits) < 60 for group in alone for digits in column.groups[group][1])
+    have_fractions = all("." in digits for group in clocks for digits in column.groups[group][1])
+    return have_fractions and all(
+        float(digits) < 60 for group in groups_without_unit for digits in column.groups[group][1]
+    )
 
 
 def _mixed_units(column: ScannedColumn, groups: list[NumberText], trained: NumberFormat | None) -> Problem | None:
@@ -317,22 +319,22 @@ def _mixed_units(column: ScannedColumn, groups: list[NumberText], trained: Numbe
         counts[group.unit] += column.count(group)
     names = {unit: f"in {unit}" if unit not in ("", TIME) else "times" if unit else "without a unit" for unit in counts}
     ordered = counts.most_common()
-    rare = ordered[-1][0] if len(ordered) > 1 else ordered[0][0]
+    rarest_unit = ordered[-1][0] if len(ordered) > 1 else ordered[0][0]
     other = ordered[0][0] if len(ordered) > 1 else ""
     names.setdefault(other, "without a unit")
-    shown = next(column.example(group) for group in groups if group.unit == rare)
-    return Problem(f"some cells are {names[other]} and some {names[rare]}; write all in one unit", shown)
+    shown = next(column.example(group) for group in groups if group.unit == rarest_unit)
+    return Problem(f"some cells are {names[other]} and some {names[rarest_unit]}; write all in one unit", shown)
 
 
 def _mixed_marks(column: ScannedColumn, groups: list[NumberText]) -> Problem | None:
     """Return a problem if some cells have a decimal comma and others a decimal point."""
-    unclear = {group.unclear for group in groups if group.unclear}
-    if len(_decimals_in(groups)) < 2 and (len(unclear) < 2 or _decimals_in(groups)):
+    unclear_marks = {group.unclear for group in groups if group.unclear}
+    if len(_decimals_in(groups)) < 2 and (len(unclear_marks) < 2 or _decimals_in(groups)):
         return None
     by_mark = {mark: [group for group in groups if mark in (_decimals_in([group]) or {group.unclear})] for mark in ",."}
-    rare = min(by_mark.values(), key=lambda some: sum(map(column.count, some)))
+    rarer_groups = min(by_mark.values(), key=lambda some: sum(map(column.count, some)))
     return Problem(
-        "some cells have a decimal comma and some a decimal point; write all with one", column.example(rare[0])
+        "some cells have a decimal comma and some a decimal point; write all with one", column.example(rarer_groups[0])
     )
 
 
@@ -346,20 +348,20 @@ def _choose_format(
     """Return the format of a column whose marks and units agree, what was guessed in words, and a problem."""
     unit = _common_unit(column, groups, trained) or ""
     clocks = {group.clock for group in groups if group.clock}
-    unclear = [group for group in groups if group.unclear]
+    unclear_groups = [group for group in groups if group.unclear]
     if clocks:
         if trained is not None and trained.unit == TIME:
-            hours = trained.marks == HOURS
+            is_in_hours = trained.marks == HOURS
         else:
-            hours = clocks == {"mm:ss"} and all(group.clock for group in groups)
-        parts = "hours and minutes" if hours else "minutes and seconds"
-        fractions = _decimals_in(groups) | {group.unclear for group in unclear}  # 2.5 h beside 1:30
-        return NumberFormat(HOURS if hours else "".join(fractions), unit), f"times in {parts}", None
+            is_in_hours = clocks == {"mm:ss"} and all(group.clock for group in groups)
+        parts = "hours and minutes" if is_in_hours else "minutes and seconds"
+        fractions = _decimals_in(groups) | {group.unclear for group in unclear_groups}  # 2.5 h beside 1:30
+        return NumberFormat(HOURS if is_in_hours else "".join(fractions), unit), f"times in {parts}", None
     decimal, doubt = "", ""
     if proven := _decimals_in(groups):
         decimal = proven.pop()
-    elif unclear:
-        mark = unclear[0].unclear
+    elif unclear_groups:
+        mark = unclear_groups[0].unclear
         other = "." if mark == "," else ","
         if requested is not None:
             decimal = requested
@@ -368,15 +370,17 @@ def _choose_format(
         elif trained is not None and trained.decimal:
             decimal = trained.decimal
         elif any(group.thousands for group in groups):  # blanks or apostrophes in some cells, the mark in others
-            return NumberFormat(), "", Problem(_UNCLEAR, column.example(unclear[0]))
-        elif _keeps_zeros(column, unclear) and (len(unclear) < len(groups) or _holds_typed_numbers(column)):
+            return NumberFormat(), "", Problem(_UNCLEAR, column.example(unclear_groups[0]))
+        elif _keeps_zeros(column, unclear_groups) and (
+            len(unclear_groups) < len(groups) or _holds_typed_numbers(column)
+        ):
             # A program that writes 950, and not 950.000, would not write 1.200 either.
             decimal, doubt = other, f"numbers with {_MARK_NAMES[mark]} for thousands"
         elif mark == ".":
             decimal, doubt = mark, "numbers with a decimal point"
         else:
-            return NumberFormat(), "", Problem(_UNCLEAR, column.example(unclear[0]))
-    thousands = {group.thousands for group in groups} | {group.unclear for group in unclear} - {decimal, ""}
+            return NumberFormat(), "", Problem(_UNCLEAR, column.example(unclear_groups[0]))
+    thousands = {group.thousands for group in groups} | {group.unclear for group in unclear_groups} - {decimal, ""}
     return NumberFormat(decimal + "".join(sorted(thousands - {""}))[:1], unit), doubt, None
 
 
@@ -391,7 +395,7 @@ def _keeps_zeros(column: ScannedColumn, ambiguous: list[NumberText]) -> bool:
 
 
 def _convert(digits: list[str], group: NumberText, form: NumberFormat) -> Floats:
-    """Return the numbers of the digits of a group."""
+    """Return the numbers that digits spell, whose marks, unit and sign are those of their group."""
     text = "\n".join(digits)
     if group.unit != TIME:
         for mark in " ',.":
@@ -411,7 +415,7 @@ def _question(column: ScannedColumn, groups: list[NumberText], values: Floats, f
     """Return what was guessed about a column, with an example; empty if there is no other way to read it."""
     shown, guess = groups[0], doubt
     thousands = next((group for group in groups if group.thousands in (" ", "'")), None)
-    guessed = next((group for group in groups if group.guess), None)
+    guessed_group = next((group for group in groups if group.guess), None)
     power = next((group for group in groups if group.unit and not form.unit), None)
     if power is not None:
         shown, guess = power, f"numbers with {power.unit} for a power of 10"
@@ -419,8 +423,8 @@ def _question(column: ScannedColumn, groups: list[NumberText], values: Floats, f
         shown = next((group for group in groups if group.clock or (group.unclear and form.unit != TIME)), shown)
     elif thousands is not None:
         shown, guess = thousands, f"numbers with {_MARK_NAMES[thousands.thousands]} for thousands"
-    elif guessed is not None:
-        shown, guess = guessed, guessed.guess
+    elif guessed_group is not None:
+        shown, guess = guessed_group, guessed_group.guess
     elif form.unit and form.unit != TIME and _is_doubtful_unit(column, groups, form.unit):
         guess = f"numbers in the unit {form.unit!r}"
     if not guess:

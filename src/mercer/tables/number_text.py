@@ -117,11 +117,11 @@ def _split_quantity(text: str) -> NumberText | None:
         return None
     if (match["trailing"] and not marks[1]) or (power and exponent):
         return None  # 2- is a school grade, 1.234,50- an amount of accounting
-    glued = match["back"] is not None and match["gap"] is None
-    negative = "-" in signs or bool(opened)
+    is_glued = match["back"] is not None and match["gap"] is None
+    is_negative = "-" in signs or bool(opened)
     digits += exponent or (f"e{power}" if power else "")
     guess = _NEGATIVE if opened else _APPROXIMATE if match["about"] else _ANNOTATED if match["notes"] else ""
-    return NumberText(negative, digits, unit.replace(_HUNDRED_KM, "/100 km"), *marks, guess, "", glued)
+    return NumberText(is_negative, digits, unit.replace(_HUNDRED_KM, "/100 km"), *marks, guess, "", is_glued)
 
 
 def _join_units(units: list[str]) -> tuple[int, str | None]:

@@ -51,8 +51,8 @@ class ClassFigures:
     @property
     def hardest(self) -> int:
         """Index of the class with the smallest F1 score, the harmonic mean of recall and precision."""
-        found, rows = self.matrix.diagonal(), self.matrix.sum(axis=1)
-        scores = _shares(2 * found, rows + self.matrix.sum(axis=0))
+        n_correct, rows = self.matrix.diagonal(), self.matrix.sum(axis=1)
+        scores = _shares(2 * n_correct, rows + self.matrix.sum(axis=0))
         return int(np.nanargmin(np.where(rows > 0, scores, np.nan)))
 
     @property
@@ -116,19 +116,19 @@ class ClassFigures:
             },
         }
 
-    def lines(self, trained: float | None = None) -> list[tuple[str, str]]:
-        """Return the lines of the report; `trained` is the accuracy on the training rows."""
+    def lines(self, training_accuracy: float | None = None) -> list[tuple[str, str]]:
+        """Return the lines of the report; `training_accuracy` is the accuracy on the training rows."""
         correct, rows = int(self.matrix.trace()), int(self.matrix.sum())
         largest, share = self.majority
         constant = f"{self.constant:.1%}"
-        of_training = "" if trained is None else f"{trained:.1%} of the training rows; "
+        training_text = "" if training_accuracy is None else f"{training_accuracy:.1%} of the training rows; "
         names = [_short(name) for name in self.classes]
-        fits = (len(names) + 1) * max(8, *(len(name) + 2 for name in names)) + 24 <= WIDTH
+        matrix_fits = (len(names) + 1) * max(8, *(len(name) + 2 for name in names)) + 24 <= WIDTH
         return [
             ("accuracy", f"{self.accuracy:.1%} of the held-out rows ({correct} of {rows})"),
-            ("", f"{of_training}always predicting {largest!r}: {share:.1%} of the held-out rows"),
+            ("", f"{training_text}always predicting {largest!r}: {share:.1%} of the held-out rows"),
             ("balanced", f"{self.balanced_accuracy:.1%} balanced accuracy (always predicting one class: {constant})"),
-            *(self._matrix_lines() if len(self.classes) <= 8 and fits else self._class_lines()),
+            *(self._matrix_lines() if len(self.classes) <= 8 and matrix_fits else self._class_lines()),
         ]
 
     def _matrix_lines(self) -> list[tuple[str, str]]:
@@ -153,12 +153,12 @@ class ClassFigures:
         first = max(len("class"), *map(len, names))
         lines = [("by class", f"{'class':<{first}}  {'rows':>6}  precision  recall  mostly confused with")]
         for k in order:
-            wrong = np.where(np.arange(len(names)) == k, 0, self.matrix[k])
-            confused = f"{names[int(wrong.argmax())]} ({wrong.max()}×)" if wrong.any() else ""
+            confusions = np.where(np.arange(len(names)) == k, 0, self.matrix[k])
+            confused = f"{names[int(confusions.argmax())]} ({confusions.max()}×)" if confusions.any() else ""
             shares = f"{_percent(precision[k]):>9}  {_percent(recall[k]):>6}"
             lines.append(("", f"{names[k]:<{first}}  {self.matrix[k].sum():>6}  {shares}  {confused}"))
-        hidden = len(names) - len(order)
-        return [*lines, ("", f"and {hidden} more classes, with higher recall")] if hidden else lines
+        n_hidden = len(names) - len(order)
+        return [*lines, ("", f"and {n_hidden} more classes, with higher recall")] if n_hidden else lines
 
 
 class NumberFigures:
@@ -212,41 +212,49 @@ class NumberFigures:
     @property
     def is_useless(self) -> bool:
         """True if R² without outliers is hardly or not significantly above 0, that of a constant prediction."""
-        rest = self.without_outliers
-        return not rest.r2 > max(0.05, 2 * rest.standard_error)
+        clean = self.without_outliers
+        return not clean.r2 > max(0.05, 2 * clean.standard_error)
 
     @property
     def headline(self) -> str:
         """The main scores and their baseline, in one sentence."""
-        rest, outlying = self.without_outliers, int(self.outlying.sum())
-        error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
-        remark = f", without {outlying} outlying row{'s' * (outlying > 1)} (R² {self.r2:.3f} with)" if outlying else ""
+        clean, n_outlying = self.without_outliers, int(self.outlying.sum())
+        error, usual_error = (
+            format_quantity(clean.error, self.unit),
+            format_quantity(clean.usual_error, self.unit),
+        )
+        remark = (
+            f", without {n_outlying} outlying row{'s' * (n_outlying > 1)} (R² {self.r2:.3f} with)" if n_outlying else ""
+        )
         return (
-            f"R² {rest.r2:.3f} (± {rest.half_width:.3f}) on held-out rows{remark}; mean absolute error {error} "
-            f"(always predicting the median: {usual})"
+            f"R² {clean.r2:.3f} (± {clean.half_width:.3f}) on held-out rows{remark}; mean absolute error {error} "
+            f"(always predicting the median: {usual_error})"
         )
 
     def to_dict(self) -> Facts:
         """Return the errors as plain values."""
         facts: Facts = {"mean_absolute_error": {"test": self.error, "median": self.usual_error}}
         if self.outlying.any():
-            rest = self.without_outliers
-            facts["without_outliers"] = {"r2": rest.r2} | rest.to_dict()
+            clean = self.without_outliers
+            facts["without_outliers"] = {"r2": clean.r2} | clean.to_dict()
         return facts
 
-    def lines(self, trained: float | None = None) -> list[tuple[str, str]]:
-        """Return the lines of the report; `trained` is R² on the training rows."""
-        of_training = "" if trained is None else f", {trained:.4g} on the training rows"
-        rest, outlying = self.without_outliers, int(self.outlying.sum())
-        error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
-        scored_rows = f"held-out rows without the {outlying} outlying" if outlying else "held-out rows"
+    def lines(self, training_r2: float | None = None) -> list[tuple[str, str]]:
+        """Return the lines of the report; `training_r2` is R² on the training rows."""
+        training_text = "" if training_r2 is None else f", {training_r2:.4g} on the training rows"
+        clean, n_outlying = self.without_outliers, int(self.outlying.sum())
+        error, usual_error = (
+            format_quantity(clean.error, self.unit),
+            format_quantity(clean.usual_error, self.unit),
+        )
+        scored_rows = f"held-out rows without the {n_outlying} outlying" if n_outlying else "held-out rows"
         lines = [
-            ("R²", f"{rest.r2:.4g} on the {scored_rows}{of_training}"),
-            ("error", f"{error} on average over the {scored_rows} (always predicting the median: {usual})"),
+            ("R²", f"{clean.r2:.4g} on the {scored_rows}{training_text}"),
+            ("error", f"{error} on average over the {scored_rows} (always predicting the median: {usual_error})"),
         ]
-        if outlying:
-            error, usual = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
-            lines.append(("", f"with them R² {self.r2:.4g}, and {error} on average (the median: {usual})"))
+        if n_outlying:
+            error, usual_error = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
+            lines.append(("", f"with them R² {self.r2:.4g}, and {error} on average (the median: {usual_error})"))
         return lines
 
 

@@ -63,8 +63,8 @@ def constraint_qualification(
         b_eq=np.zeros(len(h)),
         bounds=[(-1, 1)] * d + [(None, 1)],
     )
-    descends = _independent(h) and solution.status == 0 and -solution.fun > _NO_DESCENT
-    return ConstraintQualification(_independent(np.vstack([h, g])), solution.x[:d] if descends else None)
+    has_descent = _independent(h) and solution.status == 0 and -solution.fun > _NO_DESCENT
+    return ConstraintQualification(_independent(np.vstack([h, g])), solution.x[:d] if has_descent else None)
 
 
 def _unit_rows(name: str, rows: Any) -> Floats:
@@ -78,5 +78,5 @@ def _unit_rows(name: str, rows: Any) -> Floats:
 
 def _independent(rows: Floats) -> bool:
     """Return whether the rows, of length 1 or 0, are linearly independent."""
-    few = len(rows) <= rows.shape[1]
-    return few and (not len(rows) or bool(np.linalg.svd(rows, compute_uv=False)[-1] > _DEPENDENT))
+    can_be_independent = len(rows) <= rows.shape[1]
+    return can_be_independent and (not len(rows) or bool(np.linalg.svd(rows, compute_uv=False)[-1] > _DEPENDENT))

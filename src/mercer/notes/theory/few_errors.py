@@ -145,8 +145,8 @@ def fewest_errors(
     if bias:
         samples = centre_columns(samples)
     # A constant coordinate gives the bias, and ⟨w, row⟩ > 0 for all rows means separation.
-    signed = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
-    rows, least = _Search(scale_columns(signed), deadline).run()
+    signed_samples = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
+    rows, least = _Search(scale_columns(signed_samples), deadline).run()
     return FewestErrors(freeze(rows), least)
 
 
@@ -162,12 +162,12 @@ def _fewest_errors_of_expansions(
     K = np.asarray(kernel.bind(X)(X), dtype=np.float64)
     if K.shape != (n, n):
         raise ValueError(f"X must have a sample for each of {n} labels, but its kernel matrix has the shape {K.shape}")
-    reach = largest * np.abs(K).sum(axis=1)
-    max_b = 1.0 + float(reach.max()) if bias else 0.0
-    M = 1.0 + reach + max_b
+    max_f = largest * np.abs(K).sum(axis=1)
+    max_b = 1.0 + float(max_f.max()) if bias else 0.0
+    M = 1.0 + max_f + max_b
     if not M.max() <= _LARGEST_M:
         raise ValueError(
-            f"largest={largest:g} lets |f| grow to {reach.max():.2g} on these samples, where an integer program in "
+            f"largest={largest:g} lets |f| grow to {max_f.max():.2g} on these samples, where an integer program in "
             f"float64 cannot tell whether y f(x) is below 1 (the limit is about {_LARGEST_M / 2:.0e}); pass a smaller "
             "`largest`, or scale the samples"
         )
@@ -186,10 +186,10 @@ def _fewest_errors_of_expansions(
         return FewestErrors(freeze(np.arange(n)), least)
     # The program fulfils its constraints to a tolerance that M multiplies. The f with the largest margin on the samples
     # that it has no error on may be needed to fulfil them to rounding.
-    kept = solution.x[n + 1 :] < 0.5
+    has_no_error = solution.x[n + 1 :] < 0.5
     candidates = [np.clip(solution.x[: n + 1], -1.0, 1.0)]
-    if kept.any():
-        candidates.append(largest_margin(values[kept])[0])
+    if has_no_error.any():
+        candidates.append(largest_margin(values[has_no_error])[0])
     smallest_value = 1.0 - gamma(n + 4) * M
     errors = min((np.flatnonzero(values @ c < smallest_value) for c in candidates), key=len)
     return FewestErrors(freeze(errors), least)
@@ -269,17 +269,17 @@ class _Search:
 
     def _keep_if_better(self, w: Floats) -> None:
         """Keep the errors of the hyperplane w if they are fewer; rows that rounding may misplace count as errors."""
-        wrong = np.flatnonzero(~is_positive(self._signed, w))
-        if len(wrong) < len(self._best):
-            self._best = wrong
+        wrong_rows = np.flatnonzero(~is_positive(self._signed, w))
+        if len(wrong_rows) < len(self._best):
+            self._best = wrong_rows
 
 
-def largest_margin(signed: Floats) -> tuple[Floats, Floats, float]:
+def largest_margin(signed_samples: Floats) -> tuple[Floats, Floats, float]:
     """Return the w with |w_k| ≤ 1 that maximises the smallest ⟨w, row⟩, the dual weights of rows, and that margin."""
-    n, d = signed.shape
+    n, d = signed_samples.shape
     solution: Any = optimize.linprog(
         np.append(np.zeros(d), -1.0),
-        A_ub=np.column_stack([-signed, np.ones(n)]),
+        A_ub=np.column_stack([-signed_samples, np.ones(n)]),
         b_ub=np.zeros(n),
         bounds=[(-1, 1)] * d + [(None, None)],
         method="highs-ds",  # dual simplex: its weights are those of a vertex, so that few are nonzero
@@ -289,15 +289,17 @@ def largest_margin(signed: Floats) -> tuple[Floats, Floats, float]:
     return solution.x[:d], -solution.ineqlin.marginals, -float(solution.fun)
 
 
-def inseparable_rows(signed: Floats, weights: Floats) -> Indices:
+def inseparable_rows(signed_samples: Floats, weights: Floats) -> Indices:
     """Return rows with positive weight for which Σ λ_i row_i = 0 exactly, for some λ > 0; no rows if unproven."""
     rows = np.flatnonzero(weights > 1e-9 * weights.max(initial=0.0))
-    if not 0 < len(rows) <= signed.shape[1] + 1:
+    if not 0 < len(rows) <= signed_samples.shape[1] + 1:
         return rows[:0]
-    null = _null_vector([[Fraction(x) for x in signed[rows, k].tolist()] for k in range(signed.shape[1])], len(rows))
-    if null is None or (min(null) < 0 < max(null)):
+    null_vector = _null_vector(
+        [[Fraction(x) for x in signed_samples[rows, k].tolist()] for k in range(signed_samples.shape[1])], len(rows)
+    )
+    if null_vector is None or (min(null_vector) < 0 < max(null_vector)):
         return rows[:0]
-    return rows[[value != 0 for value in null]]
+    return rows[[value != 0 for value in null_vector]]
 
 
 def _null_vector(A: list[list[Fraction]], k: int) -> list[Fraction] | None:
@@ -314,13 +316,13 @@ def _null_vector(A: list[list[Fraction]], k: int) -> list[Fraction] | None:
             if r != top and A[r][column]:
                 A[r] = [a - A[r][column] * b for a, b in zip(A[r], A[top], strict=True)]
         pivots.append(column)
-    free = [column for column in range(k) if column not in pivots]
-    if not free:
+    free_columns = [column for column in range(k) if column not in pivots]
+    if not free_columns:
         return None
     x = [Fraction(0)] * k
-    x[free[-1]] = Fraction(1)
+    x[free_columns[-1]] = Fraction(1)
     for r, column in enumerate(pivots):
-        x[column] = -A[r][free[-1]]
+        x[column] = -A[r][free_columns[-1]]
     return x
 
 

@@ -133,17 +133,17 @@ class _Points(NamedTuple):
 def _coordinates(machine: SVC, X: Any) -> _Points:
     """Return coordinates in which the hyperplanes of the machine separate the points as in its feature space."""
     kernel = as_kernel(machine.kernel, degree=machine.degree, gamma=machine.gamma, coef0=machine.coef0).bind(X)
-    biased, recipe, n = machine.bias is not False, kernel.recipe(), n_samples(X)
+    has_bias, recipe, n = machine.bias is not False, kernel.recipe(), n_samples(X)
     if kernel.accepts == "vectors":
         rows = np.asarray(as_matrix(X).toarray() if is_sparse(X) else as_matrix(X), dtype=np.float64)
         if kernel.strictly_positive_definite == "yes" and len(np.unique(rows, axis=0)) == n:
             return _Points(np.eye(n), True)  # the φ(x) are linearly independent
     if recipe is not None and recipe.linear:
-        rows = scale_columns(np.column_stack([centre_columns(rows), np.ones(n)]) if biased else rows)
+        rows = scale_columns(np.column_stack([centre_columns(rows), np.ones(n)]) if has_bias else rows)
         _check_rows((rows != 0).any(axis=1))
         return _Points(rows, True)
     K = np.asarray(kernel(X), dtype=np.float64)
-    if biased:
+    if has_bias:
         K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
         K += K.diagonal().max() or 1.0
     lengths = np.sqrt(K.diagonal())
@@ -168,25 +168,25 @@ def _check_rows(nonzero: Flags) -> None:
 def _separable_labellings(points: _Points) -> Floats:
     """Return all labellings that a hyperplane through the origin separates: prefixes grow by one point at a time."""
     Z = points.rows
-    found = [np.ones(1)]  # the first label is +1; the others follow from the symmetry w → −w
+    labellings = [np.ones(1)]  # the first label is +1; the others follow from the symmetry w → −w
     for m in range(1, len(Z)):
-        longer = [np.append(labels, sign) for labels in found for sign in (-1.0, 1.0)]
-        independent = np.linalg.matrix_rank(Z[: m + 1], tol=1e-6) == m + 1
-        found = [y for y in longer if independent or _is_separable(y[:, None] * Z[: m + 1], points.exact)]
-    return np.unique(np.vstack([found, np.negative(found)]), axis=0)
+        candidates = [np.append(labels, sign) for labels in labellings for sign in (-1.0, 1.0)]
+        are_independent = np.linalg.matrix_rank(Z[: m + 1], tol=1e-6) == m + 1
+        labellings = [y for y in candidates if are_independent or _is_separable(y[:, None] * Z[: m + 1], points.exact)]
+    return np.unique(np.vstack([labellings, np.negative(labellings)]), axis=0)
 
 
-def _is_separable(signed: Floats, exact: bool) -> bool:
+def _is_separable(signed_points: Floats, exact: bool) -> bool:
     """Return whether a w has ⟨w, row⟩ > 0 for all rows; raise ValueError if rounding hides it."""
-    w, weights, margin = largest_margin(signed)
+    w, weights, margin = largest_margin(signed_points)
     if not exact:
-        undecided, separable = _MARGINS[0] < margin <= _MARGINS[1], margin > _MARGINS[1]
+        undecided, is_separable = _MARGINS[0] < margin <= _MARGINS[1], margin > _MARGINS[1]
     else:
-        separable = bool(is_positive(signed, w).all())
-        undecided = not separable and not len(inseparable_rows(signed, weights))
+        is_separable = bool(is_positive(signed_points, w).all())
+        undecided = not is_separable and not len(inseparable_rows(signed_points, weights))
     if undecided:
         raise ValueError(
-            f"rounding hides whether a hyperplane separates {len(signed)} of the points: the largest margin found is "
-            f"{margin:.1g}; scale the features, or pass fewer points"
+            f"rounding hides whether a hyperplane separates {len(signed_points)} of the points: the largest margin "
+            f"found is {margin:.1g}; scale the features, or pass fewer points"
         )
-    return separable
+    return is_separable

@@ -60,9 +60,9 @@ def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_m
         raise ValueError(f"target_margin={gamma:g} is for the losses {', '.join(_WITH_MARGIN)}, not for {loss!r}")
     rule: Any = _WITHOUT_MARGIN.get(loss) if isinstance(loss, str) else loss
     values = np.asarray(f, dtype=np.float64)
-    labelled = rule is None or getattr(rule, "kind", None) == "classification"
-    targets = read_signs(y) if labelled else np.asarray(y, dtype=np.float64)
-    ranks = (1,) if labelled or hasattr(rule, "combine") else (1, 2)
+    has_labels = rule is None or getattr(rule, "kind", None) == "classification"
+    targets = read_signs(y) if has_labels else np.asarray(y, dtype=np.float64)
+    ranks = (1,) if has_labels or hasattr(rule, "combine") else (1, 2)
     if targets.shape != values.shape or targets.ndim not in ranks or targets.size == 0:
         raise ValueError(
             f"y and f must have one number per sample{' and output' * (len(ranks) > 1)}, at least one, but their "
@@ -269,11 +269,11 @@ def off_training_error(
             "labellings are tried, and at least one must be unseen"
         )
     points = np.arange(n_points)
-    wrong = 0
+    n_wrong = 0
     for labels in itertools.product((-1, 1), repeat=n_points):
         y = np.array(labels)
-        predicted = np.asarray(learner(points[:n_train], y[:n_train], points[n_train:]))
-        if predicted.shape != (n_points - n_train,) or not np.isin(predicted, (-1, 1)).all():
+        predicted_labels = np.asarray(learner(points[:n_train], y[:n_train], points[n_train:]))
+        if predicted_labels.shape != (n_points - n_train,) or not np.isin(predicted_labels, (-1, 1)).all():
             raise ValueError("the learner must return a label of -1 or +1 for every unseen point")
-        wrong += int(np.sum(predicted != y[n_train:]))
-    return Fraction(wrong, 2**n_points * (n_points - n_train))
+        n_wrong += int(np.sum(predicted_labels != y[n_train:]))
+    return Fraction(n_wrong, 2**n_points * (n_points - n_train))

@@ -92,9 +92,9 @@ class BlockEvaluation:
             needs_float64, limit = self._float32_check.too_coarse(sizes, prepared.sizes, prepared.rounding)
             rows = np.flatnonzero(~needs_float64)
             values = self._values(part, rows, prepared, np.float32, n_threads)
-            accurate = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
-            out[block.start + rows[accurate]] += values[accurate]
-            needs_float64[rows[~accurate]] = True
+            is_accurate = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
+            out[block.start + rows[is_accurate]] += values[is_accurate]
+            needs_float64[rows[~is_accurate]] = True
             rows = np.flatnonzero(needs_float64)
             out[block.start + rows] += self._values(part, rows, prepared, np.float64, n_threads)
 

@@ -315,10 +315,10 @@ class KernelMatrix(HostAlgebra):
 
     def _symmetric_product(self, coefficients: Floats, rows: Indices) -> Floats | None:
         """Return `product` in float64 with values between these rows computed once; None if numbers are too large."""
-        prepared, shared, used = self._source.prepared, coefficients[rows] != 0, coefficients != 0
+        prepared, shared, is_used = self._source.prepared, coefficients[rows] != 0, coefficients != 0
         assert prepared is not None
-        used[rows] = True
-        prepared.keep_rows(np.sort(self._global(np.flatnonzero(used))), np.float64)
+        is_used[rows] = True
+        prepared.keep_rows(np.sort(self._global(np.flatnonzero(is_used))), np.float64)
         inner, outer_coefficients = rows[shared], coefficients.copy()
         samples, positions = prepared.prepare_rows(self._global(inner), np.float64)
         if samples is None:
@@ -369,9 +369,9 @@ class KernelMatrix(HostAlgebra):
         assert terms is not None
         u, e = (terms[0] * part for part in linear.gram_product(np.ascontiguousarray(coefficients)))
         if terms[1]:
-            added = terms[1] * math.fsum(coefficients.tolist())
-            e += 6 * DOUBLE * (np.abs(u) + abs(added))
-            u += added
+            constant_part = terms[1] * math.fsum(coefficients.tolist())
+            e += 6 * DOUBLE * (np.abs(u) + abs(constant_part))
+            u += constant_part
         return Ball(u, e) if rows is None else Ball(u[rows], e[rows])
 
     def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:

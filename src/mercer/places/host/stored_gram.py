@@ -212,13 +212,13 @@ class StoredField:
         for bound in (problem.lower, problem.upper):  # restore bounds that rounding has moved β away from
             scaled = np.where(np.abs(scaled - bound) <= _SNAP_SHARE * largest, bound, scaled)
         scaled = problem.nearest_feasible(scaled)
-        snapped = float(np.abs(scaled - scale * beta) @ sizes[rows])
-        if not snapped <= _SNAPPED_SHARE * largest * float(sizes.max(initial=0.0)):
+        size_of_snap = float(np.abs(scaled - scale * beta) @ sizes[rows])
+        if not size_of_snap <= _SNAPPED_SHARE * largest * float(sizes.max(initial=0.0)):
             self.move(problem, scaled)
             return scaled
         self._beta[variables] = scaled
         self.u *= scale
-        self.e = self.e * scale + 4 * _EPS * np.abs(self.u) + snapped * sizes
+        self.e = self.e * scale + 4 * _EPS * np.abs(self.u) + size_of_snap * sizes
         return scaled
 
     def move(self, problem: DualProblem, beta: Floats) -> None:
@@ -264,8 +264,8 @@ class StoredField:
             if self._proven:
                 # K times the change of β is one sum of at most q terms, each with a rounded difference.
                 sizes = self.stored.sizes
-                summed = _EPS * q * float(sizes_of_beta @ np.tile(sizes, q // n)) * sizes
-                self.e += self.stored.errors(self._coefficients - old) + summed + 2 * _EPS * np.abs(self.u)
+                sum_errors = _EPS * q * float(sizes_of_beta @ np.tile(sizes, q // n)) * sizes
+                self.e += self.stored.errors(self._coefficients - old) + sum_errors + 2 * _EPS * np.abs(self.u)
         if not problem.keeps_sums(self._beta[variables]):
             self.move(problem, problem.nearest_feasible(self._beta[variables]))
         return self._beta[variables], steps, reason
@@ -278,5 +278,5 @@ class StoredField:
 
     def _variables(self, problem: DualProblem) -> Indices:
         """Return the position of each variable in `_beta`, whose second half holds the second variables of rows."""
-        second = np.arange(problem.n_variables) >= len(self.rows)
-        return np.asarray(self.rows[problem.row] + second * self.stored.n)
+        is_second = np.arange(problem.n_variables) >= len(self.rows)
+        return np.asarray(self.rows[problem.row] + is_second * self.stored.n)

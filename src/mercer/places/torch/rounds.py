@@ -96,22 +96,22 @@ if triton is not None:
         tl.store(ROWS + 2 * G + k, old.to(tl.int64))
 
     @triton.jit
-    def _ordered(bits):  # type: ignore[no-untyped-def]  # Triton reads it
+    def _order_bits(bits):  # type: ignore[no-untyped-def]  # Triton reads it
         """The bits of a float32 as an integer with the same order, and back."""
         return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
-    def _packed(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+    def _pack_positions(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         """Return values as integers of the same order, with positions in their last log₂ Q bits.
 
         A warp finds the largest of 32 such integers in one instruction. Values that differ in the last bits alone count
         as equal, and the first of them is the largest.
         """
-        return (_ordered(values.to(tl.int32, bitcast=True)) & -Q) | (Q - 1 - k)
+        return (_order_bits(values.to(tl.int32, bitcast=True)) & -Q) | (Q - 1 - k)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _unpacked(best, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        return _ordered(best & -Q).to(tl.float32, bitcast=True), Q - 1 - (best & (Q - 1))
+        return _order_bits(best & -Q).to(tl.float32, bitcast=True), Q - 1 - (best & (Q - 1))
 
     @triton.jit
     def _larger_of(x, y):  # type: ignore[no-untyped-def]  # Triton reads it
@@ -162,7 +162,7 @@ if triton is not None:
             if going:
                 step = tl.zeros([], tl.float32)
                 for _ in range(tl.minimum(EACH, most - steps)):
-                    first = tl.max(tl.minimum(_packed(h, k, Q), most_up), 0)
+                    first = tl.max(tl.minimum(_pack_positions(h, k, Q), most_up), 0)
                     tl.store(WORK + i, b_i)
                     tl.store(WORK + j, b_j)
                     if APART:

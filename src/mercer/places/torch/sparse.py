@@ -52,8 +52,8 @@ class SparseRows:
     @classmethod
     def of_entries(cls, rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> SparseRows:
         """Build rows from entries in the order of rows and columns, of which zeros are dropped."""
-        nonzero = values != 0  # true for NaN
-        rows, columns, values = rows[nonzero], columns[nonzero], values[nonzero]
+        is_nonzero = values != 0  # true for NaN
+        rows, columns, values = rows[is_nonzero], columns[is_nonzero], values[is_nonzero]
         counts = torch.bincount(rows, minlength=shape[0])
         return cls(values, columns, _starts(counts), shape[1])
 

@@ -69,8 +69,8 @@ def _chunk_by_chunk(
         selector.choose(np.arange(problem.n_variables))
         violation, tops, bottoms = selector.ends()
         stop_before_proof = stop.before_proof(beta)
-        reached: StopReason | None = "converged" if violation <= stop.tol else None
-        reason = reached or stop_before_proof.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
+        stop_reason: StopReason | None = "converged" if violation <= stop.tol else None
+        reason = stop_reason or stop_before_proof.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
         if reason is not None:
             return Solution(beta, steps, reason)
         # 2. Choose the chunk, and make its problem with the other variables fixed.
@@ -83,15 +83,15 @@ def _chunk_by_chunk(
         part = gram.copied(rows, gram.budget // 2)
         old_coefficients = problem.row_coefficients(beta.copy(), gram.n)
         fixed = u[rows] - part.product(old_coefficients[rows])
-        restricted = problem.restricted(chunk, rows, beta, fixed)
+        chunk_problem = problem.restricted(chunk, rows, beta, fixed)
         # 3. Solve it, and update u = Kβ on all rows.
-        solution, _ = solve_certified(restricted, part, inner_stop, beta[chunk], shrinking=shrinking)
+        solution, _ = solve_certified(chunk_problem, part, inner_stop, beta[chunk], shrinking=shrinking)
         change = solution.beta - beta[chunk]
         beta[chunk] = solution.beta
         assert solution.u is not None
         u[rows] = fixed + solution.u
-        outside = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
-        u[outside] += gram.product(problem.row_coefficients(beta, gram.n) - old_coefficients, outside, dtype)
+        other_rows = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
+        u[other_rows] += gram.product(problem.row_coefficients(beta, gram.n) - old_coefficients, other_rows, dtype)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.record_gain(inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk]))
         steps += max(1, solution.steps)

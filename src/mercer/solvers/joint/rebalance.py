@@ -44,9 +44,9 @@ def rounding_of_sums(problem: JointProblem, beta: Floats) -> float:
 
 
 def _move_class_sums(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> None:
-    """Move positive class sums to classes with negative ones, along the cheapest route and then along free ones.
+    """Move positive class sums to classes with negative sums: along the cheapest route, then along free routes.
 
-    Each sample is on one route only, because capacities are those before the pass.
+    `e` is the excess of β. A sample is used by one route only, because its capacity is not updated.
     """
     capacity, cost, carrier = _carriers(problem, beta, e, tol)
     negligible = 0.25 * rounding_of_sums(problem, beta)

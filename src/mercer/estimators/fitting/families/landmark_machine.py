@@ -246,13 +246,13 @@ class LandmarkMachine(OutputsMachine):
             vectors = self._given_landmarks(kernel)
             return Landmarks(vectors, np.empty(0, dtype=np.intp), np.ones(n_samples(vectors)))
         count = len(pool.index)
-        drawn = np.sort(source.rng.choice(count, min(m, count), replace=False))
-        uniform = Landmarks(take(pool.X, drawn), pool.index[drawn], pool.represented_weight[drawn])
+        drawn_rows = np.sort(source.rng.choice(count, min(m, count), replace=False))
+        uniform = Landmarks(take(pool.X, drawn_rows), pool.index[drawn_rows], pool.represented_weight[drawn_rows])
         if self.landmarks == "uniform" or count <= m:
             return uniform
         if fit.precomputed:
             raise ValueError("landmarks='leverage' is not available with a precomputed kernel; use 'uniform'")
-        pilot = take(uniform.X, np.arange(0, len(drawn), _LANDMARKS_PER_PILOT))
+        pilot = take(uniform.X, np.arange(0, len(drawn_rows), _LANDMARKS_PER_PILOT))
         scores = leverage_scores(kernel, pilot, float(self.lam), source.weight, fit.limits.n_threads)
         return draw(source.chunks(), m, source.rng, scores)
 
@@ -266,10 +266,10 @@ class LandmarkMachine(OutputsMachine):
 
     def _check_memory(self, m: int, budget: int) -> None:
         """Raise MemoryError if the matrices of m landmarks exceed the budget in bytes."""
-        needed = _SQUARES * 8 * m * m
-        if needed > budget:
+        needed_bytes = _SQUARES * 8 * m * m
+        if needed_bytes > budget:
             raise MemoryError(
-                f"{m} landmarks need {megabytes(needed)} for their matrices, but cache_size={self.cache_size!r} "
+                f"{m} landmarks need {megabytes(needed_bytes)} for their matrices, but cache_size={self.cache_size!r} "
                 f"allows {megabytes(budget)}; lower n_landmarks to {math.isqrt(budget // (_SQUARES * 8))} or raise "
                 "cache_size"
             )
