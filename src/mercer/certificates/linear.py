@@ -66,15 +66,15 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
             difference, lo_length = difference - lo, _length(lo)
         distance = growth * (_length(difference) + gamma(1) * lo_length + sum_error)
         norm_of_sum = _length(hi) + lo_length + sum_error
-        norm, energy, square_distance = length * length, norm_of_sum * norm_of_sum, distance * distance
+        square, energy, square_distance = length * length, norm_of_sum * norm_of_sum, distance * distance
         # 3. A bias with a penalty is the weight of one more feature.
         total = _total(beta) if problem.bias else 0.0
         if problem.bias and not problem.exact_bias:
             weight, combination = b / problem.bias, total * problem.bias
-            norm, energy = norm + weight * weight, energy + combination * combination
+            square, energy = square + weight * weight, energy + combination * combination
             square_distance += (weight - combination) * (weight - combination)
         # 4. The primal value is a sum of numbers ≥ 0, one loss per sample or per side of its tube, and is rounded up.
-        primal = _add_underflow(0.5 * norm + losses, growth, 2 * n + rows.d if length or losses else 0)
+        primal = _add_underflow(0.5 * square + losses, growth, 2 * n + rows.d if length or losses else 0)
         total_bound = math.nextafter(abs(total), math.inf) if total else 0.0
         repair_cost = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:

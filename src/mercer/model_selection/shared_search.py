@@ -151,7 +151,7 @@ class SharedSearch:
             targets = search.held_out_targets(fold)
             score = score_of_values(search.scorer, search.estimator, machine, values, fit.classes, samples, targets)
         except Exception as error:  # the user's scorer may raise
-            if not needs_predictions_only(search.scorer):  # the cause may be that there is no real model
+            if not needs_predictions_only(search.scorer):  # perhaps because the scorer got predictions, not a model
                 reason = f"scoring raised {type(error).__name__} with predictions alone"
                 self._model_reason = str(error) if isinstance(error, NeedsModel) else reason
                 return

@@ -132,9 +132,9 @@ def call_package(package: str, program: QuadraticProgram, stop: Stop) -> Package
     n_calls = 0
     for tol in [tol for tol in _TOLERANCES if tol >= PACKAGES[package].finest]:
         n_calls += 1
-        x, multiplier, b, solved = _call(package, program, stop, tol)
+        x, multiplier, b, is_solved = _call(package, program, stop, tol)
         reason: StopReason = "converged"
-        if not solved:
+        if not is_solved:
             has_step_limit = stop.max_iter < PACKAGES[package].most_steps
             reason = stop.limit(0) or ("max_iter" if has_step_limit else "stalled")
         if reason != "stalled":

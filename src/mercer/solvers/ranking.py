@@ -219,13 +219,13 @@ class Zone:
         better_sums, worse_sums = problem.sums(u, u - low, V[:, :2])
         self.gain = C * inner(w, better_sums[:, 0])
         self.beta_below = C * w * (better_sums[:, 0] - worse_sums[:, 0])
-        flat = C * inner(w, (1 - 0.5 * width - u) * better_sums[:, 0] + better_sums[:, 1])
+        loss_below = C * inner(w, (1 - 0.5 * width - u) * better_sums[:, 0] + better_sums[:, 1])
         self.pairs = problem.pairs(u, low, 1.0) if problem.count(u, low, 1.0) <= max_pairs else None
         if self.pairs is not None:
             i, j = self.pairs
-            self.bound, short = problem.bound(self.pairs), 1.0 - (u[i] - u[j])
-            ones, squares = inner(self.bound, short), inner(self.bound, short * short)
-            self.alpha = self.bound * (short / width)
+            self.bound, shortfall = problem.bound(self.pairs), 1.0 - (u[i] - u[j])
+            ones, squares = inner(self.bound, shortfall), inner(self.bound, shortfall * shortfall)
+            self.alpha = self.bound * (shortfall / width)
             self.beta = self.beta_below + problem.row_coefficients(self.pairs, self.alpha)
         else:
             winner_sums, loser_sums = self._sums_in_zone(V)
@@ -233,7 +233,7 @@ class Zone:
             ones = C * inner(w, (1 - u) * n0 + n1)
             squares = C * inner(w, (1 - u) ** 2 * n0 + 2 * (1 - u) * n1 + n2)
             self.beta = self.beta_below + C / width * w * ((1 - u) * n0 + n1 - (1 + u) * f0 + f1)
-        self.loss = flat + squares / (2 * width)
+        self.loss = loss_below + squares / (2 * width)
         self.cost = max(0.0, ones - squares / width)
 
     def _sums_in_zone(self, V: Floats) -> tuple[Floats, Floats]:

@@ -153,8 +153,8 @@ def _unwrap_model(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
     """Return the machine inside a model, and the transformed samples and targets that it was fitted to."""
     if isinstance(model, TransformedTargetRegressor):
         column = np.asarray(y, dtype=np.float64)
-        changed = model.transformer_.transform(column.reshape(len(column), -1))
-        return _unwrap_model(model.regressor_, X, changed.reshape(column.shape))
+        transformed_y = model.transformer_.transform(column.reshape(len(column), -1))
+        return _unwrap_model(model.regressor_, X, transformed_y.reshape(column.shape))
     unwrapped = unwrap(model)
     if isinstance(unwrapped.machine, BaseSearchCV):
         check_is_fitted(unwrapped.machine)

@@ -98,7 +98,7 @@ class TorchSharedSamples:
 
     @cached_property
     def exact(self) -> TorchSharedSamples | None:
-        """This matrix computed from differences; None if only the host can compute more exact values."""
+        """Shared data of the matrix computed from differences; None if only the host can compute more exact values."""
         recipe = None if self.formula is None else self.formula.recipe
         if recipe is None or recipe.inner == "dot" or recipe.factor is not None:
             return None

@@ -184,8 +184,8 @@ class _Blocks:
         if self._unsolved == 0:
             return Solution(new_beta, steps, "converged" if reason == "converged" else "stalled")
         # 2. A Newton step on the free variables, if pair steps left the block unsolved and are slow.
-        slow = all_active and _is_slow(steps, violation, violation_left, stop.tol, len(J))
-        if slow or self._unsolved > _UNSOLVED_BLOCKS or reason == "stalled":
+        is_slow = all_active and _is_slow(steps, violation, violation_left, stop.tol, len(J))
+        if is_slow or self._unsolved > _UNSOLVED_BLOCKS or reason == "stalled":
             if not has_progressed(violation_left, self._last_violation):
                 self._steps_before_newton = min(2 * self._steps_before_newton, INNER_STEPS)
             self._last_violation = violation_left

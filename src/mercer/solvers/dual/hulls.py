@@ -173,8 +173,8 @@ def solve_hard_margin(
         return _solve_through_origin(problem.p, gram, stop, start, partial(inner_solver, shrinking=shrinking))
     hull_problem = hulls(problem.p)
     if start is not None:
-        half = 0.5 * float(np.abs(start).sum())
-        start = hull_problem.nearest_feasible(start / half) if half > 0 else None
+        half_sum = 0.5 * float(np.abs(start).sum())
+        start = hull_problem.nearest_feasible(start / half_sum) if half_sum > 0 else None
     solution, certificate = solve_hulls(hull_problem, gram, stop, start, shrinking=shrinking, inner_solver=inner_solver)
     rho = -certificate.dual
     if not rho > np.finfo(float).tiny:  # too small to divide by

@@ -100,13 +100,13 @@ class _Face:
 
     def apply(self, B: Floats) -> Floats:
         """Return MB."""
-        E, solved = self.E, self.factor.solve(B)
+        E, solution = self.E, self.factor.solve(B)
         if E.shape[1]:
-            sums, excess = E.T @ self.solved_E, E.T @ solved
+            sums, excess = E.T @ self.solved_E, E.T @ solution
             if not (np.isfinite(sums).all() and np.isfinite(excess).all()):  # LAPACK would print a message
                 raise np.linalg.LinAlgError("numbers overflowed")
-            solved -= self.solved_E @ np.linalg.lstsq(sums, excess, rcond=None)[0]
-        return solved
+            solution -= self.solved_E @ np.linalg.lstsq(sums, excess, rcond=None)[0]
+        return solution
 
     def best_step(self, h: Floats, low: Floats, high: Floats) -> Floats:
         """Return the best δ inside the box, up to rounding; NaN if A is too close to singular."""
@@ -124,13 +124,13 @@ class _Face:
         for _ in range(_ROUNDS if _MANY_FACTORS * n**3 / 3 > MAX_MULTIPLICATIONS else 0):
             is_above, is_below = (delta > high) | (multipliers > 0), (delta < low) | (multipliers < 0)
             held_variables = np.flatnonzero(is_above | is_below)
-            new = held_variables[column[held_variables] < 0]
-            work = n**2 * (M_B.shape[1] + len(new))
+            new_variables = held_variables[column[held_variables] < 0]
+            work = n**2 * (M_B.shape[1] + len(new_variables))
             if np.array_equal(held_variables, np.flatnonzero(multipliers)) or work > MAX_MULTIPLICATIONS:
                 break
-            units = np.zeros((n, len(new)))
-            units[new, np.arange(len(new))] = 1.0
-            column[new] = M_B.shape[1] + np.arange(len(new))
+            units = np.zeros((n, len(new_variables)))
+            units[new_variables, np.arange(len(new_variables))] = 1.0
+            column[new_variables] = M_B.shape[1] + np.arange(len(new_variables))
             M_B = np.hstack([M_B, self.apply(units)])
             M_W, bound = M_B[:, column[held_variables]], np.where(is_above, high, low)[held_variables]
             factor_W = ridge_factor(

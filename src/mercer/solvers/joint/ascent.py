@@ -136,9 +136,9 @@ def ascend(field: JointField, stop: Stop, shrinking: bool) -> Solution:
         old_beta, e = field.beta[J], field.excess(J)
         new_beta = old_beta.copy()
         goal = max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol)
-        machine = (problem.y[J], problem.C[J], problem.shared, problem.shift)
+        constants = (problem.y[J], problem.C[J], problem.shared, problem.shift)
         limits = (goal, min(INNER_STEPS * len(J), stop.max_iter - steps), remaining.seconds)
-        n_steps, _, reason = _core.joint(field.block(J), e, new_beta, *machine, *limits)
+        n_steps, _, reason = _core.joint(field.block(J), e, new_beta, *constants, *limits)
         if reason == "nonfinite":
             raise overflow_error(gram, problem.C)
         steps += n_steps

@@ -61,8 +61,8 @@ def newton_on_joint_face(
             break
         # 3. Put multipliers that reached a bound exactly onto it, and repeat on the others.
         moved_values = beta[moved_samples] + min(step, limit) * delta[moved_samples]
-        hit = to_bound <= limit * (1 + 1e-14) if limit <= step else np.zeros(to_bound.shape, dtype=bool)
-        moved_values = _set_to_bounds(problem, J[moved_samples], moved_values, hit)
+        is_hit = to_bound <= limit * (1 + 1e-14) if limit <= step else np.zeros(to_bound.shape, dtype=bool)
+        moved_values = _set_to_bounds(problem, J[moved_samples], moved_values, is_hit)
         if np.array_equal(moved_values, beta[moved_samples]):  # the step is below the rounding of β
             break
         beta[moved_samples] = moved_values
@@ -103,7 +103,7 @@ def _steps_to_bound(shared: bool, y: Indices, C: Floats, beta: Floats, delta: Fl
     return np.maximum(to_bound, 0.0)
 
 
-def _set_to_bounds(problem: JointProblem, rows: Indices, beta: Floats, hit: Flags) -> Floats:
-    """Return β of these samples, feasible and with the multipliers that `hit` a bound exactly on it."""
+def _set_to_bounds(problem: JointProblem, rows: Indices, beta: Floats, is_hit: Flags) -> Floats:
+    """Return β of these samples, feasible and with the multipliers that `is_hit` a bound exactly on it."""
     bound = 0.0 if problem.shared else np.where(beta > -0.5 * problem.C[rows, None], 0.0, -problem.C[rows, None])
-    return problem.within_bounds(np.where(hit, bound, beta), rows)
+    return problem.within_bounds(np.where(is_hit, bound, beta), rows)

@@ -238,8 +238,8 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
 
     def transposed(v: Floats) -> Floats:
         v = v.reshape(-1)
-        above = root * v[:n]
-        return np.asarray(unit * (linear.transposed(above) - centre * above.sum()) + ridge * v[n:])
+        sample_part = root * v[:n]
+        return np.asarray(unit * (linear.transposed(sample_part) - centre * sample_part.sum()) + ridge * v[n:])
 
     A = spla.LinearOperator((n + d, d), matvec=times, rmatvec=transposed, dtype=np.float64)
     max_steps = 20 * min(n, d)  # exact arithmetic needs a twentieth of these; rounding can need more

@@ -98,8 +98,8 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
         check_decomposition_time(stop.deadline, cov, eigh)
         values, V = eigh(cov)
         least = rounding(values, linear.n)
-        keep = values > least
-        values, V = values[keep], V[:, keep]
+        is_kept = values > least
+        values, V = values[is_kept], V[:, is_kept]
         U = root[:, None] * (linear.times(V) - centre @ V) / np.sqrt(values)
     else:
         A = np.empty((linear.n, linear.d))
@@ -109,8 +109,8 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
         check_decomposition_time(stop.deadline, A, svd)
         U, s, Vt = svd(A)
         smallest = max(A.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
-        least, keep = float(smallest) ** 2, s > smallest
-        U, values, V = U[:, keep], s[keep] ** 2, Vt[keep].T
+        least, is_kept = float(smallest) ** 2, s > smallest
+        U, values, V = U[:, is_kept], s[is_kept] ** 2, Vt[is_kept].T
     unit = root / norm if problem.bias else None
     values = linear.scale * values
     right = V * np.sqrt(linear.scale)
@@ -228,10 +228,13 @@ class SpectralFit:
         residual = (self._residuals(shrink) / self.root[:, None, None])[member] + deviation[:, None, :]
         gcv = np.einsum("i,ilq->lq", weight, residual**2) / mass
         # 2. Divide by 1 − v_i H_ii/w_i, and for generalised cross-validation by (1 − tr H/n)².
-        part, free = np.minimum(weight, 1.0) / problem.total[member], self._one_minus_leverages(shrink)[member]
+        share_in_sample, one_minus_leverage = (
+            np.minimum(weight, 1.0) / problem.total[member],
+            self._one_minus_leverages(shrink)[member],
+        )
         with np.errstate(divide="ignore", invalid="ignore"):  # zero denominators where λ is far below rounding
             gcv /= ((mass - dof) / mass)[:, None] ** 2
-            residual /= ((1.0 - part)[:, None] + part[:, None] * free)[:, :, None]
+            residual /= ((1.0 - share_in_sample)[:, None] + share_in_sample[:, None] * one_minus_leverage)[:, :, None]
         residual[np.isnan(residual)] = np.inf
         return residual, gcv, dof
 
@@ -372,11 +375,11 @@ def solve_path(
     # 2. Score every λ, and solve at the best.
     scores = score(problem, values)
     lam = float(lams[best_lam_index(scores)])
-    chosen = replace(problem, lam=lam)
+    chosen_problem = replace(problem, lam=lam)
     if linear is not None:
-        solution, certificate = _from_svd(chosen, gram, linear, fit)
+        solution, certificate = _from_svd(chosen_problem, gram, linear, fit)
     else:
-        solution, certificate = solution_from_spectrum(chosen, gram, fit)
+        solution, certificate = solution_from_spectrum(chosen_problem, gram, fit)
     return PathSolution(lams, values, scores, fit.loo_residuals(lam), solution), certificate
 
 

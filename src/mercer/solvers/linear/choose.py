@@ -123,7 +123,7 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
         # 1. Run passes in the core.
         last_sum, passes_left = float(beta.sum()), max(0, max_passes - passes)
         p = problem.p - origin if with_multipliers else problem.p
-        fixed = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.squared_lengths)
+        constants = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.squared_lengths)
         value = problem.value(beta, inner(w, w)) - origin * last_sum
         limits = (
             factor * stop.tol,
@@ -132,7 +132,7 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             stop.seconds,
         )
         n_passes, _, _, end_reason = row_steps.descend(
-            p, *fixed, B, beta, w, b, value, not with_multipliers, state, *limits, shrinking
+            p, *constants, B, beta, w, b, value, not with_multipliers, state, *limits, shrinking
         )
         # A call that converges within its first pass counts as one pass, so that the limit is reached in the end.
         passes += n_passes if end_reason == "unsettled" and not with_multipliers else max(min(1, passes_left), n_passes)

@@ -60,8 +60,8 @@ def linear_problem(problem: DualProblem) -> LinearProblem | None:
         )
         if not has_same_twins or linear.epsilon.min(initial=0.0) < 0:
             return None
-    bounded = np.isfinite(linear.upper - linear.lower) | (linear.d > 0)
-    return linear if bool(bounded.all()) else None
+    is_bounded = np.isfinite(linear.upper - linear.lower) | (linear.d > 0)
+    return linear if bool(is_bounded.all()) else None
 
 
 def solve_by_rows(

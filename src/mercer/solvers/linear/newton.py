@@ -70,8 +70,8 @@ def newton(referee: Referee, start: Point | None, judge: PointJudge, max_work: f
     elif start.beta.any():
         smoothing *= _AFTER_PILOT**2
         if not few_columns(rows.n, rows.d):
-            # μ is at least a hundredth of ‖x‖², the curvature of a sample: if C‖x‖² is large, few samples are at their
-            # bounds, and nothing else would limit the steps.
+            # The smoothing adds μ to the d of each sample, here at least a hundredth of its ‖x‖²: if C‖x‖² is large,
+            # few samples are at their bounds, and without μ nothing would limit the steps.
             smoothing = max(smoothing, 0.01 * float((problem.max_slope * rows.squared_lengths).mean()))
     return _newton_steps(referee, start, judge, smoothing, max_work)
 
@@ -248,16 +248,16 @@ class SampleSystem:
         right = -free_rows.product(g) - shift * g_b
         sides = np.column_stack([right, np.ones(len(free))]) if problem.exact_bias else right[:, None]
         if len(free) <= _FACTORED_UNKNOWNS:
-            solved = self._solve_by_factor(free, ridge, shift, sides)
+            solutions = self._solve_by_factor(free, ridge, shift, sides)
             self._sample_work += _FACTOR_COST * len(free) ** 3
         else:
             results = [_conjugate_gradients(free_rows, ridge, shift, side) for side in sides.T]
-            solved = np.column_stack([unknown for unknown, _ in results])
+            solutions = np.column_stack([unknown for unknown, _ in results])
             self._sample_work += free_rows.stored * sum(steps for _, steps in results)
-        unknown = solved[:, 0]
+        unknown = solutions[:, 0]
         if problem.exact_bias:
-            db = (-g_b - float(unknown.sum())) / float(solved[:, 1].sum())
-            unknown = unknown + db * solved[:, 1]
+            db = (-g_b - float(unknown.sum())) / float(solutions[:, 1].sum())
+            unknown = unknown + db * solutions[:, 1]
         else:
             db = -shift * (g_b + float(unknown.sum()))
         return np.append(-g - free_rows.transposed(np.ascontiguousarray(unknown)), db)
@@ -366,7 +366,7 @@ def step_length(
     f: Floats,
     move: Floats,
 ) -> float:
-    """Return the step along a Newton direction after which the slope of the objective is a small share of the first.
+    """Return the length of a step along a Newton direction: there the slope is a small share of the slope at 0.
 
     From `point` = (w, b) along `direction`, with f = Xw + b and its change `move`; −gain is the slope at 0.
     """
@@ -383,7 +383,7 @@ def step_length(
     low, slope_low, high, slope_high = 0.0, first, 1.0, slope(1.0)
     if abs(slope_high) <= 0.5 * abs(first):
         return 1.0
-    while slope_high < 0 and high < 1e6:  # beyond this length, and after the tries below, only rounding is left
+    while slope_high < 0 and high < 1e6:  # rounding alone asks for longer steps
         low, slope_low, high = high, slope_high, 2 * high
         slope_high = slope(high)
     for _ in range(30):
