@@ -51,10 +51,12 @@ def certify_with_bias(
         r = exact(gram.entry_bounds[problem.row])
         length = r.inner(np.abs(beta))
         # 3. A change of b moves the losses and the products b_g·total_g; the totals have the caller's roundings.
-        shifted = np.abs(b).max(initial=0.0) * (exact(largest).sum() + exact(np.abs(problem.totals)).sum())
-        moved = relative_error * (length * (r.inner(largest) + (1 + 0.5 * exact(relative_error)) * length) + shifted)
+        cost_of_b = np.abs(b).max(initial=0.0) * (exact(largest).sum() + exact(np.abs(problem.totals)).sum())
+        cost_of_change = relative_error * (
+            length * (r.inner(largest) + (1 + 0.5 * exact(relative_error)) * length) + cost_of_b
+        )
         products = exact(problem.totals).rounded(STATED_ROUNDINGS).inner(b)
-        primal = (exact(proof_without_b.primal) + moved + products).high
+        primal = (exact(proof_without_b.primal) + cost_of_change + products).high
     kkt = {name: max(value, proof_without_b.kkt[name]) for name, value in proof.kkt.items()}
     dual = proof.dual if proofs else -np.inf
     # A certificate raises a gap of 0 to the difference of the two values, rounded upwards.

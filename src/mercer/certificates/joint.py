@@ -262,20 +262,22 @@ def _kkt(problem: JointProblem, beta: Floats, e: Ball) -> dict[str, float]:
     alpha = np.maximum(-beta, 0.0)
     alpha[label] = 0.0
     sums = alpha.sum(axis=1)
-    outside = np.where(np.arange(problem.n_classes) == problem.y[:, None], 0.0, np.maximum(beta, 0.0)).max(axis=1)
+    distance_outside = np.where(np.arange(problem.n_classes) == problem.y[:, None], 0.0, np.maximum(beta, 0.0)).max(
+        axis=1
+    )
     if problem.shared:
         is_below_bound = beta[label] < problem.C
         outward = np.where(is_below_bound, g.high.max(axis=1), 0.0)
         # Slack is allowed only if the sample's multipliers reach its bound.
         slack = Ball(*(part[:, None] for part in e.max(axis=1))) - e
         inward = np.where(alpha > 0, np.where(is_below_bound[:, None], -g.low, slack.high), 0.0).max(axis=1)
-        outside = np.maximum(outside, _bound_excess(alpha, sums, problem.C))
+        distance_outside = np.maximum(distance_outside, _bound_excess(alpha, sums, problem.C))
     else:
         outward = np.where(alpha < problem.C[:, None], np.maximum(g.high, 0.0), 0.0).max(axis=1)
         inward = np.where(alpha > 0, np.maximum(-g.low, 0.0), 0.0).max(axis=1)
-        outside = np.maximum(outside, (alpha - problem.C[:, None]).max(axis=1))
+        distance_outside = np.maximum(distance_outside, (alpha - problem.C[:, None]).max(axis=1))
     return kkt_residuals(
-        float(outside.max(initial=0.0)),
+        float(distance_outside.max(initial=0.0)),
         max(_largest(sum_rows(beta)), _largest(_class_sums(beta)) * problem.balanced),
         float(outward.max(initial=0.0)),
         float(inward.max(initial=0.0)),

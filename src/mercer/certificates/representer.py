@@ -83,11 +83,11 @@ def _certified(
         t = _apply_matrix(A, u + b)  # Af
         # 1. Gradients at both ends of the interval that holds Af and the dual point, and all gradients between them.
         #    Computing an end rounds it; gamma(2) allows for that.
-        cornered = has_corners(problem.loss)
-        below, above, shift = (t.value, t.value, 0.0) if cornered else _enclosing_gradients(problem, t.value)
+        has_corner = has_corners(problem.loss)
+        below, above, shift = (t.value, t.value, 0.0) if has_corner else _enclosing_gradients(problem, t.value)
         reach = rounded_up(t.error + shift + gamma(2) * np.abs(t.value), 4)
         slopes = _enclosing_balls(problem.gradient(t.value - reach), problem.gradient(t.value + reach))
-        if cornered:
+        if has_corner:
             dual, terms = _corner_terms(problem, t.value, reach, slopes, g)
         else:
             dual, terms = _enclosing_balls(below, above), 2 * slopes.error * reach
@@ -119,12 +119,12 @@ def _certified(
             distance = _distance_above_tangent(problem, square_length.sqrt(), G.inner(u), norm, primal)
             computed_gap = _distance_above_tangent(problem, *values, primal).value
         gap = rounded_up(float(np.add.reduce(terms)) + distance.high, n + 4)
-        computed_gap += float(np.add.reduce(terms)) if cornered else 0.0
+        computed_gap += float(np.add.reduce(terms)) if has_corner else 0.0
         # 4. The residual of stationarity, A'g + λΩ′(‖f‖)/‖f‖·c.
-        residual = _apply_matrix(transposed, dual if cornered else slopes)
+        residual = _apply_matrix(transposed, dual if has_corner else slopes)
         residual = _add_penalty_part(residual, penalty_part) if problem.squared else residual + steepness / norm * c
-        equality = (dual if cornered else slopes).sum().size if problem.bias else 0.0
-    slack = float(np.maximum.reduce(terms)) if cornered else 0.0
+        equality = (dual if has_corner else slopes).sum().size if problem.bias else 0.0
+    slack = float(np.maximum.reduce(terms)) if has_corner else 0.0
     is_zero = not (problem.squared or c.any())
     # At f = 0, every G with ‖G‖ ≤ λΩ′(0) is stationary.
     violation = (square_length.sqrt() - steepness).positive().high if is_zero else _largest(residual)
@@ -136,7 +136,7 @@ def _certified(
         kkt={
             "stationarity": violation,
             "dual feasibility: equality": equality,
-            **({"Fenchel–Young inequality": slack} if cornered else {}),
+            **({"Fenchel–Young inequality": slack} if has_corner else {}),
             SUBOPTIMALITY: gap,
         },
         gap_measures=_proof(gram.positive_definite, problem),
@@ -249,7 +249,7 @@ def _corner_terms(
     far = distances[-1]
     low, high = _subgradients(problem, t - far).high, _subgradients(problem, t + far).low
     g = np.clip(problem.gradient(t) if g is None else g, low, np.maximum(low, high))
-    rest_of_sum, left = np.zeros(len(t)), 0.0
+    rest_of_sum, missing_sum = np.zeros(len(t)), 0.0
     if problem.bias:
         box = DualProblem.of_rows(
             g, low, np.maximum(low, high), rest_of_sum, np.zeros(len(t), dtype=np.int32), np.zeros(1)
@@ -258,10 +258,13 @@ def _corner_terms(
             g = box.nearest_feasible(g)
         except ValueError:  # all subgradients have the same sign
             return Ball(g, rest_of_sum + np.inf), rest_of_sum + np.inf
-        left = math.fsum(g)
-        rest_of_sum[np.argmax((high - g) if left < 0 else (g - low))] = rounded_up(abs(left), 2)
+        missing_sum = math.fsum(g)
+        rest_of_sum[np.argmax((high - g) if missing_sum < 0 else (g - low))] = rounded_up(abs(missing_sum), 2)
     dual = Ball(g, rest_of_sum)
-    least, most = np.where(rest_of_sum * left > 0, dual.low, g), np.where(rest_of_sum * left < 0, dual.high, g)
+    least, most = (
+        np.where(rest_of_sum * missing_sum > 0, dual.low, g),
+        np.where(rest_of_sum * missing_sum < 0, dual.high, g),
+    )
     # 2. Find a distance at which the subgradients have passed g, above and below.
     up, down = np.full(len(t), np.inf), np.full(len(t), np.inf)
     for distance in distances:

@@ -198,9 +198,9 @@ class _LearningProblem:
         n = len(C)
         margin = squared_soft_margin(read_signs(self.y), C)
         group = np.zeros(n, dtype=np.int32)
-        half = 0.5 * (gram.diagonal + 1.0 / C)
+        half_diagonal = 0.5 * (gram.diagonal + 1.0 / C)
         # The upper bound 2 exceeds the total 1, so that a single vector at the surface of the ball determines b.
-        ball = DualProblem.of_rows(half, np.zeros(n), np.full(n, 2.0), 1.0 / C, group, np.ones(1))
+        ball = DualProblem.of_rows(half_diagonal, np.zeros(n), np.full(n, 2.0), 1.0 / C, group, np.ones(1))
         margin_solution, margin_proof = solve_certified(margin, gram, _STOP)
         ball_solution, ball_proof = solve_certified(ball, gram, _STOP)
         radius_square, norm_square = 2.0 * ball_proof.dual, 2.0 * margin_proof.dual

@@ -280,17 +280,17 @@ class _BatchFit:
     def _add_held_out_values(self, fit: TaskFit, fold: Fold, field: StoredField) -> TaskFit:
         """Return the fit with the decision values of the held-out samples; the field has u = Kβ of their rows too."""
         assert fold.fit is not None
-        test = self._shared.rows[fold.test]
+        test_rows = self._shared.rows[fold.test]
         offset = 0.0 if fold.fit.constant else fit.b  # u includes the constant feature already
-        uncertain = np.unique(test[np.abs(field.u[test] + offset) <= field.e[test]])
-        if len(uncertain):  # the stored precision does not determine their sign
-            field.sharpen(uncertain)
+        uncertain_rows = np.unique(test_rows[np.abs(field.u[test_rows] + offset) <= field.e[test_rows]])
+        if len(uncertain_rows):  # the stored precision does not determine their sign
+            field.sharpen(uncertain_rows)
         beta, u, e = fit.coefficients, field.u, field.e
         return replace(
             fit,
-            values=u[test] + offset,
-            errors=e[test],
-            lengths=field.stored.sizes[test],
+            values=u[test_rows] + offset,
+            errors=e[test_rows],
+            lengths=field.stored.sizes[test_rows],
             offset=offset,
             norm=float(np.sqrt(max(0.0, beta @ u[field.rows] + np.abs(beta) @ e[field.rows]))),
         )
@@ -366,26 +366,26 @@ class _BatchFit:
         fits: dict[int, list[TaskFit]] = {}
         for number, _ in batch:
             attempts = [pair_fits[pair].get((number, fold.number)) for pair in _label_pairs(target)]
-            solved = [fit for fit in attempts if fit is not None]
-            if len(solved) == len(target.pairs):  # otherwise a pair has failed, or was skipped
-                fits[number] = solved
+            machine_fits = [fit for fit in attempts if fit is not None]
+            if len(machine_fits) == len(target.pairs):  # otherwise a pair has failed, or was skipped
+                fits[number] = machine_fits
         if not fits:
             return
         start_time, n_pairs = time.perf_counter(), len(target.pairs)
-        ordered = [fit for solved in fits.values() for fit in solved]
-        data, rows = (np.concatenate([getattr(fit, part) for fit in ordered]) for part in ("coefficients", "rows"))
-        ends = np.cumsum([0, *(len(fit.rows) for fit in ordered)])
+        all_fits = [fit for machine_fits in fits.values() for fit in machine_fits]
+        data, rows = (np.concatenate([getattr(fit, part) for fit in all_fits]) for part in ("coefficients", "rows"))
+        ends = np.cumsum([0, *(len(fit.rows) for fit in all_fits)])
         table = CoefficientTable.of_columns(data, rows, ends, len(whole_fit.merged.y))
         used = np.flatnonzero(table.lengths)
         used = used[np.argsort(whole_fit.merged.y[used], kind="stable")]
         expansion = table_expansion(
-            replace(whole_fit, kernel=self._kernel), table, used, np.array([fit.b for fit in ordered])
+            replace(whole_fit, kernel=self._kernel), table, used, np.array([fit.b for fit in all_fits])
         )
         values = expansion(take(whole_fit.X, fold.test), self._n_threads)
         seconds = fit_seconds + (time.perf_counter() - start_time) / len(fits)
-        for j, (number, solved) in enumerate(fits.items()):
+        for j, (number, machine_fits) in enumerate(fits.items()):
             machine_values = np.ascontiguousarray(values[:, j * n_pairs : (j + 1) * n_pairs])
-            self._listener.finished(number, fold.number, FoldFit(target.labels, solved, machine_values, seconds))
+            self._listener.finished(number, fold.number, FoldFit(target.labels, machine_fits, machine_values, seconds))
 
 
 def _label_pairs(target: Any) -> list[tuple[Any, Any]]:

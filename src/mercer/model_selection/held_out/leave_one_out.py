@@ -103,14 +103,14 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     merged, classifies = fit.merged, is_classifier(model)
     refuse_one_sample(len(merged.rows))
     values = np.full((fit.n, len(solutions)), np.nan)
-    removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
+    was_removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
     for k, solution in enumerate(solutions):
         if len(solution.rows) < len(merged.y):  # samples that are not part of this problem need no removal
             values[merged.rows, k] = _decision_values(fit, solution)[merged.member]
         for removal in _removals(fit, solution):
             row, (_, _, value, is_unique) = removal.row, removal.solution()
             values[row, k] = value
-            removed[row] |= removal.moved
+            was_removed[row] |= removal.moved
             unique[row] &= is_unique
     if classifies:
         labels = fit.target.labels
@@ -135,7 +135,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
         residuals=None if residuals is None else freeze(residuals),
         error=float(weight @ losses[merged.rows] / weight.sum()),
         unique=freeze(unique),
-        n_removed=int(removed.sum()),
+        n_removed=int(was_removed.sum()),
     )
 
 
@@ -210,15 +210,15 @@ def _removals(fit: Fit, solution: ExactSolution) -> Iterator[_Removal]:
     for i, sample, share in zip(merged.rows.tolist(), merged.member.tolist(), merged.share.tolist(), strict=True):
         if index[sample] < 0:
             continue
-        variables, reduced, exact = variables_of[index[sample]], problem, solution.homotopy
+        variables, reduced_problem, homotopy = variables_of[index[sample]], problem, solution.homotopy
         has_coefficient = bool(beta[variables].any())
         if has_coefficient:
-            reduced = _without_share(problem, variables, share)
+            reduced_problem = _without_share(problem, variables, share)
             if has_ridge and share < 1:
-                exact = solve_exactly(reduced, solution.K, beta)
+                homotopy = solve_exactly(reduced_problem, solution.K, beta)
             else:
-                exact = solve_with_smaller_bounds(problem, solution.K, solution.homotopy, beta, variables, share)
-        yield _Removal(i, has_coefficient, reduced, exact, variables, share)
+                homotopy = solve_with_smaller_bounds(problem, solution.K, solution.homotopy, beta, variables, share)
+        yield _Removal(i, has_coefficient, reduced_problem, homotopy, variables, share)
 
 
 def _without_share(problem: DualProblem, variables: list[int], share: float) -> DualProblem:

@@ -158,18 +158,20 @@ def _start_path(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
     total = positive_sum + negative_sum
     if len(problem.totals) == 0 or abs(positive_sum - negative_sum) <= 1e-14 * len(side) * total:
         return path_at(problem, K, side, 0.0)
-    smaller = is_positive if positive_sum < negative_sum else ~is_positive
+    is_in_smaller_class = is_positive if positive_sum < negative_sum else ~is_positive
     bound = np.where(is_positive, problem.upper, problem.lower)
-    balance = replace(
+    balance_problem = replace(
         problem,
         p=np.zeros(len(side)),
-        lower=np.where(smaller, bound, problem.lower),
-        upper=np.where(smaller, bound, problem.upper),
+        lower=np.where(is_in_smaller_class, bound, problem.lower),
+        upper=np.where(is_in_smaller_class, bound, problem.upper),
     )
-    size = float(np.abs(K.product(balance.feasible_start())).max()) or 1.0
-    rough_solution = solve_certified(balance, K.gram, replace(stop, tol=1e-4 * size))[0]
-    side = solve_exactly(balance, K, rough_solution.beta).side
-    return path_at(problem, K, np.where(smaller, np.where(is_positive, UPPER, LOWER), side).astype(np.int8), 0.0)
+    size = float(np.abs(K.product(balance_problem.feasible_start())).max()) or 1.0
+    rough_solution = solve_certified(balance_problem, K.gram, replace(stop, tol=1e-4 * size))[0]
+    side = solve_exactly(balance_problem, K, rough_solution.beta).side
+    return path_at(
+        problem, K, np.where(is_in_smaller_class, np.where(is_positive, UPPER, LOWER), side).astype(np.int8), 0.0
+    )
 
 
 def _restart_path(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
