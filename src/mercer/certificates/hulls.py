@@ -40,9 +40,8 @@ class Centring:
         `norm` is ‖w‖, `total` is |Σβ|, and no sample is longer than `longest`.
         """
         sums = exact((norm + self.length * total) * (self.length + longest)).rounded(self.terms + 16).error
-        return float(
-            sums * bool(self.length) + total * self.length * longest
-        )  # `sums` includes the roundings of this line
+        # `sums` includes the roundings of this line.
+        return float(sums * bool(self.length) + total * self.length * longest)
 
 
 def hard_margin_certificate(

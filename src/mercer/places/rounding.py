@@ -168,8 +168,8 @@ class Rounding:
                 error = degree * roundings * np.sqrt(powers)
             overflow = float(np.finfo(np.float32).max) / 4
             factor = gamma if recipe.ending in ("polynomial", "sigmoid") else 1.0  # others scale the samples
-            fits = (1 / overflow < factor < overflow) & (recipe.scale * largest_value < overflow)
-            return np.where(fits, SINGLE * recipe.scale * error, np.inf)
+            fits_float32 = (1 / overflow < factor < overflow) & (recipe.scale * largest_value < overflow)
+            return np.where(fits_float32, SINGLE * recipe.scale * error, np.inf)
 
     def common_error(self, sizes: Floats) -> Floats:
         """Estimate the relative error, equal in all values of a row, that rounding the row's norm to float32 causes."""
@@ -211,23 +211,23 @@ class Rounding:
         if self.mapped:
             mapping = 8 * (self.mapped + 2) * DOUBLE * (sizes + longest)
             unmapped = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
-            trivial = scale * l1 * (1 + sums)
+            trivial_bound = scale * l1 * (1 + sums)
             bound = unmapped + _SECOND_ORDER * math.log(2) * scale * l1 * mapping
-            return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(bound, trivial), trivial)
+            return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(bound, trivial_bound), trivial_bound)
         if level == "exact":  # sums of sparse rows in twice the precision keep a tiny error relative to the norms
             trace = 4 * ((t + 4) * v) ** 2 * (3 * sizes + 2 * _MOST_TIMES_POWER)
             error = _SECOND_ORDER * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
             return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sums)
         if self.recipe.ending == "gaussian":
             slope, intercept = 3 * sizes, 2 * _MOST_TIMES_POWER
-            all_small = bool(self._small_exponent_errors(float(sizes.max(initial=0.0)), v, c))
-            small: Any = all_small or self._small_exponent_errors(sizes, v, c)
+            are_all_small = bool(self._small_exponent_errors(float(sizes.max(initial=0.0)), v, c))
+            is_small: Any = are_all_small or self._small_exponent_errors(sizes, v, c)
         else:  # |x_j|₁ ≤ |x_i|₁ + D; from dense rows D is a sum of differences, from sparse ones of norms
             length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
             slope, intercept = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
-            small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
+            is_small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
         error = np.minimum(_SECOND_ORDER * math.log(2) * v * c * (slope + intercept) + sums, 1.0 + sums)
-        return scale * l1 * (error if small is True else np.where(small, error, 1.0 + sums))
+        return scale * l1 * (error if is_small is True else np.where(is_small, error, 1.0 + sums))
 
     def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
         """Return bounds for kernels of inner products; rows have the lengths a, columns b, and `absolute` is |β|."""

@@ -285,15 +285,15 @@ def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) ->
         keep_text = "name it in categorical to give each level a column, or in drop"
         rare_text = f"{encoding.n_rare:,} rare levels beside the {len(encoding.levels)} most frequent"
         return f"{the_column} has {rare_text}: they share one column; {keep_text}"
-    known = cells[~missing_values(cells)]
-    if not encoding.truth_values and (known.dtype.kind in "iuf" or _holds_numbers(frame, encoding.name)):
+    known_cells = cells[~missing_values(cells)]
+    if not encoding.truth_values and (known_cells.dtype.kind in "iuf" or _holds_numbers(frame, encoding.name)):
         return f"{the_column} holds numbers and is read as a category; {remedy} numeric"
     pair = next(iter(_equal_but_for_case(encoding.levels)), None)
     if pair is not None:
         return f"{the_column} holds {pair[0]!r} and {pair[1]!r}, two levels; write them alike if they are one"
     if len(encoding.levels) > _FEW and _may_be_numbers(encoding.levels):
-        shown = f"its {len(encoding.levels)} levels hold numbers, such as {encoding.levels[0]!r}"
-        return f"{the_column} is read as a category, though {shown}; {remedy} drop"
+        levels_text = f"its {len(encoding.levels)} levels hold numbers, such as {encoding.levels[0]!r}"
+        return f"{the_column} is read as a category, though {levels_text}; {remedy} drop"
     return None
 
 

@@ -108,8 +108,8 @@ def decode_text(content: bytes, name: str, requested: str | None, fallback: str 
     except LookupError:
         raise ValueError(f"Python knows no encoding {encoding!r}; --encoding takes names such as latin-1") from None
     except UnicodeDecodeError as error:
-        line, shown = content.count(b"\n", 0, error.start) + 1, encoding.replace("utf", "UTF")
-        raise ValueError(f"{name}:{line}: byte 0x{content[error.start]:02x} is not {shown}; {remedy}") from None
+        line, encoding_name = content.count(b"\n", 0, error.start) + 1, encoding.replace("utf", "UTF")
+        raise ValueError(f"{name}:{line}: byte 0x{content[error.start]:02x} is not {encoding_name}; {remedy}") from None
 
 
 def _is_utf_8(content: bytes) -> bool:
@@ -148,8 +148,8 @@ def detect_separator(text: str, name: str, fallback: str | None) -> str:
     if fallback is not None and (not marks or fallback in marks):
         return fallback
     if marks:
-        shown = " or ".join(map(repr, marks))
-        raise ValueError(f"{name} may be separated by {shown}; say which with --separator")
+        marks_text = " or ".join(map(repr, marks))
+        raise ValueError(f"{name} may be separated by {marks_text}; say which with --separator")
     first = text.partition("\n")[0]
     return next((mark for mark in _SEPARATORS if mark in first), ",")
 

@@ -84,9 +84,9 @@ class Numbers:
         if column.problem is not None:
             raise unreadable_numbers(self.name, cells, column)
         expect_unit(self.name, self.unit, column.format.unit)
-        wrong = words_and_odd_row(cells, column)[1]
-        if wrong is not None:
-            raise _wrong_cell(self.name, wrong, cells, "a number")
+        odd_row = words_and_odd_row(cells, column)[1]
+        if odd_row is not None:
+            raise _wrong_cell(self.name, odd_row, cells, "a number")
         return column.values
 
     def encode(self, cells: Cells) -> Any:
@@ -213,9 +213,9 @@ class Dates:
 
     def values(self, cells: Cells) -> Floats:
         """Return the dates of a column in seconds since 1970, NaN for missing values."""
-        values, wrong = as_seconds(cells, self.form)
-        if wrong is not None:
-            raise _wrong_cell(self.name, wrong, cells, f"a date ({self.form})")
+        values, odd_row = as_seconds(cells, self.form)
+        if odd_row is not None:
+            raise _wrong_cell(self.name, odd_row, cells, f"a date ({self.form})")
         return values
 
     def encode(self, cells: Cells) -> Any:

@@ -186,9 +186,9 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         encodings = encodings_for(frame, options, weight)
         n_dropped = 0
         if self.missing == "drop":
-            complete = _complete_rows(frame, encodings)
-            n_dropped, rows = len(frame) - len(complete), rows[complete]
-            frame, y, weight = _take_rows(complete, frame, y, weight)
+            complete_rows = _complete_rows(frame, encodings)
+            n_dropped, rows = len(frame) - len(complete_rows), rows[complete_rows]
+            frame, y, weight = _take_rows(complete_rows, frame, y, weight)
             encodings = encodings_for(frame, options, weight)
         mean, scale = 0.0, 1.0
         if is_regressor(self.estimator) and y is not None and self.standardise:
@@ -196,17 +196,17 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
             mean, scale = target_moments(y, weight)
             y = (y - mean) / scale
         fit_options = {} if sample_weight is None else {"sample_weight": weight}
-        fitted, columns = blank_copy(self), _parsed_columns(frame, encodings)
-        fitted.estimator_ = clone(self.estimator).fit(encode_columns(columns, encodings), y, **fit_options)
-        fitted.columns_, fitted.rows_ = encodings, rows
-        fitted.target_mean_, fitted.target_scale_ = mean, scale
-        fitted.n_rows_dropped_ = n_dropped
-        fitted.n_features_in_ = frame.shape[1]
+        fitted_copy, columns = blank_copy(self), _parsed_columns(frame, encodings)
+        fitted_copy.estimator_ = clone(self.estimator).fit(encode_columns(columns, encodings), y, **fit_options)
+        fitted_copy.columns_, fitted_copy.rows_ = encodings, rows
+        fitted_copy.target_mean_, fitted_copy.target_scale_ = mean, scale
+        fitted_copy.n_rows_dropped_ = n_dropped
+        fitted_copy.n_features_in_ = frame.shape[1]
         if frame.named:
-            fitted.feature_names_in_ = np.array(frame.names, dtype=object)
+            fitted_copy.feature_names_in_ = np.array(frame.names, dtype=object)
         for message in (*guesses(frame, encodings, options).values(), *target_guesses(y, "y").values()):
             warn_user(message, GuessWarning)  # if warnings are errors, the fit fails here
-        return adopt_fit(self, fitted)
+        return adopt_fit(self, fitted_copy)
 
     # --- files -------------------------------------------------------------------------------------------------------
 

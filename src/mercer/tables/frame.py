@@ -115,9 +115,9 @@ class Frame:
 
     def number_column(self, name: str, trained: NumberFormat | None = None) -> NumberColumn:
         """Return the numbers of a column of objects; `trained` is the format that the column had in training."""
-        known = self._numbers.get(name)
-        if known is not None and (trained is None or not (known.question or known.problem)):
-            return known
+        stored_column = self._numbers.get(name)
+        if stored_column is not None and (trained is None or not (stored_column.question or stored_column.problem)):
+            return stored_column
         decimals = self._decimals
         column = read_column(
             self._scan(name), requested=decimals.requested, table_decimal=self.decimal, trained=trained
@@ -180,7 +180,7 @@ class Frame:
 def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Number repeated names, as in x, x.1, x.2; return all names, and the old name of each new one."""
     old_names = list(names)
-    taken, new_names, old = {*old_names}, [], {}
+    taken, new_names, old_name_of = {*old_names}, [], {}
     count: Counter[str] = Counter()
     for name in old_names:
         new = name
@@ -190,9 +190,9 @@ def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
         count[name] += 1
         if new != name:
             taken.add(new)
-            old[new] = name
+            old_name_of[new] = name
         new_names.append(new)
-    return new_names, old
+    return new_names, old_name_of
 
 
 def frame_of(X: Any) -> Frame:
@@ -256,8 +256,8 @@ def with_columns(X: Any, changes: dict[int, Any]) -> Any:
     if hasattr(X, "iloc") and hasattr(X, "columns") and X.columns.is_unique:
         return X.assign(**{X.columns[place]: _like(X.iloc[:, place], cells) for place, cells in changes.items()})
     if hasattr(X, "get_columns"):
-        old = X.get_columns()
-        return X.with_columns([type(old[place])(X.columns[place], list(cells)) for place, cells in changes.items()])
+        series = X.get_columns()
+        return X.with_columns([type(series[place])(X.columns[place], list(cells)) for place, cells in changes.items()])
     if hasattr(X, "columns"):
         table = frame_of(X)
         columns = [changes.get(place, column) for place, column in enumerate(table.columns)]
@@ -307,7 +307,6 @@ def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
         return X.take(rows) if columns is None else X.take(rows).select(columns.tolist())
     if columns is None:
         return take(X, rows)
-    indexes_separately = is_sparse(X) or hasattr(
-        X, "get_columns"
-    )  # sparse and polars index rows and columns one after the other
+    # Sparse matrices and polars frames index rows and columns one after the other.
+    indexes_separately = is_sparse(X) or hasattr(X, "get_columns")
     return X[rows][:, columns] if indexes_separately else X[np.ix_(rows, columns)]

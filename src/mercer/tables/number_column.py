@@ -322,8 +322,8 @@ def _mixed_units(column: ScannedColumn, groups: list[NumberText], trained: Numbe
     rarest_unit = ordered[-1][0] if len(ordered) > 1 else ordered[0][0]
     other = ordered[0][0] if len(ordered) > 1 else ""
     names.setdefault(other, "without a unit")
-    shown = next(column.example(group) for group in groups if group.unit == rarest_unit)
-    return Problem(f"some cells are {names[other]} and some {names[rarest_unit]}; write all in one unit", shown)
+    example = next(column.example(group) for group in groups if group.unit == rarest_unit)
+    return Problem(f"some cells are {names[other]} and some {names[rarest_unit]}; write all in one unit", example)
 
 
 def _mixed_marks(column: ScannedColumn, groups: list[NumberText]) -> Problem | None:
@@ -413,23 +413,23 @@ def _convert(digits: list[str], group: NumberText, form: NumberFormat) -> Floats
 
 def _question(column: ScannedColumn, groups: list[NumberText], values: Floats, form: NumberFormat, doubt: str) -> str:
     """Return what was guessed about a column, with an example; empty if there is no other way to read it."""
-    shown, guess = groups[0], doubt
+    example, guess = groups[0], doubt
     thousands = next((group for group in groups if group.thousands in (" ", "'")), None)
     guessed_group = next((group for group in groups if group.guess), None)
     power = next((group for group in groups if group.unit and not form.unit), None)
     if power is not None:
-        shown, guess = power, f"numbers with {power.unit} for a power of 10"
+        example, guess = power, f"numbers with {power.unit} for a power of 10"
     elif doubt:
-        shown = next((group for group in groups if group.clock or (group.unclear and form.unit != TIME)), shown)
+        example = next((group for group in groups if group.clock or (group.unclear and form.unit != TIME)), example)
     elif thousands is not None:
-        shown, guess = thousands, f"numbers with {_MARK_NAMES[thousands.thousands]} for thousands"
+        example, guess = thousands, f"numbers with {_MARK_NAMES[thousands.thousands]} for thousands"
     elif guessed_group is not None:
-        shown, guess = guessed_group, guessed_group.guess
+        example, guess = guessed_group, guessed_group.guess
     elif form.unit and form.unit != TIME and _is_doubtful_unit(column, groups, form.unit):
         guess = f"numbers in the unit {form.unit!r}"
     if not guess:
         return ""
-    place = column.groups[shown][0][0]
+    place = column.groups[example][0][0]
     value = float(values[place])
     return f"{guess}: {column.cells[place]!r} is {format_clock(value) if form.unit == TIME else f'{value:.12g}'}"
 

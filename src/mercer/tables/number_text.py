@@ -105,10 +105,10 @@ def _split_quantity(text: str) -> NumberText | None:
     if match is None:
         return None
     units = [match[name] for name in ("front", "back", "after") if match[name]]
-    opened = [match[name] for name in ("open", "open_inside") if match[name]]
+    open_brackets = [match[name] for name in ("open", "open_inside") if match[name]]
     signs = [match[name] for name in ("sign", "inner", "trailing") if match[name]]
     power, unit = _join_units(units)
-    if unit is None or len(opened) != bool(match["close"]) or len(signs) + len(opened) > 1:
+    if unit is None or len(open_brackets) != bool(match["close"]) or len(signs) + len(open_brackets) > 1:
         return None
     digits, exponent = match["digits"], _exponent(match["exponent"])
     fraction = f"{match['dashes'][0]}0" if match["dashes"] and match["dashes"] != "/-" else ""  # 12,- is 12,0
@@ -118,9 +118,9 @@ def _split_quantity(text: str) -> NumberText | None:
     if (match["trailing"] and not marks[1]) or (power and exponent):
         return None  # 2- is a school grade, 1.234,50- an amount of accounting
     is_glued = match["back"] is not None and match["gap"] is None
-    is_negative = "-" in signs or bool(opened)
+    is_negative = "-" in signs or bool(open_brackets)
     digits += exponent or (f"e{power}" if power else "")
-    guess = _NEGATIVE if opened else _APPROXIMATE if match["about"] else _ANNOTATED if match["notes"] else ""
+    guess = _NEGATIVE if open_brackets else _APPROXIMATE if match["about"] else _ANNOTATED if match["notes"] else ""
     return NumberText(is_negative, digits, unit.replace(_HUNDRED_KM, "/100 km"), *marks, guess, "", is_glued)
 
 

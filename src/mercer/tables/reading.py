@@ -96,7 +96,7 @@ def read_csv(
     na = requested.na or fallback.na
     columns = list(dialect.blank_marked_cells(cells, na))
     text_columns = (*(texts_of or ()), target)
-    read = list(columns)
+    read_columns = list(columns)
     proven: set[str] = set()
     for k, title in enumerate(header):
         values = None if title in text_columns else plain_numbers(columns[k])
@@ -106,13 +106,13 @@ def read_csv(
         if point == ".":
             proven.add(".")
         if point != "1.234":  # else other columns decide whether the points separate thousands
-            read[k] = values
+            read_columns[k] = values
     decimals = DecimalMarks(requested.decimal, frozenset(proven), fallback.decimal)
-    frame = Frame(header, read, decimals=decimals)
+    frame = Frame(header, read_columns, decimals=decimals)
     frame.renamed = renamed
     _expect_mark(requested.decimal, frame, name)
     detected_dialect = Dialect(mark, requested.decimal or frame.decimal, encoding, _units_as_text(frame, target), na)
-    return Table(frame, detected_dialect, columns if texts_of is None else read, cells)
+    return Table(frame, detected_dialect, columns if texts_of is None else read_columns, cells)
 
 
 def _units_as_text(frame: Frame, target: str | None) -> str | None:
@@ -333,9 +333,9 @@ def expect_complete(column: Any, name: str, title: str) -> None:
     if not len(missing):
         return
     cell = column[missing[0]]
-    shown = ", ".join(str(row + 1) for row in missing[1:5])
+    row_numbers = ", ".join(str(row + 1) for row in missing[1:5])
     more_text = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
-    others = f", as in row{'s' * (len(missing) > 2)} {shown}{more_text}" if len(missing) > 1 else ""
+    others = f", as in row{'s' * (len(missing) > 2)} {row_numbers}{more_text}" if len(missing) > 1 else ""
     is_blank = cell is None or (isinstance(cell, str) and not cell.strip())
     problem = "is empty" if is_blank else f"holds {cell!r}, which means a missing value"
     raise ValueError(f"{_describe_place(name, missing[0], title)} {problem}{others}; fill or drop such rows")

@@ -94,12 +94,12 @@ if triton is not None:
         total = tl.zeros([BM], tl.float64)
         for start in range(0, m, BN):
             c = start + tl.arange(0, BN)
-            inside = c < m
+            is_column = c < m
             if RESTRICTED:
-                c = tl.load(MOVED + c, mask=inside, other=0)
-            z = tl.load(Z + c[None, :] * D + k[:, None], mask=inside[None, :], other=0.0)
-            nz = tl.load(NZ + c, mask=inside, other=0.0)
-            weight = tl.load(C + c, mask=inside, other=0.0)
+                c = tl.load(MOVED + c, mask=is_column, other=0)
+            z = tl.load(Z + c[None, :] * D + k[:, None], mask=is_column[None, :], other=0.0)
+            nz = tl.load(NZ + c, mask=is_column, other=0.0)
+            weight = tl.load(C + c, mask=is_column, other=0.0)
             t = tl.dot(x, z, input_precision="tf32x3")
             values = tl.exp2(tl.minimum(t - nx[:, None] - nz[None, :], 0.0))
             total += tl.sum(values.to(weight.dtype) * weight[None, :], 1).to(tl.float64)
@@ -134,22 +134,22 @@ if triton is not None:
         c = column * BN + tl.arange(0, BN)
         if RESTRICTED:
             m = tl.load(COUNT)
-        inside, width = c < m, d
+        is_column, width = c < m, d
         if RESTRICTED:
-            c = tl.load(MOVED + c, mask=inside, other=0)
+            c = tl.load(MOVED + c, mask=is_column, other=0)
             width = tl.where(column * BN < m, d, 0)
         k = tl.arange(0, BK)
         t = tl.zeros([BM, BN], tl.float32)
         for start in range(0, width, BK):
             x = tl.load(X + r[:, None].to(tl.int64) * d + (start + k)[None, :], mask=r[:, None] < n, other=0.0)
-            z = tl.load(Z + c[None, :].to(tl.int64) * d + (start + k)[:, None], mask=inside[None, :], other=0.0)
+            z = tl.load(Z + c[None, :].to(tl.int64) * d + (start + k)[:, None], mask=is_column[None, :], other=0.0)
             if APART:  # Triton would merge a plain sum into the dot, whose accumulator tensor cores truncate
                 t = tl.fma(tl.dot(x, z, input_precision="tf32x3"), one, t)
             else:
                 t = tl.dot(x, z, t, input_precision="tf32x3")
         nx = tl.load(NX + r, mask=r < n, other=0.0)
-        nz = tl.load(NZ + c, mask=inside, other=0.0)
-        weight = tl.load(C + c, mask=inside, other=0.0)
+        nz = tl.load(NZ + c, mask=is_column, other=0.0)
+        weight = tl.load(C + c, mask=is_column, other=0.0)
         values = tl.exp2(tl.minimum(t - nx[:, None] - nz[None, :], 0.0))
         total = tl.sum(values.to(weight.dtype) * weight[None, :], 1)
         tl.store(OUT + column.to(tl.int64) * n + r, total, mask=r < n)
@@ -191,12 +191,12 @@ if triton is not None:
         total = tl.zeros([BM], tl.float64)
         for start in range(0, m, BN):
             c = start + tl.arange(0, BN)
-            inside = (r[:, None] < n) & (c[None, :] < m)
-            t = tl.load(T + r[:, None].to(tl.int64) * m + c[None, :], mask=inside, other=0.0)
+            is_entry = (r[:, None] < n) & (c[None, :] < m)
+            t = tl.load(T + r[:, None].to(tl.int64) * m + c[None, :], mask=is_entry, other=0.0)
             nz = tl.load(NZ + c, mask=c < m, other=0.0)
             weight = tl.load(C + c, mask=c < m, other=0.0)
             values = _power(tl.minimum(t - nx[:, None] - nz[None, :], 0.0), P, COUNT)
-            total += tl.sum(tl.where(inside, values * weight[None, :], 0.0), 1)
+            total += tl.sum(tl.where(is_entry, values * weight[None, :], 0.0), 1)
         tl.store(OUT + r, total, mask=r < n)
 
     @triton.jit(do_not_specialize=["n", "m", "span"])  # type: ignore[untyped-decorator]  # triton is untyped

@@ -315,7 +315,7 @@ class TorchGram:
             return floats(self.device_product(C, J, rows, dtype, proven))
         global_rows = self._global(rows)
         shares = np.array_split(global_rows, 1 + len(others))
-        whole = (
+        whole_gram = (
             self
             if self._rows is None
             else TorchGram(self._source, None, np.empty(self._source.X.shape[0]), self.budget)
@@ -325,7 +325,7 @@ class TorchGram:
         J = np.sort(self._global(J))
         pending = [
             gram.device_product(C_all, J, share, dtype, proven)
-            for gram, share in zip([whole, *others], shares, strict=True)
+            for gram, share in zip([whole_gram, *others], shares, strict=True)
         ]
         return np.concatenate([floats(part) for part in pending])
 
@@ -404,13 +404,13 @@ class TorchGram:
     def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool, is_fused: bool) -> Any:
         """Return one strip of rows of `device_sums`, computed by fused kernels if `is_fused`."""
         m = len(weights)
-        at_once = (
+        columns_at_once = (
             m if is_fused and isinstance(right, PreparedRows) and fused.adds_all(left.parts[0][0]) else _SUMMED_COLUMNS
         )
         n = len(left) if self._source.precomputed else left.n
         total = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
-        for start in range(0, m, max(1, at_once)):
-            part = slice(start, min(m, start + at_once))
+        for start in range(0, m, max(1, columns_at_once)):
+            part = slice(start, min(m, start + columns_at_once))
             if is_fused:
                 (x, x_norms), (z, z_norms) = left.parts[0], right[part].prepare().parts[0]
                 self.evaluations += n * len(z)

@@ -66,9 +66,8 @@ def _hull_relation(gram: Gram, beta: Floats, certificate: Certificate) -> tuple[
             f"{np.abs(gram.diagonal).max():.3g}; scale them"
         )
     highest_dual = certificate.dual + certificate.gap  # at least primal; the gap includes rounding
-    lower, upper = (
-        max(0.0, -2.0 * value) for value in (highest_dual, certificate.dual)
-    )  # bounds on the squared distance
+    # Bounds on the squared distance.
+    lower, upper = (max(0.0, -2.0 * value) for value in (highest_dual, certificate.dual))
     are_apart = lower > _ROUNDING_SHARE * unit
     return are_apart, upper <= _ROUNDING_SHARE * unit, not are_apart and upper <= _TOUCHING_SHARE * unit
 

@@ -89,9 +89,8 @@ def ascend_balanced(field: JointField, stop: Stop, shrinking: bool) -> Solution:
         solution = ascend(field, inner_stop, shrinking)
         steps += solution.steps
         # 2. Update the multipliers, and stop if the sums are small enough.
-        missing = largest * float(
-            np.abs(solution.beta.sum(axis=0)).max()
-        )  # change of the excess if the sums are removed
+        #    `missing` is the change of the excess if the sums are removed.
+        missing = largest * float(np.abs(solution.beta.sum(axis=0)).max())
         b = field.problem.offsets(solution.beta)
         has_settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
         if has_settled or solution.stop_reason != "converged" or rounds == _ROUNDS:

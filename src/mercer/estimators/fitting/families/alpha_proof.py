@@ -130,9 +130,9 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
     index_in_task[rows] = np.arange(len(rows))
     row_of = np.full(len(alpha), -1)
     row_of[merged.rows] = index_in_task[merged.member]
-    foreign = np.abs(np.where(row_of < 0, alpha, 0.0))
-    if foreign.max(initial=0.0) > tolerance:
-        i = int(np.argmax(foreign))
+    alpha_elsewhere = np.abs(np.where(row_of < 0, alpha, 0.0))
+    if alpha_elsewhere.max(initial=0.0) > tolerance:
+        i = int(np.argmax(alpha_elsewhere))
         raise ValueError(f"alpha[{i}] = {alpha[i]:.6g} must be 0: its sample has no part in this problem, or no weight")
     sums = sums_by(row_of[row_of >= 0], alpha[row_of >= 0], len(rows))
     # α of a sample with a single variable is given without its sign. The two variables of a regression machine are the

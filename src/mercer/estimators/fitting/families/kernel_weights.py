@@ -245,7 +245,7 @@ class _WeightedSolver:
         fit = replace(fit, limits=replace(fit.limits, stop=inner_stop))
         solved = solve_tasks(self.tasks, fit, self.progress, starts, self.side_by_side)
         fit = replace(fit, limits=replace(fit.limits, stop=requested_stop))
-        proven, s = [], []
+        solved_tasks, s = [], []
         for result, steps in zip(solved, steps_taken, strict=True):
             grams = [_view(gram, result.task.rows) for gram in self.kernels.grams]
             proof, u, energies = certify_machine(
@@ -256,11 +256,11 @@ class _WeightedSolver:
                 proof, u, energies = certify_machine(
                     result.task.problem, [g.proof for g in grams], result.solution.beta, theta, exact=True
                 )
-            proven.append(
+            solved_tasks.append(
                 Solved(result.task, replace(result.solution, u=u, steps=steps + result.solution.steps), proof)
             )
             s.append(energies)
-        solutions = Solutions.of(proven)
+        solutions = Solutions.of(solved_tasks)
         total = Ball(sum(part.value for part in s), sum(part.error for part in s)).rounded(2 * len(s) + 2)
         machines = solutions.certificate
         certificate = certify_kernel_weights(machines, self.problem, theta, total)

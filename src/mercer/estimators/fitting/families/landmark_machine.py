@@ -153,13 +153,13 @@ class LandmarkMachine(OutputsMachine):
     def _tasks(self, fit: Fit) -> Tasks[RidgeProblem]:
         """Choose the landmarks, and return the only task: least squares on K between samples and landmarks."""
         source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)
-        chosen = self._choose_landmarks(fit, source)
-        landmarks, K = chosen.X, None
+        chosen_landmarks = self._choose_landmarks(fit, source)
+        landmarks, K = chosen_landmarks.X, None
         if source.rows is not None:
-            rows = source.rows[chosen.index] if len(chosen.index) else chosen.index
+            rows = source.rows[chosen_landmarks.index] if len(chosen_landmarks.index) else chosen_landmarks.index
             self.landmark_indices_ = freeze(rows)
             if fit.precomputed:
-                landmarks, K = rows, np.asarray(host(matrix_columns(chosen.X, rows)), dtype=np.float64)
+                landmarks, K = rows, np.asarray(host(matrix_columns(chosen_landmarks.X, rows)), dtype=np.float64)
         self.landmarks_ = None if fit.precomputed else freeze(host(landmarks))
         assert fit.kernel is not None
         cache_bytes = 0 if source.rows is None else fit.limits.budget // 4

@@ -267,9 +267,8 @@ def centred_gram(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Cen
     centre = np.median(X, axis=0)
     centred = X - centre
     minus_centre = centred - X
-    rounding_errors = (X - (centred - minus_centre)) - (
-        centre + minus_centre
-    )  # exact rounding error of the difference (Knuth's TwoSum)
+    # Exact rounding error of the difference (Knuth's TwoSum).
+    rounding_errors = (X - (centred - minus_centre)) - (centre + minus_centre)
     longest_shift = math.sqrt(
         recipe.scale * float(np.max(np.sum(rounding_errors * rounding_errors, axis=1), initial=0.0))
     ) * (1 + 1e-9)

@@ -132,8 +132,8 @@ class ClassSpec:
         """Raise ModelFormatError if the fitted attributes contradict the declaration, or each other."""
         attributes = vars(model)
         for name, spec in self.attributes.items():
-            missing = spec.required and name not in attributes and spec.unless not in attributes
-            expect(not missing, f"it has no {name}")
+            is_missing = spec.required and name not in attributes and spec.unless not in attributes
+            expect(not is_missing, f"it has no {name}")
         for name, spec in self.attributes.items():
             if name in attributes:
                 spec.check(name, attributes[name], model)
