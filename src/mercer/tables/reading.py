@@ -97,17 +97,17 @@ def read_csv(
     columns = list(dialect.blank_marked_cells(cells, na))
     text_columns = (*(texts_of or ()), target)
     read_columns = list(columns)
-    proven: set[str] = set()
+    proven_marks: set[str] = set()
     for k, title in enumerate(header):
         values = None if title in text_columns else plain_numbers(columns[k])
         if values is None:
             continue
         point = dialect.point_in_numbers(columns[k])
         if point == ".":
-            proven.add(".")
+            proven_marks.add(".")
         if point != "1.234":  # else other columns decide whether the points separate thousands
             read_columns[k] = values
-    decimals = DecimalMarks(requested.decimal, frozenset(proven), fallback.decimal)
+    decimals = DecimalMarks(requested.decimal, frozenset(proven_marks), fallback.decimal)
     frame = Frame(header, read_columns, decimals=decimals)
     frame.renamed = renamed
     _expect_mark(requested.decimal, frame, name)

@@ -48,19 +48,19 @@ def write_mercer_file(model: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     arrays: dict[str, Array] = {}
     writer = _ModelWriter()
-    described = writer.model(model, arrays, type(model).__name__)
+    description = writer.model(model, arrays, type(model).__name__)
     if not machines_in(model):
         raise TypeError(
             f"{type(model).__name__} contains no estimator of mercer that predicts, clusters or computes components, "
             "as a .mercer file must; save it in a Pipeline with one, or alone with pickle or joblib"
         )
-    content = {"mercer": mercer.__version__, "scikit-learn": sklearn.__version__, "model": described}
+    content = {"mercer": mercer.__version__, "scikit-learn": sklearn.__version__, "model": description}
     # The reader makes arrays read-only; views keep the model's own arrays writable.
     views = {name: array.view() for name, array in arrays.items()}
 
-    def check(read: dict[str, Any], budget: Budget) -> None:
+    def check(content_read: dict[str, Any], budget: Budget) -> None:
         try:
-            _ModelReader(writer.classes).model(read["model"], views, "model", budget)
+            _ModelReader(writer.classes).model(content_read["model"], views, "model", budget)
         except _REBUILD_ERRORS as error:
             raise TypeError(
                 f"{type(model).__name__} cannot be saved as a .mercer file, since it could not be loaded: "

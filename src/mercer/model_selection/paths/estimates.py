@@ -183,14 +183,14 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None, *, slac
     if model.slack == "l2":
         return _hard_margin_estimate(solved)
     gram, largest = solved.solution.K.gram, float(solved.slack.max())
-    spread = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
+    ball_term = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
     if slack:
         bounds = np.maximum(solved.solution.problem.upper, -solved.solution.problem.lower)
-        radius = spread + (4 if solved.biased else 1) / float(bounds.max())
+        square = ball_term + (4 if solved.biased else 1) / float(bounds.max())
         objective = solved.norm_square + 2 * float(bounds @ solved.slack)
-        return Estimate(radius * objective * solved.largest_share, False, "no slack, whichever sample is left out")
+        return Estimate(square * objective * solved.largest_share, False, "no slack, whichever sample is left out")
     return Estimate(
-        error=min(1.0, spread * solved.norm_square * solved.largest_share),
+        error=min(1.0, ball_term * solved.norm_square * solved.largest_share),
         proven=largest <= _NO_SLACK and not solved.biased,
         assumes=f"no slack, whichever sample is left out; the largest slack of this solution is {largest:.1g}",
     )
@@ -201,12 +201,12 @@ def _hard_margin_estimate(solved: _SolvedMachine) -> Estimate:
     gram, merged = solved.solution.K.gram, solved.fit.merged
     ridge = solved.solution.problem.d[merged.member] / merged.share
     if solved.biased:
-        radius = 4 * ball_square(gram, merged.member, ridge)
+        square = 4 * ball_square(gram, merged.member, ridge)
     else:
-        radius = float((gram.diagonal[merged.member] + ridge).max())
+        square = float((gram.diagonal[merged.member] + ridge).max())
     has_single_member = int(np.bincount(merged.y[merged.member]).min()) < 2  # in one of the classes
     return Estimate(
-        error=radius * float(solved.alpha.sum()) * solved.largest_share,
+        error=square * float(solved.alpha.sum()) * solved.largest_share,
         proven=not (solved.biased and has_single_member),
         assumes="two samples of each class, so that both are left whichever sample is left out",
     )

@@ -179,9 +179,9 @@ class KernelMatrix(HostAlgebra):
     @property
     def precisions(self) -> tuple[Precision, ...]:
         """Precisions of kernel values that a solver can choose from, fastest first."""
-        large = self.n > _FLOAT64_ROWS and self._fused
-        single = large and (self._streamed or self._all_samples(np.float32) is not None)
-        return (np.float32, np.float64) if single else (np.float64,)
+        is_large = self.n > _FLOAT64_ROWS and self._fused
+        has_float32 = is_large and (self._streamed or self._all_samples(np.float32) is not None)
+        return (np.float32, np.float64) if has_float32 else (np.float64,)
 
     def view(self, rows: Indices) -> KernelMatrix:
         part = self._global(rows)
