@@ -265,13 +265,13 @@ def check_derivatives(loss: Any, y: Floats) -> None:
     derivatives = [("gradient", loss.value)] + [("curvature", loss.gradient)] * (not has_corners(loss))
     for name, function in derivatives:
         derivative = _finite_values(loss, name, targets, f)
-        below, above = (np.asarray(function(targets, f + s), dtype=np.float64) for s in (-step, step))
-        wrong = np.abs((above - below) / (2 * step) - derivative) > 1e-3 * (1.0 + np.abs(derivative))
-        if wrong.mean() > 0.2:
-            i = int(np.argmax(wrong))
+        left, right = (np.asarray(function(targets, f + s), dtype=np.float64) for s in (-step, step))
+        is_wrong = np.abs((right - left) / (2 * step) - derivative) > 1e-3 * (1.0 + np.abs(derivative))
+        if is_wrong.mean() > 0.2:
+            i = int(np.argmax(is_wrong))
             raise ValueError(
                 f"loss.{name}(y, f) is {derivative[i]:.6g} at y={targets[i]:.6g}, f={f[i]:.6g}, but differences of "
-                f"loss.{function.__name__} give {(above - below)[i] / (2 * step):.6g}; correct the derivative"
+                f"loss.{function.__name__} give {(right - left)[i] / (2 * step):.6g}; correct the derivative"
             )
     if not has_corners(loss):
         if (_finite_values(loss, "curvature", targets, f) < 0).any():

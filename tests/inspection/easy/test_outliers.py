@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import mercer
-from mercer.inspection.easy.outliers import Outliers, far_off, is_isolated
+from mercer.inspection.easy.outliers import Outliers, flag_large_errors, is_isolated
 
 WRONG = np.array([12, 80, 161])
 
@@ -92,9 +92,9 @@ def test_no_row_is_blamed_for_noise(noise):
 def test_far_off():
     errors = np.ones(100)
     errors[:5] = 21.0, 25.0, 100.0, 1e6, 20.0
-    assert np.flatnonzero(far_off(errors)).tolist() == [0, 1, 2, 3]
+    assert np.flatnonzero(flag_large_errors(errors)).tolist() == [0, 1, 2, 3]
     errors[:6] = 50.0  # more than a twentieth of the rows
-    assert not far_off(errors).any()
+    assert not flag_large_errors(errors).any()
     assert Outliers(np.arange(9)).row_names() == "rows 1, 2, 3, 4, 5, 6, …"
     assert (
         Outliers(np.array([4]))
