@@ -20,6 +20,7 @@ from .readings import at, message, needs_browser, numbers, state
 
 pytestmark = pytest.mark.page
 AGREE = 1e-8
+DOCS = Path(__file__).parents[3] / "docs"
 CONTROL, DELETE, ENTER, LEFT, RIGHT, UP = "\ue009", "\ue017", "\ue007", "\ue012", "\ue014", "\ue013"
 
 
@@ -203,8 +204,7 @@ def test_regions_are_what_predict_says(page: Browser, url: str, name: str) -> No
 
 @needs_browser
 def test_every_state_that_the_docs_show_opens(page: Browser, url: str) -> None:
-    docs = Path(__file__).parents[3] / "docs"
-    text = "\n".join(path.read_text(encoding="utf-8") for path in docs.glob("*.md"))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))
     states = sorted(set(re.findall(r"<!-- (?:toy|live|toy-link): (#\S*?),? (?:-->|\S)", text)))
     assert len(states) > 20
     for link in states:
@@ -410,6 +410,9 @@ def test_the_page_is_sound_html_without_requests_or_evaluation() -> None:
     assert not re.search(r"\beval\b|new Function|fetch\(|XMLHttpRequest|https?://|import\(", script)
     assert "</script" not in script
     assert len((toy.WEB / "core.wasm").read_bytes()) <= 400_000
+    told = re.search(r"(\d+) kB and\s+makes no request", (DOCS / "toy.md").read_text(encoding="utf-8"))
+    assert told is not None
+    assert len(text.encode()) / 1000 == pytest.approx(int(told[1]), abs=5)
 
 
 def test_names_are_unique_among_the_scripts_that_share_a_scope() -> None:

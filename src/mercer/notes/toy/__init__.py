@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -80,7 +81,7 @@ def page(start: str = "", home: str = "") -> str:
         raise ValueError(f"home={home!r} is neither an http address nor a relative one")
     parts = {
         "style": _read("style.css"),
-        "wasm": base64.b64encode((WEB / "core.wasm").read_bytes()).decode(),
+        "wasm": base64.b64encode(zlib.compress((WEB / "core.wasm").read_bytes(), 9)).decode(),
         "script": "\n".join(map(_strip_imports, SCRIPTS)),
         "start": html.escape(start, quote=True),
         "home": f'<a href="{html.escape(home, quote=True)}" target="_top" title="{_HOME}">Docs</a>' if home else "",

@@ -1,6 +1,6 @@
 // The page: the events that change its state, and the frames that follow. Every change is solved and certified before
 // it is drawn.
-import { Core } from "./core.js";
+import { Core, unpacked } from "./core.js";
 import { Frame, drawPlane } from "./draw.js";
 import { MOST_CHARACTERS, MOST_POINTS, RANGES, Refused, fromLink, fromPoints, parseData, rounded, toCsv, toLibsvm, toLink, toPython } from "./formats.js";
 import {
@@ -435,10 +435,8 @@ function followLink() {
     if (given || known) setPoints(given ?? fromPoints(known), names);
     points = Boolean(given || known);
     const panel = open && $(`${open}-panel`);
-    if (panel) {
-      panel.open = true;
-      panel.classList.add("asked");
-    }
+    for (const other of document.querySelectorAll("details")) other.classList.toggle("asked", other === panel);
+    if (panel) panel.open = true;
     if (theme === "dark" || theme === "light") setTheme(theme);
   });
   update();
@@ -468,8 +466,7 @@ window.addEventListener("hashchange", () => {
 });
 
 async function start() {
-  const bytes = Uint8Array.from(atob($("wasm").textContent.trim()), (c) => c.charCodeAt(0));
-  found.core = await Core.load(bytes);
+  found.core = await Core.load(await unpacked($("wasm").textContent.trim()));
 }
 
 async function begin() {
