@@ -363,13 +363,15 @@ def test_texts_of_digits_are_not_counted_as_words(write):
     assert f"begin with a digit, and are no numbers: {cells[1]!r}" in asked
 
 
-def test_few_ranks_of_a_later_table_are_numbers_as_in_training():
+def test_few_ranks_of_a_later_table_are_numbers_as_in_training(tmp_path):
     frame = pd.DataFrame({"place": [f"#{k % 40 + 1}" for k in range(80)]})
     with pytest.warns(GuessWarning, match="a sign before them"):
         model = mercer.tabular(mercer.SVC()).fit(frame, ["a", "b"] * 40)
     numbers = frame.assign(place=[k % 40 + 1 for k in range(80)])
     same = mercer.tabular(mercer.SVC()).fit(numbers, ["a", "b"] * 40)
     np.testing.assert_array_equal(model.encode(frame[:3]), same.encode(numbers[:3]))
+    frame[:1].to_csv(tmp_path / "one.csv", index=False)
+    np.testing.assert_array_equal(model.encode(read_frame(tmp_path / "one.csv")), same.encode(numbers[:1]))
 
 
 @pytest.mark.parametrize("name", ["num_client", "client no", "OrderKey", "Kundennummer", "numéro"])

@@ -137,11 +137,12 @@ def _choose_for_objects(
     are_numbers = ~column.odd[~missing_values(cells)]
     if column.is_complete:
         return _choose_for_numbers(name, cells, column.values, column.format, options, weight)
-    if 5 * are_numbers.sum() >= 4 * len(items) and words_and_odd_row(cells, column)[1] is None:
+    if 2 * are_numbers.sum() > len(items) and words_and_odd_row(cells, column)[1] is None:
         few = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW and 2 * distinct <= len(items)
         if few and name not in options.numeric:
             return _levels_encoding(name, cells, weight)
-        return _numbers_encoding(name, column.values, column.format, options, weight)
+        if 5 * are_numbers.sum() >= 4 * len(items) or name in options.numeric:
+            return _numbers_encoding(name, column.values, column.format, options, weight)
     if not all(isinstance(item, str) and item.isdecimal() for item in items):  # else codes, some with a leading zero
         _expect_one_kind(name, cells, are_numbers, "numbers")
     forms = date_forms(items)

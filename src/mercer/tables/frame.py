@@ -116,7 +116,7 @@ class Frame:
     def number_column(self, name: str, trained: NumberFormat | None = None) -> NumberColumn:
         """Return the numbers of a column of objects; `trained` is the format that the column had in training."""
         known = self._numbers.get(name)
-        if known is not None and (trained is None or not (known.question or known.problem)):
+        if known is not None and (trained is None or known.is_certain):
             return known
         decimals = self._decimals
         column = read_column(

@@ -94,6 +94,11 @@ class NumberColumn:
         return replace(self, values=self.values[chosen], odd=self.odd[chosen])
 
     @property
+    def is_certain(self) -> bool:
+        """Return whether every cell is a number or missing, and no number may mean another one."""
+        return self.problem is None and not self.question and not self.odd.any()
+
+    @property
     def is_complete(self) -> bool:
         """Return whether every cell is a number or missing, and at least one is a number."""
         return self.problem is None and not self.odd.any() and not np.isnan(self.values).all()
@@ -411,12 +416,8 @@ def _continue_integers(column: ScannedColumn, groups: list[NumberText], unclear:
     if any(group.decimal or group.thousands or group.clock for group in plain) or _holds_typed_numbers(column):
         return False
     integers = [int(digits) for group in plain for digits in column.groups[group][1] if digits.isdigit()]
-    large = [_without_marks(digits) for group in unclear for digits in column.groups[group][1]]
+    large = [float(re.sub("[.,]", "", digits)) for group in unclear for digits in column.groups[group][1]]
     return len(integers) >= _FEW_INTEGERS and 200 <= max(integers) < 1000 <= min(large) and max(large) < 1e5
-
-
-def _without_marks(digits: str) -> float:
-    return float(re.sub("[.,]", "", digits))
 
 
 def _convert(digits: list[str], group: NumberText, form: NumberFormat) -> Floats:
