@@ -115,9 +115,9 @@ class Frame:
 
     def number_column(self, name: str, trained: NumberFormat | None = None) -> NumberColumn:
         """Return the numbers of a column of objects; `trained` is the format that the column had in training."""
-        stored_column = self._numbers.get(name)
-        if stored_column is not None and (trained is None or not (stored_column.question or stored_column.problem)):
-            return stored_column
+        known = self._numbers.get(name)
+        if known is not None and (trained is None or known.is_certain):
+            return known
         decimals = self._decimals
         column = read_column(
             self._scan(name), requested=decimals.requested, table_decimal=self.decimal, trained=trained

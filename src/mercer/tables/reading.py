@@ -364,6 +364,8 @@ def _missing_rows(column: Any) -> Indices:
     """Return the rows whose cell `is_missing`."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
         return np.empty(0, dtype=np.intp)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "f":
+        return np.flatnonzero(np.isnan(column))
     if isinstance(column, list) and not any(map(is_missing, set(column))):
         return np.empty(0, dtype=np.intp)
     return np.array([row for row, item in enumerate(column) if is_missing(item)], dtype=np.intp)

@@ -346,8 +346,9 @@ def _confidence_section(model: EasyModel) -> str:
 
 def _next_steps_section(model: EasyModel) -> str:
     checks = guesses_to_check(model.table, model.guesses)
-    items = [f"<li>{escape(_capital(hint))}{'.' * (hint[-1] not in '?!.')}</li>" for hint in model.hints]
-    items += [f"<li>Please check: {escape(guess)}.</li>" for guess in checks]
+    sentences = [f"{_capital(hint)}{'.' * (hint[-1] not in '?!.')}" for hint in model.hints]
+    sentences += [f"Please check: {guess}." for guess in checks]
+    items = [f"<li>{_keep_options(escape(sentence))}</li>" for sentence in sentences]
     return _section("What next", f"<ul>{''.join(items)}</ul>" if items else _paragraph(f"{_capital(model.next_step)}."))
 
 
@@ -365,9 +366,9 @@ def _call_section(model: EasyModel) -> str:
     parts = [f"<pre>{escape(chr(10).join(lines))}</pre>"]
     if training.command:
         parts.append(_paragraph("or in the terminal"))
-        parts.append(f"<pre>{escape(training.command)}</pre>")
-    search_note = _paragraph(f"{model.search.partition(';')[0]}.", "note")
-    return _section("To do it again", *parts, search_note)
+        parts.append(f"<pre>{_keep_options(escape(training.command))}</pre>")
+    searched = _paragraph(f"{model.search.partition(';')[0]}.", "note")
+    return _section("To do it again", *parts, searched)
 
 
 def _given_options(options: dict[str, Any]) -> str:
@@ -403,6 +404,11 @@ def _number_label(unit: str) -> Any:
 def _keep_units(text: str, unit: str) -> str:
     """Return a text in which no line breaks between a number and its unit."""
     return re.sub(rf"(?<=\d) (?={re.escape(unit)}(?!\w))", "\N{NO-BREAK SPACE}", text) if unit else text
+
+
+def _keep_options(html: str) -> str:
+    """Return HTML in which no line breaks behind the hyphens of an option such as --html."""
+    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="nowrap">\g<0></span>', html)
 
 
 def _capital(text: str) -> str:

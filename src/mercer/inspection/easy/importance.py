@@ -11,7 +11,7 @@ import numpy as np
 from mercer.inspection.easy.page import Line
 from mercer.inspection.explain import Explanation, explain
 from mercer.tables.cells import cells_of
-from mercer.tables.encodings import Dates, Encoding, Numbers
+from mercer.tables.encodings import Dates, Encoding, Levels, Numbers
 from mercer.tables.frame import part_of
 from mercer.tables.unwrap import unwrap
 
@@ -61,7 +61,8 @@ class Importance:
 def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Explanation:
     """Return the explanation with its cells as numbers where the table reads numbers or dates, dates in seconds.
 
-    A beeswarm plot is coloured by these values; cells that stay texts count as categories, which have no colour scale.
+    A beeswarm plot is coloured by these values. Categories have no colour scale: they become NaN, also if they are
+    codes such as 5411. Texts stay texts.
     """
     data = np.array(explanation.data, dtype=object)
     by_name = {encoding.name: encoding for encoding in columns}
@@ -69,6 +70,8 @@ def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Expla
         encoding = by_name.get(name)
         if isinstance(encoding, Numbers | Dates):
             data[:, j] = encoding.values(cells_of(data[:, j]))
+        elif isinstance(encoding, Levels):
+            data[:, j] = np.nan
     return replace(explanation, data=data)
 
 
