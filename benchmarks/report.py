@@ -39,8 +39,8 @@ PACKAGES = (
 )
 # Seconds that all sections may take together.
 TOTAL = 1740.0
-# A section that does not stop by itself is ended after this many times its share.
-_GRACE = 1.5
+# A section that does not stop by itself is ended after this many times its share, and the seconds of its imports.
+_GRACE, _IMPORTS = 1.5, 20.0
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -126,7 +126,7 @@ def section(options: argparse.Namespace, name: str, seconds: float) -> dict[str,
         words += ["--quick"] if options.quick else []
         words += ["--peers", options.peers] if options.peers else []
         with (Path(folder) / "errors").open("w+") as errors:
-            error = _ended(words, seconds * _GRACE, errors)
+            error = _ended(words, seconds * _GRACE + _IMPORTS, errors)
             errors.seek(0)
             told = [line for line in errors.read().splitlines() if line.strip()]
         found = json.loads(into.read_text()) if into.exists() else {"records": [], "skipped": []}
