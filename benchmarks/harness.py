@@ -141,6 +141,10 @@ def machine(packages: Iterable[str], threads: int) -> dict[str, Any]:
 
 
 def version(package: str) -> str:
+    if package == "mercer":  # also where it is imported from its sources
+        import mercer
+
+        return mercer.__version__
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -158,8 +158,9 @@ class Run:
             return None
         try:
             return tasks.load(self.folder, row.data, self.rows(row), row.form).first_tests(self.test_limit)
-        except FileNotFoundError as error:
-            if (why := str(error)) not in self.skipped:
+        except FileNotFoundError:
+            why = f"{row.data}: there is no {row.data}.npz in the folder of --data (benchmarks/data.py fetches it)"
+            if why not in self.skipped:
                 self.skipped.append(why)
             return None
 
@@ -196,6 +197,7 @@ def fit_and_predict(run: Run, plan: Plan, fits: bool, predictions: bool) -> Iter
         record, timings = _race(run, run.choose(), task, setting, run.repeats if fits else 1)
         if fits:
             _add_truth(record, run.competitors, timings, task, setting)
+            record["check"] = agreement(record)
             ours = run.competitors["mercer"]
             watched = partial(_quietly, ours, ours.prepare(task.X, task.y), setting)
             record["inside"] = instruments.inspect_fit(watched)
@@ -275,12 +277,48 @@ def growth(run: Run, plan: Plan) -> Iterator[Record]:
         if len(sizes) < 2:
             continue
         seconds: dict[str, list[float]] = {one: [] for one in competitors}
+        truths = []
         for n in sizes:
-            _, timings = _race(run, competitors, task.first(n), setting, run.repeats)
+            part = task.first(n)
+            record, timings = _race(run, competitors, part, setting, run.repeats)
+            _add_truth(record, competitors, timings, part, setting)
+            truths.append(agreement(record))
             for one, timing in timings.items():
                 seconds[one].append(timing.best)
         exponents = {one: harness.growth_exponent(sizes, times) for one, times in seconds.items()}
-        yield {"data": name, "C": C, "sizes": sizes, "seconds": seconds, "exponents": exponents}
+        yield {
+            "data": name,
+            "C": C,
+            "sizes": sizes,
+            "seconds": seconds,
+            "exponents": exponents,
+            "checks": truths,
+        }
+
+
+def growth_in_d(run: Run, n: int, features: Sequence[int]) -> Iterator[Record]:
+    """Seconds of everybody over the number of features, on n generated rows."""
+    for d in features:
+        task = tasks.mixture(n, d)
+        setting = Setting(1.0, task.gamma())
+        competitors = run.choose(("mercer", "sklearn", "sklearnex"))
+        record, timings = _race(run, competitors, task, setting, run.repeats)
+        _add_truth(record, competitors, timings, task, setting)
+        yield record | {"check": agreement(record)}
+
+
+def agreement(record: Record) -> Record:
+    """Say how far apart the dual values of all float64 input are, and whether that is what tol allows.
+
+    A point that violates the optimality conditions by v is below the optimum by at most v(Σ|β| + Σ|β*|)/2, since one
+    unit of β moves for every unit that comes. At the optimum Σ|β*| ≤ 2 D*, so two points with v ≤ tol differ by about
+    2 tol D* at most.
+    """
+    wide = [one for name, one in record["competitors"].items() if "dual" in one and not name.endswith("32")]
+    duals = [one["dual"] for one in wide]
+    apart = (max(duals) - min(duals)) / max(duals) if duals else float("nan")
+    violation = max((one["violation"] for one in wide), default=float("nan"))
+    return {"duals_apart": apart, "violation": violation, "same_objective": bool(apart <= 2 * record["tol"])}
 
 
 def extra_memory(run: Run, plan: Plan) -> Iterator[Record]:
@@ -308,7 +346,9 @@ def threads(run: Run, plan: Plan) -> Iterator[Record]:
         harness.progress(f"threads  {task.name} n={len(task.y)}: {[timing.best for timing in timings.values()]}")
         n, d = task.X.shape
         seconds = {count: timing.best for count, timing in timings.items()}
-        yield {"data": task.name, "form": task.form, "n": n, "d": d, "C": row.C, "seconds": seconds, "serial": shares}
+        duals = [timing.result.certificate_.dual for timing in timings.values()]
+        record = {"data": task.name, "form": task.form, "n": n, "d": d, "C": row.C, "seconds": seconds}
+        yield record | {"serial": shares, "duals_apart": (max(duals) - min(duals)) / max(duals)}
 
 
 def small(run: Run, plan: Plan) -> Iterator[Record]:

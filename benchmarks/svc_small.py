@@ -36,9 +36,9 @@ def measure(name: str, competitors: dict[str, Any], repeats: int) -> dict[str, A
         "one row": {one: partial(peer.predict, models[one], prepared[one][1]) for one, peer in competitors.items()},
         "all rows": {one: partial(peer.predict, models[one], prepared[one][0]) for one, peer in competitors.items()},
     }
-    seconds = {what: _least(some, repeats) for what, some in calls.items()}
-    return {"data": name, "n": len(y), "d": X.shape[1], "classes": len(np.unique(y)), "seconds": seconds}
-
-
-def _least(calls: dict[str, Any], repeats: int) -> dict[str, float]:
-    return {one: timing.best for one, timing in harness.interleave(calls, repeats).items()}
+    timings = {what: harness.interleave(some, repeats) for what, some in calls.items()}
+    seconds = {what: {one: timing.best for one, timing in some.items()} for what, some in timings.items()}
+    labels = [timing.result for timing in timings["all rows"].values()]
+    agree = float(min(np.mean(labels[0] == other) for other in labels))
+    record = {"data": name, "n": len(y), "d": X.shape[1], "classes": len(np.unique(y)), "seconds": seconds}
+    return record | {"share of equal labels": agree}

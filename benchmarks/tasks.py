@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_digits
 
 FORMS = ("standardised", "raw")
 _USUALLY_STANDARDISED = ("letter", "spam", "covtype10k")
 # How many of the classes, in order, are the positive half: A–M, the digits 0–4, the cover types 1–3 of 7.
-_POSITIVE = {"letter": 13, "usps": 5, "mnist": 5, "covtype10k": 3}
+_POSITIVE = {"letter": 13, "usps": 5, "mnist": 5, "covtype10k": 3, "digits": 5}
+# Sets that scikit-learn carries: every fourth row is a test row.
+_CARRIED = {"digits": load_digits, "breast_cancer": load_breast_cancer}
 _MIXTURE = "mixture"
 
 
@@ -58,20 +61,20 @@ class Task:
 
 
 def load(folder: str | Path | None, name: str, n: int | None = None, form: str | None = None) -> Task:
-    """A data set by name, in float64; "mixture" is generated and needs n (50,000 unless told).
+    """A data set by name, in float64; "mixture" is generated and needs n (50,000 unless told), scikit-learn has others.
 
     Standardising takes all training rows, of which the first n are then left.
     """
     if name == _MIXTURE:
         return mixture(50_000 if n is None else n)
-    if folder is None:
+    if name in _CARRIED:
+        X, y = _CARRIED[name](return_X_y=True)
+        test = np.arange(len(y)) % 4 == 3
+        task = Task(name, X[~test], y[~test], X[test], y[test])
+    elif folder is None:
         raise FileNotFoundError(f"{name} needs --data, a folder with {name}.npz")
-    with np.load(Path(folder) / f"{name}.npz") as file:
-        if "X" in file:
-            X, Xtest = (file[key].astype(np.float64) for key in ("X", "Xtest"))
-        else:
-            X, Xtest = (_csr(file, prefix) for prefix in ("", "test"))
-        task = Task(name, X, file["y"], Xtest, file["ytest"])
+    else:
+        task = _from_file(Path(folder) / f"{name}.npz", name)
     if (form or ("standardised" if name in _USUALLY_STANDARDISED else "raw")) == "standardised":
         task = task.dense()
         mean, deviation = task.X.mean(axis=0), task.X.std(axis=0)
@@ -79,6 +82,15 @@ def load(folder: str | Path | None, name: str, n: int | None = None, form: str |
         X, Xtest = ((part - mean) / deviation for part in (task.X, task.Xtest))
         task = replace(task, X=X, Xtest=Xtest, form="standardised")
     return task.first(n)
+
+
+def _from_file(path: Path, name: str) -> Task:
+    with np.load(path) as file:
+        if "X" in file:
+            X, Xtest = (file[key].astype(np.float64) for key in ("X", "Xtest"))
+        else:
+            X, Xtest = (_csr(file, prefix) for prefix in ("", "test"))
+        return Task(name, X, file["y"], Xtest, file["ytest"])
 
 
 def mixture(n: int, d: int = 20, n_test: int = 5000, seed: int = 0) -> Task:

@@ -314,6 +314,15 @@ void conclude(Part* part, const std::vector<Term>& terms, Vector beta) {
     part->beta = std::move(beta);
 }
 
+Part with_coefficients(const Part& part, const std::vector<Term>& terms, Vector beta, double b) {
+    Part out = part;
+    out.proof = certify(out, out.problem, terms, beta, &out.energy);
+    out.b = b;
+    out.beta = std::move(beta);
+    out.exact = false;
+    return out;
+}
+
 namespace {
 
 double largest_diagonal(const Problem& problem) {

@@ -64,4 +64,8 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms);
 // Takes over b, shares it among points that are the same, and certifies it.
 void conclude(Part* part, const std::vector<Term>& terms, Vector beta);
 
+// The part with coefficients and b that need not be optimal, as they are in the middle of an algorithm, and their
+// certificate.
+Part with_coefficients(const Part& part, const std::vector<Term>& terms, Vector beta, double b);
+
 }  // namespace mercer::page

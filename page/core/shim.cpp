@@ -34,12 +34,14 @@ struct Session {
     std::vector<PathSegment> path;
     int path_end = 0;  // 1: at its end, 2: rounding decides, 3: too many events, 0: not begun
     Trace trace;
+    Part at_step;  // the part at one step of the trace
 };
 
 Session session;
 
 constexpr std::size_t kReport = 16;
 constexpr std::size_t kMostEvents = 20000;
+constexpr int kAtStep = -1;  // number of the part at a step of the trace
 
 Part part_of(const std::vector<int>& members, const Vector& y) {
     Part part;
@@ -97,6 +99,7 @@ void split_by_pairs() {
 }
 
 Part* part_at(int k) {
+    if (k == kAtStep) return &session.at_step;
     if (k < 0 || static_cast<std::size_t>(k) >= session.parts.size()) return nullptr;
     return &session.parts[static_cast<std::size_t>(k)];
 }
@@ -104,6 +107,12 @@ Part* part_at(int k) {
 // From values of a part's rows to those of all points.
 void spread(const Part& part, const Vector& of_rows, double* out) {
     for (std::size_t i = 0; i < part.members.size(); ++i) out[part.members[i]] = of_rows[i];
+}
+
+// f of a part on a grid.
+void fill_grid(const Part& part, const Grid& at, double* out) {
+    std::fill_n(out, at.columns * at.rows, part.b);
+    add_to_grid(part.points(), session.terms, part.problem.coefficients(part.beta), at, out);
 }
 
 }  // namespace
@@ -241,10 +250,7 @@ PAGE_EXPORT("grid") const double* grid(double left, double top, double width, do
     const std::size_t size = at.columns * at.rows;
     session.grid.assign(size * session.parts.size(), 0.0);
     for (std::size_t k = 0; k < session.parts.size(); ++k) {
-        const Part& part = session.parts[k];
-        double* const out = session.grid.data() + k * size;
-        std::fill_n(out, size, part.b);
-        add_to_grid(part.points(), session.terms, part.problem.coefficients(part.beta), at, out);
+        fill_grid(session.parts[k], at, session.grid.data() + k * size);
     }
     return session.grid.data();
 }
@@ -390,6 +396,31 @@ PAGE_EXPORT("trace_step") const double* trace_step(int k, int at) {
     std::copy(std::begin(head), std::end(head), session.out.begin());
     spread(*part, session.trace.alpha[static_cast<std::size_t>(at)], session.out.data() + 12);
     return session.out.data();
+}
+
+// Makes part -1 of part k: α and b after this many steps of its trace, with their certificate. 0 if there is no such
+// step.
+PAGE_EXPORT("go_to_step") int go_to_step(int k, int steps) {
+    const Part* const part = part_at(k);
+    if (part == nullptr || steps < 0 || static_cast<std::size_t>(steps) > session.trace.steps.size()) return 0;
+    Vector beta(part->problem.n(), 0.0);  // of the start, where b is 0, too
+    double b = 0.0;
+    if (steps > 0) {
+        const std::size_t last = static_cast<std::size_t>(steps) - 1;
+        for (std::size_t v = 0; v < beta.size(); ++v) beta[v] = part->problem.p[v] * session.trace.alpha[last][v];
+        b = session.trace.steps[last].b;
+    }
+    session.at_step = with_coefficients(*part, session.terms, std::move(beta), b);
+    return 1;
+}
+
+// f of part -1 on a grid.
+PAGE_EXPORT("grid_at_step") const double* grid_at_step(double left, double top, double width, double height,
+                                                       int columns, int rows) {
+    const Grid at{left, top, width, height, static_cast<std::size_t>(columns), static_cast<std::size_t>(rows)};
+    session.grid.assign(at.columns * at.rows, 0.0);
+    fill_grid(session.at_step, at, session.grid.data());
+    return session.grid.data();
 }
 
 }  // extern "C"

@@ -1,4 +1,4 @@
-// Algorithm 4.2 of Igel's notes, one pair step at a time (mercer/notes/teaching/pairs.py).
+// Algorithm 4.2 of Igel's notes, one pair step at a time (mercer/notes/teaching/algorithms.py).
 #pragma once
 
 #include <cstdint>

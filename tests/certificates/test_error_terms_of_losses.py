@@ -1,11 +1,13 @@
 """Every error that a Gram matrix declares counts for any loss and penalty: claims that one sign of it makes false."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from certificates.test_error_terms import Declared, matrix
 from mercer.certificates.representer import certify_representer
-from mercer.problems.losses import Squared
+from mercer.problems.losses import EpsilonInsensitive, Squared
 from mercer.problems.penalties import PENALTIES
 from mercer.problems.representer import RepresenterProblem
 
@@ -74,3 +76,27 @@ def test_the_slope_of_the_penalty_is_known_up_to_an_error():
     t = 6 * size / (lam**2 - S)
     proof = certify_representer(linear_loss(6, lam, "norm"), Declared(K, size, "up"), np.full(6, t), 0.0)
     assert proof.violation >= abs(lam / np.sqrt(S) - 1) * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("penalty", ["squared_norm", "norm"])
+def test_a_loss_far_smaller_than_the_rounding_of_its_target(penalty):
+    """f(x_1) = 2⁻⁶⁶ is just outside the tube around y_1 = −ε; y_1 − f(x_1) rounds to −ε, where the loss is 0."""
+    K = np.array([[1.0, 2.0**-66], [2.0**-66, 1.0]])
+    loss, y = EpsilonInsensitive(0.1), np.array([-0.1, 1.0])
+    problem = RepresenterProblem(y, np.ones(2), loss, 1e-40, False, PENALTIES[penalty])
+    proof = certify_representer(problem, Declared(K, 0.0, "up"), np.array([0.0, 1.0]), 0.0)
+    assert 2.0**-66 < proof.primal < 2.0**-65
+
+
+def test_excess_over_epsilon_is_as_right_as_float64_can_be():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=20_000) * 10.0 ** rng.integers(-9, 9, 20_000)
+    epsilon = 0.1
+    f = y + np.where(rng.random(len(y)) < 0.5, -epsilon, epsilon) * (1 + 2.0 ** -rng.integers(1, 70, len(y)))
+    loss = EpsilonInsensitive(epsilon)
+    value, gradient = loss.value(y, f), loss.gradient(y, f)
+    for i in range(len(y)):
+        difference = Fraction(f[i]) - Fraction(y[i])
+        truth = max(abs(difference) - Fraction(epsilon), Fraction(0))
+        assert abs(Fraction(value[i]) - truth) <= truth * Fraction(3, 2**53)
+        assert gradient[i] == (0 if truth == 0 else 1 if difference > 0 else -1)

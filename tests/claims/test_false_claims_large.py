@@ -106,7 +106,7 @@ def dual_of(name, model, s, t):
         case "SVC, l2":
             return s, np.where(s > 0, 0, -np.inf), np.where(s > 0, np.inf, 0), np.arange(n), 0 * twice[:n], zero + 1
         case "NuSVC":
-            C = float(model.equivalent_C_[0])
+            C = model.equivalent_C_  # a number for two classes
             return zero, C * np.minimum(s, 0), C * np.maximum(s, 0), np.arange(n), np.where(s > 0, 0, 1), zero
         case "SVR":
             return (

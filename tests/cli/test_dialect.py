@@ -73,7 +73,8 @@ def test_decimal_marks(cells, expected):
 def test_what_may_be_thousands_needs_another_column_or_the_flag():
     text = "x;z;y\n1,234;{};a\n5,678;{};b\n"
     with pytest.raises(
-        ValueError, match=r"'x' holds '1,234': it may be a fraction or thousands; say which with --decimal"
+        ValueError,
+        match=r"'x' holds '1,234': its comma or point may be a decimal mark or separate thousands; say which mark is dec",
     ):
         numbers(text.format("u", "v"))
     assert numbers(text.format("0,5", "0,7")) == [1.234, 5.678]

@@ -14,7 +14,7 @@ import mercer
 from mercer.cli.main import main
 from mercer.runtime.errors import GuessWarning
 from mercer.tables.choice import ColumnOptions, encodings_for, guesses
-from mercer.tables.encodings import Levels, Numbers
+from mercer.tables.encodings import DroppedColumn, Levels, Numbers
 from mercer.tables.frame import distinct_names, frame_of
 from mercer.tables.number_column import HOURS, read_column, scan_column
 from mercer.tables.reading import read_frame
@@ -88,6 +88,12 @@ def chosen(cells, name="x", **options):
         (["59.999", "1:02.330"], [59.999, 62.33]),
         (["1 h 30 min", "2.5 h"], [5400, 9000]),
         (["1:30:00", "2,5 h"], [5400, 9000]),
+        (["'85.1", "7.5"], [85.1, 7.5]),  # a spreadsheet's mark of text
+        (['"6.2"', "7.5"], [6.2, 7.5]),
+        (["63.0 ± 7.0 kg", "5.5±0.25 kg", "4 +/- 1 kg"], [63, 5.5, 4]),
+        ([f"#{k}" for k in range(1, 12)] * 2, [*range(1, 12)] * 2),
+        (["№ 12", *(f"No. {k}" for k in range(1, 12))] * 2, [12, *range(1, 12)] * 2),
+        (["1st", "2nd", "3rd", *(f"{k}th" for k in range(4, 12))] * 2, [*range(1, 12)] * 2),
     ],
 )
 def test_numbers_as_people_write_them(cells, values):
@@ -112,6 +118,8 @@ def test_cells_that_contradict_each_other_or_show_nothing_are_refused(cells):
     [
         ["007", "123"],
         ["1st", "2nd"],
+        ["1st", "2nd", "3rd"] * 9,
+        [f"#{k}" for k in range(4700, 4720)],  # all different: names of orders
         ["16:9", "4:3"],
         ["1.2.3", "4.5.6"],
         ["2-", "3+"],
@@ -144,6 +152,9 @@ def test_texts_that_begin_with_digits_are_no_numbers(cells):
         (["~5", "7"], "numbers, though some are approximate: '~5' is 5"),
         (["5*", "4*"], "numbers with notes behind them: '5*' is 5"),
         (["4.5/5", "3/5"], "the unit '/5'"),
+        (["5 ± 1", "7"], "without the uncertainties behind them: '5 ± 1' is 5"),
+        ([f"#{k}" for k in range(1, 12)], "numbers with a sign before them: '#1' is 1"),
+        ([f"{k}th" for k in range(4, 15)], "ordinal numbers: '4th' is 4"),
     ],
 )
 def test_a_guess_is_asked_about_and_says_how_to_say_otherwise(cells, said):
@@ -263,9 +274,7 @@ def test_errors_of_a_spreadsheet_are_missing_values():
     assert "holds '#DIV/0!', '#REF!' beside numbers" in asked
 
 
-@pytest.mark.parametrize(
-    "cells", [["1st", "2nd", "3rd", *[f"{k}th" for k in range(4, 20)]], [f"徒歩{k}分" for k in range(1, 20)]]
-)
+@pytest.mark.parametrize("cells", [[f"{k}+" for k in range(1, 20)], [f"徒歩{k}分" for k in range(1, 20)]])
 def test_many_levels_that_hold_numbers_are_asked_about(cells):
     encoding, asked = chosen(cells * 5)
     assert isinstance(encoding, Levels)
@@ -339,6 +348,23 @@ def test_rare_levels_share_a_column():
 def test_a_column_that_begins_with_digits_never_vanishes_unasked():
     _, asked = chosen([f"{k} Elm Street, {k % 7} floor {k * 13 % 101}x" for k in range(60)])
     assert "most cells begin with a digit, and are no numbers: '0 Elm Street" in asked
+
+
+@pytest.mark.parametrize("write", ["{} ({}.5)", "10.{}.{}.1", "{}/{}", "1{} 2{} 3{}"])
+def test_texts_of_digits_are_not_counted_as_words(write):
+    cells = ["unknown", *(write.format(k % 7, k % 11, k) for k in range(77))]
+    encoding, asked = chosen(cells)
+    assert isinstance(encoding, DroppedColumn)
+    assert f"begin with a digit, and are no numbers: {cells[1]!r}" in asked
+
+
+def test_few_ranks_of_a_later_table_are_numbers_as_in_training():
+    frame = pd.DataFrame({"place": [f"#{k % 40 + 1}" for k in range(80)]})
+    with pytest.warns(GuessWarning, match="a sign before them"):
+        model = mercer.tabular(mercer.SVC()).fit(frame, ["a", "b"] * 40)
+    numbers = frame.assign(place=[k % 40 + 1 for k in range(80)])
+    same = mercer.tabular(mercer.SVC()).fit(numbers, ["a", "b"] * 40)
+    np.testing.assert_array_equal(model.encode(frame[:3]), same.encode(numbers[:3]))
 
 
 def test_repeated_names_are_numbered(tmp_path):

@@ -56,10 +56,10 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
             The fitted estimator.
         """
         self._check_parameters()
-        model, frozen = clone(self._estimator_or_default()), isinstance(self.estimator, FrozenEstimator)
-        if not frozen:
+        model, is_frozen = clone(self._estimator_or_default()), isinstance(self.estimator, FrozenEstimator)
+        if not is_frozen:
             fit_positive_weights(model, X, y, sample_weight)
-        return self._calibrate(model, X, y, sample_weight, HELD_OUT if frozen else self.cv)
+        return self._calibrate(model, X, y, sample_weight, HELD_OUT if is_frozen else self.cv)
 
     def calibrate_fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Calibrate the fitted `estimator`; `machine.calibrate` calls this."""
@@ -126,8 +126,8 @@ def expect_weight(model: Any, name: str, length: int) -> None:
 def expect_starts(value: Any, count: int, end: int) -> None:
     """Raise ModelFormatError unless the starts of `count` groups rise from 0 to `end`."""
     expect_numbers(value, "starts", count + 1)
-    rising = int(value[0]) == 0 and int(value[-1]) == end and all(a <= b for a, b in pairwise(value.tolist()))
-    expect(rising, f"starts must rise from 0 to {end}")
+    is_valid = int(value[0]) == 0 and int(value[-1]) == end and all(a <= b for a, b in pairwise(value.tolist()))
+    expect(is_valid, f"starts must rise from 0 to {end}")
 
 
 def one_target(y: Any, model: Any) -> Any:

@@ -160,9 +160,9 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         expect(is_classifier, "a calibrated classifier needs a classifier")
         k = len(machine.classes_)
         pairs = planes(k, bool(getattr(machine, "_function_per_class", True)))
-        probabilities, against_rest = self.probabilities_, pairs[0][1] == REST
-        agrees = (probabilities.n_classes, probabilities.against_rest) == (k, against_rest)
-        expect(agrees, f"its probabilities must be of {k} classes, as its machine decides")
+        probabilities, is_against_rest = self.probabilities_, pairs[0][1] == REST
+        kinds_agree = (probabilities.n_classes, probabilities.against_rest) == (k, is_against_rest)
+        expect(kinds_agree, f"its probabilities must be of {k} classes, as its machine decides")
         # 2. Every decision function has a curve.
         curves, n = vars(probabilities.curves), len(pairs)
         if "starts" in curves:
@@ -171,13 +171,13 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         lengths = {"slope": n, "offset": n, "unit": n}
         for name, values in curves.items():
             if name != "starts":
-                extra = n if name in "WS" else 0  # cumulative sums have one more entry than values for each function
-                expect_numbers(values, name, lengths.get(name, len(curves.get("f", ())) + extra))
+                n_extra = n if name in "WS" else 0  # cumulative sums have one more entry than values for each function
+                expect_numbers(values, name, lengths.get(name, len(curves.get("f", ())) + n_extra))
                 expect(bool(np.isfinite(values).all()), f"{name} must be finite numbers")
         if "W" in curves:  # the search for convex hulls needs rising sums
             between_functions = (curves["starts"][1:-1] + np.arange(1, n)) - 1
-            rising = np.delete(np.diff(curves["W"]) > 0, between_functions)
-            expect(bool(rising.all()), "W must rise for every decision function")
+            sums_rise = np.delete(np.diff(curves["W"]) > 0, between_functions)
+            expect(bool(sums_rise.all()), "W must rise for every decision function")
         # 3. Every class has scores, and every score a weight.
         expect_numbers(self._own_scores_.scores, "scores", None)
         expect_starts(self._own_scores_.starts, k, len(self._own_scores_.scores))
@@ -199,11 +199,11 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         X, sample_weight = to_engine(X), on_host(sample_weight)
         labels, y = machine.classes_, one_target(y, machine)
         weight = checks.weights(sample_weight, len(y))
-        counted, codes = weight > 0, np.zeros(len(y), dtype=np.intp)
-        codes[counted] = trained_codes(labels, y[counted])  # the machine does not know a class of weight 0
-        absent = np.setdiff1d(np.arange(len(labels)), codes[counted])
-        if len(absent):
-            label = labels.tolist()[absent[0]]
+        has_weight, codes = weight > 0, np.zeros(len(y), dtype=np.intp)
+        codes[has_weight] = trained_codes(labels, y[has_weight])  # the machine does not know a class of weight 0
+        absent_classes = np.setdiff1d(np.arange(len(labels)), codes[has_weight])
+        if len(absent_classes):
+            label = labels.tolist()[absent_classes[0]]
             raise ValueError(f"y has no sample of class {label!r}, so its probability cannot be learnt")
         # 2. Compute the held-out decision values.
         if isinstance(cv, str):
@@ -217,13 +217,13 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         pairs = planes(len(labels), getattr(machine, "_function_per_class", True))
         self.estimator_, self.classes_ = model, labels
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
-        scores = self.probabilities_.true_class_scores(f[counted], codes[counted])
-        order = np.lexsort((scores, codes[counted]))
+        scores = self.probabilities_.true_class_scores(f[has_weight], codes[has_weight])
+        order = np.lexsort((scores, codes[has_weight]))
         self._own_scores_ = ClassScores(
-            scores[order], np.searchsorted(codes[counted][order], np.arange(len(labels) + 1))
+            scores[order], np.searchsorted(codes[has_weight][order], np.arange(len(labels) + 1))
         )
-        if (weight[counted] != 1).any():
-            self._own_weight_ = freeze(weight[counted][order])
+        if (weight[has_weight] != 1).any():
+            self._own_weight_ = freeze(weight[has_weight][order])
         self._held_out_ = isinstance(cv, str)
         checks.copy_columns(model, self)
 
@@ -287,9 +287,9 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         f = self._decision_values(X)
         p = self.probabilities_(f)
         best = np.argmax(p, axis=1)
-        tied = (p == p[np.arange(len(p)), best][:, None]).sum(axis=1) > 1
-        if len(self.classes_) == 2 and tied.any():
-            best[tied] = winner(f[tied])
+        is_tied = (p == p[np.arange(len(p)), best][:, None]).sum(axis=1) > 1
+        if len(self.classes_) == 2 and is_tied.any():
+            best[is_tied] = winner(f[is_tied])
         return np.asarray(self.classes_[best])
 
     def predict_interval(self, X: Any) -> tuple[Floats, Floats]:

@@ -193,8 +193,8 @@ def _isotonic_value(left: _Hull, right: _Hull, i: Indices, r: Indices, label: fl
         t = (low + high) / 2.0
         a, b = left.lowest(i, t), right.lowest(r, -t)
         # W of the right hull is mirrored: S_b − t W_b = S + t (−W)
-        feasible = (right.S[b] + t * right.W[b]) + label - t >= left.S[a] - t * left.W[a]
-        low, high = np.where(feasible, t, low), np.where(feasible, high, t)
+        is_feasible = (right.S[b] + t * right.W[b]) + label - t >= left.S[a] - t * left.W[a]
+        low, high = np.where(is_feasible, t, low), np.where(is_feasible, high, t)
     t = (low + high) / 2.0
     a, b = left.lowest(i, t), right.lowest(r, -t)
     return np.asarray((right.S[b] - left.S[a] + label) / (1.0 - right.W[b] - left.W[a]))
@@ -297,11 +297,11 @@ def fit_curves(
 
     f has a column for each of `pairs`, and `codes` are the classes of the samples.
     """
-    against_rest = pairs[0][1] == REST
-    if method == "temperature" and against_rest and n_classes > 2:
-        counted = weight > 0
-        softmax = fit_softmax(f[counted], codes[counted], weight[counted])
-        return ClassProbabilities(softmax, n_classes, against_rest)
+    is_against_rest = pairs[0][1] == REST
+    if method == "temperature" and is_against_rest and n_classes > 2:
+        has_weight = weight > 0
+        softmax = fit_softmax(f[has_weight], codes[has_weight], weight[has_weight])
+        return ClassProbabilities(softmax, n_classes, is_against_rest)
     values, positive, weights, starts = [], [], [], [0]
     for column, pair in enumerate(pairs):
         rows, sides = pair_members(pair, codes)
@@ -312,7 +312,7 @@ def fit_curves(
         starts.append(starts[-1] + len(rows))
     fit = METHODS[method]
     curves = fit(np.concatenate(values), np.concatenate(positive), np.concatenate(weights), np.array(starts[:-1]))
-    return ClassProbabilities(curves, n_classes, against_rest)
+    return ClassProbabilities(curves, n_classes, is_against_rest)
 
 
 def libsvm_probabilities(machine: Any, X: Any) -> Floats:

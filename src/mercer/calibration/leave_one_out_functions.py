@@ -42,7 +42,7 @@ class LeaveOneOutFunctions:
     def of(cls, machine: Any, X: Any, y: Floats, sample_weight: Any) -> LeaveOneOutFunctions:
         """Compute the functions of a fitted RLSRegressor from its training samples."""
         X = read_samples(machine, X, machine.kernel_, reset=False)
-        n, lam, bias = n_samples(X), float(machine.lam), bool(machine.bias)
+        n, lam, has_bias = n_samples(X), float(machine.lam), bool(machine.bias)
         n_bytes = 3 * 8 * (n + 1) ** 2
         if n_bytes > machine.cache_size * 1e6:
             raise MemoryError(
@@ -54,9 +54,9 @@ class LeaveOneOutFunctions:
             raise ValueError("cv='leave-one-out' needs positive weights; remove samples of weight 0")
         vectors = None if machine.kernel_.accepts == "gram" else X
         K = np.asarray(X if vectors is None else machine.kernel_(X, X), dtype=np.float64)
-        inverse = None if lam > 0 else _ridgeless_inverse(K, weight, bias)
+        inverse = None if lam > 0 else _ridgeless_inverse(K, weight, has_bias)
         if inverse is None:
-            inverse = _bordered_inverse(K, lam / weight, bias)
+            inverse = _bordered_inverse(K, lam / weight, has_bias)
             solution = inverse[:, :n] @ y
             residuals = solution[:n] / np.diag(inverse)[:n]
         else:
@@ -96,18 +96,18 @@ def _ridgeless_inverse(K: Floats, weight: Floats, bias: bool) -> Floats | None:
     mean = K @ p
     values, U = eigh(root[:, None] * (K - mean[:, None] - mean + p @ mean) * root, overwrite_a=True)
     share = values / (values[-1] if values[-1] > 0 else 1.0)
-    nonzero = share > n * np.finfo(float).eps
-    if (share[nonzero] < _CLEAR).any():
+    is_nonzero = share > n * np.finfo(float).eps
+    if (share[is_nonzero] < _CLEAR).any():
         raise ValueError(
             f"cv='leave-one-out' with lam=0 needs a kernel matrix whose rank is certain, but the smallest of its "
-            f"{nonzero.sum()} eigenvalues above rounding is {share[nonzero].min():.1g} of the largest; use lam > 0, or "
-            "a number of folds"
+            f"{is_nonzero.sum()} eigenvalues above rounding is {share[is_nonzero].min():.1g} of the largest; use "
+            "lam > 0, or a number of folds"
         )
-    if nonzero.sum() == n - bias:
+    if is_nonzero.sum() == n - bias:
         return None
-    half = root[:, None] * U[:, nonzero]
+    weighted_eigenvectors = root[:, None] * U[:, is_nonzero]
     out = np.zeros((n + bias, n + bias))
-    out[:n, :n] = (half / values[nonzero]) @ half.T
+    out[:n, :n] = (weighted_eigenvectors / values[is_nonzero]) @ weighted_eigenvectors.T
     out[n:, :n] = p - mean @ out[:n, :n]
     return out
 
@@ -123,10 +123,11 @@ def _ridgeless_residuals(K: Floats, M: Floats, y: Floats, f: Floats) -> Floats:
             "cv='leave-one-out' with lam=0: float64 cannot resolve the kernel matrix of these samples; scale the "
             "columns, or use a number of folds"
         )
-    exact = np.flatnonzero(one_minus_h < _CLEAR)
-    if len(exact):
+    exact_rows = np.flatnonzero(one_minus_h < _CLEAR)
+    if len(exact_rows):
         raise ValueError(
-            f"cv='leave-one-out' with lam=0: sample {exact[0]} ({len(exact)} of {n} in all) is fitted exactly whatever "
-            "its y is, so the other samples do not determine the function without it; use lam > 0, or a number of folds"
+            f"cv='leave-one-out' with lam=0: sample {exact_rows[0]} ({len(exact_rows)} of {n} in all) is fitted "
+            "exactly whatever its y is, so the other samples do not determine the function without it; use lam > 0, or "
+            "a number of folds"
         )
     return (y - f) / one_minus_h

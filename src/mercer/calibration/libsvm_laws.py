@@ -15,8 +15,8 @@ from mercer.samples.arrays import Floats
 def laplace_scale(residuals: Floats, weight: Floats | None = None) -> float:
     """Return the scale σ: the weighted mean of |r| without outliers beyond five standard deviations of the law."""
     size = np.abs(residuals)
-    inlier = size <= 5.0 * np.sqrt(2.0) * np.average(size, weights=weight)
-    return float(np.average(size[inlier], weights=None if weight is None else weight[inlier]))
+    is_inlier = size <= 5.0 * np.sqrt(2.0) * np.average(size, weights=weight)
+    return float(np.average(size[is_inlier], weights=None if weight is None else weight[is_inlier]))
 
 
 N_MARKS = 10
@@ -50,8 +50,8 @@ def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
 
 def normal_probabilities(decisions: Floats, marks: Floats) -> Floats:
     """Return the probability of being normal, 0.001, 0.1, 0.2, … 0.9 or 0.999, by the number of marks below a value."""
-    below = np.searchsorted(marks, decisions, side="right")
-    out = np.minimum(below, N_MARKS - 1) / float(N_MARKS)
+    n_below = np.searchsorted(marks, decisions, side="right")
+    out = np.minimum(n_below, N_MARKS - 1) / float(N_MARKS)
     out[decisions < marks[0]] = 0.001
     out[decisions > marks[-1]] = 0.999
     return np.asarray(out)

@@ -35,9 +35,9 @@ def calibrate_novelty(model: Any, X: Any, cv: Any, sample_weight: Any) -> Any:
         splits = weighted_splits(cv, weight, lambda rows: calibration_splits(check_cv(cv), np.zeros(len(rows)), cv))
         for fold_model, test, test_X in fold_machines(model, X, None, weight, splits):
             f[test] = fold_model.decision_function(test_X)
-    marked = copy(unwrapped.machine)
-    marked.prob_density_marks_ = freeze(density_marks(f[weight > 0], weight[weight > 0]))
-    return unwrapped.rewrap(marked)
+    machine_with_marks = copy(unwrapped.machine)
+    machine_with_marks.prob_density_marks_ = freeze(density_marks(f[weight > 0], weight[weight > 0]))
+    return unwrapped.rewrap(machine_with_marks)
 
 
 def novelty_probabilities(machine: Any, X: Any) -> Floats:

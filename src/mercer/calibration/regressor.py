@@ -81,7 +81,7 @@ class _Folds(AttributeSpec):
         return {name: [list(pair) for pair in value if pair[1] is not None]}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """Return the value from its entries in a file."""
+        """Build the attribute's value from what a file stores for it."""
         folds = parts[name]
         are_pairs = isinstance(folds, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in folds)
         expect(are_pairs and all(hasattr(pair[0], "predict") for pair in folds), "a fold is a machine and its rows")
@@ -160,15 +160,15 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         y = one_target(y, machine_of(machine)).astype(np.float64)
         check_same_length(X, y)
         weight = checks.weights(on_host(sample_weight), len(y))
-        counted = weight > 0
+        has_weight = weight > 0
         self.estimator_ = machine
         if isinstance(cv, str):
             one_of("cv", cv, (HELD_OUT, LEAVE_ONE_OUT), "a number of folds, a splitter of scikit-learn")
         self._folds_: list[tuple[Any, Any]] = [(machine, None)]
-        self._without_ = np.zeros(int(counted.sum()), dtype=np.intp)
+        self._without_ = np.zeros(int(has_weight.sum()), dtype=np.intp)
         self._functions_: LeaveOneOutFunctions | FunctionsLeftOut | None = None
         if cv == HELD_OUT:
-            self.residuals_ = np.abs(y - _predictions(machine, X))[counted]
+            self.residuals_ = np.abs(y - _predictions(machine, X))[has_weight]
         elif cv == LEAVE_ONE_OUT:
             self._functions_ = _leave_one_out_functions(machine, X, y, None if sample_weight is None else weight)
             self.residuals_ = np.abs(self._functions_.residuals)
@@ -178,7 +178,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             self._learn_folds(machine, X, y, None if sample_weight is None else weight)
         self._record_order_dependence(cv)
         if (weight != 1).any():
-            self._weight_ = freeze(weight[counted])
+            self._weight_ = freeze(weight[has_weight])
         checks.copy_columns(machine, self)
 
     def _record_order_dependence(self, cv: Any) -> None:
@@ -300,8 +300,8 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of targets that may be missed")
         if one_of("method", method, ("conformal", "laplace")) == "laplace":
-            f, half = self.predict(X), self.laplace_scale_ * math.log(1.0 / alpha)
-            return f - half, f + half
+            f, half_width = self.predict(X), self.laplace_scale_ * math.log(1.0 / alpha)
+            return f - half_width, f + half_width
         machine, X = without_names(self, X)
         if machine_of(machine) is machine:
             X = read_samples(machine, X, getattr(machine, "kernel_", None), reset=False)

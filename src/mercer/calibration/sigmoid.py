@@ -53,8 +53,8 @@ def fit_sigmoids(f: Floats, positive: Flags, weight: Floats, starts: Indices) ->
     constant = np.log(share / (1.0 - share))  # the best offset for a slope of 0
     values = np.stack([f / unit[_outputs(starts, len(f))], target, weight])
     slope, offset = maximize_likelihood(values, starts, constant, NewtonOptions())
-    negative = slope < 0
-    slope[negative], offset[negative] = 0.0, constant[negative]
+    is_negative = slope < 0
+    slope[is_negative], offset[is_negative] = 0.0, constant[is_negative]
     return Sigmoids(slope / unit, offset)
 
 
@@ -72,10 +72,10 @@ def maximize_likelihood(
         columns = np.concatenate([np.arange(a, b) for a, b in zip(starts[active], ends[active], strict=True)])
         sizes = ends[active] - starts[active]
         active_values = values if len(active) == n else values[:, columns]
-        moved, (slope[active], offset[active]) = _newton_step(
+        has_moved, (slope[active], offset[active]) = _newton_step(
             active_values, np.cumsum(sizes) - sizes, slope[active], offset[active], options
         )
-        active = active[moved]
+        active = active[has_moved]
         if len(active) == 0:
             break
     return slope, offset
@@ -103,24 +103,24 @@ def _newton_step(
     error, curvature = weight * (p - target), weight * p * (1.0 - p)
     ga, gb = total(error * f), total(error)
     unit = 1.0 if options.absolute else total(weight)
-    active = np.maximum(np.abs(ga), np.abs(gb)) > options.gradient_tol * unit
+    is_active = np.maximum(np.abs(ga), np.abs(gb)) > options.gradient_tol * unit
     haa, hab, hbb = total(curvature * f**2), total(curvature * f), total(curvature)
     ridge = options.ridge * (1.0 if options.absolute else haa + hbb) + np.finfo(float).tiny
     haa, hbb = haa + ridge, hbb + ridge
     determinant = haa * hbb - hab * hab
-    da = np.where(active, (hab * gb - hbb * ga) / determinant, 0.0)
-    db = np.where(active, (hab * ga - haa * gb) / determinant, 0.0)
+    da = np.where(is_active, (hab * gb - hbb * ga) / determinant, 0.0)
+    db = np.where(is_active, (hab * ga - haa * gb) / determinant, 0.0)
     descent, value, length = da * ga + db * gb, loss(t, small), np.ones(len(starts))
     rounding = 0.0 if options.absolute else 4 * np.finfo(float).eps * np.abs(value)
     for _ in range(options.halvings):
         t = (slope + length * da)[output] * f + (offset + length * db)[output]
         trial_value = loss(t, np.exp(-np.abs(t)))
-        worse = active & ~(trial_value <= value + 1e-4 * length * descent + rounding)
-        if not worse.any():
+        is_worse = is_active & ~(trial_value <= value + 1e-4 * length * descent + rounding)
+        if not is_worse.any():
             break
-        length[worse] /= 2.0
-    length[worse] = 0.0
-    return active & ~worse, (slope + length * da, offset + length * db)
+        length[is_worse] /= 2.0
+    length[is_worse] = 0.0
+    return is_active & ~is_worse, (slope + length * da, offset + length * db)
 
 
 def _outputs(starts: Indices, n: int) -> Indices:

@@ -232,8 +232,10 @@ class Certificate(_CertificateFields):
             *certificate.b,
         )
         strings = (certificate.precision, *certificate.kkt)
-        valid = all(isinstance(number, float) for number in numbers) and all(isinstance(word, str) for word in strings)
-        if not valid or certificate.gap_measures not in _CLAIMS_BY_STRENGTH or type(certificate.worst) is not int:
+        is_valid = all(isinstance(number, float) for number in numbers) and all(
+            isinstance(word, str) for word in strings
+        )
+        if not is_valid or certificate.gap_measures not in _CLAIMS_BY_STRENGTH or type(certificate.worst) is not int:
             raise ValueError("these are not the values of a certificate")
         return certificate
 

@@ -79,21 +79,21 @@ class LastSums:
         """Return u at other coefficients, and its precision in words; None if too many differ."""
         if self._kept is None:
             return None
-        last, u, words = self._kept
-        change = coefficients - last
+        last_coefficients, u, words = self._kept
+        change = coefficients - last_coefficients
         count = int(np.count_nonzero(change))
         if count > _FEW_SHARE * np.count_nonzero(coefficients):
             return None
-        moved = _coarse_and_fine(
+        change_of_u = _coarse_and_fine(
             lambda rows, level: gram.product_bound(change, rows, level),
             coefficients != 0 if has_float32_pass(gram) else np.ones(gram.n, dtype=np.bool_),
         )
         entry_bounds = gram.entry_bounds
         # The differences of coefficients were rounded once, and so is the sum of both products.
         change_error = exact(entry_bounds).inner(exact(np.abs(change)).rounded().error)
-        u = u + moved + exact(entry_bounds) * Ball.within(change_error.high)
+        u = u + change_of_u + exact(entry_bounds) * Ball.within(change_error.high)
         if has_float32_pass(gram):  # a row without a coefficient may be float32: an infinite error has it recomputed
-            u.error[(coefficients != 0) & (last == 0)] = np.inf
+            u.error[(coefficients != 0) & (last_coefficients == 0)] = np.inf
         return u, f"{words}, then {count} coefficients changed"
 
 
@@ -127,8 +127,8 @@ def certificate_of(
     """Return the certificate of β with the given u = Kβ; |k_ij| is at most entry_bounds_i·entry_bounds_j."""
     coefficients = problem.row_coefficients(beta, len(u.value))
     (
-        highest, shares, worst, violation, box, outward, inward, equality, to_gap, to_dual,
-        energy, gain, curved, size, wrong, b,
+        highest_losses, shares, worst, violation, box, outward, inward, equality, to_gap, to_dual,
+        energy, gain, ridge_energy, size, energy_error, b,
     ) = _core.dual_findings(
         problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, problem.totals,
         beta, coefficients, u.value, u.error, entry_bounds,
@@ -140,16 +140,16 @@ def certificate_of(
     # (1 − γ) times as large: it is lower by no more than γ times the gain, or γ times the energy if K is indefinite
     # (docs/certificate.md, "Bounds that were rounded").
     rounding_share = _EPS * (len(beta) + STATED_ROUNDINGS // 2)
-    primal = 0.5 * energy + highest
-    dual = gain - 0.5 * energy - 0.5 * curved - to_dual
+    primal = 0.5 * energy + highest_losses
+    dual = gain - 0.5 * energy - 0.5 * ridge_energy - to_dual
     if problem.totals.any():
         offsets = sum(map(mul, b, problem.totals.tolist()))
         primal += offsets + rounding_share * sum(map(abs, map(mul, b, problem.totals.tolist())))
         equality, totals_cost = _cost_of_stated_totals(problem, beta, u, entry_bounds, equality)
         dual -= totals_cost
     return Certificate(
-        primal=primal + 0.5 * wrong + rounding_share * (size + highest),
-        dual=dual - 0.5 * wrong - rounding_share * (size + curved),
+        primal=primal + 0.5 * energy_error + rounding_share * (size + highest_losses),
+        dual=dual - 0.5 * energy_error - rounding_share * (size + ridge_energy),
         gap=shares,  # Certificate raises it to primal − dual, which includes all rounding errors
         violation=violation if to_gap < np.inf else np.inf,
         kkt=kkt_residuals(box, equality, outward, inward),
@@ -252,12 +252,12 @@ def _undecided(problem: DualProblem, beta: Floats, u: Ball, tol: float) -> Flags
     rows, error = np.zeros(len(u.value), dtype=np.bool_), gradient_errors(problem, beta, u)
     if error.max(initial=0.0) <= NEGLIGIBLE_SHARE * tol:
         return rows
-    large = ~(error <= NEGLIGIBLE_SHARE * tol)  # true for NaN
+    is_large = ~(error <= NEGLIGIBLE_SHARE * tol)  # true for NaN
     h = problem.gradient(beta, u.value)
     b = problem.violation_and_offsets(beta, h)[1]
     residual = h - (b[problem.group] if len(b) else 0.0)
     up, low = problem.movable(beta)
-    moves = (up & ~(residual + error <= 0)) | (low & ~(residual - error >= 0))  # true for NaN
-    rows[problem.row[moves & large]] = True
+    may_move = (up & ~(residual + error <= 0)) | (low & ~(residual - error >= 0))  # true for NaN
+    rows[problem.row[may_move & is_large]] = True
     rows |= (problem.row_coefficients(beta, len(rows)) != 0) & ~(u.error <= _COUNTED_SHARE * tol)
     return rows

@@ -41,21 +41,23 @@ def certify_with_bias(
     # Without a feasible point the residuals are those of β.
     proof = max(proofs, key=lambda candidate: candidate.dual) if proofs else certify_dual(problem, gram, beta)[0]
     p = problem.p - np.append(b, 0.0)[problem.group]  # group −1, without an equality, takes the appended 0
-    fixed, _ = certify_dual(replace(problem.without_bias(), p=p), gram, beta)
+    proof_without_b, _ = certify_dual(replace(problem.without_bias(), p=p), gram, beta)
     with np.errstate(over="ignore", invalid="ignore"):
-        # 1. The multiplier t of a loss has |t| ≤ largest. The rounding of p − b is in `fixed`: the core allows for four
-        #    roundings of |p| + |u| + |dβ| in every residual, and makes three.
+        # 1. A multiplier t of a loss has |t| ≤ largest. The rounding of p − b is in `proof_without_b`: the core allows
+        #    for four roundings of |p| + |u| + |dβ| in every residual, and makes three.
         largest = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
         # 2. A change δ of β moves u_i by at most r_i·Σ r_j|δ_j| with the entry bounds r, and ½β'Kβ by
         #    Σ r_i|β_i + δ_i/2| times that sum.
         r = exact(gram.entry_bounds[problem.row])
         length = r.inner(np.abs(beta))
         # 3. A change of b moves the losses and the products b_g·total_g; the totals have the caller's roundings.
-        shifted = np.abs(b).max(initial=0.0) * (exact(largest).sum() + exact(np.abs(problem.totals)).sum())
-        moved = relative_error * (length * (r.inner(largest) + (1 + 0.5 * exact(relative_error)) * length) + shifted)
+        cost_of_b = np.abs(b).max(initial=0.0) * (exact(largest).sum() + exact(np.abs(problem.totals)).sum())
+        cost_of_change = relative_error * (
+            length * (r.inner(largest) + (1 + 0.5 * exact(relative_error)) * length) + cost_of_b
+        )
         products = exact(problem.totals).rounded(STATED_ROUNDINGS).inner(b)
-        primal = (exact(fixed.primal) + moved + products).high
-    kkt = {name: max(value, fixed.kkt[name]) for name, value in proof.kkt.items()}
+        primal = (exact(proof_without_b.primal) + cost_of_change + products).high
+    kkt = {name: max(value, proof_without_b.kkt[name]) for name, value in proof.kkt.items()}
     dual = proof.dual if proofs else -np.inf
     # A certificate raises a gap of 0 to the difference of the two values, rounded upwards.
     return replace(proof, primal=primal, dual=dual, gap=0.0, kkt=kkt, b=tuple(b.tolist()))

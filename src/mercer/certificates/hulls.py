@@ -40,9 +40,8 @@ class Centring:
         `norm` is ‖w‖, `total` is |Σβ|, and no sample is longer than `longest`.
         """
         sums = exact((norm + self.length * total) * (self.length + longest)).rounded(self.terms + 16).error
-        return float(
-            sums * bool(self.length) + total * self.length * longest
-        )  # `sums` includes the roundings of this line
+        # `sums` includes the roundings of this line.
+        return float(sums * bool(self.length) + total * self.length * longest)
 
 
 def hard_margin_certificate(
@@ -62,14 +61,14 @@ def hard_margin_certificate(
         primal = float((exact(2.0) / least_distance.square()).high) if least_distance.low > 0 else math.inf
         dual = float((exact(2.0) / largest_distance.square()).low) if hulls.dual < 0 else math.inf
         shift = float((2 * sample_shift * largest_distance / rho + 2 * tilt).high)
-    divided = widen_certificate(_divided(hulls, rho), 0.0, shift)
+    scaled = widen_certificate(_divide_by_rho(hulls, rho), 0.0, shift)
     # 2. Residuals. f has one b and margins at ±1, whereas each hull has its own b, and these are 2ρ' apart: the margins
     #    of all samples differ by ρ' − ρ from those in the residuals of the hulls.
     hull_rho, size = rho_and_b(hulls.b)[0], sum(map(abs, hulls.b)) + rho
     margin_shift = (abs(hull_rho - rho) + 8 * _ROUNDOFF * size) / rho  # eight roundings cover six sums and quotients
-    kkt = {name: value + margin_shift * name.startswith(GRADIENT_CONDITIONS) for name, value in divided.kkt.items()}
+    kkt = {name: value + margin_shift * name.startswith(GRADIENT_CONDITIONS) for name, value in scaled.kkt.items()}
     kkt[EQUALITY] += _ROUNDOFF * 2.0 / rho  # rounding of the quotients; the coefficients of each hull add up to 1
-    return replace(divided, primal=primal, dual=dual, gap=_gap(primal, dual), kkt=kkt, b=(b,))
+    return replace(scaled, primal=primal, dual=dual, gap=_gap(primal, dual), kkt=kkt, b=(b,))
 
 
 def with_halfway_bias(certificate: Certificate) -> Certificate:
@@ -92,8 +91,8 @@ def certify_hard_margin(problem: DualProblem, gram: BoundedProducts, beta: Float
     """
     y = problem.p
     if not len(problem.totals):
-        unbounded = classification.soft_margin(y, np.full(len(y), 2.0 * float(np.abs(beta).max()))).without_bias()
-        return hard_margin_through_origin(certify_dual(unbounded, gram, beta)[0], gram, y, beta)
+        soft_problem = classification.soft_margin(y, np.full(len(y), 2.0 * float(np.abs(beta).max()))).without_bias()
+        return hard_margin_through_origin(certify_dual(soft_problem, gram, beta)[0], gram, y, beta)
     hull_problem = classification.hulls(y)
     beta = hull_problem.nearest_feasible(beta / (0.5 * float(np.abs(beta).sum())))
     proof, _ = certify_dual(hull_problem, gram, beta)
@@ -142,9 +141,9 @@ def widen_for_division(
     Rounding every β_j moves (Kβ)_i by no more than 2⁻⁵³ Σ_j |β_j| |K_ij|, and |K_ij| ≤ r_i r_j.
     """
     root, size = gram.entry_bounds, np.abs(beta)
-    moved = _ROUNDOFF * (inner(size, root) * root + max(map(abs, certificate.b), default=0.0))
-    shift = 2 * float(moved.max(initial=0.0))
-    loss = inner(problem.upper - problem.lower, moved) + 2 * inner(size, moved)
+    u_errors = _ROUNDOFF * (inner(size, root) * root + max(map(abs, certificate.b), default=0.0))
+    shift = 2 * float(u_errors.max(initial=0.0))
+    loss = inner(problem.upper - problem.lower, u_errors) + 2 * inner(size, u_errors)
     widened = widen_certificate(certificate, loss, shift)
     widened.kkt[EQUALITY] += _ROUNDOFF * float(size.sum())
     return widened
@@ -157,10 +156,10 @@ def divide_nu_certificate(certificate: Certificate, rho: float) -> Certificate:
     """
     primal, gap = (_upper_quotient(_upper_quotient(value, rho), rho) for value in (certificate.primal, certificate.gap))
     dual = -_upper_quotient(_upper_quotient(-certificate.dual, rho), rho)
-    return _divided(certificate, rho, primal=primal, dual=dual, gap=gap)
+    return _divide_by_rho(certificate, rho, primal=primal, dual=dual, gap=gap)
 
 
-def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate:
+def _divide_by_rho(certificate: Certificate, rho: float, **values: Any) -> Certificate:
     """Return a certificate with residuals and biases divided by ρ, and with other `values`."""
     return replace(
         certificate,

@@ -43,8 +43,8 @@ def certify_joint(
 
     def undecided(u: Ball) -> Flags:
         e = _excess(problem, u, b)
-        optimal = _violations(problem, beta, e) <= 0
-        return np.asarray(~optimal & ~(e.error.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
+        is_optimal = _violations(problem, beta, e) <= 0
+        return np.asarray(~is_optimal & ~(e.error.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
     u, precision = bounded_u(
         gram, lambda rows, level: gram.product_bound(beta, rows, level), undecided, lambda: np.asarray(beta.any(axis=1))
@@ -82,9 +82,9 @@ def joint_certificate(
         b = _biases(problem, beta)
         e = _excess(problem, u, b)
         terms = problem.gap_terms(beta, e.value)
-        shifted = u + problem.shift * _class_sums(beta) if problem.shift else u
+        shifted_u = u + problem.shift * _class_sums(beta) if problem.shift else u
         # 1. Values. A free bias adds nothing, whatever Σ_i β_ik is.
-        energy = 0.5 * shifted.inner(beta, axis=0).sum()
+        energy = 0.5 * shifted_u.inner(beta, axis=0).sum()
         # By Cauchy and Schwarz β'u = ⟨X'β, w⟩ differs by at most distance·‖w‖ from ‖w‖², and by distance·‖X'β‖
         # from ‖X'β‖².
         distance_ball = Ball.within(distance.size)
@@ -145,10 +145,10 @@ def _repair_cost(problem: JointProblem, beta: Floats, e: Floats, errors: Floats,
     with np.errstate(over="ignore", invalid="ignore"):
         slopes = exact(bias) + 1.0 - Ball(e, np.broadcast_to(errors[:, None], e.shape))
         for entry, amounts in ((label, abs(sum_rows(beta)) + sum_excess), (largest, exact(sum_excess))):
-            positive = amounts.size > 0  # an infinite error counts only where something moves
-            amounts = amounts.take(positive)
-            cost = cost + abs(slopes).take(entry).take(positive).inner(amounts)
-            length = length + amounts.inner(lengths[positive])
+            is_used = amounts.size > 0  # an infinite error counts only where something moves
+            amounts = amounts.take(is_used)
+            cost = cost + abs(slopes).take(entry).take(is_used).inner(amounts)
+            length = length + amounts.inner(lengths[is_used])
         if problem.balanced:
             sums = abs(exact(_flow_sums(problem, alpha)).rounded()).sum()
             total = float((0.5 * sums + exact(sum_excess).sum()).high)
@@ -169,12 +169,12 @@ def _repair_cost(problem: JointProblem, beta: Floats, e: Floats, errors: Floats,
 def _steepest_step(alpha: Floats, sufficient: Flags, slopes: Floats, lengths: Floats) -> tuple[float, float]:
     """Return the largest slope and the largest length of a step that reduces multipliers of one class.
 
-    For each other class, the step reduces a single multiplier: of the `sufficient` ones, the one with the least slope.
-    If none is sufficient, it reduces every positive multiplier.
+    `sufficient` marks the multipliers that are large enough to be reduced by the whole step. For each other class, the
+    step reduces one of these, that with the least slope; if there is none, it reduces every positive multiplier.
     """
     costs = np.where(sufficient, slopes, np.inf)
-    single = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
-    reduced = np.where(costs.min(axis=0) < np.inf, single, alpha > 0)
+    is_chosen = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
+    reduced = np.where(costs.min(axis=0) < np.inf, is_chosen, alpha > 0)
     return float(np.where(reduced, slopes, 0.0).max()), float(np.where(reduced, lengths[:, None], 0.0).max())
 
 
@@ -190,8 +190,8 @@ def _flow_sums(problem: JointProblem, alpha: Floats) -> Floats:
 
 def _biases(problem: JointProblem, beta: Floats) -> Ball:
     """Return the bias b_k of each class with its error."""
-    fixed = exact(np.zeros(problem.n_classes) if problem.b is None else problem.b)
-    return fixed + problem.shift * _class_sums(beta) if problem.shift else fixed
+    given_biases = exact(np.zeros(problem.n_classes) if problem.b is None else problem.b)
+    return given_biases + problem.shift * _class_sums(beta) if problem.shift else given_biases
 
 
 def _class_sums(beta: Floats) -> Ball:
@@ -245,9 +245,11 @@ def row_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tuple[fl
     """Return the largest residuals of the box and of Σ_k β_ik = 0 over the rows of `beta`."""
     alpha = np.maximum(-beta, 0.0)
     alpha[np.arange(len(y)), y] = 0.0
-    wrong = np.where(np.arange(beta.shape[1]) == y[:, None], 0.0, beta)
-    outside = _bound_excess(alpha, alpha.sum(axis=1), C) if shared else (alpha - C[:, None]).max(axis=1, initial=0.0)
-    return max(float(wrong.max(initial=0.0)), float(outside.max(initial=0.0))), _largest(sum_rows(beta))
+    wrong_signs = np.where(np.arange(beta.shape[1]) == y[:, None], 0.0, beta)
+    distance_outside = (
+        _bound_excess(alpha, alpha.sum(axis=1), C) if shared else (alpha - C[:, None]).max(axis=1, initial=0.0)
+    )
+    return max(float(wrong_signs.max(initial=0.0)), float(distance_outside.max(initial=0.0))), _largest(sum_rows(beta))
 
 
 def _kkt(problem: JointProblem, beta: Floats, e: Ball) -> dict[str, float]:
@@ -260,20 +262,22 @@ def _kkt(problem: JointProblem, beta: Floats, e: Ball) -> dict[str, float]:
     alpha = np.maximum(-beta, 0.0)
     alpha[label] = 0.0
     sums = alpha.sum(axis=1)
-    outside = np.where(np.arange(problem.n_classes) == problem.y[:, None], 0.0, np.maximum(beta, 0.0)).max(axis=1)
+    distance_outside = np.where(np.arange(problem.n_classes) == problem.y[:, None], 0.0, np.maximum(beta, 0.0)).max(
+        axis=1
+    )
     if problem.shared:
-        below = beta[label] < problem.C
-        outward = np.where(below, g.high.max(axis=1), 0.0)
+        is_below_bound = beta[label] < problem.C
+        outward = np.where(is_below_bound, g.high.max(axis=1), 0.0)
         # Slack is allowed only if the sample's multipliers reach its bound.
         slack = Ball(*(part[:, None] for part in e.max(axis=1))) - e
-        inward = np.where(alpha > 0, np.where(below[:, None], -g.low, slack.high), 0.0).max(axis=1)
-        outside = np.maximum(outside, _bound_excess(alpha, sums, problem.C))
+        inward = np.where(alpha > 0, np.where(is_below_bound[:, None], -g.low, slack.high), 0.0).max(axis=1)
+        distance_outside = np.maximum(distance_outside, _bound_excess(alpha, sums, problem.C))
     else:
         outward = np.where(alpha < problem.C[:, None], np.maximum(g.high, 0.0), 0.0).max(axis=1)
         inward = np.where(alpha > 0, np.maximum(-g.low, 0.0), 0.0).max(axis=1)
-        outside = np.maximum(outside, (alpha - problem.C[:, None]).max(axis=1))
+        distance_outside = np.maximum(distance_outside, (alpha - problem.C[:, None]).max(axis=1))
     return kkt_residuals(
-        float(outside.max(initial=0.0)),
+        float(distance_outside.max(initial=0.0)),
         max(_largest(sum_rows(beta)), _largest(_class_sums(beta)) * problem.balanced),
         float(outward.max(initial=0.0)),
         float(inward.max(initial=0.0)),

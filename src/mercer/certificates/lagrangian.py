@@ -86,9 +86,9 @@ class Lagrangian:
             fitted if given is None else self._checked(given)
             for fitted, given in ((self.f, f), (self.xi, xi), (self.alpha, alpha), (self.r, r))
         )
-        bias, half = self.b if b is None else float(b), 0.5 * (self.square if square is None else float(square))
+        bias, half_square = self.b if b is None else float(b), 0.5 * (self.square if square is None else float(square))
         margins = self.y * (values + bias) - 1.0 + slacks
-        return float(half + self._penalty(slacks) - multipliers @ margins - slack_multipliers @ slacks)
+        return float(half_square + self._penalty(slacks) - multipliers @ margins - slack_multipliers @ slacks)
 
     def _checked(self, values: ArrayLike) -> Floats:
         """Return an array with one number per sample; raise ValueError otherwise."""
@@ -113,14 +113,14 @@ class Lagrangian:
         primal value. The first is −∞ where b is free and Σα_iy_i is not 0 up to rounding. For the hard
         margin, the last is that of the multiple of (w, b) with least margin 1, the shortest one without a violation.
         """
-        curved = 0.5 * float(np.sum(self.alpha**2 / self.C)) if self.slack == "l2" else 0.0
-        least = float(self.alpha.sum()) - 0.5 * self.square - curved
-        balanced = abs(self.stationarity["b"]) <= 1e-9 * float(self.alpha.sum())
+        squared_slack_term = 0.5 * float(np.sum(self.alpha**2 / self.C)) if self.slack == "l2" else 0.0
+        least = float(self.alpha.sum()) - 0.5 * self.square - squared_slack_term
+        is_balanced = abs(self.stationarity["b"]) <= 1e-9 * float(self.alpha.sum())
         upper = 0.5 * self.square + self._penalty(self.xi)
         if self.slack == "none":
             least_margin = float((self.y * (self.f + self.b)).min())
             upper = upper / least_margin**2 if least_margin > 0 else np.inf
-        return least if balanced else -np.inf, self(), upper
+        return least if is_balanced else -np.inf, self(), upper
 
     @property
     def stationarity(self) -> dict[str, float]:

@@ -120,15 +120,15 @@ def certify_landmarks(
     """
     columns = (gap, right_norms, primal, b, np.zeros_like(gap) if primal_error is None else primal_error)
     parts = []
-    for above, length, value, bias, error in zip(*(column.tolist() for column in columns), strict=True):
-        values, size = Ball(value, error).rounded(4), math.sqrt(2 * lam * above)
+    for output_gap, length, value, bias, error in zip(*(column.tolist() for column in columns), strict=True):
+        values, size = Ball(value, error).rounded(4), math.sqrt(2 * lam * output_gap)
         parts.append(
             Certificate(
                 primal=values.high,
-                dual=(values - above).low,
-                gap=above,  # Certificate raises it to primal − dual, which includes `primal_error`
+                dual=(values - output_gap).low,
+                gap=output_gap,  # Certificate raises it to primal − dual, which includes `primal_error`
                 violation=size / max(length, _TINY),
-                kkt={"normal equations": size, SUBOPTIMALITY: above},
+                kkt={"normal equations": size, SUBOPTIMALITY: output_gap},
                 gap_measures=gap_measures,
                 precision=precision,
                 b=(bias,),

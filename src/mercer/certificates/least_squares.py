@@ -67,10 +67,10 @@ def certify_outputs(
         # 1. r − dβ has five roundings and the sum with y − b three more, each of a number below the sum of all sizes.
         ridge = problem.lam / weight * beta  # dβ
         f = U[member]
-        fitted = f + ridge
-        b = problem.weight @ (problem.Y - fitted) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
+        f_plus_ridge = f + ridge
+        b = problem.weight @ (problem.Y - f_plus_ridge) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
         target = problem.Y - b
-        rest = target - fitted
+        rest = target - f_plus_ridge
         error = gamma(_RESIDUAL_ROUNDINGS) * (np.abs(target) + np.abs(f) + np.abs(ridge)) + errors[member]
         if problem.lam < 2 * _TINY * problem.mass:  # λ/w may have lost LEAST/2
             error += LEAST * np.abs(beta)
@@ -166,8 +166,8 @@ def certify_parts(
     parts = []
     for k, (total, top, bottom) in enumerate(zip(totals.tolist(), high.tolist(), low.tolist(), strict=True)):
         # 1. |Σβ|, which should be 0, is at most `total_bound`. P* ≥ D(β) − b*Σβ = (D(β) − bΣβ) − (b* − b)Σβ.
-        bound = _of_output(distance, k).high
-        value, total_bound = _of_output(dual, k), math.nextafter(abs(total), math.inf) if total else 0.0
+        bound = _ball_of_output(distance, k).high
+        value, total_bound = _ball_of_output(dual, k), math.nextafter(abs(total), math.inf) if total else 0.0
         if total_bound:
             # distance ≤ first + step·√distance, solved for the distance. All numbers are ≥ 0.
             tilt = rounded_up(float(sums[k]) / problem.mass, n + _ROUNDINGS)
@@ -184,17 +184,17 @@ def certify_parts(
         top, bottom = top + gamma(2) * abs(top), bottom - gamma(2) * abs(bottom)
         spread = top - bottom if problem.bias else 0.0
         if shift is not None:
-            common = _of_output(shift, k)
+            common = _ball_of_output(shift, k)
             top, bottom = (exact(top) + common).high, (exact(bottom) + common).low
-        outside = max(top, -bottom)
+        largest_residual = max(top, -bottom)
         parts.append(
             Certificate(
-                primal=_of_output(primal, k).high,
+                primal=_ball_of_output(primal, k).high,
                 dual=value.low,
                 gap=bound,  # Certificate raises it to primal − dual, which includes |bΣβ|
-                violation=max(outside, rounded_up(spread, 1)),
+                violation=max(largest_residual, rounded_up(spread, 1)),
                 kkt={
-                    **kkt_residuals(0.0, total_bound, outside, outside),
+                    **kkt_residuals(0.0, total_bound, largest_residual, largest_residual),
                     SUBOPTIMALITY: bound if upper_bound is None else min(float(upper_bound[k]), bound),
                 },
                 gap_measures=gap_measures,
@@ -205,7 +205,7 @@ def certify_parts(
     return Certificate.total(parts)
 
 
-def _of_output(values: Ball, k: int) -> Ball:
+def _ball_of_output(values: Ball, k: int) -> Ball:
     """Return the ball of output k, as floats."""
     return Ball(float(values.value[k]), float(values.error[k]))
 

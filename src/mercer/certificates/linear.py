@@ -39,16 +39,16 @@ _RESIDUAL_ROUNDINGS = 6
 
 def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta: Floats) -> Certificate:
     """Certify (w, b) with a β inside its box, whose sum is zero if the bias is unregularised."""
-    curved, tubes = bool(np.count_nonzero(problem.d)), bool(np.count_nonzero(problem.epsilon))
+    has_ridge, has_tubes = bool(np.count_nonzero(problem.d)), bool(np.count_nonzero(problem.epsilon))
     n, growth = rows.n, 1 + gamma(2 * rows.n + rows.d + 4 * _ROUNDINGS)
     with np.errstate(over="ignore", invalid="ignore"):
         # 1. Outputs, and the errors of p ∓ ε − f − dβ: no rounded number is larger than `sizes`, |p| + |f| + ε + |dβ|.
         length = _length(w)
         f = rows.product_bound(w, b)
         sizes = np.abs(problem.p) + np.abs(f.value)
-        if tubes:
+        if has_tubes:
             sizes += problem.epsilon
-        if curved:
+        if has_ridge:
             curvature_terms = np.abs(problem.d * beta)
             sizes += curvature_terms
         errors = gamma(_RESIDUAL_ROUNDINGS) * sizes + f.error
@@ -65,29 +65,29 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         if lo.any():
             difference, lo_length = difference - lo, _length(lo)
         distance = growth * (_length(difference) + gamma(1) * lo_length + sum_error)
-        combined = _length(hi) + lo_length + sum_error
-        norm, energy, square_distance = length * length, combined * combined, distance * distance
+        norm_of_sum = _length(hi) + lo_length + sum_error
+        square, energy, square_distance = length * length, norm_of_sum * norm_of_sum, distance * distance
         # 3. A bias with a penalty is the weight of one more feature.
         total = _total(beta) if problem.bias else 0.0
         if problem.bias and not problem.exact_bias:
             weight, combination = b / problem.bias, total * problem.bias
-            norm, energy = norm + weight * weight, energy + combination * combination
+            square, energy = square + weight * weight, energy + combination * combination
             square_distance += (weight - combination) * (weight - combination)
         # 4. The primal value is a sum of numbers ≥ 0, one loss per sample or per side of its tube, and is rounded up.
-        primal = _raised(0.5 * norm + losses, growth, 2 * n + rows.d if length or losses else 0)
+        primal = _add_underflow(0.5 * square + losses, growth, 2 * n + rows.d if length or losses else 0)
         total_bound = math.nextafter(abs(total), math.inf) if total else 0.0
         repair_cost = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
-            repair_cost = _repair_cost(problem, rows, beta, f.value, errors, b, total_bound, distance, tubes)
+            repair_cost = _repair_cost(problem, rows, beta, f.value, errors, b, total_bound, distance, has_tubes)
         # 5. The dual value is Σ p_iβ_i − `subtracted`, whose terms are ≥ 0. One of them bounds the rounding errors of
         #    the sum and of the subtraction.
         products = problem.p * beta
         subtracted = 0.5 * energy + gamma(n + 2) * float(np.add.reduce(np.abs(products))) + repair_cost
-        if curved:  # underflow may have reduced each |dβ| by LEAST/2
+        if has_ridge:  # underflow may have reduced each |dβ| by LEAST/2
             subtracted += inner(0.5 * curvature_terms + LEAST, np.abs(beta))
-        if tubes:
+        if has_tubes:
             subtracted += inner(problem.epsilon, np.abs(beta))
-        dual = float(np.add.reduce(products)) - _raised(
+        dual = float(np.add.reduce(products)) - _add_underflow(
             subtracted, growth, 4 * n + rows.d if subtracted or beta.any() else 0
         )
         # If w is not X'β, all other conditions can hold exactly at a β that is not optimal. So the violation includes
@@ -120,7 +120,7 @@ def _length(x: Floats) -> float:
     return math.sqrt(square + len(x) * LEAST) if square > 0 or x.any() else 0.0
 
 
-def _raised(value: float, growth: float, n_products: int) -> float:
+def _add_underflow(value: float, growth: float, n_products: int) -> float:
     """Return value·growth plus the underflow of `n_products` products and a few more; value ≥ 0, and 0 stays 0."""
     return value * growth + (n_products + _ROUNDINGS) * LEAST if value or n_products else 0.0
 

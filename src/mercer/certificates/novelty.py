@@ -35,12 +35,12 @@ def with_best_bias(problem: DualProblem, gram: BoundedProducts, beta: Floats, ce
     with np.errstate(over="ignore", invalid="ignore"):
         h = problem.p - u
         order = np.argsort(-h.value, kind="stable")
-        outside = np.cumsum(problem.upper[order])
-        last = order[min(int(np.searchsorted(outside, total * (1 - 4 * n * _EPS))), n - 1)]
+        mass_outside = np.cumsum(problem.upper[order])
+        last = order[min(int(np.searchsorted(mass_outside, total * (1 - 4 * n * _EPS))), n - 1)]
         b = float(h.high[last])  # so that rounding does not put this sample outside
         r = h - b
-        upper, stated = exact(problem.upper).rounded(STATED_ROUNDINGS), exact(total).rounded(STATED_ROUNDINGS)
-        value = 0.5 * u.inner(beta) + r.positive().inner(upper) + b * stated
+        upper, stated_total = exact(problem.upper).rounded(STATED_ROUNDINGS), exact(total).rounded(STATED_ROUNDINGS)
+        value = 0.5 * u.inner(beta) + r.positive().inner(upper) + b * stated_total
         outward = float(np.where(beta < problem.upper, r.high, 0.0).max(initial=0.0))
         inward = float(np.where(beta > problem.lower, -r.low, 0.0).max(initial=0.0))
         primal = float(value.high)

@@ -51,12 +51,12 @@ def _certified(
         bound = problem.bound(pairs)
         box = float(np.maximum(alpha - bound, -alpha).max(initial=0.0))
         clipped_alpha, C_weight = exact(alpha) + Ball.within(np.full(len(alpha), box)), C * exact(w)
-        combined = (
+        coefficients_of_alpha = (
             C_weight * (better_sums - worse_sums)
             + clipped_alpha.sum_by(pairs[0], n)
             - clipped_alpha.sum_by(pairs[1], n)
         )
-        difference = Ball.within((beta - combined).size)
+        difference = Ball.within((beta - coefficients_of_alpha).size)
         gain = C_weight.inner(better_sums) + clipped_alpha.sum()
         # 2. This difference δ changes the energy by Σ δ_i u_i and at most ½(Σ|δ_i|r_i)².
         energy = 0.5 * u.inner(beta)
@@ -64,10 +64,12 @@ def _certified(
         # 3. Sum of all hinge losses that may be positive within the errors of u. A hinge that is wrongly included or
         #    left out, by the rounding of 1 − (u_i − e_i), is no larger than this rounding.
         limits, highest = 1.0 - exact(u.low), u.high
-        counted, summed = (
+        weight_of_violations, sums_of_values = (
             _sums(problem, highest, -limits.value, values)[0] for values in (exact(w), exact(w) * highest)
         )
-        losses = C_weight * (limits * counted + summed + exact(w).sum() * Ball.within(limits.error))
+        losses = C_weight * (
+            limits * weight_of_violations + sums_of_values + exact(w).sum() * Ball.within(limits.error)
+        )
         # 4. Pairs whose multipliers follow from the order of r. A pair that the test r_j > fl(r_i − 1) leaves out may
         #    miss 1 by the rounding of that limit. A pair that r_j > fl(r_i − low) includes is below low, as r_j is a
         #    float.
@@ -99,7 +101,7 @@ def _sums(problem: RankProblem, r: Floats, limit: Floats, values: Ball) -> tuple
     coarse = np.round(values.value / unit) * unit
     fine = values.value - coarse
     sums = problem.sums(r, limit, np.column_stack([coarse, fine]))
-    rest = 4 * problem.n_passes * exact(np.abs(fine)).sum()
-    errors = Ball.within(rest.rounded(2 * len(r) + _ROUNDINGS).error) + Ball.within(values.error).sum()
+    rest_bound = 4 * problem.n_passes * exact(np.abs(fine)).sum()
+    errors = Ball.within(rest_bound.rounded(2 * len(r) + _ROUNDINGS).error) + Ball.within(values.error).sum()
     better_sums, worse_sums = (exact(part[:, 0]) + exact(part[:, 1]) + errors for part in sums)
     return better_sums, worse_sums

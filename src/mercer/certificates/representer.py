@@ -80,14 +80,14 @@ def _certified(
     transposed = None if A is None else A.T
     u, n = gram.product_bound(c, level=level), len(problem.y)
     with np.errstate(over="ignore", invalid="ignore"):
-        t = _combined(A, u + b)  # Af
+        t = _apply_matrix(A, u + b)  # Af
         # 1. Gradients at both ends of the interval that holds Af and the dual point, and all gradients between them.
         #    Computing an end rounds it; gamma(2) allows for that.
-        cornered = has_corners(problem.loss)
-        below, above, shift = (t.value, t.value, 0.0) if cornered else _enclosing_gradients(problem, t.value)
+        has_corner = has_corners(problem.loss)
+        below, above, shift = (t.value, t.value, 0.0) if has_corner else _enclosing_gradients(problem, t.value)
         reach = rounded_up(t.error + shift + gamma(2) * np.abs(t.value), 4)
         slopes = _enclosing_balls(problem.gradient(t.value - reach), problem.gradient(t.value + reach))
-        if cornered:
+        if has_corner:
             dual, terms = _corner_terms(problem, t.value, reach, slopes, g)
         else:
             dual, terms = _enclosing_balls(below, above), 2 * slopes.error * reach
@@ -98,36 +98,36 @@ def _certified(
         risk = Ball(float(np.add.reduce(losses)), float(rounded_up(change_of_losses + sum_error, n + 4)))
         square = u.inner(c)
         norm = exact(0.0) if problem.squared else square.sqrt()
-        energy = lam * (square if problem.squared else _increasing(penalty.value, norm))
+        energy = lam * (square if problem.squared else _ball_of_increasing(penalty.value, norm))
         primal = risk + energy
         # 3. G = Σ g_i k(x_i, ·), or G + 2λf for the squared norm, which avoids a difference of large numbers, and its
         #    squared length: the value is that of the computed g, and the error covers every g in its ball.
-        G, penalty_part = _combined(transposed, dual), 2 * lam * c
+        G, penalty_part = _apply_matrix(transposed, dual), 2 * lam * c
         if problem.squared:
-            G = _shifted(G, penalty_part)
+            G = _add_penalty_part(G, penalty_part)
         v = gram.product_bound(G.value, level=level)
-        computed = v.inner(G.value)
+        computed_square = v.inner(G.value)
         error_length, cross_error = inner(G.error, gram.entry_bounds), inner(G.error, np.abs(v.value) + v.error)
-        square_length = computed + Ball.within(
+        square_length = computed_square + Ball.within(
             rounded_up(2 * cross_error + error_length * error_length, 2 * len(c) + 8, error_length)
         )
         if problem.squared:
-            distance, computed_gap = square_length.positive() / (4 * lam), computed.value / (4 * lam)
+            distance, computed_gap = square_length.positive() / (4 * lam), computed_square.value / (4 * lam)
         else:
-            steepness = lam * _increasing(penalty.derivative, norm)
-            values = exact(computed.value).sqrt(), exact(inner(G.value, u.value)), exact(norm.value)
+            steepness = lam * _ball_of_increasing(penalty.derivative, norm)
+            values = exact(computed_square.value).sqrt(), exact(inner(G.value, u.value)), exact(norm.value)
             distance = _distance_above_tangent(problem, square_length.sqrt(), G.inner(u), norm, primal)
             computed_gap = _distance_above_tangent(problem, *values, primal).value
         gap = rounded_up(float(np.add.reduce(terms)) + distance.high, n + 4)
-        computed_gap += float(np.add.reduce(terms)) if cornered else 0.0
+        computed_gap += float(np.add.reduce(terms)) if has_corner else 0.0
         # 4. The residual of stationarity, A'g + λΩ′(‖f‖)/‖f‖·c.
-        residual = _combined(transposed, dual if cornered else slopes)
-        residual = _shifted(residual, penalty_part) if problem.squared else residual + steepness / norm * c
-        equality = (dual if cornered else slopes).sum().size if problem.bias else 0.0
-    slack = float(np.maximum.reduce(terms)) if cornered else 0.0
-    zero = not (problem.squared or c.any())
+        residual = _apply_matrix(transposed, dual if has_corner else slopes)
+        residual = _add_penalty_part(residual, penalty_part) if problem.squared else residual + steepness / norm * c
+        equality = (dual if has_corner else slopes).sum().size if problem.bias else 0.0
+    slack = float(np.maximum.reduce(terms)) if has_corner else 0.0
+    is_zero = not (problem.squared or c.any())
     # At f = 0, every G with ‖G‖ ≤ λΩ′(0) is stationary.
-    violation = (square_length.sqrt() - steepness).positive().high if zero else _largest(residual)
+    violation = (square_length.sqrt() - steepness).positive().high if is_zero else _largest(residual)
     certificate = Certificate(
         primal=primal.high,
         dual=(primal - gap).low,
@@ -136,7 +136,7 @@ def _certified(
         kkt={
             "stationarity": violation,
             "dual feasibility: equality": equality,
-            **({"Fenchel–Young inequality": slack} if cornered else {}),
+            **({"Fenchel–Young inequality": slack} if has_corner else {}),
             SUBOPTIMALITY: gap,
         },
         gap_measures=_proof(gram.positive_definite, problem),
@@ -146,7 +146,7 @@ def _certified(
     return certificate, float(computed_gap)
 
 
-def _computed(values: Any) -> Ball:
+def _computed_balls(values: Any) -> Ball:
     """Return balls around computed values or derivatives of a loss or a penalty, which may include a weight."""
     return exact(values).rounded(_LOSS_ROUNDINGS)
 
@@ -165,19 +165,19 @@ def _largest(x: Ball) -> float:
     return float(rounded_up(np.maximum.reduce(np.abs(x.value) + x.error, initial=0.0), 1))
 
 
-def _shifted(x: Ball, penalty_part: Floats) -> Ball:
+def _add_penalty_part(x: Ball, penalty_part: Floats) -> Ball:
     """Return x + 2λc, where 2λc has one rounding and the sum another."""
     value = x.value + penalty_part
     return Ball(value, rounded_up(x.error + gamma(1) * (np.abs(penalty_part) + np.abs(value)), 4))
 
 
-def _increasing(function: Callable[[Any], Any], argument: Ball) -> Ball:
+def _ball_of_increasing(function: Callable[[Any], Any], argument: Ball) -> Ball:
     """Return the ball of an increasing function, such as a penalty or its derivative, at a number ≥ 0."""
-    low, high = (_computed(float(function(end))) for end in (max(argument.low, 0.0), argument.high))
+    low, high = (_computed_balls(float(function(end))) for end in (max(argument.low, 0.0), argument.high))
     return Ball.between(low.low, high.high)
 
 
-def _combined(A: Any, x: Ball) -> Ball:
+def _apply_matrix(A: Any, x: Ball) -> Ball:
     """Return Ax, or x if A is None."""
     return x if A is None else x.transformed(A)
 
@@ -190,9 +190,9 @@ def _distance_above_tangent(
     `gradient_norm` is ‖G‖, and `inner_product` is ⟨G, f⟩.
     """
     lam, penalty = problem.lam, problem.penalty
-    top, least = _increasing(penalty.value, norm), Ball.within(np.inf)
+    top, least = _ball_of_increasing(penalty.value, norm), Ball.within(np.inf)
     for r in (float(norm.value), _radius_of_slope(penalty, float(gradient_norm.high) / lam, float(norm.value))):
-        value, slope = (_computed(float(function(r))) for function in (penalty.value, penalty.derivative))
+        value, slope = (_computed_balls(float(function(r))) for function in (penalty.value, penalty.derivative))
         total = inner_product + lam * (top - value + slope * r)
         slope_excess = (gradient_norm - lam * slope).positive()
         if slope_excess.high > 0:
@@ -249,17 +249,22 @@ def _corner_terms(
     far = distances[-1]
     low, high = _subgradients(problem, t - far).high, _subgradients(problem, t + far).low
     g = np.clip(problem.gradient(t) if g is None else g, low, np.maximum(low, high))
-    rest, left = np.zeros(len(t)), 0.0
+    rest_of_sum, missing_sum = np.zeros(len(t)), 0.0
     if problem.bias:
-        box = DualProblem.of_rows(g, low, np.maximum(low, high), rest, np.zeros(len(t), dtype=np.int32), np.zeros(1))
+        box = DualProblem.of_rows(
+            g, low, np.maximum(low, high), rest_of_sum, np.zeros(len(t), dtype=np.int32), np.zeros(1)
+        )
         try:
             g = box.nearest_feasible(g)
         except ValueError:  # all subgradients have the same sign
-            return Ball(g, rest + np.inf), rest + np.inf
-        left = math.fsum(g)
-        rest[np.argmax((high - g) if left < 0 else (g - low))] = rounded_up(abs(left), 2)
-    dual = Ball(g, rest)
-    least, most = np.where(rest * left > 0, dual.low, g), np.where(rest * left < 0, dual.high, g)
+            return Ball(g, rest_of_sum + np.inf), rest_of_sum + np.inf
+        missing_sum = math.fsum(g)
+        rest_of_sum[np.argmax((high - g) if missing_sum < 0 else (g - low))] = rounded_up(abs(missing_sum), 2)
+    dual = Ball(g, rest_of_sum)
+    least, most = (
+        np.where(rest_of_sum * missing_sum > 0, dual.low, g),
+        np.where(rest_of_sum * missing_sum < 0, dual.high, g),
+    )
     # 2. Find a distance at which the subgradients have passed g, above and below.
     up, down = np.full(len(t), np.inf), np.full(len(t), np.inf)
     for distance in distances:
@@ -277,7 +282,7 @@ def _corner_terms(
 
 def _subgradients(problem: RepresenterProblem, t: Floats) -> Ball:
     """Return the subgradients wℓ′ that the loss computes at t, with their roundings."""
-    return _computed(problem.gradient(t))
+    return _computed_balls(problem.gradient(t))
 
 
 def _proof(positive_definite: str, problem: RepresenterProblem) -> ProvenClaim:

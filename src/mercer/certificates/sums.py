@@ -37,7 +37,7 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
         G = gradient.size
         diagonal = np.abs(sums.xx.diagonal()) + lam
         unit = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(d), where=diagonal > 0)
-        scaled = (exact(G) * unit[:, None]).square()
+        scaled_squares = (exact(G) * unit[:, None]).square()
         # 2. An error of b adds its square times the sum of the weights to the risk.
         bias_cost = exact(np.zeros(W.shape[1]))
         if sums.bias:
@@ -50,12 +50,12 @@ def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certi
         primal = _primal(norms, (risk + Ball.within(bias_cost.size)).positive(), lam, scale)
         if lam > 0:
             least = float((lam * exact(float(unit.min())).square()).low)
-            gap = (scaled.sum(axis=0) / exact(least) + bias_cost) / (2 * lam * exact(scale))
+            gap = (scaled_squares.sum(axis=0) / exact(least) + bias_cost) / (2 * lam * exact(scale))
             if not (gap.high <= EXACT_GAP * primal.value).all():  # the least eigenvalue gives a smaller bound
                 least = max(least, least_curvature(sums, lam, unit))
-                gap = (scaled.sum(axis=0) / exact(least) + bias_cost) / (2 * lam * exact(scale))
+                gap = (scaled_squares.sum(axis=0) / exact(least) + bias_cost) / (2 * lam * exact(scale))
         else:
-            gap = 0.5 * (scaled.max(axis=0) + bias_cost)
+            gap = 0.5 * (scaled_squares.max(axis=0) + bias_cost)
         highest, lowest, gap_bound = primal.high, (primal - Ball.within(gap.size)).low, gap.size
     biases, parts = sums.bias_of(W), []
     for k in range(W.shape[1]):
@@ -91,8 +91,8 @@ def least_curvature(sums: Sums, lam: float, unit: Floats) -> float:
 def sums_are_exact(sums: Sums, certificate: Certificate, lam: float, scale: float = 1.0) -> bool:
     """Return whether every output's gap is below EXACT_GAP, or below the effect of the rounding of its targets."""
     share = gamma(len(sums.x) + 16)
-    squares = share**2 * (np.abs(sums.yy) + sums.weight * sums.y**2)
-    floor = squares / (2 * lam * scale) if lam > 0 else squares / 2
+    rounding_squares = share**2 * (np.abs(sums.yy) + sums.weight * sums.y**2)
+    floor = rounding_squares / (2 * lam * scale) if lam > 0 else rounding_squares / 2
     parts = certificate.parts or (certificate,)
     pairs = zip(parts, floor.tolist(), strict=True)
     return all(part.kkt[SUBOPTIMALITY] <= EXACT_GAP * part.primal + allowed for part, allowed in pairs)

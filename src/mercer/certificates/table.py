@@ -44,10 +44,10 @@ class CertificateTable(Sequence[Certificate]):
             values[np.isnan(values)] = np.inf
         with np.errstate(over="ignore", invalid="ignore"):
             difference = self.primal - self.dual
-            moved = difference - self.primal
-            rounded_down = self.primal - (difference - moved) > self.dual + moved
-            above = np.nextafter(difference, np.inf)
-        np.maximum(self.gap, np.where(rounded_down, above, difference), out=self.gap)
+            rounding_of_difference = difference - self.primal
+            is_rounded_down = self.primal - (difference - rounding_of_difference) > self.dual + rounding_of_difference
+            next_number = np.nextafter(difference, np.inf)
+        np.maximum(self.gap, np.where(is_rounded_down, next_number, difference), out=self.gap)
 
     def __len__(self) -> int:
         return len(self.gap)
@@ -91,7 +91,7 @@ class CertificateTable(Sequence[Certificate]):
         for name, values in self.kkt.items():
             values[indices] = other.kkt[name]
 
-    def scattered(self, n: int, indices: Indices) -> CertificateTable:
+    def scatter(self, n: int, indices: Indices) -> CertificateTable:
         """Return a table of n sub-problems with these certificates at `indices`, and zeros elsewhere."""
         primal, dual, gap, violation = np.zeros((4, n))
         kkt, worst = {name: np.zeros(n) for name in self.kkt}, np.zeros(n, dtype=np.intp)

@@ -126,10 +126,10 @@ def _values(linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> 
     F = linear.times_bound(exact(W), centre)
     if centre is None:
         return F + b
-    wide = b.astype(np.longdouble) + centre.astype(np.longdouble) @ W.astype(np.longdouble)
+    extended_sums = b.astype(np.longdouble) + centre.astype(np.longdouble) @ W.astype(np.longdouble)
     size = exact(W).transformed(np.abs(centre)) + np.abs(b)
-    summed = (len(W) + 2) * float(np.finfo(np.longdouble).eps) * size.size
-    return F + Ball(np.asarray(wide, dtype=np.float64), summed).rounded()
+    sum_error = (len(W) + 2) * float(np.finfo(np.longdouble).eps) * size.size
+    return F + Ball(np.asarray(extended_sums, dtype=np.float64), sum_error).rounded()
 
 
 def _combination(

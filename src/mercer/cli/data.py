@@ -117,7 +117,7 @@ def read_data(
     header = table.header
     if not len(table.frame):
         raise ValueError(f"{name} holds no rows, only the names of its columns")
-    target = _checked_target(name, header, target, training)
+    target = _existing_target(name, header, target, training)
     y = None if target is None else _target_column(table, target, regression)
     names = [title for title in header if title != target]
     if not names:
@@ -128,8 +128,8 @@ def read_data(
         X: Any = table.frame.drop(target) if training and target is not None else table.frame
     else:
         names = names if wanted is None else list(wanted)
-        truth = "" if target else ", or name it with --target if it holds the true values"
-        X = _numeric_matrix(name, table, names, truth)
+        target_hint = "" if target else ", or name it with --target if it holds the true values"
+        X = _numeric_matrix(name, table, names, target_hint)
     kind = None
     if training and target is not None:
         y, kind = _training_target(y, name, target, regression)
@@ -147,7 +147,7 @@ def _training_target(column: Any, name: str, title: str, regression: bool | None
     return (y.astype(np.float64) if kind.is_regression else y), kind
 
 
-def _checked_target(name: str, header: list[str], target: str | None, training: bool) -> str | None:
+def _existing_target(name: str, header: list[str], target: str | None, training: bool) -> str | None:
     """Return the target if the table has it, else None; raise if training needs it."""
     if training and target not in header:
         columns = f"{', '.join(map(repr, header))}{_header_hint(header)}"
@@ -163,7 +163,7 @@ def _target_column(table: Table, target: str, regression: bool | None) -> Any:
     return table.columns[table.header.index(target)] if values is table.frame[target] else values
 
 
-def _numeric_matrix(name: str, table: Table, names: list[str], truth: str) -> Any:
+def _numeric_matrix(name: str, table: Table, names: list[str], target_hint: str) -> Any:
     """Return the columns called `names` as an array; raise if one is missing or does not hold numbers."""
     header = table.header
     missing = [title for title in names if title not in header]
@@ -173,7 +173,7 @@ def _numeric_matrix(name: str, table: Table, names: list[str], truth: str) -> An
             f"trained on; it has {', '.join(map(repr, header))}{_header_hint(header)}"
             f"{renamed_column(missing, [title for title in header if title not in names])}"
         )
-    remedy = f"encode the column or leave it out{truth}"
+    remedy = f"encode the column or leave it out{target_hint}"
     return np.column_stack([numbers(_target_column(table, title, True), name, title, remedy) for title in names])
 
 

@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> None:
     if format_of(args.file, args.format) == "libsvm":
         from mercer.cli.libsvm.easy import run_text
 
-        unused = (*TABLE_OPTIONS, "target", "machine", "class_weight", "output", "json", "verbose", "html")
-        refuse_unused_options(args, unused, f"tables, but {args.file} is LIBSVM text")
+        useless_options = (*TABLE_OPTIONS, "target", "machine", "class_weight", "output", "json", "verbose", "html")
+        refuse_unused_options(args, useless_options, f"tables, but {args.file} is LIBSVM text")
         run_text(args)
     else:
         _run_table(args)
@@ -100,12 +100,12 @@ def _run_table(args: argparse.Namespace) -> None:
     check_model_name(path, ".onnx", ".c")
     for file in filter(None, (path, args.html)):
         check_save_path(file)  # fail now rather than after the search
-    silent = args.quiet or args.json
-    with waiting(printable(f"reading {args.file}"), silent or args.file == "-"):
+    is_silent = args.quiet or args.json
+    with waiting(printable(f"reading {args.file}"), is_silent or args.file == "-"):
         data = read_frame(args, {"auto": None, "svc": False, "svr": True}[args.machine])
     check_same_target(args, path)
     weight = None if args.class_weight == "none" else args.class_weight
-    with waiting(f"searching and training on {len(data.y):,} rows", silent, verbose=args.verbose):
+    with waiting(f"searching and training on {len(data.y):,} rows", is_silent, verbose=args.verbose):
         result = run_easy(
             frame_of(data.X),
             data.y,

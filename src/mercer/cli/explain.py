@@ -80,8 +80,8 @@ def run(args: argparse.Namespace) -> None:
             f"{background_file} has {n_samples(Z)} row, but a row is explained by comparing it with others: name a "
             "file of background rows, such as the training table, with --background"
         )
-    drawn = np.random.default_rng(0).permutation(n_samples(Z))[:_N_BACKGROUND]
-    Z = part_of(Z, np.sort(drawn))
+    drawn_rows = np.random.default_rng(0).permutation(n_samples(Z))[:_N_BACKGROUND]
+    Z = part_of(Z, np.sort(drawn_rows))
     estimator = model.estimator(X.shape[1])
     with waiting(f"explaining {n_samples(X):,} rows", args.quiet or args.json):
         explanation = explain(estimator, X, Z)
@@ -94,10 +94,10 @@ def run(args: argparse.Namespace) -> None:
         with replacing(args.output) as file:
             file.write(_table(data, predicted, answers).encode())
     if args.json:
-        print(json.dumps(_facts(explanation, predicted, answers, len(drawn)), indent=2))
+        print(json.dumps(_facts(explanation, predicted, answers, len(drawn_rows)), indent=2))
     elif not args.quiet:
         unit = target_unit(model, data)
-        drawn_from = f"{len(drawn)} rows of {background_file}"
+        drawn_from = f"{len(drawn_rows)} rows of {background_file}"
         rows = _Rows(data, predicted, answers, model.kind, unit)
         print(printable("\n".join(_page(explanation, drawn_from, rows))))
         for path in (args.output, args.plot):
@@ -140,12 +140,14 @@ def _save(display: Any, path: Path) -> None:
 
 def _table(data: Data, predicted: Any, answers: Any) -> str:
     """Return the rows as CSV text with their predictions and the Shapley value of each column."""
-    added = {f"because of {name}": predicted.values[:, j].tolist() for j, name in enumerate(predicted.feature_names)}
+    contribution_columns = {
+        f"because of {name}": predicted.values[:, j].tolist() for j, name in enumerate(predicted.feature_names)
+    }
     base = {"predicted": answers.tolist(), "background": np.broadcast_to(predicted.base_values, len(answers)).tolist()}
     if data.table is not None:
-        return table_with_columns(data, base | added)
+        return table_with_columns(data, base | contribution_columns)
     lines = [",".join(["predicted", "background", *predicted.feature_names])]
-    columns = [*base.values(), *added.values()]
+    columns = [*base.values(), *contribution_columns.values()]
     return "\n".join([*lines, *(",".join(map(_cell, row)) for row in zip(*columns, strict=True)), ""])
 
 

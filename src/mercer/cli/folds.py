@@ -124,9 +124,9 @@ def libsvm_scores(answers: Any, truth: Any, regression: bool) -> tuple[dict[str,
 
 def regression_scores(answers: Any, truth: Any, unit: str) -> tuple[dict[str, float], str]:
     """Return the mean absolute error and R² of a table's predictions, by name and as one line in the target's unit."""
-    errors = NumberFigures(truth, answers, np.nan, unit)
-    mean = f"Mean absolute error = {format_quantity(errors.error, unit)} over {len(truth):,} rows"
-    return {"mean_absolute_error": errors.error, "r2": errors.r2}, f"{mean}, R² = {errors.r2:.4g}"
+    figures = NumberFigures(truth, answers, np.nan, unit)
+    mean = f"Mean absolute error = {format_quantity(figures.error, unit)} over {len(truth):,} rows"
+    return {"mean_absolute_error": figures.error, "r2": figures.r2}, f"{mean}, R² = {figures.r2:.4g}"
 
 
 def squared_correlation(truth: Floats, answer: Floats) -> float:

@@ -1,4 +1,4 @@
-"""Formats of data files, names of the embedded data sets, and options for reading data; imports no library."""
+"""Formats of data files, names of the built-in data sets, and options for reading data; imports no library."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ def dialect_from_options(args: argparse.Namespace) -> Dialect:
     """Return the CSV settings that the options give; raise for an option that the file's format has no use for."""
     form = format_of(args.file, args.format)
     if form not in ("csv", "tsv"):
-        stored = {"parquet": ("sheet",), "arrow": ("sheet",), "excel": ()}.get(form, ("na", "sheet"))
-        unused = given_options(args, (*_CSV_OPTIONS, *stored))
-        if unused:
-            file_type = "Excel" if unused[0] == "--sheet" else "CSV"
+        useful_options = {"parquet": ("sheet",), "arrow": ("sheet",), "excel": ()}.get(form, ("na", "sheet"))
+        useless = given_options(args, (*_CSV_OPTIONS, *useful_options))
+        if useless:
+            file_type = "Excel" if useless[0] == "--sheet" else "CSV"
             raise ValueError(
-                f"{unused[0]} is for {file_type} files, but {args.file} is read as {_NAMES[form]}: leave it out"
+                f"{useless[0]} is for {file_type} files, but {args.file} is read as {_NAMES[form]}: leave it out"
             )
     elif given_options(args, ("sheet",)):
         raise ValueError(f"--sheet is for Excel files, but {args.file} is a CSV file: leave it out")

@@ -145,8 +145,8 @@ def _format(value: Any) -> str:
         return f"{value:.6g}"
     if not isinstance(value, list):
         return round_fractions(str(value))
-    hidden = len(value) - MOST_COLUMNS
-    return ", ".join(map(_format, value[:MOST_COLUMNS])) + (f" and {hidden:,} more" if hidden > 0 else "")
+    n_hidden = len(value) - MOST_COLUMNS
+    return ", ".join(map(_format, value[:MOST_COLUMNS])) + (f" and {n_hidden:,} more" if n_hidden > 0 else "")
 
 
 # --- cost ------------------------------------------------------------------------------------------------------------
@@ -163,8 +163,14 @@ def _prediction_cost(expansion: Expansion) -> Facts:
     start = time.perf_counter()
     expansion(rows, n_threads)
     microseconds = 1e6 * max(time.perf_counter() - start, 1e-9) / 512
-    rounded = float(f"{microseconds:.3g}")  # more digits would differ at the next run
-    return {"prediction": {"kernel values per row": count, "microseconds per row": rounded, "threads": n_threads}}
+    rounded_microseconds = float(f"{microseconds:.3g}")  # more digits would differ at the next run
+    return {
+        "prediction": {
+            "kernel values per row": count,
+            "microseconds per row": rounded_microseconds,
+            "threads": n_threads,
+        }
+    }
 
 
 def _retraining_cost(rows: int | None, microseconds: float | None) -> Facts:

@@ -49,8 +49,8 @@ def machine_name(text: str) -> str:
     name = ALIASES.get(word, word)
     if name in MACHINES or name == AUTO:
         return name
-    close = get_close_matches(word, [*MACHINES, *ALIASES, AUTO], n=1)
-    suggestion = f" (did you mean {close[0]}?)" if close else ""
+    similar_names = get_close_matches(word, [*MACHINES, *ALIASES, AUTO], n=1)
+    suggestion = f" (did you mean {similar_names[0]}?)" if similar_names else ""
     raise argparse.ArgumentTypeError(
         f"invalid choice: {text!r}{suggestion}; choose from auto, svc, svr, {', '.join(MACHINES)}"
     )

@@ -146,8 +146,8 @@ def _check_device() -> None:
 
 def _suggestion(word: str, known_words: Iterable[str]) -> str:
     """Return " (did you mean …?)" for the known word nearest to ``word``, or nothing."""
-    close = get_close_matches(word, list(known_words), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    similar_words = get_close_matches(word, list(known_words), n=1)
+    return f" (did you mean {similar_words[0]}?)" if similar_words else ""
 
 
 def _build_parsers(chosen: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

@@ -58,9 +58,8 @@ def run(args: argparse.Namespace) -> None:
     require("matplotlib", "drawing a decision").use("Agg")
     model = read_model_and_place_data(args)
     data = read_rows_for(model, args, dialect_from_options(args))
-    estimator = model.table or model.estimator(
-        data.X.shape[1]
-    )  # the model inside a calibrated one, whose margins can be drawn
+    # The model inside a calibrated one, whose margins can be drawn.
+    estimator = model.table or model.estimator(data.X.shape[1])
     X = model.rows(data.X, data.source, text=data.form == "libsvm")
     X = _model_columns(X, model) if isinstance(X, Frame) else data.X
     names = X.names if isinstance(X, Frame) else data.names
@@ -114,9 +113,8 @@ def _most_important(estimator: Estimator, X: Any) -> tuple[int, int]:
     importance = column_importance(estimator, X, 0) if isinstance(X, Frame) else None
     if importance is None:
         return 0, 1
-    texts = {
-        column.name for column in estimator.columns_ if isinstance(column, Words)
-    }  # text cannot be drawn on an axis
+    # Text cannot be drawn on an axis.
+    texts = {column.name for column in estimator.columns_ if isinstance(column, Words)}
     best = [name for name in importance.shares if name not in texts][:2]
     if len(best) < 2:
         text_columns = ", ".join(map(repr, sorted(texts)))

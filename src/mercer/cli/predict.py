@@ -179,7 +179,7 @@ def target_unit(model: Model, data: Data) -> str:
 def table_with_columns(data: Data, columns: dict[str, Any]) -> str:
     """Return the table as CSV text with further columns, in the separator and decimal mark of its file."""
     assert data.table is not None
-    table, comma = data.table, data.dialect.decimal == ","
+    table, has_decimal_comma = data.table, data.dialect.decimal == ","
     header = list(table.header)
     for name in columns:
         while name in header:
@@ -189,7 +189,8 @@ def table_with_columns(data: Data, columns: dict[str, Any]) -> str:
     writer = csv.writer(out, delimiter=data.dialect.separator or ",", lineterminator="\n")
     writer.writerow(header)
     new_cells = [
-        [_cell(value, comma, 10 if name in _QUANTITIES else 6) for value in column] for name, column in columns.items()
+        [_cell(value, has_decimal_comma, 10 if name in _QUANTITIES else 6) for value in column]
+        for name, column in columns.items()
     ]
     old_cells = [column if isinstance(column, list) else map(_stored_cell, column.tolist()) for column in table.cells]
     writer.writerows(zip(*old_cells, *new_cells, strict=True))
@@ -302,11 +303,11 @@ def _unseen_levels(model: Model, data: Data) -> list[str]:
     for column in model.table.columns_:
         new_levels = column.unseen(data.X[column.name]) if isinstance(column, Levels) else []
         if new_levels:
-            shown = ", ".join(map(repr, new_levels[:3])) + (
+            names = ", ".join(map(repr, new_levels[:3])) + (
                 f" and {len(new_levels) - 3} more" if len(new_levels) > 3 else ""
             )
             remarks.append(
-                f"Column {column.name!r} contains {shown}, which did not occur in training: such cells belong to no "
+                f"Column {column.name!r} contains {names}, which did not occur in training: such cells belong to no "
                 "category."
             )
     return remarks

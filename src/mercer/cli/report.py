@@ -213,9 +213,11 @@ class Report:
         table = self.table
         if table is None:
             return [("scaling", "standardised with means and standard deviations")] if self.standardised else []
-        guessed = guesses(self.data.X, table.columns_, table.column_options()) if isinstance(self.data.X, Frame) else {}
-        guessed |= target_guesses(self.data.y, self.data.target or "y")
-        described = table_lines(table, guessed, self.args.verbose)
+        guess_messages = (
+            guesses(self.data.X, table.columns_, table.column_options()) if isinstance(self.data.X, Frame) else {}
+        )
+        guess_messages |= target_guesses(self.data.y, self.data.target or "y")
+        described = table_lines(table, guess_messages, self.args.verbose)
         lines: list[Line] = [line and (line[0], as_options(line[1])) for line in described]
         encoding = self.data.dialect.encoding
         if encoding not in (None, "utf-8"):
@@ -313,7 +315,7 @@ def evaluate_model(model: Estimator, data: Data, train: Rows, test: Rows, args: 
     if args.quiet or report.figures is None:
         return report
     columns = model.columns_ if isinstance(model, Tabular) else []
-    weighed = bool(args.class_weight or args.weight)
+    has_class_weights = bool(args.class_weight or args.weight)
     # Hints on the order of rows are for the user's own files: the held-out rows of an embedded set are shuffled.
     ordered_targets = test[1] if data.form == "embedded" else data.y
     hints = suggest_next(
@@ -321,7 +323,7 @@ def evaluate_model(model: Estimator, data: Data, train: Rows, test: Rows, args: 
         ordered_targets,
         data.target or "y",
         columns,
-        weighed=weighed,
+        weighed=has_class_weights,
         ratio=1.0 if args.standardise else spread_ratio(machine_rows(model, train[0])),
     )
     gain = suggest_search(model, train, args.seed) if args.C == 1 and args.gamma is None else None

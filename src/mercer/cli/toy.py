@@ -88,14 +88,14 @@ def _remove_old_pages() -> None:
 
 def _points(args: argparse.Namespace) -> str:
     """Return the rows of the file as the fragment of the page's address."""
-    regress = args.task == "regress"
-    data = read_data(args.file, args.format, args.target, training=args.task != "novelty", regression=regress)
+    is_regression = args.task == "regress"
+    data = read_data(args.file, args.format, args.target, training=args.task != "novelty", regression=is_regression)
     if data.X.shape[0] > _MOST_POINTS:
         raise ValueError(
             f"{data.source} has {data.X.shape[0]:,} rows, but the page takes at most {_MOST_POINTS}: use fewer rows, "
             "or mercer train"
         )
-    columns = [0] if regress else [0, 1]
+    columns = [0] if is_regression else [0, 1]
     if args.features is not None:
         columns = [_column(text, data) for text in args.features[: len(columns)]]
     elif data.X.shape[1] > 2:
@@ -107,7 +107,7 @@ def _points(args: argparse.Namespace) -> str:
         raise ValueError(
             f"the page takes finite numbers from −{_FARTHEST:g} to {_FARTHEST:g}: scale {data.source} with mercer scale"
         )
-    if regress:
+    if is_regression:
         return link("regress", [(x, float(y), 0) for x, y in zip(X[:, 0], data.y, strict=True)])
     classes = np.zeros(len(X), dtype=int) if args.task == "novelty" else _classes(data)
     return link(args.task, [(a, b, int(c)) for (a, b), c in zip(X, classes, strict=True)])

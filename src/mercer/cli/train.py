@@ -76,7 +76,7 @@ def register(commands: Subparsers) -> None:
         "--data",
         choices=TITLES,
         default="breast_cancer",
-        help="embedded data set to use if no file is given (breast_cancer)",
+        help="built-in data set to use if no file is given (breast_cancer)",
     )
     data.add_argument("--cluster", metavar="ADDRESS", help="address of a Dask scheduler; DATA is then a folder")
     data.add_argument(
@@ -240,9 +240,11 @@ def run(args: argparse.Namespace) -> None:
     """Run the command with these options."""
     resolve_output(args)
     if args.file is None:
-        unused = (*(name for name in TABLE_OPTIONS if name != "standardise"), "target", "format")
+        useless_options = (*(name for name in TABLE_OPTIONS if name != "standardise"), "target", "format")
         refuse_unused_options(
-            args, unused, f"files, but no file is given: name one, or leave the option out to train on {args.data}"
+            args,
+            useless_options,
+            f"files, but no file is given: name one, or leave the option out to train on {args.data}",
         )
     else:
         refuse_unused_options(args, ("data",), f"training without a file, but {args.file} is given")
@@ -250,8 +252,8 @@ def run(args: argparse.Namespace) -> None:
         from mercer.cli.train_folder import train_folder
 
         args.machine = "c_svc" if args.machine in (None, AUTO) else args.machine
-        unused = (*TABLE_OPTIONS, "test_size", "keep_split")
-        refuse_unused_options(args, unused, f"a table in memory, but {args.file} is a folder")
+        useless_options = (*TABLE_OPTIONS, "test_size", "keep_split")
+        refuse_unused_options(args, useless_options, f"a table in memory, but {args.file} is a folder")
         train_folder(args)
         return
     training = _training_for(args)
@@ -284,8 +286,8 @@ def run(args: argparse.Namespace) -> None:
 
 def refuse_unused_options(args: argparse.Namespace, names: Iterable[str], reason: str) -> None:
     """Exit with an error if an option is given that would have no effect."""
-    if unused := given_options(args, names):
-        args.parser.error(f"{unused[0]} is for {reason}")
+    if useless_options := given_options(args, names):
+        args.parser.error(f"{useless_options[0]} is for {reason}")
 
 
 def read_weights(args: argparse.Namespace, n: int) -> dict[str, Floats]:
@@ -315,9 +317,11 @@ def resolve_output(args: argparse.Namespace) -> None:
     args.output = args.output or args.model
     if args.output is not None:
         check_model_name(args.output, ".onnx", ".c")
-    weighted = [name for name, (_, option_names) in MACHINES.items() if "class_weight" in option_names]
-    if args.class_weight and (args.weight or args.machine not in (*weighted, AUTO, None)):
-        args.parser.error(f"--class-weight balanced is for {', '.join(weighted)}, and cannot be combined with --weight")
+    weighted_machines = [name for name, (_, option_names) in MACHINES.items() if "class_weight" in option_names]
+    if args.class_weight and (args.weight or args.machine not in (*weighted_machines, AUTO, None)):
+        args.parser.error(
+            f"--class-weight balanced is for {', '.join(weighted_machines)}, and cannot be combined with --weight"
+        )
 
 
 def _training_for(args: argparse.Namespace) -> LibsvmTraining | TableTraining:

@@ -37,9 +37,9 @@ def train_folder(args: argparse.Namespace) -> None:
     elif not args.quiet:
         print(model.certificate_)
         for operation, row in model.fit_report_.items():
-            sent, received = row["bytes_sent"] / 1e6, row["bytes_received"] / 1e6
+            mb_sent, mb_back = row["bytes_sent"] / 1e6, row["bytes_received"] / 1e6
             print(
-                f"{operation:18} {row['calls']:5.0f} × {row['seconds']:8.2f} s {sent:9.1f} MB out {received:9.1f} MB "
+                f"{operation:18} {row['calls']:5.0f} × {row['seconds']:8.2f} s {mb_sent:9.1f} MB out {mb_back:9.1f} MB "
                 "back"
             )
         print(printable(f"saved as {path}"))

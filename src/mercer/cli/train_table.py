@@ -1,4 +1,4 @@
-"""``mercer train`` on a table or an embedded data set: hold out rows, fit, report, and save a .mercer model."""
+"""``mercer train`` on a table or a built-in data set: hold out rows, fit, report, and save a .mercer model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from mercer.tables.frame import Frame
 
 
 class TableTraining:
-    """Training on a table or an embedded data set."""
+    """Training on a table or a built-in data set."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         if args.kernel == "precomputed":
@@ -64,13 +64,13 @@ class TableTraining:
 
     def split(self, data: Data) -> tuple[Rows, Rows]:
         """Return the training rows and the held-out rows, each with their targets."""
-        classes = self._args.machine in CLASSIFIERS
-        if classes:
+        has_classes = self._args.machine in CLASSIFIERS
+        if has_classes:
             check_class_sizes(data.y, data.source)
         rows = train_test_split(
             np.arange(len(data.y)),
             test_size=self._args.test_size,
-            stratify=data.y if classes else None,
+            stratify=data.y if has_classes else None,
             random_state=self._args.seed,
         )
         train, test = ((_rows(data.X, part), data.y[part]) for part in rows)
@@ -135,15 +135,15 @@ def check_overwrite(args: argparse.Namespace, path: Path) -> None:
         return
     methods = [name for name in ("predict_proba", "predict_interval") if hasattr(old_model, name)]
     if methods:
-        lacking = "probabilities" if methods[0] == "predict_proba" else "intervals"
+        lost = "probabilities" if methods[0] == "predict_proba" else "intervals"
         raise ValueError(
-            f"{path} contains a model with {lacking}, as mercer easy saves it, and the new model would overwrite it "
-            f"without them: name another file with -o, or learn {lacking} with -b 1"
+            f"{path} contains a model with {lost}, as mercer easy saves it, and the new model would overwrite it "
+            f"without them: name another file with -o, or learn {lost} with -b 1"
         )
 
 
 def read_table(args: argparse.Namespace) -> Data:
-    """Read the table or the embedded data set, and replace the machine "auto" by the one that suits the target."""
+    """Read the table or the built-in data set, and replace the machine "auto" by the one that suits the target."""
     if args.file is None:
         args.machine = "c_svc" if args.machine == AUTO else args.machine
         return load_embedded(args.data)
@@ -186,9 +186,11 @@ def wrap_machine(machine: Estimator, data: Data, args: argparse.Namespace) -> Es
     model = Tabular(machine, **column_parameters(args, data))
     warnings.filterwarnings("ignore", category=GuessWarning)  # shown below or in the report
     if isinstance(data.X, Frame):
-        guessed = guesses_in(data.X, model.column_options(), data.source) | target_guesses(data.y, data.target or "y")
+        guess_messages = guesses_in(data.X, model.column_options(), data.source) | target_guesses(
+            data.y, data.target or "y"
+        )
         if args.quiet or getattr(args, "folds", None) is not None:
-            for guess in guessed.values():
+            for guess in guess_messages.values():
                 show_warning(guess)
     return model
 
@@ -229,10 +231,10 @@ def _rows(X: Any, rows: Any) -> Any:
 
 def parse_columns(words: list[str], column_names: list[str], data: Data) -> list[str]:
     """Return the column names in `words`, each of which may hold several names separated by commas."""
-    named = [name for word in words for name in ([word] if word in column_names else word.split(","))]
-    unknown = [name for name in named if name not in column_names]
+    column_list = [name for word in words for name in ([word] if word in column_names else word.split(","))]
+    unknown = [name for name in column_list if name not in column_names]
     if unknown:
         suggestion = column_suggestion(unknown[0], column_names)
         known_names = ", ".join(map(repr, column_names)) if column_names else "no column names"
         raise ValueError(f"{data.source} has no column {unknown[0]!r}{suggestion}; it has {known_names}")
-    return named
+    return column_list

@@ -150,11 +150,11 @@ class _KernelMachine(RepresenterMachine):
 
     def _read_loss(self) -> Loss:
         """Return the loss as an object."""
-        loss, named = self.loss, _LOSSES[self._kind]
+        loss, losses = self.loss, _LOSSES[self._kind]
         if isinstance(loss, str):
-            if loss not in named:
+            if loss not in losses:
                 raise ValueError(
-                    f"loss={loss!r} is none of {', '.join(map(repr, named))}; a user-defined loss is an object with "
+                    f"loss={loss!r} is none of {', '.join(map(repr, losses))}; a user-defined loss is an object with "
                     f"value(y, f) and gradient(y, f), and curvature(y, f) if it is smooth"
                 )
             return self._named_loss(loss)

@@ -48,8 +48,8 @@ _MULTICLASS_KEY = "multi_class"  # key of `multiclass` in `_trained_as_`, as in 
 _MULTICLASS = ("ovr", "crammer-singer", "crammer_singer")
 
 
-def _is_note(value: Any, _: Any) -> bool:
-    """Return True if `value`, read from a file, is a `_trained_as_` that `LinearSVC._conclude` could have set."""
+def _is_fit_record(value: Any, _: Any) -> bool:
+    """Return True if a value read from a file can be the attribute `_trained_as_`, the parameters of a fit."""
     return isinstance(value, dict) and value.keys() == {_MULTICLASS_KEY} and value[_MULTICLASS_KEY] in _MULTICLASS
 
 
@@ -133,7 +133,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     _FITTED = fitted(
         coef_=Array("outputs", "features", required=True),
         class_weight_=Array("classes"),
-        _trained_as_=Predicate(must="be the multiclass of a fit", holds=_is_note),
+        _trained_as_=Predicate(must="be the multiclass of a fit", holds=_is_fit_record),
     )
 
     C: float = 1.0
@@ -293,8 +293,8 @@ class LinearSVR(Regressor, LinearMachine):
     def _tasks(self, fit: Fit) -> Tasks[LinearProblem]:
         """Return the problems to solve, with their solvers."""
         y, C = fit.target[fit.merged.first], positive("C", self.C) * fit.merged.weight
-        squared = self.loss == "squared_epsilon_insensitive"
-        problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), squared)
+        is_squared = self.loss == "squared_epsilon_insensitive"
+        problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), is_squared)
         return self._linear_tasks(fit, [""], [problem], target_unit(y, fit.merged.weight))
 
     def _conclude(self, fit: Fit, solved: Solutions[LinearProblem]) -> None:
@@ -411,22 +411,22 @@ def linear_path(
         )
     solve, rows, stop = linear_solver(machine, fit), fit.rows(), fit.limits.stop
     progress = Progress(None, bool(machine.verbose), len(values), fit.X, y)
-    solved: list[tuple[LinearSolution, Certificate]] = []
+    solutions: list[tuple[LinearSolution, Certificate]] = []
     start: LinearSolution | None = None
     for k, C in enumerate(values):
-        if solved:
-            previous = solved[-1][0]
+        if solutions:
+            previous = solutions[-1][0]
             # Dual variables are scaled with C, so that those at their upper bound stay there.
             start = replace(previous, beta=previous.beta * float(C / values[k - 1]))
         (problem,) = hinge_problems(machine, fit, float(C))
-        solved.append(solve(problem, rows, replace(stop, report=progress.begin(f"C={C:g}")), start))
+        solutions.append(solve(problem, rows, replace(stop, report=progress.begin(f"C={C:g}")), start))
         progress.end()
-    warn_of_early_stops(values, solved)
+    warn_of_early_stops(values, solutions)
     return LinearPath(
         C=freeze(values),
-        coef=freeze(fit.to_all_columns(np.array([solution.w for solution, _ in solved]))),
-        intercept=freeze(np.array([solution.b for solution, _ in solved])),
-        gap=freeze(np.array([certificate.relative_gap for _, certificate in solved])),
-        certificates=tuple(certificate for _, certificate in solved),
-        stop_reasons=tuple(solution.stop_reason for solution, _ in solved),
+        coef=freeze(fit.to_all_columns(np.array([solution.w for solution, _ in solutions]))),
+        intercept=freeze(np.array([solution.b for solution, _ in solutions])),
+        gap=freeze(np.array([certificate.relative_gap for _, certificate in solutions])),
+        certificates=tuple(certificate for _, certificate in solutions),
+        stop_reasons=tuple(solution.stop_reason for solution, _ in solutions),
     )

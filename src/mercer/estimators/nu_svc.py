@@ -113,13 +113,14 @@ class NuSVC(PairwiseClassifier):
         if self.nu != "auto":
             return []
         remarks: list[tuple[str, type[Warning]]] = []
-        nus, constant = np.atleast_1d(self.nu_), np.atleast_1d(self.equivalent_C_) == 0
-        if constant.any():
-            names = ", ".join(fit.target.name(fit.target.pairs[k]) for k in np.flatnonzero(constant)[:3])
+        nus, is_constant = np.atleast_1d(self.nu_), np.atleast_1d(self.equivalent_C_) == 0
+        if is_constant.any():
+            names = ", ".join(fit.target.name(fit.target.pairs[k]) for k in np.flatnonzero(is_constant)[:3])
             remarks.append(
                 (
-                    f"no nu keeps the reduced hulls of {names}{', …' if constant.sum() > 3 else ''} apart in feature "
-                    "space, so that f is constant and predicts the class with more weight; use another kernel, or SVC",
+                    f"no nu keeps the reduced hulls of {names}{', …' if is_constant.sum() > 3 else ''} apart in "
+                    "feature space, so that f is constant and predicts the class with more weight; use another "
+                    "kernel, or SVC",
                     UserWarning,
                 )
             )
@@ -127,7 +128,7 @@ class NuSVC(PairwiseClassifier):
             ("infeasible for labels as unequal as these", nus < _DEFAULT_NU * (1 - 1e-12)),
             ("too small, because the classes' reduced hulls meet in feature space", nus > _DEFAULT_NU * (1 + 1e-12)),
         ):
-            pairs = np.flatnonzero(changed & ~constant)
+            pairs = np.flatnonzero(changed & ~is_constant)
             values = [f"{nus[k]:.4g} for {fit.target.name(fit.target.pairs[k])}" for k in pairs]
             if values:
                 text = (
@@ -244,7 +245,10 @@ def _number_or_array(values: Floats) -> Any:
 
 
 def _rho(solved: Solved[DualProblem]) -> float:
-    """Return ρ of a pair: infinite for w = 0, and ½‖w‖² of hulls of mass 1 if a limit ended the fit before ρ > 0."""
+    """Return ρ of a pair, infinite for w = 0.
+
+    If a limit ended the fit before ρ > 0, ½‖w‖² divided by the total weight of a hull takes its place.
+    """
     if not solved.solution.beta.any():
         return np.inf
     rho, mass = rho_and_b(solved.certificate.b)[0], float(solved.task.problem.totals[0])

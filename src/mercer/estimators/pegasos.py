@@ -266,17 +266,19 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
 
     def _space(self, fit: Fit, n_threads: int) -> DescentSpace:
         """Return the space in which w is stored: weights of the features, or coefficients of samples."""
-        bias, X = self.bias in REGULARIZED, fit.merged.X
+        has_bias, X = self.bias in REGULARIZED, fit.merged.X
         if self._linear:
             check_column_memory(X.shape[1], 5 * len(fit.target.pairs))  # θ, Σθ/t, two saved copies of it, w
-            return LinearSpace(host(X), bias=bias)  # on the host, since a step takes a single row
+            return LinearSpace(host(X), bias=has_bias)  # on the host, since a step takes a single row
         if not hasattr(self, "_theta_"):
-            return KernelSpace(fit.gram(n_threads), bias=bias)
+            return KernelSpace(fit.gram(n_threads), bias=has_bias)
         # Samples of earlier chunks contribute to u = Kθ of the new samples.
         theta = self._theta_
-        earlier = replace(self._expansion_, coefficients=theta.T.copy(), b=float(bias) * theta.sum(axis=1))
-        u = np.ascontiguousarray(earlier(X, n_threads).T)
-        return KernelSpace(fit.gram(n_threads), bias=bias, older=theta.shape[1], u=u)
+        earlier_expansion = replace(
+            self._expansion_, coefficients=theta.T.copy(), b=float(has_bias) * theta.sum(axis=1)
+        )
+        u = np.ascontiguousarray(earlier_expansion(X, n_threads).T)
+        return KernelSpace(fit.gram(n_threads), bias=has_bias, n_older=theta.shape[1], u=u)
 
     def _held_out(self, fit: Fit) -> Indices:
         """Return the indices of the merged samples in the validation set."""
@@ -306,15 +308,15 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         With a kernel, w has a column for each of the merged samples in `rows` or, in a stream, for each stored vector
         and each new sample.
         """
-        biased = self.bias in REGULARIZED
+        has_bias = self.bias in REGULARIZED
         if self._linear:
             d = self.n_features_in_
             self.coef_ = freeze(np.ascontiguousarray(w[:, :d]))
-            self.intercept_ = freeze(w[:, d].copy() if biased else np.zeros(len(w)))
+            self.intercept_ = freeze(w[:, d].copy() if has_bias else np.zeros(len(w)))
         else:
             used = np.flatnonzero(iterates.theta.any(axis=0))
             iterates, w = iterates.columns(used), w[:, used]
-            self.intercept_ = freeze(float(biased) * w.sum(axis=1))
+            self.intercept_ = freeze(float(has_bias) * w.sum(axis=1))
             self.dual_coef_ = freeze(np.ascontiguousarray(w))
             coefficients, old = np.ascontiguousarray(w.T), getattr(self, "_expansion_", None)
             if old is None:
@@ -406,9 +408,9 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     def _learn(self, X: Data, y: ArrayLike, classes: Any, sample_weight: Weights, deadline: float) -> None:
         """Make one pass over a chunk."""
         _check_stream(self)
-        first = not hasattr(self, "_theta_")
-        labels = known_classes(classes, None if first else self.classes_)
-        if first:
+        is_first = not hasattr(self, "_theta_")
+        labels = known_classes(classes, None if is_first else self.classes_)
+        if is_first:
             # Class weights are checked against all classes, some of which may be missing from the chunk.
             factor = class_weights(self.class_weight, labels, np.arange(len(labels)), np.ones(len(labels)))
             self.classes_, self.class_weight_, self.n_iter_ = freeze(labels), freeze(factor), 0
@@ -416,10 +418,10 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             self.__dict__.pop(name, None)
         fit = Fit.of(self, X, y, sample_weight, chunk=True)
         self.n_iter_, self.stop_reason_, self.converged_ = self.n_iter_ + 1, "all steps", True
-        if not first and not len(fit.merged.y):
+        if not is_first and not len(fit.merged.y):
             return  # a chunk whose samples all have weight 0 changes nothing
         problem, space = self._problem(fit), self._space(fit, fit.limits.n_threads)
-        if first:
+        if is_first:
             assert fit.kernel is not None
             self.kernel_, self._seed_ = fit.kernel, fit.limits.seed()
             iterates = Iterates.zero(len(problem.signs), space.size)
@@ -453,18 +455,18 @@ def _check_stream(machine: PegasosSVC) -> None:
         raise ValueError("a precomputed kernel matrix cannot come as a stream: use fit, or another kernel")
     if not hasattr(machine, "_theta_"):
         return
-    linear = not hasattr(machine, "_expansion_")
-    if (machine.kernel == "linear") != linear or _kernels_differ(kernel, machine.kernel_):
+    is_linear = not hasattr(machine, "_expansion_")
+    if (machine.kernel == "linear") != is_linear or _kernels_differ(kernel, machine.kernel_):
         _refuse_changed_parameter("kernel", machine.kernel, machine.kernel_)
-    biased = machine.bias in REGULARIZED
-    if biased is not _had_bias(machine, linear, biased):
+    has_bias = machine.bias in REGULARIZED
+    if has_bias is not _had_bias(machine, is_linear, has_bias):
         _refuse_changed_parameter("bias", machine.bias, "'regularized'" if machine.bias is False else False)
 
 
-def _kernels_differ(present: Kernel, fitted: Kernel) -> bool:
+def _kernels_differ(present_kernel: Kernel, fitted_kernel: Kernel) -> bool:
     """Return whether two kernels differ in class or in a number; a parameter such as "scale" matches any number."""
-    params, fitted_params = present.get_params(), fitted.get_params()
-    if type(present) is not type(fitted) or params.keys() != fitted_params.keys():
+    params, fitted_params = present_kernel.get_params(), fitted_kernel.get_params()
+    if type(present_kernel) is not type(fitted_kernel) or params.keys() != fitted_params.keys():
         return True
     return any(value != fitted_params[name] for name, value in params.items() if isinstance(value, Real))
 

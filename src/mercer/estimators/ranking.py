@@ -205,10 +205,10 @@ def _levels(y: ArrayLike | None, qid: Any) -> tuple[Indices, tuple[Indices, Indi
         )
     group = np.unique(qid, return_inverse=True)[1].ravel()
     order = np.lexsort((target, group))
-    new_group = np.diff(group[order], prepend=-1) != 0
-    new_level = new_group | (np.diff(target[order], prepend=0.0) != 0)
+    is_new_group = np.diff(group[order], prepend=-1) != 0
+    is_new_level = is_new_group | (np.diff(target[order], prepend=0.0) != 0)
     code = np.empty(len(target), dtype=np.intp)
-    code[order] = np.cumsum(new_level) - 1
+    code[order] = np.cumsum(is_new_level) - 1
     starts = np.zeros(int(group.max()) + 1, dtype=np.intp)
-    starts[group[order][new_group]] = code[order][new_group]
+    starts[group[order][is_new_group]] = code[order][is_new_group]
     return code, (code - starts[group], group)

@@ -86,19 +86,19 @@ def C_from(
     [1.0, 0.125, 0.0316]
     """
     conventions = {"theta": theta, "lam": lam, "alpha": alpha, "liblinear": liblinear, "C0": C0}
-    passed = [name for name, value in conventions.items() if value is not None]
-    if len(passed) != 1:
+    given_names = [name for name, value in conventions.items() if value is not None]
+    if len(given_names) != 1:
         raise TypeError(
-            f"C_from takes exactly one of {', '.join(conventions)}, and {' and '.join(passed) or 'none'} "
-            f"{'was' if len(passed) < 2 else 'were'} given"
+            f"C_from takes exactly one of {', '.join(conventions)}, and {' and '.join(given_names) or 'none'} "
+            f"{'was' if len(given_names) < 2 else 'were'} given"
         )
-    (convention,) = passed
+    (convention,) = given_names
     value = positive(convention, conventions[convention])
     sizes = {"theta": ("n",), "alpha": ("n",), "C0": ("n", "n0")}.get(convention, ())
     for name, size in {"n": n, "n0": n0}.items():
         if (size is not None) != (name in sizes):
-            needs = "needs" if name in sizes else "does not take"
-            raise TypeError(f"C_from({convention}=…) {needs} {name}, a number of samples")
+            verb = "needs" if name in sizes else "does not take"
+            raise TypeError(f"C_from({convention}=…) {verb} {name}, a number of samples")
     if convention == "lam":
         return 0.5 / value
     if convention == "liblinear":

@@ -320,8 +320,8 @@ class _RidgePathSearch(LeastSquaresMachine):
         """Return the unfitted estimator of a single λ, at its default, with copies of all other parameters."""
         params = vars(self)
         model = self._one_lam()
-        shared = {name: params[name] for name in model.get_params(deep=False) if name in params}
-        return clone(model.set_params(**shared))
+        shared_params = {name: params[name] for name in model.get_params(deep=False) if name in params}
+        return clone(model.set_params(**shared_params))
 
     # --- λ -----------------------------------------------------------------------------------------------------------
 
@@ -462,10 +462,10 @@ class RLSClassifierCV(LeastSquaresClassifier, _RidgePathSearch):
         def mistakes(residual: Floats) -> Floats:
             loo_values = problem.Y[:, None, :] - residual  # f at each sample without the sample, for each λ and output
             if problem.n_outputs == 1:
-                wrong = (loo_values[:, :, 0] >= 0) != (problem.Y > 0)
+                is_wrong = (loo_values[:, :, 0] >= 0) != (problem.Y > 0)
             else:
-                wrong = np.argmax(loo_values, axis=2) != np.argmax(problem.Y, axis=1)[:, None]
-            return np.asarray(problem.weight @ wrong / problem.mass)
+                is_wrong = np.argmax(loo_values, axis=2) != np.argmax(problem.Y, axis=1)[:, None]
+            return np.asarray(problem.weight @ is_wrong / problem.mass)
 
         return mistakes
 

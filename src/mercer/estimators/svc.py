@@ -44,8 +44,8 @@ from mercer.solvers.dual.hulls import solve_hard_margin
 _BIASES, _SCHEMES = (True, False, "regularized"), ("ovo", "ovr", *JOINT)
 
 
-def _is_note(value: Any, _: Any) -> bool:
-    """Return True if `value`, read from a file, is a `_trained_as_` that `SVC._conclude` could have set."""
+def _is_fit_record(value: Any, _: Any) -> bool:
+    """Return True if a value read from a file can be the attribute `_trained_as_`, the parameters of a fit."""
     choices = {"slack": ("none", "l1", "l2"), "bias": _BIASES, "multiclass": _SCHEMES}
     has_keys = isinstance(value, dict) and value.keys() == choices.keys()
     return has_keys and all(type(value[name]) in (str, bool) and value[name] in choices[name] for name in choices)
@@ -126,7 +126,7 @@ class SVC(PairwiseClassifier):
     theta: float | None = None
     multiclass: str = "ovo"
 
-    _FITTED = fitted(_trained_as_=Predicate(must="be the slack, bias and multiclass of a fit", holds=_is_note))
+    _FITTED = fitted(_trained_as_=Predicate(must="be the slack, bias and multiclass of a fit", holds=_is_fit_record))
 
     # --- training --------------------------------------------------------------------------------------------------
 
@@ -135,8 +135,17 @@ class SVC(PairwiseClassifier):
         merged, target = fit.merged, fit.target
         if self._joint:
             C = self._joint_penalties(fit) * merged.weight
-            joint = joint_problem(merged, C, len(target.labels), self.multiclass, self.bias)
-            return Tasks([Task("all classes", joint, self._solver(solvers=JOINT_SOLVERS), np.arange(joint.n))])
+            problem_of_all = joint_problem(merged, C, len(target.labels), self.multiclass, self.bias)
+            return Tasks(
+                [
+                    Task(
+                        "all classes",
+                        problem_of_all,
+                        self._solver(solvers=JOINT_SOLVERS),
+                        np.arange(problem_of_all.n),
+                    )
+                ]
+            )
         if self._hard:
             return self._hard_tasks(fit)
         if len(target.pairs) > 1 and REST not in target.pairs[0]:
@@ -242,9 +251,10 @@ class SVC(PairwiseClassifier):
     def _lagrangian(self, fit: Fit, solved: Solutions[Any]) -> Lagrangian:
         """Return the Lagrangian of the problem of two classes, with its variables in the order of the user's rows."""
         columns = solved.columns
-        free, beta = self.bias is True, columns.beta
-        b = float(self.intercept_[0]) if free else 0.0
-        solver_b = float(solved.biases(self.bias)[0]) if free else 0.0  # belongs to samples that may have been centred
+        bias_is_free, beta = self.bias is True, columns.beta
+        b = float(self.intercept_[0]) if bias_is_free else 0.0
+        # The solver's b belongs to samples that may have been centred.
+        solver_b = float(solved.biases(self.bias)[0]) if bias_is_free else 0.0
         if self._hard:
             penalties = np.full(len(beta), np.inf)
         else:
@@ -261,7 +271,7 @@ class SVC(PairwiseClassifier):
             alpha=np.abs(beta)[order],
             f=(solved.u + (solver_b - b))[order],
             b=b,
-            free=free,
+            free=bias_is_free,
             square=inner(beta, solved.u),
         )
 

@@ -101,23 +101,27 @@ def transduce(
         )
     second = labels == classes[1]
     fraction = second[labelled].mean() if positive_share is None else share("positive_share", positive_share)
-    free = np.flatnonzero(~labelled)
-    count = min(max(round(fraction * len(free)), 1), len(free) - 1) if len(free) > 1 else round(fraction)
+    unlabelled_rows = np.flatnonzero(~labelled)
+    count = (
+        min(max(round(fraction * len(unlabelled_rows)), 1), len(unlabelled_rows) - 1)
+        if len(unlabelled_rows) > 1
+        else round(fraction)
+    )
     # 2. Label the `count` samples with the largest f of a machine without them as positive.
     machine = clone(model).set_params(warm_start=True)
     weight = labelled.astype(float)
     f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
-    second[free[np.argsort(-f[free], kind="stable")[:count]]] = True
+    second[unlabelled_rows[np.argsort(-f[unlabelled_rows], kind="stable")[:count]]] = True
     # 3. Raise C* of each class (as weights C*/C) from almost 0 to `price`, and exchange labels until none improves.
     negative_ratio = min(_FIRST_RATIO, price)
-    positive_ratio = min(_FIRST_RATIO * max(1, count) / max(1, len(free) - count), price)
+    positive_ratio = min(_FIRST_RATIO * max(1, count) / max(1, len(unlabelled_rows) - count), price)
     switches = 0
     while True:
-        weight[free] = np.where(second[free], positive_ratio, negative_ratio)
+        weight[unlabelled_rows] = np.where(second[unlabelled_rows], positive_ratio, negative_ratio)
         visited = {second.tobytes()}
         while True:
             f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
-            positives, negatives = _pairs_to_exchange(f, second, free)
+            positives, negatives = _pairs_to_exchange(f, second, unlabelled_rows)
             exchanged = second.copy()
             exchanged[positives], exchanged[negatives] = False, True
             if exchanged.tobytes() in visited:  # no pair to exchange, or a cycle: the machine is accurate to tol only
@@ -137,19 +141,19 @@ def _decision(machine: SVC, X: Data) -> Floats:
     return np.asarray(machine.decision_function(X))
 
 
-def _pairs_to_exchange(f: Floats, second: Flags, free: Any) -> tuple[Any, Any]:
+def _pairs_to_exchange(f: Floats, second: Flags, unlabelled_rows: Any) -> tuple[Any, Any]:
     """Return the indices of positive and of negative samples whose labels to exchange, pair by pair.
 
     Both slacks of a pair are positive and add up to more than 2: exchanging the labels lowers the sum of both.
     """
-    slack = np.maximum(0.0, 1.0 - np.where(second, f, -f))[free]
-    is_positive = second[free] & (slack > 0)
-    is_negative = ~second[free] & (slack > 0)
-    positives = free[is_positive][np.argsort(-slack[is_positive], kind="stable")]
-    negatives = free[is_negative][np.argsort(-slack[is_negative], kind="stable")]
+    slack = np.maximum(0.0, 1.0 - np.where(second, f, -f))[unlabelled_rows]
+    is_positive = second[unlabelled_rows] & (slack > 0)
+    is_negative = ~second[unlabelled_rows] & (slack > 0)
+    positives = unlabelled_rows[is_positive][np.argsort(-slack[is_positive], kind="stable")]
+    negatives = unlabelled_rows[is_negative][np.argsort(-slack[is_negative], kind="stable")]
     m = min(len(positives), len(negatives))
     positives, negatives = positives[:m], negatives[:m]
     sums = np.maximum(0.0, 1.0 - f[positives]) + np.maximum(0.0, 1.0 + f[negatives])
     # Slacks are accurate to the machine's tol: a pair whose sum is within tol of 2 would be exchanged back and forth.
-    improves = sums > 2.0 + 1e-2
-    return positives[improves], negatives[improves]
+    is_improvement = sums > 2.0 + 1e-2
+    return positives[is_improvement], negatives[is_improvement]

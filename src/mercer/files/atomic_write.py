@@ -31,7 +31,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     _remove_leftovers(target)
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
-        descriptor, named = _new_file(temporary)
+        descriptor, has_name = _new_file(temporary)
     except OSError as error:  # the user does not know the name of the temporary file
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
@@ -40,7 +40,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if not named:
+            if not has_name:
                 _link(file.fileno(), temporary)
             if os.name == "posix":
                 os.replace(temporary, target)  # while the file is still locked
@@ -79,18 +79,18 @@ def _keep_access(descriptor: int, target: Path) -> None:
         return
     old_status, new_status = target.stat(), os.fstat(descriptor)
     mode = stat.S_IMODE(old_status.st_mode) & 0o777
-    same_group = old_status.st_gid == new_status.st_gid
-    if not same_group:
+    has_same_group = old_status.st_gid == new_status.st_gid
+    if not has_same_group:
         with suppress(OSError):  # if this user is not a member of the group, the group stays as it is
             os.fchown(descriptor, -1, old_status.st_gid)
-            same_group = True
+            has_same_group = True
     entries = _access_list(target)
     if entries is not None:  # the group bits are then a mask; setting the list sets all bits
         mode &= 0o700
-    elif not same_group:
+    elif not has_same_group:
         mode = mode & ~0o070 | (mode & 0o007) << 3
     os.fchmod(descriptor, mode)
-    _set_access_list(descriptor, entries if same_group else _limit_group(entries))
+    _set_access_list(descriptor, entries if has_same_group else _limit_group(entries))
 
 
 _ACCESS_LIST = "system.posix_acl_access"
@@ -121,10 +121,12 @@ def _limit_group(entries: bytes | None) -> bytes | None:
     """Return a list in which the owning group has no more permissions than all other users."""
     if entries is None:
         return None
-    unpacked = list(_ENTRY.iter_unpack(entries[4:]))
-    others = next(permissions for tag, permissions, _ in unpacked if tag == _OTHERS)
-    lowered = [(tag, bits & others if tag == _OWNING_GROUP else bits, owner) for tag, bits, owner in unpacked]
-    return entries[:4] + b"".join(_ENTRY.pack(*entry) for entry in lowered)
+    unpacked_entries = list(_ENTRY.iter_unpack(entries[4:]))
+    others = next(permissions for tag, permissions, _ in unpacked_entries if tag == _OTHERS)
+    limited_entries = [
+        (tag, bits & others if tag == _OWNING_GROUP else bits, owner) for tag, bits, owner in unpacked_entries
+    ]
+    return entries[:4] + b"".join(_ENTRY.pack(*entry) for entry in limited_entries)
 
 
 def _link(descriptor: int, temporary: Path) -> None:

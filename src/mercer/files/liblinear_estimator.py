@@ -113,14 +113,14 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
     check_from_mercer(machine, "LIBLINEAR")
     w, b = np.atleast_2d(machine.coef_), np.atleast_1d(machine.intercept_)
     label, kinds = None, _REGRESSORS
-    joint = getattr(machine, "multiclass", "ovr") != "ovr"
+    is_joint = getattr(machine, "multiclass", "ovr") != "ovr"
     if name == "LinearSVC":
         labels = integer_classes(machine.classes_, "LIBLINEAR")
         label, kinds = tuple(labels[::-1] if len(labels) == 2 else labels), _CLASSIFIERS
-        if joint and len(labels) == 2:
+        if is_joint and len(labels) == 2:
             w, b = np.concatenate([w / 2, -w / 2]), np.concatenate([b / 2, -b / 2])
     solver = "dual" if machine.solver == "dual" or machine.loss in ("hinge", "epsilon_insensitive") else "newton"
-    kind = "MCSVM_CS" if joint else _solver_type(kinds, machine.loss, solver)
+    kind = "MCSVM_CS" if is_joint else _solver_type(kinds, machine.loss, solver)
     B = float(machine.intercept_scaling) if machine.bias in REGULARIZED else 1.0
     if machine.bias is False and not b.any():  # bias may have been changed after the fit
         B = -1.0

@@ -82,16 +82,16 @@ def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None)
     if is_binary and model.nr_sv is not None:
         order = np.concatenate([order[model.nr_sv[0] :], order[: model.nr_sv[0]]])
     expansion = model.function(n_features)
-    precomputed = model.kernel_type == "precomputed"
+    is_precomputed = model.kernel_type == "precomputed"
     machine._expansion_ = expansion
-    width = expansion.n_columns if precomputed else expansion.vectors.shape[1]
-    if not precomputed or n_features is not None:  # the file does not store the number of rows of K
+    width = expansion.n_columns if is_precomputed else expansion.vectors.shape[1]
+    if not is_precomputed or n_features is not None:  # the file does not store the number of rows of K
         machine.n_features_in_ = width
     machine.intercept_ = freeze(-model.rho)
-    machine.support_ = freeze((model.serials[order] - 1).astype(np.int32) if precomputed else order)
-    machine.support_vectors_ = freeze(np.empty((0, 0)) if precomputed else expansion.vectors[order])
+    machine.support_ = freeze((model.serials[order] - 1).astype(np.int32) if is_precomputed else order)
+    machine.support_vectors_ = freeze(np.empty((0, 0)) if is_precomputed else expansion.vectors[order])
     machine.dual_coef_ = freeze(np.ascontiguousarray(model.coefficients[order].T))
-    machine.shape_fit_ = (width if precomputed else n, width)
+    machine.shape_fit_ = (width if is_precomputed else n, width)
     machine.fit_status_ = 0
     if model.label is not None and model.nr_sv is not None:
         machine.classes_ = freeze(np.array(model.label[::-1] if is_binary else model.label))
@@ -145,11 +145,12 @@ def _svm_type(machine: Estimator) -> str:
         return svm_type
     from mercer.tables.unwrap import unwrap  # imported here because training on LIBSVM text needs no tables
 
-    inside = unwrap(machine).machine
-    if inside is not machine:
+    machine_inside = unwrap(machine).machine
+    if machine_inside is not machine:
         raise TypeError(
-            f"a LIBSVM file stores only a machine, not the {name} around a {type(inside).__name__}; save the machine, "
-            "mercer.unwrap(model).machine, and transform rows with mercer.unwrap(model).rows(X) before you predict them"
+            f"a LIBSVM file stores only a machine, not the {name} around a {type(machine_inside).__name__}; save the "
+            "machine, mercer.unwrap(model).machine, and transform rows with mercer.unwrap(model).rows(X) before you "
+            "predict them"
         )
     linear = "use LIBLINEAR's format" if name in ("LinearSVC", "LinearSVR") else "save it as .mercer"
     raise TypeError(f"LIBSVM has no model for {name}, only for {', '.join(MACHINES.values())}; {linear}")

@@ -249,15 +249,15 @@ def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
         (numbers[key],) = header.integers(key, 1) if key == "degree" else header.floats(key, 1).tolist()
     if numbers.get("degree", 0) < 0 or numbers.get("gamma", 0) < 0:
         raise ModelFormatError(f"{name}: degree and gamma must not be negative, but they are {numbers}")
-    classifier = svm_type in CLASSIFIERS
+    is_classifier = svm_type in CLASSIFIERS
     (nr_class,) = header.integers("nr_class", 1)
     (total_sv,) = header.integers("total_sv", 1)
-    if nr_class < 1 or (not classifier and nr_class != 2):
+    if nr_class < 1 or (not is_classifier and nr_class != 2):
         raise ModelFormatError(f"{name}: nr_class {nr_class} is impossible for svm_type {svm_type}")
     n_pairs = nr_class * (nr_class - 1) // 2
     rho = header.floats("rho", n_pairs)
     label, nr_sv, prob_a, prob_b, marks = None, None, None, None, None
-    if classifier:
+    if is_classifier:
         label, nr_sv = header.labels(nr_class), tuple(header.integers("nr_sv", nr_class))
         if min(nr_sv) < 0 or sum(nr_sv) != total_sv:
             raise ModelFormatError(f"{name}: nr_sv {nr_sv} must add up to total_sv {total_sv}")

@@ -199,8 +199,8 @@ def write_libsvm(
             f"y must be one number for each of {X.shape[0]} rows, not {y.dtype} of shape {y.shape}; "
             "the format has no class names"
         )
-    finite = np.isfinite(X.data if is_sparse(X) else X).all() and np.isfinite(y).all()
-    if not finite:
+    all_finite = np.isfinite(X.data if is_sparse(X) else X).all() and np.isfinite(y).all()
+    if not all_finite:
         raise ValueError("X and y must be finite: the format has no nan and no infinity")
     if hasattr(target, "write"):
         _write_rows(target, X, y, first_index, zeros)

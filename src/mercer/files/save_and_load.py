@@ -175,9 +175,9 @@ def _parser_of(head: bytes) -> Callable[[bytes, Any], Any] | None:
 
     lines = head.split(b"\n")
     for form in FORMATS.values():
-        begins = form.begins and head.startswith(form.begins)
+        has_beginning = form.begins and head.startswith(form.begins)
         has_key = form.contains and any(line.split()[:1] == [form.contains] for line in lines)
-        if form.read is not None and (begins or has_key):
+        if form.read is not None and (has_beginning or has_key):
             return form.read
     return None
 

@@ -215,18 +215,18 @@ def _map_chunks(X: NDArray[Any], scratch: Scratch, source: str) -> list[Any]:
 def _text_chunks(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:
     """Yield chunks (X, y) of a LIBSVM text."""
     if path.suffix in _COMPRESSED:
-        yield read_libsvm(_named(read_bytes_unpacked(path), str(path)), n_features=n_features)
+        yield read_libsvm(_named_file(read_bytes_unpacked(path), str(path)), n_features=n_features)
         return
     with open(path, "rb") as file:
         lines = 0
         while piece := file.read(_TEXT_BYTES):
             piece += file.readline()
             name = f"{path} below line {lines:,}" if lines else str(path)
-            yield read_libsvm(_named(piece, name), n_features=n_features)
+            yield read_libsvm(_named_file(piece, name), n_features=n_features)
             lines += piece.count(b"\n")
 
 
-def _named(content: bytes, name: str) -> BytesIO:
+def _named_file(content: bytes, name: str) -> BytesIO:
     """Return a file in memory with a name for error messages."""
     file = BytesIO(content)
     file.name = name

@@ -82,8 +82,8 @@ def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel
     if svm_type in SVM_TYPES and svm_type not in CLASSIFIERS:
         parts = (svm_type, kernel_type, numbers, rho, coefficients, vectors)
         return LibsvmModel(*parts, name=name, program="SVMlight")
-    positive = coefficients[:, 0] > 0
-    order = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+    is_positive = coefficients[:, 0] > 0
+    order = np.concatenate([np.flatnonzero(is_positive), np.flatnonzero(~is_positive)])
     return LibsvmModel(
         "c_svc",
         kernel_type,
@@ -92,7 +92,7 @@ def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel
         coefficients[order],
         vectors[order],
         (1, -1),
-        (int(positive.sum()), int((~positive).sum())),
+        (int(is_positive.sum()), int((~is_positive).sum())),
         name=name,
         program="SVMlight",
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer.kernels import recipe as recipes
 from mercer.kernels import terms
-from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, Composite, bracketed
+from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, Composite, in_brackets
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import integer_power
 from mercer.runtime.parameters import integer
@@ -97,7 +97,7 @@ class BinaryKernel(PointwiseKernel):
     _sign: ClassVar[str]
 
     def _text(self) -> str:
-        return f"{bracketed(self.left, self._precedence)} {self._sign} {bracketed(self.right, self._precedence)}"
+        return f"{in_brackets(self.left, self._precedence)} {self._sign} {in_brackets(self.right, self._precedence)}"
 
 
 class Sum(BinaryKernel):
@@ -136,9 +136,9 @@ class Sum(BinaryKernel):
     def universal(self) -> Answer:
         # The RKHS of the sum contains those of both kernels; the sum is continuous only if both kernels are.
         parts = self.parts.values()
-        continuous = all("yes" in (part.universal, part.differentiable) for part in parts)
+        all_continuous = all("yes" in (part.universal, part.differentiable) for part in parts)
         any_universal = any(part.universal == "yes" for part in parts)
-        return "yes" if any_universal and continuous and self._all_parts_have("positive_definite") else "unknown"
+        return "yes" if any_universal and all_continuous and self._all_parts_have("positive_definite") else "unknown"
 
     @property
     def unit_diagonal(self) -> Answer:
@@ -188,8 +188,8 @@ class Product(BinaryKernel):
         if not self._all_parts_have("positive_definite"):
             return "unknown"
         for factor, other_factor in ((self.left, self.right), (self.right, self.left)):
-            positive_diagonal = "yes" in (other_factor.unit_diagonal, other_factor.strictly_positive_definite)
-            if factor.strictly_positive_definite == "yes" and positive_diagonal:
+            has_positive_diagonal = "yes" in (other_factor.unit_diagonal, other_factor.strictly_positive_definite)
+            if factor.strictly_positive_definite == "yes" and has_positive_diagonal:
                 return "yes"
         return "unknown"
 
@@ -263,7 +263,7 @@ class Scaled(UnaryKernel):
         return None if constant is None else math.sqrt(self.factor) * constant
 
     def _text(self) -> str:
-        return f"{self.factor} * {bracketed(self.kernel, PRODUCT)}"
+        return f"{self.factor} * {in_brackets(self.kernel, PRODUCT)}"
 
 
 @dataclass(eq=False, repr=False)
@@ -334,7 +334,7 @@ class Shifted(UnaryKernel):
         return self.kernel.lipschitz
 
     def _text(self) -> str:
-        return f"{bracketed(self.kernel, SUM)} + {self.constant}"
+        return f"{in_brackets(self.kernel, SUM)} + {self.constant}"
 
 
 @dataclass(eq=False, repr=False)
@@ -381,8 +381,8 @@ class Power(UnaryKernel):
     @property
     def unit_diagonal(self) -> Answer:
         # A positive definite kernel has k(x, x) ≥ 0, and then k(x, x)^n = 1 only for k(x, x) = 1.
-        definite = self.kernel.positive_definite == "yes"
-        return self.kernel.unit_diagonal if definite else self._answer_from_parts("unit_diagonal")
+        is_definite = self.kernel.positive_definite == "yes"
+        return self.kernel.unit_diagonal if is_definite else self._answer_from_parts("unit_diagonal")
 
     @property
     def lipschitz(self) -> float | None:
@@ -395,7 +395,7 @@ class Power(UnaryKernel):
         )
 
     def _text(self) -> str:
-        return f"{bracketed(self.kernel, ATOM)} ** {self.exponent}"
+        return f"{in_brackets(self.kernel, ATOM)} ** {self.exponent}"
 
 
 @dataclass(eq=False, repr=False)
@@ -444,7 +444,7 @@ class Exponential(UnaryKernel):
         return math.sqrt(math.e) * constant
 
     def _text(self) -> str:
-        return f"{bracketed(self.kernel, ATOM)}.exp()"
+        return f"{in_brackets(self.kernel, ATOM)}.exp()"
 
 
 def _if_unchanged(unit_diagonal: Answer, unchanged: bool) -> Answer:

@@ -182,14 +182,14 @@ def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[f
     for rows in strips(X):
         block = as_float64(X[rows])
         if is_sparse(block):
-            shifted = block.data - centre
+            differences = block.data - centre
             zeros = d - np.diff(block.indptr)
-            sums = reduce_rows(np.add, shifted, block) - zeros * centre
-            squares = reduce_rows(np.add, shifted**2, block) + zeros * np.square(centre)
+            sums = reduce_rows(np.add, differences, block) - zeros * centre
+            squares = reduce_rows(np.add, differences**2, block) + zeros * np.square(centre)
         else:
-            shifted = block - centre
-            sums = _row_sums(shifted)
-            squares = np.einsum("ij,ij->i", shifted, shifted)
+            differences = block - centre
+            sums = _row_sums(differences)
+            squares = np.einsum("ij,ij->i", differences, differences)
         first_moment += float(weight[rows] @ sums)
         second_moment += float(weight[rows] @ squares)
     return first_moment / total, second_moment / total

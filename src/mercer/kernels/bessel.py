@@ -142,9 +142,11 @@ def _bessel(nu: float, t: Floats) -> Floats:
     flat = t.reshape(-1)
     for block in row_blocks(len(flat), 512):  # a value takes a microsecond, as for Matérn kernels
         s = flat[block]
-        small, large = s < _FROM_SERIES, s >= _TO_ZERO
-        medium = ~(small | large)
-        s[small] = special.hyp0f1(nu + 1.0, -0.25 * s[small] ** 2)
-        s[medium] = np.exp(special.gammaln(nu + 1.0) + nu * np.log(2.0 / s[medium])) * special.jv(nu, s[medium])
-        s[large] = 0.0
+        is_small, is_large = s < _FROM_SERIES, s >= _TO_ZERO
+        is_medium = ~(is_small | is_large)
+        s[is_small] = special.hyp0f1(nu + 1.0, -0.25 * s[is_small] ** 2)
+        s[is_medium] = np.exp(special.gammaln(nu + 1.0) + nu * np.log(2.0 / s[is_medium])) * special.jv(
+            nu, s[is_medium]
+        )
+        s[is_large] = 0.0
     return t

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.kernels import terms
-from mercer.kernels.composite import Composite, bracketed
+from mercer.kernels.composite import Composite, in_brackets
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.over_features import DistanceKernel
 from mercer.kernels.terms import Term, Terms
@@ -128,14 +128,14 @@ class OnColumns(Composite):
         return self.kernel.lipschitz
 
     def _text(self) -> str:
-        return f"{bracketed(self.kernel)}.on({self._indices().tolist()})"
+        return f"{in_brackets(self.kernel)}.on({self._indices().tolist()})"
 
 
 def column_indices(name: str, columns: Any) -> Indices:
     """Return column numbers as an array of integers; raise ValueError unless they are different and ≥ 0."""
     indices = np.asarray(columns)
-    integers = indices.ndim == 1 and (indices.dtype.kind in "iu" or len(indices) == 0)
-    if not integers or (len(indices) and indices.min() < 0) or len(np.unique(indices)) < len(indices):
+    are_integers = indices.ndim == 1 and (indices.dtype.kind in "iu" or len(indices) == 0)
+    if not are_integers or (len(indices) and indices.min() < 0) or len(np.unique(indices)) < len(indices):
         raise ValueError(
             f"{name}={columns!r} must be a list of different columns, counted from 0; for a table with names, "
             "table.columns.get_indexer(names) returns them"
@@ -183,8 +183,8 @@ class Categorical(Kernel):
         shares = self.frequencies
         if shares is None or (isinstance(shares, str) and shares == "data"):
             return
-        tables = isinstance(shares, Sequence) and all(isinstance(table, dict) for table in shares)
-        if not tables or any(not 0 <= p <= 1 for table in shares for p in table.values()):  # type: ignore[union-attr]
+        has_tables = isinstance(shares, Sequence) and all(isinstance(table, dict) for table in shares)
+        if not has_tables or any(not 0 <= p <= 1 for table in shares for p in table.values()):  # type: ignore[union-attr]
             raise ValueError(
                 f"frequencies={shares!r} must be None, 'data', or for each column a dictionary from category to a "
                 "share between 0 and 1"

@@ -43,7 +43,7 @@ class Composite(Kernel):
     combines = False
 
     def combined(self, parts: list[list[Any]]) -> list[Any]:
-        """Compute k(x, z), k(x, x) and k(z, z) from those values of each part: they may be overwritten."""
+        """Compute k(x, z), k(x, x) and k(z, z) from these three values of each part, which may be overwritten."""
         raise NotImplementedError
 
     @property
@@ -162,7 +162,7 @@ class Composite(Kernel):
         return self._text()
 
 
-def bracketed(kernel: Kernel, precedence: int = ATOM) -> str:
+def in_brackets(kernel: Kernel, precedence: int = ATOM) -> str:
     """Return the repr of a part, in brackets if it binds less tightly than `precedence`, the expression around it."""
     own_precedence = kernel._precedence if isinstance(kernel, Composite) else ATOM
     return f"({kernel!r})" if own_precedence < precedence else repr(kernel)
@@ -201,7 +201,7 @@ class Normalised(Composite):
     combines = True
 
     def combined(self, parts: list[list[Any]]) -> list[Any]:
-        """Compute k(x, z), k(x, x) and k(z, z) from those values of each part."""
+        """Compute k(x, z), k(x, x) and k(z, z) from these three values of each part."""
         values, left, right = parts[0]
         if not bool((left > 0).all()) or not bool((right > 0).all()):
             raise ValueError(
@@ -262,7 +262,7 @@ class Normalised(Composite):
         return self.kernel.lipschitz if self.kernel.unit_diagonal == "yes" else None
 
     def _text(self) -> str:
-        return f"{bracketed(self.kernel)}.normalised()"
+        return f"{in_brackets(self.kernel)}.normalised()"
 
 
 class _FunctionComposite(Composite):
@@ -327,7 +327,7 @@ class Weighted(_FunctionComposite):
         return self._slopes_of("kernel", self.kernel._slopes(X, Z), outer)
 
     def _text(self) -> str:
-        return f"{bracketed(self.kernel)}.scaled_by({function_name(self.function)})"
+        return f"{in_brackets(self.kernel)}.scaled_by({function_name(self.function)})"
 
 
 @dataclass(eq=False, repr=False)
@@ -400,7 +400,7 @@ class PulledBack(_FunctionComposite):
         return "yes" if self.kernel.positive_values == "yes" else "depends"
 
     def _text(self) -> str:
-        return f"{bracketed(self.kernel)}.of({function_name(self.feature_map)})"
+        return f"{in_brackets(self.kernel)}.of({function_name(self.feature_map)})"
 
 
 def map_samples(feature_map: SampleFunction, X: Samples, convert: SampleFunction) -> Samples:

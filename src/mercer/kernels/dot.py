@@ -245,15 +245,15 @@ class Cosine(Kernel):
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         """Compute Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
-        weighted = weights.any(axis=1)
-        zero_rows = np.flatnonzero(~nonzero_rows(X) & weighted)
+        has_weight = weights.any(axis=1)
+        zero_rows = np.flatnonzero(~nonzero_rows(X) & has_weight)
         if len(zero_rows):
             raise NotDifferentiableError(
                 f"the cosine kernel has no derivative at 0, but row {zero_rows[0]} of X is 0; drop such rows"
             )
         unit_x, unit_z = unit_rows(X), unit_rows(Z)
         projections = (weights * dot(unit_x, unit_z)).sum(axis=1)
-        lengths = np.where(weighted, np.linalg.norm(dense(as_float64(X)), axis=1), 1.0)
+        lengths = np.where(has_weight, np.linalg.norm(dense(as_float64(X)), axis=1), 1.0)
         return np.asarray((combined(weights, unit_z) - projections[:, None] * dense(unit_x)) / lengths[:, None])
 
     def recipe(self) -> Recipe:

@@ -335,8 +335,8 @@ class Kernel(FeatureGeometry, NamedParameters):
         """Return the largest number of non-zero terms in a sum over two samples; 0 if all terms are whole numbers."""
         if self.accepts != "vectors":
             return 0
-        stored = is_sparse(X) and not isinstance(X, EngineSamples)  # the zeros of an engine's samples are not known
-        return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if stored else int(X.shape[1])
+        counts_entries = is_sparse(X) and not isinstance(X, EngineSamples)  # an engine's zeros are not known
+        return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if counts_entries else int(X.shape[1])
 
     def majorant(self) -> Kernel:
         """Return a kernel M such that √(M(x, x) M(z, z)) bounds |k(x, z)| and all intermediate results of its value.
@@ -471,8 +471,8 @@ def _diagonal_blocks(X: Samples) -> list[slice]:
 
 def _number(value: Any) -> float:
     """Return a plain Python number, so that 2 is written as 2 in the kernel's repr."""
-    plain: float = value.item() if isinstance(value, np.generic) else value
-    return plain
+    python_number: float = value.item() if isinstance(value, np.generic) else value
+    return python_number
 
 
 def _as_weights(weights: ArrayLike, n: int, m: int) -> Floats:

@@ -107,18 +107,18 @@ def check_kernel(
         raise ValueError(f"{kernel!r} is not finite on these samples, so its eigenvalues cannot be computed")
     tol = max(tol, float32_rounding(X, kernel))
     asymmetry = float(np.abs(K - K.T).max())
-    symmetric = asymmetry <= tol * float(np.abs(K).max())
+    is_symmetric = asymmetry <= tol * float(np.abs(K).max())
     eigenvalues, vectors = eigh((K + K.T) / 2)
     smallest = float(eigenvalues[0])
     tolerance = tol * float(np.abs(eigenvalues).max())
     witness = vectors[:, 0].copy() if smallest < -tolerance else None
-    return KernelCheck(symmetric, asymmetry, smallest, tolerance, witness, _verdict(len(K), symmetric, witness))
+    return KernelCheck(is_symmetric, asymmetry, smallest, tolerance, witness, _verdict(len(K), is_symmetric, witness))
 
 
 def float32_rounding(X: Samples, kernel: Kernel) -> float:
     """Return a bound on the effect of rounding a precomputed matrix to float32, relative to its largest eigenvalue."""
-    single = kernel.accepts == "gram" and getattr(X, "dtype", None) == np.float32
-    return float(np.finfo(np.float32).eps) * n_samples(X) if single else 0.0
+    is_float32 = kernel.accepts == "gram" and getattr(X, "dtype", None) == np.float32
+    return float(np.finfo(np.float32).eps) * n_samples(X) if is_float32 else 0.0
 
 
 def _are_strings(X: Samples) -> bool:

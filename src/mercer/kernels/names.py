@@ -138,5 +138,5 @@ def as_kernel(kernel: object, *, degree: int = 3, gamma: float | str = "scale", 
 
 def bound_kernel(kernel: Any, X: Any) -> Kernel:
     """Convert a kernel in any form to one whose parameters are numbers, computed from X if necessary."""
-    converted: Kernel = as_kernel(kernel)
-    return converted if converted.bound else converted.bind(X)
+    kernel_object: Kernel = as_kernel(kernel)
+    return kernel_object if kernel_object.bound else kernel_object.bind(X)

@@ -189,9 +189,9 @@ class Tanimoto(Kernel):
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         intersection, union = self._intersection_and_union(X, Z)
-        both_zero = union == 0
-        np.divide(intersection, union, out=intersection, where=~both_zero)
-        intersection[both_zero] = 1.0
+        are_both_zero = union == 0
+        np.divide(intersection, union, out=intersection, where=~are_both_zero)
+        intersection[are_both_zero] = 1.0
         return intersection
 
     @staticmethod

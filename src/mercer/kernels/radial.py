@@ -301,10 +301,10 @@ class RationalQuadratic(SuggestsParameters, Kernel):
         for rows in strips(r):
             with np.errstate(over="ignore"):
                 u = (r[rows] / length) ** 2 * min(0.5 / alpha, LARGEST)
-            overflows = np.isinf(u)
-            logarithms = 2.0 * (np.log(r[rows][overflows]) - math.log(length)) - math.log(2.0) - math.log(alpha)
+            is_infinite = np.isinf(u)
+            logarithms = 2.0 * (np.log(r[rows][is_infinite]) - math.log(length)) - math.log(2.0) - math.log(alpha)
             np.log1p(u, out=r[rows])
-            r[rows][overflows] = logarithms
+            r[rows][is_infinite] = logarithms
         return r
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
@@ -394,8 +394,8 @@ def _matern_by_bessel(nu: float, t: Floats) -> Floats:
     """Compute the Matérn function from the Bessel function K_ν."""
     out = np.ones_like(t)
     out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and kve fails for very large arguments
-    computed = (t > 0) & (out > 0)
-    values = t[computed]
+    needs_bessel = (t > 0) & (out > 0)
+    values = t[needs_bessel]
     # A Bessel function takes about a microsecond, as long as other kernels take for half a kilobyte of values: blocks
     # are correspondingly smaller, so that Ctrl-C and max_time take effect in time.
     for block in row_blocks(len(values), 512):
@@ -404,10 +404,10 @@ def _matern_by_bessel(nu: float, t: Floats) -> Floats:
         with np.errstate(over="ignore"):
             matern_values = np.exp((1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
         # K_ν overflows only near 0, where the first term of 1 − k, t²/(4(ν − 1)), is at the level of rounding.
-        overflows = np.isinf(scaled)
-        matern_values[overflows] = 1.0 - s[overflows] ** 2 / (4 * (nu - 1))
+        is_infinite = np.isinf(scaled)
+        matern_values[is_infinite] = 1.0 - s[is_infinite] ** 2 / (4 * (nu - 1))
         values[block] = np.minimum(matern_values, 1.0)
-    out[computed] = values
+    out[needs_bessel] = values
     return out
 
 

@@ -259,5 +259,5 @@ def _with_scale(recipe: Recipe, scale: float, constant: float) -> Recipe | None:
 
 def _with_numbers(recipe: Recipe, numbers: tuple[float, ...], scale: float) -> Recipe | None:
     """Return the recipe with other numbers; None if one overflows, which the composite kernel then reports."""
-    finite = all(math.isfinite(number) for number in numbers) and math.isfinite(scale) and scale > 0
-    return replace(recipe, numbers=numbers, scale=scale) if finite else None
+    are_finite = all(math.isfinite(number) for number in numbers) and math.isfinite(scale) and scale > 0
+    return replace(recipe, numbers=numbers, scale=scale) if are_finite else None

@@ -204,11 +204,11 @@ class Mismatch(StringKernel):
                     f"{min(unknown)!r}, in {x!r:.60}, is not a letter of alphabet={self.alphabet!r}; name all letters"
                 )
         counts = []
-        exact, n_neighbours = Spectrum(self.length)._counts(X), self._n_neighbours()
-        total = n_neighbours * sum(map(len, exact))
+        exact_counts, n_neighbours = Spectrum(self.length)._counts(X), self._n_neighbours()
+        total = n_neighbours * sum(map(len, exact_counts))
         self._check_memory(total * (self.length + _PER_PART), f"{total:,} strings of {self.length} characters")
         neighbours = _cached_neighbours if n_neighbours <= _MAX_CACHED_NEIGHBOURS else _neighbours
-        for parts in exact:
+        for parts in exact_counts:
             counts.append(with_mismatches := Counter[Any]())
             for part, count in parts.items():
                 for other in neighbours(part, self.mismatches, self.alphabet):

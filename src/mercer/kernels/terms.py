@@ -99,8 +99,8 @@ class Term:
 
     def same_exponents(self, other: Term) -> bool:
         """Return whether the two terms differ in their polynomials only."""
-        both_polynomial = len(self.polynomial) > 1 and len(other.polynomial) > 1
-        if both_polynomial and not _same_features(self.inner_features, other.inner_features):
+        are_both_polynomial = len(self.polynomial) > 1 and len(other.polynomial) > 1
+        if are_both_polynomial and not _same_features(self.inner_features, other.inner_features):
             return False
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _RATES)
 
@@ -203,18 +203,18 @@ def terms_of_exponential(terms: Sequence[Term] | None) -> Terms | None:
 
 def _join_equal(terms: Iterable[Term]) -> Terms | None:
     """Join terms with equal exponents; return None if too many are left, a degree is too high, or one overflows."""
-    joined: list[Term] = []
+    joined_terms: list[Term] = []
     for term in terms:
-        position = next((k for k, other in enumerate(joined) if term.same_exponents(other)), None)
+        position = next((k for k, other in enumerate(joined_terms) if term.same_exponents(other)), None)
         if position is None:
-            joined.append(term)
+            joined_terms.append(term)
         else:
-            joined[position] = joined[position].plus(term)
-        if len(joined) > MAX_TERMS:
+            joined_terms[position] = joined_terms[position].plus(term)
+        if len(joined_terms) > MAX_TERMS:
             return None
-    for term in joined:
+    for term in joined_terms:
         if len(term.polynomial) > MAX_DEGREE + 1 or not np.isfinite(term.polynomial).all():
             return None
         if not all(np.isfinite(getattr(term, name)).all() for name in _RATES):
             return None
-    return tuple(joined)
+    return tuple(joined_terms)

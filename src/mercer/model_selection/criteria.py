@@ -38,9 +38,9 @@ def check_criterion(
 def refusal(machine: Any, criterion: str, params: Mapping[str, Any]) -> str | None:
     """Return the reason why the criterion does not apply to the machine with these parameters, or None."""
     slack, bias = (params.get(name, getattr(machine, name, None)) for name in ("slack", "bias"))
-    allowed = ("l1", "l2") if criterion == "radius-margin" else ("l1",)
-    if criterion in ("xi-alpha", "span", "span-bound", "radius-margin") and slack not in allowed:
-        allowed_text = " or ".join(map(repr, allowed))
+    allowed_slacks = ("l1", "l2") if criterion == "radius-margin" else ("l1",)
+    if criterion in ("xi-alpha", "span", "span-bound", "radius-margin") and slack not in allowed_slacks:
+        allowed_text = " or ".join(map(repr, allowed_slacks))
         alternatives = "'folds', 'loo' or 'radius-margin'" if slack == "l2" else "'folds' or 'loo'"
         return (
             f"criterion={criterion!r} is for SVC with slack={allowed_text}, not {type(machine).__name__} with "

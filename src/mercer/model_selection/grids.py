@@ -71,8 +71,8 @@ def grid_points(estimator: Any, grid: Any) -> list[dict[str, Any]]:
 
 def _is_list(values: Any) -> bool:
     """Return whether `values` is a nonempty list or array; each value may be a list or an array itself."""
-    listed = isinstance(values, Sequence) and not isinstance(values, str | bytes)
-    return (listed or (isinstance(values, np.ndarray) and values.ndim == 1)) and len(values) > 0
+    is_sequence = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    return (is_sequence or (isinstance(values, np.ndarray) and values.ndim == 1)) and len(values) > 0
 
 
 def full_name(estimator: Any, name: str) -> str:
@@ -102,8 +102,8 @@ def penalty_of(params: Mapping[str, Any], prefix: str = "") -> float:
 
 def drop_parameters(names: Sequence[str], params: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return `params` without those named `prefix` + one of the `names`."""
-    excluded = {prefix + name for name in names}
-    return {name: value for name, value in params.items() if name not in excluded}
+    dropped_names = {prefix + name for name in names}
+    return {name: value for name, value in params.items() if name not in dropped_names}
 
 
 def group_points_by_kernel(points: Sequence[dict[str, Any]], prefix: str = "") -> list[list[int]]:
@@ -116,8 +116,8 @@ def group_points_by_kernel(points: Sequence[dict[str, Any]], prefix: str = "") -
     ordered = []
     for group in groups:
         parts = group_equal_keys(key_of_params(drop_parameters((*RISING, *FALLING), points[k], prefix)) for k in group)
-        rising = (sorted((group[k] for k in part), key=lambda k: penalty_of(points[k], prefix)) for part in parts)
-        ordered.append([k for part in rising for k in part])
+        sorted_parts = (sorted((group[k] for k in part), key=lambda k: penalty_of(points[k], prefix)) for part in parts)
+        ordered.append([k for part in sorted_parts for k in part])
     middle = (len(ordered) - 1) / 2
     indices = sorted(range(len(ordered)), key=lambda k: abs(k - middle))
     return [ordered[k] for k in indices]

@@ -181,8 +181,8 @@ class _LearningProblem:
             raise ValueError(f"K + {numbers['lam']:g}·W⁻¹ is not positive definite to rounding; raise lam")
         G = factor.solve(np.eye(len(Y)))
         if self.bias:
-            ones = G.sum(axis=1)
-            G -= np.outer(ones, ones) / ones.sum()
+            inverse_sums = G.sum(axis=1)
+            G -= np.outer(inverse_sums, inverse_sums) / inverse_sums.sum()
         g, c, share = G.diagonal()[:, None], G @ Y, (self.weight / self.weight.sum())[:, None]
         r = c / g
         a = 2 * share * r / g
@@ -198,9 +198,9 @@ class _LearningProblem:
         n = len(C)
         margin = squared_soft_margin(read_signs(self.y), C)
         group = np.zeros(n, dtype=np.int32)
-        half = 0.5 * (gram.diagonal + 1.0 / C)
+        half_diagonal = 0.5 * (gram.diagonal + 1.0 / C)
         # The upper bound 2 exceeds the total 1, so that a single vector at the surface of the ball determines b.
-        ball = DualProblem.of_rows(half, np.zeros(n), np.full(n, 2.0), 1.0 / C, group, np.ones(1))
+        ball = DualProblem.of_rows(half_diagonal, np.zeros(n), np.full(n, 2.0), 1.0 / C, group, np.ones(1))
         margin_solution, margin_proof = solve_certified(margin, gram, _STOP)
         ball_solution, ball_proof = solve_certified(ball, gram, _STOP)
         radius_square, norm_square = 2.0 * ball_proof.dual, 2.0 * margin_proof.dual

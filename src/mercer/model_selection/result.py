@@ -68,8 +68,8 @@ def _describe_score(result: TuningResult, best: int) -> str:
 
 def _lines(name: str, text: str) -> list[str]:
     """Write a name in a column of twelve characters and wrap its text beside it, in at most two lines of 110."""
-    wrapped = textwrap.wrap(text, 110 - 12, max_lines=2, placeholder=" …")
-    return [f"{name if k == 0 else '':<12}{line}" for k, line in enumerate(wrapped)]
+    wrapped_lines = textwrap.wrap(text, 110 - 12, max_lines=2, placeholder=" …")
+    return [f"{name if k == 0 else '':<12}{line}" for k, line in enumerate(wrapped_lines)]
 
 
 def _equal(first: Any, second: Any) -> bool:

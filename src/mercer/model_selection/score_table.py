@@ -118,12 +118,12 @@ class ScoreTable:
         """Unmark and return the cells that were skipped because of a cell that failed later."""
         with self._lock:
             best = self._best_lower_bound()
-            revived = [
+            revived_cells = [
                 k for k, text in self.skipped.items() if text.startswith("lost") and self._upper_bound(k) >= best
             ]
-            for k in revived:
+            for k in revived_cells:
                 del self.skipped[k]
-            return revived
+            return revived_cells
 
     @property
     def done(self) -> int:
@@ -177,8 +177,8 @@ class ScoreTable:
         for fold in range(self.n_folds):
             results[f"split{fold}_test_score"] = self.scores[:, fold].copy()
         results["mean_test_score"], results["std_test_score"] = means, spread
-        filled = np.where(np.isnan(means), -np.inf, means)
-        order = np.unique(-filled, return_inverse=True)[1]
+        means_for_ranks = np.where(np.isnan(means), -np.inf, means)
+        order = np.unique(-means_for_ranks, return_inverse=True)[1]
         counts = np.bincount(order)
         results["rank_test_score"] = (1 + np.cumsum(counts) - counts)[order].astype(np.int32)
         results["fit_time"] = np.nansum(self.seconds, axis=1)

@@ -59,8 +59,8 @@ def scorer_of(estimator: Any, scoring: Any, labelled: bool) -> Scorer:
     if isinstance(scoring, str) and scoring in _FAST_SCORERS:
         return _FAST_SCORERS[scoring]
     if isinstance(scoring, str) and scoring not in (names := get_scorer_names()):
-        similar = get_close_matches(scoring, names, n=3)
-        hint = f"did you mean {' or '.join(map(repr, similar))}? " if similar else ""
+        similar_names = get_close_matches(scoring, names, n=3)
+        hint = f"did you mean {' or '.join(map(repr, similar_names))}? " if similar_names else ""
         raise ValueError(f"scoring={scoring!r} is unknown: {hint}sklearn.metrics.get_scorer_names() lists all names")
     scorer: Scorer = check_scoring(estimator, scoring)
     return scorer
@@ -91,8 +91,8 @@ def score_range(estimator: Any, scoring: Any) -> tuple[float, float] | None:
     if scoring is None:
         # A novelty detector has no `score` and is scored by `novelty_score`. `QuantileSVR.score` is 1 minus a ratio of
         # two pinball losses. Both scores are at most 1.
-        at_most_one = _score_method(_step_with_score(estimator)) in (None, QuantileSVR.score)
-        return (-np.inf, 1.0) if at_most_one else None
+        is_at_most_one = _score_method(_step_with_score(estimator)) in (None, QuantileSVR.score)
+        return (-np.inf, 1.0) if is_at_most_one else None
     if not isinstance(scoring, str):
         return None
     if scoring in _ZERO_TO_ONE:
@@ -169,11 +169,13 @@ def soft_accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> floa
     f, is_class = np.asarray(model.decision_function(X)), np.asarray(model.classes_) == np.asarray(y)[:, None]
     if f.ndim == 1:
         f = np.column_stack([-f, f])
-    counted = is_class.any(axis=1) & (weight > 0)  # rows of a class without training samples get no credit
-    f_true, f_other = (np.max(f[counted], axis=1, initial=-np.inf, where=m[counted]) for m in (is_class, ~is_class))
-    unit = weighted_median(np.abs(f_true - f_other), weight[counted]) if counted.any() else 1.0
+    is_counted = is_class.any(axis=1) & (weight > 0)  # rows of a class without training samples get no credit
+    f_true, f_other = (
+        np.max(f[is_counted], axis=1, initial=-np.inf, where=m[is_counted]) for m in (is_class, ~is_class)
+    )
+    unit = weighted_median(np.abs(f_true - f_other), weight[is_counted]) if is_counted.any() else 1.0
     credit = 0.5 + 0.5 * np.tanh((f_true - f_other) / (unit or 1.0))
-    return float(credit @ weight[counted] / weight.sum())
+    return float(credit @ weight[is_counted] / weight.sum())
 
 
 def balanced_soft_accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -214,8 +216,10 @@ def score_of_values(
     values_class = (
         _ClassifierValues if is_classifier(machine) else _RegressorValues if is_regressor(machine) else _NoveltyValues
     )
-    trusted = needs_predictions_only(scorer)
-    model = values_class(estimator, machine, values, classes, values if trusted else samples(), watched=not trusted)
+    needs_no_watch = needs_predictions_only(scorer)
+    model = values_class(
+        estimator, machine, values, classes, values if needs_no_watch else samples(), watched=not needs_no_watch
+    )
     try:
         score = compute_score(scorer, model, model._samples, *targets_and_weights)
     except Exception:
@@ -292,8 +296,8 @@ class _ClassifierValues(_HeldOutValues):
         values = self._values_at(X)
         if len(self._classes) == 2:
             return np.asarray(values[:, 0])
-        raw = self._has_function_per_class or self._machine.decision_function_shape == "ovo"
-        return values if raw else scores(values, len(self._classes))
+        is_one_per_output = self._has_function_per_class or self._machine.decision_function_shape == "ovo"
+        return values if is_one_per_output else scores(values, len(self._classes))
 
     def predict(self, X: Any) -> Any:
         """Predict the classes of the held-out samples."""

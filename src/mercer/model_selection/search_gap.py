@@ -162,9 +162,9 @@ class SearchGap:
         if len({point for fits in self._fold_functions.values() for point in fits}) < len(cells.points):
             return None, "some fits were made fold by fold and keep no decision values"
         others = {self._prefix + name for name in PROBLEM_PARAMETERS if name not in _PENALTIES}
-        searched = sorted({name for point in cells.points for name in point} & others)
-        if searched:
-            return None, f"there is no bound if {', '.join(searched)} is searched too"
+        searched_names = sorted({name for point in cells.points for name in point} & others)
+        if searched_names:
+            return None, f"there is no bound if {', '.join(searched_names)} is searched too"
         gap, score = 0.0, float(cells.means[best])
         for kernel in {key for key, _ in self._fold_functions}:
             gap = max(gap, self._largest_accuracy(cells, kernel) - score)

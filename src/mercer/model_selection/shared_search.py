@@ -151,7 +151,7 @@ class SharedSearch:
             targets = search.held_out_targets(fold)
             score = score_of_values(search.scorer, search.estimator, machine, values, fit.classes, samples, targets)
         except Exception as error:  # the user's scorer may raise
-            if not needs_predictions_only(search.scorer):  # the cause may be that there is no real model
+            if not needs_predictions_only(search.scorer):  # perhaps because the scorer got predictions, not a model
                 reason = f"scoring raised {type(error).__name__} with predictions alone"
                 self._model_reason = str(error) if isinstance(error, NeedsModel) else reason
                 return
@@ -179,18 +179,18 @@ class SharedSearch:
             "every fold)"
         )
         for fold in range(len(search.splits)):
-            needed = [[k for k in group if search.is_needed(k, fold)] for group in groups]
-            needed = [group for group in needed if group]
-            if not needed or self._model_reason:
+            needed_points = [[k for k in group if search.is_needed(k, fold)] for group in groups]
+            needed_points = [group for group in needed_points if group]
+            if not needed_points or self._model_reason:
                 continue
             try:
-                shared = self._transform_fold(needed[0][0], fold)
+                shared = self._transform_fold(needed_points[0][0], fold)
             except Exception as error:
-                self._fail(needed, [fold], error)
+                self._fail(needed_points, [fold], error)
                 continue
-            if not fits_budget(shared, search.budget, _has_twins(self._machine(needed[0][0]))):
+            if not fits_budget(shared, search.budget, _has_twins(self._machine(needed_points[0][0]))):
                 return [(group, "the kernel matrix exceeds cache_size") for group in groups]
-            self._fit(shared, needed, description)
+            self._fit(shared, needed_points, description)
         return []
 
     def _transform_fold(self, point: int, fold: int) -> SharedFolds:

@@ -171,19 +171,19 @@ def tune(
     check_criterion(estimator, criterion, {**passed, "one_standard_error": one_standard_error}, points)
     # 3. Split the samples into folds.
     labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # ±1 for outliers
-    by_folds = criterion == "folds"
+    uses_folds = criterion == "folds"
     # Splitters need only the number of rows.
     rows = np.zeros((n_samples(X), 1)) if isinstance(X, Frame | EngineSamples) else X
     if qid is not None:
         groups = qid if groups is None else groups
         cv = GroupKFold(cv, shuffle=True, random_state=0) if isinstance(cv, int) else cv
-    folds = _check_splitter(cv, y, labelled, groups).split(rows, y, groups) if by_folds else ()
+    folds = _check_splitter(cv, y, labelled, groups).split(rows, y, groups) if uses_folds else ()
     splits = [(row_indices(train, n_samples(X)), row_indices(test, n_samples(X))) for train, test in folds]
     # 4. Fit and score all cells that are not skipped.
     cells = ScoreTable(
         points,
-        len(splits) if by_folds else 1,
-        score_range(estimator, scoring) if skip and by_folds else None,
+        len(splits) if uses_folds else 1,
+        score_range(estimator, scoring) if skip and uses_folds else None,
         skip_likely=skip == "likely",
         never_skipped=current,
     )
@@ -200,14 +200,14 @@ def tune(
         n_threads=effective_n_threads(n_jobs if n_jobs is not None else getattr(machine, "n_jobs", None)),
         budget=cache_bytes(getattr(machine, "cache_size", 1000)),
         deadline=deadline_of(max_time),
-        gap=SearchGap(points, by_folds and is_accuracy(estimator, scoring) and sample_weight is None, prefix),
+        gap=SearchGap(points, uses_folds and is_accuracy(estimator, scoring) and sample_weight is None, prefix),
         reporter=Reporter(verbose),
         callback=callback,
     )
     interrupted = False
     with collect_warnings() as search_warnings:
         try:
-            shared = _run(search) if by_folds else _run_without_folds(search, criterion)
+            shared = _run(search) if uses_folds else _run_without_folds(search, criterion)
         except KeyboardInterrupt:
             interrupted, shared = True, "interrupted"
     search.close()
@@ -259,15 +259,15 @@ def _check_arguments(estimator: Any, X: Any, y: Any) -> None:
 def _check_queries(estimator: Any, machine: Any, groups: Any, qid: Any) -> Any:
     """Return the query of each sample; raise if the machine takes none, or if `groups` is given in its place."""
     name = type(machine).__name__
-    ranks = "qid" in signature(machine.fit).parameters
+    takes_queries = "qid" in signature(machine.fit).parameters
     if qid is None:
-        if ranks and groups is not None:
+        if takes_queries and groups is not None:
             raise ValueError(
                 f"groups only decides which samples are held out together; {name} would still compare samples of "
                 "different groups. Pass qid= instead, which also makes the folds; leave groups out for a single query"
             )
         return None
-    if not ranks:
+    if not takes_queries:
         raise TypeError(f"qid is for RankSVM, not for {name}; use groups=")
     if estimator is not machine and not isinstance(estimator, Pipeline):
         raise TypeError(
@@ -287,8 +287,8 @@ def _run(search: Search) -> str:
         for group, reason in not_shared:
             descriptions[f"not shared: {reason}"] = None
             fit_fold_by_fold(search, group, warm_start=reason != MANY_PAIRS)
-        revived = set(search.cells.revive())
-        groups = [points for group in groups if (points := [k for k in group if k in revived])]
+        revived_cells = set(search.cells.revive())
+        groups = [points for group in groups if (points := [k for k in group if k in revived_cells])]
     return "; ".join(descriptions)
 
 
@@ -371,8 +371,8 @@ def _report_no_score(search: Search, refit: bool) -> None:
                 ConvergenceWarning,
             )
         return
-    weighted = "" if search.sample_weight is None else " with this sample_weight"
-    message = f"no cell of the grid could be fitted{weighted} in every fold: {cells.reason(min(cells.errors)[0])}"
+    weight_text = "" if search.sample_weight is None else " with this sample_weight"
+    message = f"no cell of the grid could be fitted{weight_text} in every fold: {cells.reason(min(cells.errors)[0])}"
     if refit and cells.complete:
         raise ValueError(message)
     warn_user(message, UserWarning)

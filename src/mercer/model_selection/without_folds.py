@@ -46,9 +46,9 @@ def score_without_folds(search: Search, criterion: str) -> str:
             continue
         start_time = time.perf_counter()
         try:
-            refused = refusal(search.estimator, criterion, search.cells.points[point])
-            if refused is not None:
-                raise ValueError(refused)
+            reason = refusal(search.estimator, criterion, search.cells.points[point])
+            if reason is not None:
+                raise ValueError(reason)
             score, gap, relative_gap, note = score_point(search, point)
         except Exception as error:  # errors of a user's kernel or scorer belong to their cell
             search.cells.fail(point, 0, error)
@@ -71,13 +71,13 @@ def _score_leave_one_out(search: Search, point: int) -> _Score:
     """Return the score of the exact leave-one-out predictions of a point, NaN for both gaps, and a note."""
     machine = search.at(point)
     result = leave_one_out(machine, search.X, search.y, search.sample_weight)
-    counted = np.flatnonzero(np.isfinite(result.values.reshape(len(result.values), -1)).all(axis=1))
-    y, weight = (None if given is None else given[counted] for given in (search.y, search.sample_weight))
-    values = result.values[counted].reshape(len(counted), -1)
+    scored_rows = np.flatnonzero(np.isfinite(result.values.reshape(len(result.values), -1)).all(axis=1))
+    y, weight = (None if given is None else given[scored_rows] for given in (search.y, search.sample_weight))
+    values = result.values[scored_rows].reshape(len(scored_rows), -1)
     classes = np.unique(np.asarray(y)) if is_classifier(machine) else None
     ambiguous = int((~result.unique).sum())
     note = f"{ambiguous} machines with a sample left out are not unique" if ambiguous else ""
-    samples = partial(part_of, search.X, counted)
+    samples = partial(part_of, search.X, scored_rows)
     try:
         score = score_of_values(search.scorer, machine, machine, values, classes, samples, (y, weight))
     except NeedsModel as error:

@@ -170,8 +170,8 @@ class Ball:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             value, smallest = np.divide(x, y), abs(y)
             if e_y is not None:
-                tiny = LEAST * (abs(x) > 0)
-                e = e + (abs(value) + tiny) * e_y + tiny * (e_y > 0)
+                tiny_errors = LEAST * (abs(x) > 0)
+                e = e + (abs(value) + tiny_errors) * e_y + tiny_errors * (e_y > 0)
                 smallest = smallest - e_y
             error = (np.divide(e, smallest) + _U * abs(value)) * (1 + 16 * _U) + underflow  # nine roundings
             # Nothing is known where the denominator may be 0 or infinite: the error becomes ∞ or NaN.

@@ -84,9 +84,9 @@ def _krylov(S: Any, k: int, product: Callable[[Floats], Floats] | None = None) -
             basis.append(new_block)
             images.append(times(basis[-1]))
         Q, SQ = np.concatenate(basis, axis=1), np.concatenate(images, axis=1)
-        projected = Q.T @ SQ
+        projected_S = Q.T @ SQ
         values, vectors = linalg.eigh(
-            0.5 * (projected + projected.T), subset_by_index=[len(projected) - block_size, len(projected) - 1]
+            0.5 * (projected_S + projected_S.T), subset_by_index=[len(projected_S) - block_size, len(projected_S) - 1]
         )
         values, vectors = values[::-1], vectors[:, ::-1]
         X = Q @ vectors

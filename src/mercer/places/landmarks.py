@@ -50,10 +50,13 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
             new_keys = np.log(chance) - np.log(-np.log(1.0 - rng.random(chunk.n)))
         all_keys = np.concatenate([keys, new_keys])
         usable = np.flatnonzero(all_keys > -np.inf)
-        best = usable if len(usable) <= m else np.sort(usable[np.argpartition(-all_keys[usable], m - 1)[:m]])
-        old_positions, new_positions = best[best < len(keys)], best[best >= len(keys)] - len(keys)
+        best_positions = usable if len(usable) <= m else np.sort(usable[np.argpartition(-all_keys[usable], m - 1)[:m]])
+        old_positions, new_positions = (
+            best_positions[best_positions < len(keys)],
+            best_positions[best_positions >= len(keys)] - len(keys),
+        )
         X = take(chunk.X, new_positions) if X is None else stack(take(X, old_positions), take(chunk.X, new_positions))
-        keys = all_keys[best]
+        keys = all_keys[best_positions]
         index = np.concatenate([index[old_positions], n_seen + new_positions])
         chances = np.concatenate([chances[old_positions], chance[new_positions]])
         weights = np.concatenate([weights[old_positions], chunk.weight[new_positions]])

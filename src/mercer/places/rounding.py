@@ -78,8 +78,8 @@ class Rounding:
         One source may represent `columns` columns that are no longer than it; its coefficient is then their ‖β‖₁. If a
         library adds the terms in an order of its own, `in_sequence` bounds the number of successive additions.
         """
-        single = level == np.float32
-        v, ending = SINGLE if single else DOUBLE, self.recipe.ending
+        is_float32 = level == np.float32
+        v, ending = SINGLE if is_float32 else DOUBLE, self.recipe.ending
         absolute = np.abs(coefficients)
         l1, m = float(absolute.sum()), columns or len(coefficients)
         sums, t = self._sums(m, v) + in_sequence * DOUBLE, self._inner_terms(v)
@@ -89,7 +89,7 @@ class Rounding:
                 out = self._radial(sizes, longest, l1, v, t, sums, level)
             else:
                 out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute, v, t, sums)
-            if single:
+            if is_float32:
                 out = out + self._out_of_range(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute)
         if self.recipe.constant:
             out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
@@ -168,13 +168,13 @@ class Rounding:
                 error = degree * roundings * np.sqrt(powers)
             overflow = float(np.finfo(np.float32).max) / 4
             factor = gamma if recipe.ending in ("polynomial", "sigmoid") else 1.0  # others scale the samples
-            fits = (1 / overflow < factor < overflow) & (recipe.scale * largest_value < overflow)
-            return np.where(fits, SINGLE * recipe.scale * error, np.inf)
+            fits_float32 = (1 / overflow < factor < overflow) & (recipe.scale * largest_value < overflow)
+            return np.where(fits_float32, SINGLE * recipe.scale * error, np.inf)
 
     def common_error(self, sizes: Floats) -> Floats:
         """Estimate the relative error, equal in all values of a row, that rounding the row's norm to float32 causes."""
-        radial = self.recipe.ending in ("gaussian", "laplacian")
-        return SINGLE * self._exponents(sizes) if radial else np.zeros(len(sizes))
+        is_radial = self.recipe.ending in ("gaussian", "laplacian")
+        return SINGLE * self._exponents(sizes) if is_radial else np.zeros(len(sizes))
 
     def _exponents(self, sizes: Floats) -> Floats:
         """Estimate the error of each row's exponents in units of the roundoff, which is about their size."""
@@ -211,23 +211,23 @@ class Rounding:
         if self.mapped:
             mapping = 8 * (self.mapped + 2) * DOUBLE * (sizes + longest)
             unmapped = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
-            trivial = scale * l1 * (1 + sums)
+            trivial_bound = scale * l1 * (1 + sums)
             bound = unmapped + _SECOND_ORDER * math.log(2) * scale * l1 * mapping
-            return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(bound, trivial), trivial)
+            return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(bound, trivial_bound), trivial_bound)
         if level == "exact":  # sums of sparse rows in twice the precision keep a tiny error relative to the norms
             trace = 4 * ((t + 4) * v) ** 2 * (3 * sizes + 2 * _MOST_TIMES_POWER)
             error = _SECOND_ORDER * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
             return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sums)
         if self.recipe.ending == "gaussian":
             slope, intercept = 3 * sizes, 2 * _MOST_TIMES_POWER
-            all_small = bool(self._small_exponent_errors(float(sizes.max(initial=0.0)), v, c))
-            small: Any = all_small or self._small_exponent_errors(sizes, v, c)
+            are_all_small = bool(self._small_exponent_errors(float(sizes.max(initial=0.0)), v, c))
+            is_small: Any = are_all_small or self._small_exponent_errors(sizes, v, c)
         else:  # |x_j|₁ ≤ |x_i|₁ + D; from dense rows D is a sum of differences, from sparse ones of norms
             length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
             slope, intercept = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
-            small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
+            is_small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
         error = np.minimum(_SECOND_ORDER * math.log(2) * v * c * (slope + intercept) + sums, 1.0 + sums)
-        return scale * l1 * (error if small is True else np.where(small, error, 1.0 + sums))
+        return scale * l1 * (error if is_small is True else np.where(is_small, error, 1.0 + sums))
 
     def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
         """Return bounds for kernels of inner products; rows have the lengths a, columns b, and `absolute` is |β|."""
@@ -245,15 +245,17 @@ class Rounding:
         if recipe.ending == "sigmoid":
             base = gamma * float(absolute @ b) * a + abs(coef0) * l1
             return _SECOND_ORDER * recipe.scale * ((t + 8) * v * base + (sums + underflow) * l1)
-        relative = degree * (t + 10) * v
-        if relative > _LARGEST_EXPONENT_ERROR:
+        relative_error = degree * (t + 10) * v
+        if relative_error > _LARGEST_EXPONENT_ERROR:
             return np.full(len(a), np.inf)
         powers = _powers(gamma * a, b, abs(coef0), int(degree), absolute)
         overflow = float(np.finfo(np.float32 if v == SINGLE else np.float64).max) / 4
         largest = recipe.scale * (gamma * a * float(b.max(initial=0.0)) + abs(coef0)) ** degree
         powers = np.where((powers < overflow) & (largest < overflow), powers, np.inf)
         return (
-            _SECOND_ORDER * recipe.scale * ((relative + sums + degree * underflow) * powers + degree * underflow * l1)
+            _SECOND_ORDER
+            * recipe.scale
+            * ((relative_error + sums + degree * underflow) * powers + degree * underflow * l1)
         )
 
 
@@ -312,8 +314,8 @@ def generic_error(d: int, conditioning: float = 1.0, factors: int = 1) -> float:
     samples are mapped by a factor L, their relative error grows with its `conditioning` κ: (d + 1)κu from
     |M − LLᵀ| ≤ γ|L||L|ᵀ, and (d + 2)(10⁴ + 2κ)u at most from products with L.
     """
-    relative = DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning + (factors - 1) * (4 * d + 40))
-    return min(1.0, relative) if factors == 1 or relative <= _LARGEST_EXPONENT_ERROR else math.inf
+    relative_error = DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning + (factors - 1) * (4 * d + 40))
+    return min(1.0, relative_error) if factors == 1 or relative_error <= _LARGEST_EXPONENT_ERROR else math.inf
 
 
 def conditioning(factor: Floats) -> float:

@@ -45,7 +45,7 @@ class Sums:
     @classmethod
     def of(cls, X: Any, problem: LeastSquares) -> Sums:
         """Compute the sums over the distinct samples X, each with its weight and targets."""
-        d, sparse = X.shape[1], is_sparse(X)
+        d, is_sparse_X = X.shape[1], is_sparse(X)
 
         def sums_of(total: Floats) -> Floats:
             out = np.zeros(d)
@@ -56,18 +56,18 @@ class Sums:
         def products_about(x: Floats, Y: Floats) -> tuple[Floats, Floats, Floats]:
             total, xx, xy, rest = problem.total, np.zeros((d, d)), np.zeros((d, Y.shape[1])), np.zeros(d)
             for rows, part in float64_strips(X):
-                if sparse:  # about zero, so that the samples stay sparse
+                if is_sparse_X:  # about zero, so that the samples stay sparse
                     xx += (part.multiply(total[rows, None]).T @ part).toarray()
                 else:
                     part = part - x
                     add_gram(xx, part * np.sqrt(total[rows, None]))
                 xy += part.T @ Y[rows]
                 rest += np.asarray(part.T @ total[rows]).ravel()
-            if not sparse:
+            if not is_sparse_X:
                 mirror(xx)
             return xx, xy, rest
 
-        return cls.gathered(problem, d, sparse, sums_of, products_about)
+        return cls.gathered(problem, d, is_sparse_X, sums_of, products_about)
 
     @classmethod
     def gathered(
@@ -119,9 +119,9 @@ class Sums:
     def _check_possible(self) -> None:
         """Raise ValueError if no samples can have these sums, even with the rounding that e allows."""
         size = np.concatenate([[self.weight], self.xx.diagonal(), self.yy])
-        allowed = self.error**2
+        allowed_squares = self.error**2
         # Cauchy–Schwarz, for the squares themselves, the sums, and the products with the targets.
-        largest = np.maximum(size, 0.0) + 2 * allowed
+        largest = np.maximum(size, 0.0) + 2 * allowed_squares
         d = len(self.x)
         root, slack = np.sqrt(largest), self.error
         bounded_sums = (
@@ -129,15 +129,15 @@ class Sums:
             (self.rest_y, root[0] * root[d + 1 :], slack[0] * slack[d + 1 :]),
             (self.xy, np.outer(root[1 : d + 1], root[d + 1 :]), np.outer(slack[1 : d + 1], slack[d + 1 :])),
         )
-        possible = bool((size >= -2 * allowed).all())
-        possible = possible and all(
+        is_possible = bool((size >= -2 * allowed_squares).all())
+        is_possible = is_possible and all(
             bool((np.abs(sums) <= bound + 2 * error).all()) for sums, bound, error in bounded_sums
         )
-        if possible and d:
+        if is_possible and d:
             unit = np.divide(1.0, root[1 : d + 1], out=np.zeros(d), where=root[1 : d + 1] > 0)
             smallest = float(scipy.linalg.eigvalsh(self.xx * unit[:, None] * unit, check_finite=False)[0])
-            possible = smallest >= -2 * float(np.sum((slack[1 : d + 1] * unit) ** 2)) - gamma(8 * d * d)
-        if not possible:
+            is_possible = smallest >= -2 * float(np.sum((slack[1 : d + 1] * unit) ** 2)) - gamma(8 * d * d)
+        if not is_possible:
             raise ValueError(
                 "these samples cannot be forgotten, since they were never learnt in this form: the remaining sums "
                 "would have negative squares, or products larger than the squares allow. Forget samples with the "
@@ -176,9 +176,9 @@ class Sums:
         squares = np.abs(a.xx.diagonal()) + np.abs(b.xx.diagonal())
         size = np.concatenate([[a.weight + b.weight], squares, np.abs(a.yy) + np.abs(b.yy)])
         names = ("xx", "xy", "yy", "rest_x", "rest_y")
-        summed: dict[str, Any] = {name: getattr(a, name) + sign * getattr(b, name) for name in names}
+        sums: dict[str, Any] = {name: getattr(a, name) + sign * getattr(b, name) for name in names}
         error = np.sqrt(a.error**2 + b.error**2 + gamma(_ROUNDINGS) * size)
-        return replace(a, weight=weight, error=error, **summed)
+        return replace(a, weight=weight, error=error, **sums)
 
     def _about_origin(self, x: Floats, y: Floats) -> Sums:
         """Return the sums about another origin."""

@@ -65,11 +65,11 @@ def _two_sided(
 ) -> DualProblem:
     """Build a problem in which each variable lies between zero and a bound with the sign of its label."""
     n = len(y)
-    positive = y > 0
+    is_positive = y > 0
     return DualProblem.of_rows(
         p=p,
-        lower=np.where(positive, 0.0, -bound),
-        upper=np.where(positive, bound, 0.0),
+        lower=np.where(is_positive, 0.0, -bound),
+        upper=np.where(is_positive, bound, 0.0),
         d=d,
         group=np.zeros(n, dtype=np.int32) if group is None else group,
         totals=np.zeros(1) if totals is None else totals,

@@ -86,8 +86,8 @@ class DualProblem:
             raise ValueError(f"variable {i} has lower={self.lower[i]} above upper={self.upper[i]}")
         if not np.isfinite(self.d).all():
             raise ValueError("1/C overflows where C times a weight is too small; scale the weights, or raise C")
-        finite = all(np.isfinite(a).all() for a in (self.p, self.totals))
-        if not finite or self.d.min(initial=0.0) < 0:
+        are_finite = all(np.isfinite(a).all() for a in (self.p, self.totals))
+        if not are_finite or self.d.min(initial=0.0) < 0:
             raise ValueError("p, d and totals must be finite and d non-negative")
         if self.group.min(initial=-1) < -1 or self.group.max(initial=-1) >= len(self.totals):
             raise ValueError(f"group ids must be −1 or below the number of totals, {len(self.totals)}")
@@ -207,13 +207,13 @@ class DualProblem:
         """Return whether the sum of β over every group is its total, up to the roundings of a long solve."""
         if len(self.totals) == 0 or len(beta) == 0:
             return True
-        allowed = _SUM_TOLERANCE * max(float(beta.max()), -float(beta.min()))
+        tolerance = _SUM_TOLERANCE * max(float(beta.max()), -float(beta.min()))
         if self._single_group:
             total = float(self.totals[0])
-            return abs(float(beta.sum()) - total) <= max(allowed, _SUM_TOLERANCE * abs(total))
-        member = self.group >= 0
-        sums = sums_by(self.group[member], beta[member], len(self.totals))
-        return bool((np.abs(sums - self.totals) <= np.maximum(allowed, _SUM_TOLERANCE * np.abs(self.totals))).all())
+            return abs(float(beta.sum()) - total) <= max(tolerance, _SUM_TOLERANCE * abs(total))
+        is_member = self.group >= 0
+        sums = sums_by(self.group[is_member], beta[is_member], len(self.totals))
+        return bool((np.abs(sums - self.totals) <= np.maximum(tolerance, _SUM_TOLERANCE * np.abs(self.totals))).all())
 
     @cached_property
     def _single_group(self) -> bool:
@@ -292,9 +292,9 @@ def violation(
     tops = np.full(n_groups, -np.inf)
     bottoms = np.full(n_groups, np.inf)
     for g in range(n_groups):
-        member = group == g
-        tops[g] = h[up & member].max(initial=-np.inf)
-        bottoms[g] = h[low & member].min(initial=np.inf)
+        is_member = group == g
+        tops[g] = h[up & is_member].max(initial=-np.inf)
+        bottoms[g] = h[low & is_member].min(initial=np.inf)
     return _not_negative(float(np.max(tops - bottoms))), tops, bottoms
 
 

@@ -55,8 +55,8 @@ class LeastSquares:
             return self.Y[np.argsort(self.member)]
         sums = [sums_by(self.member, self.weight * column, self.n) for column in self.Y.T]
         means = np.column_stack(sums) / self.total[:, None]
-        single = np.bincount(self.member, minlength=self.n)[self.member] == 1
-        means[self.member[single]] = self.Y[single]
+        is_single = np.bincount(self.member, minlength=self.n)[self.member] == 1
+        means[self.member[is_single]] = self.Y[is_single]
         return means
 
     @property

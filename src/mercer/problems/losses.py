@@ -159,10 +159,22 @@ class EpsilonInsensitive:
     kind: ClassVar[Kind] = "regression"
 
     def value(self, y: Floats, f: Floats) -> Floats:
-        return np.maximum(0.0, np.abs(y - f) - self.epsilon)
+        return np.maximum(0.0, self._excess(y, f))
 
     def gradient(self, y: Floats, f: Floats) -> Floats:
-        return np.where(np.abs(f - y) > self.epsilon, np.sign(f - y), 0.0)
+        return np.where(self._excess(y, f) > 0, np.sign(f - y), 0.0)
+
+    def _excess(self, y: Floats, f: Floats) -> Floats:
+        """Return |y − f| − ε to a relative error of two roundings, although the two numbers cancel.
+
+        Near the corner |y − f| − ε is exact (Sterbenz), so that only the rounding of y − f matters; it is itself a
+        float (Knuth's TwoSum), and is added.
+        """
+        difference = y - f
+        subtracted = y - difference
+        rounding = (y - (difference + subtracted)) + (subtracted - f)
+        excess = np.abs(difference) - self.epsilon
+        return np.asarray(excess + np.where(np.isfinite(rounding), np.sign(difference) * rounding, 0.0))
 
 
 @dataclass(frozen=True)
@@ -253,13 +265,13 @@ def check_derivatives(loss: Any, y: Floats) -> None:
     derivatives = [("gradient", loss.value)] + [("curvature", loss.gradient)] * (not has_corners(loss))
     for name, function in derivatives:
         derivative = _finite_values(loss, name, targets, f)
-        below, above = (np.asarray(function(targets, f + s), dtype=np.float64) for s in (-step, step))
-        wrong = np.abs((above - below) / (2 * step) - derivative) > 1e-3 * (1.0 + np.abs(derivative))
-        if wrong.mean() > 0.2:
-            i = int(np.argmax(wrong))
+        left, right = (np.asarray(function(targets, f + s), dtype=np.float64) for s in (-step, step))
+        is_wrong = np.abs((right - left) / (2 * step) - derivative) > 1e-3 * (1.0 + np.abs(derivative))
+        if is_wrong.mean() > 0.2:
+            i = int(np.argmax(is_wrong))
             raise ValueError(
                 f"loss.{name}(y, f) is {derivative[i]:.6g} at y={targets[i]:.6g}, f={f[i]:.6g}, but differences of "
-                f"loss.{function.__name__} give {(above - below)[i] / (2 * step):.6g}; correct the derivative"
+                f"loss.{function.__name__} give {(right - left)[i] / (2 * step):.6g}; correct the derivative"
             )
     if not has_corners(loss):
         if (_finite_values(loss, "curvature", targets, f) < 0).any():

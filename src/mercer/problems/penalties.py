@@ -89,8 +89,8 @@ def check_penalty(penalty: UserPenalty) -> None:
     last = 0.0
     for r in np.geomspace(1e-3, 1e3, 61).tolist():
         step = 1e-5 * r
-        below, above, slope = penalty.value(r - step), penalty.value(r + step), penalty.derivative(r)
-        if not all(map(math.isfinite, (below, above, slope))):
+        value_below, value_above, slope = penalty.value(r - step), penalty.value(r + step), penalty.derivative(r)
+        if not all(map(math.isfinite, (value_below, value_above, slope))):
             if r > 1:  # overflow, as of exp(r)
                 return
             raise ValueError(f"penalty.value and penalty.derivative must be finite numbers, but are not at r={r:.6g}")
@@ -103,8 +103,8 @@ def check_penalty(penalty: UserPenalty) -> None:
                 f"penalty.derivative(r) falls from {last:.6g} to {slope:.6g} before r={r:.6g}: the penalty is not "
                 "convex, and no gap would prove a minimum; give a convex one"
             )
-        difference = (above - below) / (2 * step)
-        noise = 1e-9 * (abs(above) + abs(below)) / step  # rounding left by cancellation in the difference
+        difference = (value_above - value_below) / (2 * step)
+        noise = 1e-9 * (abs(value_above) + abs(value_below)) / step  # rounding left by cancellation in the difference
         if abs(difference - slope) > 1e-3 * slope + noise:
             raise ValueError(
                 f"penalty.derivative(r) is {slope:.6g} at r={r:.6g}, but differences of penalty.value give "

@@ -52,9 +52,9 @@ class RankProblem:
         """For each bit, the samples whose level has it, the other samples, and codes that are equal for pairs."""
         passes = []
         for bit in range(int(self.level.max()).bit_length()):
-            high = (self.level >> bit) & 1 == 1
+            has_bit = (self.level >> bit) & 1 == 1
             _, code = np.unique(np.column_stack([self.group, self.level >> (bit + 1)]), axis=0, return_inverse=True)
-            passes.append((np.flatnonzero(high), np.flatnonzero(~high), code.ravel()))
+            passes.append((np.flatnonzero(has_bit), np.flatnonzero(~has_bit), code.ravel()))
         return passes
 
     def _sorted_passes(self, r: Floats, limit: Floats) -> Iterator[_SortedPass]:

@@ -31,7 +31,7 @@ def call_interruptibly(call: Callable[..., Any], *args: Any, **options: Any) -> 
         return call(*args, **options)
     results: list[Any] = []
     errors: list[BaseException] = []
-    ended = threading.Event()
+    has_ended = threading.Event()
 
     def run() -> None:
         try:
@@ -39,11 +39,11 @@ def call_interruptibly(call: Callable[..., Any], *args: Any, **options: Any) -> 
         except BaseException as error:  # raised again in the calling thread
             errors.append(error)
         finally:
-            ended.set()
+            has_ended.set()
 
     context = contextvars.copy_context()  # NumPy's error state, for example
     threading.Thread(target=context.run, args=(run,), daemon=True, name="mercer-long-call").start()
-    while not ended.wait(WAKE_SECONDS):
+    while not has_ended.wait(WAKE_SECONDS):
         pass
     if errors:
         raise errors[0]

@@ -156,5 +156,5 @@ class SuggestsParameters:
 def _keywords(init: Callable[..., None]) -> frozenset[str] | None:
     """Return the parameter names of an `__init__`; None if it takes arbitrary keywords."""
     parameters = inspect.signature(init).parameters
-    arbitrary = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
-    return None if arbitrary else frozenset(parameters) - {"self"}
+    takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
+    return None if takes_any else frozenset(parameters) - {"self"}

@@ -263,8 +263,8 @@ class _ClockLine:
             fields = [self._text, clock]
         else:
             # An older estimate of the time left is out of date, for example while the certificate is computed.
-            recent = now - self._updated < 3.0
-            fields = [clock, *([status.time_left] if recent and status.time_left else [])]
+            is_recent = now - self._updated < 3.0
+            fields = [clock, *([status.time_left] if is_recent and status.time_left else [])]
         fields += _short_fields(status.words) if status is not None else []
         line = _fit_fields(fields, shutil.get_terminal_size().columns - 1)
         encoding = sys.stderr.encoding or "ascii"

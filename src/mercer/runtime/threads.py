@@ -22,8 +22,8 @@ def effective_n_threads(n_jobs: int | None) -> int:
     ``threadpoolctl.threadpool_limits``. Negative numbers count back from the number of processors as in joblib: −1
     means all of them, −2 all except one. A positive number is limited only by the number of processors.
     """
-    known_type = n_jobs is None or type(n_jobs) is int
-    if not known_type and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+    has_known_type = n_jobs is None or type(n_jobs) is int
+    if not has_known_type and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
         raise ValueError(
             f"n_jobs={n_jobs!r} is not a whole number; use None, a positive number, or -1 for all processors."
         )
@@ -38,12 +38,12 @@ def effective_n_threads(n_jobs: int | None) -> int:
 
 def _processors() -> int:
     """Return joblib's number of processors, cached until affinity or limit change, since joblib reads files."""
-    allowed = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return _cached_count(joblib.cpu_count, allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
+    affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return _cached_count(joblib.cpu_count, affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
 
 
 @lru_cache(maxsize=8)
-def _cached_count(count: Callable[[], int], allowed: frozenset[int] | None, limit: str | None) -> int:
+def _cached_count(count: Callable[[], int], affinity: frozenset[int] | None, limit: str | None) -> int:
     """Return count(), computed once for each affinity and limit."""
     return count()
 

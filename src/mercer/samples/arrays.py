@@ -135,8 +135,8 @@ class PickedRows:
 
 def row_moments(X: Any, centre: float) -> tuple[Floats, Floats] | None:
     """Return the sums of x − centre and of (x − centre)² over each row; None unless the core can read X."""
-    core, readable = _core(), isinstance(X, np.ndarray) and X.dtype.char in "fd"
-    if core is None or not (readable and X.flags.c_contiguous and X.flags.aligned):
+    core, is_readable = _core(), isinstance(X, np.ndarray) and X.dtype.char in "fd"
+    if core is None or not (is_readable and X.flags.c_contiguous and X.flags.aligned):
         return None
     moments: tuple[Floats, Floats] = core.row_moments(X, None, centre, 1)
     return moments
@@ -148,8 +148,8 @@ def take(X: Any, rows: Indices, n_threads: int = 1) -> Any:
         return X.take(rows)
     if not hasattr(X, "shape"):
         return [X[i] for i in rows]
-    large = isinstance(X, np.ndarray) and X.nbytes >= BLOCK_BYTES
-    return _copy_rows(X, rows, n_threads) if large else X[rows]
+    is_large = isinstance(X, np.ndarray) and X.nbytes >= BLOCK_BYTES
+    return _copy_rows(X, rows, n_threads) if is_large else X[rows]
 
 
 def pick(X: Any, rows: Indices, n_threads: int) -> Any:

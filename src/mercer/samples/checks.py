@@ -163,11 +163,11 @@ def _check_columns(X: Any) -> None:
     """Raise an error if a frame has two columns of one name, or dates, which NumPy would convert to nanoseconds."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
-    seen = set()
+    names = set()
     for name, dtype in zip(X.columns, X.dtypes, strict=False):
-        if name in seen:
+        if name in names:
             raise ValueError(f"X has two columns called {name!r}; rename one of them")
-        seen.add(name)
+        names.add(name)
         if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(_DATES):
             raise ValueError(
                 f"column {name!r} of X does not hold numbers, but dates or times ({dtype}); drop it, {_TABLES}"
@@ -176,8 +176,8 @@ def _check_columns(X: Any) -> None:
 
 def _is_list_of_strings(X: Any) -> bool:
     """Return whether X is a list or one-dimensional array of strings."""
-    one_dimension = isinstance(X, (list, tuple)) or getattr(X, "ndim", 0) == 1
-    return one_dimension and len(X) > 0 and all(isinstance(sample, str) for sample in X)
+    has_one_dimension = isinstance(X, (list, tuple)) or getattr(X, "ndim", 0) == 1
+    return has_one_dimension and len(X) > 0 and all(isinstance(sample, str) for sample in X)
 
 
 def refuse_masked(values: Any, name: str) -> None:
@@ -207,8 +207,10 @@ def sequences(X: Any, kernel: Kernel) -> list[str] | EngineSamples:
 
 def refuse_non_numbers(values: np.ndarray, name: str) -> None:
     """Raise an error for text and dates, even text that spells numbers, which NumPy would convert silently."""
-    text = values.dtype == object and any(not isinstance(value, Real | None) for value in values.ravel().tolist())
-    if values.dtype.kind in "cmMSUTV" or text:
+    has_other_objects = values.dtype == object and any(
+        not isinstance(value, Real | None) for value in values.ravel().tolist()
+    )
+    if values.dtype.kind in "cmMSUTV" or has_other_objects:
         raise ValueError(
             f"{name} must hold real numbers, but its dtype is {values.dtype}; a first value is "
             f"{values.ravel()[:1].tolist()}. Convert it to numbers first"
@@ -287,8 +289,8 @@ def _check_finite(X: Any, n_jobs: int | None = None) -> None:
         return
     # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):
-        small = values.nbytes <= BLOCK_BYTES
-        blocks = [slice(None)] if small else row_blocks(len(values), values.nbytes // len(values))
+        is_small = values.nbytes <= BLOCK_BYTES
+        blocks = [slice(None)] if is_small else row_blocks(len(values), values.nbytes // len(values))
         if all(math.isfinite(np.add.reduce(values[block], axis=None, dtype=np.float64)) for block in blocks):
             return
     bad = np.argwhere(~np.isfinite(values))
@@ -369,11 +371,11 @@ def _check_compressed(X: Any) -> None:
     if X.format == "bsr":
         rows, columns = rows // X.blocksize[0], columns // X.blocksize[1]
     ends, n_stored = X.indptr, len(X.indices)
-    integers = ends.dtype.kind in "iu" and X.indices.dtype.kind in "iu"
-    _expect(X, integers, f"indices and indptr must be integers, not {X.indices.dtype} and {ends.dtype}")
+    has_integers = ends.dtype.kind in "iu" and X.indices.dtype.kind in "iu"
+    _expect(X, has_integers, f"indices and indptr must be integers, not {X.indices.dtype} and {ends.dtype}")
     _expect(X, len(X.data) == n_stored, f"indices holds {n_stored} entries, but data holds {len(X.data)}")
-    increasing = len(ends) == rows + 1 and ends[0] == 0 and ends[-1] <= n_stored and not (np.diff(ends) < 0).any()
-    _expect(X, increasing, f"indptr must rise from 0 to at most {n_stored} in {rows + 1} entries")
+    ends_rise = len(ends) == rows + 1 and ends[0] == 0 and ends[-1] <= n_stored and not (np.diff(ends) < 0).any()
+    _expect(X, ends_rise, f"indptr must rise from 0 to at most {n_stored} in {rows + 1} entries")
     _check_range(X, "indices", X.indices[: ends[-1]], columns)
 
 
@@ -381,8 +383,8 @@ def _check_range(X: Any, name: str, index: Any, size: int) -> None:
     """Raise an error if an index is not an integer from 0 to size − 1."""
     _expect(X, index.dtype.kind in "iu", f"{name} must hold integers, not {index.dtype}")
     for extreme in (index.min(initial=0), index.max(initial=0)):
-        valid = 0 <= extreme < max(size, 1)
-        _expect(X, valid, f"{name} holds {extreme}, but its shape is {X.shape} and only 0 to {size - 1} exist")
+        is_valid = 0 <= extreme < max(size, 1)
+        _expect(X, is_valid, f"{name} holds {extreme}, but its shape is {X.shape} and only 0 to {size - 1} exist")
 
 
 def _expect(X: Any, condition: bool, fault: str) -> None:
@@ -425,9 +427,9 @@ def outputs(y: Any) -> tuple[Floats, bool]:
     y = np.asarray(y, dtype=np.float64)
     if y.ndim not in (1, 2) or y.shape[-1] == 0:
         raise ValueError(f"y has shape {y.shape}; it must have one number per sample, or one row of numbers per sample")
-    finite = np.isfinite(y)
-    if not finite.all():
-        position = tuple(int(i) for i in np.argwhere(~finite)[0])
+    is_finite = np.isfinite(y)
+    if not is_finite.all():
+        position = tuple(int(i) for i in np.argwhere(~is_finite)[0])
         raise ValueError(f"y contains {y[position]} at {position}; impute or drop such samples first")
     return y.reshape(len(y), -1), y.ndim == 1
 
@@ -446,9 +448,9 @@ def single_column(y: Any, advice: str) -> np.ndarray:
 
 def check_finite_targets(y: np.ndarray) -> None:
     """Raise an error that names the first target that is not finite, if there is one."""
-    finite = np.isfinite(y)
-    if not finite.all():
-        bad = np.flatnonzero(~finite)
+    is_finite = np.isfinite(y)
+    if not is_finite.all():
+        bad = np.flatnonzero(~is_finite)
         name = "NaN" if np.isnan(y[bad[0]]) else "infinity"
         raise ValueError(
             f"Input y contains {name}: y[{bad[0]}]={y[bad[0]]}, and {len(bad)} such entries in all. "

@@ -40,24 +40,24 @@ def similar_column(name: str, names: Iterable[str]) -> str | None:
 
     name_of_plain = {_plain(known): known for known in reversed(list(names))}
     word = _plain(name)
-    close = get_close_matches(word, name_of_plain, n=1)
-    if not close and len(word) > 2:  # 'date' for 'date of sale', 'surface_m2' for 'surface'
-        close = [
+    close_words = get_close_matches(word, name_of_plain, n=1)
+    if not close_words and len(word) > 2:  # 'date' for 'date of sale', 'surface_m2' for 'surface'
+        close_words = [
             known for known in name_of_plain if known.startswith(word) or (len(known) > 2 and word.startswith(known))
         ]
-    return name_of_plain[close[0]] if close else None
+    return name_of_plain[close_words[0]] if close_words else None
 
 
 def column_suggestion(name: str, names: Iterable[str]) -> str:
     """Return " (did you mean 'prix'?)" for the most similar name, or an empty text."""
-    meant = similar_column(name, names)
-    return "" if meant is None else f" (did you mean {meant!r}?)"
+    similar_name = similar_column(name, names)
+    return "" if similar_name is None else f" (did you mean {similar_name!r}?)"
 
 
 def renamed_column(absent: Sequence[str], names: Iterable[str]) -> str:
     """Return a hint that one of the columns `names` may be the first of the absent ones under another name."""
-    meant = similar_column(absent[0], names)
-    return "" if meant is None else f"; if {meant!r} is {absent[0]!r} by another name, rename it"
+    similar_name = similar_column(absent[0], names)
+    return "" if similar_name is None else f"; if {similar_name!r} is {absent[0]!r} by another name, rename it"
 
 
 def _plain(name: str) -> str:
@@ -75,7 +75,7 @@ def column_positions(names: Names, requested: Names, source: str, first: str) ->
         [name for name in names if name not in requested],
     )
     if missing or other:
-        faults = [f"lacks {_quoted(missing)}"] * bool(missing) + [f"also has {_quoted(other)}"] * bool(other)
+        faults = [f"lacks {_quote_names(missing)}"] * bool(missing) + [f"also has {_quote_names(other)}"] * bool(other)
         raise ValueError(
             f"the columns of {source} are not those of {first}: it {' and '.join(faults)}. All parts of a data set "
             "need the same columns, in any order"
@@ -84,10 +84,10 @@ def column_positions(names: Names, requested: Names, source: str, first: str) ->
     return [position[name] for name in requested]
 
 
-def _quoted(names: Sequence[str]) -> str:
+def _quote_names(names: Sequence[str]) -> str:
     """Return the first names in quotes, separated by commas, and the number of the others."""
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(map(repr, names[:_MAX_NAMES])) + more
+    more_text = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(map(repr, names[:_MAX_NAMES])) + more_text
 
 
 def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
@@ -101,8 +101,8 @@ def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
     if names is not None and fitted_names is not None and tuple(fitted_names) != names:
         unseen, missing = sorted(set(names) - set(fitted_names)), sorted(set(fitted_names) - set(names))
         parts = [
-            *(["Feature names unseen at fit time:", *_bullets(unseen)] if unseen else []),
-            *(["Feature names seen at fit time, yet now missing:", *_bullets(missing)] if missing else []),
+            *(["Feature names unseen at fit time:", *_bullet_list(unseen)] if unseen else []),
+            *(["Feature names seen at fit time, yet now missing:", *_bullet_list(missing)] if missing else []),
             *(["Feature names must be in the same order as they were in fit."] if not unseen + missing else []),
         ]
         raise ValueError("\n".join(["The feature names should match those that were passed during fit.", *parts, ""]))
@@ -120,7 +120,7 @@ def names_remark(estimator: Any, names: Names | None) -> str | None:
     )
 
 
-def _bullets(names: Sequence[str]) -> list[str]:
+def _bullet_list(names: Sequence[str]) -> list[str]:
     """Return the first names as lines of scikit-learn's message."""
     return [f"- {name}" for name in names[:_MAX_NAMES]] + ["- ..."] * (len(names) > _MAX_NAMES)
 

@@ -50,11 +50,11 @@ def distances(X: Samples, Z: Samples) -> Floats:
     exponent = max(int(exponents(x).max(initial=-1100)), int(exponents(z).max(initial=-1100)))
     out = squared_distances(times_power(x, -exponent), times_power(z, -exponent))
     # Smaller squares may have lost digits; the largest entry is now about 1.
-    inaccurate = np.flatnonzero(~(out > 2.0**-760))
+    inaccurate_entries = np.flatnonzero(~(out > 2.0**-760))
     with np.errstate(over="ignore"):
         out = np.ldexp(np.sqrt(out, out=out), exponent)
-    for block in pieces(len(inaccurate), x.shape[1]):
-        i, j = np.divmod(inaccurate[block], out.shape[1])
+    for block in pieces(len(inaccurate_entries), x.shape[1]):
+        i, j = np.divmod(inaccurate_entries[block], out.shape[1])
         out[i, j] = length_of_differences(x[i], z[j])
     return out
 
@@ -109,14 +109,14 @@ def _centred(X: Samples, centre: Floats, factor: Floats | None) -> Samples:
 def _recompute_by_differences(out: Floats, selected: Flags, X: Samples, Z: Samples, factor: Floats | None) -> None:
     """Replace the selected entries of ``out`` by squared distances computed from the differences x − z."""
     rows, columns = np.divmod(np.flatnonzero(selected), out.shape[1])
-    sparse = is_sparse(X) or is_sparse(Z)
-    if not sparse and factor is None and len(rows) > 0.05 * out.size:  # faster than gathering rows
+    has_sparse = is_sparse(X) or is_sparse(Z)
+    if not has_sparse and factor is None and len(rows) > 0.05 * out.size:  # faster than gathering rows
         out[selected] = _cdist(X, Z, "sqeuclidean")[selected]
         return
-    same_form = is_sparse(X) == is_sparse(Z)
-    for block in pieces(len(rows), width(X) + width(Z) if same_form else X.shape[1]):
+    have_same_form = is_sparse(X) == is_sparse(Z)
+    for block in pieces(len(rows), width(X) + width(Z) if have_same_form else X.shape[1]):
         i, j = rows[block], columns[block]
-        difference = X[i] - Z[j] if same_form else dense(X[i]) - dense(Z[j])
+        difference = X[i] - Z[j] if have_same_form else dense(X[i]) - dense(Z[j])
         out[i, j] = squared_lengths(difference if factor is None else difference @ factor)
 
 

@@ -268,8 +268,8 @@ def like_input(method: Method) -> Method:
         if lazy_result is not None:
             return lazy_result(X, lambda rows: method(self, rows, *options, **keywords))
         values = method(self, X if engine is None else engine.samples(X), *options, **keywords)
-        numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
-        return engine.given(values, X) if engine is not None and numbers else values
+        are_numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
+        return engine.given(values, X) if engine is not None and are_numbers else values
 
     return cast(Method, answer)
 

@@ -32,15 +32,15 @@ def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | No
     grid = np.spacing(np.where(totals == 0, sizes, np.abs(totals)))[group]
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.rint(parts / grid)
-        rounded = np.where(np.abs(steps) < 2.0**53, steps * grid, parts)
-        differences = (totals - sums_by(group, rounded, n))[present]
-    corrected = np.where(np.abs(parts[largest]) <= np.abs(totals[present]), largest, smallest)
-    rounded[corrected] += np.where(np.isfinite(differences), differences, 0.0)
+        rounded_parts = np.where(np.abs(steps) < 2.0**53, steps * grid, parts)
+        differences = (totals - sums_by(group, rounded_parts, n))[present]
+    corrected_part = np.where(np.abs(parts[largest]) <= np.abs(totals[present]), largest, smallest)
+    rounded_parts[corrected_part] += np.where(np.isfinite(differences), differences, 0.0)
     if exact is not None:
-        rounded = np.where(exact[group], rounded, parts)
-    single = smallest == largest
-    rounded[smallest[single]] = totals[present[single]]
-    return rounded
+        rounded_parts = np.where(exact[group], rounded_parts, parts)
+    is_single = smallest == largest
+    rounded_parts[smallest[is_single]] = totals[present[is_single]]
+    return rounded_parts
 
 
 def sum_error_bounds(totals: Floats, parts: Floats, group: Indices) -> Floats:

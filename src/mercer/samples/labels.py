@@ -34,9 +34,9 @@ def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
     advice = "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output"
     y = single_column(_to_plain_array(y), advice)
-    counted = _small_integers(y)
-    if counted is not None:
-        return counted
+    classes_and_codes = _small_integers(y)
+    if classes_and_codes is not None:
+        return classes_and_codes
     if y.dtype == object:
         _check_objects(y.tolist())
     if y.dtype.kind == "f":
@@ -194,12 +194,12 @@ def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
     if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
         return None
     offset = y.astype(np.int64) - low
-    present = np.bincount(offset, minlength=span).nonzero()[0]
-    if len(present) < 2:
+    present_values = np.bincount(offset, minlength=span).nonzero()[0]
+    if len(present_values) < 2:
         return None
     codes = np.zeros(span, dtype=np.intp)
-    codes[present] = np.arange(len(present))
-    return (present + low).astype(y.dtype), codes[offset]
+    codes[present_values] = np.arange(len(present_values))
+    return (present_values + low).astype(y.dtype), codes[offset]
 
 
 # --- one class against all others ------------------------------------------------------------------------------------

@@ -185,9 +185,9 @@ def nonzero_rows(X: Samples) -> Flags:
 def reduce_rows(reduce: np.ufunc, values: Floats, X: Samples) -> Floats:
     """Reduce values of the stored entries over each row of a CSR matrix by a sum or a maximum; 0 for an empty row."""
     out = np.zeros(X.shape[0])
-    filled = np.flatnonzero(np.diff(X.indptr))
-    if len(filled):
-        out[filled] = reduce.reduceat(values, X.indptr[filled])
+    filled_rows = np.flatnonzero(np.diff(X.indptr))
+    if len(filled_rows):
+        out[filled_rows] = reduce.reduceat(values, X.indptr[filled_rows])
     return out
 
 
@@ -335,11 +335,11 @@ def check_column_memory(d: int, numbers: int = 1) -> None:
 
     Trying the allocation would not show it: many systems grant any amount of memory, and kill the process that uses it.
     """
-    needed, installed = 8.0 * numbers * d, physical_memory()
-    if needed > installed:
+    needed_bytes, installed_bytes = 8.0 * numbers * d, physical_memory()
+    if needed_bytes > installed_bytes:
         raise MemoryError(
-            f"X has {d:,} columns, whose weights need {needed / 1e9:.0f} GB, but this computer has "
-            f"{installed / 1e9:.0f} GB; renumber the features that occur, or hash them into fewer columns"
+            f"X has {d:,} columns, whose weights need {needed_bytes / 1e9:.0f} GB, but this computer has "
+            f"{installed_bytes / 1e9:.0f} GB; renumber the features that occur, or hash them into fewer columns"
         )
 
 

@@ -92,9 +92,9 @@ def conflicting_rows(X: Any, y: Indices, n_threads: int) -> list[Indices]:
     if is_first is None:
         return []
     starts = np.flatnonzero(is_first)
-    mixed = np.minimum.reduceat(y[order], starts) != np.maximum.reduceat(y[order], starts)
+    has_several_codes = np.minimum.reduceat(y[order], starts) != np.maximum.reduceat(y[order], starts)
     ends = np.append(starts[1:], len(order))
-    return [np.sort(order[starts[k] : ends[k]]) for k in np.flatnonzero(mixed)]
+    return [np.sort(order[starts[k] : ends[k]]) for k in np.flatnonzero(has_several_codes)]
 
 
 def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:

@@ -96,7 +96,7 @@ class StallWatch:
         at_floor = near_floor and (
             self._steps_since_best >= 4 * _PATIENCE_STEPS or self._steps_at_floor >= 2 * _WINDOW_STEPS
         )
-        circling = self._steps_since_best >= _WINDOW_STEPS and (
+        goes_in_circles = self._steps_since_best >= _WINDOW_STEPS and (
             self._sees_all or self._recent_gain <= 1e-12 * self._total_gain
         )
-        return "stalled" if violation <= noise or at_floor or circling or self.idle >= _PATIENCE_STEPS else None
+        return "stalled" if violation <= noise or at_floor or goes_in_circles or self.idle >= _PATIENCE_STEPS else None

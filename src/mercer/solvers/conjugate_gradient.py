@@ -90,11 +90,11 @@ def conjugate_gradient(
     while True:
         # 2. Stop if every column has reached its target, or at a limit.
         norms = np.sqrt(column_products(R, R))
-        open_ = norms > target
+        is_open = norms > target
         if stop.report is not None:
             share = float(np.max(norms / np.maximum(target, np.finfo(float).tiny), initial=0.0))
             stop.report_progress(partial(iteration_line, steps, share), share)
-        if not open_.any():
+        if not is_open.any():
             break
         limit = stop.limit(steps)
         if limit is not None:
@@ -103,14 +103,16 @@ def conjugate_gradient(
         # 3. Go to the minimum along P in the columns that are still open.
         try:
             with _core.TimeLimit(stop.seconds):
-                harmless = coarse is not None and (step * coarse.error(P) <= _HARMLESS * target)[open_].all()
-                AP = coarse.apply(P) if coarse is not None and harmless else apply(P)
+                coarse_is_harmless = (
+                    coarse is not None and (step * coarse.error(P) <= _HARMLESS * target)[is_open].all()
+                )
+                AP = coarse.apply(P) if coarse is not None and coarse_is_harmless else apply(P)
                 curvature = column_products(P, AP)
-                moving = open_ & (curvature > 0) & (rho > 0) & np.isfinite(curvature)
-                if not moving.any():
+                is_moving = is_open & (curvature > 0) & (rho > 0) & np.isfinite(curvature)
+                if not is_moving.any():
                     reason = "stalled"
                     break
-                step = np.where(moving, rho / np.where(moving, curvature, 1.0), 0.0)
+                step = np.where(is_moving, rho / np.where(is_moving, curvature, 1.0), 0.0)
                 X += step * P
                 R -= step * AP
                 steps += 1
@@ -120,7 +122,7 @@ def conjugate_gradient(
             break
         # 4. Make the next direction conjugate to the last.
         last, rho = rho, column_products(R, Z)
-        P = Z + np.where(moving, rho / np.where(moving, last, 1.0), 0.0) * P
+        P = Z + np.where(is_moving, rho / np.where(is_moving, last, 1.0), 0.0) * P
     return CGResult(X, R, steps, reason)
 
 
@@ -188,8 +190,8 @@ def conjugate_gradient_to_gap(
     reason: StopReason | None = None
     while True:
         # 1. Check the present point by its true residual.
-        present = check(X)
-        gap, goal = present.gap, present.goal
+        present_check = check(X)
+        gap, goal = present_check.gap, present_check.goal
         if (gap <= goal).all():
             reason = "converged"
         # 2. Continue with precise products alone if the last run lowered a gap too little.
@@ -198,11 +200,11 @@ def conjugate_gradient_to_gap(
                 reason = "rounding floor"
             coarse = None
         if reason is not None:
-            return X, present, steps, reason
+            return X, present_check, steps, reason
         # 3. Solve for the correction that removes the true residual.
         last = gap
         target = residual_norm(np.maximum(safety * goal, _RESOLVED_GAP * gap))
-        inner = conjugate_gradient(apply, present.residual, precondition, target, runs, steps, coarse)
+        inner = conjugate_gradient(apply, present_check.residual, precondition, target, runs, steps, coarse)
         X, steps = X + inner.X, inner.steps
         if inner.stop_reason in ("max_iter", "max_time"):
             reason = inner.stop_reason

@@ -15,9 +15,9 @@ class SmoothedRule:
 
     def record(self, error: float) -> tuple[bool, bool]:
         """Record the error after a step; return whether to stop, and whether this error is the smallest so far."""
-        best = error < min(self.errors, default=math.inf)
+        is_best = error < min(self.errors, default=math.inf)
         self.errors.append(error)
         recent = self.errors[-self._window :]
         smoothed = sum(recent) / len(recent)
         self._least = min(self._least, smoothed)
-        return smoothed > self._least + self._rise * abs(self._least), best
+        return smoothed > self._least + self._rise * abs(self._least), is_best

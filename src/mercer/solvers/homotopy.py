@@ -119,7 +119,7 @@ def with_exact_solution(solve: Solve) -> Solve:
 
     def solved(problem: DualProblem, gram: Gram, stop: Stop, start: object = None, /) -> tuple[Solution, Certificate]:
         solution, certificate = solve(problem, gram, stop, start)
-        if solution.stop_reason != "converged" or not _can_settle(problem, gram, solution):
+        if solution.stop_reason != "converged" or not _can_solve_exactly(problem, gram, solution):
             return solution, certificate
         try:
             exact = solve_exactly(problem, KernelRows(gram, keep=False), solution.beta)
@@ -134,15 +134,15 @@ def with_exact_solution(solve: Solve) -> Solve:
     return solved
 
 
-def _can_settle(problem: DualProblem, gram: Gram, solution: Solution) -> bool:
+def _can_solve_exactly(problem: DualProblem, gram: Gram, solution: Solution) -> bool:
     """Return whether there is at most one b, K is not indefinite, and not too many variables are free.
 
     A hard margin, which has no bounds, is excluded: its certificate is that of the convex hulls.
     """
     up, low = problem.movable(solution.beta)
-    hard = bool((np.isinf(problem.upper - problem.lower) & (problem.d == 0)).any())
+    has_infinite_box = bool((np.isinf(problem.upper - problem.lower) & (problem.d == 0)).any())
     few_free = int((up & low).sum()) <= _MOST_FREE
-    return len(problem.totals) <= 1 and not hard and gram.positive_definite != "no" and few_free
+    return len(problem.totals) <= 1 and not has_infinite_box and gram.positive_definite != "no" and few_free
 
 
 def solve_with_smaller_bounds(
@@ -158,24 +158,24 @@ def solve_with_smaller_bounds(
     for bound in (lower, upper):
         bound[variables] = 0.0 if share == 1 else (1 - share) * bound[variables]
     starts, slopes = (lower.copy(), upper.copy()), np.zeros((2, len(lower)))
-    outside: list[tuple[int, int]] = []
+    variables_outside: list[tuple[int, int]] = []
     for v in variables:
         value = float(beta[v])
         for k, target, side in ((0, lower, LOWER), (1, upper, UPPER)):
             if (value < target[v]) if side == LOWER else (value > target[v]):
                 starts[k][v], slopes[k, v] = value, target[v] - value
-                outside.append((v, side))
-    if not outside:
+                variables_outside.append((v, side))
+    if not variables_outside:
         return exact
     total = (float(problem.totals[0]), 0.0) if len(problem.totals) else None
     family = Family(affine(problem.p), affine(starts[0], slopes[0]), affine(starts[1], slopes[1]), total)
     # 2. Fix these variables at their moving bounds and follow t from 0 to 1.
     try:
-        moving = exact.with_family(family, 0.0)
-        for v, side in outside:
-            moving.fix(v, side)
-        moving.follow(1.0)
+        moving_solution = exact.with_family(family, 0.0)
+        for v, side in variables_outside:
+            moving_solution.fix(v, side)
+        moving_solution.follow(1.0)
     except Stalled:  # 3. Otherwise solve the reduced problem from the clipped β.
-        reduced = replace(problem, lower=lower, upper=upper)
-        return solve_exactly(reduced, K, np.clip(beta, lower, upper))
-    return moving
+        reduced_problem = replace(problem, lower=lower, upper=upper)
+        return solve_exactly(reduced_problem, K, np.clip(beta, lower, upper))
+    return moving_solution

@@ -114,5 +114,5 @@ def ipop(
     with np.errstate(invalid="ignore"):
         lowest = np.where(slope == 0, 0.0, np.minimum(slope * (low - x), slope * (high - x)))
     bound = value + float(lowest.sum()) + float(np.minimum(0.0, y * r).sum()) - float(y @ s)
-    outside = float(np.maximum(-s, s - r).max(initial=0.0))
-    return QPAnswer(x, y, value, bound if np.isfinite(bound) else -np.inf, max(0.0, outside))
+    infeasibility = float(np.maximum(-s, s - r).max(initial=0.0))
+    return QPAnswer(x, y, value, bound if np.isfinite(bound) else -np.inf, max(0.0, infeasibility))

@@ -109,7 +109,7 @@ def learn_weights(
     # 1. Start from equal weights.
     p, m = problem.norm, len(problem.scales)
     share, trials, idle_rounds = 0.25, 0, 0
-    current = best = solve_at(_on_sphere(np.ones(m), p), None, share)
+    current = best = solve_at(_normalise_weights(np.ones(m), p), None, share)
     tau = _TAU_FACTOR * _gain(current) / m if p == 1 else 0.0
     for rounds in range(1, _MOST_ROUNDS + 1):
         # 2. Stop if the best trial is good enough, or a limit ended it; solve more accurately after idle rounds.
@@ -125,7 +125,7 @@ def learn_weights(
         step = _step(current, p, trials, tau)
         if step is None:  # numbers overflow, and no weights can be compared
             return best, "converged" if best.met else "rounding floor", rounds
-        trial = solve_at(_on_sphere(np.maximum(step, _SMALLEST_SHARE), p), current.solved, share)
+        trial = solve_at(_normalise_weights(np.maximum(step, _SMALLEST_SHARE), p), current.solved, share)
         # 4. Reject a step that provably makes J with its barrier larger; lower τ once the minimum for it is reached.
         if (
             trial.machines[0] + tau * _barrier(trial) > current.machines[1] + tau * _barrier(current)
@@ -136,14 +136,14 @@ def learn_weights(
             current, trials = trial, 0
             tau *= _TAU_FACTOR if _gain(current) <= 2 * m * tau else 1.0
         # 5. Keep the trial with the smallest gap.
-        better = trial.certificate.gap < 0.9 * best.certificate.gap
-        idle_rounds = 0 if better else idle_rounds + 1
+        is_better = trial.certificate.gap < 0.9 * best.certificate.gap
+        idle_rounds = 0 if is_better else idle_rounds + 1
         if trial.certificate.gap < best.certificate.gap or trial.limit is not None:
             best = trial if trial.certificate.gap < best.certificate.gap else replace(best, limit=trial.limit)
     return best, "converged" if best.met else "stalled", _MOST_ROUNDS
 
 
-def _on_sphere(weights: Floats, p: float) -> Floats:
+def _normalise_weights(weights: Floats, p: float) -> Floats:
     """Scale weights to ‖weights‖_p = 1, up to rounding."""
     weights = weights / weights.max()
     return np.ones_like(weights) if p == np.inf else np.asarray(weights / float(np.sum(weights**p)) ** (1 / p))
@@ -209,7 +209,7 @@ def _without_tiny_weights(
         weights = np.where(best.weights < threshold, 0.0, best.weights)
         if 0 < np.count_nonzero(weights) < n_weights:
             n_weights = np.count_nonzero(weights)
-            trial = solve_at(_on_sphere(weights, p), best.solved, share)
+            trial = solve_at(_normalise_weights(weights, p), best.solved, share)
             if trial.met and trial.proves_weights:
                 return trial
     return best

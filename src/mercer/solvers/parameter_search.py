@@ -35,35 +35,37 @@ def search_parameters(
     integer("max_iter", max_iter, 1, "the number of steps")
     start, slopes = value(kernel, others)
     all_numbers = {**kernel.get_params(), **others}
-    free = [
+    searchable = [
         name
         for name in slopes
         if isinstance(all_numbers.get(name), Real) and not isinstance(all_numbers[name], bool) and all_numbers[name] > 0
     ]
-    chosen = free if names is None else list(names)
-    if not chosen or any(name not in free for name in chosen):
-        raise ValueError(f"names={chosen!r} must be some of {free}, the parameters that are positive numbers")
+    chosen_names = searchable if names is None else list(names)
+    if not chosen_names or any(name not in searchable for name in chosen_names):
+        raise ValueError(
+            f"names={chosen_names!r} must be some of {searchable}, the parameters that are positive numbers"
+        )
 
     def parameters_at(logs: Floats) -> tuple[Kernel, dict[str, float]]:
-        values = dict(zip(chosen, np.exp(logs).tolist(), strict=True))
+        values = dict(zip(chosen_names, np.exp(logs).tolist(), strict=True))
         numbers = {name: values.pop(name, number) for name, number in others.items()}
         return clone(kernel).set_params(**values), numbers
 
-    best = (start, np.log([all_numbers[name] for name in chosen]))
+    best = (start, np.log([all_numbers[name] for name in chosen_names]))
     # The first step of L-BFGS-B is as long as the gradient: scale it to at most 1.
-    unit = max(1.0, math.hypot(*(all_numbers[name] * slopes[name] for name in chosen)))
+    unit = max(1.0, math.hypot(*(all_numbers[name] * slopes[name] for name in chosen_names)))
 
     def negative_value(logs: Floats) -> tuple[float, Floats]:
         nonlocal best
         try:
-            current, gradient = value(*parameters_at(logs))
-            if not math.isfinite(current):
+            current_value, gradient = value(*parameters_at(logs))
+            if not math.isfinite(current_value):
                 raise FloatingPointError("not finite")
         except (ValueError, FloatingPointError):  # a matrix that cannot be factored, or an overflow
             return 1e6 * (1.0 + abs(start)) / unit, np.zeros_like(logs)  # finite, or the line search would give up
-        if current > best[0]:
-            best = (current, logs.copy())
-        return -current / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
+        if current_value > best[0]:
+            best = (current_value, logs.copy())
+        return -current_value / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen_names]) / unit
 
     limits = [(log - _FARTHEST, log + _FARTHEST) for log in best[1].tolist()]
     options: Any = {"maxiter": max_iter, "gtol": 1e-5 / unit}

@@ -129,18 +129,18 @@ def call_package(package: str, program: QuadraticProgram, stop: Stop) -> Package
         P, q, A = np.pad(program.P, (0, 1)), np.append(program.q, 0.0), np.eye(m + 1)[[m]]
         P[m, m] = 1.0
         program = QuadraticProgram(P, q, A, np.zeros(1), *bounds)
-    calls = 0
+    n_calls = 0
     for tol in [tol for tol in _TOLERANCES if tol >= PACKAGES[package].finest]:
-        calls += 1
-        x, multiplier, b, solved = _call(package, program, stop, tol)
+        n_calls += 1
+        x, multiplier, b, is_solved = _call(package, program, stop, tol)
         reason: StopReason = "converged"
-        if not solved:
-            limited = stop.max_iter < PACKAGES[package].most_steps
-            reason = stop.limit(0) or ("max_iter" if limited else "stalled")
+        if not is_solved:
+            has_step_limit = stop.max_iter < PACKAGES[package].most_steps
+            reason = stop.limit(0) or ("max_iter" if has_step_limit else "stalled")
         if reason != "stalled":
             break
     at_lower, at_upper = -multiplier > x - program.lower, multiplier > program.upper - x
-    return PackageAnswer(x[:m], at_lower[:m], at_upper[:m], b[:equal], calls, reason)
+    return PackageAnswer(x[:m], at_lower[:m], at_upper[:m], b[:equal], n_calls, reason)
 
 
 def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tuple[Floats, Floats, Floats, bool]:
@@ -153,21 +153,22 @@ def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tu
         settings[options.steps] = max(1, min(options.most_steps, stop.max_iter))
     if options.seconds is not None and math.isfinite(stop.deadline):
         settings[options.seconds] = max(1e-3, stop.seconds)
-    above, below = np.flatnonzero(np.isfinite(program.upper)), np.flatnonzero(np.isfinite(program.lower))
-    dense = package in qpsolvers.dense_solvers
+    has_upper, has_lower = np.flatnonzero(np.isfinite(program.upper)), np.flatnonzero(np.isfinite(program.lower))
+    takes_dense = package in qpsolvers.dense_solvers
     limits: dict[str, Any] = {}
     if options.boxes:
         limits = {"lb": program.lower, "ub": program.upper}
-    elif len(above) + len(below):  # as rows of a matrix: most packages replace an infinite bound by a large number
+    elif len(has_upper) + len(has_lower):
+        # As rows of a matrix, since most packages replace an infinite bound by a large number.
         eye = sp.eye_array(m, format="csr")
-        G = sp.csc_matrix(sp.vstack([eye[above], -eye[below]]))
+        G = sp.csc_matrix(sp.vstack([eye[has_upper], -eye[has_lower]]))
         limits["G"] = G if package in qpsolvers.sparse_solvers else G.toarray()
-        limits["h"] = np.concatenate([program.upper[above], -program.lower[below]])
+        limits["h"] = np.concatenate([program.upper[has_upper], -program.lower[has_lower]])
     if len(program.totals):
-        limits |= {"A": program.A if dense else sp.csc_matrix(program.A), "b": program.totals}
+        limits |= {"A": program.A if takes_dense else sp.csc_matrix(program.A), "b": program.totals}
 
     def solve(P: Floats, q: Floats) -> Any:
-        matrix = P if dense else sp.csc_matrix(np.triu(P))  # packages read the upper triangle of a sparse matrix
+        matrix = P if takes_dense else sp.csc_matrix(np.triu(P))  # packages read the upper triangle of a sparse matrix
         return qpsolvers.solve_problem(qpsolvers.Problem(matrix, q, **limits), package, **settings)
 
     with _SILENCE, warnings.catch_warnings():
@@ -182,8 +183,8 @@ def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tu
     if options.boxes:
         multiplier += result.z_box
     else:
-        multiplier[above] += result.z[: len(above)]
-        multiplier[below] -= result.z[len(above) :]
+        multiplier[has_upper] += result.z[: len(has_upper)]
+        multiplier[has_lower] -= result.z[len(has_upper) :]
     return np.array(result.x, dtype=np.float64), multiplier, np.asarray(result.y, dtype=np.float64), bool(result.found)
 
 
@@ -248,11 +249,11 @@ def solve_by_qp(
     for _ in range(3 if answer.reason not in _LIMITS else 0):
         if stop.met(certificate):
             break
-        stepped = _after_newton_step(problem, K, row, beta)
-        proof, product = certify_dual(problem, gram.proof, stepped, stop.tol)
+        stepped_beta = _take_newton_step(problem, K, row, beta)
+        proof, product = certify_dual(problem, gram.proof, stepped_beta, stop.tol)
         if not proof.violation < certificate.violation:
             break
-        beta, certificate, u = stepped, proof, product
+        beta, certificate, u = stepped_beta, proof, product
     return Solution(beta, answer.steps, answer.verdict(stop.met(certificate)), u=u), certificate
 
 
@@ -296,7 +297,7 @@ def _scales(problem: DualProblem, diagonal: Floats) -> tuple[float, float]:
     return unit, largest or unit * curvature
 
 
-def _after_newton_step(problem: DualProblem, K: Floats, row: Indices, beta: Floats) -> Floats:
+def _take_newton_step(problem: DualProblem, K: Floats, row: Indices, beta: Floats) -> Floats:
     """Return β, made feasible, after a Newton step on the variables that are free or should leave a bound."""
     h = problem.p - K[np.ix_(row, row)] @ beta - problem.d * beta
     up, low = problem.movable(beta)
@@ -308,9 +309,9 @@ def _after_newton_step(problem: DualProblem, K: Floats, row: Indices, beta: Floa
     M = np.zeros((m + equal, m + equal))
     M[:m, :m] = K[np.ix_(row[F], row[F])] + np.diag(problem.d[F])
     M[m:, :m], M[:m, m:] = members, members.T
-    stepped = beta.copy()
-    stepped[F] += np.linalg.lstsq(M, np.append(h[F], np.zeros(equal)), rcond=None)[0][:m]
-    return problem.nearest_feasible(stepped)
+    stepped_beta = beta.copy()
+    stepped_beta[F] += np.linalg.lstsq(M, np.append(h[F], np.zeros(equal)), rcond=None)[0][:m]
+    return problem.nearest_feasible(stepped_beta)
 
 
 def solve_linear_by_qp(referee: Referee, start: Point | None, package: str) -> Point:

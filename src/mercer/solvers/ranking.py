@@ -114,15 +114,17 @@ class _NewtonSearch:
                 return limit
             # 2. Take the step with a line search.
             value = self._value(self._c, self._u, zone)
-            promised = 0.5 * inner(zone.beta - self._c, K_change)
-            stepped = self._step(change, K_change, -2 * promised, value)
-            small = self._zone.cost <= 0.3 * tol * abs(value)
-            patience -= small
+            promised_gain = 0.5 * inner(zone.beta - self._c, K_change)
+            has_stepped = self._step(change, K_change, -2 * promised_gain, value)
+            zone_is_cheap = self._zone.cost <= 0.3 * tol * abs(value)
+            patience -= zone_is_cheap
             if not patience:
                 return "converged" if self.best[2] <= tol else "rounding floor"
-            # 3. Narrow the zone once the problem of its width is solved.
-            solved = promised <= _SETTLED_SHARE * self._zone.cost and (not small or patience % 5 == 0)
-            if (solved or not stepped) and not self._narrow_zone():
+            # 3. Make the zone narrower once the problem that is smoothed over it is solved.
+            zone_is_solved = promised_gain <= _SETTLED_SHARE * self._zone.cost and (
+                not zone_is_cheap or patience % 5 == 0
+            )
+            if (zone_is_solved or not has_stepped) and not self._narrow_zone():
                 return "converged" if self.best[2] <= tol else "rounding floor"
 
     def best_so_far(self) -> tuple[Floats, RankDual, float]:
@@ -194,8 +196,8 @@ class _NewtonSearch:
         beta = zone.beta_below + zone.row_coefficients(alpha)
         u = self._system.product(beta)
         w = problem.weight
-        counted, summed = problem.sums(u, u - 1.0, w[:, None] * np.column_stack([np.ones(len(u)), u]))[0].T
-        primal = 0.5 * inner(beta, u) + problem.C * inner(w, (1 - u) * counted + summed)
+        partner_weight, sums_of_u = problem.sums(u, u - 1.0, w[:, None] * np.column_stack([np.ones(len(u)), u]))[0].T
+        primal = 0.5 * inner(beta, u) + problem.C * inner(w, (1 - u) * partner_weight + sums_of_u)
         dual = zone.gain + float(alpha.sum()) - 0.5 * inner(beta, u)
         gap = (primal - dual) / max(abs(dual), float(np.finfo(float).tiny))
         if gap < self.best[2]:
@@ -217,13 +219,13 @@ class Zone:
         better_sums, worse_sums = problem.sums(u, u - low, V[:, :2])
         self.gain = C * inner(w, better_sums[:, 0])
         self.beta_below = C * w * (better_sums[:, 0] - worse_sums[:, 0])
-        flat = C * inner(w, (1 - 0.5 * width - u) * better_sums[:, 0] + better_sums[:, 1])
+        loss_below = C * inner(w, (1 - 0.5 * width - u) * better_sums[:, 0] + better_sums[:, 1])
         self.pairs = problem.pairs(u, low, 1.0) if problem.count(u, low, 1.0) <= max_pairs else None
         if self.pairs is not None:
             i, j = self.pairs
-            self.bound, short = problem.bound(self.pairs), 1.0 - (u[i] - u[j])
-            ones, squares = inner(self.bound, short), inner(self.bound, short * short)
-            self.alpha = self.bound * (short / width)
+            self.bound, shortfall = problem.bound(self.pairs), 1.0 - (u[i] - u[j])
+            ones, squares = inner(self.bound, shortfall), inner(self.bound, shortfall * shortfall)
+            self.alpha = self.bound * (shortfall / width)
             self.beta = self.beta_below + problem.row_coefficients(self.pairs, self.alpha)
         else:
             winner_sums, loser_sums = self._sums_in_zone(V)
@@ -231,7 +233,7 @@ class Zone:
             ones = C * inner(w, (1 - u) * n0 + n1)
             squares = C * inner(w, (1 - u) ** 2 * n0 + 2 * (1 - u) * n1 + n2)
             self.beta = self.beta_below + C / width * w * ((1 - u) * n0 + n1 - (1 + u) * f0 + f1)
-        self.loss = flat + squares / (2 * width)
+        self.loss = loss_below + squares / (2 * width)
         self.cost = max(0.0, ones - squares / width)
 
     def _sums_in_zone(self, V: Floats) -> tuple[Floats, Floats]:

@@ -30,7 +30,7 @@ _PROGRESS_SHARE = 1 / 3
 _ROUNDING_SHARE = 0.25
 
 
-def progressed(violation: Any, last: Any) -> Any:
+def has_progressed(violation: Any, last: Any) -> Any:
     """Return whether the last call of the solver lowered the true violation enough; for numbers or arrays."""
     return np.isfinite(violation) & (violation <= _PROGRESS_SHARE * last)
 
@@ -81,7 +81,7 @@ class Refinement:
 
     def _can_return(self, solution: Solution, certificate: Certificate) -> bool:
         """Return whether another call may help: after progress, with more variables, or in a finer precision."""
-        progress = progressed(certificate.violation, self._last)
+        progress = has_progressed(certificate.violation, self._last)
         self._last = certificate.violation
         if progress or not solution.all_active:
             # Variables that were dropped too early become active again. If that does not help, shrinking ends.

@@ -113,8 +113,8 @@ def solve_representer(
         reason = "early stopping"
     certificate = certify_representer(problem, gram.proof, point.c, point.b, stop.tol, point.g)
     if reason in ("converged", "rounding floor"):
-        reached = certificate.kkt[SUBOPTIMALITY] <= max(stop.tol * abs(certificate.primal), floor)
-        reason = "converged" if reached else "rounding floor"
+        reached_goal = certificate.kkt[SUBOPTIMALITY] <= max(stop.tol * abs(certificate.primal), floor)
+        reason = "converged" if reached_goal else "rounding floor"
     losses = None if watch is None else watch.losses
     return RepresenterSolution(point.c, point.b, point.steps, reason, losses), certificate
 
@@ -181,14 +181,14 @@ def _solve_with_corners(
         )
     for _ in range(_MOST_ROUNDS):
         # 1. Minimise the largest tangents, as exactly as their last distance from the loss deserves.
-        below = replace(problem, loss=loss)
+        tangent_problem = replace(problem, loss=loss)
         inner_stop = replace(stop, tol=min(1e-2, max(0.1 * stop.tol, 1e-2 * last)))
         solve = _solve_squared if problem.squared else _solve_penalised
-        reason = solve(below, system, point, inner_stop, floor)
+        reason = solve(tangent_problem, system, point, inner_stop, floor)
         # 2. The loss is above them by this much at the minimiser; add its tangents there.
         t = point.u + point.b
         value = problem.value(t)
-        excess = value - below.value(t)
+        excess = value - tangent_problem.value(t)
         primal = abs(value + problem.lam * problem.penalty.value(point.norm))
         if excess <= max(0.1 * stop.tol * primal, floor) and inner_stop.tol <= 0.2 * stop.tol:
             return "converged"
@@ -280,9 +280,9 @@ def _solve_penalised(
         primal = problem.value(problem.apply_combine(point.u + point.b)) + lam * penalty.value(norm)
         difference = 2 * squared.lam * norm - slope
         # The gap as in the certificate: the difference times ‖f‖, or times the largest ‖f*‖ if 2μ‖f‖ is too large.
-        reach = norm + max(0.0, primal - lam * penalty.value(norm)) / slope if difference > 0 else norm
+        largest_norm = norm + max(0.0, primal - lam * penalty.value(norm)) / slope if difference > 0 else norm
         goal = max(0.1 * stop.tol * abs(primal), floor)
-        if np.isfinite(primal) and reach * abs(difference) <= goal:
+        if np.isfinite(primal) and largest_norm * abs(difference) <= goal:
             at_zero = problem.value(problem.apply_combine(zero + point.b)) + lam * penalty.value(0.0)
             if cornered and at_zero <= primal + goal and 2 * squared.lam * norm <= lam * penalty.derivative(0.0):
                 point.c, point.u = zero, zero
@@ -290,19 +290,19 @@ def _solve_penalised(
         if norm == 0:
             break
         # 3. Choose the next μ: by steps of growing size until there is a bracket, then by the Illinois method.
-        log_ratio, too_large = float(np.log(2 * squared.lam * norm) - np.log(slope)), difference > 0
-        ends[too_large] = [x, log_ratio]
+        log_ratio, is_too_large = float(np.log(2 * squared.lam * norm) - np.log(slope)), difference > 0
+        ends[is_too_large] = [x, log_ratio]
         if len(ends) < 2:
             new, step = x - np.sign(log_ratio) * step, 2 * step
         else:
-            if too_large is last:
-                ends[not too_large][1] *= 0.5  # Illinois: halve the weight of the end that stays
+            if is_too_large is last:
+                ends[not is_too_large][1] *= 0.5  # Illinois: halve the weight of the end that stays
             (x0, ratio0), (x1, ratio1) = ends[False], ends[True]
             share = -ratio0 / (ratio1 - ratio0) if ratio0 > -np.inf else 0.5  # bisection if the penalty overflows
             new = x0 + share * (x1 - x0)
         if new == x or abs(new) > _MOST_LOG:
             break
-        x, last = new, too_large
+        x, last = new, is_too_large
     return "rounding floor"
 
 
@@ -460,7 +460,7 @@ def _solve_by_dual(
     # for the violation as well: both are SVC's defaults, in units of the targets' spread.
     unit = float(np.std(problem.y)) or 1.0
     dual_stop = replace(stop, tol=1e-3 * unit, max_iter=10_000_000, gap_tol=stop.tol)
-    beta = None if start is None else dual.nearest_feasible(_shared_by_variables(dual, start))
+    beta = None if start is None else dual.nearest_feasible(_split_among_variables(dual, start))
     solution, proof = solve_certified(dual, gram, dual_stop, beta)
     b = proof.b[0] if problem.bias else 0.0
     certificate = scale_certificate(proof, 2 * problem.lam, b)
@@ -468,13 +468,13 @@ def _solve_by_dual(
     return RepresenterSolution(c, b, solution.steps, solution.stop_reason), certificate
 
 
-def _shared_by_variables(dual: DualProblem, c: Floats) -> Floats:
+def _split_among_variables(dual: DualProblem, c: Floats) -> Floats:
     """Return variables with the sum c_i in row i: each as far as its box allows, those with the best p first."""
     beta = np.zeros(dual.n_variables)
     for sign, bound in ((1.0, dual.upper), (-1.0, dual.lower)):
         order = np.lexsort((-sign * dual.p, dual.row))
         row, room = dual.row[order], np.maximum(sign * bound[order], 0.0)
-        before = np.cumsum(room) - room
-        before -= before[np.searchsorted(row, row)]  # what earlier variables of the row can take
-        beta[order] += sign * np.clip(sign * c[row] - before, 0.0, room)
+        room_before = np.cumsum(room) - room
+        room_before -= room_before[np.searchsorted(row, row)]  # what earlier variables of the row can take
+        beta[order] += sign * np.clip(sign * c[row] - room_before, 0.0, room)
     return beta

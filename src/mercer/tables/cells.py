@@ -48,18 +48,20 @@ def plain_numbers(texts: Sequence[str]) -> Floats | None:
     Return None if a cell is neither a number (as `parse_number` reads it) nor a missing value, or if all are missing.
     A column without blanks around its cells is converted in one call.
     """
-    joined = "\n" + "\n".join(texts)
-    if not joined.isascii() or _PADDED_CELL.search(joined):
+    joined_texts = "\n" + "\n".join(texts)
+    if not joined_texts.isascii() or _PADDED_CELL.search(joined_texts):
         return None
-    others = frozenset(joined.encode().translate(None, _NUMBER_BYTES))
-    if others - _MISSING_BYTES:
+    other_bytes = frozenset(joined_texts.encode().translate(None, _NUMBER_BYTES))
+    if other_bytes - _MISSING_BYTES:
         return None
     # The remaining texts that float() accepts match NUMBER, except for spellings of NaN, which are counted below.
-    known = texts if not others and "" not in texts else ["nan" if text in _MISSING_MARKS else text for text in texts]
+    readable = (
+        texts if not other_bytes and "" not in texts else ["nan" if text in _MISSING_MARKS else text for text in texts]
+    )
     try:
-        values = np.array(known, dtype=np.float64)
+        values = np.array(readable, dtype=np.float64)
         n_missing = int(np.isnan(values).sum())
-        if n_missing == (0 if known is texts else known.count("nan")):
+        if n_missing == (0 if readable is texts else readable.count("nan")):
             return values if n_missing < len(values) else None
     except ValueError:
         pass  # blanks around a cell, or a date
@@ -203,11 +205,11 @@ def as_seconds(cells: Cells, form: str) -> tuple[Floats, int | None]:
         out[np.isnat(cells)] = np.nan
         return out, None
     out = np.full(len(cells), np.nan)
-    wrong = None
+    first_odd_row = None
     for row, item in enumerate(cells.tolist()):
         seconds = None if item is None else parse_seconds(item, form)
         if seconds is not None:
             out[row] = seconds
-        elif item is not None and wrong is None:
-            wrong = row
-    return out, wrong
+        elif item is not None and first_odd_row is None:
+            first_odd_row = row
+    return out, first_odd_row

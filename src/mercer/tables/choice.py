@@ -76,16 +76,16 @@ class ColumnOptions:
                 known = ", ".join(map(repr, names))
                 raise ValueError(f"{word} names the column {unknown[0]!r}, which the table lacks; it has {known}")
         kinds = Counter(name for parameter in (self.categorical, self.numeric, self.text) for name in set(parameter))
-        both = set(self.drop) & self.named or {name for name, count in kinds.items() if count > 1}
-        if both:
-            raise ValueError(f"the column {min(both)!r} is named in two options that exclude each other")
+        conflicting = set(self.drop) & self.named or {name for name, count in kinds.items() if count > 1}
+        if conflicting:
+            raise ValueError(f"the column {min(conflicting)!r} is named in two options that exclude each other")
 
 
 def encodings_for(frame: Frame, options: ColumnOptions, weight: Floats) -> list[Encoding]:
     """Return one encoding for each column; raise ValueError if all columns are dropped."""
     options.check(frame.names)
-    declared = frame.categories - {*options.text, *options.numeric}
-    options = replace(options, categorical=(*options.categorical, *declared))
+    declared_categories = frame.categories - {*options.text, *options.numeric}
+    options = replace(options, categorical=(*options.categorical, *declared_categories))
     encodings = [_choose_encoding(name, frame, options, weight) for name in frame.names]
     if all(isinstance(encoding, DroppedColumn) for encoding in encodings):
         reasons = "; ".join(f"{encoding.name!r}: {encoding.description}" for encoding in encodings)
@@ -132,8 +132,8 @@ def _choose_for_objects(
     if column.is_complete:
         return _choose_for_numbers(name, cells, column.values, column.format, options, weight)
     if 5 * are_numbers.sum() >= 4 * len(items) and words_and_odd_row(cells, column)[1] is None:
-        few = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW and 2 * distinct <= len(items)
-        if few and name not in options.numeric:
+        has_few_levels = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW and 2 * distinct <= len(items)
+        if has_few_levels and name not in options.numeric:
             return _levels_encoding(name, cells, weight)
         return _numbers_encoding(name, column.values, column.format, options, weight)
     if not all(isinstance(item, str) and item.isdecimal() for item in items):  # else codes, some with a leading zero
@@ -159,15 +159,22 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     words_by_row = [set(split_words(item)) for item in items]
     words, weights = vocabulary(cells)
     rows = Counter(word for row_words in words_by_row for word in row_words)
+    beginning_with_digits = [str(item) for item in items if str(item)[:1].isdigit()]
+    if 2 * len(beginning_with_digits) > len(items) and 2 * sum(map(_has_word, items)) <= len(items):
+        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {beginning_with_digits[0]!r:.40}", guessed=True)
     informative = [word for word in words if rows[word] < len(items)]
     recurring = sum(rows[word] for word in words)
     if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW:
         return Words(name, words, weights)
-    if 2 * sum(str(item)[:1].isdigit() for item in items) > len(items):
-        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {str(items[0])!r:.40}", guessed=True)
+    if 2 * len(beginning_with_digits) > len(items):
+        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {beginning_with_digits[0]!r:.40}", guessed=True)
     if distinct == len(items) and not any(" " in str(item) for item in items):
         return DroppedColumn(name, "an identifier, different in every row", guessed=True)
     return DroppedColumn(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
+
+
+def _has_word(item: Any) -> bool:
+    return re.search(r"[^\W\d_]{2}", str(item)) is not None
 
 
 def _choose_for_numbers(
@@ -197,12 +204,18 @@ def _look_like_codes(distinct: Floats, n_rows: int) -> bool:
     low, high = distinct[0], distinct[-1]
     if not 2 < len(distinct) <= _MOST_CODES or n_rows < 10 * len(distinct) or low < 100:
         return False
-    same_length = len(str(int(low))) == len(str(int(high)))
-    round_numbers = np.mean(distinct % 5 == 0) > 0.5
-    years = low >= 1800 and high <= 2100
+    have_same_length = len(str(int(low))) == len(str(int(high)))
+    are_round = np.mean(distinct % 5 == 0) > 0.5
+    may_be_years = low >= 1800 and high <= 2100
     gaps = np.diff(distinct)
-    side_by_side = high - low < 4 * len(distinct)
-    return bool(same_length and not round_numbers and not years and not side_by_side and gaps.max() >= 2 * gaps.min())
+    are_side_by_side = high - low < 4 * len(distinct)
+    return bool(
+        have_same_length
+        and not are_round
+        and not may_be_years
+        and not are_side_by_side
+        and gaps.max() >= 2 * gaps.min()
+    )
 
 
 READ_AS_MISSING: Final = "read as missing values"
@@ -252,10 +265,10 @@ def guesses(frame: Frame, encodings: list[Encoding], options: ColumnOptions) -> 
 def target_guesses(y: Any, name: str) -> dict[str, str]:
     """Return a message if two classes differ in capital letters alone, such as OUI and oui."""
     classes = {*np.asarray(y).ravel().tolist()} if np.asarray(y).dtype.kind in "OU" else set()
-    similar = next(iter(_alike_but_for_capitals(sorted(label for label in classes if isinstance(label, str)))), None)
-    if similar is None:
+    pair = next(iter(_equal_but_for_case(sorted(label for label in classes if isinstance(label, str)))), None)
+    if pair is None:
         return {}
-    return {name: f"{name!r} holds {similar[0]!r} and {similar[1]!r}, two classes; write them alike if they are one"}
+    return {name: f"{name!r} holds {pair[0]!r} and {pair[1]!r}, two classes; write them alike if they are one"}
 
 
 def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) -> str | None:
@@ -276,18 +289,18 @@ def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) ->
         return None
     remedy = "name it in categorical if that is right, else in"
     if encoding.n_rare:
-        keep = "name it in categorical to give each level a column, or in drop"
-        rare = f"{encoding.n_rare:,} rare levels beside the {len(encoding.levels)} most frequent"
-        return f"{the_column} has {rare}: they share one column; {keep}"
-    known = cells[~missing_values(cells)]
-    if not encoding.truth_values and (known.dtype.kind in "iuf" or _holds_numbers(frame, encoding.name)):
+        keep_text = "name it in categorical to give each level a column, or in drop"
+        rare_text = f"{encoding.n_rare:,} rare levels beside the {len(encoding.levels)} most frequent"
+        return f"{the_column} has {rare_text}: they share one column; {keep_text}"
+    known_cells = cells[~missing_values(cells)]
+    if not encoding.truth_values and (known_cells.dtype.kind in "iuf" or _holds_numbers(frame, encoding.name)):
         return f"{the_column} holds numbers and is read as a category; {remedy} numeric"
-    similar = next(iter(_alike_but_for_capitals(encoding.levels)), None)
-    if similar is not None:
-        return f"{the_column} holds {similar[0]!r} and {similar[1]!r}, two levels; write them alike if they are one"
+    pair = next(iter(_equal_but_for_case(encoding.levels)), None)
+    if pair is not None:
+        return f"{the_column} holds {pair[0]!r} and {pair[1]!r}, two levels; write them alike if they are one"
     if len(encoding.levels) > _FEW and _may_be_numbers(encoding.levels):
-        shown = f"its {len(encoding.levels)} levels hold numbers, such as {encoding.levels[0]!r}"
-        return f"{the_column} is read as a category, though {shown}; {remedy} drop"
+        levels_text = f"its {len(encoding.levels)} levels hold numbers, such as {encoding.levels[0]!r}"
+        return f"{the_column} is read as a category, though {levels_text}; {remedy} drop"
     return None
 
 
@@ -318,10 +331,14 @@ def _describe_numbers(encoding: Numbers, frame: Frame) -> str | None:
     return f"read {encoding.name!r} as {column.question}; {remedy}" if column.question else None
 
 
-def _alike_but_for_capitals(levels: Iterable[str]) -> list[tuple[str, str]]:
+def _equal_but_for_case(levels: Iterable[str]) -> list[tuple[str, str]]:
     """Return the pairs of levels that differ in capital letters alone."""
     first: dict[str, str] = {}
-    return [(before, level) for level in levels if (before := first.setdefault(level.casefold(), level)) != level]
+    return [
+        (first_spelling, level)
+        for level in levels
+        if (first_spelling := first.setdefault(level.casefold(), level)) != level
+    ]
 
 
 def _numbers_encoding(
@@ -342,8 +359,8 @@ def _numbers_encoding(
 
 def _is_identifier(name: str, known: Floats) -> bool:
     """Return whether whole numbers are identifiers, by their name and because most of them differ."""
-    named_so = _IDENTIFIER.fullmatch(name.strip()) is not None
-    return named_so and bool((known % 1 == 0).all()) and 2 * len(np.unique(known)) > len(known)
+    has_such_a_name = _IDENTIFIER.fullmatch(name.strip()) is not None
+    return has_such_a_name and bool((known % 1 == 0).all()) and 2 * len(np.unique(known)) > len(known)
 
 
 def _levels_encoding(name: str, cells: Cells, weight: Floats, keep_all: bool = False) -> Encoding:
@@ -393,10 +410,10 @@ def _expect_one_kind(name: str, cells: Cells, matches: Flags, kind: str) -> None
     if 2 * matches.sum() <= len(matches):
         return
     rows = np.flatnonzero(~missing_values(cells))[~matches]
-    more = f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
+    others = f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
     raise ValueError(
-        f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{more}, but {matches.sum():,} rows hold "
-        f"{kind}; correct or empty the cell, or name the column in categorical or drop"
+        f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{others}, but {matches.sum():,} rows "
+        f"hold {kind}; correct or empty the cell, or name the column in categorical or drop"
     )
 
 

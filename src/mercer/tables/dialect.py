@@ -108,8 +108,8 @@ def decode_text(content: bytes, name: str, requested: str | None, fallback: str 
     except LookupError:
         raise ValueError(f"Python knows no encoding {encoding!r}; --encoding takes names such as latin-1") from None
     except UnicodeDecodeError as error:
-        line, shown = content.count(b"\n", 0, error.start) + 1, encoding.replace("utf", "UTF")
-        raise ValueError(f"{name}:{line}: byte 0x{content[error.start]:02x} is not {shown}; {remedy}") from None
+        line, encoding_name = content.count(b"\n", 0, error.start) + 1, encoding.replace("utf", "UTF")
+        raise ValueError(f"{name}:{line}: byte 0x{content[error.start]:02x} is not {encoding_name}; {remedy}") from None
 
 
 def _is_utf_8(content: bytes) -> bool:
@@ -148,8 +148,8 @@ def detect_separator(text: str, name: str, fallback: str | None) -> str:
     if fallback is not None and (not marks or fallback in marks):
         return fallback
     if marks:
-        shown = " or ".join(map(repr, marks))
-        raise ValueError(f"{name} may be separated by {shown}; say which with --separator")
+        marks_text = " or ".join(map(repr, marks))
+        raise ValueError(f"{name} may be separated by {marks_text}; say which with --separator")
     first = text.partition("\n")[0]
     return next((mark for mark in _SEPARATORS if mark in first), ",")
 
@@ -169,8 +169,8 @@ def point_in_numbers(texts: Sequence[str]) -> str:
 
     Return "" if no cell has a point.
     """
-    marked = (text.strip() for text in texts if "." in text)
-    first = next(marked, None)
+    texts_with_point = (text.strip() for text in texts if "." in text)
+    first = next(texts_with_point, None)
     if first is None:
         return ""
-    return "1.234" if _GROUPS.fullmatch(first) and all(_GROUPS.fullmatch(text) for text in marked) else "."
+    return "1.234" if _GROUPS.fullmatch(first) and all(_GROUPS.fullmatch(text) for text in texts_with_point) else "."

@@ -84,9 +84,9 @@ class Numbers:
         if column.problem is not None:
             raise unreadable_numbers(self.name, cells, column)
         expect_unit(self.name, self.unit, column.format.unit)
-        wrong = words_and_odd_row(cells, column)[1]
-        if wrong is not None:
-            raise _wrong_cell(self.name, wrong, cells, "a number")
+        odd_row = words_and_odd_row(cells, column)[1]
+        if odd_row is not None:
+            raise _wrong_cell(self.name, odd_row, cells, "a number")
         return column.values
 
     def encode(self, cells: Cells) -> Any:
@@ -131,14 +131,14 @@ class Levels:
         kind = "truth value" if self.truth_values else "category"
         pronoun = "its" if self.n_holes == 1 else "their"
         missing = f"; {_count_of(self.n_holes, 'missing value')}, a level of {pronoun} own" if self.n_holes else ""
-        rare = f" and one for {_count_of(self.n_rare, 'rare level')}" if self.n_rare else ""
-        return f"{kind}, one column for each of {_count_of(len(self.levels), 'level')} ({shown}){rare}{missing}"
+        rare_text = f" and one for {_count_of(self.n_rare, 'rare level')}" if self.n_rare else ""
+        return f"{kind}, one column for each of {_count_of(len(self.levels), 'level')} ({shown}){rare_text}{missing}"
 
     @property
     def titles(self) -> list[str]:
         """Names of the columns that the encoding makes."""
-        rare = [f"{self.name} is rare"] if self.n_rare else []
-        return [*(f"{self.name}={level}" for level in self.levels), *rare, *_missing_title(self)]
+        rare_title = [f"{self.name} is rare"] if self.n_rare else []
+        return [*(f"{self.name}={level}" for level in self.levels), *rare_title, *_missing_title(self)]
 
     def unseen(self, cells: Cells) -> list[str]:
         """Return the levels among these cells that training did not have; none if rare levels share a column."""
@@ -171,8 +171,8 @@ class Levels:
 
     def decode(self, numbers: Floats) -> Cells:
         """Return the cells that these columns stand for."""
-        rare = ["(rare)"] if self.n_rare else []
-        names = np.array([*self.levels, *rare, None], dtype=object)  # None for a missing value and for a new level
+        rare_name = ["(rare)"] if self.n_rare else []
+        names = np.array([*self.levels, *rare_name, None], dtype=object)  # None for a missing value and for a new level
         is_level = numbers[:, : len(names) - 1] == 1
         return np.asarray(names[np.where(is_level.any(axis=1), is_level.argmax(axis=1), len(names) - 1)])
 
@@ -200,22 +200,22 @@ class Dates:
     @property
     def description(self) -> str:
         """Encoding of the column, in words."""
-        filled = str(np.datetime64(int(self.fill), "s").astype("datetime64[D]"))
+        fill_text = str(np.datetime64(int(self.fill), "s").astype("datetime64[D]"))
         order = "" if self.form == "ISO" else f", {self.form}"
         parts = " and ".join(["seconds since 1970", *self.cycles])
-        return f"date{order}: {parts}{_describe_missing(self.n_holes, filled)}"
+        return f"date{order}: {parts}{_describe_missing(self.n_holes, fill_text)}"
 
     @property
     def titles(self) -> list[str]:
         """Names of the columns that the encoding makes."""
-        circles = [f"{self.name}: {side} of {cycle}" for cycle in self.cycles for side in ("cosine", "sine")]
-        return [self.name, *circles, *_missing_title(self)]
+        cycle_titles = [f"{self.name}: {side} of {cycle}" for cycle in self.cycles for side in ("cosine", "sine")]
+        return [self.name, *cycle_titles, *_missing_title(self)]
 
     def values(self, cells: Cells) -> Floats:
         """Return the dates of a column in seconds since 1970, NaN for missing values."""
-        values, wrong = as_seconds(cells, self.form)
-        if wrong is not None:
-            raise _wrong_cell(self.name, wrong, cells, f"a date ({self.form})")
+        values, odd_row = as_seconds(cells, self.form)
+        if odd_row is not None:
+            raise _wrong_cell(self.name, odd_row, cells, f"a date ({self.form})")
         return values
 
     def encode(self, cells: Cells) -> Any:
@@ -224,8 +224,8 @@ class Dates:
         empty = np.isnan(values)
         values = np.where(empty, self.fill, values)
         angles = [2 * np.pi * values / CYCLES[cycle] for cycle in self.cycles]
-        circles = [side(angle) for angle in angles for side in (np.cos, np.sin)]
-        return _append_flag(np.column_stack([(values - self.centre) / self.scale, *circles]), empty, self.n_holes)
+        cycle_columns = [side(angle) for angle in angles for side in (np.cos, np.sin)]
+        return _append_flag(np.column_stack([(values - self.centre) / self.scale, *cycle_columns]), empty, self.n_holes)
 
     def decode(self, numbers: Floats) -> Cells:
         """Return the cells that these columns stand for."""
@@ -319,9 +319,9 @@ def encode_columns(columns: list[Cells], encodings: list[Encoding]) -> Any:
     """
     parts = [encoding.encode(column) for encoding, column in zip(encodings, columns, strict=True)]
     width = sum(len(encoding.titles) for encoding in encodings)
-    full = sum(len(encoding.titles) for encoding in encodings if isinstance(encoding, (Numbers, Dates)))
+    n_dense = sum(len(encoding.titles) for encoding in encodings if isinstance(encoding, (Numbers, Dates)))
     # Below this share of nonzero entries, the core would treat dense rows as sparse.
-    if full + sum(isinstance(encoding, Levels) for encoding in encodings) < SPARSE_SHARE * width:
+    if n_dense + sum(isinstance(encoding, Levels) for encoding in encodings) < SPARSE_SHARE * width:
         return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts]))
     return np.hstack([part.toarray() if is_sparse(part) else part for part in parts])
 

@@ -186,9 +186,9 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         encodings = encodings_for(frame, options, weight)
         n_dropped = 0
         if self.missing == "drop":
-            complete = _complete_rows(frame, encodings)
-            n_dropped, rows = len(frame) - len(complete), rows[complete]
-            frame, y, weight = _take_rows(complete, frame, y, weight)
+            complete_rows = _complete_rows(frame, encodings)
+            n_dropped, rows = len(frame) - len(complete_rows), rows[complete_rows]
+            frame, y, weight = _take_rows(complete_rows, frame, y, weight)
             encodings = encodings_for(frame, options, weight)
         mean, scale = 0.0, 1.0
         if is_regressor(self.estimator) and y is not None and self.standardise:
@@ -196,17 +196,17 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
             mean, scale = target_moments(y, weight)
             y = (y - mean) / scale
         fit_options = {} if sample_weight is None else {"sample_weight": weight}
-        fitted, columns = blank_copy(self), _parsed_columns(frame, encodings)
-        fitted.estimator_ = clone(self.estimator).fit(encode_columns(columns, encodings), y, **fit_options)
-        fitted.columns_, fitted.rows_ = encodings, rows
-        fitted.target_mean_, fitted.target_scale_ = mean, scale
-        fitted.n_rows_dropped_ = n_dropped
-        fitted.n_features_in_ = frame.shape[1]
+        fitted_copy, columns = blank_copy(self), _parsed_columns(frame, encodings)
+        fitted_copy.estimator_ = clone(self.estimator).fit(encode_columns(columns, encodings), y, **fit_options)
+        fitted_copy.columns_, fitted_copy.rows_ = encodings, rows
+        fitted_copy.target_mean_, fitted_copy.target_scale_ = mean, scale
+        fitted_copy.n_rows_dropped_ = n_dropped
+        fitted_copy.n_features_in_ = frame.shape[1]
         if frame.named:
-            fitted.feature_names_in_ = np.array(frame.names, dtype=object)
+            fitted_copy.feature_names_in_ = np.array(frame.names, dtype=object)
         for message in (*guesses(frame, encodings, options).values(), *target_guesses(y, "y").values()):
             warn_user(message, GuessWarning)  # if warnings are errors, the fit fails here
-        return adopt_fit(self, fitted)
+        return adopt_fit(self, fitted_copy)
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -222,8 +222,8 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
     def _check_saved_parameters(self) -> None:
         for name in COLUMN_OPTIONS:
             value = getattr(self, name)
-            names = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
-            expect(names or (name == "only" and value is None), f"{name} must be a list of names")
+            are_names = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+            expect(are_names or (name == "only" and value is None), f"{name} must be a list of names")
         expect(self.missing in ("impute", "drop"), f"missing cannot be {self.missing!r:.40}")
         expect(type(self.standardise) is bool, "standardise must be true or false")
 
@@ -233,8 +233,8 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         n_numbers = sum(len(encoding.titles) for encoding in self.columns_)
         known = getattr(self.estimator_, "n_features_in_", None)
         expect(n_numbers == known, f"the columns become {n_numbers} numbers, and the estimator expects {known}")
-        finite = np.isfinite(self.target_mean_).all() and np.isfinite(self.target_scale_).all()
-        expect(bool(finite), "the mean and scale of y must be finite")
+        are_finite = np.isfinite(self.target_mean_).all() and np.isfinite(self.target_scale_).all()
+        expect(bool(are_finite), "the mean and scale of y must be finite")
         if hasattr(self, "feature_names_in_"):
             expect(list(self.feature_names_in_) == names, "feature_names_in_ must be the names of the columns")
 
@@ -481,8 +481,8 @@ def _take_rows(rows: Indices, frame: Frame, y: Any, weight: Floats) -> tuple[Fra
 
 def _target(y: Any) -> Any:
     """Return the targets of a regression as float64, one or several for each row."""
-    one_target = np.ndim(y) < 2 or np.shape(y)[1] == 1
-    values = column_or_1d(y, warn=np.ndim(y) > 1) if one_target else np.asarray(y)
+    has_one_target = np.ndim(y) < 2 or np.shape(y)[1] == 1
+    values = column_or_1d(y, warn=np.ndim(y) > 1) if has_one_target else np.asarray(y)
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:

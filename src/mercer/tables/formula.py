@@ -136,9 +136,9 @@ def _columns(matrix: Any, data: Any) -> Floats:
     names = [name for name in matrix.columns if name != "Intercept"]
     try:
         values = np.asarray(matrix[names], dtype=np.float64)
-    except (TypeError, ValueError) as wrong:
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            f"the formula makes a column that is no number ({wrong}); write C(name) for a factor"
+            f"the formula makes a column that is no number ({error}); write C(name) for a factor"
         ) from None
     if len(values) != len(data):
         raise ValueError(f"the formula makes {len(values)} rows from {len(data)}; it must keep every row")
@@ -164,9 +164,9 @@ def _check_missing(data: Any, spec: Any) -> None:
 
 
 def _describe_rows(rows: Any) -> str:
-    shown = ", ".join(str(row) for row in rows[:5])
-    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
-    return f"row{'s' if len(rows) > 1 else ''} {shown}{more} (counted from 0)"
+    row_numbers = ", ".join(str(row) for row in rows[:5])
+    more_text = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+    return f"row{'s' if len(rows) > 1 else ''} {row_numbers}{more_text} (counted from 0)"
 
 
 def _describe_levels(spec: Any) -> str:

@@ -86,9 +86,9 @@ class Frame:
 
     def select(self, names: Sequence[str]) -> Frame:
         """Return a table with these columns; those that this table lacks are empty."""
-        absent = np.full(len(self), None, dtype=object)
+        empty_column = np.full(len(self), None, dtype=object)
         by_name = dict(zip(self.names, self.columns, strict=True))
-        frame = self._with_cells(names, [by_name.get(name, absent) for name in names])
+        frame = self._with_cells(names, [by_name.get(name, empty_column) for name in names])
         frame._scanned, frame._numbers = self._scanned, self._numbers
         return frame
 
@@ -115,9 +115,9 @@ class Frame:
 
     def number_column(self, name: str, trained: NumberFormat | None = None) -> NumberColumn:
         """Return the numbers of a column of objects; `trained` is the format that the column had in training."""
-        known = self._numbers.get(name)
-        if known is not None and (trained is None or not (known.question or known.problem)):
-            return known
+        stored_column = self._numbers.get(name)
+        if stored_column is not None and (trained is None or not (stored_column.question or stored_column.problem)):
+            return stored_column
         decimals = self._decimals
         column = read_column(
             self._scan(name), requested=decimals.requested, table_decimal=self.decimal, trained=trained
@@ -180,7 +180,7 @@ class Frame:
 def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Number repeated names, as in x, x.1, x.2; return all names, and the old name of each new one."""
     old_names = list(names)
-    taken, new_names, old = {*old_names}, [], {}
+    taken, new_names, old_name_of = {*old_names}, [], {}
     count: Counter[str] = Counter()
     for name in old_names:
         new = name
@@ -190,9 +190,9 @@ def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
         count[name] += 1
         if new != name:
             taken.add(new)
-            old[new] = name
+            old_name_of[new] = name
         new_names.append(new)
-    return new_names, old
+    return new_names, old_name_of
 
 
 def frame_of(X: Any) -> Frame:
@@ -226,10 +226,10 @@ def frame_of(X: Any) -> Frame:
             raise TypeError("tabular() takes frames and dense arrays, not a sparse matrix; fit the machine itself")
         X = check_array(X, dtype=None, ensure_all_finite=False)
         return Frame([f"x{j}" for j in range(X.shape[1])], list(X.T), named=False)
-    named = all(isinstance(name, str) for name in names)
+    has_names = all(isinstance(name, str) for name in names)
     titles, renamed = distinct_names(str(name) for name in names)
-    declared = frozenset(title for title, category in zip(titles, categories, strict=True) if category)
-    frame = Frame(titles, columns, named, declared)
+    declared_categories = frozenset(title for title, category in zip(titles, categories, strict=True) if category)
+    frame = Frame(titles, columns, has_names, declared_categories)
     frame.renamed = renamed
     if not frame.shape[0] or not frame.shape[1]:
         raise ValueError(
@@ -256,14 +256,14 @@ def with_columns(X: Any, changes: dict[int, Any]) -> Any:
     if hasattr(X, "iloc") and hasattr(X, "columns") and X.columns.is_unique:
         return X.assign(**{X.columns[place]: _like(X.iloc[:, place], cells) for place, cells in changes.items()})
     if hasattr(X, "get_columns"):
-        old = X.get_columns()
-        return X.with_columns([type(old[place])(X.columns[place], list(cells)) for place, cells in changes.items()])
+        series = X.get_columns()
+        return X.with_columns([type(series[place])(X.columns[place], list(cells)) for place, cells in changes.items()])
     if hasattr(X, "columns"):
         table = frame_of(X)
         columns = [changes.get(place, column) for place, column in enumerate(table.columns)]
         return table.with_columns(table.names, columns)
-    numbers = all(np.asarray(cells).dtype.kind in "biuf" for cells in changes.values())
-    array = np.array(X, dtype=object if not numbers else None)
+    are_numbers = all(np.asarray(cells).dtype.kind in "biuf" for cells in changes.values())
+    array = np.array(X, dtype=object if not are_numbers else None)
     array = array.astype(np.float64) if array.dtype.kind in "biu" else array
     for place, cells in changes.items():
         array[:, place] = cells
@@ -282,8 +282,12 @@ def _pandas_to_numpy(series: Any) -> Any:
     """Convert a pandas column to an array: floats with NaN if numbers are missing, dates in UTC."""
     kind = getattr(series.dtype, "kind", "O")
     if kind in "iuf":
-        whole = kind in "iu" and not series.isna().any()
-        return series.to_numpy(dtype=f"{kind}8") if whole else series.to_numpy(dtype=np.float64, na_value=np.nan)
+        has_whole_numbers = kind in "iu" and not series.isna().any()
+        return (
+            series.to_numpy(dtype=f"{kind}8")
+            if has_whole_numbers
+            else series.to_numpy(dtype=np.float64, na_value=np.nan)
+        )
     if kind == "M":
         if getattr(series.dt, "tz", None) is not None:
             series = series.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -303,7 +307,6 @@ def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
         return X.take(rows) if columns is None else X.take(rows).select(columns.tolist())
     if columns is None:
         return take(X, rows)
-    separately = is_sparse(X) or hasattr(
-        X, "get_columns"
-    )  # sparse and polars index rows and columns one after the other
-    return X[rows][:, columns] if separately else X[np.ix_(rows, columns)]
+    # Sparse matrices and polars frames index rows and columns one after the other.
+    indexes_separately = is_sparse(X) or hasattr(X, "get_columns")
+    return X[rows][:, columns] if indexes_separately else X[np.ix_(rows, columns)]

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from mercer.samples.arrays import Flags, Floats, Indices
-from mercer.tables.number_text import NumberText, normalise, split_number
+from mercer.tables.number_text import RANK_GUESSES, NumberText, normalise, split_number
 from mercer.tables.units import (
     CLEAR_POWERS_OF_10,
     DURATION_UNITS,
@@ -41,8 +41,10 @@ _NEVER_BY_SHAPE: Final = frozenset(":×·*^⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # s
 _SHAPE_OF_RATIO: Final = re.compile(r"[01]1{0,2}([.,]1{1,2})? ?/ ?1{1,3}|1{1,4} 1/1\b.*")  # 4.5/5, or 2 1/2 cups
 _LONGEST_NUMBER: Final = 60  # characters
 _FEW_SHAPES: Final = 50
+_FEW_RANKS: Final = 10  # ranks such as 1st, 2nd and 3rd are a category
 _UNCLEAR: Final = (
-    "it may be a fraction or thousands; say which with --decimal , or --decimal . (in Python, convert the column)"
+    "its comma or point may be a decimal mark or separate thousands; say which mark is decimal with --decimal , or "
+    "--decimal . (in Python, convert the column)"
 )
 _DIVISION_BY_0: Final = "#DIV/0!"
 HOURS: Final = "h:mm"  # `marks` of times of two parts that are hours and minutes, not minutes and seconds
@@ -230,6 +232,8 @@ def read_column(
     groups = _groups_with_units(column)
     if 2 * (sum(map(column.count, groups)) + int(column.counts[~odd[:-1]].sum())) <= column.counts.sum():
         groups = []  # texts with a few numbers among them
+    if trained is None and _are_names(column, groups):
+        groups = []
     found, question, remedy = NumberFormat(), "", "in categorical"
     problem = _mixed_units(column, groups, trained) or _mixed_marks(column, groups)
     if groups and problem is None:
@@ -263,6 +267,13 @@ def _groups_with_units(column: ScannedColumn) -> list[NumberText]:
     if all(is_same_unit(first, unit) for unit in units) or _are_powers_of_10(column.groups):
         return list(column.groups)
     return [group for group in column.groups if group.unit in ("", TIME) or is_known_unit(group.unit)]
+
+
+def _are_names(column: ScannedColumn, groups: list[NumberText]) -> bool:
+    """Return whether ranks are names: few, such as 1st class, or all different, such as the order #4711."""
+    if not any(group.guess in RANK_GUESSES for group in groups):
+        return False
+    return len(column.cells) <= _FEW_RANKS or bool((column.counts == 1).all())
 
 
 def _are_powers_of_10(groups: Iterable[NumberText]) -> bool:

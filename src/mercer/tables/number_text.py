@@ -36,6 +36,9 @@ _FEET: Final = re.compile(
     r"(?:\"|''|in\.?|inch(?:es)?)?"
 )
 _OUT_OF: Final = re.compile(r"(?P<points>[0-9]{1,3}(?:[.,][0-9]{1,2})?) ?/ ?(?P<most>5|10|20|100)")  # 4.5/5
+_RANK: Final = re.compile(
+    r"(?:#|№|N[or]\.?|N°) ?(?P<number>[1-9][0-9]{0,6})|(?P<ordinal>[1-9][0-9]{0,2})(?:st|nd|rd|th)"
+)
 _WORD: Final = r"[^\W\d_]{1,12}"
 _POWERS: Final = "⁻?[¹²³⁴]"
 _SYMBOL: Final = r"(?:(?:[A-Z]{1,3} ?)?[$£¥￥]|[\u20a0-\u20c0฿¢%‰])"
@@ -45,15 +48,18 @@ _DIGITS: Final = r"(?:[0-9][0-9.,' ]*(?:[0-9]|\.(?!-))|[0-9]|[.,][0-9]+)"
 _EXPONENT: Final = r"(?:[eE][+-]?[0-9]{1,3}| ?[x×·*] ?10(?:\^[+-]?[0-9]{1,3}|[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
 _DASHES: Final = r"(?:[.,]--?|/-)"  # for cents that are zero: 12,- and 12.-- and Rs. 12/-
 _ABOUT: Final = r"(?:(?P<about>[~≈]|(?:ca|approx)\.?|circa|about) ?)?"
+_UNCERTAINTY: Final = r"(?P<uncertainty> ?(?:±|\+/-) ?[0-9]+(?:[.,][0-9]+)?)?"  # 63.0 ± 7.0
 _NOTES: Final = r"(?P<notes> ?(?:\[[0-9a-z]{1,2}\])+|[*†‡]{1,3})?"
 _CELL: Final = re.compile(
     rf"{_ABOUT}(?P<open>\()?(?P<sign>[+-])? ?(?:(?P<front>{_UNIT})\.? ?)?(?P<inner>[+-])?(?P<open_inside>\()?"
-    rf"(?P<digits>{_DIGITS})(?:(?P<exponent>{_EXPONENT})|(?P<dashes>{_DASHES}))?(?P<gap> )?(?P<back>{_UNIT})?\.?"
-    rf"(?P<trailing>-)?(?P<close>\))?(?: ?(?P<after>{_SYMBOL}|(?<=[ .])[A-Z]{{3}}))?{_NOTES}"
+    rf"(?P<digits>{_DIGITS})(?:(?P<exponent>{_EXPONENT})|(?P<dashes>{_DASHES}))?{_UNCERTAINTY}(?P<gap> )?"
+    rf"(?P<back>{_UNIT})?\.?(?P<trailing>-)?(?P<close>\))?(?: ?(?P<after>{_SYMBOL}|(?<=[ .])[A-Z]{{3}}))?{_NOTES}"
 )
 _NEGATIVE: Final = "numbers that are negative in parentheses"
 _APPROXIMATE: Final = "numbers, though some are approximate"
 _ANNOTATED: Final = "numbers with notes behind them"
+_UNCERTAIN: Final = "numbers, without the uncertainties behind them"
+RANK_GUESSES: Final = ("numbers with a sign before them", "ordinal numbers")
 _GROUPED: Final = re.compile(r"[1-9][0-9]{0,2}([ '.,])[0-9]{3}(?:\1[0-9]{3})*(?:([.,])[0-9]*)?")
 _INDIAN: Final = re.compile(r"[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}(?:\.[0-9]*)?")  # 12,34,567.5
 _FRACTION: Final = re.compile(r"[0-9]*([.,])[0-9]+|[0-9]+(\.)")
@@ -90,13 +96,29 @@ def split_number(text: str) -> NumberText | None:
     >>> split_number("-1 234,5 km")[:5]
     (True, '1 234,5', 'km', ' ', ',')
     """
-    text = normalise(text).strip()
+    text = _without_quotes(normalise(text).strip())
     time = split_hour(text)  # 7 pm, which could be 7 picometres too
     if time is not None:
         return _time_text(time)
     if "/" in text:
         text = _RATIO.sub(_ratio_as_decimal, text, count=1)
-    return _split_quantity(text) or _split_other(text)
+    return _split_rank(text) or _split_quantity(text) or _split_other(text)
+
+
+def _without_quotes(text: str) -> str:
+    """Remove quotation marks around a text, or the apostrophe by which a spreadsheet marks a cell as text."""
+    if text[:1] not in ("'", '"'):
+        return text
+    return text[1:-1] if len(text) > 1 and text[-1] == text[0] else text.removeprefix("'")
+
+
+def _split_rank(text: str) -> NumberText | None:
+    """Split #15, No. 15, № 15 or 15th."""
+    match = _RANK.fullmatch(text)
+    if match is None:
+        return None
+    guess = RANK_GUESSES[match["ordinal"] is not None]
+    return NumberText(False, match["number"] or match["ordinal"], "", guess=guess)
 
 
 def _split_quantity(text: str) -> NumberText | None:
@@ -120,7 +142,13 @@ def _split_quantity(text: str) -> NumberText | None:
     glued = match["back"] is not None and match["gap"] is None
     negative = "-" in signs or bool(opened)
     digits += exponent or (f"e{power}" if power else "")
-    guess = _NEGATIVE if opened else _APPROXIMATE if match["about"] else _ANNOTATED if match["notes"] else ""
+    signs_of_doubt = {
+        _NEGATIVE: opened,
+        _APPROXIMATE: match["about"],
+        _UNCERTAIN: match["uncertainty"],
+        _ANNOTATED: match["notes"],
+    }
+    guess = next((meaning for meaning, sign in signs_of_doubt.items() if sign), "")
     return NumberText(negative, digits, unit.replace(_HUNDRED_KM, "/100 km"), *marks, guess, "", glued)
 
 

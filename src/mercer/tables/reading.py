@@ -63,8 +63,8 @@ def read_frame(path: str | os.PathLike[str], *, texts: Collection[str] = (), she
     if opener is None:
         content = file.read_bytes() if form in ("csv", "tsv") else b""
     else:
-        with opener(file) as unpacked:
-            content = unpacked.read()
+        with opener(file) as unpacked_file:
+            content = unpacked_file.read()
     if form in ("csv", "tsv"):
         requested = Dialect(separator="\t") if form == "tsv" else UNKNOWN
         frame = read_csv(content, str(file), requested, UNKNOWN, texts).frame
@@ -96,23 +96,23 @@ def read_csv(
     na = requested.na or fallback.na
     columns = list(dialect.blank_marked_cells(cells, na))
     text_columns = (*(texts_of or ()), target)
-    read = list(columns)
-    proven: set[str] = set()
+    read_columns = list(columns)
+    proven_marks: set[str] = set()
     for k, title in enumerate(header):
         values = None if title in text_columns else plain_numbers(columns[k])
         if values is None:
             continue
         point = dialect.point_in_numbers(columns[k])
         if point == ".":
-            proven.add(".")
+            proven_marks.add(".")
         if point != "1.234":  # else other columns decide whether the points separate thousands
-            read[k] = values
-    decimals = DecimalMarks(requested.decimal, frozenset(proven), fallback.decimal)
-    frame = Frame(header, read, decimals=decimals)
+            read_columns[k] = values
+    decimals = DecimalMarks(requested.decimal, frozenset(proven_marks), fallback.decimal)
+    frame = Frame(header, read_columns, decimals=decimals)
     frame.renamed = renamed
     _expect_mark(requested.decimal, frame, name)
-    detected = Dialect(mark, requested.decimal or frame.decimal, encoding, _units_as_text(frame, target), na)
-    return Table(frame, detected, columns if texts_of is None else read, cells)
+    detected_dialect = Dialect(mark, requested.decimal or frame.decimal, encoding, _units_as_text(frame, target), na)
+    return Table(frame, detected_dialect, columns if texts_of is None else read_columns, cells)
 
 
 def _units_as_text(frame: Frame, target: str | None) -> str | None:
@@ -163,9 +163,10 @@ def _unquoted_cells(text: str, mark: str) -> list[list[str]] | None:
         return None
     letters = np.frombuffer(text.encode(), dtype=np.uint8)
     ends = np.append(np.flatnonzero(letters == ord("\n")), len(letters))
-    before = np.searchsorted(np.flatnonzero(letters == ord(mark)), ends)  # number of marks before the end of each line
-    width = int(before[0]) + 1
-    if width < 2 or (np.diff(before) != width - 1).any():
+    # Number of marks before the end of each line.
+    marks_before = np.searchsorted(np.flatnonzero(letters == ord(mark)), ends)
+    width = int(marks_before[0]) + 1
+    if width < 2 or (np.diff(marks_before) != width - 1).any():
         return None
     cells = text.replace("\n", mark).split(mark)
     if max(map(len, cells)) > csv.field_size_limit():
@@ -230,16 +231,16 @@ def _read_excel(source: Any, name: str, sheet: str | None) -> Frame:
         raise ValueError(f"{name} is no workbook that can be read: {error}") from None
     if sheet is not None and sheet not in book.sheet_names:
         raise ValueError(f"{name} has no sheet {sheet!r}; it has {', '.join(map(repr, book.sheet_names))}")
-    filled = {}
+    filled_sheets = {}
     for title in book.sheet_names if sheet is None else [sheet]:
         rows = book.get_sheet_by_name(title).to_python(skip_empty_area=True)
         if any(map(any, rows)):
-            filled[title] = rows
-    if not filled:
+            filled_sheets[title] = rows
+    if not filled_sheets:
         raise ValueError(f"{name} holds no cells; its first row must name the columns")
-    title, rows = next(iter(filled.items()))
-    if len(filled) > 1:
-        others = ", ".join(map(repr, [sheet_name for sheet_name in filled if sheet_name != title]))
+    title, rows = next(iter(filled_sheets.items()))
+    if len(filled_sheets) > 1:
+        others = ", ".join(map(repr, [sheet_name for sheet_name in filled_sheets if sheet_name != title]))
         warn_user(f"{name} has several sheets: read {title!r}, and not {others}; sheet=… names another", GuessWarning)
     header = [str(cell).strip() for cell in rows[0]]
     if 2 * header.count("") > len(header):
@@ -258,8 +259,8 @@ def _column_of_cells(cells: list[Any]) -> Any:
     known = [cell for cell in cells if cell != ""]
     if known and all(type(cell) in (int, float) for cell in known):
         values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
-        whole = (values % 1 == 0).all() and np.abs(values).max() < 2**53
-        return values.astype(np.int64) if whole else values
+        are_whole = (values % 1 == 0).all() and np.abs(values).max() < 2**53
+        return values.astype(np.int64) if are_whole else values
     return [None if cell == "" else cell for cell in cells]
 
 
@@ -332,11 +333,11 @@ def expect_complete(column: Any, name: str, title: str) -> None:
     if not len(missing):
         return
     cell = column[missing[0]]
-    shown = ", ".join(str(row + 1) for row in missing[1:5])
-    more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
-    others = f", as in row{'s' * (len(missing) > 2)} {shown}{more}" if len(missing) > 1 else ""
-    blank = cell is None or (isinstance(cell, str) and not cell.strip())
-    problem = "is empty" if blank else f"holds {cell!r}, which means a missing value"
+    row_numbers = ", ".join(str(row + 1) for row in missing[1:5])
+    more_text = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
+    others = f", as in row{'s' * (len(missing) > 2)} {row_numbers}{more_text}" if len(missing) > 1 else ""
+    is_blank = cell is None or (isinstance(cell, str) and not cell.strip())
+    problem = "is empty" if is_blank else f"holds {cell!r}, which means a missing value"
     raise ValueError(f"{_describe_place(name, missing[0], title)} {problem}{others}; fill or drop such rows")
 
 

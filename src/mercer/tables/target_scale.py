@@ -39,10 +39,10 @@ def is_far_off(y: Floats, weight: Floats) -> Flags:
     low, middle, high = _middle_three_quarters(y, weight)
     if not high - low > 0:
         return np.zeros(len(y), dtype=bool)
-    below, above = middle - low or high - middle, high - middle or middle - low
-    far = (y < middle - _REACH * below) | (y > middle + _REACH * above)
-    few = weight[far].sum() <= _MOST_OUTSIDE * weight.sum() or len(np.unique(y[far])) == 1
-    return far if few else np.zeros(len(y), dtype=bool)
+    length_below, length_above = middle - low or high - middle, high - middle or middle - low
+    is_far = (y < middle - _REACH * length_below) | (y > middle + _REACH * length_above)
+    are_few = weight[is_far].sum() <= _MOST_OUTSIDE * weight.sum() or len(np.unique(y[is_far])) == 1
+    return is_far if are_few else np.zeros(len(y), dtype=bool)
 
 
 def is_concentrated(y: Floats) -> bool:

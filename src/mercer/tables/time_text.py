@@ -72,12 +72,14 @@ def _split_iso_duration(text: str) -> TimeText | None:
     if match is None:
         return None
     whole = 86400 * int(match["days"] or 0) + 3600 * int(match["hours"] or 0) + 60 * int(match["minutes"] or 0)
-    return TimeText(match["sign"] is not None, _write(whole + float((match["seconds"] or "0").replace(",", "."))))
+    return TimeText(
+        match["sign"] is not None, _format_seconds(whole + float((match["seconds"] or "0").replace(",", ".")))
+    )
 
 
 def _split_duration(text: str) -> TimeText | None:
-    """Split 2 h 15 min, 1h30 or 3 days 4 hours: parts in units that become smaller."""
-    negative, rest = text.startswith("-"), text.removeprefix("-").lstrip()
+    """Split a duration such as 2 h 15 min, 1h30 or 3 days 4 hours; return None if its units do not become smaller."""
+    is_negative, rest = text.startswith("-"), text.removeprefix("-").lstrip()
     last = _LAST_PART.fullmatch(rest)
     rest = rest if last is None else last["parts"].rstrip()
     seconds, unit = 0.0, math.inf  # the unit of the part before, in seconds
@@ -93,8 +95,8 @@ def _split_duration(text: str) -> TimeText | None:
         if unit not in _NEXT_SMALLER or int(last["last"]) >= 60:
             return None
         seconds += int(last["last"]) * _NEXT_SMALLER[unit]
-    return TimeText(negative, _write(seconds))
+    return TimeText(is_negative, _format_seconds(seconds))
 
 
-def _write(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     return f"{seconds:.0f}" if seconds % 1 == 0 else repr(seconds)

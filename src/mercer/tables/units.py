@@ -113,10 +113,10 @@ def _is_known_word(word: str) -> bool:
 def is_same_unit(one: str, other: str) -> bool:
     """Return whether two units are equal, or singular and plural of one word: year and years, Tag and Tage."""
     short, long = sorted((one, other), key=len)
-    extra = long.removeprefix(short)
+    suffix = long.removeprefix(short)
     return short == long or (
         long.startswith(short)
-        and ((len(short) > 2 and len(extra) <= 2 and extra.islower()) or (len(short), extra) == (2, "s"))
+        and ((len(short) > 2 and len(suffix) <= 2 and suffix.islower()) or (len(short), suffix) == (2, "s"))
     )
 
 
@@ -159,8 +159,8 @@ def describe_units(units: Units) -> str:
 
 def units_to_text(units: Units) -> str | None:
     """Write units as one text for a model file, with a line for each column."""
-    plain = [f"{unit} {title}" for title, unit in units.items() if len(title.splitlines()) < 2]
-    return "\n".join(plain) or None
+    unit_lines = [f"{unit} {title}" for title, unit in units.items() if len(title.splitlines()) < 2]
+    return "\n".join(unit_lines) or None
 
 
 def units_from_text(text: str | None) -> Units:

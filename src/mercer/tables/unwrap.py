@@ -181,8 +181,8 @@ class Unwrapped(ModelMethods):
         first = self.steps[0] if self.steps else None
         if not isinstance(first, Tabular):
             return None
-        named = {encoding.name: encoding for encoding in first.columns_}
-        return named.get(name) if hasattr(first, "feature_names_in_") else first.columns_[place]
+        encodings_by_name = {encoding.name: encoding for encoding in first.columns_}
+        return encodings_by_name.get(name) if hasattr(first, "feature_names_in_") else first.columns_[place]
 
     def column(self, X: Any, j: int) -> Any:
         """Return the cells of column j of the user's columns in X."""
@@ -203,8 +203,8 @@ class Unwrapped(ModelMethods):
             return X.toarray().astype(np.float64)
         table = frame_of(X)
         if self._by_name(table):
-            absent = np.full(len(table), None, dtype=object)
-            columns = [table[name] if name in table.names else absent for name in self.names]
+            empty_column = np.full(len(table), None, dtype=object)
+            columns = [table[name] if name in table.names else empty_column for name in self.names]
         else:
             columns = table.columns
         if all(column.dtype.kind in "iuf" for column in columns):
@@ -228,15 +228,15 @@ class Unwrapped(ModelMethods):
         """Return the model with another fitted machine inside, without its searches."""
         for layer in self.layers[::-1]:
             if isinstance(layer, Pipeline):
-                outer = copy(layer)
-                outer.steps = [*layer.steps[:-1], (layer.steps[-1][0], machine)]
-                machine = outer
+                layer_copy = copy(layer)
+                layer_copy.steps = [*layer.steps[:-1], (layer.steps[-1][0], machine)]
+                machine = layer_copy
             elif isinstance(layer, FrozenEstimator):
                 machine = FrozenEstimator(machine)
             elif best_estimator_of(layer) is layer:
-                outer = copy(layer)
-                outer.estimator_, outer.estimator = machine, clone(machine)
-                machine = outer
+                layer_copy = copy(layer)
+                layer_copy.estimator_, layer_copy.estimator = machine, clone(machine)
+                machine = layer_copy
         return machine
 
     def without_searches(self) -> Any:
@@ -256,8 +256,10 @@ def frame_like(X: Any, names: list[str], columns: list[Any]) -> Any:
     if isinstance(X, Frame):
         return X.with_columns(names, columns)
     if not hasattr(X, "columns"):
-        plain = all(np.asarray(column).dtype.kind in "biuf" for column in columns)
-        return np.column_stack(columns if plain else [np.asarray(column, dtype=object) for column in columns])
+        has_numbers_only = all(np.asarray(column).dtype.kind in "biuf" for column in columns)
+        return np.column_stack(
+            columns if has_numbers_only else [np.asarray(column, dtype=object) for column in columns]
+        )
     titles = list(X.columns) if not hasattr(X, "column_names") else list(X.column_names)
     cells = dict(zip(titles, columns, strict=True))
     return type(X).from_pydict(cells) if hasattr(X, "column_names") else type(X)(cells)

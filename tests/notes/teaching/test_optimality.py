@@ -94,6 +94,23 @@ def test_lemma_3_1_on_random_gradients():
     assert kinds == {(True, True), (False, True), (False, False)}
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_the_length_of_a_gradient_does_not_matter(scale):
+    found = constraint_qualification([[3.0 * scale, 4.0 * scale], [0.0, 1.0]])
+    assert found.kuhn_tucker
+    assert (np.array([[3.0, 4.0], [0.0, 1.0]]) @ found.direction < 0).all()
+    assert constraint_qualification([[scale, 0.0], [-1.0, 0.0]]) == (False, None)
+
+
+def test_a_direction_keeps_equalities_that_are_nearly_parallel():
+    """⟨h_1, v⟩ = ⟨h_2, v⟩ = 0 leaves v = 0 only, and a solver's tolerance must not hide that."""
+    nearly = [[1.0, 1e-9], [1.0, 2e-9]]
+    assert constraint_qualification([[0.0, -1.0]], equalities=nearly) == (False, None)
+    away = constraint_qualification([[1.0, 1.0 + 1e-9]], equalities=[[1.0, 1.0]])  # independent, but hardly
+    assert away.kuhn_tucker
+    assert away.direction @ [1.0, 1.0 + 1e-9] < 0
+
+
 def test_gradients_that_are_no_matrix_are_refused():
     with pytest.raises(ValueError, match="row of finite numbers per constraint"):
         constraint_qualification([1.0, 2.0])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mercer import SVC
-from mercer.kernels import Gaussian, Linear
+from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
 from mercer.notes.theory import dichotomies, shattering
 from mercer.runtime.errors import NotSeparableError
 
@@ -71,18 +71,47 @@ def test_a_strictly_positive_definite_kernel_shatters_all_points():
     assert twice.growth == (1, 2, 4, 4)
 
 
-def test_what_rounding_hides_is_an_error():
-    """Points of a plane on a line but for one: it can have either label between the others, as far as a solver sees."""
+def test_points_of_a_line_but_for_one():
+    """It can have either label between the others, however near to the line it is."""
 
     def line(off):
         return [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0 + off], [3.0, 3.0]]
 
-    assert shattering(line(1e-6), SVC(kernel="linear")).growth == (1, 2, 4, 8, 12)
     assert shattering(line(0.0), SVC(kernel="linear")).growth == (1, 2, 4, 6, 8)
-    with pytest.raises(ValueError, match="rounding hides whether a hyperplane separates 4"):
-        shattering(line(1e-13), SVC(kernel="linear"))
-    with pytest.raises(ValueError, match="rounding hides the rank of the kernel matrix"):
-        shattering([[0.0], [1.0], [1.0], [1.000001]], SVC(kernel=Gaussian(gamma=0.5)))
+    for off in (1e-6, 1e-13, -4e-16):
+        assert shattering(line(off), SVC(kernel="linear")).growth == (1, 2, 4, 8, 12)
+    near = shattering([[0.0], [1.0], [1.0], [1.000001]], SVC(kernel=Gaussian(gamma=0.5)))
+    assert near.growth == (1, 2, 4, 8, 8)  # one point is there twice
+
+
+@pytest.mark.parametrize("far", [0.0, 99999.5, -1e8])
+@pytest.mark.parametrize("bias", [True, False])
+def test_polynomials_far_from_the_origin(bias, far):
+    """Polynomials of degree 2 shatter three numbers, and change their sign twice at most, wherever these are."""
+    X = far + np.array([0.0, 0.25, 1.0, 1.5, 4.0])[:, None]
+    for kernel in (Polynomial(degree=2, gamma=1.0, coef0=0.5), 3 * (Linear() + 1) ** 2 + 1):
+        found = shattering(X, SVC(kernel=kernel, bias=bias)).dichotomies
+        signs = itertools.product((-1.0, 1.0), repeat=5)
+        few = {labels for labels in signs if sum(a != b for a, b in itertools.pairwise(labels)) <= 2}
+        assert {tuple(row) for row in found.tolist()} == few
+    parabolas = shattering(X, SVC(kernel=Polynomial(degree=2, gamma=1.0, coef0=0.0), bias=True)) if far else None
+    assert parabolas is None or len(parabolas.dichotomies) == 10  # x² + b is monotone here: thresholds
+
+
+def test_words_by_their_letters():
+    """The spectrum kernel of length 1 counts letters: "ab" and "ba" are the same point, and "aabb" is twice it."""
+    with_bias = shattering(["ab", "ba", "aabb", "b"], SVC(kernel=Spectrum(1)))
+    assert with_bias.vc_dimension == 3
+    assert with_bias.growth == (1, 2, 4, 8, 8)
+    through_the_origin = shattering(["ab", "ba", "aabb", "b"], SVC(kernel=Spectrum(1), bias=False))
+    assert through_the_origin.growth == (1, 2, 4, 4, 4)
+
+
+def test_kernel_values_that_rounding_may_make_dependent_are_refused():
+    X = [[1.0, 0.1], [2.0, 0.2], [0.3, 1.0]]
+    with pytest.raises(ValueError, match="may be linearly dependent"):
+        shattering(X, SVC(kernel=Linear().normalised(), bias=False))
+    assert shattering(X[1:], SVC(kernel=Linear().normalised(), bias=False)).vc_dimension == 2
 
 
 def test_growth_and_vc_dimension_of_random_rules_by_brute_force():

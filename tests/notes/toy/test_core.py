@@ -421,6 +421,51 @@ def assert_follows(step: dict[str, Any], problem: Any, alpha: np.ndarray, C: flo
     np.testing.assert_allclose(step["alpha"], moved, rtol=0, atol=AGREE * max(1.0, size))
 
 
+def test_f_and_the_certificate_at_every_step() -> None:
+    """The border of a step is that of its α and b, and its certificate the library's for this α, though not optimal."""
+    rng = np.random.default_rng(10)
+    given, wanted = [], []
+    for _ in range(20):
+        X, y = two_classes(rng)
+        terms, kernel = a_kernel(rng, single=True)
+        C = float(10 ** rng.uniform(-1, 1))
+        found = run_steps(X, 2 * y - 1, kernel=kernel, C=C, rule="most violating", tol=1e-3, max_iter=30)
+        problem = {
+            "rows": X.tolist(), "targets": (1 - y).tolist(), "kernel": terms, "machine": {"name": "svc", "C": C},
+            "grid": [-1.0, 1.0, 2.0, -2.0, 4, 4], "at": [0, 1, 2, 4, 8, 16, 30, 31],
+            "trace": {"rule": "most violating", "tol": 1e-3, "most": 30},
+        }  # fmt: skip
+        given.append(problem)
+        wanted.append((found, kernel, C, X, y))
+    places = np.array([[a, b] for b in np.linspace(1, -1, 4) for a in np.linspace(-1, 1, 4)])
+    compared = 0
+    for problem, ours, (theirs, kernel, C, X, y) in zip(given, solved(given), wanted, strict=True):
+        assert ours["after"] == ours["parts"][0]  # the solution stays
+        for part, grid, k in zip(ours["at"], ours["atGrid"], problem["at"], strict=True):
+            assert (part is None) == (k > len(ours["trace"]["steps"]))
+            if part is None:
+                continue
+            own = ours["trace"]["steps"][k - 1] if k else {"alpha": np.zeros(len(X)), "b": 0.0}
+            beta = (2 * y - 1) * np.array(own["alpha"])
+            np.testing.assert_allclose(part["beta"], beta, rtol=0, atol=AGREE)
+            f = np.asarray(kernel(np.vstack([places, X]), X)) @ beta + own["b"]
+            np.testing.assert_allclose([*grid, *part["f"]], f, rtol=AGREE, atol=AGREE * max(1.0, np.abs(f).max()))
+            same = 0 < k <= len(theirs.steps)  # and not gone its own way since a tie
+            if same and theirs.steps[k - 1].alpha.tolist() == pytest.approx(own["alpha"], abs=AGREE):
+                assert part["b"] == pytest.approx(theirs.steps[k - 1].b, rel=AGREE, abs=AGREE)
+                compared += 1
+            K = values(kernel, X)
+            energy, hinge = 0.5 * beta @ K @ beta, np.maximum(0, 1 - (2 * y - 1) * (K @ beta + own["b"])).sum()
+            assert part["primal"] == pytest.approx(energy + C * hinge, rel=1e-8)
+            assert part["dual"] == pytest.approx(np.abs(beta).sum() - energy, rel=1e-8, abs=1e-8)
+            assert part["gap"] == pytest.approx(part["primal"] - part["dual"], rel=1e-7, abs=1e-7)
+            # The library also tries the α with those near a bound moved onto it, and takes the smaller gap.
+            proof = mercer.certify(SVC(kernel=kernel, C=C), X, 2 * y - 1, np.array(own["alpha"]))
+            assert part["dual"] <= proof.primal
+            assert proof.gap <= part["gap"] * (1 + 1e-7) + 1e-9
+    assert compared > 30
+
+
 def test_grid_is_the_decision_function() -> None:
     rng = np.random.default_rng(9)
     given, wanted = [], []

@@ -41,9 +41,9 @@ class Attack:
     """Kills processes a moment after some calls began, so that a busy machine changes nothing."""
 
     def __init__(self, monkeypatch, pids, rng):
-        self._pids, self._rng, self._ask = pids, rng, Chunks._counted
+        self._pids, self._rng, self._ask = pids, rng, Chunks._run_and_count
         self.plan, self.calls, self.killed = {}, 0, 0
-        monkeypatch.setattr(Chunks, "_counted", lambda chunks, *given: self.counted(chunks, *given))
+        monkeypatch.setattr(Chunks, "_run_and_count", lambda chunks, *given: self.counted(chunks, *given))
 
     def counted(self, chunks, *given):
         if count := self.plan.get(self.calls):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from mercer import SVC, _core
 from mercer.certificates.dual import certify_dual
 from mercer.certificates.table import pair_certificates
 from mercer.estimators.fitting.pipeline import task
-from mercer.kernels import Gaussian, Precomputed
+from mercer.kernels import Gaussian, Linear, Precomputed
 from mercer.places import gram_for
 from mercer.places.host.pair_place import Layout
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
@@ -339,6 +340,22 @@ def test_sparse_pairs_are_certified_from_the_values_of_the_kernel():
     once = solve_pairs_together(problem, layout, gram, stop, 1)
     np.testing.assert_array_equal(once.beta, found.beta)
     np.testing.assert_array_equal(once.u, found.u)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_rounding_of_a_large_ridge_is_in_the_violation(seed):
+    """Samples at the origin have u = 0 without an error: h = p − dβ is rounded twice, relative to dβ."""
+    rng = np.random.default_rng(seed)
+    n, y = 8, np.repeat([1.0, -1.0], 4)
+    problem = squared_soft_margin(y, 10.0 ** -rng.uniform(3, 12, n))
+    gram, layout = gram_for(Linear(), np.zeros((n, 1))), Layout.of(np.split(np.arange(n), 2), np.array([[0, 1]]))
+    beta = y * rng.random(n)
+    found = pairs._refine_pairs(
+        problem, layout, gram, gram.pairs(layout, 1), Stop(1e15, 100), beta.copy(), certify_first=True
+    )
+    np.testing.assert_array_equal(found.beta, beta)
+    h = [Fraction(p) - Fraction(d) * Fraction(b) for p, d, b in zip(y, problem.d, beta, strict=True)]
+    assert Fraction(found.certificates.violation[0]) >= max(h) - min(h)
 
 
 def test_sparse_pairs_of_a_kernel_that_may_be_indefinite_are_solved_one_by_one(asked):

@@ -124,12 +124,12 @@ class GridSearch:
 
     def describe(self, params: dict[str, Any], number: float) -> str:
         """Describe a cell and its score in words: C = 2, gamma = 0.125: accuracy 92.5%."""
-        shown = ", ".join(f"{name} = {_format(value)}" for name, value in params.items())
+        text = ", ".join(f"{name} = {_format(value)}" for name, value in params.items())
         if self.score_name == "rate":
-            return f"{shown}: accuracy {number:.1f}%"
+            return f"{text}: accuracy {number:.1f}%"
         if self.score_name == "mse":
-            return f"{shown}: root mean squared error {format_quantity(math.sqrt(max(number, 0.0)), self.target_unit)}"
-        return f"{shown}: {self.score_name} {number:.4g}"
+            return f"{text}: root mean squared error {format_quantity(math.sqrt(max(number, 0.0)), self.target_unit)}"
+        return f"{text}: {self.score_name} {number:.4g}"
 
     def _best(self, scores: dict[Cell, float]) -> Cell:
         """Return the cell with the best score; among equal scores, that with the smallest C or nu."""

@@ -58,8 +58,8 @@ def run(args: argparse.Namespace) -> None:
     data = read_data(args.file, "libsvm")
     if args.restore is not None:
         scaling = Scaling.load(args.restore)
-        dropped = scaling.dropped_features(data.X) if data.X.shape[0] else []
-        for j in [] if args.quiet else dropped:
+        dropped_features = scaling.dropped_features(data.X) if data.X.shape[0] else []
+        for j in [] if args.quiet else dropped_features:
             print(
                 f"WARNING: feature index {j} appeared in file {args.file} was not seen in the scaling factor file "
                 f"{args.restore}. The feature is ignored.",
@@ -97,8 +97,10 @@ def _parse_range(text: str) -> tuple[float, float]:
     try:
         lower, upper = (float(part) for part in text.split(","))
     except ValueError:
-        given = " ".join(text.split(","))
-        raise argparse.ArgumentTypeError(f"two numbers are needed, such as -y 0 1, but {given!r} was given") from None
+        range_text = " ".join(text.split(","))
+        raise argparse.ArgumentTypeError(
+            f"two numbers are needed, such as -y 0 1, but {range_text!r} was given"
+        ) from None
     return lower, upper
 
 

@@ -40,17 +40,17 @@ def run(args: argparse.Namespace) -> None:
     if not 0 < args.count <= len(lines):
         raise ValueError(f"{args.count} rows cannot be drawn from {args.file}, which has {len(lines)} rows")
     rng, labels = np.random.default_rng(args.seed), np.array([line.split(maxsplit=1)[0] for line in lines])
-    chosen = rng.permutation(len(lines))[: args.count]
+    chosen_lines = rng.permutation(len(lines))[: args.count]
     if args.method == 0:
         # Each class gets the integer part of its share; the classes with the largest remainders get one more row.
         names, member, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        exact = sizes * args.count / len(lines)
-        n_per_class = np.floor(exact).astype(int)
-        n_per_class[np.argsort(n_per_class - exact, kind="stable")[: args.count - n_per_class.sum()]] += 1
+        exact_sizes = sizes * args.count / len(lines)
+        n_per_class = np.floor(exact_sizes).astype(int)
+        n_per_class[np.argsort(n_per_class - exact_sizes, kind="stable")[: args.count - n_per_class.sum()]] += 1
         drawn_by_class = (rng.permutation(np.flatnonzero(member == k))[: n_per_class[k]] for k in range(len(names)))
-        chosen = np.concatenate(list(drawn_by_class))
+        chosen_lines = np.concatenate(list(drawn_by_class))
     is_drawn = np.zeros(len(lines), dtype=bool)
-    is_drawn[chosen] = True
+    is_drawn[chosen_lines] = True
     for path, is_selected in ((args.drawn, is_drawn), (args.rest, ~is_drawn)):
         content = b"".join(line for line, selected in zip(lines, is_selected.tolist(), strict=True) if selected)
         if path == "-":

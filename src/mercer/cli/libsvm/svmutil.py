@@ -219,10 +219,10 @@ def _run(words: list[str], quiet: bool) -> str:
     errors, output = io.StringIO(), io.StringIO()
     with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(output):
         try:
-            failed = main(words) != 0
+            has_failed = main(words) != 0
         except SystemExit as usage:
-            failed = bool(usage.code)
-    if failed:
+            has_failed = bool(usage.code)
+    if has_failed:
         raise ValueError(errors.getvalue().strip() or f"wrong usage: {shlex.join(words)}")
     if not quiet and output.getvalue():
         print(output.getvalue(), end="")

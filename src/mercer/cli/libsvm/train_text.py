@@ -51,11 +51,11 @@ class LibsvmTraining:
     def read(self) -> Data:
         """Read the file; for a precomputed kernel, the rows are those of a kernel matrix."""
         args = self._args
-        precomputed = args.kernel == "precomputed"
-        data = read_data(args.file, args.format, args.target, first_index=0 if precomputed else 1)
+        is_precomputed = args.kernel == "precomputed"
+        data = read_data(args.file, args.format, args.target, first_index=0 if is_precomputed else 1)
         if data.X.shape[0] == 0:
             raise ValueError(f"{data.source} holds no rows")
-        if precomputed:
+        if is_precomputed:
             data, self._serials = _kernel_matrix(data)
             if self._saves_mercer and not np.array_equal(self._serials, np.arange(1, len(self._serials) + 1)):
                 raise ValueError(

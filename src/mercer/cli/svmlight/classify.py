@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> None:
     with replacing(args.output) as file:
         file.write("".join(lines).encode())
     if args.verbosity and np.isin(text.y, (-1.0, 1.0)).all():
-        positive, predicted = text.y > 0, f > 0
-        right, hit = int((positive == predicted).sum()), int((positive & predicted).sum())
+        positive, predicted_positive = text.y > 0, f > 0
+        right, hit = int((positive == predicted_positive).sum()), int((positive & predicted_positive).sum())
         n = len(f)
         print(f"Accuracy on test set: {100 * right / n:.2f}% ({right} correct, {n - right} incorrect, {n} total)")
-        shares = [100 * hit / total if total else float("nan") for total in (predicted.sum(), positive.sum())]
+        shares = [100 * hit / total if total else float("nan") for total in (predicted_positive.sum(), positive.sum())]
         print(f"Precision/recall on test set: {shares[0]:.2f}%/{shares[1]:.2f}%")

@@ -135,16 +135,16 @@ def run(args: argparse.Namespace) -> None:
     if args.task == "p" and text.queries is None:
         raise ValueError(f"{args.file} has no qid: fields, but ranking compares rows with the same qid")
     start = time.process_time()
-    transduction = args.task == "c" and bool((y == 0).any())
+    is_transduction = args.task == "c" and bool((y == 0).any())
     model, y = _fit(args, kernel, C, X, y, text.queries)
     proof, f = model.certificate_, np.ravel(model.decision_function(X) if args.task == "c" else model.predict(X))
-    wrong = int(((f > 0) != (y > 0)).sum()) if args.task == "c" else int((np.abs(f - y) > args.epsilon).sum())
-    counts = f"{wrong} misclassified, maxdiff" if args.task != "p" else "maxdiff"
+    n_wrong = int(((f > 0) != (y > 0)).sum()) if args.task == "c" else int((np.abs(f - y) > args.epsilon).sum())
+    counts = f"{n_wrong} misclassified, maxdiff" if args.task != "p" else "maxdiff"
     print_line(f"Optimizing...done. ({int(np.max(model.n_iter_))} iterations)")
     print_line(f"Optimization finished ({counts}={proof.violation:.5f}).")
     print_line(f"Runtime in cpu-seconds: {time.process_time() - start:.2f}")
     written = _to_libsvm_model(model, X)
-    for line in _report(args, model, written, kernel, X, y, f, not transduction):
+    for line in _report(args, model, written, kernel, X, y, f, not is_transduction):
         print_line(line)
     from mercer.files.svmlight_model import write_svmlight_model
 

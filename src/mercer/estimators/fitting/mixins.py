@@ -264,10 +264,10 @@ class MachineMethods(ExplainMethods, ShowsCertificate):
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError with an explanation for attributes that a compressed machine lacks."""
             if "_compression_" in vars(self) and not hasattr(type(self), name) and name in declared(type(self)):
-                instead = "; its certificate is compression_.original_certificate" if name == "certificate_" else ""
+                hint = "; its certificate is compression_.original_certificate" if name == "certificate_" else ""
                 raise AttributeError(
                     f"this {type(self).__name__} was compressed, and {name} belongs to the original, which was fitted "
-                    f"to the samples{instead}. Use the original machine"
+                    f"to the samples{hint}. Use the original machine"
                 )
             return object.__getattribute__(self, name)
 

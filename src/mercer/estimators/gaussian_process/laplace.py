@@ -107,7 +107,7 @@ class LaplaceProcess(Process):
     @cached_property
     def _factor(self) -> Factor:
         """Cholesky factor of K + W⁻¹."""
-        return self._factored(self._gram, 1.0 / self.curvature, "K + W⁻¹")
+        return self._cholesky_factor(self._gram, 1.0 / self.curvature, "K + W⁻¹")
 
     # --- new samples -------------------------------------------------------------------------------------------------
 
@@ -142,8 +142,8 @@ class LaplaceProcess(Process):
     def log_likelihood_gradient(self) -> dict[str, Any]:
         """Derivatives of `log_likelihood` with respect to the kernel's parameters, by their names in `get_params`."""
         K, R, S = self._covariances
-        third = -self.curvature * (expit(-self.mode) - expit(self.mode))
-        s = 0.5 * S.diagonal() * third
+        third_derivative = -self.curvature * (expit(-self.mode) - expit(self.mode))
+        s = 0.5 * S.diagonal() * third_derivative
         v = s - R @ (K @ s)
         weights = 0.5 * (np.outer(self.coefficients, self.coefficients) - R) + np.outer(v, self.coefficients)
         return self.kernel.parameter_gradient(self.X, weights=weights)
@@ -152,11 +152,13 @@ class LaplaceProcess(Process):
     def correction(self) -> float:
         """Estimate of log p(y) − `log_likelihood`: the first neglected term of the expansion."""
         p, q = expit(self.mode), expit(-self.mode)
-        third, fourth = -self.curvature * (q - p), -self.curvature * (1.0 - 6.0 * p * q)
+        third_derivative, fourth_derivative = -self.curvature * (q - p), -self.curvature * (1.0 - 6.0 * p * q)
         S = self._covariances[2]
         diagonal = S.diagonal()
-        double_sums = float(third @ (np.outer(diagonal, diagonal) * S / 8.0 + S**3 / 12.0) @ third)
-        return float(fourth @ diagonal**2) / 8.0 + double_sums
+        double_sums = float(
+            third_derivative @ (np.outer(diagonal, diagonal) * S / 8.0 + S**3 / 12.0) @ third_derivative
+        )
+        return float(fourth_derivative @ diagonal**2) / 8.0 + double_sums
 
 
 def mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
@@ -171,17 +173,17 @@ def mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
     larger s.
     """
     out, root = np.empty(len(mean)), np.sqrt(variance)
-    wide = root > _WIDE
+    is_wide = root > _WIDE
     t = np.linspace(-9.0, 9.0, 81 + 60 * int(_WIDE))
     density = np.exp(-0.5 * t * t)
     for rows in row_blocks(len(mean), 8 * len(t)):
         m, s = mean[rows, None], root[rows, None]
         out[rows] = expit(m + np.minimum(s, _WIDE) * t) @ (density / density.sum())
-        if wide[rows].any():
-            m, s = m[wide[rows]], s[wide[rows]]
+        if is_wide[rows].any():
+            m, s = m[is_wide[rows]], s[is_wide[rows]]
             nodes, weights = _remainder_quadrature()
             plus, minus = (np.exp(-0.5 * ((nodes + sign * m) / s) ** 2) for sign in (1, -1))
-            out[rows][wide[rows]] = ndtr(m / s)[:, 0] + (plus - minus) @ weights / s[:, 0]
+            out[rows][is_wide[rows]] = ndtr(m / s)[:, 0] + (plus - minus) @ weights / s[:, 0]
     return np.clip(out, 0.0, 1.0)
 
 

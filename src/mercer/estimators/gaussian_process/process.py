@@ -50,7 +50,7 @@ class Process:
     def _make_gram(self) -> Gram:
         return gram_for(self.kernel, self.X, n_threads=effective_n_threads(None))
 
-    def _factored(self, gram: Gram, diagonal: Floats, name: str, hint: str = "") -> Factor:
+    def _cholesky_factor(self, gram: Gram, diagonal: Floats, name: str, hint: str = "") -> Factor:
         """Return the Cholesky factor of K plus a diagonal; raise ValueError if it is not positive definite."""
         factor = gram.factor(diagonal, n_threads=effective_n_threads(None))
         if factor is None:
@@ -92,7 +92,7 @@ class GaussianProcess(Process):
     def _factor(self) -> Factor:
         """Cholesky factor of A = K + λW⁻¹."""
         hint = ", or lam is too small for it; raise lam"
-        return self._factored(self._make_gram(), self.lam / self.weight, f"K + {self.lam:g}·W⁻¹", hint)
+        return self._cholesky_factor(self._make_gram(), self.lam / self.weight, f"K + {self.lam:g}·W⁻¹", hint)
 
     @cached_property
     def _ones(self) -> Floats:
@@ -146,8 +146,8 @@ class GaussianProcess(Process):
         values, vectors = np.linalg.eigh(self.covariance(X, noise=noise))
         mean = self.mean(X)
         normal = np.random.default_rng(seed).normal(size=(len(values), mean.shape[1] * n_draws))
-        drawn = (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal
-        return np.asarray(mean[..., None] + drawn.reshape(*mean.shape, n_draws))
+        deviations = (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal
+        return np.asarray(mean[..., None] + deviations.reshape(*mean.shape, n_draws))
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -179,7 +179,7 @@ class GaussianProcess(Process):
             by_lam += 0.5 * (float(self.scatter.sum()) / self.lam - outputs * self._n_merged) / self.lam
         return {"lam": by_lam, **self.kernel.parameter_gradient(self.X, weights=weights)}
 
-    def at(self, kernel: Kernel, lam: float) -> GaussianProcess:
+    def with_kernel(self, kernel: Kernel, lam: float) -> GaussianProcess:
         """Return the process of these samples with another kernel and lam."""
         return GaussianProcess(
             self.X, self.Y, self.weight, kernel=kernel, lam=lam, bias=self.bias, scatter=self.scatter
@@ -192,9 +192,9 @@ class GaussianProcess(Process):
         """
 
         def value(kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
-            process = self.at(kernel, numbers["lam"])
+            process = self.with_kernel(kernel, numbers["lam"])
             return process.log_likelihood, process.log_likelihood_gradient
 
         kernel, numbers = search_parameters(value, self.kernel, {"lam": self.lam}, names, max_iter)
-        best = self.at(kernel, numbers["lam"])
+        best = self.with_kernel(kernel, numbers["lam"])
         return best if best.log_likelihood > self.log_likelihood else self

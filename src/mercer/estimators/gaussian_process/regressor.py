@@ -190,8 +190,10 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
             Values of the functions.
         """
         process = self._process()
-        drawn: Floats = process.draw(self._read_new_samples(to_engine(X)), n_samples, noise=noise, seed=random_state)
-        return drawn[:, 0] if self._flat_ else drawn
+        functions: Floats = process.draw(
+            self._read_new_samples(to_engine(X)), n_samples, noise=noise, seed=random_state
+        )
+        return functions[:, 0] if self._flat_ else functions
 
     def log_marginal_likelihood(self, kernel: Any = None, lam: float | None = None, eval_gradient: bool = False) -> Any:
         """Return the log marginal likelihood log p(y) of the training samples.
@@ -215,5 +217,5 @@ class GaussianProcessRegressor(LikelihoodMachine, LeastSquaresRegressor):
         process = self._process()
         if kernel is not None or lam is not None:
             other = process.kernel if kernel is None else as_kernel(kernel).bind(process.X)
-            process = process.at(other, process.lam if lam is None else lam)
+            process = process.with_kernel(other, process.lam if lam is None else lam)
         return (process.log_likelihood, process.log_likelihood_gradient) if eval_gradient else process.log_likelihood

@@ -155,11 +155,11 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
 
     def _fit_copy(self, X: Any, y: Any, sample_weight: Any, options: FitOptions) -> Any:
         """Return a copy fitted to samples."""
-        trained = blank_copy(self)
+        trained_copy = blank_copy(self)
         progress = Progress(options.watched_by, bool(self.verbose), 1, X, y)
-        trained._learn(Fit.of(trained, X, y, sample_weight), progress)
-        progress.close(X, y, trained)
-        return trained
+        trained_copy._learn(Fit.of(trained_copy, X, y, sample_weight), progress)
+        progress.close(X, y, trained_copy)
+        return trained_copy
 
     def _learn(self, fit: Fit, progress: Progress) -> None:
         """Maximise the evidence, and set the fitted attributes."""

@@ -44,9 +44,9 @@ class _View(SampleReader):
     @classmethod
     def of(cls, model: Any) -> _View:
         """Return the unfitted second view of a KernelCCA."""
-        shared = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
+        shared_names = ("degree", "gamma", "coef0", "n_landmarks", "cache_size", "random_state", "n_jobs")
         kernel = model.kernel if model.kernel_y is None else model.kernel_y
-        return cls(kernel=kernel, **{name: getattr(model, name) for name in shared})
+        return cls(kernel=kernel, **{name: getattr(model, name) for name in shared_names})
 
     def rows(self, y: Any) -> Any:
         """Return y with two dimensions; a one-dimensional array becomes one column."""
@@ -68,12 +68,12 @@ class _SecondView(AttributeSpec):
         return tuple(f"y.{key}" for attribute, spec in declared(_View).items() for key in spec.keys(attribute))
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        """Return the value's entries in a file, by name."""
+        """Return what a file stores for the attribute, by the names of its entries."""
         header, arrays = state_of(value)
         return {f"y.{key}": part for key, part in (header["fitted"] | arrays).items()}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """Return the value from its entries in a file."""
+        """Build the attribute's value from what a file stores for it."""
         second = _View.of(model)
         ClassSpec.of(_View).set_fitted(second, {key.removeprefix("y."): part for key, part in parts.items()})
         return second

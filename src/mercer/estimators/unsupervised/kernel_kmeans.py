@@ -154,58 +154,58 @@ class _Partition:
         labels = self.labels.copy()
         labels[with_nearer_mean] = np.argmin(self._distances[:, with_nearer_mean], axis=0)
         labels = _fill_empty_clusters(labels, self._weight * self._distances[labels, self._all_points], self._k)
-        moved = np.flatnonzero(labels != self.labels)
-        old_labels, self.labels = self.labels[moved], labels
-        if len(moved) > _MOVED_SHARE * len(labels):
+        moved_points = np.flatnonzero(labels != self.labels)
+        old_labels, self.labels = self.labels[moved_points], labels
+        if len(moved_points) > _MOVED_SHARE * len(labels):
             self._recompute_sums()
             return True
-        change = np.zeros((len(moved), self._k))
-        change[np.arange(len(moved)), old_labels] = -self._weight[moved]
-        change[np.arange(len(moved)), labels[moved]] = self._weight[moved]
-        self._add(moved, change)
+        change = np.zeros((len(moved_points), self._k))
+        change[np.arange(len(moved_points)), old_labels] = -self._weight[moved_points]
+        change[np.arange(len(moved_points)), labels[moved_points]] = self._weight[moved_points]
+        self._add(moved_points, change)
         return True
 
     def _move_singly(self) -> bool:
         """Move single points, one after another, if that decreases J; return False if nothing changes."""
         weight, masses = self._weight, self._masses
-        joining = self._distances * (weight * masses[:, None] / (masses[:, None] + weight))
-        joining[self.labels, self._all_points] = math.inf
+        join_cost = self._distances * (weight * masses[:, None] / (masses[:, None] + weight))
+        join_cost[self.labels, self._all_points] = math.inf
         mass = masses[self.labels]
         with np.errstate(divide="ignore", invalid="ignore"):
             to_leave = weight * mass / (mass - weight) * self._cost
-        gain = np.where(self._counts[self.labels] > 1, to_leave, -math.inf) - joining.min(axis=0, initial=math.inf)
-        chosen = np.flatnonzero(gain > self._smallest_gain)
-        chosen = chosen[np.argsort(-gain[chosen], kind="stable")]
-        chosen = chosen[:_MAX_MOVES]
-        moved, change = np.empty(len(chosen), dtype=np.intp), np.zeros((len(chosen), self._k))
+        gain = np.where(self._counts[self.labels] > 1, to_leave, -math.inf) - join_cost.min(axis=0, initial=math.inf)
+        candidates = np.flatnonzero(gain > self._smallest_gain)
+        candidates = candidates[np.argsort(-gain[candidates], kind="stable")]
+        candidates = candidates[:_MAX_MOVES]
+        moved_points, change = np.empty(len(candidates), dtype=np.intp), np.zeros((len(candidates), self._k))
         count = 0
-        for i in chosen:
-            new_cluster = self._move(int(i), moved[:count], change[:count])
+        for i in candidates:
+            new_cluster = self._move(int(i), moved_points[:count], change[:count])
             if new_cluster is not None:
-                moved[count] = i
+                moved_points[count] = i
                 change[count, self.labels[i]], change[count, new_cluster] = -weight[i], weight[i]
                 self.labels[i] = new_cluster
                 count += 1
         if count:
-            self._add(moved[:count], change[:count])
+            self._add(moved_points[:count], change[:count])
         return count > 0
 
-    def _move(self, i: int, moved: Indices, change: Floats) -> int | None:
+    def _move(self, i: int, moved_points: Indices, change: Floats) -> int | None:
         """Return the cluster to which point i moves, or None if no move decreases J enough.
 
-        `moved` are the points that have moved already, with the `change` of their weights in each cluster. Counts,
-        masses and squared lengths are updated.
+        `moved_points` have moved already, with the `change` of their weights in each cluster. Counts, masses and
+        squared lengths are updated.
         """
         old_cluster, w, square, masses = self.labels[i], self._weight[i], self._squares[i], self._masses
         if self._counts[old_cluster] == 1:
             return None
-        sums = self._sums[:, i] + self._points.column(i, moved) @ change
+        sums = self._sums[:, i] + self._points.column(i, moved_points) @ change
         distances = square - 2 * sums / masses + self._squared_lengths / masses**2
-        joining = masses / (masses + w) * distances
-        joining[old_cluster] = math.inf
-        new_cluster = int(np.argmin(joining))
+        join_cost = masses / (masses + w) * distances
+        join_cost[old_cluster] = math.inf
+        new_cluster = int(np.argmin(join_cost))
         if (
-            not w * (masses[old_cluster] / (masses[old_cluster] - w) * distances[old_cluster] - joining[new_cluster])
+            not w * (masses[old_cluster] / (masses[old_cluster] - w) * distances[old_cluster] - join_cost[new_cluster])
             > self._smallest_gain
         ):
             return None
@@ -217,9 +217,9 @@ class _Partition:
         self._counts[new_cluster] += 1
         return new_cluster
 
-    def _add(self, moved: Indices, change: Floats) -> None:
+    def _add(self, moved_points: Indices, change: Floats) -> None:
         """Add the changes of these points to the sums; `change` has a row for each point."""
-        self._sums += self._points.products(change, moved).T
+        self._sums += self._points.products(change, moved_points).T
         self._masses = np.bincount(self.labels, weights=self._weight, minlength=self._k)
         self._counts = np.bincount(self.labels, minlength=self._k)
         self._updated = True
@@ -303,9 +303,9 @@ class Clustering(ClusterMixin, UnsupervisedMachine):  # type: ignore[misc]  # sc
         """Return the labels of the caller's rows, from those of merged samples; rows of weight 0 are predicted."""
         out = np.empty(fit.n, dtype=np.intp)
         out[fit.merged.rows] = labels[fit.merged.member]
-        weightless = np.setdiff1d(np.arange(fit.n), fit.merged.rows)
-        if len(weightless):
-            out[weightless] = self._nearest(take(fit.X, weightless))
+        rows_without_weight = np.setdiff1d(np.arange(fit.n), fit.merged.rows)
+        if len(rows_without_weight):
+            out[rows_without_weight] = self._nearest(take(fit.X, rows_without_weight))
         return np.asarray(freeze(out))
 
 

@@ -166,12 +166,12 @@ def pre_images(components: Expansion, mean: Floats, scores: Floats) -> Floats:
     """Return a pre-image for each row of scores; `mean` are the coefficients of the mean of the samples."""
     kernel = components.kernel
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
-    linear = recipe is not None and recipe.inner == "dot" and recipe.ending == "identity" and not recipe.normalise
-    if not linear and (recipe is None or recipe.ending != "gaussian" or recipe.inner != "sqdist"):
+    is_linear = recipe is not None and recipe.inner == "dot" and recipe.ending == "identity" and not recipe.normalise
+    if not is_linear and (recipe is None or recipe.ending != "gaussian" or recipe.inner != "sqdist"):
         raise ValueError(f"inverse_transform needs a linear or a Gaussian kernel, not {kernel!r}")
     X = components.vectors
     C = scores @ np.asarray(components.coefficients).T + mean
-    if linear:
+    if is_linear:
         return _dense_product(C, X)
     out = np.empty((len(C), X.shape[1]))
     for block in row_blocks(len(C), 8 * len(mean)):
@@ -204,22 +204,22 @@ def _fixed_points(kernel: Kernel, X: Any, C: Floats) -> Floats:
     spread = float(np.abs(Z).max(initial=0.0)) + 1.0
     K = C * kernel(Z, X)
     value = K.sum(axis=1)
-    moving = np.arange(len(Z))
+    moving_rows = np.arange(len(Z))
     for _ in range(300):
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = _dense_product(K[moving], X) / value[moving, None] - Z[moving]
+            step = _dense_product(K[moving_rows], X) / value[moving_rows, None] - Z[moving_rows]
         is_large = np.abs(step).max(axis=1) > 1e-9 * spread
-        moving, step = moving[is_large], step[is_large]
+        moving_rows, step = moving_rows[is_large], step[is_large]
         for _ in range(30):
-            trial = C[moving] * kernel(Z[moving] + step, X)
-            worse = ~(trial.sum(axis=1) >= value[moving])
-            if not worse.any():
+            trial = C[moving_rows] * kernel(Z[moving_rows] + step, X)
+            is_worse = ~(trial.sum(axis=1) >= value[moving_rows])
+            if not is_worse.any():
                 break
-            step[worse] *= 0.5
-        moving, step, trial = moving[~worse], step[~worse], trial[~worse]
-        if len(moving) == 0:
+            step[is_worse] *= 0.5
+        moving_rows, step, trial = moving_rows[~is_worse], step[~is_worse], trial[~is_worse]
+        if len(moving_rows) == 0:
             break
-        Z[moving] += step
-        K[moving] = trial
-        value[moving] = trial.sum(axis=1)
+        Z[moving_rows] += step
+        K[moving_rows] = trial
+        value[moving_rows] = trial.sum(axis=1)
     return Z

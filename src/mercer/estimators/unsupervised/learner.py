@@ -48,12 +48,12 @@ class UnsupervisedMachine(Machine):
 
     def _fit_copy(self, X: Any, y: Any, sample_weight: Any, options: FitOptions) -> Self:
         """Return a copy fitted to samples."""
-        trained = blank_copy(self)
+        trained_copy = blank_copy(self)
         progress = Progress(options.watched_by, bool(self.verbose), 1, X, y)
-        trained._learn_from(X, y, sample_weight, progress.begin(""))
+        trained_copy._learn_from(X, y, sample_weight, progress.begin(""))
         progress.end()
-        progress.close(X, y, trained)
-        return trained
+        progress.close(X, y, trained_copy)
+        return trained_copy
 
     def _learn_from(self, X: Any, y: Any, sample_weight: Any, report: ProgressReporter) -> None:
         """Read the samples and set the fitted attributes."""

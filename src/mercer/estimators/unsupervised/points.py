@@ -307,13 +307,13 @@ def _landmark_points(fit: Fit, kernel: Kernel, m: int) -> EmbeddedPoints:
     """Return the samples in coordinates of the span of m landmarks, drawn at random."""
     merged, limits = fit.merged, fit.limits
     rng, n = np.random.default_rng(limits.seed()), len(merged.weight)
-    chosen = draw([Chunk(merged.X, np.empty((n, 0)), merged.weight)], m, rng)
-    columns = merged.rows[chosen.index] if fit.precomputed else None
-    m = n_samples(chosen.X)
+    drawn_landmarks = draw([Chunk(merged.X, np.empty((n, 0)), merged.weight)], m, rng)
+    columns = merged.rows[drawn_landmarks.index] if fit.precomputed else None
+    m = n_samples(drawn_landmarks.X)
     n_bytes = 8 * (3 * m * m + 2 * n * m)
     if n_bytes > limits.budget:
         raise memory_error(f"{n:,} samples on {m:,} landmarks", n_bytes, limits.budget, "fewer landmarks")
-    landmarks = chosen.X if columns is None else matrix_columns(chosen.X, columns)
+    landmarks = drawn_landmarks.X if columns is None else matrix_columns(drawn_landmarks.X, columns)
     values, vectors = linalg.eigh(gram_for(kernel, landmarks, limits.budget, limits.n_threads).full())
     if values[0] < -1e-8 * max(1e-300, float(values[-1])) * m:
         raise ValueError(
@@ -324,7 +324,7 @@ def _landmark_points(fit: Fit, kernel: Kernel, m: int) -> EmbeddedPoints:
     root = np.ascontiguousarray(vectors[:, nonzero] / np.sqrt(values[nonzero]))
     zero = np.zeros(root.shape[1])
     if columns is None:
-        coordinates = Expansion(kernel, host(chosen.X), root, zero)
+        coordinates = Expansion(kernel, host(drawn_landmarks.X), root, zero)
     else:
         coordinates = Expansion(kernel, None, root, zero, columns, fit.n)
     return EmbeddedPoints(coordinates(merged.X, limits.n_threads), coordinates)

@@ -229,9 +229,9 @@ class SpectralClustering(Clustering):
         labels = np.empty(X.shape[0], dtype=np.intp)
         graph, rng = AffinityGraph.of(X, members), np.random.default_rng(limits.seed())
         labels[members] = self._cluster_points(graph, weight[members], self.n_clusters, self.kernel_, rng, report)
-        weightless = np.flatnonzero(weight == 0)
-        for block in row_blocks(len(weightless), 8 * X.shape[0]):
-            labels[weightless[block]] = self._nearest(X[weightless[block]].toarray())
+        rows_without_weight = np.flatnonzero(weight == 0)
+        for block in row_blocks(len(rows_without_weight), 8 * X.shape[0]):
+            labels[rows_without_weight[block]] = self._nearest(X[rows_without_weight[block]].toarray())
         self.labels_ = freeze(labels)
 
     def _learn(self, fit: Fit, report: ProgressReporter) -> None:
@@ -318,6 +318,6 @@ def _embedding(
     values, u = points.eigenpairs(np.sqrt(weight / degrees), k, None, diagonal / weight)
     embedding = u / np.sqrt(weight * degrees)[:, None]
     # Eigenvectors of smaller eigenvalues cannot be extended, since 1/μ would only magnify rounding.
-    extended = np.divide(1.0, values, out=np.zeros_like(values), where=np.abs(values) > 1e-8)
-    coefficients = weight[:, None] * np.column_stack([embedding * extended, np.ones(points.n)])
+    inverse_values = np.divide(1.0, values, out=np.zeros_like(values), where=np.abs(values) > 1e-8)
+    coefficients = weight[:, None] * np.column_stack([embedding * inverse_values, np.ones(points.n)])
     return freeze(values), embedding, points.function(coefficients, np.zeros(len(values) + 1))

@@ -270,8 +270,8 @@ def _label(graph: _Graph, parts: Parts, decision: str) -> str:
         )
         code = graph.add("Squeeze", [at_least, graph.constant([1])])
     else:
-        votes = parts.decides in ("votes", "scores")
-        class_scores = _votes(graph, len(parts.labels), decision, parts.decides == "scores") if votes else decision
+        has_votes = parts.decides in ("votes", "scores")
+        class_scores = _votes(graph, len(parts.labels), decision, parts.decides == "scores") if has_votes else decision
         code = graph.add("ArgMax", [class_scores], axis=1, keepdims=0)
     classes, kind = _classes(parts)
     graph.add("Gather", [graph.constant(classes), code], "label", axis=0)
@@ -298,8 +298,12 @@ def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:
     pairs = class_pairs(k)
     sign = np.array([[float(c == i) - float(c == j) for c in range(k)] for i, j in pairs])
     n_as_second = np.array([sum(float(c == j) for _, j in pairs) for c in range(k)])
-    wins = graph.add("Cast", [graph.add("Greater", [decision, graph.constant(0.0)])], to=graph.onnx.TensorProto.DOUBLE)
-    votes = graph.add("Add", [graph.add("MatMul", [wins, graph.constant(sign)]), graph.constant(n_as_second)])
+    first_class_wins = graph.add(
+        "Cast", [graph.add("Greater", [decision, graph.constant(0.0)])], to=graph.onnx.TensorProto.DOUBLE
+    )
+    votes = graph.add(
+        "Add", [graph.add("MatMul", [first_class_wins, graph.constant(sign)]), graph.constant(n_as_second)]
+    )
     if not break_ties:
         return votes
     confidence = graph.add("MatMul", [decision, graph.constant(sign)])

@@ -74,9 +74,9 @@ class PublicPredictions:
         if getattr(machine, "decision_function_shape", "ovo") != "ovo" and not has_function_per_class(machine):
             machine = copy(machine)
             machine.decision_function_shape, machine.break_ties = "ovo", False
-        labelled = hasattr(machine, "classes_") or isinstance(machine, OutlierMixin)
+        has_labels = hasattr(machine, "classes_") or isinstance(machine, OutlierMixin)
         by_pairs = unwrapped.model if machine is unwrapped.machine else unwrapped.rewrap(machine)
-        return cls(unwrapped.model, by_pairs, "decision_function" if labelled else "predict", table)
+        return cls(unwrapped.model, by_pairs, "decision_function" if has_labels else "predict", table)
 
     def values(self, rows: Floats) -> Floats:
         """Return the outputs that the file computes, a column for each."""
@@ -155,7 +155,7 @@ class Parts:
         table = unwrapped.steps[0] if unwrapped.steps and isinstance(unwrapped.steps[0], Tabular) else None
         scalings = [] if table is None else [_columns_scaling(table, medium)]
         scalings += [_scaling(step, medium) for step in unwrapped.steps[len(scalings) :]]
-        labels, decides = _decision(machine)
+        labels, rule = _decision(machine)
         # 2. Vectors, coefficients and b of the machine, and rows at which the file is tested.
         recipe = None if expansion is None else _recipe(machine, medium)
         n_features = len(used_columns(table)) if table is not None else len(unwrapped.names)
@@ -163,14 +163,14 @@ class Parts:
             vectors = np.asarray(dense(expansion.vectors), dtype=np.float64)
             coefficients, b = expansion.coefficients, expansion.b
             rows = _spread_rows(vectors)
-            examples, mixed = unscaled_rows(scalings, rows), unscaled_rows(scalings, _mixed_rows(rows))
+            examples, mixed_rows = unscaled_rows(scalings, rows), unscaled_rows(scalings, _mixed_rows(rows))
         else:
             # ⟨w, x⟩ + b: the vectors are w, one for each output.
             recipe, vectors = Recipe("dot", "identity"), np.atleast_2d(np.asarray(machine.coef_, dtype=np.float64))
             coefficients, b = sp.identity(len(vectors), format="csr"), np.atleast_1d(machine.intercept_)
             shape = (_MOST_EXAMPLES, vectors.shape[1]) if scalings else (0, 0)
             examples = unscaled_rows(scalings, np.random.default_rng(0).standard_normal(shape))
-            mixed = np.zeros((0, n_features))
+            mixed_rows = np.zeros((0, n_features))
         # 3. The unit of the targets of a table.
         mean, scale = unwrapped.unit
         if np.ndim(scale):
@@ -185,7 +185,7 @@ class Parts:
             if table is not None:
                 X = np.column_stack([unwrapped.column(X, unwrapped.names.index(name)) for name in used_columns(table)])
             examples = _spread_rows(_rows(X, n_features))
-            mixed = np.zeros((0, n_features))
+            mixed_rows = np.zeros((0, n_features))
         # 5. A linear kernel as w for each output; centred vectors for kernels of differences.
         ball = machine._SUBTRACTS_DIAGONAL
         linear = _linear_form(recipe)
@@ -208,10 +208,10 @@ class Parts:
             vectors=vectors,
             coefficients=coefficients,
             b=np.asarray(b, dtype=np.float64),
-            decides=decides,
+            decides=rule,
             labels=labels,
             examples=examples,
-            mixed_examples=mixed,
+            mixed_examples=mixed_rows,
             public=PublicPredictions.of(unwrapped, table),
             rank=rank,
             ball=ball,
@@ -226,14 +226,14 @@ class Parts:
             rows = np.random.default_rng(0).standard_normal((_MOST_EXAMPLES, self.n_features))
         rows = np.vstack([rows, self.mixed_examples])
         with np.errstate(over="ignore", under="ignore"):
-            narrow = rows.astype(dtype)
-        if not np.isfinite(narrow).all():
+            narrow_rows = rows.astype(dtype)
+        if not np.isfinite(narrow_rows).all():
             raise ValueError(
                 f"{medium} cannot take the rows of {self.description}: they have entries up to "
                 f"{np.abs(rows).max():.3g}, but the largest {dtype} is {np.finfo(dtype).max:.3g}; use "
                 "dtype='float64', or train on features in another unit"
             )
-        return narrow
+        return narrow_rows
 
     def difference(self, rows: Floats, outputs: Floats) -> float:
         """Return the largest relative difference of the outputs, over the examples and over all test rows."""
@@ -293,7 +293,7 @@ def _unwrap_checked(model: Estimator, medium: str) -> Unwrapped:
     if calibrations:
         raise TypeError(
             f"{medium} predicts labels and numbers, but not the probabilities or intervals of {calibrations[0]}; "
-            "export the model inside it, estimator_"
+            "export the model inside it: mercer.save(model.estimator_, path)"
         )
     if isinstance(machine, UnsupervisedMachine):
         raise TypeError(f"{medium} predicts a target, but {name} has none; use mercer.save")
@@ -326,19 +326,19 @@ def _spread_rows(rows: Floats) -> Floats:
     """Return at most 64 evenly spread rows, and the row with the largest entry."""
     if len(rows) <= _MOST_EXAMPLES:
         return rows
-    spread = rows[:: math.ceil(len(rows) / (_MOST_EXAMPLES - 1))]
-    return np.vstack([spread, rows[[np.abs(rows).max(axis=1).argmax()]]])
+    spread_rows = rows[:: math.ceil(len(rows) / (_MOST_EXAMPLES - 1))]
+    return np.vstack([spread_rows, rows[[np.abs(rows).max(axis=1).argmax()]]])
 
 
 def _mixed_rows(rows: Floats) -> Floats:
     """Return midpoints between rows and their nearest neighbours, and rows whose columns are permuted separately."""
     if not len(rows):
         return rows
-    half = rows[: _MOST_EXAMPLES // 2]
+    some = rows[: _MOST_EXAMPLES // 2]
     with np.errstate(over="ignore", invalid="ignore"):
-        squared_distances = np.array([((rows - x) ** 2).sum(axis=1) for x in half])
+        squared_distances = np.array([((rows - x) ** 2).sum(axis=1) for x in some])
     nearest = np.where(squared_distances > 0, squared_distances, np.inf).argmin(axis=1)
-    return np.vstack([0.5 * half + 0.5 * rows[nearest], np.random.default_rng(0).permuted(rows, axis=0)[: len(half)]])
+    return np.vstack([0.5 * some + 0.5 * rows[nearest], np.random.default_rng(0).permuted(rows, axis=0)[: len(some)]])
 
 
 def unscaled_rows(scalings: list[Scaling], rows: Floats) -> Floats:

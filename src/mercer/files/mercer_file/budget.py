@@ -54,23 +54,24 @@ class Budget:
             raise ModelFormatError(f"{subject} is not valid JSON for mercer: it contains characters that are not ASCII")
         marks = dict.fromkeys(_COSTS, 0)
         strings, letters, has_escapes = 0, 0, False
-        for piece, inside, escapes in _pieces(text):
+        for piece, is_in_string, escapes in _pieces(text):
             for mark in marks:
-                marks[mark] += int(np.count_nonzero((piece == mark[0]) & ~inside))
+                marks[mark] += int(np.count_nonzero((piece == mark[0]) & ~is_in_string))
             strings += int(np.count_nonzero(piece == _QUOTE))
-            letters += int(np.count_nonzero(inside))
+            letters += int(np.count_nonzero(is_in_string))
             has_escapes = has_escapes or escapes
-        needed = sum(cost * marks[mark] for mark, cost in _COSTS.items())
+        needed_bytes = sum(cost * marks[mark] for mark, cost in _COSTS.items())
         # One character beyond Latin-1, written as an escape, makes all characters of its string up to four bytes wide.
         copies = 2 if isinstance(text, bytes) else 1  # the bytes of the text, and its characters
         self.take(
-            copies * len(text) + needed + strings // 2 * _PER_STRING + (4 if has_escapes else 1) * letters, subject
+            copies * len(text) + needed_bytes + strings // 2 * _PER_STRING + (4 if has_escapes else 1) * letters,
+            subject,
         )
 
 
 def _pieces(text: bytes | str) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.bool_], bool]]:
     """Yield pieces of the text: characters, a mask of those inside strings, and whether there are \\u escapes."""
-    start, within = 0, 0
+    start, n_quotes = 0, 0
     while start < len(text):
         piece = text[start : start + _PIECE]
         content = piece.encode() if isinstance(piece, str) else piece
@@ -78,8 +79,8 @@ def _pieces(text: bytes | str) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.b
             content = content[:-1]  # keep a backslash together with the next character
         start += len(content)
         content = content.replace(rb"\\", b"__")
-        escapes = rb"\u" in content
+        has_escapes = rb"\u" in content
         characters = np.frombuffer(content.replace(rb"\"", b"__"), dtype=np.uint8)
-        quotes = np.cumsum(characters == _QUOTE, dtype=np.uint8) + np.uint8(within)  # modulo 256, which keeps parity
-        within = int(quotes[-1]) & 1
-        yield characters, (quotes & 1).astype(np.bool_), escapes
+        quotes = np.cumsum(characters == _QUOTE, dtype=np.uint8) + np.uint8(n_quotes)  # modulo 256, which keeps parity
+        n_quotes = int(quotes[-1]) & 1
+        yield characters, (quotes & 1).astype(np.bool_), has_escapes

@@ -124,8 +124,8 @@ def _json(value: Any) -> str:
 
 def _order(array: Array) -> Literal["C", "F"]:
     """Return the memory order of an array; in the other order a matrix product may round differently."""
-    by_columns = array.ndim > 1 and not array.flags.c_contiguous and abs(array.strides[0]) < abs(array.strides[-1])
-    return "F" if by_columns else "C"
+    is_by_columns = array.ndim > 1 and not array.flags.c_contiguous and abs(array.strides[0]) < abs(array.strides[-1])
+    return "F" if is_by_columns else "C"
 
 
 def read_container(
@@ -274,8 +274,8 @@ def _parse_json(text: bytes | str, where: str, budget: Budget) -> dict[str, Any]
         raise ValueError(f"{constant} is not JSON")
 
     try:
-        plain = text.decode() if isinstance(text, bytes) else text
-        value = json.loads(plain, object_pairs_hook=unique, parse_constant=refuse)
+        json_text = text.decode() if isinstance(text, bytes) else text
+        value = json.loads(json_text, object_pairs_hook=unique, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise ModelFormatError(f"{where} is not valid JSON: {error}") from None
     if not isinstance(value, dict):

@@ -92,8 +92,8 @@ def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = No
         return _describe_array(value, arrays, where)
     if sp.issparse(value):
         return _describe_csr(value, arrays, where)
-    if (named := _describe_named(value)) is not None:
-        return named
+    if (named_value := _describe_named(value)) is not None:
+        return named_value
     if isinstance(value, Kernel) and _kernel_class(type(value).__name__) is type(value):
         params = describe(value.get_params(deep=False), arrays, where)
         return {"$": "learnt_kernel" if value.learnt else "kernel", "name": type(value).__name__, "params": params}
@@ -104,8 +104,8 @@ def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = No
 
 def _label(number: int, item: Any) -> str:
     """Return the name of a list item for errors: the name of a Pipeline step, or the item's number."""
-    named = isinstance(item, tuple) and len(item) > 1 and isinstance(item[0], str)
-    return item[0] if named else str(number)
+    is_named_step = isinstance(item, tuple) and len(item) > 1 and isinstance(item[0], str)
+    return item[0] if is_named_step else str(number)
 
 
 def _describe_named(value: Any) -> dict[str, Any] | None:
@@ -143,8 +143,8 @@ def unsupported_value(value: object, where: str) -> TypeError:
 
 def _describe_array(value: Array, arrays: Arrays, where: str) -> JsonObject:
     """Describe an array of strings or objects in JSON; store an array of numbers in `arrays`."""
-    strings = value.dtype.kind == "U" or (value.dtype.kind == "O" and all(isinstance(s, str) for s in value.flat))
-    if strings and value.ndim == 1:
+    are_strings = value.dtype.kind == "U" or (value.dtype.kind == "O" and all(isinstance(s, str) for s in value.flat))
+    if are_strings and value.ndim == 1:
         return {"$": "strings", "object": value.dtype.kind == "O", "items": [str(item) for item in value]}
     if value.dtype.kind == "O" and all(isinstance(item, _ITEMS) for item in value.flat):
         items = [describe(item, arrays, where) for item in value.ravel()]
@@ -218,8 +218,8 @@ class _ValueReader:
         is_known_kind = isinstance(kind, str) and kind in _FIELDS
         expect(is_known_kind, f"{where}: {kind!r} is not a kind of value that this mercer knows")
         fields = _FIELDS[kind]
-        complete = description.keys() == {"$", *fields}
-        expect(complete, f"{where}: a value of kind {kind!r} must have {fields}, not {sorted(description)!s:.200}")
+        is_complete = description.keys() == {"$", *fields}
+        expect(is_complete, f"{where}: a value of kind {kind!r} must have {fields}, not {sorted(description)!s:.200}")
         return getattr(self, f"_{kind}")(description, where)
 
     def _items(self, description: JsonObject, where: str) -> list[Any]:
@@ -245,8 +245,8 @@ class _ValueReader:
     def _scalar(self, description: JsonObject, where: str) -> Any:
         """Return a NumPy scalar of the described type."""
         dtype, value = description["dtype"], self.value(description["value"], where)
-        number = dtype in DTYPES and isinstance(value, (bool, int, float))
-        expect(number, f"{where}: {value!r} is not a number of dtype {dtype!r}")
+        is_number = dtype in DTYPES and isinstance(value, (bool, int, float))
+        expect(is_number, f"{where}: {value!r} is not a number of dtype {dtype!r}")
         try:
             return np.dtype(dtype).type(value)
         except OverflowError as error:
@@ -259,8 +259,8 @@ class _ValueReader:
     def _dict(self, description: JsonObject, where: str) -> dict[Any, Any]:
         """Return a dictionary from its list of [key, value] pairs."""
         items = self._items(description, where)
-        pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in items)
-        expect(pairs, f"{where}: a dictionary is written as a list of [key, value] pairs")
+        are_pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in items)
+        expect(are_pairs, f"{where}: a dictionary is written as a list of [key, value] pairs")
         try:
             return dict(items)
         except TypeError as error:
@@ -278,16 +278,20 @@ class _ValueReader:
     def _csr(self, description: JsonObject, where: str) -> Any:
         """Return a sparse matrix; raise if its indices are out of range or its rows not in order."""
         shape, parts = description["shape"], {}
-        counts = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)
-        expect(counts, f"{where}: {shape!r} is not the shape of a matrix")
-        for part, kind, named in (("data", "f", "numbers"), ("indices", "i", "integers"), ("indptr", "i", "integers")):
+        is_shape = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)
+        expect(is_shape, f"{where}: {shape!r} is not the shape of a matrix")
+        for part, kind, type_name in (
+            ("data", "f", "numbers"),
+            ("indices", "i", "integers"),
+            ("indptr", "i", "integers"),
+        ):
             parts[part] = array = self.value(description[part], _item_path(where, part))
             is_vector = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind == kind
-            expect(is_vector, f"{where}.{part}: one-dimensional {named} expected")
+            expect(is_vector, f"{where}.{part}: one-dimensional {type_name} expected")
         data, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
         has_ends = len(indptr) == shape[0] + 1 and indptr[0] == 0 and indptr[-1] == len(data)
-        rises = has_ends and not (indptr[1:] < indptr[:-1]).any()
-        expect(bool(rises), f"{where}.indptr must rise from 0 to {len(data)} in {shape[0]} steps, one per row")
+        ends_rise = has_ends and not (indptr[1:] < indptr[:-1]).any()
+        expect(bool(ends_rise), f"{where}.indptr must rise from 0 to {len(data)} in {shape[0]} steps, one per row")
         are_columns = len(indices) == len(data) and (not len(indices) or 0 <= indices.min() <= indices.max() < shape[1])
         expect(bool(are_columns), f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
         self.budget.take(8 * (len(indices) + len(indptr)), where)
@@ -303,18 +307,18 @@ class _ValueReader:
         """Return an array of strings."""
         items = self._items(description, where)
         expect(all(isinstance(item, str) for item in items), f"{where}: every item must be a string")
-        objects = description["object"] is True
+        has_objects = description["object"] is True
         longest = max(map(len, items), default=1)  # width of every item, with four bytes per character
-        self.budget.take(len(items) * (8 if objects else 4 * longest), where)
-        return freeze(np.array(items, dtype=object if objects else np.str_))
+        self.budget.take(len(items) * (8 if has_objects else 4 * longest), where)
+        return freeze(np.array(items, dtype=object if has_objects else np.str_))
 
     def _objects(self, description: JsonObject, where: str) -> Any:
         """Return an array of strings, numbers and None."""
         items, shape = self._items(description, where), description["shape"]
         are_allowed = all(isinstance(item, _ITEMS) for item in items)
         expect(are_allowed, f"{where}: every item must be a string, a number or null")
-        counts = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
-        fits = counts and math.prod(shape) == len(items) and max(shape, default=0) <= max(len(items), 1)
+        is_shape = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
+        fits = is_shape and math.prod(shape) == len(items) and max(shape, default=0) <= max(len(items), 1)
         expect(fits, f"{where}: {shape!r:.60} is not the shape of {len(items)} items")
         self.budget.take(8 * len(items), where)
         objects = np.empty(len(items), dtype=object)

@@ -95,11 +95,11 @@ class MercerFile(Model):
                 f"mercer.load({self._name!r}).predict(texts)"
             )
         if text and self.table is not None and self.feature_names is not None:
-            names, hidden = ", ".join(map(repr, self.feature_names[:8])), len(self.feature_names) - 8
-            more = f" and {hidden} more" if hidden > 0 else ""
+            names, n_hidden = ", ".join(map(repr, self.feature_names[:8])), len(self.feature_names) - 8
+            more_text = f" and {n_hidden} more" if n_hidden > 0 else ""
             raise ValueError(
                 f"{source} is LIBSVM text, whose features have no names, but {self._name} was trained on a table's "
-                f"columns and needs them by name: {names}{more}; use a table that has them"
+                f"columns and needs them by name: {names}{more_text}; use a table that has them"
             )
         if text and self._is_precomputed:
             X = np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, which prediction does not need
@@ -206,8 +206,8 @@ class MercerFile(Model):
             facts["model"] = _outline(self._model)
         if hasattr(machine, "kernel_"):
             facts["kernel"] = str(machine.kernel_)
-        trained = hasattr(machine, "stop_reason_") or hasattr(machine, "_compression_")
-        unknown = () if trained or isinstance(machine, UnsupervisedMachine) else _TRAINING_PARAMETERS
+        is_trained = hasattr(machine, "stop_reason_") or hasattr(machine, "_compression_")
+        unknown = () if is_trained or isinstance(machine, UnsupervisedMachine) else _TRAINING_PARAMETERS
         facts["parameters"] = {
             name: "not recorded" if name in unknown else _plain(value)
             for name, value in machine.get_params(deep=False).items()
@@ -228,8 +228,8 @@ class MercerFile(Model):
 def _outline(model: Estimator) -> str:
     """Return the class of a model and of its parts, in one line."""
     part_values = [vars(model).get(name) for name in _PARTS]
-    listed = [part for value in part_values for part in (value if isinstance(value, list) else [value])]
-    parts = [part[1] if isinstance(part, tuple) else part for part in listed]
+    all_parts = [part for value in part_values for part in (value if isinstance(value, list) else [value])]
+    parts = [part[1] if isinstance(part, tuple) else part for part in all_parts]
     inner = ", ".join(_outline(part) for part in parts if hasattr(part, "get_params"))
     return f"{type(model).__name__}({inner})" if inner else type(model).__name__
 
@@ -284,8 +284,8 @@ def _vector_facts(machine: Estimator, expansion: Expansion, labels: list[str] | 
     n_outputs = len(expansion.b)
     names = [f"output {k}" for k in range(n_outputs)]
     if labels is not None and n_outputs > 1:
-        pairs = hasattr(machine, "break_ties") and not has_function_per_class(machine)
-        names = pair_names(labels) if pairs else labels
+        has_pairs = hasattr(machine, "break_ties") and not has_function_per_class(machine)
+        names = pair_names(labels) if has_pairs else labels
     if hasattr(machine, "rkhs_norm_"):
         return facts | margin_facts(np.atleast_1d(machine.rkhs_norm_), names)
     return facts if expansion.vectors is None else facts | margin_facts(expansion.norms(), names)

@@ -48,19 +48,19 @@ def write_mercer_file(model: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     arrays: dict[str, Array] = {}
     writer = _ModelWriter()
-    described = writer.model(model, arrays, type(model).__name__)
+    description = writer.model(model, arrays, type(model).__name__)
     if not machines_in(model):
         raise TypeError(
             f"{type(model).__name__} contains no estimator of mercer that predicts, clusters or computes components, "
             "as a .mercer file must; save it in a Pipeline with one, or alone with pickle or joblib"
         )
-    content = {"mercer": mercer.__version__, "scikit-learn": sklearn.__version__, "model": described}
+    content = {"mercer": mercer.__version__, "scikit-learn": sklearn.__version__, "model": description}
     # The reader makes arrays read-only; views keep the model's own arrays writable.
     views = {name: array.view() for name, array in arrays.items()}
 
-    def check(read: dict[str, Any], budget: Budget) -> None:
+    def check(content_read: dict[str, Any], budget: Budget) -> None:
         try:
-            _ModelReader(writer.classes).model(read["model"], views, "model", budget)
+            _ModelReader(writer.classes).model(content_read["model"], views, "model", budget)
         except _REBUILD_ERRORS as error:
             raise TypeError(
                 f"{type(model).__name__} cannot be saved as a .mercer file, since it could not be loaded: "
@@ -152,7 +152,7 @@ class _ModelWriter:
             spec.check_parameters(model)
             if set(names) - {OUTPUT}:
                 spec.check(model)
-            plain = spec.to_plain(model, names, where)
+            entries = spec.to_plain(model, names, where)
         except ModelFormatError as error:
             raise TypeError(
                 f"{where} ({name}) cannot be saved as a .mercer file: {error}; use pickle or joblib"
@@ -162,7 +162,7 @@ class _ModelWriter:
             "$": "estimator",
             "class": name,
             "params": described,
-            "fitted": describe(plain, arrays, where, self.part),
+            "fitted": describe(entries, arrays, where, self.part),
         }
 
     def part(self, value: Any, arrays: Arrays, where: str) -> JsonObject:
@@ -280,15 +280,19 @@ class _ModelReader:
             return self._machine(cls, spec, description, arrays, where, budget)
         location = f"{where[-200:]}.{name}"
         params = rebuild(description["params"], arrays, location, self.model, budget)
-        unfitted = issubclass(cls, Machine) and "fitted" not in description
-        learnt = {} if unfitted else rebuild(description["fitted"], arrays, location, self.model, budget)
+        is_unfitted = issubclass(cls, Machine) and "fitted" not in description
+        learnt = {} if is_unfitted else rebuild(description["fitted"], arrays, location, self.model, budget)
         expect(
             isinstance(params, dict) and isinstance(learnt, dict),
             f"{name}: parameters and attributes must be dictionaries",
         )
         if type(params.get("n_jobs")) is int and params["n_jobs"] > (os.cpu_count() or 1):
             params["n_jobs"] = -1  # the host has fewer processors
-        model = spec.restore(cls, params, learnt) if learnt.keys() - {OUTPUT} else _unfitted(spec, cls, params, learnt)
+        model = (
+            spec.restore(cls, params, learnt)
+            if learnt.keys() - {OUTPUT}
+            else _unfitted_model(spec, cls, params, learnt)
+        )
         # No arrays in the file back the columns of a feature map: many such maps together could make a huge row.
         columns = n_columns_made(model) if isinstance(model, FeatureMap) else vars(model).get("n_output_features_", 0)
         budget.take(8 * int(columns), f"a row of the columns that {name} computes")
@@ -316,10 +320,10 @@ class _ModelReader:
         return model
 
 
-def _unfitted(spec: ClassSpec, cls: type, params: Any, learnt: Mapping[str, Any]) -> Fitted:
-    """Return a model that is not fitted or has nothing to learn, with the setting of `set_output` if any."""
+def _unfitted_model(spec: ClassSpec, cls: type, params: Any, attributes: Mapping[str, Any]) -> Fitted:
+    """Return an unfitted model with its parameters; its only attribute can be the setting of `set_output`."""
     model = spec.unfitted(cls, params)
-    for name, value in learnt.items():
+    for name, value in attributes.items():
         EVERY[name].check(name, value, model)
         setattr(model, name, value)
     return model

@@ -43,9 +43,10 @@ class Categories(AttributeSpec):
         expect(isinstance(value, np.ndarray) and value.ndim == 1, f"{name} must be an array")
         if value.dtype.kind in "iufb":
             without_nan = value[~np.isnan(value)] if value.dtype.kind == "f" else value
-            rises = bool((without_nan[1:] > without_nan[:-1]).all()) and len(without_nan) >= len(value) - 1
+            is_ascending = bool((without_nan[1:] > without_nan[:-1]).all()) and len(without_nan) >= len(value) - 1
             expect(
-                rises and bool((without_nan == value[: len(without_nan)]).all()), f"{name} must ascend, each value once"
+                is_ascending and bool((without_nan == value[: len(without_nan)]).all()),
+                f"{name} must ascend, each value once",
             )
         else:
             items = [item for item in value.tolist() if item == item]  # without NaN, which differs from itself
@@ -57,12 +58,12 @@ class Vocabulary(AttributeSpec):
     """Dictionary of terms and their columns, saved as the list of terms in the order of columns."""
 
     def to_plain(self, name: str, value: Any) -> Plain:
-        """Return the value's entries in a file, by name."""
+        """Return what a file stores for the attribute, by the names of its entries."""
         self.check(name, value, None)
         return {name: [term for term, _ in sorted(value.items(), key=lambda pair: int(pair[1]))]}
 
     def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
-        """Return the value from its entries in a file."""
+        """Build the attribute's value from what a file stores for it."""
         terms = parts[name]
         expect(
             isinstance(terms, list) and all(isinstance(term, str) for term in terms), f"{name} must be a list of terms"
@@ -89,7 +90,7 @@ class Edges(AttributeSpec):
         return {name: list(value)}
 
     def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
-        """Return the value from its entries in a file."""
+        """Build the attribute's value from what a file stores for it."""
         expect(isinstance(parts[name], list), f"{name} must be a list")
         edges = np.empty(len(parts[name]), dtype=object)
         edges[:] = parts[name]
@@ -103,23 +104,23 @@ class Edges(AttributeSpec):
 class RebuiltObjects(AttributeSpec):
     """List of objects other than estimators, each saved as a dictionary of attributes and rebuilt by a function."""
 
-    by: Callable[..., Any]
+    rebuild: Callable[..., Any]
     names: frozenset[str]
 
     def to_plain(self, name: str, value: Any) -> Plain:
-        """Return the value's entries in a file, by name."""
+        """Return what a file stores for the attribute, by the names of its entries."""
         for item in value:
             expect(vars(item).keys() == self.names, f"{name} has other attributes than {sorted(self.names)}")
         return {name: [dict(vars(item)) for item in value]}
 
     def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
-        """Return the value from its entries in a file."""
-        plain = parts[name]
-        is_valid = isinstance(plain, list) and all(
-            isinstance(item, dict) and item.keys() == self.names for item in plain
+        """Build the attribute's value from what a file stores for it."""
+        items = parts[name]
+        is_valid = isinstance(items, list) and all(
+            isinstance(item, dict) and item.keys() == self.names for item in items
         )
         expect(is_valid, f"{name} must be a list of {sorted(self.names)}")
-        return [self.by(**item) for item in plain]
+        return [self.rebuild(**item) for item in items]
 
 
 # --- consistency of parameters and attributes, with a function for each class -----------------------------------------
@@ -195,11 +196,14 @@ def _check_groups(model: Fitted) -> list[int]:
     expect(hasattr(model, "_infrequent_indices"), "rare categories need _infrequent_indices")
     expect(hasattr(model, "_default_to_infrequent_mappings"), "rare categories need their mappings")
     pairs = zip(model._infrequent_indices, model._default_to_infrequent_mappings, strict=True)
-    for i, (rare, mapping) in enumerate(pairs):
-        expect((rare is None) == (mapping is None), "rare categories and their mappings must go together")
+    for i, (rare_categories, mapping) in enumerate(pairs):
+        expect((rare_categories is None) == (mapping is None), "rare categories and their mappings must go together")
         if mapping is not None:
-            expect(0 < len(rare) <= counts[i] and rare.max() < counts[i], "rare categories must be categories")
-            groups = counts[i] - len(rare) + 1
+            expect(
+                0 < len(rare_categories) <= counts[i] and rare_categories.max() < counts[i],
+                "rare categories must be categories",
+            )
+            groups = counts[i] - len(rare_categories) + 1
             expect(len(mapping) == counts[i] and mapping.max() < groups, "every category must have a group")
             counts[i] = groups
     return counts
@@ -208,8 +212,8 @@ def _check_groups(model: Fitted) -> list[int]:
 def check_one_hot(model: Fitted) -> None:
     """Check a OneHotEncoder."""
     counts = _check_groups(model)
-    dropped = model._drop_idx_after_grouping
-    for i, index in enumerate([None] * len(counts) if dropped is None else dropped):
+    dropped_categories = model._drop_idx_after_grouping
+    for i, index in enumerate([None] * len(counts) if dropped_categories is None else dropped_categories):
         expect(index is None or is_count(index, counts[i]), "a dropped category must exist")
         counts[i] -= index is not None
     expect(list(model._n_features_outs) == counts, f"_n_features_outs must be {counts}")
@@ -233,8 +237,8 @@ def check_texts(model: Fitted) -> None:
         expect(getattr(model, name) is None, f"{name} must be None")
     expect(model.strip_accents is None or isinstance(model.strip_accents, str), "strip_accents must be a word")
     words = model.stop_words
-    listed = isinstance(words, list) and all(isinstance(word, str) for word in words)
-    expect(words is None or isinstance(words, str) or listed, "stop_words must be a list of words")
+    is_list_of_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    expect(words is None or isinstance(words, str) or is_list_of_words, "stop_words must be a list of words")
     low, high = model.ngram_range if len(model.ngram_range) == 2 else (1, 0)
     # All n-grams of a text are in memory at once: those of up to 50 letters of a text of 100,000 take about 150 MB.
     expect(is_count(low) and is_count(high) and 1 <= low <= high <= 50, "ngram_range must be two counts up to 50")
@@ -302,18 +306,19 @@ def check_column_transformer(model: Fitted) -> None:
     expect(isinstance(remainder, tuple) and len(remainder) == 3, "_remainder must be a name, an estimator and columns")
     _PART.check("_remainder", remainder[1], model)
     transformer_columns = vars(model)["_columns"]
-    listed = isinstance(transformer_columns, list) and len(transformer_columns) == len(model.transformers)
-    expect(listed, "_columns must be those of the transformers")
+    is_complete_list = isinstance(transformer_columns, list) and len(transformer_columns) == len(model.transformers)
+    expect(is_complete_list, "_columns must be those of the transformers")
     trained_names = set(getattr(model, "feature_names_in_", ()))
     for number, chosen in enumerate([*(part[2] for part in parts), *transformer_columns, remainder[2] or []]):
         check_columns(f"columns {number}", chosen, int(model.n_features_in_), trained_names)
     indices = model._transformer_to_input_indices
     is_valid = isinstance(indices, dict) and {part[0] for part in parts} <= indices.keys()
     expect(is_valid, "_transformer_to_input_indices must have every transformer")
-    for name, listed in indices.items():
-        expect(isinstance(name, str) and isinstance(listed, list), f"the columns of {name!r:.60} must be a list")
+    for name, columns in indices.items():
+        expect(isinstance(name, str) and isinstance(columns, list), f"the columns of {name!r:.60} must be a list")
         expect(
-            all(is_count(index, model.n_features_in_) for index in listed), f"{name!r:.60} has columns beyond the last"
+            all(is_count(index, model.n_features_in_) for index in columns),
+            f"{name!r:.60} has columns beyond the last",
         )
     if not model.sparse_output_:
         widest = max((vectorizer.n_features for vectorizer in _hashing_vectorizers(model.transformers_)), default=0)
@@ -348,8 +353,8 @@ def check_calibrated(model: Fitted) -> None:
         NestedEstimator(methods=("classes_",)).check("the estimator of a calibrated classifier", fold.estimator, model)
         Labels(without_outputs=True).check("classes", fold.classes, model)
         Labels(without_outputs=True).check("classes_ of the estimator", fold.estimator.classes_, model)
-        same_classes = bool(np.array_equal(fold.classes, model.classes_))
-        expect(same_classes, "all calibrated classifiers must have the same classes")
+        has_same_classes = bool(np.array_equal(fold.classes, model.classes_))
+        expect(has_same_classes, "all calibrated classifiers must have the same classes")
         n = len(fold.estimator.classes_)
         n_calibrators = 1 if n == 2 or fold.method == "temperature" else n
         expect(bool(np.isin(fold.estimator.classes_, fold.classes).all()), "classes_ of the estimator must be known")
@@ -379,8 +384,11 @@ def check_voters(model: Fitted) -> None:
     """Check the parameters of a voting ensemble."""
     parts = _check_parts("estimators", model.estimators, NestedEstimator(words=("drop",)))
     weights = model.weights
-    listed = isinstance(weights, (list, tuple, np.ndarray)) and len(weights) == len(parts)
-    expect(weights is None or (listed and all(is_number(w) for w in weights)), "weights must be one for each estimator")
+    is_weight_list = isinstance(weights, (list, tuple, np.ndarray)) and len(weights) == len(parts)
+    expect(
+        weights is None or (is_weight_list and all(is_number(w) for w in weights)),
+        "weights must be one for each estimator",
+    )
 
 
 def check_voting(model: Fitted) -> None:
@@ -436,13 +444,13 @@ def check_pattern(name: str, pattern: Any) -> None:
     except (re.error, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"{name}: {error}") from None
     match = _PATTERN.fullmatch(pattern)
-    linear = match is not None
+    is_linear = match is not None
     if match is not None and match["last"] is not None:
-        unbounded = match["times"] in ("*", "+") or (match["open"] is not None and match["most"] is None)
-        boundaries = match["last"] == r"\b" and (match["first"] == r"\b" or match["many"] == r"\w")
-        linear = not unbounded or match["first"] == "^" or boundaries
+        is_unbounded = match["times"] in ("*", "+") or (match["open"] is not None and match["most"] is None)
+        has_boundaries = match["last"] == r"\b" and (match["first"] == r"\b" or match["many"] == r"\w")
+        is_linear = not is_unbounded or match["first"] == "^" or has_boundaries
     expect(
-        linear,
+        is_linear,
         f"{name}={pattern!r:.80} may take more than linear time. A .mercer file can hold patterns of "
         r"single characters and classes (\w, \d, [a-z], .), the last of which may be repeated (+, *, ?, {2,5}), with "
         r"\b or ^ before and \b or $ after them, such as scikit-learn's own '(?u)\b\w\w+\b': choose such a pattern",
@@ -453,8 +461,10 @@ def check_columns(name: str, columns: Any, n: int, known_names: Collection[str])
     """Check that columns given by name, number, mask or slice exist in a table of n columns."""
     if isinstance(columns, slice):
         ends: Iterable[Any] = (columns.start, columns.stop)
-        named = all(end is None or isinstance(end, int) or end in known_names for end in ends)
-        expect(named and (columns.step is None or type(columns.step) is int), f"{name} is not a slice of columns")
+        has_known_names = all(end is None or isinstance(end, int) or end in known_names for end in ends)
+        expect(
+            has_known_names and (columns.step is None or type(columns.step) is int), f"{name} is not a slice of columns"
+        )
         return
     items = columns.tolist() if isinstance(columns, np.ndarray) else columns
     items = items if isinstance(items, list) else [items]
@@ -462,6 +472,6 @@ def check_columns(name: str, columns: Any, n: int, known_names: Collection[str])
         expect(len(items) == n, f"{name} must be a mask of {n} columns")
         return
     for item in items:
-        number = isinstance(item, (int, np.integer)) and -n <= int(item) < n
-        exists = number or (isinstance(item, str) and item in known_names)
+        is_column_number = isinstance(item, (int, np.integer)) and -n <= int(item) < n
+        exists = is_column_number or (isinstance(item, str) and item in known_names)
         expect(exists, f"{name} names a column that does not exist: {item!r:.60}")

@@ -138,8 +138,8 @@ def certify(
         return _certify_ridge_model(fitted, X, y, sample_weight)
     if isinstance(model, DualMachine):
         _check_training_samples(model, X, y)
-        trained = clone(model).set_params(kernel=model.kernel_)  # the kernel of the fit, even if set_params came later
-        return certificate_of_alpha(trained, X, y, fitted_alpha(model, X), sample_weight=sample_weight)
+        unfitted = clone(model).set_params(kernel=model.kernel_)  # the kernel of the fit, even if set_params came later
+        return certificate_of_alpha(unfitted, X, y, fitted_alpha(model, X), sample_weight=sample_weight)
     if isinstance(model, Machine):
         raise TypeError(f"{type(model).__name__} is not trained through dual variables α; see its certificate_")
     raise TypeError(
@@ -153,8 +153,8 @@ def _unwrap_model(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
     """Return the machine inside a model, and the transformed samples and targets that it was fitted to."""
     if isinstance(model, TransformedTargetRegressor):
         column = np.asarray(y, dtype=np.float64)
-        changed = model.transformer_.transform(column.reshape(len(column), -1))
-        return _unwrap_model(model.regressor_, X, changed.reshape(column.shape))
+        transformed_y = model.transformer_.transform(column.reshape(len(column), -1))
+        return _unwrap_model(model.regressor_, X, transformed_y.reshape(column.shape))
     unwrapped = unwrap(model)
     if isinstance(unwrapped.machine, BaseSearchCV):
         check_is_fitted(unwrapped.machine)
@@ -220,8 +220,8 @@ def _certify_problem(task: Task[DualProblem], fit: Fit, sample_beta: Floats, bia
     sums, roundings = _sum_equal_samples(row[row >= 0], sample_beta[row >= 0], len(task.rows))
     beta = sums[problem.row]
     if problem.twins:  # the positive and the negative part are the two variables of a sample
-        half = len(beta) // 2
-        beta = np.r_[np.maximum(beta[:half], 0.0), np.minimum(beta[half:], 0.0)]
+        n_samples = len(beta) // 2
+        beta = np.r_[np.maximum(beta[:n_samples], 0.0), np.minimum(beta[n_samples:], 0.0)]
     if len(problem.totals) == 2 and not problem.p.any() and beta.any():  # NuSVC divides β and b by ρ
         scale = float(np.abs(problem.totals).sum() / np.abs(beta).sum())
         beta, bias, roundings = scale * beta, scale * bias, roundings + 1
@@ -246,13 +246,13 @@ def _restore_sums_of_alpha(problem: DualProblem, beta: Floats) -> Floats:
     A model contains only the differences α_i − α_i*. If ε = 0, α_i and α_i* may both be positive, and adding the same
     number to both changes nothing but the two sums.
     """
-    half = len(beta) // 2
-    missing = float(problem.totals[0] - beta[:half].sum())
-    slack = np.minimum(problem.upper[:half] - beta[:half], beta[half:] - problem.lower[half:])
+    n_samples = len(beta) // 2
+    missing = float(problem.totals[0] - beta[:n_samples].sum())
+    slack = np.minimum(problem.upper[:n_samples] - beta[:n_samples], beta[n_samples:] - problem.lower[n_samples:])
     if not 0 < missing <= slack.sum():
         return beta
-    added = missing / slack.sum() * slack
-    return np.asarray(beta + np.r_[added, -added])
+    increase = missing / slack.sum() * slack
+    return np.asarray(beta + np.r_[increase, -increase])
 
 
 def _best_half_width(problem: DualProblem, u: Floats, bias: float) -> float:

@@ -92,9 +92,9 @@ def read_fitted(
     """
     if isinstance(model, str | os.PathLike):
         return _read_file(model, X, y, numbers)
-    passed = [name for name, value in numbers.items() if value is not None]
-    if passed:
-        raise ValueError(f"{type(model).__name__} holds its own {passed[0]}; omit {passed[0]}=")
+    given_names = [name for name, value in numbers.items() if value is not None]
+    if given_names:
+        raise ValueError(f"{type(model).__name__} holds its own {given_names[0]}; omit {given_names[0]}=")
     for mercer_class, sklearn_class in (
         (SVC, svm.SVC),
         (NuSVC, svm.NuSVC),
@@ -179,14 +179,16 @@ def _rows_of_vectors(model: Any, X: Any, weight: Any) -> Indices:
     scikit-learn's `support_` may count only the samples of positive weight.
     """
     rows = np.asarray(model.support_, dtype=np.intp)
-    weighted = np.arange(_length(X)) if weight is None else np.flatnonzero(np.asarray(weight, dtype=np.float64) > 0)
+    rows_with_weight = (
+        np.arange(_length(X)) if weight is None else np.flatnonzero(np.asarray(weight, dtype=np.float64) > 0)
+    )
     if model.shape_fit_[0] != _length(X):
         raise ValueError(
             f"X is not what this {type(model).__name__} was fitted to: it has {_length(X)} samples, and the model was "
             f"fitted to {model.shape_fit_[0]}"
         )
-    if len(weighted) < _length(X) and rows.max(initial=-1) < len(weighted):
-        rows = weighted[rows]
+    if len(rows_with_weight) < _length(X) and rows.max(initial=-1) < len(rows_with_weight):
+        rows = rows_with_weight[rows]
     if model.kernel != "precomputed" and not callable(model.kernel) and np.prod(np.shape(model.support_vectors_)):
         expect_vectors(model, X, rows)
     return rows
@@ -283,17 +285,19 @@ def _read_file(path: Any, X: Any, y: Any, numbers: dict[str, Any]) -> KernelMode
 
 def _unfitted_machine(fitted: Any, path: Any, numbers: dict[str, Any]) -> Any:
     """Return the file's machine, unfitted, with the training parameters that the file does not contain."""
-    needed = _TRAINING_PARAMETERS[type(fitted)]
-    missing = [name for name in needed if numbers[name] is None]
+    needed_parameters = _TRAINING_PARAMETERS[type(fitted)]
+    missing = [name for name in needed_parameters if numbers[name] is None]
     if missing:
         raise ValueError(
             f"{path} does not say {' and '.join(missing)}, with which it was trained and which certify needs: pass "
             f"{missing[0]}="
         )
-    unknown = [name for name, value in numbers.items() if value is not None and name not in needed]
+    unknown = [name for name, value in numbers.items() if value is not None and name not in needed_parameters]
     if unknown:
-        raise ValueError(f"{unknown[0]}= is not a parameter of {type(fitted).__name__}, which has {', '.join(needed)}")
-    return clone(fitted).set_params(**{name: numbers[name] for name in needed})
+        raise ValueError(
+            f"{unknown[0]}= is not a parameter of {type(fitted).__name__}, which has {', '.join(needed_parameters)}"
+        )
+    return clone(fitted).set_params(**{name: numbers[name] for name in needed_parameters})
 
 
 def _match_rows(vectors: Any, X: Any, y: Any, model: Any) -> Indices:
@@ -302,22 +306,22 @@ def _match_rows(vectors: Any, X: Any, y: Any, model: Any) -> Indices:
     Among equal samples of a regression, larger coefficients are matched with larger targets.
     """
     samples, support_vectors = _dense(X), _dense(vectors)
-    padded = np.zeros((len(support_vectors), samples.shape[1]))
+    padded_vectors = np.zeros((len(support_vectors), samples.shape[1]))
     if support_vectors.shape[1] > samples.shape[1] and support_vectors[:, samples.shape[1] :].any():
         raise ValueError(
             f"the file's support vectors have {support_vectors.shape[1]} features, and X has {samples.shape[1]}"
         )
-    padded[:, : support_vectors.shape[1]] = support_vectors[:, : samples.shape[1]]
+    padded_vectors[:, : support_vectors.shape[1]] = support_vectors[:, : samples.shape[1]]
     if y is None and model.kind != "one-class":
         raise ValueError(f"y is None, but the file holds a model of {model.kind}: pass the y that it was trained on")
     labels = None if model.label is None else np.repeat(model.label, model.nr_sv)
     target = np.asarray(y, dtype=np.float64) if model.kind == "regression" else np.zeros(len(samples))
-    free, rows = np.ones(len(samples), dtype=bool), np.empty(len(padded), dtype=np.intp)
+    is_unmatched, rows = np.ones(len(samples), dtype=bool), np.empty(len(padded_vectors), dtype=np.intp)
     for k in np.argsort(-np.abs(model.coefficients[:, 0]), kind="stable").tolist():
-        vector, sign = padded[k], np.sign(model.coefficients[k, 0])
-        allowed = free if labels is None else free & (np.asarray(y) == labels[k])
+        vector, sign = padded_vectors[k], np.sign(model.coefficients[k, 0])
+        is_candidate = is_unmatched if labels is None else is_unmatched & (np.asarray(y) == labels[k])
         difference = np.abs(samples - vector)
-        matches = np.flatnonzero(allowed & (difference <= _FILE_TOLERANCE * np.abs(vector)).all(axis=1))
+        matches = np.flatnonzero(is_candidate & (difference <= _FILE_TOLERANCE * np.abs(vector)).all(axis=1))
         if len(matches) == 0:
             raise ValueError(
                 f"the file's support vector {k + 1} is none of the samples of X: is X what it was trained on?"
@@ -325,7 +329,7 @@ def _match_rows(vectors: Any, X: Any, y: Any, model: Any) -> Indices:
         distance = difference[matches].sum(axis=1)
         matches = matches[distance == distance.min()]
         rows[k] = matches[np.argmax(sign * target[matches])]
-        free[rows[k]] = False
+        is_unmatched[rows[k]] = False
     return rows
 
 

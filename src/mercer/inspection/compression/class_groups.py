@@ -71,8 +71,8 @@ def match_in_groups(
         Span(span.kernel, take(span.vectors, order)),
         ClassGroups(groups.class_group, groups.vector_group[order]),
     )
-    predicted = _predicted_classes(target, samples.X, k)
-    class_rows = [np.flatnonzero(predicted == c) for c in range(k)]
+    predicted_classes = _predicted_classes(target, samples.X, k)
+    class_rows = [np.flatnonzero(predicted_classes == c) for c in range(k)]
     first, second = np.triu_indices(k, 1)
     table, b = np.zeros((len(order), len(first))), np.array(expansion.b)
     for pair, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
@@ -106,8 +106,8 @@ def _squared_distances(span: Span, vector_class: Indices, k: int) -> Floats:
     """Return ‖m_i − m_j‖² for all pairs of classes; m_i is the mean of class i's vectors in feature space."""
     member = np.eye(k)[vector_class]
     member /= np.maximum(1, member.sum(axis=0))
-    means = TargetFunctions(Expansion(span.kernel, span.vectors, member, np.zeros(k)))
-    products = member.T @ means.values_at_vectors
+    class_means = TargetFunctions(Expansion(span.kernel, span.vectors, member, np.zeros(k)))
+    products = member.T @ class_means.values_at_vectors
     squares = products.diagonal()
     return np.asarray(squares[:, None] + squares - 2 * products)
 

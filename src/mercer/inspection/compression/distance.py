@@ -95,12 +95,12 @@ def _squares(kernel: Kernel, vectors: Any, C: Floats, report: Callable[[float], 
 def check_not_vanishing(kernel: Any, vectors: Any) -> None:
     """Raise FloatingPointError if some k(v, v) ≠ 0 is so small that products with its square root underflow."""
     diagonal = np.abs(kernel.diag(vectors))
-    small = diagonal < VANISHING
-    if small.any():
-        rows = take(vectors, np.flatnonzero(small))
+    is_small = diagonal < VANISHING
+    if is_small.any():
+        rows = take(vectors, np.flatnonzero(is_small))
         is_matrix = hasattr(rows, "shape")
-        small = np.asarray(abs(rows).sum(axis=1)).ravel() > 0 if is_matrix else diagonal[small] > 0
-    if small.any():
+        is_small = np.asarray(abs(rows).sum(axis=1)).ravel() > 0 if is_matrix else diagonal[is_small] > 0
+    if is_small.any():
         raise FloatingPointError(
             f"k(v, v) of some vectors is below {VANISHING:.0e} for {kernel!r}, where float64 keeps too few digits for "
             "a proof; scale the features up"
@@ -172,8 +172,8 @@ def has_doubled_precision(kernel: Kernel, vectors: Any) -> bool:
     recipe = kernel.recipe() if kernel.accepts == "vectors" and not kernel.given else None
     if recipe is None or recipe.factor is not None or recipe.normalise or is_sparse(vectors):
         return False
-    integer_degree = recipe.ending != "polynomial" or recipe.numbers[2] == int(recipe.numbers[2])
-    return recipe.ending != "sigmoid" and integer_degree
+    has_integer_degree = recipe.ending != "polynomial" or recipe.numbers[2] == int(recipe.numbers[2])
+    return recipe.ending != "sigmoid" and has_integer_degree
 
 
 def doubled_squares(
@@ -195,8 +195,8 @@ def doubled_squares(
         gamma = recipe.numbers[0]
     gamma *= unit * (1.0 if recipe.inner == "l1" else unit)
     lengths = np.abs(X).max(axis=1, initial=0.0)
-    short = recipe.inner == "dot" and bool((lengths[lengths > 0] < _SHORTEST_ROW).any())
-    if short or not gamma < _LARGEST_GAMMA:
+    has_short_rows = recipe.inner == "dot" and bool((lengths[lengths > 0] < _SHORTEST_ROW).any())
+    if has_short_rows or not gamma < _LARGEST_GAMMA:
         raise FloatingPointError(
             f"the lengths of samples, or γ times their squares, leave the range of float64 for {kernel!r}, so that "
             "‖w − w'‖ cannot be bounded; scale the features"

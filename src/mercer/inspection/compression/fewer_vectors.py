@@ -142,21 +142,21 @@ def compress(
     samples = _read_fit_samples(model, original, X, y, sample_weight, retrain)
     progress = Reporter(verbose)
     progress.report("removing redundant vectors")
-    simpler = drop_redundant(original, thorough=count is None and max_error is None)
-    reduced = _reduce(model, simpler, count, max_error, samples, retrain, progress)
+    without_redundant = drop_redundant(original, thorough=count is None and max_error is None)
+    reduced = _reduce(model, without_redundant, count, max_error, samples, retrain, progress)
     report = partial(progress.report_share, "proving the error")
     error = distances(original, reduced.expansion, report)
     if max_error is not None and error.max() > max_error:  # the limit is below the rounding error
-        reduced = ReducedExpansion(simpler)
-        error = distances(original, simpler, report)
+        reduced = ReducedExpansion(without_redundant)
+        error = distances(original, without_redundant, report)
         if error.max() > max_error:
-            reduced, simpler, error = ReducedExpansion(original), original, np.zeros(len(original.b))
-    removed = n_samples(original.vectors) - n_samples(simpler.vectors)
+            reduced, without_redundant, error = ReducedExpansion(original), original, np.zeros(len(original.b))
+    removed = n_samples(original.vectors) - n_samples(without_redundant.vectors)
     progress.close(f"{n_samples(original.vectors)} vectors to {n_samples(reduced.expansion.vectors)}")
-    small = compressed_copy(
+    compressed_model = compressed_copy(
         model, reduced.expansion, error, removed=removed, moved=reduced.moved, retrained=reduced.retrained
     )
-    return unwrapped.rewrap(small)
+    return unwrapped.rewrap(compressed_model)
 
 
 def _reduce(
@@ -202,8 +202,8 @@ def drop_redundant(expansion: Expansion, thorough: bool) -> Expansion:
                 return replace(expansion, vectors=np.ascontiguousarray(W.T), coefficients=np.eye(outputs) / scale)
             return replace(expansion, vectors=np.eye(features), coefficients=W / scale)
     merged = _merge_equal(expansion)
-    independent = expansion.kernel.strictly_positive_definite == "yes"
-    if n_samples(merged.vectors) > _LARGEST_MATRIX or (independent and not thorough):
+    are_independent = expansion.kernel.strictly_positive_definite == "yes"
+    if n_samples(merged.vectors) > _LARGEST_MATRIX or (are_independent and not thorough):
         return merged
     return _drop_dependent(merged)
 
@@ -276,8 +276,8 @@ def _checked_expansion(model: Any, max_error: Any) -> Expansion:
             "SVR, OneClassSVM or RLSRegressor, or a Pipeline or a search of one"
         )
     specs = declared(type(model))
-    needed = {part for part, spec in specs.items() if spec.required and spec.unless != "_compression_"}
-    lost_parts = sorted(part for part in needed - _KEPT if not specs[part].kept)
+    needed_parts = {part for part, spec in specs.items() if spec.required and spec.unless != "_compression_"}
+    lost_parts = sorted(part for part in needed_parts - _KEPT if not specs[part].kept)
     if lost_parts and "log_marginal_likelihood_value_" in specs:
         raise TypeError(
             f"{name} cannot be compressed: it also predicts variances, which depend on all of its vectors; compress an "
@@ -328,18 +328,18 @@ def compressed_copy(
     n_before = n_samples(original.vectors)
     record = CompressionRecord(n_before, removed, moved, retrained, error, b_change, lengths, at_vectors)
     certificate = vars(model).get("certificate_")
-    earlier: CompressionRecord | None = vars(model).get("_compression_")
-    if earlier is not None:  # the errors of both compressions add up
+    earlier_record: CompressionRecord | None = vars(model).get("_compression_")
+    if earlier_record is not None:  # the errors of both compressions add up
         record = replace(
             record,
-            n_before=earlier.n_before,
-            removed=earlier.removed + removed,
-            moved=earlier.moved or moved,
-            retrained=earlier.retrained or retrained,
-            error=(earlier.error + error) * (1 + 2.0**-52),
-            b_change=(earlier.b_change + b_change) * (1 + 2.0**-52),
-            lengths=earlier.lengths,
-            at_vectors=(at_vectors + earlier.error * largest_length(original.kernel, expansion.vectors))
+            n_before=earlier_record.n_before,
+            removed=earlier_record.removed + removed,
+            moved=earlier_record.moved or moved,
+            retrained=earlier_record.retrained or retrained,
+            error=(earlier_record.error + error) * (1 + 2.0**-52),
+            b_change=(earlier_record.b_change + b_change) * (1 + 2.0**-52),
+            lengths=earlier_record.lengths,
+            at_vectors=(at_vectors + earlier_record.error * largest_length(original.kernel, expansion.vectors))
             * (1 + 2.0**-51),
         )
         certificate = vars(model).get("_original_certificate_")

@@ -102,10 +102,10 @@ def best_match(
     `features` are the coordinates of the samples, a row for each. Without `bias`, b is 0. Return the change, b and the
     remaining residuals.
     """
-    mass, weighted = float(weights.sum()), np.sqrt(weights)[:, None] * features
+    mass, weighted_features = float(weights.sum()), np.sqrt(weights)[:, None] * features
     mean, mean_residual = bias * (weights @ features) / mass, bias * (weights @ residuals) / mass
     gram = np.zeros((features.shape[1], features.shape[1]))
-    add_gram(gram, weighted)
+    add_gram(gram, weighted_features)
     mirror(gram)
     gram -= mass * np.outer(mean, mean)
     gram[np.diag_indices(len(gram))] += lam
@@ -175,21 +175,21 @@ def move_vectors(
     vectors, kernel, shape = target.expansion.vectors, target.expansion.kernel, start.shape
     rotation = _combine_outputs(target)
     table = np.asarray(target.expansion.coefficients @ rotation)
-    rotated = TargetFunctions(replace(target.expansion, coefficients=table, b=np.zeros(table.shape[1])))
+    combined_target = TargetFunctions(replace(target.expansion, coefficients=table, b=np.zeros(table.shape[1])))
     X: Any = None if samples is None else samples.subset
     wanted_values: Any = None
     if samples is not None:
         values = target.values(X)
         wanted_values, importance = values @ rotation, samples.weights(values + target.expansion.b)
     unit = float(np.sqrt(np.mean(np.var(vectors, axis=0)))) or 1.0
-    steps, done = _n_steps(target, start, X, table.shape[1]), 0
+    steps, n_done = _n_steps(target, start, X, table.shape[1]), 0
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         """Return the minimum over coordinates and b for these positions, in units of `unit`, and its gradient."""
         # 1. Best coordinates, with the value of the objective.
         span = Span(kernel, unit * flat.reshape(shape))
         Z = span.vectors
-        coordinates = rotated.projection(span)
+        coordinates = combined_target.projection(span)
         value, weight, slope = -0.5 * float(np.sum(coordinates**2)), 1.0, np.zeros_like(Z)
         if samples is not None:
             features = span.coordinates(X)
@@ -215,9 +215,9 @@ def move_vectors(
         return value, unit * slope.ravel()
 
     def report_step(_: Floats) -> None:
-        nonlocal done
-        done += 1
-        report(done / steps)
+        nonlocal n_done
+        n_done += 1
+        report(n_done / steps)
 
     result = optimize.minimize(  # type: ignore[call-overload]  # its stubs do not know arrays of any shape
         objective,

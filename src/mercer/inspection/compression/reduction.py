@@ -60,8 +60,12 @@ class ReducedExpansion:
         step, size = solution[0] - coordinates, np.ones(len(b))
         if max_error is not None:
             # The error of the projection is orthogonal to a step within the span, so that their squares add up.
-            allowed = np.maximum((_AIM * min(max_error, _LARGEST_ERROR)) ** 2 - target.squared_error(coordinates), 0.0)
-            size = np.sqrt(np.minimum(1.0, allowed / np.maximum((step**2).sum(axis=0), 1e-9 * allowed + 1e-300)))
+            allowed_square = np.maximum(
+                (_AIM * min(max_error, _LARGEST_ERROR)) ** 2 - target.squared_error(coordinates), 0.0
+            )
+            size = np.sqrt(
+                np.minimum(1.0, allowed_square / np.maximum((step**2).sum(axis=0), 1e-9 * allowed_square + 1e-300))
+            )
         expansion = _expansion_on(target, self.span, coordinates + size * step, b + size * (solution[1] - b))
         return replace(self, expansion=expansion, retrained=True)
 
@@ -167,11 +171,11 @@ def choose_vectors(
     delta, residuals, remaining = diagonal.copy(), values.copy(), squares.copy()
     factor = np.zeros((n, min(n, 64)))
     order: list[int] = []
-    available = diagonal > 0
+    is_available = diagonal > 0
     while len(order) < n and not is_enough(len(order), remaining):
         # 1. The candidate with the largest reduction Σ_o r_o(x)²/δ(x).
-        gains = np.where(available, np.einsum("ij,ij->i", residuals, residuals), -1.0)
-        gains[available] /= delta[available]
+        gains = np.where(is_available, np.einsum("ij,ij->i", residuals, residuals), -1.0)
+        gains[is_available] /= delta[is_available]
         best = int(np.argmax(gains))
         if not gains[best] > 0:
             break
@@ -189,6 +193,6 @@ def choose_vectors(
         delta = np.maximum(delta - column**2, 0.0)
         factor[:, t] = column
         order.append(best)
-        available &= delta > _DEPENDENT_SHARE * diagonal
-        available[best] = False
+        is_available &= delta > _DEPENDENT_SHARE * diagonal
+        is_available[best] = False
     return np.array(order, dtype=np.intp)

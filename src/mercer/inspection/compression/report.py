@@ -135,8 +135,8 @@ class Compression:
             True where the label is proven to be that of the original.
         """
         machine = self._machine
-        labelled = hasattr(machine, "classes_") or isinstance(machine, OutlierMixin)
-        if not labelled:
+        has_labels = hasattr(machine, "classes_") or isinstance(machine, OutlierMixin)
+        if not has_labels:
             raise TypeError(f"{type(machine).__name__} predicts numbers, not labels; use bound(X)")
         return self._by_blocks(self._keeps_label, X)
 

@@ -46,8 +46,8 @@ class Span:
 
     def coefficients(self, coordinates: Floats) -> Floats:
         """Return the coefficients on Z of functions with these coordinates, a column for each function."""
-        solved = linalg.solve_triangular(self.factor, coordinates, lower=True, trans="T", check_finite=False)
-        return np.ascontiguousarray(solved)
+        coefficients = linalg.solve_triangular(self.factor, coordinates, lower=True, trans="T", check_finite=False)
+        return np.ascontiguousarray(coefficients)
 
 
 def cholesky_factor(K: Floats) -> Floats:

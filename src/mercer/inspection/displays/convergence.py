@@ -176,9 +176,9 @@ class ConvergenceDisplay(Picture):
         self.lines_ = []
         for name, values, colour in (("gap", self.gap, COLOURS[0]), ("violation", self.violation, COLOURS[1])):
             is_finite = np.isfinite(values)
-            shown = np.maximum(values[is_finite], SMALLEST_SHOWN)
+            shown_values = np.maximum(values[is_finite], SMALLEST_SHOWN)
             self.lines_ += ax.semilogy(
-                self.seconds[is_finite], shown, "o-", markersize=3, linewidth=1, color=colour, label=name
+                self.seconds[is_finite], shown_values, "o-", markersize=3, linewidth=1, color=colour, label=name
             )
         if self.tol is not None:
             ax.axhline(self.tol, color=COLOURS[1], linewidth=0.8, linestyle="--", label=f"tol = {self.tol:g}")

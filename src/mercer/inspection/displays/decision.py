@@ -86,15 +86,15 @@ class Plane:
         i, j = _column_pair(features, titles)
         axes = [Axis.of(titles[k], column_of(X, k), unwrapped.encoding(table.names[k], k)) for k in (i, j)]
         xx0, xx1 = np.meshgrid(*(_axis_values(axis, margin, resolution) for axis in axes))
-        fixed = _check_fixed_values({} if at is None else at, titles, (i, j))
-        typical = [fixed[k] if k in fixed else _typical_value(column) for k, column in enumerate(table.columns)]
+        given = _check_fixed_values({} if at is None else at, titles, (i, j))
+        typical = [given[k] if k in given else _typical_value(column) for k, column in enumerate(table.columns)]
         cells: list[Any] = [np.full(xx0.size, value) for value in typical]
         cells[i], cells[j] = axes[0].at(xx0.ravel()), axes[1].at(xx1.ravel())
         rows = frame_like(X, table.names, cells)
         others = [k for k in range(len(titles)) if k not in (i, j)]
-        rest = _typical_text([(titles[k], typical[k]) for k in others if k not in fixed])
-        rest = "; ".join(part for part in (_values_text((titles[k], v) for k, v in fixed.items()), rest) if part)
-        return cls(xx0, xx1, rows, (axes[0], axes[1]), (titles[i], titles[j]), rest)
+        text = _typical_text([(titles[k], typical[k]) for k in others if k not in given])
+        text = "; ".join(part for part in (_values_text((titles[k], v) for k, v in given.items()), text) if part)
+        return cls(xx0, xx1, rows, (axes[0], axes[1]), (titles[i], titles[j]), text)
 
 
 def _column_pair(features: Columns, titles: list[str]) -> tuple[int, int]:
@@ -374,8 +374,8 @@ class DecisionDisplay(Picture):
             norm = self._draw_values(ax)
         self._draw_points(ax, norm)
         ax.set(xlabel=shorten(self.names[0], 60), ylabel=shorten(self.names[1], 60))
-        for axis, side in zip(self.axes or (), (ax.xaxis, ax.yaxis), strict=False):
-            set_ticks_of(axis, side)
+        for axis, axis_of_plot in zip(self.axes or (), (ax.xaxis, ax.yaxis), strict=False):
+            set_ticks_of(axis, axis_of_plot)
         if self.rest:
             label_offset = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
             text = escape_text(wrap_text(self.rest, ax, 8))
@@ -478,14 +478,14 @@ class DecisionDisplay(Picture):
         """Draw the samples of each class; return the artists for the legend."""
         effects = require("matplotlib.patheffects", "drawing a decision")
         halo = [effects.withStroke(linewidth=2, foreground=ax.get_facecolor())]
-        drawn = []
+        artists = []
         for c, (label, colour) in enumerate(zip(self.classes, colours(len(self.classes)), strict=True)):
             points = self._positions()[:, self.codes == c].T
-            drawn.append(ax.scatter(*points.T, color=[colour], label=shorten(label), **style))
+            artists.append(ax.scatter(*points.T, color=[colour], label=shorten(label), **style))
             if len(self.classes) > MOST_IN_LEGEND and len(points):
                 text_style = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 5, "path_effects": halo}
                 ax.text(*np.nanmedian(points, axis=0), shorten(label, 12), **text_style)
-        return drawn if len(self.classes) <= MOST_IN_LEGEND else []
+        return artists if len(self.classes) <= MOST_IN_LEGEND else []
 
 
 def _mark_style(n: int) -> tuple[float, float]:

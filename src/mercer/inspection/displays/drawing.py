@@ -201,8 +201,8 @@ def support_vector_rows(machine: Any, X: Any) -> tuple[Indices | None, Indices |
     vectors = getattr(machine, "support_vectors_", None)
     if vectors is None or vectors.shape[1:] != np.shape(X)[1:]:
         return None, None
-    free = dict(zip((row.tobytes() for row in _dense(vectors)), _is_free(machine).tolist(), strict=True))
-    kinds = [free.get(row.tobytes()) for row in _dense(X)]
+    is_free = dict(zip((row.tobytes() for row in _dense(vectors)), _is_free(machine).tolist(), strict=True))
+    kinds = [is_free.get(row.tobytes()) for row in _dense(X)]
     return np.flatnonzero([kind is True for kind in kinds]), np.flatnonzero([kind is False for kind in kinds])
 
 

@@ -124,20 +124,20 @@ class ExplanationDisplay(Picture):
         For a single sample the values are signed, and its features are in a second column.
         """
         pandas = require("pandas", "a frame of an explanation")
-        e, shown = self.explanation, self._largest_features
-        names = [e.feature_names[j] for j in shown]
+        e, shown_features = self.explanation, self._largest_features
+        names = [e.feature_names[j] for j in shown_features]
         if self._signed:
-            columns = {e.output_names[0]: e.values[0, shown], "data": e.data[0, shown]}
+            columns = {e.output_names[0]: e.values[0, shown_features], "data": e.data[0, shown_features]}
             return pandas.DataFrame(columns, index=pandas.Index(names, name="feature"))
         if self.kind == "bar":
-            table = e.importance.reshape(e.values.shape[1], -1)[shown]
+            table = e.importance.reshape(e.values.shape[1], -1)[shown_features]
             return pandas.DataFrame(table, index=pandas.Index(names, name="feature"), columns=list(e.output_names))
         return pandas.DataFrame(
             {
                 "feature": np.repeat(names, len(e)),
-                "sample": np.tile(np.arange(len(e)), len(shown)),
-                "value": e.values[:, shown].T.ravel(),
-                "data": e.data[:, shown].T.ravel(),
+                "sample": np.tile(np.arange(len(e)), len(shown_features)),
+                "value": e.values[:, shown_features].T.ravel(),
+                "data": e.data[:, shown_features].T.ravel(),
             }
         )
 
@@ -152,20 +152,20 @@ class ExplanationDisplay(Picture):
         """Draw the mean |value| of each feature."""
         e = self.explanation
         table = e.importance.reshape(e.values.shape[1], -1)
-        names, summed = e.output_names, ""
+        names, note = e.output_names, ""
         if table.shape[1] > MOST_IN_LEGEND:
-            summed = f", summed over {table.shape[1]} outputs"
+            note = f", summed over {table.shape[1]} outputs"
             table, names = table.sum(axis=1, keepdims=True), ("all",)
         heights, left = table[self.features_], np.zeros(len(self.features_))
         for k, (name, colour) in enumerate(zip(names, colours(len(names)), strict=True)):
             positions = np.arange(len(heights))
-            drawn = self.ax_.barh(positions, heights[:, k], left=left, height=0.7, label=shorten(name), color=colour)
-            self.bars_.append(drawn)
+            bars = self.ax_.barh(positions, heights[:, k], left=left, height=0.7, label=shorten(name), color=colour)
+            self.bars_.append(bars)
             left = left + heights[:, k]
         self._label_rows()
         others = len(table) - len(heights)
         sum_of_others = float(table.sum() - heights.sum())
-        label = f"mean |Shapley value|{summed}" + f"\n{others} other features: {sum_of_others:.3g} in total" * (
+        label = f"mean |Shapley value|{note}" + f"\n{others} other features: {sum_of_others:.3g} in total" * (
             others > 0
         )
         self.ax_.set_xlabel(label)
@@ -201,7 +201,7 @@ class ExplanationDisplay(Picture):
         for row, j in enumerate(self.features_):
             # Rows are 1 apart and about 80 points wide.
             heights = row + 0.38 * swarm_offsets(e.values[:, j], 80)
-            drawn = self.ax_.scatter(
+            points = self.ax_.scatter(
                 e.values[:, j],
                 heights,
                 c=_shade(Axis.of(e.feature_names[j], e.data[:, j])),
@@ -212,7 +212,7 @@ class ExplanationDisplay(Picture):
                 linewidths=0,
                 plotnonfinite=True,
             )
-            self.points_.append(drawn)
+            self.points_.append(points)
         self._label_rows()
         self.ax_.axvline(0.0, color=foreground(self.ax_), linewidth=0.8, zorder=0)
         self.ax_.set_xlabel(self._value_label)
@@ -336,31 +336,31 @@ class PartialDependenceDisplay(Display):
         self.lines_: list[object] = []
         self.individual_lines_: list[object] = []
         result = self.dependence
-        shown = list(range(n_outputs)) if output is None else [output]
+        outputs = list(range(n_outputs)) if output is None else [output]
         n_features = len(result.features)
         average = result.average.reshape(*result.average.shape[:n_features], -1)
         ax.set_xlabel(shorten(result.feature_names[0], 60))
-        named = zip(result.feature_names, result.grid, strict=True)
-        axes = [Axis.of(name, cells, category=cells.dtype.kind == "O") for name, cells in named]
+        named_grids = zip(result.feature_names, result.grid, strict=True)
+        axes = [Axis.of(name, cells, category=cells.dtype.kind == "O") for name, cells in named_grids]
         self._coordinates = [axis.places for axis in axes]
         self._categorical = [axis.kind == "category" for axis in axes]
-        for axis, side in zip(axes, (ax.xaxis, ax.yaxis), strict=False):
-            set_ticks_of(axis, side)
+        for axis, axis_of_plot in zip(axes, (ax.xaxis, ax.yaxis), strict=False):
+            set_ticks_of(axis, axis_of_plot)
         if n_features == 2:
-            self._draw_map(average, shown)
+            self._draw_map(average, outputs)
             return self
         if result.individual is not None:
-            self._draw_curves(result.individual.reshape(*result.individual.shape[:2], -1), shown)
-        in_legend = 1 < len(shown) <= MOST_IN_LEGEND
-        for k, colour in zip(shown, colours(len(shown)), strict=True):
-            style = {"color": colour, "linewidth": 2.5 if len(shown) <= MOST_IN_LEGEND else 1.0}
+            self._draw_curves(result.individual.reshape(*result.individual.shape[:2], -1), outputs)
+        in_legend = 1 < len(outputs) <= MOST_IN_LEGEND
+        for k, colour in zip(outputs, colours(len(outputs)), strict=True):
+            style = {"color": colour, "linewidth": 2.5 if len(outputs) <= MOST_IN_LEGEND else 1.0}
             style["marker"] = "o" if len(result.grid[0]) == 1 or self._categorical[0] else None
             style["linestyle"] = "none" if self._categorical[0] else "-"  # no line between categories
             self.lines_ += ax.plot(self._coordinates[0], average[:, k], label=shorten(result.output_names[k]), **style)
         if in_legend:
             ax.legend()
-        label = "mean of f" if in_legend else f"mean of f, {len(shown)} outputs"
-        ax.set_ylabel(label if len(shown) > 1 else _mean_label(result.output_names[shown[0]]))
+        label = "mean of f" if in_legend else f"mean of f, {len(outputs)} outputs"
+        ax.set_ylabel(label if len(outputs) > 1 else _mean_label(result.output_names[outputs[0]]))
         ax.spines[["top", "right"]].set_visible(False)
         return self
 
@@ -368,29 +368,29 @@ class PartialDependenceDisplay(Display):
         """Return the partial dependence as a pandas DataFrame."""
         return self.dependence.to_frame()
 
-    def _draw_curves(self, individual: Floats, shown: list[int]) -> None:
+    def _draw_curves(self, individual: Floats, outputs: list[int]) -> None:
         """Draw the curves of single samples."""
         step = max(1, -(-len(individual) // MOST_CURVES))
-        for k, output_colour in zip(shown, colours(len(shown)), strict=True):
+        for k, output_colour in zip(outputs, colours(len(outputs)), strict=True):
             for curve in individual[::step, :, k]:
-                colour = "0.6" if len(shown) == 1 else output_colour
+                colour = "0.6" if len(outputs) == 1 else output_colour
                 self.individual_lines_ += self.ax_.plot(
                     self._coordinates[0], curve, color=colour, alpha=0.35, linewidth=0.6
                 )
 
-    def _draw_map(self, average: Floats, shown: list[int]) -> None:
+    def _draw_map(self, average: Floats, outputs: list[int]) -> None:
         """Draw contours over two features, or a mesh if one is categorical."""
-        if len(shown) > 1:
-            raise ValueError(f"a map shows one of the {len(shown)} outputs; choose one with output=")
+        if len(outputs) > 1:
+            raise ValueError(f"a map shows one of the {len(outputs)} outputs; choose one with output=")
         result = self.dependence
-        values = average[:, :, shown[0]].T
+        values = average[:, :, outputs[0]].T
         if any(self._categorical):
             rows, columns = (np.argsort(places) for places in self._coordinates)
             sides = self._coordinates[0][rows], self._coordinates[1][columns]
             self.contour_ = self.ax_.pcolormesh(*sides, values[np.ix_(columns, rows)], cmap="coolwarm")
         else:
             self.contour_ = self.ax_.contourf(*self._coordinates, values, levels=12, cmap="coolwarm")
-        self.figure_.colorbar(self.contour_, ax=self.ax_, label=_mean_label(result.output_names[shown[0]]))
+        self.figure_.colorbar(self.contour_, ax=self.ax_, label=_mean_label(result.output_names[outputs[0]]))
         self.ax_.set_ylabel(shorten(result.feature_names[1], 60))
         self.values_ = np.asarray(values)
 

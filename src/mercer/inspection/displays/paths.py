@@ -234,8 +234,8 @@ class PathDisplay(Display):
         """
         steps = np.arange(len(run) + 1)
         dual = np.array([run.problem.dual(run.start), *(step.dual for step in run)])
-        clipped = np.array([False, *(step.clipped for step in run)], dtype=bool)
-        curves = {"_": dual} | ({"clipped at the box": np.where(clipped, dual, np.nan)} if clipped.any() else {})
+        is_clipped = np.array([False, *(step.clipped for step in run)], dtype=bool)
+        curves = {"_": dual} | ({"clipped at the box": np.where(is_clipped, dual, np.nan)} if is_clipped.any() else {})
         sizes = {
             name: np.maximum([getattr(step, name) for step in run], SMALLEST_SHOWN) for name in ("violation", "size")
         }

@@ -98,10 +98,10 @@ class IntervalDisplay(Picture):
         axis = None if feature is None else column_axis(X, feature, estimator)
         band = axis is None or (getattr(estimator, "n_features_in_", 1) == 1 and axis.kind != "category")
         x, name = (None, "") if axis is None else (axis.places, axis.name)
-        drawn = cls.from_predictions(y, low, high, prediction=prediction, x=x, name=name, band=band, ax=ax)
+        display = cls.from_predictions(y, low, high, prediction=prediction, x=x, name=name, band=band, ax=ax)
         if axis is not None:
-            set_ticks_of(axis, drawn.ax_.xaxis)
-        return drawn
+            set_ticks_of(axis, display.ax_.xaxis)
+        return display
 
     @classmethod
     def from_predictions(
@@ -132,9 +132,9 @@ class IntervalDisplay(Picture):
             raise ValueError(f"low, high, y, prediction and x must be lists of the same length, not of shapes {shapes}")
         if any(np.isnan(part).any() for part in parts if part is not None):
             raise ValueError("low, high, y, prediction and x must be numbers, but some are NaN: remove these")
-        if wrong := int((parts[0] > parts[1]).sum()):
+        if count := int((parts[0] > parts[1]).sum()):
             raise ValueError(
-                f"an interval goes from low to high, but low > high in {wrong} of {len(parts[0])} intervals: swap them"
+                f"an interval goes from low to high, but low > high in {count} of {len(parts[0])} intervals: swap them"
             )
         return cls(parts[0], parts[1], parts[2], parts[3], parts[4], name, band).plot(ax)
 
@@ -168,10 +168,10 @@ class IntervalDisplay(Picture):
         if self.prediction is not None:
             ax.plot(x[order], self.prediction[order], color=COLOURS[0], label="prediction", **line)
         if self.y is not None:
-            inside = self.inside
+            is_inside = self.inside
             for mask, size, colour, word in (
-                (inside, 8, foreground(ax), "inside"),
-                (~inside, 14, COLOURS[1], "outside"),
+                (is_inside, 8, foreground(ax), "inside"),
+                (~is_inside, 14, COLOURS[1], "outside"),
             ):
                 label = f"{int(mask.sum())} {word}"
                 ax.scatter(x[mask], self.y[mask], s=size, color=colour, alpha=0.8, linewidths=0, label=label)
@@ -305,8 +305,8 @@ class ReliabilityDisplay(Picture):
         """Return the lower and upper ends of Wilson's 95 % interval of each share."""
         n, z = self.counts, 1.959963984540054  # 97.5 % quantile of the normal distribution
         middle = (self.share + z**2 / (2 * n)) / (1 + z**2 / n)
-        half = z / (1 + z**2 / n) * np.sqrt(self.share * (1 - self.share) / n + z**2 / (4 * n**2))
-        return middle - half, middle + half
+        half_width = z / (1 + z**2 / n) * np.sqrt(self.share * (1 - self.share) / n + z**2 / (4 * n**2))
+        return middle - half_width, middle + half_width
 
     @property
     def low(self) -> Floats:
@@ -326,11 +326,11 @@ class ReliabilityDisplay(Picture):
     def _draw(self, ax: Axes) -> None:
         ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="perfectly calibrated")
         name = shorten(self.positive)
-        below, above = np.maximum(self.share - self.low, 0), np.maximum(self.high - self.share, 0)
+        length_below, length_above = np.maximum(self.share - self.low, 0), np.maximum(self.high - self.share, 0)
         ax.errorbar(
             self.mean_probability,
             self.share,
-            [below, above],
+            [length_below, length_above],
             fmt="o-",
             color=COLOURS[0],
             markersize=4,

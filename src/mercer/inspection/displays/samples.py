@@ -116,9 +116,11 @@ class GramDisplay(Picture):
         return cls(K, rows, None if labels is None else labels[rows], n).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
-        signed = bool(self.K.min() < 0)
+        has_negative_values = bool(self.K.min() < 0)
         size = float(np.abs(self.K).max())
-        limits = {"vmin": -size, "vmax": size, "cmap": "RdBu"} if signed else {"vmin": 0.0, "cmap": "viridis"}
+        limits = (
+            {"vmin": -size, "vmax": size, "cmap": "RdBu"} if has_negative_values else {"vmin": 0.0, "cmap": "viridis"}
+        )
         self.image_ = ax.imshow(self.K, interpolation="nearest", **limits)
         ax.figure.colorbar(self.image_, ax=ax, label="k(x, z)")
         classes = self._classes()
@@ -129,12 +131,12 @@ class GramDisplay(Picture):
             ends = np.cumsum(counts)
             for end in ends[:-1]:
                 for line in (ax.axhline, ax.axvline):
-                    line(end - 0.5, color="black" if signed else "white", linewidth=1)
-            shown = [shorten(name, 20) for name in names]
-            crowded = sum(map(len, shown)) > 36  # more characters do not fit below a plot 4 inches wide
+                    line(end - 0.5, color="black" if has_negative_values else "white", linewidth=1)
+            shown_names = [shorten(name, 20) for name in names]
+            is_crowded = sum(map(len, shown_names)) > 36  # more characters do not fit below a plot 4 inches wide
             for axis in (ax.xaxis, ax.yaxis):
-                axis.set_ticks(ends - counts / 2 - 0.5, shown, fontsize="small" if crowded else None)
-            if crowded and max(map(len, shown)) > 1:
+                axis.set_ticks(ends - counts / 2 - 0.5, shown_names, fontsize="small" if is_crowded else None)
+            if is_crowded and max(map(len, shown_names)) > 1:
                 ax.tick_params(axis="x", labelrotation=90)
         if len(self.rows) < self.n_samples:
             ax.set_title(f"{len(self.rows)} of {self.n_samples:,} samples", fontsize="small")
@@ -222,15 +224,15 @@ class MarginDisplay(Picture):
         ax.axvline(1.0, color=foreground(ax), linewidth=0.8, linestyle="--")
         ax.axvline(0.0, color=foreground(ax), linewidth=0.8)
         for name, (colour, label) in _STYLES.items():
-            selected = self.standings == name
+            is_selected = self.standings == name
             ax.scatter(
-                self.functional_margins[selected],
-                self.alpha[selected],
+                self.functional_margins[is_selected],
+                self.alpha[is_selected],
                 s=20,
                 color=colour,
                 alpha=0.7,
                 linewidths=0,
-                label=f"{label}: {int(selected.sum())}",
+                label=f"{label}: {int(is_selected.sum())}",
             )
         title = f"{shorten(self.classes[1])} against {shorten(self.classes[0])}"
         ax.set(xlabel="functional margin s f(x)", ylabel="α")

@@ -54,10 +54,12 @@ class TuningDisplay(Picture):
                 )
             search = searches[0]
         results = search.cv_results_
-        varied = _varied(results["params"])
-        chosen = tuple(varied if parameters is None else parameters)
+        varied_names = _varying_names(results["params"])
+        chosen = tuple(varied_names if parameters is None else parameters)
         if not 1 <= len(chosen) <= 2:
-            raise ValueError(f"the grid varies {', '.join(varied) or 'nothing'}; name one or two of them in parameters")
+            raise ValueError(
+                f"the grid varies {', '.join(varied_names) or 'nothing'}; name one or two of them in parameters"
+            )
         grid_parameters = {name for point in results["params"] for name in point}
         if unknown := [name for name in chosen if name not in grid_parameters]:
             raise ValueError(
@@ -79,21 +81,21 @@ class TuningDisplay(Picture):
         """Plot mean scores with standard errors over one parameter."""
         (name,) = self.parameters
         values, cells = self._best_by([name])
-        numbers = all(isinstance(value[0], int | float | np.number) for value in values)
-        x = np.array([value[0] for value in values], dtype=float) if numbers else np.arange(float(len(values)))
+        are_numbers = all(isinstance(value[0], int | float | np.number) for value in values)
+        x = np.array([value[0] for value in values], dtype=float) if are_numbers else np.arange(float(len(values)))
         means, spread = (np.asarray(self.results[key])[cells] for key in ("mean_test_score", "std_test_score"))
         n_folds = sum(key.startswith("split") and key.endswith("_test_score") for key in self.results)
-        style: dict[str, object] = {"fmt": "o-" if numbers else "o", "color": COLOURS[0], "capsize": 3}
+        style: dict[str, object] = {"fmt": "o-" if are_numbers else "o", "color": COLOURS[0], "capsize": 3}
         ax.errorbar(x, means, spread / np.sqrt(n_folds), label="mean, with its standard error", **style)
-        if (skipped := np.isnan(means)).any():
-            bottom = np.full(int(skipped.sum()), np.nanmin(np.asarray(self.results["mean_test_score"])))
-            ax.plot(x[skipped], bottom, "x", color="0.5", label="skipped or not scored")
+        if (is_skipped := np.isnan(means)).any():
+            bottom = np.full(int(is_skipped.sum()), np.nanmin(np.asarray(self.results["mean_test_score"])))
+            ax.plot(x[is_skipped], bottom, "x", color="0.5", label="skipped or not scored")
         best = {} if self.best_index is None else self.results["params"][self.best_index]
         if name in best:
             ax.axvline(
                 float(x[_index_of(best[name], [v for (v,) in values])]), color="0.6", linestyle=":", label="best"
             )
-        if not numbers:
+        if not are_numbers:
             ax.set_xticks(x, [shorten(_text(value[0]), 24) for value in values])
         elif (x > 0).all():
             ax.set_xscale("log")
@@ -106,15 +108,15 @@ class TuningDisplay(Picture):
         values, cells = self._best_by([x_name, y_name])
         columns, rows = (_sorted({key_of(value[k]): value[k] for value in values}.values()) for k in (0, 1))
         scores = np.full((len(rows), len(columns)), np.nan)
-        means, unscored = np.asarray(self.results["mean_test_score"]), []
+        means, unscored_cells = np.asarray(self.results["mean_test_score"]), []
         for (a, b), cell in zip(values, cells, strict=True):
             row, column = _index_of(b, rows), _index_of(a, columns)
             scores[row, column] = means[cell]
             if np.isnan(means[cell]):
-                unscored.append((row, column))
+                unscored_cells.append((row, column))
         image = ax.imshow(scores, origin="lower", aspect="auto")
         ax.figure.colorbar(image, ax=ax, label="score on held-out samples")
-        for row, column in unscored:  # combinations that are not in the grid remain empty cells
+        for row, column in unscored_cells:  # combinations that are not in the grid remain empty cells
             ax.plot(column, row, "x", color="0.4")
         if self.best_index is not None:
             best = self.results["params"][self.best_index]
@@ -138,7 +140,7 @@ class TuningDisplay(Picture):
         return [values[cell] for cell in ordered], ordered
 
 
-def _varied(points: list[dict[str, object]]) -> list[str]:
+def _varying_names(points: list[dict[str, object]]) -> list[str]:
     """Return the names of the parameters that vary over the grid; the first one if none does."""
     names = list(dict.fromkeys(name for point in points for name in point))
     return [name for name in names if len({key_of(point.get(name)) for point in points}) > 1] or names[:1]

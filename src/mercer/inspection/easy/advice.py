@@ -71,11 +71,11 @@ class _Advice:
         if not self.model.outliers:
             return ""
         rows = np.intersect1d(self.model.outliers.rows, self._beyond_gap())
-        found = Outliers(rows[~self._may_lack_cells(rows)]) if len(rows) else Outliers(rows)
-        if not found:
+        outliers = Outliers(rows[~self._may_lack_cells(rows)]) if len(rows) else Outliers(rows)
+        if not outliers:
             return ""
-        verb = "is" if len(found) == 1 else "are"
-        rows_named = f"{found.row_names()}, which {verb} far off"
+        verb = "is" if len(outliers) == 1 else "are"
+        rows_named = f"{outliers.row_names()}, which {verb} far off"
         return f"check {self.target!r} in {rows_named}: a misplaced decimal point, another unit?"
 
     def _beyond_gap(self) -> Indices:
@@ -87,20 +87,20 @@ class _Advice:
         errors = np.asarray(self.model.model.residuals_)
         order = np.argsort(errors, kind="stable")
         sizes = errors[order]
-        above = np.arange(len(sizes) - 1, 0, -1)  # number of errors above each gap
-        is_gap = sizes[1:] > np.where(above == 1, _GAP**2, _GAP) * sizes[:-1]
+        n_above = np.arange(len(sizes) - 1, 0, -1)  # number of errors above each gap
+        is_gap = sizes[1:] > np.where(n_above == 1, _GAP**2, _GAP) * sizes[:-1]
         gaps = np.flatnonzero(is_gap & (sizes[1:] > FAR * np.median(errors)))
         return order[gaps[0] + 1 :] if len(gaps) else order[:0]
 
     def _may_lack_cells(self, rows: Indices) -> Flags:
         """Return which rows the model may miss for want of a cell of an important column: their targets are usual."""
-        important = [name for name, share in self.model.importance.items() if share >= _IMPORTANT]
-        lacking = np.zeros(len(rows), dtype=bool)
-        for name in important:
-            lacking |= [is_missing(item) for item in self.frame[name][rows].tolist()]
+        important_columns = [name for name, share in self.model.importance.items() if share >= _IMPORTANT]
+        lacks_cell = np.zeros(len(rows), dtype=bool)
+        for name in important_columns:
+            lacks_cell |= [is_missing(item) for item in self.frame[name][rows].tolist()]
         others = np.delete(self.y, rows)
-        usual = (self.y[rows] >= others.min()) & (self.y[rows] <= others.max())
-        return np.asarray(lacking & usual)
+        is_usual = (self.y[rows] >= others.min()) & (self.y[rows] <= others.max())
+        return np.asarray(lacks_cell & is_usual)
 
     def revealing_column(self) -> str:
         """Suggest to check a column that alone predicts almost perfectly, while the others together do not."""
@@ -149,15 +149,17 @@ class _Advice:
         if len(self.y) < 2 * _LEAST_ROWS or not has_similar_neighbours(self.y):
             return ""
         rows = np.arange(min(len(self.y), _MOST_ROWS))
-        shuffled, blocks = (
+        shuffled_answers, block_answers = (
             self._cross_predicted(rows, KFold(5, shuffle=shuffle, random_state=self.seed if shuffle else None))
             for shuffle in (True, False)
         )
-        counted = np.ones(len(rows), dtype=bool)
+        is_counted = np.ones(len(rows), dtype=bool)
         if self.model.outliers is not None:
-            counted[self.model.outliers.rows[self.model.outliers.rows < len(rows)]] = False
-        gain = (self._losses(blocks, rows) - self._losses(shuffled, rows))[counted]
-        shuffled_score, block_score = (self._score(answers, counted, rows) for answers in (shuffled, blocks))
+            is_counted[self.model.outliers.rows[self.model.outliers.rows < len(rows)]] = False
+        gain = (self._losses(block_answers, rows) - self._losses(shuffled_answers, rows))[is_counted]
+        shuffled_score, block_score = (
+            self._score(answers, is_counted, rows) for answers in (shuffled_answers, block_answers)
+        )
         if not (_is_clear(gain) and shuffled_score - block_score > 0.05):
             return ""
         return (
@@ -188,13 +190,13 @@ class _Advice:
         gain_is_clear = np.mean(means) > _CLEAR * np.sqrt(np.sum(errors)) / len(classes)
         if not (gain_is_clear and balanced_recall > plain_recall + 0.1):
             return ""
-        balanced, plain = (
+        balanced_score, plain_score = (
             np.mean([1 - losses[codes == code].mean() for code in classes])
             for losses in (balanced_losses, plain_losses)
         )
         return (
             f"class_weight='balanced' finds {balanced_recall:.0%} of the rows of {figures.classes[k]!r} instead of "
-            f"{plain_recall:.0%}; the balanced accuracy is then {balanced:.1%} instead of {plain:.1%}"
+            f"{plain_recall:.0%}; the balanced accuracy is then {balanced_score:.1%} instead of {plain_score:.1%}"
         )
 
     def texts(self) -> str:
@@ -206,28 +208,30 @@ class _Advice:
         ]
         if self._too_few:
             return ""
-        before = self._losses(self._retrained_answers({}))
+        losses_without_words = self._losses(self._retrained_answers({}))
         useful = []
         for name in names[:_TEXTS]:
-            after = self._losses(self._retrained_answers({"text": [*self.model.table.text, name]}))
-            if _is_clear((before - after)[self.counted]):
+            losses_with_words = self._losses(self._retrained_answers({"text": [*self.model.table.text, name]}))
+            if _is_clear((losses_without_words - losses_with_words)[self.counted]):
                 useful.append(name)
         if not useful:
             return ""
-        shown = " and ".join(map(repr, useful))
+        column_names = " and ".join(map(repr, useful))
         verb, it, its = ("is", "it", "its") if len(useful) == 1 else ("are", "them", "their")
-        return f"{shown} {verb} not used, but {its} words help; name {it} in the parameter text to use {its} words"
+        return (
+            f"{column_names} {verb} not used, but {its} words help; name {it} in the parameter text to use {its} words"
+        )
 
     def weak_columns(self) -> str:
         """Say that the columns hardly predict the target, or that the rows are too few to tell."""
         figures = self.figures
         if isinstance(figures, ClassFigures):
             best, constant = figures.balanced_accuracy + _UNSURE * figures.standard_errors[1], figures.constant
-            possible = (best - constant) / (1 - constant) if constant < 1 else 0.0
+            share_of_possible_gain = (best - constant) / (1 - constant) if constant < 1 else 0.0
         else:
-            rest = figures.without_outliers
-            possible = rest.r2 + _UNSURE * rest.standard_error
-        if len(self.held_out.rows) < _LEAST_FOR_DOUBT or not possible < _DOUBTFUL:
+            clean = figures.without_outliers
+            share_of_possible_gain = clean.r2 + _UNSURE * clean.standard_error
+        if len(self.held_out.rows) < _LEAST_FOR_DOUBT or not share_of_possible_gain < _DOUBTFUL:
             return f"{len(self.y):,} rows are too few to tell if these columns predict {self.target!r}; collect more"
         return f"these columns hardly predict {self.target!r}; {other_columns(self.model.table.columns_)}"
 
@@ -235,9 +239,9 @@ class _Advice:
         """Suggest more rows if half of them give clearly worse predictions."""
         if self._too_few or len(self.y) > _MOST_ROWS:
             return ""
-        half = self._retrained_answers({}, share=0.5)
-        gain = self._losses(half) - self._losses(self.held_out.answers)
-        full_score, half_score = (self._score(answers) for answers in (self.held_out.answers, half))
+        half_answers = self._retrained_answers({}, share=0.5)
+        gain = self._losses(half_answers) - self._losses(self.held_out.answers)
+        full_score, half_score = (self._score(answers) for answers in (self.held_out.answers, half_answers))
         if not (_is_clear(gain[self.counted]) and full_score - half_score > _WORTHWHILE):
             return ""
         return f"more rows would help: {self._named(half_score)} with half of them, {self._named(full_score)} with all"
@@ -265,8 +269,8 @@ class _Advice:
         selected = self.counted if selected is None else selected
         if isinstance(self.figures, NumberFigures):
             return NumberFigures(truth[selected], np.asarray(answers)[selected], 0.0).r2
-        found = ClassFigures(truth[selected], np.asarray(answers)[selected], np.unique(self.y))
-        return found.balanced_accuracy if self.figures.weighed else found.accuracy
+        figures = ClassFigures(truth[selected], np.asarray(answers)[selected], np.unique(self.y))
+        return figures.balanced_accuracy if self.figures.weighed else figures.accuracy
 
     def _named(self, score: float) -> str:
         if isinstance(self.figures, NumberFigures):
@@ -313,19 +317,23 @@ def has_similar_neighbours(y: Any) -> bool:
         is_sorted = bool((differences >= 0).all() or (differences <= 0).all())
         return not is_sorted and spread > 0 and float((differences**2).mean()) < 0.8 * 2 * spread
     shares = np.unique(values, return_counts=True)[1] / len(values)
-    changes = values[1:] != values[:-1]
-    is_sorted = int(changes.sum()) <= len(shares) - 1
-    return not is_sorted and float(changes.mean()) < 0.8 * (1 - float((shares**2).sum()))
+    is_change = values[1:] != values[:-1]
+    is_sorted = int(is_change.sum()) <= len(shares) - 1
+    return not is_sorted and float(is_change.mean()) < 0.8 * (1 - float((shares**2).sum()))
 
 
 def other_columns(columns: list[Any]) -> str:
     """Return the advice to look for other columns, naming one that was dropped."""
-    dropped = [
+    dropped_columns = [
         encoding.name
         for encoding in columns
         if isinstance(encoding, DroppedColumn) and encoding.guessed and "identifier" not in encoding.reason
     ]
-    return f"others might, such as {dropped[0]!r}, which is left out" if dropped else "look for others that might"
+    return (
+        f"others might, such as {dropped_columns[0]!r}, which is left out"
+        if dropped_columns
+        else "look for others that might"
+    )
 
 
 def _is_clear(gain: Floats) -> bool:

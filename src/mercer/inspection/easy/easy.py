@@ -26,7 +26,7 @@ from mercer.inspection.easy.easy_model import Training
 from mercer.inspection.easy.figures import ClassFigures, NumberFigures
 from mercer.inspection.easy.held_out import HeldOut
 from mercer.inspection.easy.importance import column_importance
-from mercer.inspection.easy.outliers import Outliers, far_off
+from mercer.inspection.easy.outliers import Outliers, flag_large_errors
 from mercer.inspection.easy.target import TargetKind, check_enough_rows, target_kind
 from mercer.model_selection.result import TuningResult
 from mercer.model_selection.scoring import balanced_soft_accuracy, soft_accuracy
@@ -143,24 +143,26 @@ def run_easy(
     one, `machine`, as the user gave it, and `command`, the command line, only appear in errors and in the report.
     """
     check_enough_rows(y, kind.is_regression, source)
-    weighed = not kind.is_regression and (class_weight == "balanced" or (class_weight == "auto" and _is_uneven(y)))
-    inner = SVR() if kind.is_regression else SVC(class_weight="balanced" if weighed else None)
-    run = EasyRun(Tabular(inner, **options), frame, y, kind.is_regression, weighed, seed, verbose)
+    has_class_weights = not kind.is_regression and (
+        class_weight == "balanced" or (class_weight == "auto" and _is_uneven(y))
+    )
+    inner = SVR() if kind.is_regression else SVC(class_weight="balanced" if has_class_weights else None)
+    run = EasyRun(Tabular(inner, **options), frame, y, kind.is_regression, has_class_weights, seed, verbose)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # the report lists the guesses
         warnings.filterwarnings("ignore", "The least populated class")  # that class has at least two rows
-        guessed = guesses_in(frame, run.estimator.column_options(), source) | target_guesses(y, target)
-        held_out, searched = run.predict_held_out()
-        reuse = searched if len(y) > _MOST_SEARCHED else None
+        guess_messages = guesses_in(frame, run.estimator.column_options(), source) | target_guesses(y, target)
+        held_out, held_out_search = run.predict_held_out()
+        reuse = held_out_search if len(y) > _MOST_SEARCHED else None
         params, search = reuse or run.search(np.arange(len(y)))
         model = run.train(params)
         outliers = run.find_outliers(model) if kind.is_regression else None
         figures = run.figures(held_out, unit, outliers)
-        requested = {**options, "machine": machine, "class_weight": class_weight, "random_state": seed}
-        training = Training(frame, y, held_out, requested, source, command)
+        given_options = {**options, "machine": machine, "class_weight": class_weight, "random_state": seed}
+        training = Training(frame, y, held_out, given_options, source, command)
         easy_model = EasyModel(model, target, training, figures, search)
         easy_model.outliers = outliers
-        easy_model.kind_reason, easy_model.guesses = kind.reason, guessed
+        easy_model.kind_reason, easy_model.guesses = kind.reason, guess_messages
         easy_model.matters = column_importance(easy_model.model, frame, seed)
         easy_model.hints = advise(easy_model)
     return easy_model
@@ -239,15 +241,15 @@ class EasyRun:
             params |= self._tune(best, sampled, grid, scoring)[0]
             n_points += len(_EPSILONS)
             extent += ", by the mean absolute error, since there are outliers"
-        plain = {name.rpartition("__")[2]: value for name, value in params.items()}
-        chosen = ", ".join(
+        short_params = {name.rpartition("__")[2]: value for name, value in params.items()}
+        params_text = ", ".join(
             f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
-            for name, value in plain.items()
+            for name, value in short_params.items()
         )
-        chosen += ", balanced class weights" if self.weighed else ""
+        params_text += ", balanced class weights" if self.weighed else ""
         return (
             params,
-            f"{type(self.estimator.estimator).__name__}, {chosen}: chosen from {n_points} grid points{extent}; "
+            f"{type(self.estimator.estimator).__name__}, {params_text}: chosen from {n_points} grid points{extent}; "
             f"{result.choice_}",
         )
 
@@ -276,7 +278,7 @@ class EasyRun:
         for train, test in self._folds(self.y[rows]).split(rows):
             answers = self._fit(rows[train], {}).predict(self.frame.rows(rows[test]))
             errors[test] = np.abs(self.y[rows[test]] - answers)
-        return bool(far_off(errors).any())
+        return bool(flag_large_errors(errors).any())
 
     def _draw_rows(self, rows: Indices, count: int) -> Indices:
         stratify = None if self.is_regression else self.y[rows]
@@ -312,8 +314,10 @@ class EasyRun:
         rows = rows[order]
         fold = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])[order]
         trained_on = [train for train, _ in splits]
-        held = HeldOut(rows, self.y[rows], np.concatenate(answers)[order], fold, models, trained_on, method)
-        return held, search if len(splits) == 1 else None
+        held_out_predictions = HeldOut(
+            rows, self.y[rows], np.concatenate(answers)[order], fold, models, trained_on, method
+        )
+        return held_out_predictions, search if len(splits) == 1 else None
 
     def find_outliers(self, model: CalibratedRegressor) -> Outliers:
         """Find rows whose targets both the final model and the models that did not train on them miss by far."""

@@ -241,7 +241,7 @@ class EasyModel(ModelMethods):
     def lines(self, saved: str = "", all_of_it: bool = False) -> list[Line]:
         """Return the report as pairs of a name and a text; `all_of_it` adds every column and how the search chose."""
         return [
-            *(("in short" if not k else "", f"{k + 1}  {line}") for k, line in enumerate(self._in_short())),
+            *(("in short" if not k else "", f"{k + 1}  {line}") for k, line in enumerate(self._short_report())),
             None,
             *self.figures.lines(),
             *([("outliers", self.outliers.describe())] if self.outliers else []),
@@ -258,20 +258,20 @@ class EasyModel(ModelMethods):
             *hint_lines(self.hints[1:]),
         ]
 
-    def _in_short(self) -> list[str]:
+    def _short_report(self) -> list[str]:
         """Return the report in five lines: accuracy, weakness, columns that matter, certificate, next step."""
         best = [(name, share) for name, share in self.importance.items() if share > 0][:3]
         matters = ", ".join(f"{name} ({share:.0%})" for name, share in best)
         if not matters:
             matters = "no column" if self.matters else "not available, as this model has no exact Shapley values"
         rows = f"{self.shape[0]:,} rows"
-        trained = self.table.n_rows_dropped_ and f"{self.shape[0] - self.table.n_rows_dropped_:,} of {rows}"
+        trained_text = self.table.n_rows_dropped_ and f"{self.shape[0] - self.table.n_rows_dropped_:,} of {rows}"
         proof = self.table.estimator_.certificate_
         return [
             self.figures.headline,
-            self._weakest(),
+            self._weakness_text(),
             f"what matters most: {matters}",
-            f"the final model is trained on {trained or f'all {rows}'}; its fit is {proof.verdict}",
+            f"the final model is trained on {trained_text or f'all {rows}'}; its fit is {proof.verdict}",
             f"next: {self.next_step}",
         ]
 
@@ -283,7 +283,7 @@ class EasyModel(ModelMethods):
         uncertainty = "predict_proba" if isinstance(self.figures, ClassFigures) else "predict_interval"
         return f"predict new rows with predict or {uncertainty}; explain says why"
 
-    def _weakest(self) -> str:
+    def _weakness_text(self) -> str:
         """Return the class with the lowest F1 score, or quantiles of the errors of a regression, in one sentence."""
         if isinstance(self.figures, ClassFigures):
             recall, precision = self.figures.recall, self.figures.precision
@@ -292,8 +292,8 @@ class EasyModel(ModelMethods):
             right = "" if np.isnan(precision[k]) else f"; {precision[k]:.0%} of {name} predictions are right"
             return f"hardest class: {name} ({recall[k]:.0%} of its rows are found{right})"
         low, high = np.quantile(np.abs(self.figures.truth - self.figures.answers), (0.5, 0.9))
-        half, nine_tenths = format_quantity(low, self.figures.unit), format_quantity(high, self.figures.unit)
-        return f"half of the predictions are within {half} of the true value, nine in ten within {nine_tenths}"
+        half_width, nine_tenths = format_quantity(low, self.figures.unit), format_quantity(high, self.figures.unit)
+        return f"half of the predictions are within {half_width} of the true value, nine in ten within {nine_tenths}"
 
     def text(self, saved: str = "", all_of_it: bool = False, say: Callable[[str], str] = str) -> str:
         """Return the report as text; `say` translates its sentences, such as Python parameters into CLI options."""

@@ -59,25 +59,25 @@ def dependence_curves(model: EasyModel, names: Sequence[str]) -> list[Curve]:
     rows = frame.rows(np.sort(np.random.default_rng(seed).permutation(len(frame))[:_AVERAGED]))
     encodings = {encoding.name: encoding for encoding in model.table.columns_}
     unwrapped = unwrap(model.model)
-    found = []
+    drawn_axes = []
     for name in names:
         if isinstance(encodings[name], DroppedColumn | Words):
             continue
         j = unwrapped.names.index(name)
         result = partial_dependence(model.model, rows, j, grid_resolution=_STEPS, individual=True)
         axis = Axis.of(name, result.grid[0], encodings[name])
-        found.append((name, axis, unwrapped.axis(frame, j), _mean_predictions(model, result.individual)))
-    if not found:
+        drawn_axes.append((name, axis, unwrapped.axis(frame, j), _mean_predictions(model, result.individual)))
+    if not drawn_axes:
         return []
-    shown = _shown_outputs(model, [means for *_, means in found])
-    ends = np.concatenate([means[:, [k for _, k in shown]].ravel() for *_, means in found])
+    shown_outputs = _shown_outputs(model, [means for *_, means in drawn_axes])
+    ends = np.concatenate([means[:, [k for _, k in shown_outputs]].ravel() for *_, means in drawn_axes])
     low, high = float(ends.min()), float(ends.max())
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     if isinstance(model.figures, ClassFigures):
         span = max(0.0, low - margin), min(1.0, high + margin)
         show = tick = percent
         ticks = tick_places(*span)
-        caption = "mean probability" if len(shown) > 1 else f"mean probability of {shown[0][0]!r}"
+        caption = "mean probability" if len(shown_outputs) > 1 else f"mean probability of {shown_outputs[0][0]!r}"
     else:
         unit = model.figures.unit
         span, caption = (low - margin, high + margin), f"mean prediction{_in_unit(unit)}"
@@ -85,8 +85,8 @@ def dependence_curves(model: EasyModel, names: Sequence[str]) -> list[Curve]:
         show = partial(quantity, unit=unit)
         tick = show if unit == TIME else quantity
     curves = []
-    for name, axis, training_axis, means in found:
-        lines = [(title, means[:, k]) for title, k in shown]
+    for name, axis, training_axis, means in drawn_axes:
+        lines = [(title, means[:, k]) for title, k in shown_outputs]
         column_unit = getattr(encodings[name], "unit", "")
         curves.append(_curve(name, column_unit, axis, training_axis, lines, span, ticks, tick, show, caption))
     return curves
@@ -105,7 +105,9 @@ def _curve(
     caption: str,
 ) -> Curve:
     """Return the curve of one column; `tick` writes ticks of the vertical axis, `show` values in the text."""
-    seen = training_axis.places[np.isfinite(training_axis.places)] if training_axis.kind == axis.kind else np.zeros(0)
+    training_places = (
+        training_axis.places[np.isfinite(training_axis.places)] if training_axis.kind == axis.kind else np.zeros(0)
+    )
     if axis.kind == "category":
         counts = np.bincount(training_axis.places.astype(np.intp), minlength=len(training_axis.levels))
         count_of_level = dict(zip(training_axis.levels, counts.tolist(), strict=True))
@@ -114,10 +116,12 @@ def _curve(
         categories = [_level(axis, k) or "missing" for k in kept]
         lines = [(title, line[kept]) for title, line in lines]
         empty = np.zeros(0)
-        hidden = len(order) - len(kept)
-        return Curve(name, empty, [], str, categories, hidden, lines, seen, span, y_ticks, tick, show, caption)
-    rising = np.argsort(axis.places)
-    x, lines = axis.places[rising], [(title, line[rising]) for title, line in lines]
+        n_hidden = len(order) - len(kept)
+        return Curve(
+            name, empty, [], str, categories, n_hidden, lines, training_places, span, y_ticks, tick, show, caption
+        )
+    rising_order = np.argsort(axis.places)
+    x, lines = axis.places[rising_order], [(title, line[rising_order]) for title, line in lines]
     low, high = float(x[0]), float(x[-1])
     if axis.kind == "date":
         ticks = np.linspace(low, high, 3).tolist()
@@ -125,7 +129,7 @@ def _curve(
     else:
         ticks, label = tick_places(low, high, unit=unit), (format_clock if unit == TIME else _plain)
     caption = f"{caption} by {name}{_in_unit(unit)}"
-    return Curve(name, x, ticks, label, [], 0, lines, seen, span, y_ticks, tick, show, caption)
+    return Curve(name, x, ticks, label, [], 0, lines, training_places, span, y_ticks, tick, show, caption)
 
 
 def _in_unit(unit: str) -> str:
@@ -310,15 +314,15 @@ def reliability(model: EasyModel) -> Reliability | None:
     if p is None or len(truth) < _LEAST_ROWS:
         return None
     is_class = _codes(model, truth)[:, None] == np.arange(p.shape[1])
-    confident = p.max(axis=1) >= _SURE
+    is_confident = p.max(axis=1) >= _SURE
     right = is_class[np.arange(len(p)), p.argmax(axis=1)]
-    predicted, happened = (p[:, 1], is_class[:, 1]) if p.shape[1] == 2 else (p.ravel(), is_class.ravel())
+    predicted, is_true = (p[:, 1], is_class[:, 1]) if p.shape[1] == 2 else (p.ravel(), is_class.ravel())
     of = repr(str(model.classes_[1])) if p.shape[1] == 2 else "each class"
     bins = np.minimum((predicted * _BINS).astype(np.intp), _BINS - 1)
     counts = np.bincount(bins, minlength=_BINS)
     used = counts >= _LEAST_IN_BIN
     means, shares = (
-        np.bincount(bins, weights=values, minlength=_BINS)[used] / counts[used] for values in (predicted, happened)
+        np.bincount(bins, weights=values, minlength=_BINS)[used] / counts[used] for values in (predicted, is_true)
     )
     low, high = _wilson_interval(shares, counts[used])
     return Reliability(
@@ -327,8 +331,8 @@ def reliability(model: EasyModel) -> Reliability | None:
         shares,
         low,
         high,
-        int(confident.sum()),
-        float(right[confident].mean()) if confident.any() else np.nan,
+        int(is_confident.sum()),
+        float(right[is_confident].mean()) if is_confident.any() else np.nan,
     )
 
 
@@ -336,5 +340,5 @@ def _wilson_interval(share: Floats, n: Indices) -> tuple[Floats, Floats]:
     """95 % interval of a probability with this share among n draws (Wilson 1927)."""
     z2 = WIDE**2
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = WIDE * np.sqrt(share * (1 - share) / n + z2 / (4 * n**2)) / (1 + z2 / n)
-    return np.maximum(0.0, middle - half), np.minimum(1.0, middle + half)
+    half_width = WIDE * np.sqrt(share * (1 - share) / n + z2 / (4 * n**2)) / (1 + z2 / n)
+    return np.maximum(0.0, middle - half_width), np.minimum(1.0, middle + half_width)

@@ -220,7 +220,8 @@ class NumberFigures:
         """The main scores and their baseline, in one sentence."""
         rest, outlying = self.without_outliers, int(self.outlying.sum())
         error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
-        remark = f", without {outlying} outlying row{'s' * (outlying > 1)} (R² {self.r2:.3f} with)" if outlying else ""
+        rows, them = ("rows are", "them") if outlying > 1 else ("row is", "it")
+        remark = f" if {outlying} outlying {rows} left out ({self.r2:.3f} with {them})" if outlying else ""
         return (
             f"R² {rest.r2:.3f} (± {rest.half_width:.3f}) on held-out rows{remark}; mean absolute error {error} "
             f"(always predicting the median: {usual})"
@@ -239,14 +240,15 @@ class NumberFigures:
         of_training = "" if trained is None else f", {trained:.4g} on the training rows"
         rest, outlying = self.without_outliers, int(self.outlying.sum())
         error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
-        scored_rows = f"held-out rows without the {outlying} outlying" if outlying else "held-out rows"
+        scored_rows = "held-out rows that are not outlying" if outlying else "held-out rows"
         lines = [
             ("R²", f"{rest.r2:.4g} on the {scored_rows}{of_training}"),
             ("error", f"{error} on average over the {scored_rows} (always predicting the median: {usual})"),
         ]
         if outlying:
             error, usual = format_quantity(self.error, self.unit), format_quantity(self.usual_error, self.unit)
-            lines.append(("", f"with them R² {self.r2:.4g}, and {error} on average (the median: {usual})"))
+            rows = f"{outlying} outlying row{'s' * (outlying > 1)}"
+            lines.append(("", f"with the {rows} R² is {self.r2:.4g}, the error {error} (the median's: {usual})"))
         return lines
 
 

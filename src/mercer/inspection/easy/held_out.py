@@ -63,8 +63,8 @@ class HeldOut:
     def coverage(self, levels: Floats, seed: int) -> Floats:
         """Share of held-out rows within an interval for each level, whose half-width comes from other held-out rows."""
         errors = np.abs(self.truth - self.answers)
-        inside = np.zeros((len(errors), len(levels)), dtype=bool)
+        is_inside = np.zeros((len(errors), len(levels)), dtype=bool)
         for train, test in KFold(min(_MOST_FOLDS, len(errors)), shuffle=True, random_state=seed).split(errors):
             ranks = np.minimum(np.ceil(levels * (len(train) + 1)), len(train)).astype(np.intp)
-            inside[test] = errors[test, None] <= np.sort(errors[train])[ranks - 1]
-        return np.asarray(inside.mean(axis=0))
+            is_inside[test] = errors[test, None] <= np.sort(errors[train])[ranks - 1]
+        return np.asarray(is_inside.mean(axis=0))

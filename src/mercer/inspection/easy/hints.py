@@ -30,20 +30,22 @@ def suggest_next(
             f"the standard deviation of one column is {ratio:.0e} times that of another, whose effect is then lost; "
             "standardise the columns"
         )
-    rare = isinstance(figures, ClassFigures) and not weighed and _rare_is_lost(figures)
-    if isinstance(figures, ClassFigures) and rare:
-        lost = figures.classes[int(np.nanargmin(figures.recall))]
-        hints.append(f"{lost!r} is hardly ever predicted; class_weight='balanced' gives all classes the same weight")
+    has_lost_class = isinstance(figures, ClassFigures) and not weighed and _rare_is_lost(figures)
+    if isinstance(figures, ClassFigures) and has_lost_class:
+        lost_class = figures.classes[int(np.nanargmin(figures.recall))]
+        hints.append(
+            f"{lost_class!r} is hardly ever predicted; class_weight='balanced' gives all classes the same weight"
+        )
     texts = [
         encoding.name
         for encoding in columns
         if isinstance(encoding, DroppedColumn) and "different texts" in encoding.reason
     ]
     if texts:
-        shown = " and ".join(map(repr, texts[:2])) + (" and others" if len(texts) > 2 else "")
+        shown_texts = " and ".join(map(repr, texts[:2])) + (" and others" if len(texts) > 2 else "")
         verb, it, its = ("is", "it", "its") if len(texts) == 1 else ("are", "them", "their")
-        hints.append(f"{shown} {verb} not used; name {it} in the parameter text to use {its} words")
-    if figures.is_useless and not rare and not texts:
+        hints.append(f"{shown_texts} {verb} not used; name {it} in the parameter text to use {its} words")
+    if figures.is_useless and not has_lost_class and not texts:
         hints.append(f"these columns hardly predict {target!r}; {other_columns(columns)}")
     if is_ordered(y):
         hints.append(
@@ -81,8 +83,8 @@ def suggest_search(model: Any, train: tuple[Any, Any], seed: int) -> str | None:
 def _rare_is_lost(figures: ClassFigures) -> bool:
     """Return whether a small class, with less than half of its equal share of rows, has a recall below a quarter."""
     rows = figures.matrix.sum(axis=1)
-    rare = (rows > 0) & (rows < rows.sum() / (2 * len(rows)))
-    return bool((figures.recall[rare] < 0.25).any())
+    is_rare = (rows > 0) & (rows < rows.sum() / (2 * len(rows)))
+    return bool((figures.recall[is_rare] < 0.25).any())
 
 
 def is_ordered(y: Any) -> bool:
@@ -103,5 +105,5 @@ def spread_ratio(X: Any) -> float:
     mean = np.asarray(X.mean(axis=0)).ravel()
     square = np.asarray((X.power(2) if hasattr(X, "power") else X**2).mean(axis=0)).ravel()
     spread = np.sqrt(np.maximum(square - mean**2, 0.0))
-    varying = spread[spread > 1e-7 * np.sqrt(square)] if n else spread
-    return float(varying.max() / varying.min()) if len(varying) else 1.0
+    varying_spreads = spread[spread > 1e-7 * np.sqrt(square)] if n else spread
+    return float(varying_spreads.max() / varying_spreads.min()) if len(varying_spreads) else 1.0

@@ -101,14 +101,14 @@ def _cell(text: str, kind: str = "") -> str:
 def _tiles(figures: ClassFigures | NumberFigures) -> str:
     """Return the two or three most important numbers in large letters."""
     if isinstance(figures, ClassFigures):
-        weighed = figures.weighed
-        score = figures.balanced_accuracy if weighed else figures.accuracy
-        constant = figures.constant if weighed else figures.majority[1]
-        always = "always predicting one class" if weighed else f"always predicting {figures.majority[0]!r}"
+        has_class_weights = figures.weighed
+        score = figures.balanced_accuracy if has_class_weights else figures.accuracy
+        constant = figures.constant if has_class_weights else figures.majority[1]
+        always = "always predicting one class" if has_class_weights else f"always predicting {figures.majority[0]!r}"
         k = figures.hardest
         name, recall, precision = figures.classes[k], figures.recall[k], figures.precision[k]
         tiles = [
-            (f"{score:.1%}", f"{'balanced ' * weighed}accuracy (± {100 * figures.half_width:.1f})"),
+            (f"{score:.1%}", f"{'balanced ' * has_class_weights}accuracy (± {100 * figures.half_width:.1f})"),
             (f"{constant:.1%}", always),
             (
                 f"{np.fmin(recall, precision):.0%}",
@@ -118,32 +118,32 @@ def _tiles(figures: ClassFigures | NumberFigures) -> str:
             ),
         ]
     else:
-        rest = figures.without_outliers
+        clean = figures.without_outliers
         tiles = [
-            (quantity(rest.error, figures.unit), "mean absolute error"),
-            (quantity(rest.usual_error, figures.unit), "always predicting the median"),
-            (f"{rest.r2:.3f}", f"R² (± {rest.half_width:.3f})"),
+            (quantity(clean.error, figures.unit), "mean absolute error"),
+            (quantity(clean.usual_error, figures.unit), "always predicting the median"),
+            (f"{clean.r2:.3f}", f"R² (± {clean.half_width:.3f})"),
         ]
     return '<div class="tiles">' + "".join(f"<div><b>{escape(n)}</b>{escape(t)}</div>" for n, t in tiles) + "</div>"
 
 
 def _scores_section(model: EasyModel) -> str:
     figures = model.figures
-    judged = _paragraph(f"Judged by {model.judged_by}. ± is a 95% interval.", "note")
+    evaluation_note = _paragraph(f"Judged by {model.judged_by}. ± is a 95% interval.", "note")
     if isinstance(figures, ClassFigures):
-        return _section("How good", _paragraph(f"{_capital(figures.headline)}."), _confusion(figures), judged)
+        return _section("How good", _paragraph(f"{_capital(figures.headline)}."), _confusion(figures), evaluation_note)
     unit, tick = figures.unit, _number_label(figures.unit)
     residuals = model.model.residuals_
-    half = float(np.quantile(residuals, 0.9))
+    half_width = float(np.quantile(residuals, 0.9))
     low, high = np.quantile(np.abs(figures.truth - figures.answers), (0.5, 0.9))
     half_within, most_within = quantity(low, unit), quantity(high, unit)
     quantiles = f"Half of the predictions are within {half_within} of the true value, nine in ten within {most_within}."
-    picture = truth_plot(figures.truth, figures.answers, half, figures.outlying, tick, unit).svg()
-    hidden = int(figures.outlying.sum())
-    remark = f" {hidden} outlying row{'s are' if hidden > 1 else ' is'} not shown." if hidden else ""
+    picture = truth_plot(figures.truth, figures.answers, half_width, figures.outlying, tick, unit).svg()
+    n_hidden = int(figures.outlying.sum())
+    remark = f" {n_hidden} outlying row{'s are' if n_hidden > 1 else ' is'} not shown." if n_hidden else ""
     caption = (
         "Each dot is a held-out row: its prediction to the right, its true value upwards. The band is "
-        f"±\N{NO-BREAK SPACE}{quantity(half, unit)}.{remark}"
+        f"±\N{NO-BREAK SPACE}{quantity(half_width, unit)}.{remark}"
     )
     outliers = _paragraph(f"{model.outliers.describe()}.", "warn") if model.outliers else ""
     return _section(
@@ -152,7 +152,7 @@ def _scores_section(model: EasyModel) -> str:
         _paragraph(quantiles),
         outliers,
         _figure(picture, caption),
-        judged,
+        evaluation_note,
     )
 
 
@@ -177,11 +177,11 @@ def _confusion(figures: ClassFigures) -> str:
     rows = []
     order = np.argsort(np.where(np.isnan(figures.recall), 2, figures.recall), kind="stable")[:_CLASSES]
     for k in order:
-        wrong = np.where(np.arange(len(figures.classes)) == k, 0, figures.matrix[k])
-        confused = f"{figures.classes[int(wrong.argmax())]} ({wrong.max()}×)" if wrong.any() else ""
-        found = "–" if np.isnan(figures.recall[k]) else f"{figures.recall[k]:.0%}"
+        confusions = np.where(np.arange(len(figures.classes)) == k, 0, figures.matrix[k])
+        confused = f"{figures.classes[int(confusions.argmax())]} ({confusions.max()}×)" if confusions.any() else ""
+        recall_text = "–" if np.isnan(figures.recall[k]) else f"{figures.recall[k]:.0%}"
         counts = _cell(f"{figures.matrix[k].sum():,}", "end")
-        rows.append([f"<th>{escape(figures.classes[k])}</th>", counts, _cell(found, "end"), _cell(confused)])
+        rows.append([f"<th>{escape(figures.classes[k])}</th>", counts, _cell(recall_text, "end"), _cell(confused)])
     caption = (
         f"The {_CLASSES} hardest of {len(figures.classes)} classes; “found” is the share of a class that is predicted."
     )
@@ -224,8 +224,8 @@ def _importance_section(model: EasyModel) -> str:
             f'<div class="bar" style="--share:{share / largest:.3f}"></div></div>'
             for name, share in shares[:_COLUMNS]
         ]
-    rest = len(shares) - _COLUMNS
-    note += f" {rest} more column{'s' * (rest > 1)} not shown." if rest > 0 else ""
+    n_others = len(shares) - _COLUMNS
+    note += f" {n_others} more column{'s' * (n_others > 1)} not shown." if n_others > 0 else ""
     pictures = [_dependence(curve) for curve in dependence_curves(model, [name for name, _ in shares[:_CURVES]])]
     grid = f'<div class="grid">{"".join(pictures)}</div>' if pictures else ""
     caution = ""
@@ -248,9 +248,9 @@ def _dependence(curve: Curve) -> str:
             rows.append(f'<div class="row"><span>{escape(category)}<b>{escape(text)}</b></span>{strip}</div>')
         scale = "".join(f"<i>{escape(curve.show(end))}</i>" for end in curve.span)
         rows.append(f'<div class="row ends"><span></span><div>{scale}</div></div>')
-        more = f"<p class='note'>and {curve.hidden} more</p>" if curve.hidden else ""
+        more_text = f"<p class='note'>and {curve.hidden} more</p>" if curve.hidden else ""
         levels = f'<div class="levels">{"".join(rows)}</div>'
-        return f"<figure><h3>{escape(curve.name)}</h3>{levels}{more}{_caption(curve)}</figure>"
+        return f"<figure><h3>{escape(curve.name)}</h3>{levels}{more_text}{_caption(curve)}</figure>"
     ends = float(curve.x[0]), float(curve.x[-1])
     left = margin_for(map(curve.tick, curve.ticks))
     plot = Plot(ends, curve.span, f"mean prediction against {curve.name}", left=left)
@@ -274,26 +274,27 @@ def _caption(curve: Curve) -> str:
 
 
 def _errors_section(model: EasyModel) -> str:
-    missed = missed_rows(model)
-    if not missed:
+    rows = missed_rows(model)
+    if not rows:
         return _section("Where it is wrong", _paragraph("Nowhere: all held-out rows are predicted correctly."))
     text = (
         "The held-out rows that it misses most, and the columns that moved these predictions most, by the model that "
         "had not seen the row."
     )
-    hidden = 0 if isinstance(model.figures, ClassFigures) else int(model.figures.outlying.sum()) - MOST_OUTLIERS
-    if hidden > 0:
+    n_hidden = 0 if isinstance(model.figures, ClassFigures) else int(model.figures.outlying.sum()) - MOST_OUTLIERS
+    if n_hidden > 0:
         text += f" Of the outliers only the {MOST_OUTLIERS} largest are shown."
     if isinstance(model.figures, ClassFigures) and model.figures.weighed:
         text += (
             " In training all classes have the same weight, so that the predicted class may be the less probable one."
         )
-    return _section("Where it is wrong", _paragraph(text), *map(_missed_row, missed))
+    return _section("Where it is wrong", _paragraph(text), *map(_missed_row, rows))
 
 
 def _missed_row(row: MissedRow) -> str:
     reasons = "".join(
-        f"<li>{escape(name)} = {escape(cell)}: <b>{escape(added)}</b></li>" for name, cell, added in row.reasons
+        f"<li>{escape(name)} = {escape(cell)}: <b>{escape(contribution)}</b></li>"
+        for name, cell, contribution in row.reasons
     )
     mark = ' <em class="warn">outlier</em>' if row.is_outlier else ""
     return (
@@ -322,21 +323,21 @@ def _confidence_section(model: EasyModel) -> str:
             "rows lie in an interval of this kind that was made without them."
         )
         return _section("How sure", _paragraph(text), _table(["interval", "width", "held-out rows inside"], rows))
-    found = reliability(model)
-    if found is None:
+    calibration = reliability(model)
+    if calibration is None:
         return ""
     confidence = ""
-    if found.n_sure:
-        sure = f"{found.n_sure:,} held-out row" + ("s have" if found.n_sure > 1 else " has")
+    if calibration.n_sure:
+        sure_text = f"{calibration.n_sure:,} held-out row" + ("s have" if calibration.n_sure > 1 else " has")
         confidence = (
-            f"{sure} a class with a probability of at least 80%; it is the true class of {found.right_when_sure:.0%}"
-            " of them."
+            f"{sure_text} a class with a probability of at least 80%; it is the true class of "
+            f"{calibration.right_when_sure:.0%} of them."
         )
     caption = (
-        f"To the right, the predicted probability of {found.of}; upwards, how often it was right, with its 95% "
+        f"To the right, the predicted probability of {calibration.of}; upwards, how often it was right, with its 95% "
         "interval. On the dashed line the two are equal."
     )
-    picture = reliability_plot(found.predicted, found.happened, found.low, found.high).svg()
+    picture = reliability_plot(calibration.predicted, calibration.happened, calibration.low, calibration.high).svg()
     text = "predict_proba gives a probability for each class. These come from held-out rows only."
     return _section(
         "How sure", _paragraph(text), _paragraph(confidence) if confidence else "", _figure(picture, caption)
@@ -365,17 +366,17 @@ def _call_section(model: EasyModel) -> str:
     if training.command:
         parts.append(_paragraph("or in the terminal"))
         parts.append(f"<pre>{escape(training.command)}</pre>")
-    searched = _paragraph(f"{model.search.partition(';')[0]}.", "note")
-    return _section("To do it again", *parts, searched)
+    search_note = _paragraph(f"{model.search.partition(';')[0]}.", "note")
+    return _section("To do it again", *parts, search_note)
 
 
 def _given_options(options: dict[str, Any]) -> str:
     """Return the parameters of `mercer.easy` that differ from their defaults, as Python writes them."""
-    usual = {"missing": "impute", "standardise": True, "machine": "auto", "class_weight": "auto", "random_state": 0}
+    defaults = {"missing": "impute", "standardise": True, "machine": "auto", "class_weight": "auto", "random_state": 0}
     texts = []
     for name, value in options.items():
         value = list(value) if isinstance(value, tuple) else value
-        if value != usual.get(name) and (name in usual or value):
+        if value != defaults.get(name) and (name in defaults or value):
             texts.append(f", {name}={value!r}")
     return "".join(texts)
 
@@ -383,20 +384,20 @@ def _given_options(options: dict[str, Any]) -> str:
 def _columns(model: EasyModel) -> str:
     """Return how each column was read."""
     columns = [(encoding.name, encoding.description) for encoding in model.table.columns_]
-    hidden = 0
+    n_hidden = 0
     if len(columns) > MOST_COLUMNS:
         kept = set(first_columns([description for _, description in columns]))
-        shown = [row for row in columns if row[1] in kept][:MOST_COLUMNS]
-        hidden, columns = len(columns) - len(shown), shown
+        shown_rows = [row for row in columns if row[1] in kept][:MOST_COLUMNS]
+        n_hidden, columns = len(columns) - len(shown_rows), shown_rows
     rows = [[f"<th>{escape(name)}</th>", _cell(description)] for name, description in columns]
-    more = _paragraph(f"and {hidden} more columns", "note") if hidden else ""
-    return _section("How each column was read", _table(["column", "read as"], rows, "columns"), more)
+    more_text = _paragraph(f"and {n_hidden} more columns", "note") if n_hidden else ""
+    return _section("How each column was read", _table(["column", "read as"], rows, "columns"), more_text)
 
 
 def _number_label(unit: str) -> Any:
     """Return the function that labels ticks of the target, without a unit longer than a character."""
-    short = unit if len(unit) <= 1 else ""
-    return lambda value: "0" if value == 0 else quantity(value, short)
+    short_unit = unit if len(unit) <= 1 else ""
+    return lambda value: "0" if value == 0 else quantity(value, short_unit)
 
 
 def _keep_units(text: str, unit: str) -> str:

@@ -31,29 +31,31 @@ class Importance:
         """Share of each column in the mean |Shapley value|, the largest first."""
         sizes = np.asarray(self.explanation.importance)
         sizes = sizes if sizes.ndim == 1 else sizes.mean(axis=1)
-        whole = float(sizes.sum()) or 1.0
+        total = float(sizes.sum()) or 1.0
         order = np.argsort(-sizes, kind="stable")
-        return {self.explanation.feature_names[j]: float(sizes[j]) / whole for j in order}
+        return {self.explanation.feature_names[j]: float(sizes[j]) / total for j in order}
 
     def lines(self) -> list[Line]:
         """Return lines with the eight most important columns as bars."""
         shares = {name: share for name, share in self.shares.items() if share > 0}
         if not shares:
             return [("what matters", "no column: f is constant on these rows")]
-        shown = [(name if len(name) <= 40 else f"{name[:39]}…", share) for name, share in list(shares.items())[:8]]
-        wide = max(len(name) for name, _ in shown)
-        largest = shown[0][1] or 1.0
+        shown_shares = [
+            (name if len(name) <= 40 else f"{name[:39]}…", share) for name, share in list(shares.items())[:8]
+        ]
+        name_width = max(len(name) for name, _ in shown_shares)
+        largest = shown_shares[0][1] or 1.0
         lines: list[Line] = [
             (
                 "" if k else "what matters",
-                f"{name:<{wide}}  {share:>4.0%}  {'█' * round(24 * share / largest)}".rstrip(),
+                f"{name:<{name_width}}  {share:>4.0%}  {'█' * round(24 * share / largest)}".rstrip(),
             )
-            for k, (name, share) in enumerate(shown)
+            for k, (name, share) in enumerate(shown_shares)
         ]
-        rest = len(shares) - len(shown)
+        n_others = len(shares) - len(shown_shares)
         unit = f"shares of the mean |Shapley value| of {len(self.explanation)} rows"
-        more = f"; {rest} more column{'s' * (rest > 1)} not shown" if rest else ""
-        return [*lines, ("", unit + more)]
+        more_text = f"; {n_others} more column{'s' * (n_others > 1)} not shown" if n_others else ""
+        return [*lines, ("", unit + more_text)]
 
 
 def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Explanation:

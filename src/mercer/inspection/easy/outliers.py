@@ -17,10 +17,10 @@ FAR = 20.0  # multiples of the median error: 13 standard deviations of normal er
 _MOST = 0.05  # share of the rows, except for a single one; more are a heavy tail, which says nothing about single rows
 
 
-def far_off(errors: Floats) -> Flags:
+def flag_large_errors(errors: Floats) -> Flags:
     """Return which absolute errors are more than 20 times their median; none if more than a twentieth would be."""
-    far: Flags = errors > FAR * float(np.median(errors))
-    return far if far.sum() <= max(1, _MOST * len(errors)) else np.zeros(len(errors), dtype=bool)
+    is_far: Flags = errors > FAR * float(np.median(errors))
+    return is_far if is_far.sum() <= max(1, _MOST * len(errors)) else np.zeros(len(errors), dtype=bool)
 
 
 def is_isolated(X: Any, rows: Indices) -> Flags:
@@ -56,7 +56,7 @@ class Outliers:
         if is_concentrated(y):
             return cls(np.zeros(0, dtype=np.intp))
         limit = FAR * float(np.median(held_out_errors))
-        rows = np.flatnonzero(far_off(held_out_errors) & (training_errors > limit))
+        rows = np.flatnonzero(flag_large_errors(held_out_errors) & (training_errors > limit))
         return cls(rows[~is_isolated(X, rows)])
 
     def __len__(self) -> int:
@@ -64,8 +64,8 @@ class Outliers:
 
     def row_names(self) -> str:
         """Return the first rows as text, counted from 1."""
-        shown = ", ".join(str(row + 1) for row in self.rows[:6])
-        return f"row{'s' * (len(self) > 1)} {shown}{', …' * (len(self) > 6)}"
+        names = ", ".join(str(row + 1) for row in self.rows[:6])
+        return f"row{'s' * (len(self) > 1)} {names}{', …' * (len(self) > 6)}"
 
     def describe(self) -> str:
         """Describe the outliers in one sentence."""

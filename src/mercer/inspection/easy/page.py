@@ -26,7 +26,7 @@ def page(facts: Iterable[Line]) -> list[str]:
             continue
         name, text = fact
         inner = len(text) - len(text.lstrip())
-        step = " " * (_INDENT + inner + _hanging(text.lstrip()))
+        step = " " * (_INDENT + inner + _second_part_offset(text.lstrip()))
         wrapped = textwrap.wrap(
             text,
             WIDTH,
@@ -41,7 +41,7 @@ def page(facts: Iterable[Line]) -> list[str]:
     return lines
 
 
-def _hanging(text: str) -> int:
+def _second_part_offset(text: str) -> int:
     """Return the offset of the second part of a text "NAME  DESCRIPTION"; 0 for a text of one part."""
     first, gap, rest = text.partition("  ")
     return len(first) + len(gap) + len(rest) - len(rest.lstrip()) if gap and len(first) <= 40 else 0
@@ -52,20 +52,22 @@ def column_lines(columns: list[tuple[str, str]], all_of_it: bool = False) -> lis
 
     At most twenty of these are shown unless `all_of_it`: dropped columns first, then the others in order.
     """
-    hidden = 0
+    n_hidden = 0
     if len(columns) > MOST_COLUMNS:
         names_by_description: dict[str, list[str]] = {}
         for name, description in columns:
             names_by_description.setdefault(description, []).append(name)
-        shown = [*names_by_description] if all_of_it else first_columns([*names_by_description])
-        hidden = sum(len(names) for description, names in names_by_description.items() if description not in shown)
-        columns = [(_name_range(names_by_description[description]), description) for description in shown]
+        shown_descriptions = [*names_by_description] if all_of_it else first_columns([*names_by_description])
+        n_hidden = sum(
+            len(names) for description, names in names_by_description.items() if description not in shown_descriptions
+        )
+        columns = [(_name_range(names_by_description[description]), description) for description in shown_descriptions]
     columns = [(name or "(no name)", description) for name, description in columns]
     width = max(len(name) for name, _ in columns)
     lines: list[Line] = [
         ("" if i else "columns", f"{name:<{width}}  {description}") for i, (name, description) in enumerate(columns)
     ]
-    return [*lines, ("", f"and {hidden} more columns; model.table.columns_told() lists all")] if hidden else lines
+    return [*lines, ("", f"and {n_hidden} more columns; model.table.columns_told() lists all")] if n_hidden else lines
 
 
 def first_columns(descriptions: list[str]) -> list[str]:
@@ -92,12 +94,12 @@ def guesses_to_check(table: Tabular, guesses: dict[str, str]) -> list[str]:
 
     The descriptions of other dropped columns say why they are dropped.
     """
-    dropped = {
+    dropped_columns = {
         encoding.name
         for encoding in table.columns_
         if isinstance(encoding, DroppedColumn) and not encoding.may_be_numbers
     }
-    return [guess for name, guess in guesses.items() if name not in dropped]
+    return [guess for name, guess in guesses.items() if name not in dropped_columns]
 
 
 def hint_lines(hints: Sequence[str]) -> list[Line]:
@@ -120,11 +122,11 @@ def certificate_lines(machine: Any) -> list[Line]:
     """Return three lines: what is proven, the duality gap, and the KKT violation with the reason for stopping."""
     certificate = machine.certificate_
     state = "converged" if machine.converged_ else f"NOT converged: {machine.stop_reason_}"
-    parts = " in all" if certificate.parts else ""
+    parts, their = (f", summed over {len(certificate.parts)} sub-problems,", "their") if certificate.parts else ("", "the")
     tol = f" (tol = {machine.tol:g})" if hasattr(machine, "tol") else ""
-    gap, share = f"{certificate.gap:.2e}{parts}", f"{certificate.relative_gap:.1e}"
+    gap, share = f"{certificate.gap:.2e}{parts}", f"{certificate.relative_gap:.1e} of {their} dual value"
     return [
         ("certificate", certificate.verdict),
-        ("", f"gap {gap} ({share} of the dual value {certificate.dual:.6g}): at most this far from the optimum"),
+        ("", f"gap {gap} ({share} {certificate.dual:.6g}): at most this far from the optimum"),
         ("", f"violation {certificate.violation:.2e}{tol}: {state}"),
     ]

@@ -76,11 +76,11 @@ class Plot:
         end = -math.inf
         for place in places:
             text, middle = label(place), self.x(place)
-            half = 2 + 3.6 * len(text)
-            middle = min(max(middle, half), self.width - half)
-            if middle - half < end:
+            half_width = 2 + 3.6 * len(text)
+            middle = min(max(middle, half_width), self.width - half_width)
+            if middle - half_width < end:
                 continue
-            end = middle + half + 8
+            end = middle + half_width + 8
             self.marks.append(f'<text x="{middle:.1f}" y="{self.height - 6:.1f}" class="mid">{escape(text)}</text>')
 
     def y_ticks(self, places: Iterable[float], label: Label) -> None:
@@ -106,17 +106,17 @@ class Plot:
 
     def dots(self, x: Floats, y: Floats, kind: str = "dot", size: float = 2.2) -> None:
         """Draw points; those outside the axes are left out."""
-        inside = (x >= self.x_range[0]) & (x <= self.x_range[1]) & (y >= self.y_range[0]) & (y <= self.y_range[1])
+        is_inside = (x >= self.x_range[0]) & (x <= self.x_range[1]) & (y >= self.y_range[0]) & (y <= self.y_range[1])
         self.marks += [
             f'<circle cx="{self.x(a):.1f}" cy="{self.y(b):.1f}" r="{size}" class="{kind}"/>'
-            for a, b in zip(x[inside].tolist(), y[inside].tolist(), strict=True)
+            for a, b in zip(x[is_inside].tolist(), y[is_inside].tolist(), strict=True)
         ]
 
     def rug(self, x: Floats) -> None:
         """Draw a short line on the horizontal axis for each value."""
         bottom = self.height - self._bottom
-        inside = np.unique(np.round([self.x(a) for a in x if self.x_range[0] <= a <= self.x_range[1]], 1))
-        path = "".join(f"M{a:.1f} {bottom:.1f}v-5" for a in inside.tolist())
+        places = np.unique(np.round([self.x(a) for a in x if self.x_range[0] <= a <= self.x_range[1]], 1))
+        path = "".join(f"M{a:.1f} {bottom:.1f}v-5" for a in places.tolist())
         self.marks.append(f'<path d="{path}" class="rug"/>')
 
     def svg(self) -> str:
@@ -178,8 +178,8 @@ def _colour(share: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(start, end, strict=True))
 
 
-def truth_plot(truth: Floats, answers: Floats, half: float, outlying: Flags, tick: Label, unit: str) -> Plot:
-    """Draw true numbers against predicted ones, with the diagonal, and a band of ± `half` around it.
+def truth_plot(truth: Floats, answers: Floats, half_width: float, outlying: Flags, tick: Label, unit: str) -> Plot:
+    """Draw true numbers against predicted ones, with the diagonal, and a band of ± `half_width` around it.
 
     The axes leave outlying targets out.
     """
@@ -193,16 +193,16 @@ def truth_plot(truth: Floats, answers: Floats, half: float, outlying: Flags, tic
     plot = Plot(span, span, "true against predicted numbers of held-out rows", 400.0, 330.0, left)
     plot.y_ticks(ticks, tick)
     plot.x_ticks(ticks, tick)
-    if math.isfinite(half):
+    if math.isfinite(half_width):
         ends = np.linspace(*span, 60)
-        lower, upper = (np.clip(ends + sign * half, *span).tolist() for sign in (-1, 1))
+        lower, upper = (np.clip(ends + sign * half_width, *span).tolist() for sign in (-1, 1))
         plot.band(ends.tolist(), lower, upper)
     plot.line(span, span, "ideal")
     plot.dots(answers, truth, size=2.0 if len(truth) > 150 else 2.8)
     return plot
 
 
-def reliability_plot(predicted: Floats, happened: Floats, low: Floats, high: Floats) -> Plot:
+def reliability_plot(probability: Floats, observed_share: Floats, low: Floats, high: Floats) -> Plot:
     """Draw how often something happened, with an interval, against how probable it was said to be."""
     ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
     left = margin_for(map(percent, ticks))
@@ -210,10 +210,10 @@ def reliability_plot(predicted: Floats, happened: Floats, low: Floats, high: Flo
     plot.y_ticks(ticks, percent)
     plot.x_ticks(ticks, percent)
     plot.line((0.0, 1.0), (0.0, 1.0), "ideal")
-    for p, least, most in zip(predicted.tolist(), low.tolist(), high.tolist(), strict=True):
+    for p, least, most in zip(probability.tolist(), low.tolist(), high.tolist(), strict=True):
         plot.line((p, p), (least, most), "whisker")
-    plot.line(predicted, happened)
-    plot.dots(predicted, happened, size=3.6)
+    plot.line(probability, observed_share)
+    plot.dots(probability, observed_share, size=3.6)
     return plot
 
 

@@ -70,9 +70,11 @@ def check_class_sizes(y: Any, source: str) -> None:
     labels, counts = np.unique(y, return_counts=True)
     if len(labels) > 1 and counts.min() < 2:
         rarest = str(labels[np.argmin(counts)])
-        odd = [str(label) for label in labels if not looks_numeric(str(label))]
-        if 0 < len(odd) < len(labels) / 2:
-            words = ", ".join(map(repr, odd[:3])) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
+        labels_without_digits = [str(label) for label in labels if not looks_numeric(str(label))]
+        if 0 < len(labels_without_digits) < len(labels) / 2:
+            words = ", ".join(map(repr, labels_without_digits[:3])) + (
+                f" and {len(labels_without_digits) - 3} more" if len(labels_without_digits) > 3 else ""
+            )
             raise ValueError(
                 f"{source}: the target holds {words} beside numbers, so each number counts as a class, and "
                 f"the class {rarest!r} has a single row; if the target is a quantity, remove the rows with {words}"

@@ -262,11 +262,11 @@ def _factor(rates: Floats, feature: Floats, value: Floats) -> Floats:
 
 def _columns(features: Any, names: list[str]) -> tuple[int, ...]:
     """Return the indices of one or two columns, given by index or name."""
-    chosen = [features] if isinstance(features, str) or np.ndim(features) == 0 else list(features)
-    if len(chosen) not in (1, 2):
+    chosen_columns = [features] if isinstance(features, str) or np.ndim(features) == 0 else list(features)
+    if len(chosen_columns) not in (1, 2):
         raise ValueError(f"features={features!r} must be one feature or a pair of features")
     columns = []
-    for column in chosen:
+    for column in chosen_columns:
         if isinstance(column, str):
             if column not in names:
                 raise ValueError(f"there is no feature {column!r}; the features are {', '.join(names[:20])}")

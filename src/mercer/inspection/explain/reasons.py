@@ -87,12 +87,14 @@ class Reasons:
         return f"Reasons(prediction {self.prediction}, {len(self)} vectors)"
 
     def __str__(self) -> str:
-        shown = {name: column for name, column in self._columns().items() if column is not None}
+        shown_columns = {name: column for name, column in self._columns().items() if column is not None}
         # A fit to the default tol determines about three digits.
-        cells = [[name, *(f"{v:.3g}" if isinstance(v, float) else str(v) for v in c)] for name, c in shown.items()]
+        cells = [
+            [name, *(f"{v:.3g}" if isinstance(v, float) else str(v) for v in c)] for name, c in shown_columns.items()
+        ]
         widths = [max(map(len, column)) for column in cells]
-        padded = [[cell.rjust(width) for cell in column] for width, column in zip(widths, cells, strict=True)]
-        rows = ["  ".join(row) for row in zip(*padded, strict=True)]
+        padded_columns = [[cell.rjust(width) for cell in column] for width, column in zip(widths, cells, strict=True)]
+        rows = ["  ".join(row) for row in zip(*padded_columns, strict=True)]
         function = "" if self.function == "f" else f"; contributions to the {self.function}"
         return "\n".join([f"prediction {self.prediction}{function}", *rows])
 
@@ -162,9 +164,9 @@ def _vectors(machine: Outputs) -> _Vectors:
         pairs = machine.pairs or planes(k, against_rest=True)
         columns = [plane_coefficients(model.dual_coef_, model.n_support_, pairs, p) for p in range(len(pairs))]
         table = np.stack(columns, axis=1)
-    precomputed = machine.vectors is None
-    vectors = None if precomputed else model.support_vectors_
-    matrix_columns = indices if precomputed else None
+    is_precomputed = machine.vectors is None
+    vectors = None if is_precomputed else model.support_vectors_
+    matrix_columns = indices if is_precomputed else None
     return _Vectors(vectors, indices, labels, machine.factor * table, matrix_columns, machine.unwrapped)
 
 

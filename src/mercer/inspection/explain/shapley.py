@@ -174,15 +174,15 @@ class Explanation:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
-    def _output_index(self, which: int | str) -> int:
+    def _output_index(self, output: int | str) -> int:
         """Return the index of an output, given by index or name."""
-        if isinstance(which, str):
-            if which not in self.output_names:
-                raise ValueError(f"there is no output {which!r}; the outputs are {', '.join(self.output_names)}")
-            return self.output_names.index(which)
-        if not -len(self.output_names) <= which < len(self.output_names):
-            raise IndexError(f"there is no output {which}; there are {len(self.output_names)}, counted from 0")
-        return int(which) % len(self.output_names)
+        if isinstance(output, str):
+            if output not in self.output_names:
+                raise ValueError(f"there is no output {output!r}; the outputs are {', '.join(self.output_names)}")
+            return self.output_names.index(output)
+        if not -len(self.output_names) <= output < len(self.output_names):
+            raise IndexError(f"there is no output {output}; there are {len(self.output_names)}, counted from 0")
+        return int(output) % len(self.output_names)
 
     def _for_output(self, values: Floats, base_values: Floats, name: str) -> Self:
         """Return a copy with the values of one output."""
@@ -239,10 +239,10 @@ def explain(
             f"the factor of a feature in {machine.kernel!r} overflows float64 for these rows; scale the features"
         )
     total = values.sum(axis=2) + base
-    several = len(base) > 1
+    has_several_outputs = len(base) > 1
     return Explanation(
-        values=np.ascontiguousarray(values.transpose(0, 2, 1) if several else values[:, 0]),
-        base_values=np.tile(base, (len(data), 1)) if several else np.repeat(base, len(data)),
+        values=np.ascontiguousarray(values.transpose(0, 2, 1) if has_several_outputs else values[:, 0]),
+        base_values=np.tile(base, (len(data), 1)) if has_several_outputs else np.repeat(base, len(data)),
         data=machine.unwrapped.cells(X) if machine.unwrapped.steps else data,
         feature_names=machine.unwrapped.names,
         output_names=machine.names,
@@ -287,13 +287,13 @@ def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, 
         w += coefficients.T @ vectors
     if term.inner_features is not None:
         w *= term.inner_features
-    added = term.polynomial[1] * w * (data - mean)[:, None, :]
+    contributions = term.polynomial[1] * w * (data - mean)[:, None, :]
     varying_features = np.flatnonzero(players >= 0)
-    sums = sp.csr_array(
+    player_of_feature = sp.csr_array(
         (np.ones(len(varying_features)), (varying_features, players[varying_features])),
         shape=(len(players), values.shape[2]),
     )
-    values += np.reshape(np.asarray(added.reshape(-1, len(players)) @ sums), values.shape)
+    values += np.reshape(np.asarray(contributions.reshape(-1, len(players)) @ player_of_feature), values.shape)
 
 
 def _add_products(
@@ -309,15 +309,19 @@ def _add_products(
     """Add the Shapley values of the product terms, computed by the core in blocks of samples and vectors."""
     # A feature that is 0 in all samples and background rows, as is common in sparse data, has Shapley value 0 and
     # multiplies k(·, s) by a constant.
-    used = (data != 0).any(axis=0) | (background_rows != 0).any(axis=0)
-    chosen = np.flatnonzero(used)
-    chosen = chosen[np.argsort(players[chosen], kind="stable")]  # features of a player are adjacent
-    active_players, starts = np.unique(players[chosen], return_index=True)
-    data, background_rows = np.ascontiguousarray(data[:, chosen]), np.ascontiguousarray(background_rows[:, chosen])
+    is_used = (data != 0).any(axis=0) | (background_rows != 0).any(axis=0)
+    used_features = np.flatnonzero(is_used)
+    # Features of a player become adjacent.
+    used_features = used_features[np.argsort(players[used_features], kind="stable")]
+    active_players, starts = np.unique(players[used_features], return_index=True)
+    data, background_rows = (
+        np.ascontiguousarray(data[:, used_features]),
+        np.ascontiguousarray(background_rows[:, used_features]),
+    )
     d, n = data.shape[1], machine.vectors.shape[0]
     if d == 0:
         return
-    added = np.zeros((*values.shape[:2], len(active_players)))
+    contributions = np.zeros((*values.shape[:2], len(active_players)))
     # Ranges of features per player; the core needs none if every player has one feature.
     ranges = () if len(active_players) == d else (np.append(starts, d).astype(np.int64),)
     n_threads = effective_n_threads(getattr(machine.model, "n_jobs", None))
@@ -327,29 +331,30 @@ def _add_products(
     for start in range(0, len(data), step):
         block = slice(start, start + step)
         n_done = 0
-        for vectors, coefficients in machine.vector_blocks(_ranges(n, len(used))):
-            varying, fixed = np.ascontiguousarray(vectors[:, chosen]), vectors[:, ~used]
+        for vectors, coefficients in machine.vector_blocks(_ranges(n, len(is_used))):
+            used_vectors, unused_vectors = np.ascontiguousarray(vectors[:, used_features]), vectors[:, ~is_used]
             for term in terms:
-                rates = term.rates(len(used))
+                rates = term.rates(len(is_used))
                 _core.shapley_add(
-                    added[block],
+                    contributions[block],
                     data[block],
                     background_rows,
                     weights,
-                    varying
+                    used_vectors
                     if term.inner_features is None
-                    else varying * term.inner_features[chosen],  # features of ⟨x, z⟩
-                    np.ascontiguousarray(coefficients.T) * _factors_at_zero(rates[:, ~used], fixed),
-                    np.ascontiguousarray(rates[:, chosen]),
+                    else used_vectors * term.inner_features[used_features],  # features of ⟨x, z⟩
+                    np.ascontiguousarray(coefficients.T) * _factors_at_zero(rates[:, ~is_used], unused_vectors),
+                    np.ascontiguousarray(rates[:, used_features]),
                     np.array(term.polynomial),
                     n_threads,
                     *ranges,
                 )
             n_done += len(vectors)
             if reporter.is_due:
-                done = start + min(step, len(data) - start) * n_done / n
-                reporter.report(f"{int(done):,} of {len(data):,} samples explained", done / len(data))
-    values[:, :, active_players[active_players >= 0]] += added[:, :, active_players >= 0]
+                n_samples_done = start + min(step, len(data) - start) * n_done / n
+                words = f"{int(n_samples_done):,} of {len(data):,} samples explained"
+                reporter.report(words, n_samples_done / len(data))
+    values[:, :, active_players[active_players >= 0]] += contributions[:, :, active_players >= 0]
 
 
 def _factors_at_zero(rates: Floats, vectors: Floats) -> Floats:

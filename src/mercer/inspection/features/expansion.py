@@ -96,8 +96,8 @@ class MercerExpansion:
 
     def error(self, X: Samples, Z: Samples = None) -> float:
         """Return the largest difference between the expansion and k on samples."""
-        exact = self.kernel(X) if Z is None else self.kernel(X, Z)
-        return float(np.abs(self.values(X, Z) - exact).max(initial=0.0))
+        exact_values = self.kernel(X) if Z is None else self.kernel(X, Z)
+        return float(np.abs(self.values(X, Z) - exact_values).max(initial=0.0))
 
 
 def mercer_expansion(

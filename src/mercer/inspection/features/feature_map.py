@@ -100,8 +100,8 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
             used, columns = np.unique(features.indices, return_inverse=True)
             features = type(features)((features.data, columns, features.indptr), shape=(features.shape[0], len(used)))
         products = features @ features.T
-        exact = self.kernel_(self._read(X, reset=False))
-        return float(np.abs((products.toarray() if is_sparse(products) else products) - exact).max())
+        exact_values = self.kernel_(self._read(X, reset=False))
+        return float(np.abs((products.toarray() if is_sparse(products) else products) - exact_values).max())
 
     def _read(self, X: Samples, reset: bool) -> Samples:
         """Check samples and convert them to float64; raise if the kernel is not one of vectors."""

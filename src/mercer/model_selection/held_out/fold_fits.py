@@ -193,8 +193,8 @@ class _BatchFit:
         """Pairs of classes of one-against-one machines; None if every problem is about all samples."""
         targets = [fold.fit.target for fold in self.folds if fold.fit is not None]
         labels = getattr(targets[0], "labels", None)
-        against_rest = getattr(self._batch[0][1], "multiclass", "ovo") != "ovo"
-        if labels is None or against_rest or all(len(target.labels) == 2 for target in targets):
+        is_against_rest = getattr(self._batch[0][1], "multiclass", "ovo") != "ovo"
+        if labels is None or is_against_rest or all(len(target.labels) == 2 for target in targets):
             return None
         return list({pair: None for target in targets for pair in _label_pairs(target)})
 
@@ -229,11 +229,11 @@ class _BatchFit:
         try:
             if any(self._listener.is_needed(number, fold.number) for number, _ in self._batch):
                 try:
-                    stored, twins = self._matrix(fold)
+                    stored_gram, twins = self._matrix(fold)
                 except Exception as error:  # an error of a kernel concerns only its batch
                     _fail_batch(self._listener, self._batch, [fold], error)
                 else:
-                    self._fit_machines(fold, stored, twins)
+                    self._fit_machines(fold, stored_gram, twins)
         finally:
             with self._lock:
                 self._n_unfinished -= 1
@@ -253,7 +253,7 @@ class _BatchFit:
                 self._stored = StoredGram.of(self._gram)
             return self._stored, twins
 
-    def _fit_machines(self, fold: Fold, stored: StoredGram, twins: bool) -> None:
+    def _fit_machines(self, fold: Fold, stored_gram: StoredGram, twins: bool) -> None:
         """Fit the machines one after another to one fold, and pass the fits and errors to the listener."""
         assert fold.fit is not None
         fields: dict[int, StoredField] = {}
@@ -265,8 +265,8 @@ class _BatchFit:
                 fits = []
                 for k, task in enumerate(self._tasks(machine, fold)):
                     if k not in fields:
-                        fields[k] = StoredField(stored, fold.rows[task.rows], twins=twins)
-                    fits.append(self._with_values(self._solve(machine, fold, task, fields[k]), fold, fields[k]))
+                        fields[k] = StoredField(stored_gram, fold.rows[task.rows], twins=twins)
+                    fits.append(self._add_held_out_values(self._solve(machine, fold, task, fields[k]), fold, fields[k]))
             except Exception as error:
                 self._listener.failed(number, fold.number, error)
                 fields.clear()  # the state of a failed solve is not reliable
@@ -277,20 +277,20 @@ class _BatchFit:
                 number, fold.number, FoldFit(classes, fits, values, time.perf_counter() - start_time)
             )
 
-    def _with_values(self, fit: TaskFit, fold: Fold, field: StoredField) -> TaskFit:
-        """Add the decision values of the held-out samples, which have rows in the field."""
+    def _add_held_out_values(self, fit: TaskFit, fold: Fold, field: StoredField) -> TaskFit:
+        """Return the fit with the decision values of the held-out samples; the field has u = Kβ of their rows too."""
         assert fold.fit is not None
-        test = self._shared.rows[fold.test]
+        test_rows = self._shared.rows[fold.test]
         offset = 0.0 if fold.fit.constant else fit.b  # u includes the constant feature already
-        uncertain = np.unique(test[np.abs(field.u[test] + offset) <= field.e[test]])
-        if len(uncertain):  # the stored precision does not determine their sign
-            field.sharpen(uncertain)
+        uncertain_rows = np.unique(test_rows[np.abs(field.u[test_rows] + offset) <= field.e[test_rows]])
+        if len(uncertain_rows):  # the stored precision does not determine their sign
+            field.sharpen(uncertain_rows)
         beta, u, e = fit.coefficients, field.u, field.e
         return replace(
             fit,
-            values=u[test] + offset,
-            errors=e[test],
-            lengths=field.stored.sizes[test],
+            values=u[test_rows] + offset,
+            errors=e[test_rows],
+            lengths=field.stored.sizes[test_rows],
             offset=offset,
             norm=float(np.sqrt(max(0.0, beta @ u[field.rows] + np.abs(beta) @ e[field.rows]))),
         )
@@ -317,7 +317,7 @@ class _BatchFit:
 
         def fit_pair(pair: tuple[Any, Any]) -> dict[tuple[int, int], TaskFit]:
             members = np.flatnonzero((labels == pair[0]) | (labels == pair[1]))
-            stored = StoredGram.of(self._gram.view(members))
+            stored_gram = StoredGram.of(self._gram.view(members))
             index_in_pair = np.full(len(labels), -1, np.intp)
             index_in_pair[members] = np.arange(len(members))
             fits = {}
@@ -331,7 +331,7 @@ class _BatchFit:
                     if not self._listener.is_needed(number, fold.number):
                         continue
                     task = tasks[number, fold.number][label_pairs.index(pair)]
-                    field = field or StoredField(stored, index_in_pair[fold.rows[task.rows]])
+                    field = field or StoredField(stored_gram, index_in_pair[fold.rows[task.rows]])
                     try:
                         fits[number, fold.number] = self._solve(machine, fold, task, field)
                     except Exception as error:
@@ -362,30 +362,30 @@ class _BatchFit:
         the mean time that the pairs of one machine took in one fold.
         """
         assert fold.fit is not None
-        target, whole = fold.fit.target, self._shared.whole
+        target, whole_fit = fold.fit.target, self._shared.whole
         fits: dict[int, list[TaskFit]] = {}
         for number, _ in batch:
             attempts = [pair_fits[pair].get((number, fold.number)) for pair in _label_pairs(target)]
-            solved = [fit for fit in attempts if fit is not None]
-            if len(solved) == len(target.pairs):  # otherwise a pair has failed, or was skipped
-                fits[number] = solved
+            machine_fits = [fit for fit in attempts if fit is not None]
+            if len(machine_fits) == len(target.pairs):  # otherwise a pair has failed, or was skipped
+                fits[number] = machine_fits
         if not fits:
             return
         start_time, n_pairs = time.perf_counter(), len(target.pairs)
-        ordered = [fit for solved in fits.values() for fit in solved]
-        data, rows = (np.concatenate([getattr(fit, part) for fit in ordered]) for part in ("coefficients", "rows"))
-        ends = np.cumsum([0, *(len(fit.rows) for fit in ordered)])
-        table = CoefficientTable.of_columns(data, rows, ends, len(whole.merged.y))
+        all_fits = [fit for machine_fits in fits.values() for fit in machine_fits]
+        data, rows = (np.concatenate([getattr(fit, part) for fit in all_fits]) for part in ("coefficients", "rows"))
+        ends = np.cumsum([0, *(len(fit.rows) for fit in all_fits)])
+        table = CoefficientTable.of_columns(data, rows, ends, len(whole_fit.merged.y))
         used = np.flatnonzero(table.lengths)
-        used = used[np.argsort(whole.merged.y[used], kind="stable")]
+        used = used[np.argsort(whole_fit.merged.y[used], kind="stable")]
         expansion = table_expansion(
-            replace(whole, kernel=self._kernel), table, used, np.array([fit.b for fit in ordered])
+            replace(whole_fit, kernel=self._kernel), table, used, np.array([fit.b for fit in all_fits])
         )
-        values = expansion(take(whole.X, fold.test), self._n_threads)
+        values = expansion(take(whole_fit.X, fold.test), self._n_threads)
         seconds = fit_seconds + (time.perf_counter() - start_time) / len(fits)
-        for j, (number, solved) in enumerate(fits.items()):
+        for j, (number, machine_fits) in enumerate(fits.items()):
             machine_values = np.ascontiguousarray(values[:, j * n_pairs : (j + 1) * n_pairs])
-            self._listener.finished(number, fold.number, FoldFit(target.labels, solved, machine_values, seconds))
+            self._listener.finished(number, fold.number, FoldFit(target.labels, machine_fits, machine_values, seconds))
 
 
 def _label_pairs(target: Any) -> list[tuple[Any, Any]]:

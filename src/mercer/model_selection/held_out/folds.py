@@ -61,17 +61,17 @@ class SharedFolds:
         """Read the samples for a machine whose folds can share K, and store the error of a fold that cannot be read."""
         # Reading samples needs no kernel, and linear machines must not choose a solver that avoids K.
         reader = clone(machine).set_params(solver="decomposition")
-        whole = Fit.of(reader, X, y, None)
-        rows = np.empty(whole.n, np.intp)
-        rows[whole.merged.rows] = whole.merged.member
+        whole_fit = Fit.of(reader, X, y, None)
+        rows = np.empty(whole_fit.n, np.intp)
+        rows[whole_fit.merged.rows] = whole_fit.merged.member
         weight = None if sample_weight is None else np.asarray(sample_weight)
         folds = []
         for k, (train, test) in enumerate(splits, first_number):
-            train, test = row_indices(train, whole.n), row_indices(test, whole.n)
+            train, test = row_indices(train, whole_fit.n), row_indices(test, whole_fit.n)
             try:
                 fit = Fit.of(
                     reader,
-                    part_of(whole.X, train, train if whole.precomputed else None),
+                    part_of(whole_fit.X, train, train if whole_fit.precomputed else None),
                     None if y is None else np.asarray(y)[train],
                     None if weight is None else weight[train],
                 )
@@ -79,9 +79,9 @@ class SharedFolds:
                 folds.append(Fold(k, train, test, error=error))
                 continue
             # The samples are dropped, so that they are not stored once per fold.
-            stripped = replace(fit, X=None, merged=replace(fit.merged, samples=None))
-            folds.append(Fold(k, train, test, stripped, rows[train[fit.merged.first]]))
-        return cls(whole, rows, folds)
+            fit_without_samples = replace(fit, X=None, merged=replace(fit.merged, samples=None))
+            folds.append(Fold(k, train, test, fit_without_samples, rows[train[fit.merged.first]]))
+        return cls(whole_fit, rows, folds)
 
     def kernels(self, machine: Any) -> list[Kernel | None]:
         """Return the machine's kernel in each fold: the same object, unless the kernel depends on training samples."""
@@ -134,9 +134,9 @@ def row_indices(rows: Any, n: int) -> Indices:
     """Return the rows of a fold as indices from 0 to n − 1; `rows` are indices, perhaps negative ones, or a mask."""
     rows = np.asarray(rows)
     indices = np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
-    outside = indices[(indices < -n) | (indices >= n)]
-    if len(outside):
-        raise ValueError(f"a fold of cv has row {outside[0]}, but there are {n} samples")
+    indices_outside = indices[(indices < -n) | (indices >= n)]
+    if len(indices_outside):
+        raise ValueError(f"a fold of cv has row {indices_outside[0]}, but there are {n} samples")
     return indices % n
 
 
@@ -198,9 +198,9 @@ def class_splits(cv: Any, codes: Indices, labels: Any, weight: Floats) -> Splits
         )
     splits = calibration_splits(check_cv(cv, codes, classifier=True), codes, cv)
     for train, _ in splits:
-        absent = np.setdiff1d(np.arange(len(labels)), codes[train][weight[train] > 0])
-        if len(absent):
-            label, count = labels.tolist()[absent[0]], counts[absent[0]]
+        absent_classes = np.setdiff1d(np.arange(len(labels)), codes[train][weight[train] > 0])
+        if len(absent_classes):
+            label, count = labels.tolist()[absent_classes[0]], counts[absent_classes[0]]
             raise ValueError(
                 f"a fold of cv={cv!r} trains on no sample of class {label!r}, which has {count}; use fewer folds, or "
                 "cv='held-out' with samples that the machine was not trained on"

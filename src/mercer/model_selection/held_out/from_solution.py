@@ -95,9 +95,9 @@ def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop
     larger value if few coefficients are at their bounds: f then changes more when samples are held out.
     """
     first, u = problems[0], gram.product(beta, dtype=gram.precisions[0])
-    used = (beta != 0) & (first.lower < first.upper)
-    bounded = used & ((beta <= first.lower) | (beta >= first.upper))
-    large_margin = 1.0 + max(1.0, 0.5 * int(used.sum()) / max(1, int(bounded.sum())))
+    is_used = (beta != 0) & (first.lower < first.upper)
+    is_bounded = is_used & ((beta <= first.lower) | (beta >= first.upper))
+    large_margin = 1.0 + max(1.0, 0.5 * int(is_used.sum()) / max(1, int(is_bounded.sum())))
     rows = np.flatnonzero((beta != 0) | (first.p * (u + _offset(first, beta, u)) < large_margin))
     n_bytes = 2 * len(rows) ** 2 * np.dtype(gram.precisions[0]).itemsize
     if not gram.concurrent or first.twins or len(rows) > _STORED_ROWS or n_bytes > gram.budget:
@@ -197,14 +197,14 @@ def _values_of_pairs(
     ends = enumerate(pairwise(layout.offsets.tolist()))
     beta = np.concatenate([_coefficients(machine, fit, row, k)[layout.rows[a:b]] for k, (a, b) in ends])
     limits = fit.limits
-    solved = solve_pair_folds(fold_tasks[0].problem, bounds, layout, gram, beta, limits.stop, limits.n_threads)
-    if solved is None:
+    fold_results = solve_pair_folds(fold_tasks[0].problem, bounds, layout, gram, beta, limits.stop, limits.n_threads)
+    if fold_results is None:
         return None
     # All samples are in the same number of pairs.
     variables_of = np.argsort(layout.rows, kind="stable").reshape(len(fit.merged.y), -1)
     pair_of = np.repeat(np.arange(layout.n), np.diff(layout.offsets))
     out = np.full((fit.n, layout.n), np.nan)
-    for fold, test in zip(solved, tests, strict=True):
+    for fold, test in zip(fold_results, tests, strict=True):
         b = fold.certificates.b
         values = fold.u + np.repeat(b[:, 0], np.diff(layout.offsets)) if b.shape[1] else fold.u
         variables = variables_of[row[test]]

@@ -99,18 +99,18 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     0.027
     """
     _check_supported(model, np.asarray(on_host(y)))
-    fit, solved = exact_solutions(model, X, y, sample_weight)
+    fit, solutions = exact_solutions(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
     refuse_one_sample(len(merged.rows))
-    values = np.full((fit.n, len(solved)), np.nan)
-    removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
-    for k, solution in enumerate(solved):
+    values = np.full((fit.n, len(solutions)), np.nan)
+    was_removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
+    for k, solution in enumerate(solutions):
         if len(solution.rows) < len(merged.y):  # samples that are not part of this problem need no removal
             values[merged.rows, k] = _decision_values(fit, solution)[merged.member]
         for removal in _removals(fit, solution):
             row, (_, _, value, is_unique) = removal.row, removal.solution()
             values[row, k] = value
-            removed[row] |= removal.moved
+            was_removed[row] |= removal.moved
             unique[row] &= is_unique
     if classifies:
         labels = fit.target.labels
@@ -120,22 +120,22 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
             codes = winner(values[merged.rows])
         predictions = np.full(fit.n, labels[0], dtype=labels.dtype)
         predictions[merged.rows] = labels[codes]
-        wrong = np.zeros(fit.n, dtype=np.bool_)
-        wrong[merged.rows] = codes != merged.y[merged.member]
-        losses, residuals = wrong.astype(np.float64), None
+        is_wrong = np.zeros(fit.n, dtype=np.bool_)
+        is_wrong[merged.rows] = codes != merged.y[merged.member]
+        losses, residuals = is_wrong.astype(np.float64), None
     else:
-        predictions, wrong = values[:, 0], None
+        predictions, is_wrong = values[:, 0], None
         residuals = np.asarray(y, dtype=np.float64).ravel() - predictions
         losses = np.abs(residuals)
     weight = fit.weight[merged.rows]
     return LeaveOneOutResult(
-        values=freeze(values[:, 0].copy() if len(solved) == 1 else values),
+        values=freeze(values[:, 0].copy() if len(solutions) == 1 else values),
         predictions=freeze(predictions.copy()),
-        wrong=None if wrong is None else freeze(wrong),
+        wrong=None if is_wrong is None else freeze(is_wrong),
         residuals=None if residuals is None else freeze(residuals),
         error=float(weight @ losses[merged.rows] / weight.sum()),
         unique=freeze(unique),
-        n_removed=int(removed.sum()),
+        n_removed=int(was_removed.sum()),
     )
 
 
@@ -203,22 +203,22 @@ def _removals(fit: Fit, solution: ExactSolution) -> Iterator[_Removal]:
     merged, problem = fit.merged, solution.problem
     index = np.full(len(merged.y), -1)
     index[solution.rows] = np.arange(len(solution.rows))
-    beta, curved = solution.beta, bool(problem.d.any())
+    beta, has_ridge = solution.beta, bool(problem.d.any())
     variables_of: list[list[int]] = [[] for _ in solution.rows]
     for v, row in enumerate(problem.row.tolist()):
         variables_of[row].append(v)
     for i, sample, share in zip(merged.rows.tolist(), merged.member.tolist(), merged.share.tolist(), strict=True):
         if index[sample] < 0:
             continue
-        variables, reduced, exact = variables_of[index[sample]], problem, solution.homotopy
-        moved = bool(beta[variables].any())
-        if moved:
-            reduced = _without_share(problem, variables, share)
-            if curved and share < 1:
-                exact = solve_exactly(reduced, solution.K, beta)
+        variables, reduced_problem, homotopy = variables_of[index[sample]], problem, solution.homotopy
+        has_coefficient = bool(beta[variables].any())
+        if has_coefficient:
+            reduced_problem = _without_share(problem, variables, share)
+            if has_ridge and share < 1:
+                homotopy = solve_exactly(reduced_problem, solution.K, beta)
             else:
-                exact = solve_with_smaller_bounds(problem, solution.K, solution.homotopy, beta, variables, share)
-        yield _Removal(i, moved, reduced, exact, variables, share)
+                homotopy = solve_with_smaller_bounds(problem, solution.K, solution.homotopy, beta, variables, share)
+        yield _Removal(i, has_coefficient, reduced_problem, homotopy, variables, share)
 
 
 def _without_share(problem: DualProblem, variables: list[int], share: float) -> DualProblem:
@@ -257,8 +257,8 @@ class FunctionsLeftOut:
         """Compute the functions of a fitted machine with one output from its training samples."""
         fit, (solution,) = exact_solutions(machine, X, y, sample_weight)
         n, values = len(solution.rows), np.zeros(fit.n)
-        moved = int(np.isin(fit.merged.member, solution.problem.row[np.flatnonzero(solution.beta)]).sum())
-        _check_memory(machine, n, moved)
+        n_functions = int(np.isin(fit.merged.member, solution.problem.row[np.flatnonzero(solution.beta)]).sum())
+        _check_memory(machine, n, n_functions)
         if len(fit.merged.rows) < fit.n:
             raise ValueError("cv='leave-one-out' needs positive weights; remove samples of weight 0")
         output = np.zeros(fit.n, dtype=np.intp)

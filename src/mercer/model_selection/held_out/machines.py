@@ -83,12 +83,12 @@ def fit_positive_weights(model: Any, X: Any, y: Any, weight: Any) -> None:
 
 def copy_fitted(model: Any) -> Any:
     """Return a copy that does not change when the model is fitted again; it shares the model's arrays."""
-    copied = copy(model)
+    model_copy = copy(model)
     if isinstance(model, Pipeline):
-        copied.steps = [(name, step if isinstance(step, str) else copy_fitted(step)) for name, step in model.steps]
+        model_copy.steps = [(name, step if isinstance(step, str) else copy_fitted(step)) for name, step in model.steps]
     elif isinstance(model, FrozenEstimator):
-        copied.estimator = copy_fitted(model.estimator)
-    return copied
+        model_copy.estimator = copy_fitted(model.estimator)
+    return model_copy
 
 
 def search_names(model: Any) -> list[str]:
@@ -154,14 +154,14 @@ def fold_machines(
     unwrapped = unwrap(model)
     kernel = getattr(unwrapped.machine, "kernel_", None)
     X = X if unwrapped.steps else read_samples(unwrapped.machine, X, kernel, reset=False)
-    precomputed = kernel is not None and kernel.accepts == "gram"
+    is_precomputed = kernel is not None and kernel.accepts == "gram"
     for train, test in splits:
         fold_model = clone(model)
         options = weight_option(fold_model, None if weight is None else weight[train])
         if unwrapped.steps:
             train_X, test_X = _select_rows(fold_model, X, train, None), _select_rows(fold_model, X, test, train)
         else:
-            columns = train if precomputed else None
+            columns = train if is_precomputed else None
             train_X, test_X = part_of(X, train, columns), part_of(X, test, columns)
         fold_model.fit(train_X, None if y is None else y[train], **options)
         yield fold_model, test, test_X

@@ -147,17 +147,17 @@ class CPath:
 
     def error(self, X: Any, y: Any, Cs: Any) -> Floats:
         """Return the share of misclassified samples at every C."""
-        wrong = self.predict(X, Cs) != np.asarray(y).reshape(-1, 1)
-        return np.asarray(wrong.mean(axis=0))
+        is_wrong = self.predict(X, Cs) != np.asarray(y).reshape(-1, 1)
+        return np.asarray(is_wrong.mean(axis=0))
 
     def _check_C(self, C: float) -> float:
         """Return C as a float; raise ValueError if the path does not reach it."""
         low, high = self.C_range_
         C = positive("C", C)
         if not low <= C <= high:
-            ended = "" if self.stop_reason_ == "converged" else f", where it ended ({self.stop_reason_})"
+            end_text = "" if self.stop_reason_ == "converged" else f", where it ended ({self.stop_reason_})"
             raise ValueError(
-                f"C={C:g} is outside this path, which goes from {low:g} to {high:g}{ended}; call svm_path with "
+                f"C={C:g} is outside this path, which goes from {low:g} to {high:g}{end_text}; call svm_path with "
                 "C_min and C_max around it, or fit SVC there"
             )
         return C

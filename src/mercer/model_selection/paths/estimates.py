@@ -86,26 +86,26 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     alpha, merged = solved.alpha, solved.fit.merged
     if solved.biased:
         size = np.full(len(alpha), 2 * _range_of_values(solved.solution.K.gram))
-        assumes = _FREE_VECTORS
+        assumption = _FREE_VECTORS
     else:
-        size, assumes = solved.solution.K.diagonal, "no free bias, as here"
+        size, assumption = solved.solution.K.diagonal, "no free bias, as here"
     # Copies of a sample are left out one at a time.
     alpha_rows = alpha[merged.member] * merged.share
-    suspect = (alpha_rows * size[merged.member] + solved.slack[merged.member] >= 1) & (alpha_rows > 0)
+    may_be_wrong = (alpha_rows * size[merged.member] + solved.slack[merged.member] >= 1) & (alpha_rows > 0)
     if solved.biased:
         capacity = _capacity_of_others(solved)
-        suspect |= alpha_rows > capacity
+        may_be_wrong |= alpha_rows > capacity
         if np.isfinite(capacity).any():
-            assumes = f"{assumes}, and the same C for all samples, which is not so here"
+            assumption = f"{assumption}, and the same C for all samples, which is not so here"
     weight, in_second_class = merged.input_weight, solved.signs[merged.member] > 0
     false_negatives, false_positives = (
-        float(weight @ (suspect & in_second_class)),
-        float(weight @ (suspect & ~in_second_class)),
+        float(weight @ (may_be_wrong & in_second_class)),
+        float(weight @ (may_be_wrong & ~in_second_class)),
     )
     true_positives = float(weight @ in_second_class) - false_negatives
     positives = true_positives + false_positives
     precision = true_positives / positives if positives else np.nan
-    estimate = solved.estimate(suspect, assumes, proven=not solved.biased)
+    estimate = solved.estimate(may_be_wrong, assumption, proven=not solved.biased)
     return replace(estimate, recall=true_positives / float(weight @ in_second_class), precision=precision)
 
 
@@ -118,9 +118,9 @@ def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
     %(leave-one-out estimate)s
     """
     solved = _solve_machine(model, X, y, sample_weight)
-    suspect = (solved.alpha * _span_squares(solved.solution) >= solved.signs * solved.f) & (solved.alpha > 0)
-    assumes = "the same free and bounded support vectors whichever sample is left out; then it is the error itself"
-    return solved.estimate(suspect[solved.fit.merged.member], assumes)
+    may_be_wrong = (solved.alpha * _span_squares(solved.solution) >= solved.signs * solved.f) & (solved.alpha > 0)
+    assumption = "the same free and bounded support vectors whichever sample is left out; then it is the error itself"
+    return solved.estimate(may_be_wrong[solved.fit.merged.member], assumption)
 
 
 @shared_docs
@@ -135,14 +135,14 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
     solution, alpha = solved.solution, solved.alpha
     bounds = np.maximum(solution.problem.upper, -solution.problem.lower)
     diameter = max(2 * np.sqrt(ball_square(solution.K.gram)), 1 / np.sqrt(float(bounds.min())))
-    suspect = alpha > 0
+    may_be_wrong = alpha > 0
     span_squares = _span_squares(solution)
-    for v in np.flatnonzero(suspect & (solution.homotopy.side == FREE)).tolist():  # a free vector may have α = 0
+    for v in np.flatnonzero(may_be_wrong & (solution.homotopy.side == FREE)).tolist():  # a free vector may have α = 0
         # The span without bounds is at most that within them, and costs less.
-        suspect[v] = not alpha[v] * np.sqrt(span_squares[v]) * diameter < 1
-        if not suspect[v]:
-            suspect[v] = alpha[v] * np.sqrt(_constrained_span_square(solution, v)) * diameter >= 1
-    return solved.estimate(suspect[solved.fit.merged.member], _FREE_VECTORS)
+        may_be_wrong[v] = not alpha[v] * np.sqrt(span_squares[v]) * diameter < 1
+        if not may_be_wrong[v]:
+            may_be_wrong[v] = alpha[v] * np.sqrt(_constrained_span_square(solution, v)) * diameter >= 1
+    return solved.estimate(may_be_wrong[solved.fit.merged.member], _FREE_VECTORS)
 
 
 def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None, *, slack: bool = False) -> Estimate:
@@ -183,14 +183,14 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None, *, slac
     if model.slack == "l2":
         return _hard_margin_estimate(solved)
     gram, largest = solved.solution.K.gram, float(solved.slack.max())
-    spread = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
+    ball_term = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
     if slack:
         bounds = np.maximum(solved.solution.problem.upper, -solved.solution.problem.lower)
-        radius = spread + (4 if solved.biased else 1) / float(bounds.max())
+        square = ball_term + (4 if solved.biased else 1) / float(bounds.max())
         objective = solved.norm_square + 2 * float(bounds @ solved.slack)
-        return Estimate(radius * objective * solved.largest_share, False, "no slack, whichever sample is left out")
+        return Estimate(square * objective * solved.largest_share, False, "no slack, whichever sample is left out")
     return Estimate(
-        error=min(1.0, spread * solved.norm_square * solved.largest_share),
+        error=min(1.0, ball_term * solved.norm_square * solved.largest_share),
         proven=largest <= _NO_SLACK and not solved.biased,
         assumes=f"no slack, whichever sample is left out; the largest slack of this solution is {largest:.1g}",
     )
@@ -201,12 +201,12 @@ def _hard_margin_estimate(solved: _SolvedMachine) -> Estimate:
     gram, merged = solved.solution.K.gram, solved.fit.merged
     ridge = solved.solution.problem.d[merged.member] / merged.share
     if solved.biased:
-        radius = 4 * ball_square(gram, merged.member, ridge)
+        square = 4 * ball_square(gram, merged.member, ridge)
     else:
-        radius = float((gram.diagonal[merged.member] + ridge).max())
+        square = float((gram.diagonal[merged.member] + ridge).max())
     has_single_member = int(np.bincount(merged.y[merged.member]).min()) < 2  # in one of the classes
     return Estimate(
-        error=radius * float(solved.alpha.sum()) * solved.largest_share,
+        error=square * float(solved.alpha.sum()) * solved.largest_share,
         proven=not (solved.biased and has_single_member),
         assumes="two samples of each class, so that both are left whichever sample is left out",
     )
@@ -257,24 +257,24 @@ class _SolvedMachine:
         weight = self.fit.merged.input_weight
         return float(weight.max() / weight.sum())
 
-    def estimate(self, suspect: Flags, assumes: str, proven: bool = False) -> Estimate:
+    def estimate(self, may_be_wrong: Flags, assumption: str, proven: bool = False) -> Estimate:
         """Make an estimate from a mask of the weighted rows that may be misclassified."""
         merged, rows = self.fit.merged, np.zeros(self.fit.n, dtype=np.bool_)
-        rows[merged.rows] = suspect
-        error = float(merged.input_weight @ suspect / merged.input_weight.sum())
-        return Estimate(error, proven, assumes, freeze(rows))
+        rows[merged.rows] = may_be_wrong
+        error = float(merged.input_weight @ may_be_wrong / merged.input_weight.sum())
+        return Estimate(error, proven, assumption, freeze(rows))
 
 
 def _solve_machine(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _SolvedMachine:
     """Solve a two-class SVC exactly; raise ValueError for other machines, and for a `slack` not in `slacks`."""
     if getattr(model, "slack", None) not in slacks:
-        allowed = " or ".join(map(repr, slacks))
-        remedy = "leave_one_out takes any machine"
+        allowed_slacks = " or ".join(map(repr, slacks))
+        hint = "leave_one_out takes any machine"
         if hasattr(model, "best_estimator_"):
-            remedy = "pass the machine that the search chose, its best_estimator_"
+            hint = "pass the machine that the search chose, its best_estimator_"
         elif getattr(model, "slack", None) == "l2":
-            remedy = "radius_margin and leave_one_out take slack='l2'"
-        raise ValueError(f"this estimate is for SVC with slack={allowed}, not {model!r}; {remedy}")
+            hint = "radius_margin and leave_one_out take slack='l2'"
+        raise ValueError(f"this estimate is for SVC with slack={allowed_slacks}, not {model!r}; {hint}")
     if getattr(model, "C", None) == np.inf:
         raise ValueError(
             f"this estimate is for a finite C, not for {model!r}; a large C gives the same machine, and "

@@ -102,17 +102,17 @@ def trace_path(
     while True:
         try:
             follow_path(path, end, observer)
-            stalled = False
+            has_stalled = False
         except Stalled:
-            stalled = True
+            has_stalled = True
         record.log += path.log
         record.n_refactorisations += path.refactorisations
-        restarted = _skip_stall(record, path, K, quiet_stop) if stalled else None
-        if restarted is None:
+        new_path = _skip_stall(record, path, K, quiet_stop) if has_stalled else None
+        if new_path is None:
             break
-        path = restarted
+        path = new_path
     record.end = path.t
-    if stalled:
+    if has_stalled:
         record.stop_reason = "stalled"
     elif record.stop_reason == "converged":
         observer.close(path)
@@ -152,24 +152,26 @@ def _start_path(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
     of unequal weight, f is nearly the label of the larger class, and only the smaller class is bounded. The
     coefficients of the larger class then have the same sum and minimise ‖w‖: they solve the dual problem with p = 0.
     """
-    positive = problem.p > 0
-    side = np.where(positive, UPPER, LOWER).astype(np.int8)
-    positive_sum, negative_sum = float(problem.upper[positive].sum()), float(-problem.lower[~positive].sum())
+    is_positive = problem.p > 0
+    side = np.where(is_positive, UPPER, LOWER).astype(np.int8)
+    positive_sum, negative_sum = float(problem.upper[is_positive].sum()), float(-problem.lower[~is_positive].sum())
     total = positive_sum + negative_sum
     if len(problem.totals) == 0 or abs(positive_sum - negative_sum) <= 1e-14 * len(side) * total:
         return path_at(problem, K, side, 0.0)
-    smaller = positive if positive_sum < negative_sum else ~positive
-    bound = np.where(positive, problem.upper, problem.lower)
-    balance = replace(
+    is_in_smaller_class = is_positive if positive_sum < negative_sum else ~is_positive
+    bound = np.where(is_positive, problem.upper, problem.lower)
+    balance_problem = replace(
         problem,
         p=np.zeros(len(side)),
-        lower=np.where(smaller, bound, problem.lower),
-        upper=np.where(smaller, bound, problem.upper),
+        lower=np.where(is_in_smaller_class, bound, problem.lower),
+        upper=np.where(is_in_smaller_class, bound, problem.upper),
     )
-    size = float(np.abs(K.product(balance.feasible_start())).max()) or 1.0
-    rough_solution = solve_certified(balance, K.gram, replace(stop, tol=1e-4 * size))[0]
-    side = solve_exactly(balance, K, rough_solution.beta).side
-    return path_at(problem, K, np.where(smaller, np.where(positive, UPPER, LOWER), side).astype(np.int8), 0.0)
+    size = float(np.abs(K.product(balance_problem.feasible_start())).max()) or 1.0
+    rough_solution = solve_certified(balance_problem, K.gram, replace(stop, tol=1e-4 * size))[0]
+    side = solve_exactly(balance_problem, K, rough_solution.beta).side
+    return path_at(
+        problem, K, np.where(is_in_smaller_class, np.where(is_positive, UPPER, LOWER), side).astype(np.int8), 0.0
+    )
 
 
 def _restart_path(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
@@ -185,13 +187,13 @@ def _skip_stall(record: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Hom
         C = max(path.t * (1 + leap), np.nextafter(path.t, math.inf))
         try:
             beta = path.beta(path.t) * (C / path.t) if path.t > 0 else None
-            restarted = _restart_path(record.problem, K, C, stop, beta)
+            new_path = _restart_path(record.problem, K, C, stop, beta)
         except Stalled:
             continue
-        side = restarted.side
+        side = new_path.side
         record.log += [(C, int(v), int(side[v])) for v in np.flatnonzero(side != path.side)]
         record.n_restarts += 1
-        return restarted
+        return new_path
     return None
 
 
@@ -233,9 +235,9 @@ class _PathObserver:
         """End the path after its last event, no later than float64 resolves `tol`."""
         end, path.t = path.t, self.last
         path.restart()  # removes rounding from slopes that should be zero
-        resolved = self._largest_resolved(path)
-        if resolved < end:
-            self.record.end, self.record.stop_reason = resolved, "rounding floor"
+        largest_C = self._largest_resolved(path)
+        if largest_C < end:
+            self.record.end, self.record.stop_reason = largest_C, "rounding floor"
 
     def _largest_resolved(self, path: Homotopy) -> float:
         """Return the largest C at which rounding is below tol, if Σα goes on as in this segment, where it is linear."""

@@ -141,8 +141,8 @@ def fit_nodes(
 
 def largest_gap_between(problem: DualProblem, left: Node, right: Node) -> float:
     """Return a bound on the relative gap of every machine interpolated between two fits."""
-    mixed = 2 * inner(left.beta, right.u) + left.C * right.slack + right.C * left.slack
-    h = mixed - inner(problem.p, left.beta + right.beta)
+    mixed_terms = 2 * inner(left.beta, right.u) + left.C * right.slack + right.C * left.slack
+    h = mixed_terms - inner(problem.p, left.beta + right.beta)
     # The maximum of G(λ) = (1 − λ)²g₀ + λ(1 − λ)h + λ²g₁ is at λ = 0 or 1, or at its stationary point between them.
     curvature = left.gap - h + right.gap
     stationary = (left.gap - 0.5 * h) / curvature if curvature < 0 else 0.0

@@ -68,8 +68,8 @@ def run_smo(run: Steps, tol: float, max_iter: int) -> None:
         slack_i = problem.C - alpha[i] if y[i] > 0 else alpha[i]
         slack_j = alpha[j] if y[j] > 0 else problem.C - alpha[j]
         curvature = K[i, i] + K[j, j] - 2 * K[i, j]
-        flat = curvature <= _NO_CURVATURE * (K[i, i] + K[j, j])
-        newton = math.inf if flat else (y[i] * g[i] - y[j] * g[j]) / curvature
+        is_flat = curvature <= _NO_CURVATURE * (K[i, i] + K[j, j])
+        newton = math.inf if is_flat else (y[i] * g[i] - y[j] * g[j]) / curvature
         size = min(slack_i, slack_j, newton)  # 4
         if size == math.inf:  # C = inf without curvature: the dual is unbounded, and there is no hard margin
             break
@@ -103,8 +103,8 @@ def run_li(run: Steps, tol: float, max_iter: int) -> None:
         else:
             L, H = max(0.0, alpha[i1] + alpha[i2] - C), min(C, alpha[i1] + alpha[i2])
         curvature = K[i1, i1] - 2 * K[i1, i2] + K[i2, i2]
-        flat = curvature <= _NO_CURVATURE * (K[i1, i1] + K[i2, i2])
-        unclipped = y[i2] * math.inf if flat else alpha[i2] + y[i2] * (E[i1] - E[i2]) / curvature
+        is_flat = curvature <= _NO_CURVATURE * (K[i1, i1] + K[i2, i2])
+        unclipped = y[i2] * math.inf if is_flat else alpha[i2] + y[i2] * (E[i1] - E[i2]) / curvature
         alpha_2 = min(max(unclipped, L), H)
         if abs(alpha_2) == math.inf:  # C = inf without curvature: the dual is unbounded, and there is no hard margin
             break
@@ -147,11 +147,11 @@ def run_decomposition(run: Steps, tol: float, max_iter: int, size: int, choose: 
             if choose is None
             else _call_working_set(choose, alpha, g, len(run))
         )
-        new, clipped = _solve_subproblem(problem, alpha, B, 0.1 * tol)
+        new, is_clipped = _solve_subproblem(problem, alpha, B, 0.1 * tol)
         if np.array_equal(new, alpha) and choose is None:
             break
         alpha = new  # a given working set may leave α as it is; the next one may change it
-        run.record(alpha, B.tolist(), 1.0, clipped)
+        run.record(alpha, B.tolist(), 1.0, is_clipped)
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
 
 
@@ -257,11 +257,11 @@ def _newton_direction(problem: SmallProblem, g: Floats, F: Indices) -> tuple[Flo
     right = Z.T @ g[F]
     values, vectors = np.linalg.eigh(Q)
     coordinates = vectors.T @ right
-    flat = values <= 1e-12 * max(float(values[-1]), 1e-300)
-    if np.abs(coordinates[flat]).max(initial=0.0) > 1e-9 * max(1.0, float(np.abs(coordinates).max())):
-        coordinates = np.where(flat, coordinates, 0.0)
+    is_flat = values <= 1e-12 * max(float(values[-1]), 1e-300)
+    if np.abs(coordinates[is_flat]).max(initial=0.0) > 1e-9 * max(1.0, float(np.abs(coordinates).max())):
+        coordinates = np.where(is_flat, coordinates, 0.0)
     else:
-        coordinates = np.divide(coordinates, values, out=np.zeros_like(coordinates), where=~flat)
+        coordinates = np.divide(coordinates, values, out=np.zeros_like(coordinates), where=~is_flat)
     direction = Z @ (vectors @ coordinates)
     return direction, float(direction @ g[F])
 
@@ -275,8 +275,11 @@ def _curvature(problem: SmallProblem, F: Indices, direction: Floats) -> float:
 def _step_limit(alpha: Floats, direction: Floats, C: float) -> tuple[float, Indices]:
     """Return the largest step that stays in the box, and the variables that then reach a bound."""
     limits = np.full(len(alpha), np.inf)
-    up, down = direction > 0, direction < 0
-    limits[up], limits[down] = (C - alpha[up]) / direction[up], -alpha[down] / direction[down]
+    is_rising, is_falling = direction > 0, direction < 0
+    limits[is_rising], limits[is_falling] = (
+        (C - alpha[is_rising]) / direction[is_rising],
+        -alpha[is_falling] / direction[is_falling],
+    )
     least = float(limits.min(initial=math.inf))
     return least, np.flatnonzero(limits == least) if math.isfinite(least) else np.empty(0, dtype=np.intp)
 

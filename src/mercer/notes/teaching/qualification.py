@@ -10,8 +10,8 @@ from scipy import optimize
 
 from mercer.samples.arrays import Floats
 
-# Singular values of rows of length 1, and rates of descent, that count as 0.
-_DEPENDENT, _NO_DESCENT = 1e-10, 1e-9
+# Singular values of rows of length 1, and rates of descent, that count as 0; tolerance of the linear program.
+_DEPENDENT, _NO_DESCENT, _TOL = 1e-13, 1e-9, 1e-10
 
 
 class ConstraintQualification(NamedTuple):
@@ -38,8 +38,9 @@ def constraint_qualification(
     -------
     ConstraintQualification
         `kuhn_tucker`, True if all gradients are linearly independent; and `direction`, a v with ⟨∇h_i, v⟩ = 0 and
-        ⟨∇g_j, v⟩ < 0 for all i and j, or None if there is none or the ∇h_i are dependent. The Mangasarian–Fromowitz
-        qualification holds if there is a direction; `kuhn_tucker` implies it.
+        ⟨∇g_j, v⟩ < 0 for all i and j, or None if none is found or the ∇h_i are dependent. The Mangasarian–Fromowitz
+        qualification holds if there is a direction; `kuhn_tucker` implies it. Gradients, scaled to length 1, count as
+        dependent if a singular value is below 10⁻¹³, and a v with |v_k| ≤ 1 is found if all ⟨∇g_j, v⟩ ≤ −10⁻⁹.
 
     Examples
     --------
@@ -54,17 +55,25 @@ def constraint_qualification(
     d = g.shape[1]
     if h.shape[1] != d:
         raise ValueError(f"inequalities have {d} columns and equalities {h.shape[1]}: both need one for each variable")
-    # The v with |v_k| ≤ 1 that maximises the slowest descent min −⟨g_j, v⟩.
-    solution: Any = optimize.linprog(
-        np.append(np.zeros(d), -1.0),
-        A_ub=np.column_stack([g, np.ones(len(g))]),
-        b_ub=np.zeros(len(g)),
-        A_eq=np.column_stack([h, np.zeros(len(h))]),
-        b_eq=np.zeros(len(h)),
-        bounds=[(-1, 1)] * d + [(None, 1)],
-    )
-    descends = _independent(h) and solution.status == 0 and -solution.fun > _NO_DESCENT
-    return ConstraintQualification(_independent(np.vstack([h, g])), solution.x[:d] if descends else None)
+    kuhn_tucker, v = _independent(np.vstack([h, g])), None
+    if kuhn_tucker:
+        v = np.linalg.lstsq(np.vstack([h, g]), np.append(np.zeros(len(h)), -np.ones(len(g))))[0]
+    elif _independent(h):
+        # The v with |v_k| ≤ 1 that maximises the slowest descent min −⟨g_j, v⟩, without its rounding error along h.
+        solution: Any = optimize.linprog(
+            np.append(np.zeros(d), -1.0),
+            A_ub=np.column_stack([g, np.ones(len(g))]),
+            b_ub=np.zeros(len(g)),
+            A_eq=np.column_stack([h, np.zeros(len(h))]),
+            b_eq=np.zeros(len(h)),
+            bounds=[(-1, 1)] * d + [(None, 1)],
+            options={"primal_feasibility_tolerance": _TOL, "dual_feasibility_tolerance": _TOL},
+        )
+        if solution.status == 0:
+            basis = np.linalg.qr(h.T)[0]
+            v = solution.x[:d] - basis @ (basis.T @ solution.x[:d])
+            v = v if (g @ v <= -_NO_DESCENT).all() else None
+    return ConstraintQualification(kuhn_tucker, v)
 
 
 def _unit_rows(name: str, rows: Any) -> Floats:
@@ -72,8 +81,9 @@ def _unit_rows(name: str, rows: Any) -> Floats:
     G = np.asarray(rows, dtype=np.float64)
     if G.ndim != 2 or not G.shape[1] or not np.isfinite(G).all():
         raise ValueError(f"{name} must have a row of finite numbers per constraint, not the shape {G.shape}")
-    lengths = np.linalg.norm(G, axis=1, keepdims=True)
-    return np.asarray(np.divide(G, lengths, out=np.zeros_like(G), where=lengths > 0))
+    largest = np.abs(G).max(axis=1, keepdims=True)  # rows are divided by it first, since squares may overflow
+    G = np.divide(G, largest, out=np.zeros_like(G), where=largest > 0)
+    return np.asarray(G / np.maximum(np.linalg.norm(G, axis=1, keepdims=True), largest == 0))
 
 
 def _independent(rows: Floats) -> bool:

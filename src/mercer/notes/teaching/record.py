@@ -105,9 +105,9 @@ class SmallProblem:
         alpha = np.array(values, dtype=np.float64)
         if alpha.shape != (self.n,) or not np.isfinite(alpha).all():
             raise ValueError(f"{name} must have a finite α for each of {self.n} samples; its shape is {alpha.shape}")
-        outside = np.flatnonzero((alpha < 0) | (alpha > self.C))
-        if len(outside):
-            i = int(outside[0])
+        indices_outside = np.flatnonzero((alpha < 0) | (alpha > self.C))
+        if len(indices_outside):
+            i = int(indices_outside[0])
             raise ValueError(f"{name} is infeasible: α_{i} = {alpha[i]:g} is not between 0 and C = {self.C:g}; clip it")
         total = float(self.y @ alpha)
         if self.bias and abs(total) > _BALANCED * float(alpha.sum()):
@@ -118,8 +118,8 @@ class SmallProblem:
 
     def index_sets(self, alpha: Floats) -> tuple[Flags, Flags]:
         """Return I_up and I_down, as masks: which y_iα_i may increase, and which may decrease."""
-        below, above = alpha < self.C, alpha > 0
-        return np.where(self.y > 0, below, above), np.where(self.y > 0, above, below)
+        may_rise, may_fall = alpha < self.C, alpha > 0
+        return np.where(self.y > 0, may_rise, may_fall), np.where(self.y > 0, may_fall, may_rise)
 
     def violation_and_b(self, alpha: Floats, g: Floats) -> tuple[float, float]:
         """Return the KKT violation and b.
@@ -133,8 +133,8 @@ class SmallProblem:
             return max(0.0, float(increasable.max(initial=0.0)), float(-decreasable.min(initial=0.0))), 0.0
         up, low = self.index_sets(alpha)
         top, bottom = self._ends(alpha, g)
-        free = up & low
-        return max(0.0, top - bottom), float((self.y * g)[free].mean()) if free.any() else 0.5 * (top + bottom)
+        is_free = up & low
+        return max(0.0, top - bottom), float((self.y * g)[is_free].mean()) if is_free.any() else 0.5 * (top + bottom)
 
     def b_interval(self, alpha: Floats) -> tuple[float, float]:
         """Return the largest y_ig_i over I_up and the smallest over I_down.
@@ -238,10 +238,10 @@ class Steps:
     def __str__(self) -> str:
         lines = [f"{'step':>5} {'chosen':>12} {'size':>12} {'gain':>12} {'dual':>14} {'violation':>11} {'b':>11}"]
         for k, step in enumerate(self.steps, 1):
-            chosen = " ".join(map(str, step.chosen[:4])) + (" …" if len(step.chosen) > 4 else "")
+            chosen_text = " ".join(map(str, step.chosen[:4])) + (" …" if len(step.chosen) > 4 else "")
             mark = "|" if step.clipped else " "
             numbers = f"{step.gain:12.6g} {step.dual:14.8g} {step.violation:11.4g} {step.b:11.6g}"
-            lines.append(f"{k:5} {chosen:>12} {step.size:11.6g}{mark} {numbers}")
+            lines.append(f"{k:5} {chosen_text:>12} {step.size:11.6g}{mark} {numbers}")
         end = "converged" if self.converged else "stopped before tol"
         n_steps = f"{len(self)} step{'s' * (len(self) != 1)}"
         return "\n".join([*lines, f"{self.method}, {self.rule or 'all variables'}: {end} after {n_steps}"])

@@ -57,7 +57,7 @@ class ComplexityBound(Bound):
         ComplexityBound
             Upper bound on R̂ of the derived class.
         """
-        return self._derived("R̂ of the multiple", {"|c| R̂(F)": abs(finite("factor", factor)) * self.value})
+        return self._derive_bound("R̂ of the multiple", {"|c| R̂(F)": abs(finite("factor", factor)) * self.value})
 
     def contraction(self, lipschitz: float, *, zero_at_zero: bool | None = None) -> ComplexityBound:
         """Bound R̂ of a composition: R̂(A∘F) ≤ 2L R̂(F) for A with Lipschitz constant L and A(0) = 0.
@@ -76,7 +76,7 @@ class ComplexityBound(Bound):
         """
         zero_at_origin = Assumption("the outer function A has A(0) = 0", zero_at_zero)
         value = 2.0 * not_negative("lipschitz", lipschitz) * self.value
-        return self._derived("R̂ of the composition", {"2L R̂(F)": value}, zero_at_origin)
+        return self._derive_bound("R̂ of the composition", {"2L R̂(F)": value}, zero_at_origin)
 
     def shift(self, values: ArrayLike) -> ComplexityBound:
         """Bound R̂ of a shifted class: R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n).
@@ -91,7 +91,7 @@ class ComplexityBound(Bound):
         ComplexityBound
             Upper bound on R̂ of the derived class.
         """
-        return self._derived("R̂ of the shifted class", {"R̂(F)": self.value, "2√(Ê h²/n)": _shift_term(values)})
+        return self._derive_bound("R̂ of the shifted class", {"R̂(F)": self.value, "2√(Ê h²/n)": _shift_term(values)})
 
     def power(self, target: ArrayLike, q: float) -> ComplexityBound:
         """Bound R̂ of powers: R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) if |f − h| ≤ 1.
@@ -115,7 +115,7 @@ class ComplexityBound(Bound):
             raise ValueError(f"q={q!r} must be a number of at least 1: |t|^q is not Lipschitz at 0 otherwise")
         closeness = Assumption("no f differs from h by more than 1")
         value = 2.0 * finite("q", q) * (self.value + _shift_term(target))
-        return self._derived("R̂ of the powers", {"2q (R̂(F) + 2√(Ê h²/n))": value}, closeness)
+        return self._derive_bound("R̂ of the powers", {"2q (R̂(F) + 2√(Ê h²/n))": value}, closeness)
 
     def union(self, *others: ComplexityBound) -> ComplexityBound:
         """Bound R̂ of a union: R̂(∪F_i) ≤ Σ R̂(F_i), where F_1 is this class.
@@ -137,7 +137,7 @@ class ComplexityBound(Bound):
         delta = sum(deltas) if deltas else None
         return ComplexityBound("R̂ of the union", sum(parts.values()), parts, assumptions, delta, source=_RULES)
 
-    def _derived(self, quantity: str, parts: Mapping[str, float], *further: Assumption) -> ComplexityBound:
+    def _derive_bound(self, quantity: str, parts: Mapping[str, float], *further: Assumption) -> ComplexityBound:
         """Return a bound on R̂ of a class built from F, with further assumptions."""
         assumptions = (*self.assumptions, *further)
         return ComplexityBound(quantity, sum(parts.values()), parts, assumptions, self.delta, source=_RULES)

@@ -326,14 +326,14 @@ class _Landweber:
     def _filter(self, t: int) -> Floats:
         """Return the filter factors 1 − (1 − ηΛ)ᵗ, without cancellation for small ηΛ."""
         step = self.step_size * self.values
-        small = step < 0.5
-        for_small = -np.expm1(t * np.log1p(-np.where(small, step, 0.0)))
-        return np.asarray(np.where(small, for_small, 1.0 - (1.0 - step) ** t))
+        is_small = step < 0.5
+        for_small = -np.expm1(t * np.log1p(-np.where(is_small, step, 0.0)))
+        return np.asarray(np.where(is_small, for_small, 1.0 - (1.0 - step) ** t))
 
     def coefficients(self, t: int) -> Floats:
         """Return the coefficients of f after t steps."""
-        tiny = self.values <= np.finfo(float).tiny
-        filtered = np.where(tiny, self.step_size * t, self._filter(t) / np.where(tiny, 1.0, self.values))
+        is_tiny = self.values <= np.finfo(float).tiny
+        filtered = np.where(is_tiny, self.step_size * t, self._filter(t) / np.where(is_tiny, 1.0, self.values))
         return np.asarray(self.data.root[:, None] * (self.basis @ (filtered[:, None] * self.components)))
 
     def dof(self, t: int) -> float:

@@ -143,10 +143,10 @@ def fewest_errors(
             "fewer, for example the first components of KernelPCA"
         )
     if bias:
-        samples = centre_columns(samples)
+        samples = _centre_columns(samples)
     # A constant coordinate gives the bias, and ⟨w, row⟩ > 0 for all rows means separation.
     signed = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
-    rows, least = _Search(scale_columns(signed), deadline).run()
+    rows, least = _Search(_scale_columns(signed), deadline).run()
     return FewestErrors(freeze(rows), least)
 
 
@@ -189,13 +189,13 @@ def _fewest_errors_of_expansions(
     kept = solution.x[n + 1 :] < 0.5
     candidates = [np.clip(solution.x[: n + 1], -1.0, 1.0)]
     if kept.any():
-        candidates.append(largest_margin(values[kept])[0])
+        candidates.append(_largest_margin(values[kept])[0])
     smallest_value = 1.0 - gamma(n + 4) * M
     errors = min((np.flatnonzero(values @ c < smallest_value) for c in candidates), key=len)
     return FewestErrors(freeze(errors), least)
 
 
-def centre_columns(X: Floats) -> Floats:
+def _centre_columns(X: Floats) -> Floats:
     """Centre the columns of X at their medians, if the subtraction is exact."""
     centre = np.median(X, axis=0)
     difference = X - centre
@@ -204,13 +204,13 @@ def centre_columns(X: Floats) -> Floats:
     return np.where(rounding.any(axis=0), X, difference)
 
 
-def scale_columns(rows: Floats) -> Floats:
+def _scale_columns(rows: Floats) -> Floats:
     """Scale the columns by powers of two to at most 1, except those that would underflow: the result is exact."""
     scale = np.exp2(-np.ceil(np.log2(np.maximum(np.abs(rows).max(axis=0), 1e-300))))
     return np.asarray(rows * np.where((rows * scale / scale == rows).all(axis=0), scale, 1.0))
 
 
-def is_positive(rows: Floats, w: Floats) -> Flags:
+def _is_positive(rows: Floats, w: Floats) -> Flags:
     """Mark the rows with ⟨w, row⟩ > 0, except those in which rounding may hide it."""
     return np.asarray(rows @ w > gamma(len(w) + 4) * (np.abs(rows) @ np.abs(w)) + _TINY)
 
@@ -257,7 +257,7 @@ class _Search:
     def _add_inseparable_sets(self, rows: Indices) -> None:
         """Add disjoint inseparable sets of these rows until a hyperplane separates the remaining ones."""
         while len(rows) and time.monotonic() < self._deadline:
-            w, weights, margin = largest_margin(self._signed[rows])
+            w, weights, margin = _largest_margin(self._signed[rows])
             self._keep_if_better(w)
             if margin > _NO_MARGIN:
                 return
@@ -269,12 +269,12 @@ class _Search:
 
     def _keep_if_better(self, w: Floats) -> None:
         """Keep the errors of the hyperplane w if they are fewer; rows that rounding may misplace count as errors."""
-        wrong = np.flatnonzero(~is_positive(self._signed, w))
+        wrong = np.flatnonzero(~_is_positive(self._signed, w))
         if len(wrong) < len(self._best):
             self._best = wrong
 
 
-def largest_margin(signed: Floats) -> tuple[Floats, Floats, float]:
+def _largest_margin(signed: Floats) -> tuple[Floats, Floats, float]:
     """Return the w with |w_k| ≤ 1 that maximises the smallest ⟨w, row⟩, the dual weights of rows, and that margin."""
     n, d = signed.shape
     solution: Any = optimize.linprog(
@@ -294,14 +294,27 @@ def inseparable_rows(signed: Floats, weights: Floats) -> Indices:
     rows = np.flatnonzero(weights > 1e-9 * weights.max(initial=0.0))
     if not 0 < len(rows) <= signed.shape[1] + 1:
         return rows[:0]
-    null = _null_vector([[Fraction(x) for x in signed[rows, k].tolist()] for k in range(signed.shape[1])], len(rows))
+    null = null_vector([[Fraction(x) for x in signed[rows, k].tolist()] for k in range(signed.shape[1])], len(rows))
     if null is None or (min(null) < 0 < max(null)):
         return rows[:0]
     return rows[[value != 0 for value in null]]
 
 
-def _null_vector(A: list[list[Fraction]], k: int) -> list[Fraction] | None:
-    """Return an x ≠ 0 with Ax = 0, by Gauss–Jordan elimination: its last free entry is 1. None if x must be 0."""
+def null_vector(A: list[list[Fraction]], k: int) -> list[Fraction] | None:
+    """Return an x ≠ 0 with Ax = 0, from columns that are dependent, but no fewer of them; None if x must be 0."""
+    pivots = reduce_rows(A, k)
+    free = [column for column in range(k) if column not in pivots]
+    if not free:
+        return None
+    x = [Fraction(0)] * k
+    x[free[-1]] = Fraction(1)
+    for r, column in enumerate(pivots):
+        x[column] = -A[r][free[-1]]
+    return x
+
+
+def reduce_rows(A: list[list[Fraction]], k: int) -> list[int]:
+    """Bring the k columns of A to reduced row echelon form, in place, and return the pivot columns."""
     pivots: list[int] = []
     for column in range(k):
         row = next((r for r in range(len(pivots), len(A)) if A[r][column]), None)
@@ -314,14 +327,7 @@ def _null_vector(A: list[list[Fraction]], k: int) -> list[Fraction] | None:
             if r != top and A[r][column]:
                 A[r] = [a - A[r][column] * b for a, b in zip(A[r], A[top], strict=True)]
         pivots.append(column)
-    free = [column for column in range(k) if column not in pivots]
-    if not free:
-        return None
-    x = [Fraction(0)] * k
-    x[free[-1]] = Fraction(1)
-    for r, column in enumerate(pivots):
-        x[column] = -A[r][free[-1]]
-    return x
+    return pivots
 
 
 class SlackPower(NamedTuple):

@@ -3,12 +3,20 @@
 A class of rules shatters points if it labels them in all 2^n ways. Its VC dimension d on a set is the size of the
 largest subset that it shatters, and its growth function Π(m) the largest number of labellings of m points, at most
 Σ_{i≤d} C(m, i) (Sauer's lemma).
+
+Hyperplanes are decided in rational numbers. With w = Σ β_jφ(x_j), ⟨w, φ(x_i)⟩ = (Kβ)_i, so that the rows of K, plus 1
+for a bias, are coordinates z_i of the points. By Gordan's theorem a hyperplane separates labels y if and only if there
+is no λ ≥ 0, λ ≠ 0, with Σ λ_iy_iz_i = 0. If there is one, there is also one on a smallest dependent set of points,
+whose λ is unique up to a factor. Any r + 1 points contain such a set, where r is the rank, and each one is found so.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,22 +24,16 @@ from numpy.typing import ArrayLike
 
 from mercer.estimators import SVC
 from mercer.kernels.names import as_kernel
-from mercer.notes.theory.few_errors import (
-    centre_columns,
-    inseparable_rows,
-    is_positive,
-    largest_margin,
-    scale_columns,
-)
-from mercer.samples.arrays import Flags, Floats, freeze, host, is_sparse, n_samples
+from mercer.kernels.recipe import Recipe
+from mercer.notes.theory.few_errors import null_vector, reduce_rows
+from mercer.samples.arrays import Floats, freeze, host, is_sparse, n_samples
 from mercer.samples.matrices import as_matrix
 
 Rules = SVC | Sequence[Callable[[Any], ArrayLike]]
 # All subsets of the points are tried.
 _MOST_POINTS = 12
-# Of coordinates from a kernel matrix: shares of the largest eigenvalue, and margins of rows of length 1, that are 0 up
-# to rounding (the first number), or surely are not (the second).
-_EIGENVALUES, _MARGINS = (1e-13, 1e-11), (1e-11, 1e-8)
+# Smallest eigenvalue of a kernel matrix with ones on its diagonal that is surely not 0, whatever its values' rounding.
+_SURELY_POSITIVE = 1e-9
 
 
 class Shattering(NamedTuple):
@@ -67,8 +69,10 @@ def shattering(X: Any, rules: Rules) -> Shattering:
         At most 12 points.
     rules : SVC or sequence of callables
         A machine stands for all hyperplanes of its feature space, through the origin for ``bias=False``; a labelling
-        counts if a hyperplane separates it strictly, which is proven for linear kernels; ValueError is raised where
-        rounding hides it. Callables take X and return a number for each point, ≥ 0 for the label +1, or booleans.
+        counts if a hyperplane separates it strictly. This is decided in rational numbers for linear, polynomial and
+        strictly positive definite kernels and for kernels of other objects whose values are integers; for other
+        kernels, ValueError is raised unless φ(x) is clearly linearly independent. Callables take X and return a
+        number for each point, ≥ 0 for the label +1, or booleans.
 
     Returns
     -------
@@ -109,7 +113,7 @@ def dichotomies_of(rules: Rules, X: Any, max_points: int | None = _MOST_POINTS) 
     if n < 1 or (limit is not None and n > limit):
         raise ValueError(f"X has {n} points, but all labellings of 1 to {limit} points are tried; pass fewer")
     if isinstance(rules, SVC):
-        return _separable_labellings(_coordinates(rules, X))
+        return _separable_labellings(rules, X)
     if not len(rules) or not all(map(callable, rules)):
         raise TypeError(f"rules={rules!r:.80} must be an SVC, or a list of functions from X to a number per point")
     return np.unique([_labels(rule, X, n) for rule in rules], axis=0)
@@ -123,70 +127,62 @@ def _labels(rule: Callable[[Any], ArrayLike], X: Any, n: int) -> Floats:
     return np.where(values if values.dtype.kind == "b" else values >= 0, 1.0, -1.0)
 
 
-class _Points(NamedTuple):
-    """Coordinates of points, with a constant one for a bias, in which hyperplanes go through the origin."""
+def _separable_labellings(machine: SVC, X: Any) -> Floats:
+    """Return all labellings that a hyperplane of the machine separates."""
+    columns = _coordinates(machine, X)
+    rank, n = len(columns), n_samples(X)
+    for i in range(n):
+        if not any(column[i] for column in columns):
+            raise ValueError(f"φ(x) = 0 for point {i}, which lies on every hyperplane; use bias=True")
+    labels = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
+    separable = np.ones(len(labels), dtype=bool)
+    for rows in map(list, itertools.combinations(range(n), rank + 1)):
+        dependency = null_vector([[column[i] for i in rows] for column in columns], rank + 1)
+        signs = labels[:, rows] * [(x > 0) - (x < 0) for x in dependency or ()]
+        separable &= (signs < 0).any(axis=1) & (signs > 0).any(axis=1)
+    return labels[separable]
 
-    rows: Floats
-    exact: bool  # False for coordinates from the eigenvectors of a kernel matrix
 
+def _coordinates(machine: SVC, X: Any) -> list[list[Fraction]]:
+    """Return linearly independent coordinates of the points, each a number for every point.
 
-def _coordinates(machine: SVC, X: Any) -> _Points:
-    """Return coordinates in which the hyperplanes of the machine separate the points as in its feature space."""
+    Hyperplanes through the origin separate them as those of the machine do in its feature space.
+    """
     kernel = as_kernel(machine.kernel, degree=machine.degree, gamma=machine.gamma, coef0=machine.coef0).bind(X)
-    biased, recipe, n = machine.bias is not False, kernel.recipe(), n_samples(X)
-    if kernel.accepts == "vectors":
-        rows = np.asarray(as_matrix(X).toarray() if is_sparse(X) else as_matrix(X), dtype=np.float64)
-        if kernel.strictly_positive_definite == "yes" and len(np.unique(rows, axis=0)) == n:
-            return _Points(np.eye(n), True)  # the φ(x) are linearly independent
-    if recipe is not None and recipe.linear:
-        rows = scale_columns(np.column_stack([centre_columns(rows), np.ones(n)]) if biased else rows)
-        _check_rows((rows != 0).any(axis=1))
-        return _Points(rows, True)
-    K = np.asarray(kernel(X), dtype=np.float64)
-    if biased:
-        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-        K += K.diagonal().max() or 1.0
-    lengths = np.sqrt(K.diagonal())
-    _check_rows(lengths > 0)
-    values, eigenvectors = np.linalg.eigh(K / np.outer(lengths, lengths))
-    noise, least = (share * values[-1] for share in _EIGENVALUES)
-    if ((np.abs(values) > noise) & (values < least)).any():
-        raise ValueError(
-            f"rounding hides the rank of the kernel matrix: its eigenvalues are {values / values[-1]} times the "
-            "largest; pass fewer points, or other parameters of the kernel"
-        )
-    kept = values >= least
-    return _Points(np.asarray(eigenvectors[:, kept] * np.sqrt(values[kept])), False)
-
-
-def _check_rows(nonzero: Flags) -> None:
-    """Raise ValueError if φ(x) = 0 for a point."""
-    if not nonzero.all():
-        raise ValueError(f"φ(x) = 0 for point {int(np.argmin(nonzero))}, which lies on every hyperplane; use bias=True")
-
-
-def _separable_labellings(points: _Points) -> Floats:
-    """Return all labellings that a hyperplane through the origin separates: prefixes grow by one point at a time."""
-    Z = points.rows
-    found = [np.ones(1)]  # the first label is +1; the others follow from the symmetry w → −w
-    for m in range(1, len(Z)):
-        longer = [np.append(labels, sign) for labels in found for sign in (-1.0, 1.0)]
-        independent = np.linalg.matrix_rank(Z[: m + 1], tol=1e-6) == m + 1
-        found = [y for y in longer if independent or _is_separable(y[:, None] * Z[: m + 1], points.exact)]
-    return np.unique(np.vstack([found, np.negative(found)]), axis=0)
-
-
-def _is_separable(signed: Floats, exact: bool) -> bool:
-    """Return whether a w has ⟨w, row⟩ > 0 for all rows; raise ValueError if rounding hides it."""
-    w, weights, margin = largest_margin(signed)
-    if not exact:
-        undecided, separable = _MARGINS[0] < margin <= _MARGINS[1], margin > _MARGINS[1]
+    recipe, n, biased = kernel.recipe(), n_samples(X), machine.bias is not False
+    vectors = kernel.accepts == "vectors"
+    rows = np.asarray(as_matrix(X).toarray() if is_sparse(X) else as_matrix(X), dtype=np.float64) if vectors else None
+    if rows is not None and kernel.strictly_positive_definite == "yes":  # the φ(x) of different x are independent
+        group = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        return [[Fraction(int(i == k)) for i in group] for k in range(group.max() + 1)]
+    if rows is not None and recipe is not None and _is_polynomial(recipe):
+        exact = [[Fraction(x) for x in row] for row in rows.tolist()]
+        gamma, coef0, degree = (Fraction(x) for x in recipe.numbers or (1, 0, 1))
+        constant = Fraction(recipe.constant) / Fraction(recipe.scale) + biased
+        K = [[(gamma * sum(map(mul, x, z)) + coef0) ** int(degree) + constant for z in exact] for x in exact]
     else:
-        separable = bool(is_positive(signed, w).all())
-        undecided = not separable and not len(inseparable_rows(signed, weights))
-    if undecided:
-        raise ValueError(
-            f"rounding hides whether a hyperplane separates {len(signed)} of the points: the largest margin found is "
-            f"{margin:.1g}; scale the features, or pass fewer points"
-        )
-    return separable
+        values = np.asarray(kernel(X), dtype=np.float64)
+        if _is_nonsingular(values, biased):
+            return [[Fraction(int(i == k)) for i in range(n)] for k in range(n)]
+        if vectors or (values != np.round(values)).any():
+            raise ValueError(
+                "the φ(x) may be linearly dependent, and rounding of the kernel's values hides which labellings a "
+                "hyperplane separates; use a linear, polynomial or strictly positive definite kernel, or fewer points"
+            )
+        K = [[Fraction(x) + biased for x in row] for row in values.tolist()]
+    return K[: len(reduce_rows(K, n))]
+
+
+def _is_polynomial(recipe: Recipe) -> bool:
+    """Return whether a kernel is a polynomial of ⟨x, z⟩."""
+    is_polynomial = recipe.inner == "dot" and recipe.ending in ("identity", "polynomial")
+    return is_polynomial and not recipe.normalise and recipe.factor is None
+
+
+def _is_nonsingular(K: Floats, biased: bool) -> bool:
+    """Return whether a kernel matrix, plus a constant for a bias, is clearly positive definite."""
+    K = K + float(np.abs(K.diagonal()).max()) * biased
+    if (K.diagonal() <= 0).any():
+        return False
+    lengths = np.sqrt(K.diagonal())
+    return bool(np.linalg.eigvalsh(K / np.outer(lengths, lengths))[0] > _SURELY_POSITIVE)

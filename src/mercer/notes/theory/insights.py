@@ -224,8 +224,8 @@ def _plane_insight(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: 
     """Return the quantities of one hyperplane of a classifier."""
     rows = X
     if len(margins.rows) < n_samples(X):  # only samples of the two classes
-        gram = kernel.accepts == "gram"
-        rows = matrix_part(X, margins.rows) if gram else take(X, margins.rows)
+        is_precomputed = kernel.accepts == "gram"
+        rows = matrix_part(X, margins.rows) if is_precomputed else take(X, margins.rows)
     n, bias = len(margins.rows), _bias_kind(model, margins.b)
     feature = float(getattr(model, "intercept_scaling", 1.0))
     trace = float(kernel.diag(rows).sum())
@@ -238,8 +238,8 @@ def _plane_insight(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: 
     bounds = {"soft margin": _check_assumptions(bound, learnt, kernel)}
     # A hard margin meets its constraints to tol, so that smaller slacks count as 0.
     # That of a plane between classes trained jointly depends on all classes, and the bound is not for it.
-    joint = bool(getattr(model, "_joint_planes", False))
-    if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0 and not joint:
+    is_joint = bool(getattr(model, "_joint_planes", False))
+    if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0 and not is_joint:
         radius = base.enclosing_radius if bias == "free" else float(np.hypot(base.origin_radius, constant))
         if radius is not None and squared_ratio(radius, 1 / norm) < np.inf:
             unchanged = Assumption(
@@ -262,8 +262,8 @@ def _plane_insight(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: 
     C = _common_penalty(model)
     if C is not None and n_support is not None:
         gap = float(model.certificate_.gap)
-        plain = _has_equal_weights(model, C, norm, risks["hinge"] * n, gap)
-        bounds["support vectors"] = support_vectors_bound(norm, risks["hinge"], C, n, gap=gap, plain=plain)
+        has_equal_weights = _has_equal_weights(model, C, norm, risks["hinge"] * n, gap)
+        bounds["support vectors"] = support_vectors_bound(norm, risks["hinge"], C, n, gap=gap, plain=has_equal_weights)
     name = f"{margins.classes[1]} against {margins.classes[0]}"
     return replace(base, name=name, risks=risks, bounds=bounds, margins=margins, n_support=n_support)
 
@@ -325,8 +325,8 @@ def _has_learnt_kernel(unwrapped: Unwrapped) -> bool:
     """Return True if samples chose the kernel or its parameters: gamma="scale", a search, learnt weights or scales."""
     model = unwrapped.machine
     for search in (*unwrapped.layers, model):
-        chosen = getattr(search, "best_params_", {})
-        if any(name.rpartition("__")[2] not in _NON_KERNEL_PARAMETERS for name in chosen):
+        chosen_params = getattr(search, "best_params_", {})
+        if any(name.rpartition("__")[2] not in _NON_KERNEL_PARAMETERS for name in chosen_params):
             return True
     if isinstance(model, MultipleKernelMachine) or getattr(model, "optimise", False):
         return True
@@ -345,9 +345,9 @@ def _has_learnt_kernel(unwrapped: Unwrapped) -> bool:
 def _has_equal_weights(model: Any, C: float, norm: float, slack: float, gap: float) -> bool:
     """Return whether Σα = ‖w‖² + CΣξ − gap and every α ≤ C, which fails with sample weights."""
     alpha = np.abs(np.asarray(model.dual_coef_))
-    expected = norm * norm + C * slack - gap
+    alpha_sum = norm * norm + C * slack - gap
     return bool(
-        alpha.max(initial=0.0) <= C * (1 + 1e-9) and abs(alpha.sum() - expected) <= 1e-6 * (norm * norm + C * slack)
+        alpha.max(initial=0.0) <= C * (1 + 1e-9) and abs(alpha.sum() - alpha_sum) <= 1e-6 * (norm * norm + C * slack)
     )
 
 

@@ -155,17 +155,17 @@ class Law:
         p = np.asarray(self.probabilities)
         K = np.asarray(as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(self.X)(self.X))
         bound = trace_bound(float(n * (p @ K.diagonal())), n, norm=norm)
-        m, signed = len(p), np.concatenate([p, p]) / (2.0 * p.sum())
-        exact = math.comb(2 * m + n - 1, n) <= n_draws  # numbers of samples at each point with each sign
-        if exact:
+        m, probabilities = len(p), np.concatenate([p, p]) / (2.0 * p.sum())
+        is_exact = math.comb(2 * m + n - 1, n) <= n_draws  # numbers of samples at each point with each sign
+        if is_exact:
             rows = itertools.combinations_with_replacement(range(2 * m), n)
             counts = np.array([np.bincount(row, minlength=2 * m) for row in rows])
-            chances = stats.multinomial.pmf(counts, n, signed)
+            chances = stats.multinomial.pmf(counts, n, probabilities)
         else:
-            counts, chances = np.random.default_rng(random_state).multinomial(n, signed, size=n_draws), None
+            counts, chances = np.random.default_rng(random_state).multinomial(n, probabilities, size=n_draws), None
         s = (counts[:, :m] - counts[:, m:]).astype(np.float64)
         suprema = 2.0 * norm / n * np.sqrt(np.maximum(np.einsum("ij,ij->i", s @ K, s), 0.0))
-        error = 0.0 if exact else float(suprema.std(ddof=1) / math.sqrt(n_draws))
+        error = 0.0 if is_exact else float(suprema.std(ddof=1) / math.sqrt(n_draws))
         return Complexity(float(np.average(suprema, weights=chances)), error, len(counts), bound)
 
     @shared_docs

@@ -189,10 +189,10 @@ def leave_one_out_bound(radius: float, margin: float, n: int, *, bias: bool, sep
     """
     integer("n", n, 1, "the number of samples")
     value = (4.0 if bias else 1.0) * squared_ratio(radius, margin) / n
-    hard = Assumption("the machine separates all samples with this margin", separable)
+    separation = Assumption("the machine separates all samples with this margin", separable)
     form = "4R²/(nρ²)" if bias else "R₀²/(nρ²)"
     return bound_by_sum(
-        "the share of leave-one-out errors", {form: value}, (hard,), None, 1.0, "Vapnik 1998, theorem 10.5"
+        "the share of leave-one-out errors", {form: value}, (separation,), None, 1.0, "Vapnik 1998, theorem 10.5"
     )
 
 

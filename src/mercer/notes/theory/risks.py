@@ -58,11 +58,11 @@ def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_m
         )
     if loss not in _WITH_MARGIN and gamma != 1:
         raise ValueError(f"target_margin={gamma:g} is for the losses {', '.join(_WITH_MARGIN)}, not for {loss!r}")
-    rule: Any = _WITHOUT_MARGIN.get(loss) if isinstance(loss, str) else loss
+    loss_object: Any = _WITHOUT_MARGIN.get(loss) if isinstance(loss, str) else loss
     values = np.asarray(f, dtype=np.float64)
-    labelled = rule is None or getattr(rule, "kind", None) == "classification"
-    targets = read_signs(y) if labelled else np.asarray(y, dtype=np.float64)
-    ranks = (1,) if labelled or hasattr(rule, "combine") else (1, 2)
+    has_labels = loss_object is None or getattr(loss_object, "kind", None) == "classification"
+    targets = read_signs(y) if has_labels else np.asarray(y, dtype=np.float64)
+    ranks = (1,) if has_labels or hasattr(loss_object, "combine") else (1, 2)
     if targets.shape != values.shape or targets.ndim not in ranks or targets.size == 0:
         raise ValueError(
             f"y and f must have one number per sample{' and output' * (len(ranks) > 1)}, at least one, but their "
@@ -71,26 +71,28 @@ def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_m
     if not np.isfinite(values).all() or not np.isfinite(targets).all():
         raise ValueError("y and f must be finite")
     if targets.ndim == 2:
-        return np.asarray(_loss_values(rule, targets.ravel(), values.ravel()).reshape(targets.shape).sum(axis=1))
-    if rule is not None:
-        return _loss_values(rule, targets, values)
+        return np.asarray(_loss_values(loss_object, targets.ravel(), values.ravel()).reshape(targets.shape).sum(axis=1))
+    if loss_object is not None:
+        return _loss_values(loss_object, targets, values)
     if loss == "zero_one":
         return np.asarray((values >= 0) != (targets > 0), dtype=np.float64)
     hinge = np.maximum(0.0, gamma - targets * values) / gamma
     return np.minimum(1.0, hinge) if loss == "ramp" else hinge
 
 
-def _loss_values(rule: Any, y: Floats, f: Floats) -> Floats:
+def _loss_values(loss_object: Any, y: Floats, f: Floats) -> Floats:
     """Evaluate ℓ(y, f) for each sample, or for each combination of a loss such as `Pairwise`."""
-    if hasattr(rule, "combine"):
-        A, y = rule.combine(y)
+    if hasattr(loss_object, "combine"):
+        A, y = loss_object.combine(y)
         f = np.asarray(A @ f, dtype=np.float64)
         if len(f) == 0:
-            raise ValueError(f"loss={rule!r} has no combinations for these targets, and so no mean; use other targets")
-    losses = np.asarray(rule.value(y, f), dtype=np.float64)
+            raise ValueError(
+                f"loss={loss_object!r} has no combinations for these targets, and so no mean; use other targets"
+            )
+    losses = np.asarray(loss_object.value(y, f), dtype=np.float64)
     if losses.shape != f.shape:
         raise ValueError(
-            f"loss={rule!r} must return a number for each of {len(f)} values, not the shape {losses.shape}"
+            f"loss={loss_object!r} must return a number for each of {len(f)} values, not the shape {losses.shape}"
         )
     return losses
 
@@ -269,11 +271,11 @@ def off_training_error(
             "labellings are tried, and at least one must be unseen"
         )
     points = np.arange(n_points)
-    wrong = 0
+    n_wrong = 0
     for labels in itertools.product((-1, 1), repeat=n_points):
         y = np.array(labels)
-        predicted = np.asarray(learner(points[:n_train], y[:n_train], points[n_train:]))
-        if predicted.shape != (n_points - n_train,) or not np.isin(predicted, (-1, 1)).all():
+        predicted_labels = np.asarray(learner(points[:n_train], y[:n_train], points[n_train:]))
+        if predicted_labels.shape != (n_points - n_train,) or not np.isin(predicted_labels, (-1, 1)).all():
             raise ValueError("the learner must return a label of -1 or +1 for every unseen point")
-        wrong += int(np.sum(predicted != y[n_train:]))
-    return Fraction(wrong, 2**n_points * (n_points - n_train))
+        n_wrong += int(np.sum(predicted_labels != y[n_train:]))
+    return Fraction(n_wrong, 2**n_points * (n_points - n_train))

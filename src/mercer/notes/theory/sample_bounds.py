@@ -70,8 +70,8 @@ def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: ArrayLike = 1.
     """
     if sides not in (1, 2):
         raise ValueError(f"sides={sides!r} must be 1 or 2")
-    common, distance = np.ndim(width) == 0, deviation(n, delta, sides)
-    if common:
+    has_one_width, distance = np.ndim(width) == 0, deviation(n, delta, sides)
+    if has_one_width:
         number = positive("width", width)
         distance *= number
         in_interval = Assumption(f"every number lies in an interval of width {number:g}")
@@ -84,7 +84,7 @@ def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: ArrayLike = 1.
     independent = Assumption("the numbers are independent")
     terms = {"mean": finite("mean", mean), "deviation": distance}
     # 1 is a trivial bound for probabilities only; another interval of width 1 may lie anywhere.
-    limit = 1.0 if common and width == 1 and 0 <= mean <= 1 else None
+    limit = 1.0 if has_one_width and width == 1 and 0 <= mean <= 1 else None
     return bound_by_sum("the expectation", terms, (independent, in_interval), delta, limit, "Hoeffding 1963")
 
 

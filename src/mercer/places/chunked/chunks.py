@@ -30,10 +30,10 @@ class CallStatistics:
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, float]] = {}
 
-    def add(self, verb: str, sent: int, received: int, seconds: float) -> None:
+    def add(self, verb: str, n_sent: int, n_received: int, seconds: float) -> None:
         """Record one call of a verb, with the bytes sent and received."""
         row = self._rows.setdefault(verb, {"calls": 0, "bytes_sent": 0, "bytes_received": 0, "seconds": 0.0})
-        for name, value in zip(row, (1, sent, received, seconds), strict=True):
+        for name, value in zip(row, (1, n_sent, n_received, seconds), strict=True):
             row[name] += value
 
     def report(self) -> dict[str, dict[str, float]]:
@@ -103,7 +103,7 @@ class Chunks:
     ) -> list[tuple[int, T]]:
         """Call the verb on every chunk whose arguments are not None; return pairs of chunk number and result."""
         chunk_numbers = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
-        results = self._counted(
+        results = self._run_and_count(
             verb, chunk_numbers, [chunk_arguments[k] or () for k in chunk_numbers], common, self.call
         )
         return list(zip(chunk_numbers, results, strict=True))
@@ -119,7 +119,7 @@ class Chunks:
         chunk_numbers = [k for k, arguments in enumerate(chunk_arguments) if arguments is not None]
         if not chunk_numbers:
             return None
-        total: T = self._counted(
+        total: T = self._run_and_count(
             verb,
             chunk_numbers,
             [chunk_arguments[k] or () for k in chunk_numbers],
@@ -128,14 +128,14 @@ class Chunks:
         )
         return total
 
-    def _counted(
+    def _run_and_count(
         self, verb: Any, chunk_numbers: Any, chunk_arguments: Any, common: Any, run: Callable[..., Any]
     ) -> Any:
         """Return run(verb, chunk_numbers, chunk_arguments, common), and record the call."""
         start = time.perf_counter()
         result = run(verb, chunk_numbers, chunk_arguments, common)
-        sent, received = n_bytes(chunk_arguments) + len(chunk_numbers) * n_bytes(common), n_bytes(result)
-        self.statistics.add(verb.__name__, sent, received, time.perf_counter() - start)
+        n_sent, n_received = n_bytes(chunk_arguments) + len(chunk_numbers) * n_bytes(common), n_bytes(result)
+        self.statistics.add(verb.__name__, n_sent, n_received, time.perf_counter() - start)
         return result
 
     # --- rows by their positions -------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Chunks:
         mask = np.zeros(self.n, dtype=bool)
         mask[positions] = True
         parts: list[Flags] = np.split(mask, self.ends[1:-1])
-        return [(verbs.packed(part),) if part.any() else None for part in parts]
+        return [(verbs.pack_mask(part),) if part.any() else None for part in parts]
 
     def per_row(self, verb: Callable[..., Any], positions: Indices | None, common: tuple[Any, ...] = ()) -> Any:
         """Return the verb's result for each row at these positions, in their order."""
@@ -162,7 +162,7 @@ class Chunks:
         all_rows = np.empty((self.n, *first.shape[1:]), first.dtype)
         for k, part in results:
             chunk = all_rows[self.ends[k] : self.ends[k + 1]]
-            chunk[verbs.unpacked(selections[k][0], len(chunk))] = part
+            chunk[verbs.unpack_rows(selections[k][0], len(chunk))] = part
         return all_rows if positions is None else all_rows[positions]
 
     def members(self, positions: Indices | None) -> list[tuple[Indices, verbs.RowSelection] | None]:

@@ -95,8 +95,8 @@ def _pandas_rows(block: Any, source: str) -> Any:
         column: Any = block.iloc[:, k].dropna() if kind in "iu" else ()
         if len(column):
             _check_integers(int(column.min()), int(column.max()), f"column {name!r} of {source}")
-    single = all(dtype == np.float32 for dtype in block.dtypes)
-    return np.ascontiguousarray(block.to_numpy(np.float32 if single else np.float64, na_value=math.nan))
+    is_float32 = all(dtype == np.float32 for dtype in block.dtypes)
+    return np.ascontiguousarray(block.to_numpy(np.float32 if is_float32 else np.float64, na_value=math.nan))
 
 
 def _polars_rows(block: Any, source: str) -> Any:
@@ -114,6 +114,6 @@ def _polars_rows(block: Any, source: str) -> Any:
         if dtype.is_integer() and column.drop_nulls().len():
             _check_integers(int(column.min()), int(column.max()), f"column {name!r} of {source}")
         columns.append(column.cast(polars.Float64).to_numpy())
-    single = all(dtype == polars.Float32 for dtype in frame.schema.values())
+    is_float32 = all(dtype == polars.Float32 for dtype in frame.schema.values())
     rows = np.column_stack(columns) if columns else np.empty((frame.height, 0))
-    return np.ascontiguousarray(rows, dtype=np.float32 if single else np.float64)
+    return np.ascontiguousarray(rows, dtype=np.float32 if is_float32 else np.float64)

@@ -190,8 +190,8 @@ class ChunkedGram:
         """Return K(samples[rows], Z) @ C; the error is 0, not a bound, unless `proven`."""
         chunks, positions = self.X.chunks, self.X.positions_of(rows)
         selections = chunks.selections(positions)
-        refuted, C = bool(self._shared["refuted"]), np.ascontiguousarray(C)
-        common = self.kernel, self.centre, refuted, Z, C, level, proven, self._verb_threads
+        is_refuted, C = bool(self._shared["refuted"]), np.ascontiguousarray(C)
+        common = self.kernel, self.centre, is_refuted, Z, C, level, proven, self._verb_threads
         results = chunks.map(verbs.products, selections, common)
         self._shared["largest_bound"] = max([self._shared["largest_bound"], *(bound for _, (*_, bound) in results)])
         value = chunks.gather(selections, [(k, part[0]) for k, part in results], positions)

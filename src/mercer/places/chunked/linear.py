@@ -107,9 +107,9 @@ def _add_doubled(a: tuple[Floats, Floats, float], b: tuple[Floats, Floats, float
     """
     hi = a[0] + b[0]
     b_hi = hi - a[0]
-    lost = (a[0] - (hi - b_hi)) + (b[0] - b_hi)
-    lo = a[1] + b[1] + lost
-    rounding = gamma(4) * norm(np.abs(a[1]) + np.abs(b[1]) + np.abs(lost)) + len(hi) * LEAST
+    rounding_of_hi = (a[0] - (hi - b_hi)) + (b[0] - b_hi)
+    lo = a[1] + b[1] + rounding_of_hi
+    rounding = gamma(4) * norm(np.abs(a[1]) + np.abs(b[1]) + np.abs(rounding_of_hi)) + len(hi) * LEAST
     error = (a[2] + b[2] + rounding) * (1 + 2.0**-40)
     return hi, lo, error if math.isfinite(error) and np.isfinite(hi).all() else math.inf
 

@@ -42,7 +42,7 @@ _BUDGET = 1 << 30
 RowSelection = NDArray[np.int32] | NDArray[np.uint8] | None
 
 
-def packed(mask: Flags) -> RowSelection:
+def pack_mask(mask: Flags) -> RowSelection:
     """Pack a mask of a chunk's rows into few bytes."""
     count = int(np.count_nonzero(mask))
     if count == len(mask):
@@ -50,7 +50,7 @@ def packed(mask: Flags) -> RowSelection:
     return np.flatnonzero(mask).astype(np.int32) if 32 * count < len(mask) else np.packbits(mask)
 
 
-def unpacked(selection: RowSelection, n: int) -> Indices:
+def unpack_rows(selection: RowSelection, n: int) -> Indices:
     """Return the indices of the selected rows of a chunk of n rows."""
     if selection is None:
         return np.arange(n)
@@ -62,8 +62,8 @@ def unpacked(selection: RowSelection, n: int) -> Indices:
 def rows(X: Any, selection: RowSelection) -> Any:
     """Return copies of the selected rows in host memory, or the chunk itself if it is there and all are selected."""
     if isinstance(X, EngineSamples):
-        return X.host(unpacked(selection, X.shape[0]))
-    return take(X, unpacked(selection, X.shape[0])) if selection is not None else X
+        return X.host(unpack_rows(selection, X.shape[0]))
+    return take(X, unpack_rows(selection, X.shape[0])) if selection is not None else X
 
 
 @cache
@@ -177,11 +177,11 @@ def values(X: Any, selection: RowSelection, kernel: Kernel, others: Any) -> Floa
 
 def _strips(X: Any, selection: RowSelection) -> Any:
     """Yield the selected rows strip by strip, each with the slice of the selection that it covers."""
-    selected = unpacked(selection, X.shape[0])
+    selected = unpack_rows(selection, X.shape[0])
     for start in range(0, len(selected), _STRIP_ROWS):
         positions = slice(start, min(len(selected), start + _STRIP_ROWS))
-        whole = selection is None and not isinstance(X, EngineSamples)
-        yield X[positions] if whole else take(X, selected[positions]), positions
+        takes_all = selection is None and not isinstance(X, EngineSamples)
+        yield X[positions] if takes_all else take(X, selected[positions]), positions
 
 
 def _gram(kernel: Kernel, part: Any, Z: Any, centre: Floats, n_threads: int) -> Gram:
@@ -207,7 +207,7 @@ def products(
     n_threads: int,
 ) -> tuple[Floats, Floats | None, float]:
     """Return K(rows, Z) @ C, error bounds if `proven`, and the largest entry bound of a K that may be indefinite."""
-    n, m = len(unpacked(selection, X.shape[0])), len(C)
+    n, m = len(unpack_rows(selection, X.shape[0])), len(C)
     value, error = np.zeros((n, *C.shape[1:])), np.zeros((n, *C.shape[1:])) if proven else None
     largest_bound = 0.0
     for part, positions in _strips(X, selection):
@@ -228,8 +228,8 @@ def products(
 def errors(
     X: Any, selection: RowSelection, kernel: Kernel, centre: Floats, Z: Any, c: Floats, level: Precision, n_threads: int
 ) -> Floats:
-    """Return error bounds for K(rows, Z) @ c, which hold for every way to compute K with this centre."""
-    out = np.empty(len(unpacked(selection, X.shape[0])))
+    """Return bounds on the errors of K(rows, Z) @ c; they hold however K is computed with this centre."""
+    out = np.empty(len(unpack_rows(selection, X.shape[0])))
     for part, positions in _strips(X, selection):
         stacked, n_rows = stack(part, Z), positions.stop - positions.start
         prepared = PreparedSamples.of(kernel, stacked, n_threads, centre)
@@ -276,7 +276,7 @@ def evaluate(
 ) -> Floats:
     """Return f at the rows, with a column for each output."""
     engine = X.engine if isinstance(X, EngineSamples) else None
-    part = rows(X, selection) if engine is None else take(X, unpacked(selection, X.shape[0]))
+    part = rows(X, selection) if engine is None else take(X, unpack_rows(selection, X.shape[0]))
     out = np.zeros((part.shape[0], coefficients.shape[1]))
     evaluation_for(kernel, vectors, coefficients, columns, engine).add(out, part, n_threads)
     return out
@@ -363,9 +363,9 @@ def add_error_totals(a: tuple[Totals, ErrorTotals], b: tuple[Totals, ErrorTotals
     """Return the totals of the union, and bounds on their errors, including the rounding of this addition."""
     (totals_a, errors_a), (totals_b, errors_b) = a, b
     totals = add_totals(totals_a, totals_b)
-    rounded = 2.0**-52 * (np.abs(totals_a.residual) + np.abs(totals_b.residual))
+    rounding = 2.0**-52 * (np.abs(totals_a.residual) + np.abs(totals_b.residual))
     errors = ErrorTotals(
-        (errors_a.residual + errors_b.residual) * (1 + 2.0**-50) + rounded,
+        (errors_a.residual + errors_b.residual) * (1 + 2.0**-50) + rounding,
         (errors_a.squares + errors_b.squares) * (1 + 2.0**-50),
         (errors_a.trace + errors_b.trace) * (1 + 2.0**-50),
         max(errors_a.terms, errors_b.terms) + 1,

@@ -46,11 +46,11 @@ def on_worker_device(rows: Any) -> Any:
         return rows
     if device == "torch-cpu":  # tensors share the memory of the rows, and would keep them alive
         return engine.samples(rows)
-    held, address = _copies.get(id(rows)), id(rows)
-    if held is None or held[0]() is not rows:
-        held = weakref.ref(rows, lambda _: _copies.pop(address, None)), engine.samples(rows)
-        _copies[address] = held
-    return held[1]
+    known_copy, address = _copies.get(id(rows)), id(rows)
+    if known_copy is None or known_copy[0]() is not rows:
+        known_copy = weakref.ref(rows, lambda _: _copies.pop(address, None)), engine.samples(rows)
+        _copies[address] = known_copy
+    return known_copy[1]
 
 
 def host_rows(rows: Any) -> Any:

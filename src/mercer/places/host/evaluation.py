@@ -77,9 +77,8 @@ class BlockEvaluation:
         if n_threads not in self._prepared:
             self._prepared[n_threads] = PreparedSamples.of(self._kernel, self._vectors, n_threads)
         prepared = self._prepared[n_threads]
-        stores_values = (
-            n_outputs > 1 or prepared is None
-        )  # a block of kernel values is stored, not summed as it is computed
+        # If true, a block of kernel values is stored, not summed as it is computed.
+        stores_values = n_outputs > 1 or prepared is None
         row_bytes = (
             8 * n_vectors if stores_values else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
         )
@@ -92,9 +91,9 @@ class BlockEvaluation:
             needs_float64, limit = self._float32_check.too_coarse(sizes, prepared.sizes, prepared.rounding)
             rows = np.flatnonzero(~needs_float64)
             values = self._values(part, rows, prepared, np.float32, n_threads)
-            accurate = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
-            out[block.start + rows[accurate]] += values[accurate]
-            needs_float64[rows[~accurate]] = True
+            is_accurate = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
+            out[block.start + rows[is_accurate]] += values[is_accurate]
+            needs_float64[rows[~is_accurate]] = True
             rows = np.flatnonzero(needs_float64)
             out[block.start + rows] += self._values(part, rows, prepared, np.float64, n_threads)
 
@@ -150,20 +149,20 @@ class BlockEvaluation:
         table, (n, n_outputs) = self._coefficients, self._coefficients.shape
         if not is_sparse(table):
             return [(slice(0, n), np.arange(n_outputs), table)]
-        used = [table.indices[a:b] for a, b in pairwise(table.indptr)]
-        limit = max(isqrt(2 * n_outputs), *map(len, used))
+        outputs_of_vectors = [table.indices[a:b] for a, b in pairwise(table.indptr)]
+        limit = max(isqrt(2 * n_outputs), *map(len, outputs_of_vectors))
         segments, start, outputs = [], 0, np.empty(0, dtype=np.intp)
         for row in range(n + 1):
-            wider = outputs if row == n else np.union1d(outputs, used[row])
-            if row == n or len(wider) > limit:
+            union = outputs if row == n else np.union1d(outputs, outputs_of_vectors[row])
+            if row == n or len(union) > limit:
                 values = np.zeros((row - start, len(outputs)))
                 for k in range(start, row):
-                    values[k - start, np.searchsorted(outputs, used[k])] = table.data[
+                    values[k - start, np.searchsorted(outputs, outputs_of_vectors[k])] = table.data[
                         table.indptr[k] : table.indptr[k + 1]
                     ]
                 segments.append((slice(start, row), outputs.astype(np.intp), values))
-                start, wider = row, wider if row == n else np.unique(used[row])
-            outputs = wider
+                start, union = row, union if row == n else np.unique(outputs_of_vectors[row])
+            outputs = union
         return segments
 
     @cached_property

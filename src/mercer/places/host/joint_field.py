@@ -73,19 +73,19 @@ class HostJointField(ActiveSet):
         """Drop samples in a corner of their box that no gradient difference as large as `violation` would move."""
         problem, rows = self.problem, self.active
         beta, e = self.beta[rows], self.excess(rows)
-        down, up = problem.movable(beta, rows)
+        may_fall, may_rise = problem.movable(beta, rows)
         e_label = e[np.arange(len(rows)), problem.y[rows], None]
         if problem.shared:
             # In a corner only one β may rise. The sample is settled if that β's excess is above all others' by more
             # than the violation.
-            corner = up.sum(axis=1) == 1
-            rising_excess = np.where(up, e, np.inf).min(axis=1)
-            largest_other = np.where(up, -np.inf, e).max(axis=1)
-            is_settled = corner & (rising_excess - largest_other > violation)
+            is_in_corner = may_rise.sum(axis=1) == 1
+            rising_excess = np.where(may_rise, e, np.inf).min(axis=1)
+            largest_other = np.where(may_rise, -np.inf, e).max(axis=1)
+            is_settled = is_in_corner & (rising_excess - largest_other > violation)
         else:
-            corner = ~(down & up).any(axis=1)
-            differences = np.where(down, e_label - e, np.where(up, e - e_label, np.inf))
-            is_settled = corner & (differences.min(axis=1) > violation)
+            is_in_corner = ~(may_fall & may_rise).any(axis=1)
+            differences = np.where(may_fall, e_label - e, np.where(may_rise, e - e_label, np.inf))
+            is_settled = is_in_corner & (differences.min(axis=1) > violation)
         if is_settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or is_settled.all():
             return
         self._dropped.append((rows[is_settled], self.beta.copy()))

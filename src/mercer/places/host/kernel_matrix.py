@@ -179,9 +179,9 @@ class KernelMatrix(HostAlgebra):
     @property
     def precisions(self) -> tuple[Precision, ...]:
         """Precisions of kernel values that a solver can choose from, fastest first."""
-        large = self.n > _FLOAT64_ROWS and self._fused
-        single = large and (self._streamed or self._all_samples(np.float32) is not None)
-        return (np.float32, np.float64) if single else (np.float64,)
+        is_large = self.n > _FLOAT64_ROWS and self._fused
+        has_float32 = is_large and (self._streamed or self._all_samples(np.float32) is not None)
+        return (np.float32, np.float64) if has_float32 else (np.float64,)
 
     def view(self, rows: Indices) -> KernelMatrix:
         part = self._global(rows)
@@ -315,19 +315,19 @@ class KernelMatrix(HostAlgebra):
 
     def _symmetric_product(self, coefficients: Floats, rows: Indices) -> Floats | None:
         """Return `product` in float64 with values between these rows computed once; None if numbers are too large."""
-        prepared, shared, used = self._source.prepared, coefficients[rows] != 0, coefficients != 0
+        prepared, has_coefficient, is_used = self._source.prepared, coefficients[rows] != 0, coefficients != 0
         assert prepared is not None
-        used[rows] = True
-        prepared.keep_rows(np.sort(self._global(np.flatnonzero(used))), np.float64)
-        inner, outer_coefficients = rows[shared], coefficients.copy()
-        samples, positions = prepared.prepare_rows(self._global(inner), np.float64)
+        is_used[rows] = True
+        prepared.keep_rows(np.sort(self._global(np.flatnonzero(is_used))), np.float64)
+        inner_rows, outer_coefficients = rows[has_coefficient], coefficients.copy()
+        samples, positions = prepared.prepare_rows(self._global(inner_rows), np.float64)
         if samples is None:
             return None
-        part, n_values = square_sums(samples, positions, coefficients[inner])
+        part, n_values = square_sums(samples, positions, coefficients[inner_rows])
         self.evaluations += n_values
-        outer_coefficients[inner], u = 0.0, np.empty(len(rows))
-        u[shared] = part + self.product(outer_coefficients, inner)
-        u[~shared] = self.product(coefficients, rows[~shared])
+        outer_coefficients[inner_rows], u = 0.0, np.empty(len(rows))
+        u[has_coefficient] = part + self.product(outer_coefficients, inner_rows)
+        u[~has_coefficient] = self.product(coefficients, rows[~has_coefficient])
         return u
 
     def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
@@ -369,9 +369,9 @@ class KernelMatrix(HostAlgebra):
         assert terms is not None
         u, e = (terms[0] * part for part in linear.gram_product(np.ascontiguousarray(coefficients)))
         if terms[1]:
-            added = terms[1] * math.fsum(coefficients.tolist())
-            e += 6 * DOUBLE * (np.abs(u) + abs(added))
-            u += added
+            constant_part = terms[1] * math.fsum(coefficients.tolist())
+            e += 6 * DOUBLE * (np.abs(u) + abs(constant_part))
+            u += constant_part
         return Ball(u, e) if rows is None else Ball(u[rows], e[rows])
 
     def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
@@ -441,21 +441,21 @@ class KernelMatrix(HostAlgebra):
         size = max(np.dtype(self.precisions[0]).itemsize, 8 if is_sparse(self._source.X) else 0)
         if 8 * self.n * self._bytes_per_row + 2 * size * layout.values_kept(n_threads) > self.budget:
             return None
-        prepared, exact = self._source.prepared, self._all_samples(np.float64)
-        if prepared is None or not isinstance(exact, _core.Samples):  # numbers are too large, or a constant is added
+        prepared, float64 = self._source.prepared, self._all_samples(np.float64)
+        if prepared is None or not isinstance(float64, _core.Samples):  # numbers are too large, or a constant is added
             return None
-        steps = self._all_samples(self.precisions[0]) if exact.dense else exact
-        if not isinstance(steps, _core.Samples) or steps.dense != exact.dense:
+        fast = self._all_samples(self.precisions[0]) if float64.dense else float64
+        if not isinstance(fast, _core.Samples) or fast.dense != float64.dense:
             return None
         unit_errors = prepared.unit_errors(layout.largest)
-        if not exact.dense:
+        if not float64.dense:
             # Values of sparse samples must come from plain inner products, none of them larger than K's diagonal.
             recipe = self.kernel.recipe()
-            if self.positive_definite != "yes" or recipe is None or recipe.ending == "laplacian" or exact.doubled:
+            if self.positive_definite != "yes" or recipe is None or recipe.ending == "laplacian" or float64.doubled:
                 return None
             # Values within a class are added one after another.
             unit_errors = unit_errors + layout.largest * 2 * DOUBLE * float(self.entry_bounds.max()) ** 2
-        return PairPlace(self, steps, exact, unit_errors, n_threads)
+        return PairPlace(self, fast, float64, unit_errors, n_threads)
 
     def _columns(self, J: Indices, dtype: Precision) -> _core.Columns | None:
         """Lay out the rows J as columns for the core; None if the core does not compute their values."""

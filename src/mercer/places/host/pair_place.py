@@ -93,8 +93,8 @@ class Layout:
     def values_kept(self, n_threads: int) -> float:
         """Count the kernel values that the core stores: K within each block, and rows of K for each thread's pair."""
         padding = 64.0  # rows that padding to whole tiles may add
-        padded = self.block_sizes + padding
-        return float(padded @ padded) + n_threads * (self.largest + padding) ** 2
+        padded_sizes = self.block_sizes + padding
+        return float(padded_sizes @ padded_sizes) + n_threads * (self.largest + padding) ** 2
 
 
 def _offsets(starts: Indices, pairs: Indices) -> Indices:

@@ -250,8 +250,8 @@ class PreparedSamples:
             terms = factor.shape[1]
         elif lowering.sparse:  # a difference of two rows has the entries of both
             longest = int(np.max(self.row_terms, initial=0))
-            differences = self._exact is not None and not self._exact.doubled
-            terms = min(X.shape[1], (2 if differences else 1) * longest)
+            has_differences = self._exact is not None and not self._exact.doubled
+            terms = min(X.shape[1], (2 if has_differences else 1) * longest)
         return Rounding(lowering.recipe, terms, lowering.sparse, 0 if factor is None else factor.shape[0])
 
 
@@ -340,20 +340,20 @@ class Lowering:
 
     def _prepare_dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """Return samples as dense rows in the core's form, and their norms."""
-        recipe, centre, picked = self.recipe, self.centre, None
+        recipe, centre, picked_rows = self.recipe, self.centre, None
         if is_sparse(X):
             X = X.toarray()
         if isinstance(X, PickedRows):
-            X, picked = (X.X, X.rows) if recipe.factor is None and not recipe.normalise else (X[:], None)
+            X, picked_rows = (X.X, X.rows) if recipe.factor is None and not recipe.normalise else (X[:], None)
         if recipe.factor is not None:
             X = (X - centre) @ recipe.factor
             centre = np.zeros(X.shape[1])
         if recipe.normalise:
             X = unit_rows(X)
         X = np.ascontiguousarray(X)
-        n = len(X) if picked is None else len(picked)
+        n = len(X) if picked_rows is None else len(picked_rows)
         rows, norms = np.empty((n, X.shape[1]), dtype), np.empty(n, dtype)
-        _core.prepare(X, centre, self.scale, rows, norms, n_threads, picked)
+        _core.prepare(X, centre, self.scale, rows, norms, n_threads, picked_rows)
         if not norms.max(initial=0.0) < _LARGEST[dtype]:
             return None, norms
         return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads), norms
@@ -361,10 +361,10 @@ class Lowering:
     def _prepare_sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """Return samples as sparse rows in the core's form, and their norms."""
         if not is_sparse(X) and not self.recipe.normalise and self.used is None:
-            l1, single, centre = self.recipe.inner == "l1", dtype == np.float32, np.zeros(X.shape[1])
+            l1, is_float32, centre = self.recipe.inner == "l1", dtype == np.float32, np.zeros(X.shape[1])
             centre[self.full] = self.centre
-            X, picked = (X.X, X.rows) if isinstance(X, PickedRows) else (np.ascontiguousarray(X), None)
-            entries = _core.prepare_sparse(X, centre, self.scale, l1, single, n_threads, picked)
+            X, picked_rows = (X.X, X.rows) if isinstance(X, PickedRows) else (np.ascontiguousarray(X), None)
+            entries = _core.prepare_sparse(X, centre, self.scale, l1, is_float32, n_threads, picked_rows)
             values, indices, starts, norms = entries
             return self._from_entries(values, indices, starts, X.shape[1], norms, n_threads)
         X = sp.csr_array(X[:] if isinstance(X, PickedRows) else X)
@@ -372,11 +372,11 @@ class Lowering:
             X = sp.csr_array(X + _in_columns(np.tile(-self.centre, (X.shape[0], 1)), self.full, X.shape[1]))
         values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
         with np.errstate(over="ignore"):
-            stored = (values * self.scale).astype(dtype)
-            sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
+            scaled = (values * self.scale).astype(dtype)
+            sizes = np.abs(scaled) if self.recipe.inner == "l1" else 0.5 * scaled.astype(np.float64) ** 2
             rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
             norms = sums_by(rows, sizes, X.shape[0]).astype(dtype)
-        return self._from_entries(stored, *self._core_indices(X), norms, n_threads)
+        return self._from_entries(scaled, *self._core_indices(X), norms, n_threads)
 
     def _prepare_doubled(self, X: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """Return uncentred samples for values without cancellation (src/core/simd/sparse_sums.hpp), and their norms.
@@ -405,7 +405,7 @@ class Lowering:
     def _from_entries(
         self, values: Any, indices: Any, starts: Any, d: int, norms: Any, n_threads: int
     ) -> tuple[_core.Samples | None, Floats]:
-        """Return sparse samples from the arrays of a CSR matrix, None if norms are too large, and the norms."""
+        """Return sparse samples made from the arrays of a CSR matrix (None if norms are too large), and the norms."""
         if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
             return None, norms
         return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads), norms

@@ -25,9 +25,9 @@ def _with_int32_columns(X: Any) -> Any:
         raise ValueError(f"X has {X.shape[1]} columns, but linear machines take at most 2³¹ − 1")
     if X.indices.dtype == np.int32:
         return X
-    converted = type(X)(X.shape, dtype=X.dtype)
-    converted.data, converted.indices, converted.indptr = X.data, X.indices.astype(np.int32), X.indptr
-    return converted
+    out = type(X)(X.shape, dtype=X.dtype)
+    out.data, out.indices, out.indptr = X.data, X.indices.astype(np.int32), X.indptr
+    return out
 
 
 class HostRows:
@@ -133,8 +133,11 @@ class HostRows:
         return self._rounded_once(f, self._lengths * (_length(hi) + _length(lo)), 0.0)
 
     def combination(self, c: Floats, tolerance: float = 0.0) -> tuple[Floats, Floats, float]:
-        """Return X'c, in twice the precision of float64 if float64 alone is not accurate enough."""
-        size, underflow = self._mass(c), 4 * self.n * self.d * LEAST
+        """Return X'c as the sum of two vectors, and a bound on the length of its error (`Rows.combination`).
+
+        The sums have twice the precision of float64 if float64 alone would exceed the `tolerance`.
+        """
+        size, underflow = self._sum_of_lengths(c), 4 * self.n * self.d * LEAST
         error = gamma(self.n + 8) * size + underflow
         if error <= tolerance:
             return self.transposed(c), np.zeros(self.d), error
@@ -144,7 +147,7 @@ class HostRows:
         """Return XX'c in twice the precision of float64, rounded once unless terms cancel by a factor of 10³²."""
         u = np.empty(self.n)
         self._core.doubled_product(*self.doubled_transposed(c), u)
-        return self._rounded_once(u, self._mass(c) * self._lengths, 4 * self.n * LEAST)
+        return self._rounded_once(u, self._sum_of_lengths(c) * self._lengths, 4 * self.n * LEAST)
 
     def doubled_transposed(self, c: Floats) -> tuple[Floats, Floats]:
         """Return X'c in twice the precision of float64, as a sum of two vectors."""
@@ -168,7 +171,7 @@ class HostRows:
         """Length of each row, kept positive where squares underflow."""
         return np.asarray(np.sqrt(self.squared_lengths + self.d * LEAST))
 
-    def _mass(self, c: Floats) -> float:
+    def _sum_of_lengths(self, c: Floats) -> float:
         """Return Σ|c_i|‖x_i‖, infinite if it overflows or is NaN."""
         mass = float(np.abs(c) @ self._lengths)
         return mass if math.isfinite(mass) else math.inf

@@ -212,31 +212,31 @@ class StoredField:
         for bound in (problem.lower, problem.upper):  # restore bounds that rounding has moved β away from
             scaled = np.where(np.abs(scaled - bound) <= _SNAP_SHARE * largest, bound, scaled)
         scaled = problem.nearest_feasible(scaled)
-        snapped = float(np.abs(scaled - scale * beta) @ sizes[rows])
-        if not snapped <= _SNAPPED_SHARE * largest * float(sizes.max(initial=0.0)):
+        size_of_snap = float(np.abs(scaled - scale * beta) @ sizes[rows])
+        if not size_of_snap <= _SNAPPED_SHARE * largest * float(sizes.max(initial=0.0)):
             self.move(problem, scaled)
             return scaled
         self._beta[variables] = scaled
         self.u *= scale
-        self.e = self.e * scale + 4 * _EPS * np.abs(self.u) + snapped * sizes
+        self.e = self.e * scale + 4 * _EPS * np.abs(self.u) + size_of_snap * sizes
         return scaled
 
     def move(self, problem: DualProblem, beta: Floats) -> None:
         """Set β, and update u by the rows of changed coefficients, or recompute it if many have changed."""
-        old = self._coefficients
+        old_coefficients = self._coefficients
         self._beta[:] = 0.0
         self._beta[self._variables(problem)] = beta
-        new = self._coefficients
-        changed = np.flatnonzero(new != old)
+        new_coefficients = self._coefficients
+        changed = np.flatnonzero(new_coefficients != old_coefficients)
         if len(changed) <= _FEW_SHARE * self.stored.n:
             change = np.zeros(self.stored.n)
-            change[changed] = new[changed] - old[changed]
+            change[changed] = new_coefficients[changed] - old_coefficients[changed]
             self.u += self.stored.table.product(change)
             if self._proven:
                 self.e += self.stored.errors(change) + 2 * _EPS * np.abs(self.u)
         else:
-            self.u[:] = self.stored.table.product(new)
-            self.e = self.stored.errors(new) if self._proven else self.e
+            self.u[:] = self.stored.table.product(new_coefficients)
+            self.e = self.stored.errors(new_coefficients) if self._proven else self.e
 
     def sharpen(self, rows: Indices) -> None:
         """Recompute u on the given rows of the stored K in float64."""
@@ -259,13 +259,15 @@ class StoredField:
         beta, u = self._beta.copy(), self.u.copy()
         steps, reason = self.stored.table.steps(box, beta, u, tol, max_steps, max_seconds)
         if reason not in ("nonfinite", "unbounded"):
-            old, sizes_of_beta = self._coefficients, np.abs(self._beta) + np.abs(beta)
+            old_coefficients, sizes_of_beta = self._coefficients, np.abs(self._beta) + np.abs(beta)
             self._beta, self.u = beta, u
             if self._proven:
                 # K times the change of β is one sum of at most q terms, each with a rounded difference.
                 sizes = self.stored.sizes
-                summed = _EPS * q * float(sizes_of_beta @ np.tile(sizes, q // n)) * sizes
-                self.e += self.stored.errors(self._coefficients - old) + summed + 2 * _EPS * np.abs(self.u)
+                sum_errors = _EPS * q * float(sizes_of_beta @ np.tile(sizes, q // n)) * sizes
+                self.e += (
+                    self.stored.errors(self._coefficients - old_coefficients) + sum_errors + 2 * _EPS * np.abs(self.u)
+                )
         if not problem.keeps_sums(self._beta[variables]):
             self.move(problem, problem.nearest_feasible(self._beta[variables]))
         return self._beta[variables], steps, reason
@@ -278,5 +280,5 @@ class StoredField:
 
     def _variables(self, problem: DualProblem) -> Indices:
         """Return the position of each variable in `_beta`, whose second half holds the second variables of rows."""
-        second = np.arange(problem.n_variables) >= len(self.rows)
-        return np.asarray(self.rows[problem.row] + second * self.stored.n)
+        is_second = np.arange(problem.n_variables) >= len(self.rows)
+        return np.asarray(self.rows[problem.row] + is_second * self.stored.n)

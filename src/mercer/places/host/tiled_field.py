@@ -281,9 +281,9 @@ class RowCache:
             if rows is not None and 2 * len(rows) <= len(self._tables[key]):
                 self._tables[key], self._rows[key] = self._tables[key][rows], None
                 return
-        oldest = next(iter(self._tables))
-        del self._tables[oldest], self._rows[oldest]
-        self._batch[self._batch == oldest] = -1
+        oldest_key = next(iter(self._tables))
+        del self._tables[oldest_key], self._rows[oldest_key]
+        self._batch[self._batch == oldest_key] = -1
 
     def keep(self, positions: Indices) -> None:
         """Adapt to a shrink, after which only these active samples remain."""

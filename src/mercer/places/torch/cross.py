@@ -127,11 +127,11 @@ class TorchCross:
         if C.any():
             E = E - self._forward(chunk, C)
         weighted = chunk.weight[:, None] * E
-        both = to_device(np.column_stack([weighted, chunk.weight]) if with_bias_column else weighted, X)
-        product = torch.zeros((self.m, both.shape[1]), dtype=torch.float64, device=X.device)
+        columns = to_device(np.column_stack([weighted, chunk.weight]) if with_bias_column else weighted, X)
+        product = torch.zeros((self.m, columns.shape[1]), dtype=torch.float64, device=X.device)
 
         def work(block: slice) -> None:
-            product.add_(self._values(X, block).T @ both[block])
+            product.add_(self._values(X, block).T @ columns[block])
 
         in_strips(len(X), self._row_bytes, work, device=X.device)
         sums = floats(product)

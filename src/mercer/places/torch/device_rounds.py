@@ -115,11 +115,11 @@ class DeviceRounds:
             change = selector.step(self._source.block(rows), beta, u, share, least, max_steps)
             self._source.add(u, rows, change, selector.moved)
         _core.check_stop()
-        top, bottom, steps, gained, free = floats(selector.status).tolist()
-        violation, n_steps, gain = top + bottom, steps - self._steps, gained - self._gained
-        self._steps, self._gained = steps, gained
-        gains = n_steps > 0 and violation < math.inf and gain > _LEAST_GAIN * gained
-        self.finished = not gains and violation > 2 * least
+        top, bottom, steps, total_gain, free = floats(selector.status).tolist()
+        violation, n_steps, gain = top + bottom, steps - self._steps, total_gain - self._gained
+        self._steps, self._gained = steps, total_gain
+        has_gained = n_steps > 0 and violation < math.inf and gain > _LEAST_GAIN * total_gain
+        self.finished = not has_gained and violation > 2 * least
         return RoundsResult(int(n_steps), violation, int(free), should_shrink=False)
 
     def count_survivors(self, margin_share: float) -> int:

@@ -84,8 +84,8 @@ class TorchEvaluation:
     def _precision(self, part: Any) -> Any:
         """Precision of the first attempt: float32 for float32 samples, unless values would lose too many digits."""
         assert self._formula is not None
-        single = part.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels
-        return torch.float32 if single else torch.float64
+        takes_float32 = part.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels
+        return torch.float32 if takes_float32 else torch.float64
 
     def _start_sums(self, part: Any) -> _PendingSums:
         """Start to compute the sums of a block of samples on its device."""
@@ -105,29 +105,29 @@ class TorchEvaluation:
         """Return the sums of a block; samples for which float32 is too coarse are computed again in float64."""
         part, values = pending.part, np.asarray(pending.sums.array())
         if pending.longest is not None:
-            coarse = np.flatnonzero(self._too_coarse(pending, values))
+            coarse_rows = np.flatnonzero(self._too_coarse(pending, values))
 
             def work(block: slice) -> None:
                 assert self._formula is not None
-                rows = self._formula.rows(part[index_tensor(coarse[block], part)], torch.float64)
-                values[coarse[block]] = floats(self._sums(rows, self._prepared_vectors(part, torch.float64)))
+                rows = self._formula.rows(part[index_tensor(coarse_rows[block], part)], torch.float64)
+                values[coarse_rows[block]] = floats(self._sums(rows, self._prepared_vectors(part, torch.float64)))
 
-            in_strips(len(coarse), 8 * (_SUMMED_VECTORS + 4 * part.shape[1]), work)
+            in_strips(len(coarse_rows), 8 * (_SUMMED_VECTORS + 4 * part.shape[1]), work)
         return values
 
     def _too_coarse(self, pending: _PendingSums, values: Floats) -> Flags:
         """Return a mask of the samples for which float32 kernel values are too coarse."""
         assert self._formula is not None
-        rounding, cut = self._formula.rounding, _CUT_DIGITS if self._formula.fuses else 1.0
+        rounding, cut_share = self._formula.rounding, _CUT_DIGITS if self._formula.fuses else 1.0
         assert rounding is not None
-        sources = cut * self._sources
+        sources = cut_share * self._sources
         assert pending.longest is not None
         longest = np.array([pending.longest.array()], dtype=np.float64)
-        coarse, limit = self._choice.too_coarse(cut * longest, sources, rounding)
-        if not coarse[0] and np.abs(values).max() <= limit[0]:  # errors grow with N, so that all samples pass
+        is_too_coarse, limit = self._choice.too_coarse(cut_share * longest, sources, rounding)
+        if not is_too_coarse[0] and np.abs(values).max() <= limit[0]:  # errors grow with N, so that all samples pass
             return np.zeros(len(values), dtype=bool)
-        coarse, limit = self._choice.too_coarse(cut * floats(pending.sizes), sources, rounding)
-        return np.asarray(coarse | ~(np.abs(values).max(axis=1, initial=0.0) <= limit))
+        is_too_coarse, limit = self._choice.too_coarse(cut_share * floats(pending.sizes), sources, rounding)
+        return np.asarray(is_too_coarse | ~(np.abs(values).max(axis=1, initial=0.0) <= limit))
 
     @cached_property
     def _choice(self) -> Float32Check:

@@ -184,8 +184,8 @@ def eigensystem_of(S: Any, scale: Floats, centred: bool) -> TorchEigensystem:
         S -= torch.outer(u, m)
         S -= torch.outer(m, u)
         # The eigenvector u is moved above every other eigenvalue and then dropped: the others are orthogonal to it.
-        above = float(S.abs().sum(dim=1).max())
-        S += 2.0 * max(above, 1e-300) * torch.outer(u, u)
+        norm_bound = float(S.abs().sum(dim=1).max())
+        S += 2.0 * max(norm_bound, 1e-300) * torch.outer(u, u)
     with explain_matrix_shortage(len(S), S.dtype, S.device):
         values, Q = torch.linalg.eigh(S)
     if centred:

@@ -124,12 +124,12 @@ class TorchField(HostField):
         """Drop variables at a bound that no pair would choose, and their samples; return whether it did."""
         if len(self.rows) * self.gram.features < _FEWEST_NUMBERS:
             return False
-        dropped = super().shrink()
-        if dropped:
+        has_dropped = super().shrink()
+        if has_dropped:
             self._samples = self._samples[index_tensor(self._position[self.rows], self.gram.like)]
             self._position[self.rows] = np.arange(len(self.rows))
             self._renew_rounds()
-        return dropped
+        return has_dropped
 
     def unshrink(self) -> None:
         """Make all variables and samples active again, and bring u of all rows up to date."""
@@ -154,12 +154,12 @@ class TorchField(HostField):
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
         """Add K[rows] times a change of β to u[rows]."""
-        moved = np.flatnonzero(change)
-        if len(moved) and len(rows):
-            like = self.gram.like
-            targets = self.gram.prepared_rows(index_tensor(rows, like), self._dtype)
-            sources = self.gram.prepared_rows(index_tensor(self.problem.row[moved], like), self._dtype)
-            sums = self.gram.device_sums(targets, sources, to_device(change[moved], like), self._dtype)
+        moved_rows = np.flatnonzero(change)
+        if len(moved_rows) and len(rows):
+            tensor = self.gram.like
+            targets = self.gram.prepared_rows(index_tensor(rows, tensor), self._dtype)
+            sources = self.gram.prepared_rows(index_tensor(self.problem.row[moved_rows], tensor), self._dtype)
+            sums = self.gram.device_sums(targets, sources, to_device(change[moved_rows], tensor), self._dtype)
             self.u[rows] += self._to_pinned(sums, "sums")
 
     def _to_pinned(self, values: Any, name: str) -> Any:

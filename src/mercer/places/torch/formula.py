@@ -144,12 +144,12 @@ class Formula:
             [leaf.block(*x, *other, proven), leaf.diagonal_of(*x), leaf.diagonal_of(*other)]
             for leaf, x, other in leaves
         )
-        return _combined(self._kernel, triples)[0]
+        return _combine_parts(self._kernel, triples)[0]
 
     def diagonal(self, X: Any) -> Any:
         """Return k(x, x) in float64."""
         leaves = (3 * [leaf.diagonal(leaf.part(X))] for leaf in self._leaves)
-        return _combined(self._kernel, ([values.clone() for values in leaf_values] for leaf_values in leaves))[1]
+        return _combine_parts(self._kernel, ([values.clone() for values in leaf_values] for leaf_values in leaves))[1]
 
 
 class Leaf:
@@ -209,8 +209,8 @@ class Leaf:
                 rows = rows / torch.where(sizes > 0, sizes, 1.0)
         if self.scale != 1.0:
             rows = rows * self.scale
-        stored = rows.to(dtype).contiguous()
-        return stored, (0.5 * squared_lengths(stored)).to(dtype)
+        prepared_rows = rows.to(dtype).contiguous()
+        return prepared_rows, (0.5 * squared_lengths(prepared_rows)).to(dtype)
 
     def _centred(self, X: Any) -> Any:
         """Return the samples in float64, minus the centre if there is one."""
@@ -226,7 +226,7 @@ class Leaf:
             values = power_of_two(self._distances(x, z).square_().mul_(-recipe.numbers[0] * _LOG2E), proven)
         else:
             values = distances(x, z, 1.0) if recipe.inner == "l1" else products(x, z)
-            values = self._ended(values, x_norms, z_norms, proven)
+            values = self._apply_ending(values, x_norms, z_norms, proven)
         if recipe.scale != 1.0:
             values *= recipe.scale
         if recipe.constant:
@@ -244,7 +244,7 @@ class Leaf:
             out[block] = torch.linalg.vector_norm((part[:, None, :] - z) @ self.factor, dim=2)
         return out
 
-    def _ended(self, t: Any, x_norms: Any, z_norms: Any, proven: bool) -> Any:
+    def _apply_ending(self, t: Any, x_norms: Any, z_norms: Any, proven: bool) -> Any:
         """Apply the recipe's ending to its inner numbers t, which are overwritten."""
         ending, numbers = self.recipe.ending, self.recipe.numbers
         if ending == "identity":
@@ -266,9 +266,11 @@ class Leaf:
 
     def diagonal_of(self, x: Any, norms: Any) -> Any:
         """Return k(x, x) of prepared rows."""
-        recipe, radial = self.recipe, self.recipe.ending in _RADIAL
+        recipe, is_radial = self.recipe, self.recipe.ending in _RADIAL
         values = (
-            torch.ones_like(norms) if radial else self._ended(2.0 * norms, None, None, norms.dtype == torch.float64)
+            torch.ones_like(norms)
+            if is_radial
+            else self._apply_ending(2.0 * norms, None, None, norms.dtype == torch.float64)
         )
         return recipe.scale * values + recipe.constant
 
@@ -291,9 +293,9 @@ def _collect(kernel: Kernel, X: Any, leaves: list[Leaf], columns: Indices | None
         )
 
 
-def _combined(kernel: Kernel, leaves: Iterator[list[Any]]) -> list[Any]:
+def _combine_parts(kernel: Kernel, leaves: Iterator[list[Any]]) -> list[Any]:
     """Return k(x, z), k(x, x) and k(z, z) of a kernel from those of its recipes, in order."""
     if kernel.recipe() is not None:
         return next(leaves)
     assert isinstance(kernel, Composite)
-    return kernel.combined([_combined(part, leaves) for part in kernel.parts.values()])
+    return kernel.combined([_combine_parts(part, leaves) for part in kernel.parts.values()])

@@ -63,7 +63,7 @@ def narrow(x: Any) -> bool:
     return bool(x.shape[1] <= _NARROW)
 
 
-def multiplies64() -> bool:
+def has_float64_products() -> bool:
     """Return whether Triton multiplies float64 matrices."""
     return tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 6)
 
@@ -94,12 +94,12 @@ if triton is not None:
         total = tl.zeros([BM], tl.float64)
         for start in range(0, m, BN):
             c = start + tl.arange(0, BN)
-            inside = c < m
+            is_column = c < m
             if RESTRICTED:
-                c = tl.load(MOVED + c, mask=inside, other=0)
-            z = tl.load(Z + c[None, :] * D + k[:, None], mask=inside[None, :], other=0.0)
-            nz = tl.load(NZ + c, mask=inside, other=0.0)
-            weight = tl.load(C + c, mask=inside, other=0.0)
+                c = tl.load(MOVED + c, mask=is_column, other=0)
+            z = tl.load(Z + c[None, :] * D + k[:, None], mask=is_column[None, :], other=0.0)
+            nz = tl.load(NZ + c, mask=is_column, other=0.0)
+            weight = tl.load(C + c, mask=is_column, other=0.0)
             t = tl.dot(x, z, input_precision="tf32x3")
             values = tl.exp2(tl.minimum(t - nx[:, None] - nz[None, :], 0.0))
             total += tl.sum(values.to(weight.dtype) * weight[None, :], 1).to(tl.float64)
@@ -134,22 +134,22 @@ if triton is not None:
         c = column * BN + tl.arange(0, BN)
         if RESTRICTED:
             m = tl.load(COUNT)
-        inside, width = c < m, d
+        is_column, width = c < m, d
         if RESTRICTED:
-            c = tl.load(MOVED + c, mask=inside, other=0)
+            c = tl.load(MOVED + c, mask=is_column, other=0)
             width = tl.where(column * BN < m, d, 0)
         k = tl.arange(0, BK)
         t = tl.zeros([BM, BN], tl.float32)
         for start in range(0, width, BK):
             x = tl.load(X + r[:, None].to(tl.int64) * d + (start + k)[None, :], mask=r[:, None] < n, other=0.0)
-            z = tl.load(Z + c[None, :].to(tl.int64) * d + (start + k)[:, None], mask=inside[None, :], other=0.0)
+            z = tl.load(Z + c[None, :].to(tl.int64) * d + (start + k)[:, None], mask=is_column[None, :], other=0.0)
             if APART:  # Triton would merge a plain sum into the dot, whose accumulator tensor cores truncate
                 t = tl.fma(tl.dot(x, z, input_precision="tf32x3"), one, t)
             else:
                 t = tl.dot(x, z, t, input_precision="tf32x3")
         nx = tl.load(NX + r, mask=r < n, other=0.0)
-        nz = tl.load(NZ + c, mask=inside, other=0.0)
-        weight = tl.load(C + c, mask=inside, other=0.0)
+        nz = tl.load(NZ + c, mask=is_column, other=0.0)
+        weight = tl.load(C + c, mask=is_column, other=0.0)
         values = tl.exp2(tl.minimum(t - nx[:, None] - nz[None, :], 0.0))
         total = tl.sum(values.to(weight.dtype) * weight[None, :], 1)
         tl.store(OUT + column.to(tl.int64) * n + r, total, mask=r < n)
@@ -191,12 +191,12 @@ if triton is not None:
         total = tl.zeros([BM], tl.float64)
         for start in range(0, m, BN):
             c = start + tl.arange(0, BN)
-            inside = (r[:, None] < n) & (c[None, :] < m)
-            t = tl.load(T + r[:, None].to(tl.int64) * m + c[None, :], mask=inside, other=0.0)
+            is_entry = (r[:, None] < n) & (c[None, :] < m)
+            t = tl.load(T + r[:, None].to(tl.int64) * m + c[None, :], mask=is_entry, other=0.0)
             nz = tl.load(NZ + c, mask=c < m, other=0.0)
             weight = tl.load(C + c, mask=c < m, other=0.0)
             values = _power(tl.minimum(t - nx[:, None] - nz[None, :], 0.0), P, COUNT)
-            total += tl.sum(tl.where(inside, values * weight[None, :], 0.0), 1)
+            total += tl.sum(tl.where(is_entry, values * weight[None, :], 0.0), 1)
         tl.store(OUT + r, total, mask=r < n)
 
     @triton.jit(do_not_specialize=["n", "m", "span"])  # type: ignore[untyped-decorator]  # triton is untyped
@@ -241,26 +241,26 @@ def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any = 
 
 def adds_all(x: Any) -> bool:
     """Return whether one call sums over any number of columns of these padded rows."""
-    return x.dtype == torch.float32 or (narrow(x) and multiplies64())
+    return x.dtype == torch.float32 or (narrow(x) and has_float64_products())
 
 
 def adds_several(x: Any, outputs: int) -> bool:
     """Return whether one call sums over any number of columns for several columns of weights at once."""
-    return outputs <= _MOST_OUTPUTS and x.dtype == torch.float32 and narrow(x) and multiplies64()
+    return outputs <= _MOST_OUTPUTS and x.dtype == torch.float32 and narrow(x) and has_float64_products()
 
 
 def adds_fast(dtype: Any, features: int, outputs: int) -> bool:
     """Return whether `sums` of solvers with so many outputs are faster than products with a tile of values."""
     if outputs == 1:
         return True
-    if features > _NARROW or not multiplies64():
+    if features > _NARROW or not has_float64_products():
         return False
     return outputs <= (_MOST_OUTPUTS if dtype == torch.float32 else _SINGLE_OUTPUTS64)
 
 
 def successive_additions(features: int) -> int | None:
     """Return a bound on the float64 additions that follow one another within a call of `narrow64`; None without it."""
-    if features > _NARROW or not multiplies64():
+    if features > _NARROW or not has_float64_products():
         return None
     return 64 + _COLUMNS_AT_ONCE // 64 + _COLUMNS_AT_ONCE // _LEAST_SPAN
 
@@ -281,7 +281,7 @@ def _sums_for_columns(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) 
 def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any) -> Any:
     """Compute `sums` for one column of weights from float32 values."""
     n, m, d = len(x), len(z), x.shape[1]
-    restricted, (indices, count) = moved is not None, moved or (weights, weights)
+    is_restricted, (indices, count) = moved is not None, moved or (weights, weights)
     in_float64 = weights.dtype == torch.float64  # for predictions, whose sums may cancel
     with on(x):
         if narrow(x):
@@ -289,7 +289,7 @@ def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any)
             rows, columns = 64 if in_float64 else 128, 64
             _sums32[(triton.cdiv(n, rows),)](
                 x, x_norms, z, z_norms, weights, indices, count, out, n, m,
-                RESTRICTED=restricted, D=d, BM=rows, BN=columns, num_warps=4,
+                RESTRICTED=is_restricted, D=d, BM=rows, BN=columns, num_warps=4,
             )  # fmt: skip
             return out
         rows, columns = _WIDE_TILE
@@ -301,7 +301,7 @@ def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any)
             _wide32[(triton.cdiv(n, rows), len(parts))](
                 x, x_norms, z[part], z_norms[part], weights[part], indices, count, parts,
                 n, width, d, 1.0,
-                RESTRICTED=restricted, APART=in_float64, BM=rows, BN=columns, BK=_STEP, num_warps=8, num_stages=3,
+                RESTRICTED=is_restricted, APART=in_float64, BM=rows, BN=columns, BK=_STEP, num_warps=8, num_stages=3,
             )  # fmt: skip
             out += parts.sum(dim=0, dtype=torch.float64)
         return out

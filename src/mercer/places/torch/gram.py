@@ -80,11 +80,11 @@ class TorchSharedSamples:
         """Return all rows in a precision, prepared once if they fit half of the budget."""
         assert self.formula is not None
         if dtype not in self._prepared:
-            needed = self.X.n_entries * dtype.itemsize
-            if 2 * needed > self._budget:
+            needed_bytes = self.X.n_entries * dtype.itemsize
+            if 2 * needed_bytes > self._budget:
                 return UnpreparedRows(self.formula, self.X.rows, dtype)
             with explain_shortage(
-                "a copy of the samples", needed, self.X.rows.device, "lower cache_size to do without"
+                "a copy of the samples", needed_bytes, self.X.rows.device, "lower cache_size to do without"
             ):
                 self._prepared[dtype] = self.formula.rows(self.X.rows, dtype)
         return self._prepared[dtype]
@@ -98,7 +98,7 @@ class TorchSharedSamples:
 
     @cached_property
     def exact(self) -> TorchSharedSamples | None:
-        """This matrix computed from differences; None if only the host can compute more exact values."""
+        """Shared data of the matrix computed from differences; None if only the host can compute more exact values."""
         recipe = None if self.formula is None else self.formula.recipe
         if recipe is None or recipe.inner == "dot" or recipe.factor is not None:
             return None
@@ -164,8 +164,8 @@ class TorchGram:
     @property
     def precisions(self) -> tuple[Precision, ...]:
         formula = self._source.formula
-        single = self.n > _FLOAT64_ROWS and formula is not None and not formula.cancels
-        return (np.float32, np.float64) if single else (np.float64,)
+        has_float32 = self.n > _FLOAT64_ROWS and formula is not None and not formula.cancels
+        return (np.float32, np.float64) if has_float32 else (np.float64,)
 
     @property
     def outer_rows(self) -> int:
@@ -217,8 +217,8 @@ class TorchGram:
         rounding = self._source.rounding
         if rounding is None:
             return self._on_host.levels
-        radial = rounding.recipe.ending in ("gaussian", "laplacian") and rounding.recipe.factor is None
-        return (np.float64, EXACT) if radial or linear_terms(self.kernel) is not None else (np.float64,)
+        is_radial = rounding.recipe.ending in ("gaussian", "laplacian") and rounding.recipe.factor is None
+        return (np.float64, EXACT) if is_radial or linear_terms(self.kernel) is not None else (np.float64,)
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         """Return K[rows] @ coefficients with a bound on the error of each number."""
@@ -315,7 +315,7 @@ class TorchGram:
             return floats(self.device_product(C, J, rows, dtype, proven))
         global_rows = self._global(rows)
         shares = np.array_split(global_rows, 1 + len(others))
-        whole = (
+        whole_gram = (
             self
             if self._rows is None
             else TorchGram(self._source, None, np.empty(self._source.X.shape[0]), self.budget)
@@ -325,7 +325,7 @@ class TorchGram:
         J = np.sort(self._global(J))
         pending = [
             gram.device_product(C_all, J, share, dtype, proven)
-            for gram, share in zip([whole, *others], shares, strict=True)
+            for gram, share in zip([whole_gram, *others], shares, strict=True)
         ]
         return np.concatenate([floats(part) for part in pending])
 
@@ -359,14 +359,14 @@ class TorchGram:
         """Rows of a view in the whole matrix, as a tensor on the device; None for the whole matrix."""
         return None if self._rows is None else index_tensor(self._rows, self.like)
 
-    def prepared_rows(self, which: Any, dtype: Any) -> Any:
+    def prepared_rows(self, positions: Any, dtype: Any) -> Any:
         """Return the given samples of this Gram, or all, in the form that `device_block` and `device_sums` take."""
         if self._view_rows is not None:
-            which = self._view_rows if which is None else self._view_rows[which]
+            positions = self._view_rows if positions is None else self._view_rows[positions]
         if self._source.precomputed:
-            return torch.arange(self._source.X.shape[0], device=self.like.device) if which is None else which
+            return torch.arange(self._source.X.shape[0], device=self.like.device) if positions is None else positions
         rows = self._source.prepared(dtype)
-        return rows if which is None else rows[which]
+        return rows if positions is None else rows[positions]
 
     def device_block(self, left: Any, right: Any, dtype: Any, proven: bool = False) -> Any:
         """Return K between prepared rows."""
@@ -390,28 +390,28 @@ class TorchGram:
 
         def work(block: slice) -> None:
             rows = left[block] if self._source.precomputed else left[block].prepare()
-            out[block] = self._sums_of(rows, right, weights, dtype, proven, plain)
+            out[block] = self._sums_of(rows, right, weights, dtype, proven, is_fused)
 
         outputs = weights.shape[1] if weights.ndim == 2 else 1
-        plain = self.fuses and fused.adds_fast(dtype, self.features, outputs)
+        is_fused = self.fuses and fused.adds_fast(dtype, self.features, outputs)
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
-        if plain and isinstance(left, PreparedRows) and fused.adds_all(left.parts[0][0]):  # K is not stored
+        if is_fused and isinstance(left, PreparedRows) and fused.adds_all(left.parts[0][0]):  # K is not stored
             row_bytes = 1 if dtype == torch.float32 else min(row_bytes, max(1, self._tile // _STRIP_ROWS))
         in_strips(n, row_bytes, work, self._tile, out.device)
         return out
 
-    def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool, plain: bool) -> Any:
-        """Return one strip of rows of `device_sums`, computed by fused kernels if `plain`."""
+    def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool, is_fused: bool) -> Any:
+        """Return one strip of rows of `device_sums`, computed by fused kernels if `is_fused`."""
         m = len(weights)
-        at_once = (
-            m if plain and isinstance(right, PreparedRows) and fused.adds_all(left.parts[0][0]) else _SUMMED_COLUMNS
+        columns_at_once = (
+            m if is_fused and isinstance(right, PreparedRows) and fused.adds_all(left.parts[0][0]) else _SUMMED_COLUMNS
         )
         n = len(left) if self._source.precomputed else left.n
         total = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
-        for start in range(0, m, max(1, at_once)):
-            part = slice(start, min(m, start + at_once))
-            if plain:
+        for start in range(0, m, max(1, columns_at_once)):
+            part = slice(start, min(m, start + columns_at_once))
+            if is_fused:
                 (x, x_norms), (z, z_norms) = left.parts[0], right[part].prepare().parts[0]
                 self.evaluations += n * len(z)
                 total += self.scale * fused.sums(x, x_norms, z, z_norms, weights[part])

@@ -39,7 +39,7 @@ def in_strips(
     A device computes while the host submits more work. If a `device` is given, it is never more than two strips behind,
     because a call that waits for it cannot be interrupted.
     """
-    step, start, submitted = max(1, tile // max(1, row_bytes)), 0, []
+    step, start, events = max(1, tile // max(1, row_bytes)), 0, []
     while start < n:
         _core.check_stop()
         block = slice(start, min(n, start + step))
@@ -49,10 +49,10 @@ def in_strips(
             continue
         start = block.stop
         if device is not None and device.type == "cuda":
-            submitted.append(torch.cuda.Event())
-            submitted[-1].record(torch.cuda.current_stream(device))
-            if len(submitted) > 2:
-                submitted.pop(0).synchronize()
+            events.append(torch.cuda.Event())
+            events[-1].record(torch.cuda.current_stream(device))
+            if len(events) > 2:
+                events.pop(0).synchronize()
 
 
 def _try_work(work: Callable[[slice], None], block: slice, step: int) -> bool:
@@ -82,8 +82,8 @@ def explain_shortage(purpose: str, needed: int, device: Any, remedy: str) -> Ite
             raise
         free = ""
         if device.type == "cuda":
-            bytes_left, present = torch.cuda.mem_get_info(device)
-            free = f", where {bytes_left / 1e9:.1f} of {present / 1e9:.1f} GB are free"
+            bytes_left, total_bytes = torch.cuda.mem_get_info(device)
+            free = f", where {bytes_left / 1e9:.1f} of {total_bytes / 1e9:.1f} GB are free"
         raise MemoryError(f"{purpose} needs {needed / 1e9:.2g} GB on {device}{free}; {remedy}") from error
 
 

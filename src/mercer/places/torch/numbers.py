@@ -38,8 +38,8 @@ def to_device(values: Any, like: Any, dtype: Any = None) -> Any:
     if like.device.type != "cuda" or not _LEAST_PINNED <= values.nbytes <= _MOST_PINNED:
         return torch.as_tensor(values, device=like.device, dtype=dtype)
     values = torch.from_numpy(values)
-    pinned = torch.empty(values.shape, dtype=dtype or values.dtype, device="cpu", pin_memory=True)
-    return pinned.copy_(values).to(like.device, non_blocking=True)
+    pinned_values = torch.empty(values.shape, dtype=dtype or values.dtype, device="cpu", pin_memory=True)
+    return pinned_values.copy_(values).to(like.device, non_blocking=True)
 
 
 def to_host(tensor: Any) -> Any:
@@ -59,20 +59,20 @@ def _copied_in_chunks(tensor: Any) -> Any:
     buffers = [torch.empty(min(step, len(source)), dtype=out.dtype, device="cpu", pin_memory=True) for _ in range(2)]
     for k, start in enumerate(range(0, len(source), step)):
         part = source[start : start + step]
-        pinned, done = buffers[k % 2][: len(part)], torch.cuda.Event()
-        pinned.copy_(part, non_blocking=True)
-        done.record(stream)
-        pending.append((start, pinned, done))
+        pinned_buffer, event = buffers[k % 2][: len(part)], torch.cuda.Event()
+        pinned_buffer.copy_(part, non_blocking=True)
+        event.record(stream)
+        pending.append((start, pinned_buffer, event))
         if k:
             _finish(target, *pending.pop(0))
     _finish(target, *pending.pop())
     return out
 
 
-def _finish(target: Any, start: int, pinned: Any, done: Any) -> None:
+def _finish(target: Any, start: int, pinned_buffer: Any, event: Any) -> None:
     """Wait for a chunk and copy it to its place."""
-    done.synchronize()
-    target[start : start + len(pinned)] = pinned
+    event.synchronize()
+    target[start : start + len(pinned_buffer)] = pinned_buffer
 
 
 def floats(tensor: Any) -> Floats:

@@ -44,23 +44,23 @@ if triton is not None:
         at_low = at_top
         for start in range(0, width, W):
             i = g * width + start + lane
-            here = (start + lane < width) & (i < n)
+            is_variable = (start + lane < width) & (i < n)
             row = i
             if TWINS:
-                row = tl.load(ROW + i, mask=here, other=0)
-            b = tl.load(B + i, mask=here, other=0.0)
-            h = tl.load(P + i, mask=here, other=0.0) - tl.load(U + row, mask=here, other=0.0)
-            h -= tl.load(D + i, mask=here, other=0.0) * b
-            kept = tl.load(KEPT + i, mask=here, other=1) != 0
-            up = here & (b < tl.load(UPPER + i, mask=here, other=0.0))
-            down = here & (b > tl.load(LOWER + i, mask=here, other=0.0))
-            lost = h != h  # NaN counts as an infinite violation, which ends the rounds
-            grows = tl.where(up, tl.where(lost, float("inf"), h), -float("inf"))
-            falls = tl.where(down, tl.where(lost, float("inf"), -h), -float("inf"))
+                row = tl.load(ROW + i, mask=is_variable, other=0)
+            b = tl.load(B + i, mask=is_variable, other=0.0)
+            h = tl.load(P + i, mask=is_variable, other=0.0) - tl.load(U + row, mask=is_variable, other=0.0)
+            h -= tl.load(D + i, mask=is_variable, other=0.0) * b
+            is_kept = tl.load(KEPT + i, mask=is_variable, other=1) != 0
+            up = is_variable & (b < tl.load(UPPER + i, mask=is_variable, other=0.0))
+            down = is_variable & (b > tl.load(LOWER + i, mask=is_variable, other=0.0))
+            is_nan = h != h  # NaN counts as an infinite violation, which ends the rounds
+            grows = tl.where(up, tl.where(is_nan, float("inf"), h), -float("inf"))
+            falls = tl.where(down, tl.where(is_nan, float("inf"), -h), -float("inf"))
             top, low = tl.maximum(top, grows), tl.maximum(low, falls)
-            one, other = (grows > best_top) & ~kept, (falls > best_low) & ~kept
-            best_top, at_top = tl.where(one, grows, best_top), tl.where(one, i, at_top)
-            best_low, at_low = tl.where(other, falls, best_low), tl.where(other, i, at_low)
+            is_larger_top, is_larger_low = (grows > best_top) & ~is_kept, (falls > best_low) & ~is_kept
+            best_top, at_top = tl.where(is_larger_top, grows, best_top), tl.where(is_larger_top, i, at_top)
+            best_low, at_low = tl.where(is_larger_low, falls, best_low), tl.where(is_larger_low, i, at_low)
         tl.store(ENDS + g, tl.max(top, 0))
         tl.store(ENDS + G + g, tl.max(low, 0))
         value, place = tl.reduce((best_top, at_top), 0, _larger)
@@ -96,22 +96,22 @@ if triton is not None:
         tl.store(ROWS + 2 * G + k, old.to(tl.int64))
 
     @triton.jit
-    def _ordered(bits):  # type: ignore[no-untyped-def]  # Triton reads it
+    def _order_bits(bits):  # type: ignore[no-untyped-def]  # Triton reads it
         """The bits of a float32 as an integer with the same order, and back."""
         return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
-    def _packed(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+    def _pack_positions(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         """Return values as integers of the same order, with positions in their last log₂ Q bits.
 
         A warp finds the largest of 32 such integers in one instruction. Values that differ in the last bits alone count
         as equal, and the first of them is the largest.
         """
-        return (_ordered(values.to(tl.int32, bitcast=True)) & -Q) | (Q - 1 - k)
+        return (_order_bits(values.to(tl.int32, bitcast=True)) & -Q) | (Q - 1 - k)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
-    def _unpacked(best, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        return _ordered(best & -Q).to(tl.float32, bitcast=True), Q - 1 - (best & (Q - 1))
+    def _unpack_positions(best, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        return _order_bits(best & -Q).to(tl.float32, bitcast=True), Q - 1 - (best & (Q - 1))
 
     @triton.jit
     def _larger_of(x, y):  # type: ignore[no-untyped-def]  # Triton reads it
@@ -146,7 +146,7 @@ if triton is not None:
         tl.store(CURVES + k, diagonal)
         tl.store(CURVES + Q + k, d.to(tl.float32))
         tl.debug_barrier()
-        curved = tl.max(d, 0) > 0
+        has_ridge = tl.max(d, 0) > 0
         # Limits on what a variable can be chosen with: it may not grow, or it may not fall.
         never = -2147483648
         most_up = tl.where(before < upper, 2147483647, never)
@@ -154,20 +154,20 @@ if triton is not None:
         steps, i, j = 0, 0, 0
         b_i = tl.load(WORK)
         b_j = b_i
-        going = True
-        while going:
+        goes_on = True
+        while goes_on:
             high = tl.max(tl.where(most_up > 0, h, -float("inf")), 0)
             low = tl.max(tl.where(most_down > 0, -h, -float("inf")), 0)
-            going = (high + low > goal) & (steps < most)
-            if going:
+            goes_on = (high + low > goal) & (steps < most)
+            if goes_on:
                 step = tl.zeros([], tl.float32)
                 for _ in range(tl.minimum(EACH, most - steps)):
-                    first = tl.max(tl.minimum(_packed(h, k, Q), most_up), 0)
+                    first = tl.max(tl.minimum(_pack_positions(h, k, Q), most_up), 0)
                     tl.store(WORK + i, b_i)
                     tl.store(WORK + j, b_j)
                     if APART:
                         tl.debug_barrier()
-                    high, i = _unpacked(first, Q)
+                    high, i = _unpack_positions(first, Q)
                     k_i = tl.load(K + i * Q + k)
                     diagonal_i = tl.load(CURVES + i)
                     least_curve = tl.maximum(2e-7 * diagonal_i, 1e-30)
@@ -184,16 +184,16 @@ if triton is not None:
                     at_end = (b_i <= lower_i) | (b_j >= upper_j)
                     room_i, room_j = upper_i - b_i, b_j - lower_j
                     # best² is the gain, (h_i − h_j)²/curve; NaN, as zero, ends the steps.
-                    wanted = tl.where(best > 0, best * tl.rsqrt(tl.maximum(curve, least_curve)), 0.0).to(tl.float64)
-                    wanted = tl.minimum(tl.minimum(wanted, room_i), room_j)
-                    step = wanted.to(tl.float32)
+                    exact_step = tl.where(best > 0, best * tl.rsqrt(tl.maximum(curve, least_curve)), 0.0).to(tl.float64)
+                    exact_step = tl.minimum(tl.minimum(exact_step, room_i), room_j)
+                    step = exact_step.to(tl.float32)
                     # A variable within rounding of its bound is set to the bound.
-                    beside = room_i - wanted <= 8.9e-16 * tl.maximum(tl.abs(b_i), wanted)
-                    b_i = tl.where(beside, upper_i, b_i + wanted)
-                    at_end |= beside
-                    beside = room_j - wanted <= 8.9e-16 * tl.maximum(tl.abs(b_j), wanted)
-                    b_j = tl.where(beside, lower_j, b_j - wanted)
-                    at_end |= beside
+                    reaches_bound = room_i - exact_step <= 8.9e-16 * tl.maximum(tl.abs(b_i), exact_step)
+                    b_i = tl.where(reaches_bound, upper_i, b_i + exact_step)
+                    at_end |= reaches_bound
+                    reaches_bound = room_j - exact_step <= 8.9e-16 * tl.maximum(tl.abs(b_j), exact_step)
+                    b_j = tl.where(reaches_bound, lower_j, b_j - exact_step)
+                    at_end |= reaches_bound
                     h -= step * (k_i - k_j)
                     if at_end:  # the two may move in other directions than before
                         up_i = tl.where(b_i < upper_i, 2147483647, never)
@@ -202,11 +202,11 @@ if triton is not None:
                         down_i = tl.where(b_i > lower_i, float("inf"), 0.0)
                         down_j = tl.where(b_j > lower_j, float("inf"), 0.0)
                         most_down = tl.where(k == i, down_i, tl.where(k == j, down_j, most_down))
-                    if curved:
+                    if has_ridge:
                         d_i, d_j = tl.load(CURVES + Q + i), tl.load(CURVES + Q + j)
                         h -= step * tl.where(k == i, d_i, tl.where(k == j, -d_j, 0.0))
                     steps += (step > 0).to(tl.int32)
-                going = step > 0
+                goes_on = step > 0
         tl.debug_barrier()
         tl.store(WORK + i, b_i)
         tl.store(WORK + j, b_j)
@@ -215,21 +215,21 @@ if triton is not None:
         j_k = tl.load(J + k)
         b, before = tl.load(WORK + k), tl.load(B + j_k)
         lower, upper = tl.load(WORK + Q + k), tl.load(WORK + 2 * Q + k)
-        moved = b - before
-        tl.store(CHANGE + k, moved)
-        went = (moved != 0).to(tl.int32)
-        tl.store(MOVED + tl.cumsum(went, 0) - 1, k, mask=went > 0)
-        tl.store(COUNT, tl.sum(went, 0))
+        change = b - before
+        tl.store(CHANGE + k, change)
+        has_moved = (change != 0).to(tl.int32)
+        tl.store(MOVED + tl.cumsum(has_moved, 0) - 1, k, mask=has_moved > 0)
+        tl.store(COUNT, tl.sum(has_moved, 0))
         tl.store(B + j_k, b)  # variable n, which fills gaps, stays zero
         # Half of the block is kept, free variables first and the newest first.
-        free = ((b < upper) & (b > lower)).to(tl.int32)
-        count = tl.sum(free, 0)
-        rank = tl.where(free > 0, tl.cumsum(free, 0) - 1, count + tl.cumsum(1 - free, 0) - 1)
-        kept = rank < Q // 2
-        tl.store(OLD + rank, j_k, mask=kept)
-        tl.store(KEPT + j_k, kept.to(tl.int8))
+        is_free = ((b < upper) & (b > lower)).to(tl.int32)
+        count = tl.sum(is_free, 0)
+        rank = tl.where(is_free > 0, tl.cumsum(is_free, 0) - 1, count + tl.cumsum(1 - is_free, 0) - 1)
+        is_kept = rank < Q // 2
+        tl.store(OLD + rank, j_k, mask=is_kept)
+        tl.store(KEPT + j_k, is_kept.to(tl.int8))
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
-        gained = tl.sum(moved * (0.5 * (h_before + h)).to(tl.float64), 0)
+        gained = tl.sum(change * (0.5 * (h_before + h)).to(tl.float64), 0)
         tl.store(STATUS + 2, tl.load(STATUS + 2) + steps)
         tl.store(STATUS + 3, tl.load(STATUS + 3) + gained)
         tl.store(STATUS + 4, count.to(tl.float64))
@@ -244,12 +244,12 @@ if triton is not None:
             m = tl.load(COUNT)
         for start in range(0, m, BJ):
             j = start + tl.arange(0, BJ)
-            inside = j < m
+            is_source = j < m
             if RESTRICTED:
-                j = tl.load(MOVED + j, mask=inside, other=0)
-            row = tl.load(ROWS + j, mask=inside, other=0)
-            weight = tl.load(C + j, mask=inside, other=0.0)
-            values = tl.load(K + row[:, None] * n + c[None, :], mask=inside[:, None] & (c[None, :] < n), other=0.0)
+                j = tl.load(MOVED + j, mask=is_source, other=0)
+            row = tl.load(ROWS + j, mask=is_source, other=0)
+            weight = tl.load(C + j, mask=is_source, other=0.0)
+            values = tl.load(K + row[:, None] * n + c[None, :], mask=is_source[:, None] & (c[None, :] < n), other=0.0)
             total += tl.sum(values.to(tl.float64) * weight[:, None], 0)
         tl.store(OUT + c, total, mask=c < n)
 

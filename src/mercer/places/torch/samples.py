@@ -94,7 +94,7 @@ class TorchSamples(EngineSamples):
         for block, part in self.parts(4):
             bits = (part.double() + 0.0).view(torch.int64)  # −0.0 becomes 0.0
             out[block] = _hashes(bits, keys).masked_fill_(bits == 0, 0).sum(dim=1)
-        return np.asarray(to_host(_mixed(out))).view(np.uint64)
+        return np.asarray(to_host(_mix_bits(out))).view(np.uint64)
 
     def equal(self, left: Indices, right: Indices) -> Flags:
         """Return for each k whether sample left[k] equals sample right[k]."""
@@ -198,7 +198,7 @@ class SparseSamples(TorchSamples):
         """Return a hash of each sample, equal for equal samples, dense or sparse."""
         bits = self.rows.values.double().view(torch.int64)
         sums = torch.nn.functional.pad(torch.cumsum(_hashes(bits, _keys(self.rows.columns)), 0), (1, 0))  # modulo 2⁶⁴
-        return np.asarray(to_host(_mixed(sums[self.rows.starts].diff()))).view(np.uint64)
+        return np.asarray(to_host(_mix_bits(sums[self.rows.starts].diff()))).view(np.uint64)
 
     def equal(self, left: Indices, right: Indices) -> Flags:
         """Return for each k whether sample left[k] equals sample right[k]."""
@@ -207,8 +207,8 @@ class SparseSamples(TorchSamples):
         out = counts[one] == counts[other]
         same_count = torch.nonzero(out).ravel()
         one, other = self.rows[one[same_count]], self.rows[other[same_count]]
-        differs = (one.columns != other.columns) | (one.values != other.values)
-        sums = torch.nn.functional.pad(torch.cumsum(differs, 0), (1, 0))
+        is_different = (one.columns != other.columns) | (one.values != other.values)
+        sums = torch.nn.functional.pad(torch.cumsum(is_different, 0), (1, 0))
         out[same_count] = sums[one.starts].diff() == 0
         return np.asarray(to_host(out))
 
@@ -249,15 +249,15 @@ _NO_MATRIX = "a sparse precomputed kernel matrix is not supported; give a dense 
 
 
 def _keys(columns: Any) -> Any:
-    return _mixed((columns + 1) * _STEP)
+    return _mix_bits((columns + 1) * _STEP)
 
 
 def _hashes(bits: Any, keys: Any) -> Any:
     """Hash of each entry, from its bits and its column's key; zeros are left out, so that dense and CSR rows agree."""
-    return _mixed(_mixed(bits ^ keys) + keys)
+    return _mix_bits(_mix_bits(bits ^ keys) + keys)
 
 
-def _mixed(bits: Any) -> Any:
+def _mix_bits(bits: Any) -> Any:
     """Mix integers so that every bit of the result depends on every bit of the input."""
     bits = (bits ^ ((bits >> 30) & 0x3FFFFFFFF)) * _FIRST
     bits = (bits ^ ((bits >> 27) & 0x1FFFFFFFFF)) * _SECOND
@@ -274,18 +274,18 @@ def samples_on_device(engine: TorchEngine, X: Any, devices: tuple[Any, ...]) -> 
         raise TypeError(
             f"strings cannot be compared on {device}; compute on the host: mercer.config_context(device='cpu')"
         )
-    tensor = isinstance(X, torch.Tensor)
-    if tensor:
+    is_tensor = isinstance(X, torch.Tensor)
+    if is_tensor:
         _check_type(X.dtype)
-    if is_sparse(X) or (tensor and X.layout in _SPARSE):
+    if is_sparse(X) or (is_tensor and X.layout in _SPARSE):
         if len(X.shape) != 2:
             raise ValueError(f"sparse samples have two dimensions, but these have the shape {tuple(X.shape)}")
         rows = SparseRows.of(X, device)
         return SparseSamples(engine, rows if rows.dtype in _FLOAT_TYPES else rows.double(), devices)
-    if tensor and X.layout is not torch.strided:
+    if is_tensor and X.layout is not torch.strided:
         raise TypeError(f"X has the layout {X.layout}, which is not supported; give X.to_sparse_csr()")
     # torch warns of read-only memory, such as that of a pandas frame.
-    rows = X.detach() if tensor else torch.from_numpy(np.require(X, requirements=["C", "W"]))
+    rows = X.detach() if is_tensor else torch.from_numpy(np.require(X, requirements=["C", "W"]))
     with explain_shortage("the sample array", 8 * rows.numel(), device, "give fewer samples, or float32"):
         rows = rows if rows.dtype in _FLOAT_TYPES else rows.to(torch.float64)
         return TorchSamples(engine, rows.to(device).contiguous(), devices)

@@ -28,10 +28,10 @@ class SparseRows:
         self.shape, self.dtype, self.device = (len(starts) - 1, width), values.dtype, values.device
 
     @classmethod
-    def of(cls, given: Any, device: Any) -> SparseRows:
+    def of(cls, source: Any, device: Any) -> SparseRows:
         """Build rows from a SciPy sparse matrix or a sparse tensor of two dimensions."""
-        if isinstance(given, torch.Tensor):
-            matrix = given.detach().to(device)
+        if isinstance(source, torch.Tensor):
+            matrix = source.detach().to(device)
             if matrix.layout is torch.sparse_csr:
                 starts, columns, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
                 rows = torch.repeat_interleave(torch.arange(len(starts) - 1, device=device), starts.diff())
@@ -40,7 +40,7 @@ class SparseRows:
             matrix = (matrix if matrix.layout is torch.sparse_coo else matrix.to_sparse_coo()).coalesce()
             (rows, columns), values = matrix.indices(), matrix.values()
         else:
-            matrix = given.tocsr()
+            matrix = source.tocsr()
             if not matrix.has_canonical_format:
                 matrix = matrix.copy()
                 matrix.sum_duplicates()
@@ -52,8 +52,8 @@ class SparseRows:
     @classmethod
     def of_entries(cls, rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> SparseRows:
         """Build rows from entries in the order of rows and columns, of which zeros are dropped."""
-        nonzero = values != 0  # true for NaN
-        rows, columns, values = rows[nonzero], columns[nonzero], values[nonzero]
+        is_nonzero = values != 0  # true for NaN
+        rows, columns, values = rows[is_nonzero], columns[is_nonzero], values[is_nonzero]
         counts = torch.bincount(rows, minlength=shape[0])
         return cls(values, columns, _starts(counts), shape[1])
 

@@ -60,8 +60,8 @@ class TorchFloat32Matrix:
     ) -> tuple[int, str]:
         """Take pair steps from β with u = Kβ, both changed in place; return their number and why they ended."""
         n_steps, deadline, beta_before, u_before = 0, time.monotonic() + seconds, beta.copy(), u.copy()
-        one_sum = len(beta) == len(u) and not box.group.any()
-        if one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):
+        is_one_sum = len(beta) == len(u) and not box.group.any()
+        if is_one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):
             with self._stream():
                 rounds = DeviceRounds(StoredBlocks(self.K), box[:4], None, self.K, stay_on_device=True)
                 rounds.start(beta, u)

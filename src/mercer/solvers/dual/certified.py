@@ -58,15 +58,15 @@ def solve_certified(
     `start_u` is u = Kβ at the start, if it is known in the first of the Gram's precisions.
     """
     one_block, steps = is_one_block(problem, gram), 0
-    exact_float64 = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
-    if one_block and exact_float64 and gram.proof is gram and stop.deadline == math.inf:
+    only_float64 = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
+    if one_block and only_float64 and gram.proof is gram and stop.deadline == math.inf:
         start = _starting_point(problem, gram) if start is None else start
         solution, certificate = _solve_as_one_block(problem, gram, stop, start)
         if certificate is not None:
             return solution, certificate
         # Pair steps alone did not reach the goal: decomposition continues from their β.
         start, start_u, steps, one_block = solution.beta, None, solution.steps, False
-    inner = partial(_decomposed, problem, gram, one_block)
+    inner = partial(_solve_by_decomposition, problem, gram, one_block)
     solution, certificate = solve_and_refine(problem, gram, stop.after(steps), start, inner, shrinking, u=start_u)
     return replace(solution, steps=steps + solution.steps), certificate
 
@@ -116,12 +116,12 @@ def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: S
         return replace(solution, steps=solution.steps + steps), certificate
     coefficients = problem.row_coefficients(solution.beta, field.n)
     errors = field.e[field.rows]
-    rounding = np.abs(coefficients) @ errors > _ROUNDING_SHARE * certificate.gap
-    if rounding and certificate.relative_gap > _WIDE_SHARE:
-        coarse = (coefficients != 0) & (errors > 2 * field.errors(coefficients))
-        field.sharpen(field.rows[np.flatnonzero(coarse)])
-        sharper = certify_dual(problem, field, solution.beta, stop.tol)[0]
-        certificate = min(certificate, sharper, key=lambda candidate: candidate.gap)
+    rounding_matters = np.abs(coefficients) @ errors > _ROUNDING_SHARE * certificate.gap
+    if rounding_matters and certificate.relative_gap > _WIDE_SHARE:
+        is_coarse = (coefficients != 0) & (errors > 2 * field.errors(coefficients))
+        field.sharpen(field.rows[np.flatnonzero(is_coarse)])
+        sharper_certificate = certify_dual(problem, field, solution.beta, stop.tol)[0]
+        certificate = min(certificate, sharper_certificate, key=lambda candidate: candidate.gap)
     return solution, certificate
 
 
@@ -219,7 +219,7 @@ def _size_of_sums(problem: DualProblem, gram: Gram) -> float:
         return max(sums, float(np.abs(problem.p).max(initial=0.0)) * gram.n)
 
 
-def _decomposed(
+def _solve_by_decomposition(
     problem: DualProblem,
     gram: Gram,
     one_block: bool,
@@ -248,5 +248,5 @@ def _decomposed(
         return first
     # Checking the dropped variables in the solver's precision is cheaper than a certificate that fails.
     field.unshrink()
-    continued = decompose(field, stop.after(first.steps - first_steps), shrinking)
-    return replace(continued, steps=first.steps + continued.steps)
+    second = decompose(field, stop.after(first.steps - first_steps), shrinking)
+    return replace(second, steps=first.steps + second.steps)

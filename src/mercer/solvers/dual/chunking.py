@@ -69,35 +69,35 @@ def _chunk_by_chunk(
         selector.choose(np.arange(problem.n_variables))
         violation, tops, bottoms = selector.ends()
         stop_before_proof = stop.before_proof(beta)
-        reached: StopReason | None = "converged" if violation <= stop.tol else None
-        reason = reached or stop_before_proof.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
+        stop_reason: StopReason | None = "converged" if violation <= stop.tol else None
+        reason = stop_reason or stop_before_proof.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
         if reason is not None:
             return Solution(beta, steps, reason)
         # 2. Choose the chunk, and make its problem with the other variables fixed.
         worst = selector.working_set(tops, bottoms, np.arange(0), min(size, problem.n_variables))
-        rows = _choose(problem, beta, worst, size)
+        rows = _choose_rows(problem, beta, worst, size)
         inner_stop = replace(
             stop_before_proof.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf
         )
         chunk = np.flatnonzero(np.isin(problem.row, rows))
-        part = gram.copied(rows, gram.budget // 2)
+        chunk_gram = gram.copied(rows, gram.budget // 2)
         old_coefficients = problem.row_coefficients(beta.copy(), gram.n)
-        fixed = u[rows] - part.product(old_coefficients[rows])
-        restricted = problem.restricted(chunk, rows, beta, fixed)
+        u_of_others = u[rows] - chunk_gram.product(old_coefficients[rows])
+        chunk_problem = problem.restricted(chunk, rows, beta, u_of_others)
         # 3. Solve it, and update u = Kβ on all rows.
-        solution, _ = solve_certified(restricted, part, inner_stop, beta[chunk], shrinking=shrinking)
+        solution, _ = solve_certified(chunk_problem, chunk_gram, inner_stop, beta[chunk], shrinking=shrinking)
         change = solution.beta - beta[chunk]
         beta[chunk] = solution.beta
         assert solution.u is not None
-        u[rows] = fixed + solution.u
-        outside = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
-        u[outside] += gram.product(problem.row_coefficients(beta, gram.n) - old_coefficients, outside, dtype)
+        u[rows] = u_of_others + solution.u
+        other_rows = np.setdiff1d(np.arange(gram.n), rows, assume_unique=True)
+        u[other_rows] += gram.product(problem.row_coefficients(beta, gram.n) - old_coefficients, other_rows, dtype)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.record_gain(inner(change, 0.5 * (h + problem.gradient(beta, u))[chunk]))
         steps += max(1, solution.steps)
 
 
-def _choose(problem: DualProblem, beta: Floats, worst: Indices, size: int) -> Indices:
+def _choose_rows(problem: DualProblem, beta: Floats, worst: Indices, size: int) -> Indices:
     """Return the rows of the next chunk: support vectors, free ones first, and worst violators (at least a quarter)."""
     up, low = problem.movable(beta)
     support = np.flatnonzero(beta)

@@ -34,7 +34,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, Indices, Precision, Values, inner
 from mercer.solvers.block_steps import FLOOR, StallWatch, largest_block, overflow_error, progress_line
 from mercer.solvers.dual.newton import newton_on_face
-from mercer.solvers.refine import progressed
+from mercer.solvers.refine import has_progressed
 from mercer.solvers.solution import Solution, Stop, StopReason
 
 # Up to this many variables the whole problem is one block, which is faster (letter, spam, usps).
@@ -64,9 +64,9 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
     """
     problem, gram = field.problem, field.gram
     n, largest, outer = problem.n_variables, largest_block(gram), gram.outer_rows
-    nested = 0 < outer < n
+    is_nested = 0 < outer < n
     block = BlockSize(min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), largest)
-    if nested:
+    if is_nested:
         block = BlockSize(outer, outer, _NESTED_SHARE)
     steps, watch, blocks = 0, StallWatch(sees_all=block.size == n), _Blocks(field)
     noise = RoundingNoise(gram, problem, field.beta)
@@ -90,7 +90,7 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
         # 2. Let a field on a device take several rounds by itself, if it can.
         device_steps = (
             0
-            if nested
+            if is_nested
             else run_device_rounds(field, block, stop.tol, remaining.max_iter - steps, remaining.deadline)[0]
         )
         if device_steps:
@@ -102,11 +102,11 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
 
         # 3. Choose the working set J and solve the problem restricted to it.
         J = field.violators(_block_in_time(block.size, stop, remaining), KEPT_SHARE)
-        J = np.sort(J) if nested else J  # a nested problem needs its rows in order
+        J = np.sort(J) if is_nested else J  # a nested problem needs its rows in order
         all_active = len(J) == len(field.active)  # all active variables: no later block will differ
         goal = max(0.0 if all_active else block.share * violation, 0.5 * stop.tol)
         h, old_beta = field.gradient(J), field.beta[J]
-        if nested:
+        if is_nested:
             inner_stop = _inner_stop(stop.after(steps), goal, field.beta, J)
             block_solution = decompose(field.inner_field(J), inner_stop, shrinking)
         else:
@@ -116,20 +116,20 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
             return replace(block_solution, steps=steps)
         # 4. Move the field: β on J, and u = Kβ. At the deadline β is enough, since the certificate computes u itself.
         if block_solution.stop_reason == "max_time":
-            return Solution(_with_values(field.beta, J, new_beta), steps, "max_time", not field.shrunk)
+            return Solution(_replace_values(field.beta, J, new_beta), steps, "max_time", not field.shrunk)
         if stop.deadline < math.inf:
-            remaining = stop.before_proof(_with_values(field.beta, J, new_beta))
+            remaining = stop.before_proof(_replace_values(field.beta, J, new_beta))
         try:
             with _core.TimeLimit(remaining.seconds):
                 field.move(J, new_beta)
         except _core.OutOfTime:
-            return Solution(_with_values(field.beta, J, new_beta), steps, "max_time", not field.shrunk)
+            return Solution(_replace_values(field.beta, J, new_beta), steps, "max_time", not field.shrunk)
         noise.update(J, old_beta, new_beta)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.record_gain(inner(new_beta - old_beta, 0.5 * (h + field.gradient(J))))
         # 5. Enlarge blocks that are full of free variables, and drop variables at their bounds.
         if len(J) < n:
-            if not nested:
+            if not is_nested:
                 block.double_if_crowded(int(((new_beta > problem.lower[J]) & (new_beta < problem.upper[J])).sum()))
             if shrinking:
                 field.shrink()
@@ -138,11 +138,11 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
 def _inner_stop(stop: Stop, tol: float, beta: Floats, J: Indices) -> Stop:
     """Return the stopping rule of the problem on J, with time left to certify the variables outside J too."""
     return replace(
-        stop.before_proof(_with_values(beta, J, 0.0)), tol=tol, proof_seconds=stop.proof_seconds, report=None
+        stop.before_proof(_replace_values(beta, J, 0.0)), tol=tol, proof_seconds=stop.proof_seconds, report=None
     )
 
 
-def _with_values(beta: Floats, J: Indices, values: Floats | float) -> Floats:
+def _replace_values(beta: Floats, J: Indices, values: Floats | float) -> Floats:
     """Return a copy of β with these values on J."""
     beta = beta.copy()
     beta[J] = values
@@ -184,9 +184,9 @@ class _Blocks:
         if self._unsolved == 0:
             return Solution(new_beta, steps, "converged" if reason == "converged" else "stalled")
         # 2. A Newton step on the free variables, if pair steps left the block unsolved and are slow.
-        slow = all_active and _is_slow(steps, violation, violation_left, stop.tol, len(J))
-        if slow or self._unsolved > _UNSOLVED_BLOCKS or reason == "stalled":
-            if not progressed(violation_left, self._last_violation):
+        is_slow = all_active and _is_slow(steps, violation, violation_left, stop.tol, len(J))
+        if is_slow or self._unsolved > _UNSOLVED_BLOCKS or reason == "stalled":
+            if not has_progressed(violation_left, self._last_violation):
                 self._steps_before_newton = min(2 * self._steps_before_newton, INNER_STEPS)
             self._last_violation = violation_left
             change = d * (new_beta - old_beta)

@@ -66,11 +66,10 @@ def _hull_relation(gram: Gram, beta: Floats, certificate: Certificate) -> tuple[
             f"{np.abs(gram.diagonal).max():.3g}; scale them"
         )
     highest_dual = certificate.dual + certificate.gap  # at least primal; the gap includes rounding
-    lower, upper = (
-        max(0.0, -2.0 * value) for value in (highest_dual, certificate.dual)
-    )  # bounds on the squared distance
-    apart = lower > _ROUNDING_SHARE * unit
-    return apart, upper <= _ROUNDING_SHARE * unit, not apart and upper <= _TOUCHING_SHARE * unit
+    # Bounds on the squared distance.
+    lower, upper = (max(0.0, -2.0 * value) for value in (highest_dual, certificate.dual))
+    are_apart = lower > _ROUNDING_SHARE * unit
+    return are_apart, upper <= _ROUNDING_SHARE * unit, not are_apart and upper <= _TOUCHING_SHARE * unit
 
 
 def _rho(problem: DualProblem, certificate: Certificate, reduced: bool) -> float:
@@ -134,15 +133,15 @@ def _nearest_points(
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
         # 3. Stop if the hulls meet, or are proven apart with a violation that is small enough relative to ρ.
-        apart, meet, hardly_apart = _hull_relation(gram, solution.beta, certificate)
+        are_apart, do_meet, nearly_meet = _hull_relation(gram, solution.beta, certificate)
         goal = stop.tol * _rho(problem, certificate, reduced)
-        if meet:
+        if do_meet:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
-        if apart and certificate.violation <= goal:
+        if are_apart and certificate.violation <= goal:
             return dataclasses.replace(solution, stop_reason="converged"), certificate
         reason = solution.stop_reason if solution.stop_reason != "converged" or tol > least else "rounding floor"
         # Reduced hulls this close count as meeting (the remedy is a larger ν); full hulls need a proof.
-        if reason in ("stalled", "rounding floor") and hardly_apart and reduced:
+        if reason in ("stalled", "rounding floor") and nearly_meet and reduced:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
         if reason != "converged":
             return dataclasses.replace(solution, stop_reason=reason), certificate
@@ -173,8 +172,8 @@ def solve_hard_margin(
         return _solve_through_origin(problem.p, gram, stop, start, partial(inner_solver, shrinking=shrinking))
     hull_problem = hulls(problem.p)
     if start is not None:
-        half = 0.5 * float(np.abs(start).sum())
-        start = hull_problem.nearest_feasible(start / half) if half > 0 else None
+        half_sum = 0.5 * float(np.abs(start).sum())
+        start = hull_problem.nearest_feasible(start / half_sum) if half_sum > 0 else None
     solution, certificate = solve_hulls(hull_problem, gram, stop, start, shrinking=shrinking, inner_solver=inner_solver)
     rho = -certificate.dual
     if not rho > np.finfo(float).tiny:  # too small to divide by
@@ -196,7 +195,7 @@ def _solve_through_origin(
     """Solve the soft margin without a bias for larger and larger C, until no multiplier reaches C."""
     largest, steps = float(np.abs(gram.diagonal).max()), 0
     # ½‖w‖² of a margin at the size of rounding, √eps·max √k(x, x).
-    hopeless = 0.5 / (float(np.finfo(float).eps) * largest) if largest > 0 else 0.0
+    hopeless_C = 0.5 / (float(np.finfo(float).eps) * largest) if largest > 0 else 0.0
     C = _FIRST_C / largest if largest > 0 else 1.0
     while True:
         soft = soft_margin(y, np.full(len(y), C)).without_bias()
@@ -204,10 +203,10 @@ def _solve_through_origin(
         solution, certificate = inner_solver(soft, gram, stop.after(steps), clipped_start)
         start, steps = solution.beta, steps + solution.steps
         proof = hard_margin_through_origin(certificate, gram.proof, y, solution.beta)
-        at_bound = bool((np.abs(solution.beta) >= C).any())
+        reaches_bound = bool((np.abs(solution.beta) >= C).any())
         solution = dataclasses.replace(solution, steps=steps)
-        if proof.dual >= hopeless:
+        if proof.dual >= hopeless_C:
             return dataclasses.replace(solution, stop_reason="no margin"), proof
-        if not at_bound or solution.stop_reason in ("max_iter", "max_time"):
+        if not reaches_bound or solution.stop_reason in ("max_iter", "max_time"):
             return solution, proof
         C *= _C_FACTOR

@@ -70,12 +70,12 @@ def newton_on_face(problem: DualProblem, J: Indices, K: Values, h: Floats, beta:
             break
         h -= length * change
         beta[F] += length * delta
-        hit = distance <= length * (1 + 1e-14)
-        beta[F[hit]] = np.where(delta[hit] > 0, upper[F[hit]], lower[F[hit]])
+        is_hit = distance <= length * (1 + 1e-14)
+        beta[F[is_hit]] = np.where(delta[is_hit] > 0, upper[F[is_hit]], lower[F[is_hit]])
         # 3. Fix the variables that reached a bound, and repeat on the others.
         if length < limit or limit == 1.0:  # exactly 1 where δ already holds bounds
             break
-        F = F[~hit]
+        F = F[~is_hit]
     return beta
 
 
@@ -100,13 +100,13 @@ class _Face:
 
     def apply(self, B: Floats) -> Floats:
         """Return MB."""
-        E, solved = self.E, self.factor.solve(B)
+        E, solution = self.E, self.factor.solve(B)
         if E.shape[1]:
-            sums, excess = E.T @ self.solved_E, E.T @ solved
+            sums, excess = E.T @ self.solved_E, E.T @ solution
             if not (np.isfinite(sums).all() and np.isfinite(excess).all()):  # LAPACK would print a message
                 raise np.linalg.LinAlgError("numbers overflowed")
-            solved -= self.solved_E @ np.linalg.lstsq(sums, excess, rcond=None)[0]
-        return solved
+            solution -= self.solved_E @ np.linalg.lstsq(sums, excess, rcond=None)[0]
+        return solution
 
     def best_step(self, h: Floats, low: Floats, high: Floats) -> Floats:
         """Return the best δ inside the box, up to rounding; NaN if A is too close to singular."""
@@ -119,41 +119,45 @@ class _Face:
         """Return δ by the active set method of the module docstring."""
         n = len(h)
         unbounded_delta = self.apply(h[:, None])[:, 0]
-        delta, multipliers = self._balanced(unbounded_delta, np.empty(0, dtype=np.intp)), np.zeros(n)
+        delta, multipliers = self._balance(unbounded_delta, np.empty(0, dtype=np.intp)), np.zeros(n)
         column, M_B = np.full(n, -1), np.empty((n, 0))  # index of a variable's column of M in M_B, -1 if not there
         for _ in range(_ROUNDS if _MANY_FACTORS * n**3 / 3 > MAX_MULTIPLICATIONS else 0):
-            above, below = (delta > high) | (multipliers > 0), (delta < low) | (multipliers < 0)
-            held = np.flatnonzero(above | below)
-            new = held[column[held] < 0]
-            work = n**2 * (M_B.shape[1] + len(new))
-            if np.array_equal(held, np.flatnonzero(multipliers)) or work > MAX_MULTIPLICATIONS:
+            is_above, is_below = (delta > high) | (multipliers > 0), (delta < low) | (multipliers < 0)
+            held_variables = np.flatnonzero(is_above | is_below)
+            new_variables = held_variables[column[held_variables] < 0]
+            work = n**2 * (M_B.shape[1] + len(new_variables))
+            if np.array_equal(held_variables, np.flatnonzero(multipliers)) or work > MAX_MULTIPLICATIONS:
                 break
-            units = np.zeros((n, len(new)))
-            units[new, np.arange(len(new))] = 1.0
-            column[new] = M_B.shape[1] + np.arange(len(new))
+            units = np.zeros((n, len(new_variables)))
+            units[new_variables, np.arange(len(new_variables))] = 1.0
+            column[new_variables] = M_B.shape[1] + np.arange(len(new_variables))
             M_B = np.hstack([M_B, self.apply(units)])
-            M_W, bound = M_B[:, column[held]], np.where(above, high, low)[held]
-            factor_W = ridge_factor(M_W[held], ridges(np.dtype(np.float64)), self.factor.n_threads, unit=M_W.max())
+            M_W, bound = M_B[:, column[held_variables]], np.where(is_above, high, low)[held_variables]
+            factor_W = ridge_factor(
+                M_W[held_variables], ridges(np.dtype(np.float64)), self.factor.n_threads, unit=M_W.max()
+            )
             if factor_W is None:
                 break
-            mu = factor_W.solve((unbounded_delta[held] - bound)[:, None])[:, 0]
+            mu = factor_W.solve((unbounded_delta[held_variables] - bound)[:, None])[:, 0]
             with_bounds = unbounded_delta - M_W @ mu
-            with_bounds[held] = bound
-            with_bounds = self._balanced(with_bounds, held)
+            with_bounds[held_variables] = bound
+            with_bounds = self._balance(with_bounds, held_variables)
             if not np.isfinite(with_bounds).all():
                 break
             delta, multipliers = with_bounds, np.zeros(n)
             # A variable stays at its bound only if its multiplier has the right sign.
-            multipliers[held] = np.where(np.sign(mu) == np.where(above[held], 1.0, -1.0), mu, 0.0)
+            multipliers[held_variables] = np.where(
+                np.sign(mu) == np.where(is_above[held_variables], 1.0, -1.0), mu, 0.0
+            )
         return delta
 
-    def _balanced(self, delta: Floats, held: Indices) -> Floats:
+    def _balance(self, delta: Floats, held_variables: Indices) -> Floats:
         """Return δ with E'δ = 0 to the last bits: the rounding error of each sum is spread over its free variables.
 
         The result is not finite if all variables of a group are held.
         """
         movable = self.E.copy()
-        movable[held] = 0.0
+        movable[held_variables] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(delta - movable @ ((self.E.T @ delta) / movable.sum(axis=0)))
 

@@ -65,10 +65,10 @@ def solve_one_class(
             tol = max(goal, _TOL_FACTOR * tol)
             continue
         # 3. Lower the tolerance, a few times, if the gap is too large even with the best bias.
-        allowed = stop.tol * max(2 * abs(certificate.dual), mass * unit)
-        if certificate.gap > allowed:
+        gap_goal = stop.tol * max(2 * abs(certificate.dual), mass * unit)
+        if certificate.gap > gap_goal:
             certificate = with_best_bias(problem, gram.proof, solution.beta, certificate)
-        if certificate.gap > allowed and reason == "converged" and gap_rounds < _MOST_FOR_GAP:
+        if certificate.gap > gap_goal and reason == "converged" and gap_rounds < _MOST_FOR_GAP:
             tol, gap_rounds = _GAP_FACTOR * min(tol, goal), gap_rounds + 1
             continue
         if reason in ("rounding floor", "stalled") and stop.met(certificate):

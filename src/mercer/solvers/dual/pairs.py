@@ -19,7 +19,7 @@ from mercer.places.gram import Gram
 from mercer.places.host.pair_place import Box, Layout, PairPlace
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Flags, Floats, Indices
-from mercer.solvers.refine import progressed
+from mercer.solvers.refine import has_progressed
 from mercer.solvers.solution import Stop
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -44,20 +44,20 @@ class PairResults:
     solved: Flags
     out_of_time: bool = False  # True if the deadline has passed
 
-    def scattered(self, layout: Layout, solvable: Indices) -> PairResults:
+    def scatter(self, layout: Layout, solvable: Indices) -> PairResults:
         """Return results for all pairs of a layout: these results at the pairs `solvable`, zeros at the others."""
         v, k = layout.variables(solvable), len(layout.offsets) - 1
         beta, u, steps = np.zeros(layout.offsets[-1]), np.zeros(layout.offsets[-1]), np.zeros(k, np.int64)
         solved = np.zeros(k, dtype=bool)
         beta[v], u[v], steps[solvable], solved[solvable] = self.beta, self.u, self.steps, self.solved
-        return PairResults(beta, u, steps, self.certificates.scattered(k, solvable), solved, self.out_of_time)
+        return PairResults(beta, u, steps, self.certificates.scatter(k, solvable), solved, self.out_of_time)
 
 
 def solvable_pairs(problem: DualProblem, layout: Layout, sparse: bool = False) -> Indices:
     """Return the indices of the pairs that `solve_pairs_together` can solve."""
-    small = layout.lengths <= (_MOST_SPARSE_VARIABLES if sparse else _MOST_VARIABLES)
+    is_small = layout.lengths <= (_MOST_SPARSE_VARIABLES if sparse else _MOST_VARIABLES)
     has_simple_totals = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
-    return small.nonzero()[0] if has_simple_totals else np.empty(0, dtype=np.intp)
+    return is_small.nonzero()[0] if has_simple_totals else np.empty(0, dtype=np.intp)
 
 
 def solve_pairs_together(
@@ -106,7 +106,8 @@ def _refine_pairs(
             )
             steps_taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         # 2. Certify the pairs with bounds on the rounding errors of u.
-        error = place.errors(part, pair_beta) + 4 * _EPS * (np.abs(p[variables]) + np.abs(products))
+        sizes = np.abs(p[variables]) + np.abs(products) + np.abs(box.d * pair_beta)
+        error = place.errors(part, pair_beta) + 4 * _EPS * sizes
         findings = _core.pair_findings(
             part.offsets,
             p[variables],
@@ -129,9 +130,9 @@ def _refine_pairs(
         if meets_stop.all():
             break
         violation = certificates.violation
-        continued = ~meets_stop & converged & (violation > stop.tol) & progressed(violation, last[pairs])
+        is_continued = ~meets_stop & converged & (violation > stop.tol) & has_progressed(violation, last[pairs])
         last[pairs] = violation
-        pairs = pairs[continued & (stop.seconds > 0)]
+        pairs = pairs[is_continued & (stop.seconds > 0)]
     assert proofs is not None
     # At the deadline, the certificates are those of the last β.
     return PairResults(beta, u, steps, proofs, solved, out_of_time=stop.limit(0) is not None)
@@ -170,5 +171,5 @@ def solve_pair_folds(
 
 def _meets_tol(stop: Stop, table: CertificateTable) -> Flags:
     """Mark the certificates that meet the stopping rule (`Stop.met` for a table)."""
-    met = table.violation / stop.tol <= 1
-    return np.asarray(met & (table.gap <= stop.gap_tol * np.abs(table.dual)) if stop.gap_tol < np.inf else met)
+    meets = table.violation / stop.tol <= 1
+    return np.asarray(meets & (table.gap <= stop.gap_tol * np.abs(table.dual)) if stop.gap_tol < np.inf else meets)

@@ -89,9 +89,8 @@ def ascend_balanced(field: JointField, stop: Stop, shrinking: bool) -> Solution:
         solution = ascend(field, inner_stop, shrinking)
         steps += solution.steps
         # 2. Update the multipliers, and stop if the sums are small enough.
-        missing = largest * float(
-            np.abs(solution.beta.sum(axis=0)).max()
-        )  # change of the excess if the sums are removed
+        #    `missing` is the change of the excess if the sums are removed.
+        missing = largest * float(np.abs(solution.beta.sum(axis=0)).max())
         b = field.problem.offsets(solution.beta)
         has_settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
         if has_settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
@@ -136,9 +135,9 @@ def ascend(field: JointField, stop: Stop, shrinking: bool) -> Solution:
         old_beta, e = field.beta[J], field.excess(J)
         new_beta = old_beta.copy()
         goal = max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol)
-        machine = (problem.y[J], problem.C[J], problem.shared, problem.shift)
+        constants = (problem.y[J], problem.C[J], problem.shared, problem.shift)
         limits = (goal, min(INNER_STEPS * len(J), stop.max_iter - steps), remaining.seconds)
-        n_steps, _, reason = _core.joint(field.block(J), e, new_beta, *machine, *limits)
+        n_steps, _, reason = _core.joint(field.block(J), e, new_beta, *constants, *limits)
         if reason == "nonfinite":
             raise overflow_error(gram, problem.C)
         steps += n_steps

@@ -60,12 +60,12 @@ def newton_on_joint_face(
         if not slope > 0 or not np.isfinite(min(step, limit)):
             break
         # 3. Put multipliers that reached a bound exactly onto it, and repeat on the others.
-        moved = beta[moved_samples] + min(step, limit) * delta[moved_samples]
-        hit = to_bound <= limit * (1 + 1e-14) if limit <= step else np.zeros(to_bound.shape, dtype=bool)
-        moved = _onto_bounds(problem, J[moved_samples], moved, hit)
-        if np.array_equal(moved, beta[moved_samples]):  # the step is below the rounding of β
+        moved_values = beta[moved_samples] + min(step, limit) * delta[moved_samples]
+        is_hit = to_bound <= limit * (1 + 1e-14) if limit <= step else np.zeros(to_bound.shape, dtype=bool)
+        moved_values = _set_to_bounds(problem, J[moved_samples], moved_values, is_hit)
+        if np.array_equal(moved_values, beta[moved_samples]):  # the step is below the rounding of β
             break
-        beta[moved_samples] = moved
+        beta[moved_samples] = moved_values
         e += min(step, limit) * change
         if step < limit:
             break
@@ -79,14 +79,14 @@ def _moves(shared: bool, y: Indices, C: Floats, beta: Floats) -> tuple[Indices, 
     is_free[true_class] = False
     if not shared:
         is_free &= beta > -C[:, None]
-    opposite = y.copy()
+    opposite_class = y.copy()
     if shared:
-        at_bound = beta[true_class] >= C
-        opposite[at_bound] = np.argmin(beta[at_bound], axis=1)
-        is_free[np.flatnonzero(at_bound), opposite[at_bound]] = False
+        is_at_bound = beta[true_class] >= C
+        opposite_class[is_at_bound] = np.argmin(beta[is_at_bound], axis=1)
+        is_free[np.flatnonzero(is_at_bound), opposite_class[is_at_bound]] = False
     sample, k = np.nonzero(is_free)
     moves = np.zeros((len(sample), beta.shape[1]))
-    moves[np.arange(len(sample)), opposite[sample]] = 1.0
+    moves[np.arange(len(sample)), opposite_class[sample]] = 1.0
     moves[np.arange(len(sample)), k] -= 1.0
     return sample, moves
 
@@ -103,7 +103,7 @@ def _steps_to_bound(shared: bool, y: Indices, C: Floats, beta: Floats, delta: Fl
     return np.maximum(to_bound, 0.0)
 
 
-def _onto_bounds(problem: JointProblem, rows: Indices, beta: Floats, hit: Flags) -> Floats:
-    """Return β of these samples, feasible and with the multipliers that `hit` a bound exactly on it."""
+def _set_to_bounds(problem: JointProblem, rows: Indices, beta: Floats, is_hit: Flags) -> Floats:
+    """Return β of these samples, feasible and with the multipliers that `is_hit` a bound exactly on it."""
     bound = 0.0 if problem.shared else np.where(beta > -0.5 * problem.C[rows, None], 0.0, -problem.C[rows, None])
-    return problem.within_bounds(np.where(hit, bound, beta), rows)
+    return problem.within_bounds(np.where(is_hit, bound, beta), rows)

@@ -44,9 +44,9 @@ def rounding_of_sums(problem: JointProblem, beta: Floats) -> float:
 
 
 def _move_class_sums(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> None:
-    """Move positive class sums to classes with negative ones, along the cheapest route and then along free ones.
+    """Move positive class sums to classes with negative sums: along the cheapest route, then along free routes.
 
-    Each sample is on one route only, because capacities are those before the pass.
+    `e` is the excess of β. A sample is used by one route only, because its capacity is not updated.
     """
     capacity, cost, carrier = _carriers(problem, beta, e, tol)
     negligible = 0.25 * rounding_of_sums(problem, beta)
@@ -102,9 +102,9 @@ def _cheapest_route(cost: Floats, starts: np.ndarray, ends: np.ndarray) -> list[
     """Return the cheapest route from a start to an end, the shortest of those of equal cost (Dijkstra), or None."""
     m = len(cost)
     distance, edges, previous = np.where(starts, 0.0, np.inf), np.where(starts, 0, m), np.full(m, -1)
-    unvisited = np.ones(m, dtype=bool)
-    while unvisited.any():
-        node = min(np.flatnonzero(unvisited).tolist(), key=lambda k: (distance[k], edges[k]))
+    is_unvisited = np.ones(m, dtype=bool)
+    while is_unvisited.any():
+        node = min(np.flatnonzero(is_unvisited).tolist(), key=lambda k: (distance[k], edges[k]))
         if not np.isfinite(distance[node]):
             return None
         if ends[node]:
@@ -112,12 +112,12 @@ def _cheapest_route(cost: Floats, starts: np.ndarray, ends: np.ndarray) -> list[
             while previous[route[-1]] >= 0:
                 route.append(int(previous[route[-1]]))
             return route[::-1]
-        unvisited[node] = False
+        is_unvisited[node] = False
         new_distance, new_edges = distance[node] + cost[node], edges[node] + 1
-        better = unvisited & (
+        is_better = is_unvisited & (
             (new_distance < distance) | ((new_distance == distance) & (new_edges < edges) & np.isfinite(new_distance))
         )
-        distance[better], edges[better], previous[better] = new_distance[better], new_edges, node
+        distance[is_better], edges[is_better], previous[is_better] = new_distance[is_better], new_edges, node
     return None
 
 

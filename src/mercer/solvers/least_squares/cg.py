@@ -144,7 +144,7 @@ def solve_ridge(
         E = s[rows] * (gram.products(C, rows) - gram.products(C, rows, gram.precisions[0]))
         return np.sqrt(column_products(E, E) * (len(used) / len(rows)))
 
-    single = len(gram.precisions) > 1
+    has_float32 = len(gram.precisions) > 1
     _, last, steps, reason = conjugate_gradient_to_gap(
         Y.shape,
         check,
@@ -152,7 +152,7 @@ def solve_ridge(
         precondition,
         lambda gap: np.sqrt(gap * 2 / lam),
         stop,
-        coarse=CoarseOperator(partial(product, gram.precisions[0]), coarse_error) if single else None,
+        coarse=CoarseOperator(partial(product, gram.precisions[0]), coarse_error) if has_float32 else None,
         safety=_SAFETY,
         check_seconds=check_seconds,
     )

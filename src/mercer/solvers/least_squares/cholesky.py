@@ -51,17 +51,19 @@ def solve_cholesky(problem: LeastSquares, gram: Gram, stop: Stop, start: object 
                 "a larger lam, for which float32 suffices, or NystromRLS",
             )
         stop.report_progress(partial("{} factor of {:,} samples".format, np.dtype(dtype).name, n))
-        corrected = solve_in_precision(problem, gram, dtype, stop)
-        if corrected is not None:
-            beta, certificate = certify_solution(problem, gram.proof, corrected.C, corrected.U, corrected.errors)
+        corrected_solution = solve_in_precision(problem, gram, dtype, stop)
+        if corrected_solution is not None:
+            beta, certificate = certify_solution(
+                problem, gram.proof, corrected_solution.C, corrected_solution.U, corrected_solution.errors
+            )
             solution = LeastSquaresSolution(
-                b=np.array(certificate.b) if problem.bias else corrected.b,
+                b=np.array(certificate.b) if problem.bias else corrected_solution.b,
                 solver="cholesky",
                 rank=n,
-                C=corrected.C,
+                C=corrected_solution.C,
                 beta=beta,
                 precision=np.dtype(dtype).name,
-                steps=corrected.corrections,
+                steps=corrected_solution.corrections,
                 stop_reason="converged" if is_exact(problem, certificate) else stop.limit(0) or "rounding floor",
             )
             return solution, certificate
@@ -94,7 +96,7 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Precision, stop
         system = _FactoredSystem.of(problem, gram, dtype, stop.n_threads)
     if system is None:
         return None
-    single = dtype == np.float32
+    is_float32 = dtype == np.float32
     Y = problem.mean
     C, b, R, last = np.zeros_like(Y), np.zeros(Y.shape[1]), Y, np.inf
     best: CorrectedSolution | None = None
@@ -105,15 +107,15 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Precision, stop
             return best
         U, errors = system.products(C)
         R, ratio = residual_share(problem, C, b, U, errors)
-        stalled = not ratio <= 0.5 * last
-        if stalled and best is not None and ratio > last:
-            return None if single and last > 1 else best
+        has_stalled = not ratio <= 0.5 * last
+        if has_stalled and best is not None and ratio > last:
+            return None if is_float32 and last > 1 else best
         best = CorrectedSolution(C, b, U, errors, corrections)
         # With a float32 factor, continue to the typical residual of a float64 one, a factor √n below its bound.
-        if ratio <= (1 / np.sqrt(gram.n) if single and not stalled else 1):
+        if ratio <= (1 / np.sqrt(gram.n) if is_float32 and not has_stalled else 1):
             return best
-        if stalled or stop.seconds == 0:
-            return None if single and stalled else best
+        if has_stalled or stop.seconds == 0:
+            return None if is_float32 and has_stalled else best
         last = ratio
     return best
 
@@ -129,9 +131,9 @@ class _FactoredSystem:
     def of(cls, problem: LeastSquares, gram: Gram, dtype: Precision, n_threads: int) -> _FactoredSystem | None:
         """Factor K + diag d; None if it is singular to rounding."""
         d = problem.lam / problem.total
-        proven = gram.positive_definite == "yes" and gram.proof is gram
+        is_proven = gram.positive_definite == "yes" and gram.proof is gram
         stored_K = (
-            gram.float64_matrix(n_threads) if gram.n <= _FLOAT64_ROWS and dtype == np.float64 and proven else None
+            gram.float64_matrix(n_threads) if gram.n <= _FLOAT64_ROWS and dtype == np.float64 and is_proven else None
         )
         factor = gram.factor(d, dtype, n_threads) if stored_K is None else stored_K.factor(d)
         if factor is None:

@@ -37,16 +37,16 @@ def solve_least_squares(
 
 def _choose(problem: LeastSquares, gram: Gram) -> str:
     """Return the name of the solver that suits the problem and the memory budget."""
-    n, positive = problem.n, problem.lam > 0
+    n, has_ridge = problem.n, problem.lam > 0
     linear = gram.linear
     if linear is not None:
         d = linear.d
         # The covariance of sparse samples is dense: with thousands of features, products with X are cheaper.
-        moderate = covariance_bytes(d) <= gram.budget and (d <= 5000 or not linear.sparse)
-        if d < n and moderate:
+        is_moderate = covariance_bytes(d) <= gram.budget and (d <= 5000 or not linear.sparse)
+        if d < n and is_moderate:
             return "covariance"
-        if factor_bytes(n, np.float64) > gram.budget and positive:
+        if factor_bytes(n, np.float64) > gram.budget and has_ridge:
             return "lsqr"
-    if positive and factor_bytes(n, np.float32) > gram.budget and gram.kernel.positive_definite == "yes":
+    if has_ridge and factor_bytes(n, np.float32) > gram.budget and gram.kernel.positive_definite == "yes":
         return "cg"
-    return "cholesky" if positive else "eigen"
+    return "cholesky" if has_ridge else "eigen"

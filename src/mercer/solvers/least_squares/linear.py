@@ -71,12 +71,12 @@ class RidgeInverse:
             np.fill_diagonal(A, diagonal * self._unit**2)
             values, V = scipy.linalg.eigh(A, check_finite=False)
             least = d * _EPS
-        keep = values > least * values.max(initial=0.0)
-        self._values, self._vectors = values[keep], V[:, keep]
-        self._null = scipy.linalg.qr(self._unit[:, None] * V[:, ~keep], mode="economic", check_finite=False)[0]
-        empty = self._unit == 0
-        self._null = self._null[:, : int((~keep).sum() - empty.sum())] if empty.any() else self._null
-        self.rank = int(keep.sum())
+        is_kept = values > least * values.max(initial=0.0)
+        self._values, self._vectors = values[is_kept], V[:, is_kept]
+        self._null = scipy.linalg.qr(self._unit[:, None] * V[:, ~is_kept], mode="economic", check_finite=False)[0]
+        is_empty = self._unit == 0
+        self._null = self._null[:, : int((~is_kept).sum() - is_empty.sum())] if is_empty.any() else self._null
+        self.rank = int(is_kept.sum())
 
     def __call__(self, B: Floats) -> Floats:
         """Return the inverse times B."""
@@ -95,8 +95,8 @@ def _triangle(rows: _Pieces, unit: Floats, lam: float) -> Floats:
     for part, weight in rows():
         for start in range(0, part.shape[0], 2 * d + 64):
             block = slice(start, start + 2 * d + 64)
-            below = np.sqrt(weight[block])[:, None] * part[block] * unit
-            R = scipy.linalg.qr(np.vstack([R, below]), mode="r", check_finite=False)[0][:d]
+            weighted_rows = np.sqrt(weight[block])[:, None] * part[block] * unit
+            R = scipy.linalg.qr(np.vstack([R, weighted_rows]), mode="r", check_finite=False)[0][:d]
     return np.asarray(R)
 
 
@@ -159,13 +159,13 @@ def refined_weights(
                 gradient -= np.outer(x, R.sum(axis=0))
             step = inverse(gradient)
             gain = np.abs(np.sum(gradient * step, axis=0))
-        better = gain < 0.25 * last
-        if not better.any():
+        is_better = gain < 0.25 * last
+        if not is_better.any():
             break
-        W = np.where(better, W + step, W)
+        W = np.where(is_better, W + step, W)
         if (gain <= _EPS**2 * squares).all():
             break
-        last = np.where(better, gain, 0.0)
+        last = np.where(is_better, gain, 0.0)
     return W
 
 
@@ -223,8 +223,10 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
     centre = linear.transposed(total) / mass if problem.bias else np.zeros(d)
     y = problem.weight @ problem.Y / mass if problem.bias else np.zeros(problem.n_outputs)
     lam = problem.lam / linear.scale
-    subtracted = None if linear.sparse else centre
-    length = np.abs(linear.transposed_squares(total, subtracted) - (mass * centre**2 if linear.sparse else 0.0)) + lam
+    subtracted_centre = None if linear.sparse else centre
+    length = (
+        np.abs(linear.transposed_squares(total, subtracted_centre) - (mass * centre**2 if linear.sparse else 0.0)) + lam
+    )
     unit = np.divide(1.0, np.sqrt(length), out=np.zeros(d), where=length > 0)
     ridge = np.sqrt(lam) * unit
 
@@ -236,8 +238,8 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
 
     def transposed(v: Floats) -> Floats:
         v = v.reshape(-1)
-        above = root * v[:n]
-        return np.asarray(unit * (linear.transposed(above) - centre * above.sum()) + ridge * v[n:])
+        sample_part = root * v[:n]
+        return np.asarray(unit * (linear.transposed(sample_part) - centre * sample_part.sum()) + ridge * v[n:])
 
     A = spla.LinearOperator((n + d, d), matvec=times, rmatvec=transposed, dtype=np.float64)
     max_steps = 20 * min(n, d)  # exact arithmetic needs a twentieth of these; rounding can need more

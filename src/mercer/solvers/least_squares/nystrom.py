@@ -121,19 +121,19 @@ def solve_nystrom(
     C, b, residual_totals, primal = last.extra
     b = b + residual_totals.error_sum / residual_totals.weight if problem.bias else b
     method: Method = "normal equations" if sample is None else "conjugate gradients"
-    measured = PROOF[cross.kernel.positive_definite]
+    claim = PROOF[cross.kernel.positive_definite]
     if single_pass:
         arithmetic = "float64, from sums over the samples whose rounding is not counted"
-        certificate = certify_landmarks(last.gap, white.right, primal, b, lam, arithmetic, gap_measures=measured)
+        certificate = certify_landmarks(last.gap, white.right, primal, b, lam, arithmetic, gap_measures=claim)
     else:
         residual_totals, errors = cross.proof(C, b)
         # With zeros for the sum of the errors, `residual` keeps b.
-        at_b = replace(residual_totals, bias_column=targets.bias_column, error_sum=np.zeros(outputs))
-        R, primal = white.residual(at_b, alpha)
+        totals_at_b = replace(residual_totals, bias_column=targets.bias_column, error_sum=np.zeros(outputs))
+        R, primal = white.residual(totals_at_b, alpha)
         value_error = cross.value_error + gamma(cross.m + 2)
-        worst = landmark_errors(R, alpha, C, lam, (L, jitter), value_error, residual_totals, errors, problem.bias)
-        certificate = certify_landmarks(worst.gap, white.right, primal, b, lam, "float64", worst.value, measured)
-        if reason == "converged" and not (worst.gap <= np.maximum(share * primal, floor)).all():
+        bounds = landmark_errors(R, alpha, C, lam, (L, jitter), value_error, residual_totals, errors, problem.bias)
+        certificate = certify_landmarks(bounds.gap, white.right, primal, b, lam, "float64", bounds.value, claim)
+        if reason == "converged" and not (bounds.gap <= np.maximum(share * primal, floor)).all():
             reason = "rounding floor"
     return LandmarkSolution(C, b, steps, reason, method, jitter), certificate
 

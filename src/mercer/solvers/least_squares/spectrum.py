@@ -98,8 +98,8 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
         check_decomposition_time(stop.deadline, cov, eigh)
         values, V = eigh(cov)
         least = rounding(values, linear.n)
-        keep = values > least
-        values, V = values[keep], V[:, keep]
+        is_kept = values > least
+        values, V = values[is_kept], V[:, is_kept]
         U = root[:, None] * (linear.times(V) - centre @ V) / np.sqrt(values)
     else:
         A = np.empty((linear.n, linear.d))
@@ -109,8 +109,8 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
         check_decomposition_time(stop.deadline, A, svd)
         U, s, Vt = svd(A)
         smallest = max(A.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
-        least, keep = float(smallest) ** 2, s > smallest
-        U, values, V = U[:, keep], s[keep] ** 2, Vt[keep].T
+        least, is_kept = float(smallest) ** 2, s > smallest
+        U, values, V = U[:, is_kept], s[is_kept] ** 2, Vt[is_kept].T
     unit = root / norm if problem.bias else None
     values = linear.scale * values
     right = V * np.sqrt(linear.scale)
@@ -170,19 +170,19 @@ class SpectralFit:
 
     def inverse(self, lam: float) -> Floats:
         """Return 1/(Λ + λ), with 0 where Λ + λ is rounding."""
-        shifted = self.spectrum.values + lam
-        nonzero = np.abs(shifted) > rounding(shifted, len(self.root))
-        return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=nonzero)
+        shifted_values = self.spectrum.values + lam
+        is_nonzero = np.abs(shifted_values) > rounding(shifted_values, len(self.root))
+        return np.divide(1.0, shifted_values, out=np.zeros_like(shifted_values), where=is_nonzero)
 
     def coefficients(self, lam: float, R: Floats | None = None) -> Floats:
         """Return C of the distinct samples at one λ, or the correction of C for a residual R.
 
         At λ = 0 it is the solution of least norm.
         """
-        a, outside = (self.a, self.outside) if R is None else self._parts(R)
+        a, orthogonal_part = (self.a, self.outside) if R is None else self._parts(R)
         z = self.spectrum.Q.combined(self.inverse(lam)[:, None] * a)
         if not self.spectrum.is_complete and lam > 0:
-            z = z + outside / lam
+            z = z + orthogonal_part / lam
         return np.asarray(self.root[:, None] * z)
 
     def weights(self, lam: float) -> Floats:
@@ -228,28 +228,31 @@ class SpectralFit:
         residual = (self._residuals(shrink) / self.root[:, None, None])[member] + deviation[:, None, :]
         gcv = np.einsum("i,ilq->lq", weight, residual**2) / mass
         # 2. Divide by 1 − v_i H_ii/w_i, and for generalised cross-validation by (1 − tr H/n)².
-        part, free = np.minimum(weight, 1.0) / problem.total[member], self._one_minus_leverages(shrink)[member]
+        share_in_sample, one_minus_leverage = (
+            np.minimum(weight, 1.0) / problem.total[member],
+            self._one_minus_leverages(shrink)[member],
+        )
         with np.errstate(divide="ignore", invalid="ignore"):  # zero denominators where λ is far below rounding
             gcv /= ((mass - dof) / mass)[:, None] ** 2
-            residual /= ((1.0 - part)[:, None] + part[:, None] * free)[:, :, None]
+            residual /= ((1.0 - share_in_sample)[:, None] + share_in_sample[:, None] * one_minus_leverage)[:, :, None]
         residual[np.isnan(residual)] = np.inf
         return residual, gcv, dof
 
     def _residuals(self, shrink: Floats) -> Floats:
         """Return W^½(y − f) of the distinct samples for a block of λ."""
-        shrunk = shrink[:, :, None] * self.a[:, None, :]
-        shrunk = shrunk.reshape(len(shrink), shrink.shape[1] * self.a.shape[1])
+        shrunk_coordinates = shrink[:, :, None] * self.a[:, None, :]
+        shrunk_coordinates = shrunk_coordinates.reshape(len(shrink), shrink.shape[1] * self.a.shape[1])
         shape = (len(self.root), shrink.shape[1], self.a.shape[1])
-        return np.asarray(self.spectrum.Q.combined(shrunk).reshape(shape) + self.outside[:, None, :])
+        return np.asarray(self.spectrum.Q.combined(shrunk_coordinates).reshape(shape) + self.outside[:, None, :])
 
     def _one_minus_leverages(self, shrink: Floats) -> Floats:
         """Return 1 − H_ii for the distinct samples and a block of λ; H maps the targets to the fitted values."""
         Q, u = self.spectrum.Q, self.spectrum.unit
         if self.spectrum.is_complete:
             return Q.squared(shrink)
-        inside = Q.squared(np.column_stack([shrink, np.ones(len(shrink))]))
-        outside = 1.0 - inside[:, -1] - (0.0 if u is None else u**2)
-        return np.asarray(inside[:, :-1] + np.maximum(outside, 0.0)[:, None])
+        leverages_in_span = Q.squared(np.column_stack([shrink, np.ones(len(shrink))]))
+        outside = 1.0 - leverages_in_span[:, -1] - (0.0 if u is None else u**2)
+        return np.asarray(leverages_in_span[:, :-1] + np.maximum(outside, 0.0)[:, None])
 
 
 def solve_eigen(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
@@ -275,10 +278,10 @@ def solution_from_spectrum(problem: LeastSquares, gram: Gram, fit: SpectralFit) 
     full_rank = problem.n - problem.bias
     if gram.linear is not None:  # rank X ≤ d, and w is unique if the rank is d
         full_rank = min(full_rank, gram.linear.d)
-    indefinite = bool((inverse < 0).any()) and gram.positive_definite != "no"
-    if indefinite:
+    is_indefinite = bool((inverse < 0).any()) and gram.positive_definite != "no"
+    if is_indefinite:
         gram.refute()
-    C, U, errors, b = _corrected(problem, gram, fit)
+    C, U, errors, b = _correct_by_residuals(problem, gram, fit)
     beta: Floats | None = None
     if lam > 0:
         beta, certificate = certify_solution(problem, gram.proof, C, U, errors)
@@ -291,13 +294,13 @@ def solution_from_spectrum(problem: LeastSquares, gram: Gram, fit: SpectralFit) 
         C=C,
         beta=beta,
         dropped=max(0, full_rank - rank),  # λ > 0 also keeps directions that X does not have
-        indefinite=indefinite,
+        indefinite=is_indefinite,
         stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
     )
     return solution, certificate
 
 
-def _corrected(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Floats, Floats, Floats, Floats]:
+def _correct_by_residuals(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Floats, Floats, Floats, Floats]:
     """Return C, corrected by true residuals while they halve, with U = KC, bounds on its errors, and b."""
     C, best, last = fit.coefficients(problem.lam), None, np.inf
     for _ in range(11):
@@ -360,9 +363,9 @@ def solve_path(
     n, linear = problem.n, gram.linear
     if linear is not None and linear.d >= n:
         linear = None
-    needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(linear.n, linear.d)
-    if needed > gram.budget:
-        raise memory_error(f"decomposing the matrix of {n:,} samples", needed, gram.budget)
+    needed_bytes = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(linear.n, linear.d)
+    if needed_bytes > gram.budget:
+        raise memory_error(f"decomposing the matrix of {n:,} samples", needed_bytes, gram.budget)
     stop.report_progress(partial("eigenvalues of {:,} samples".format, n))
     with enforce_deadline(stop):
         spectrum = spectrum_of(gram, problem, stop) if linear is None else linear_spectrum_of(linear, problem, stop)
@@ -372,11 +375,11 @@ def solve_path(
     # 2. Score every λ, and solve at the best.
     scores = score(problem, values)
     lam = float(lams[best_lam_index(scores)])
-    chosen = replace(problem, lam=lam)
+    chosen_problem = replace(problem, lam=lam)
     if linear is not None:
-        solution, certificate = _from_svd(chosen, gram, linear, fit)
+        solution, certificate = _from_svd(chosen_problem, gram, linear, fit)
     else:
-        solution, certificate = solution_from_spectrum(chosen, gram, fit)
+        solution, certificate = solution_from_spectrum(chosen_problem, gram, fit)
     return PathSolution(lams, values, scores, fit.loo_residuals(lam), solution), certificate
 
 

@@ -78,8 +78,8 @@ def solve_linear(
     elif solver in NAMES:
         last = solve_linear_by_qp(referee, start_point, method)
     elif solver == "auto":
-        last, helped = take_turns(referee, start_point, seed, shrinking)
-        if helped:
+        last, newton_helped = alternate_methods(referee, start_point, seed, shrinking)
+        if newton_helped:
             method, explanation = f"{method}, then newton", f"{explanation}; descent was slow"
     else:
         last = descend(referee, start_point, stop.max_iter, seed, shrinking)
@@ -123,7 +123,7 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
         # 1. Run passes in the core.
         last_sum, passes_left = float(beta.sum()), max(0, max_passes - passes)
         p = problem.p - origin if with_multipliers else problem.p
-        fixed = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.squared_lengths)
+        constants = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.squared_lengths)
         value = problem.value(beta, inner(w, w)) - origin * last_sum
         limits = (
             factor * stop.tol,
@@ -131,12 +131,12 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             min(passes_left, 5) if with_multipliers else passes_left,
             stop.seconds,
         )
-        n_passes, _, _, ended = row_steps.descend(
-            p, *fixed, B, beta, w, b, value, not with_multipliers, state, *limits, shrinking
+        n_passes, _, _, end_reason = row_steps.descend(
+            p, *constants, B, beta, w, b, value, not with_multipliers, state, *limits, shrinking
         )
         # A call that converges within its first pass counts as one pass, so that the limit is reached in the end.
-        passes += n_passes if ended == "unsettled" and not with_multipliers else max(min(1, passes_left), n_passes)
-        if ended == "unsettled" and not with_multipliers and passes < max_passes:
+        passes += n_passes if end_reason == "unsettled" and not with_multipliers else max(min(1, passes_left), n_passes)
+        if end_reason == "unsettled" and not with_multipliers and passes < max_passes:
             # 2. The core did not settle the bias: from now on use the method of multipliers, moving b₀ after every
             # five passes. B² is the mean curvature of the other variables, ‖x‖² + d: with a smaller one b lags behind,
             # with a larger one it dominates the steps.
@@ -157,8 +157,8 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             return replace(point, reason=limit)
         # 4. Compute w again, without the rounding errors of many small steps, and tighten the tolerances of descent.
         w = rows.transposed(beta)
-        moving = with_multipliers and abs(last_sum) + abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum())
-        if ended == "converged" and not moving:
+        bias_is_moving = with_multipliers and abs(last_sum) + abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum())
+        if end_reason == "converged" and not bias_is_moving:
             factor *= min(_MOST, max(_LEAST, _MOST / goal_ratio))
         if with_multipliers:
             origin, b = point.b, np.zeros(1)
@@ -177,7 +177,7 @@ _NEWTON_SHARE = 8.0
 _PROMISING = 0.1
 
 
-def take_turns(referee: Referee, start: Point | None, seed: int, shrinking: bool) -> tuple[Point, bool]:
+def alternate_methods(referee: Referee, start: Point | None, seed: int, shrinking: bool) -> tuple[Point, bool]:
     """Alternate descent and Newton's method; return the last point, and whether Newton's method was used."""
     max_iter, stored = referee.stop.max_iter, referee.rows.stored
     passes, steps, used_newton, pause = 0, 0, False, _FIRST_PAUSE

@@ -38,30 +38,30 @@ _MANY_VARIABLES, _PAIR_STEPS_PER_VARIABLE, _FEWEST_CHANGES = 2000, 10, 2_000_000
 
 def linear_problem(problem: DualProblem) -> LinearProblem | None:
     """Return the LinearProblem of which this is the dual for K = XX', or None if there is none."""
-    n, free = len(problem.p), len(problem.totals) == 1
+    n, bias_is_free = len(problem.p), len(problem.totals) == 1
     if len(problem.totals) > 1 or problem.totals.any():
         return None
-    bias = np.inf if free else 0.0
+    bias = np.inf if bias_is_free else 0.0
     if np.array_equal(problem.row, np.arange(n)):
         linear = LinearProblem(problem.p, problem.lower, problem.upper, problem.d, np.zeros(n), bias)
     else:
-        above, below = np.arange(n // 2), np.arange(n // 2, n)
+        positive_side, negative_side = np.arange(n // 2), np.arange(n // 2, n)
         linear = LinearProblem(
-            p=0.5 * (problem.p[above] + problem.p[below]),
-            lower=problem.lower[below],
-            upper=problem.upper[above],
-            d=problem.d[above],
-            epsilon=0.5 * (problem.p[below] - problem.p[above]),
+            p=0.5 * (problem.p[positive_side] + problem.p[negative_side]),
+            lower=problem.lower[negative_side],
+            upper=problem.upper[positive_side],
+            d=problem.d[positive_side],
+            epsilon=0.5 * (problem.p[negative_side] - problem.p[positive_side]),
             bias=bias,
         )
         twins = linear.dual
-        same_twins = len(twins.p) == n and all(
+        has_same_twins = len(twins.p) == n and all(
             np.array_equal(getattr(twins, name), getattr(problem, name)) for name in ("lower", "upper", "d", "row")
         )
-        if not same_twins or linear.epsilon.min(initial=0.0) < 0:
+        if not has_same_twins or linear.epsilon.min(initial=0.0) < 0:
             return None
-    bounded = np.isfinite(linear.upper - linear.lower) | (linear.d > 0)
-    return linear if bool(bounded.all()) else None
+    is_bounded = np.isfinite(linear.upper - linear.lower) | (linear.d > 0)
+    return linear if bool(is_bounded.all()) else None
 
 
 def solve_by_rows(
@@ -101,8 +101,8 @@ def solve_by_rows(
         point, _ = solve_linear(linear, rows, inner_stop, point, shrinking=shrinking)
         steps = max(steps, point.steps)
         out_of_time = point.stop_reason == "max_time"  # no time for a correction
-        corrected = linear.balanced(point.beta) if out_of_time else move_towards(linear, rows, point.w, point.beta)
-        beta, u = linear.dual_variables(corrected), rows.gram_product(corrected)
+        corrected_beta = linear.balanced(point.beta) if out_of_time else move_towards(linear, rows, point.w, point.beta)
+        beta, u = linear.dual_variables(corrected_beta), rows.gram_product(corrected_beta)
         certificate = certificate_of(problem, beta, u, row_length_bounds(rows), "optimality", "float64")
         if stop.met(certificate):
             return Solution(beta, steps, "converged", u=u.value), certificate

@@ -71,9 +71,9 @@ def solve_joint_linear(
     while True:
         # 1. Run passes. W was computed again from β, so it has no rounding errors of earlier steps.
         flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
-        fixed = (problem.y.astype(np.int64, copy=False), problem.C, rows.squared_lengths, B)
+        constants = (problem.y.astype(np.int64, copy=False), problem.C, rows.squared_lengths, B)
         limits = (factor * stop.tol, factor * stop.gap_tol, min(stop.max_iter, pause) - passes, stop.seconds)
-        n_passes, _, _, ended = steps.descend_joint(*fixed, flat, w, w_bias, state, *limits, shrinking)
+        n_passes, _, _, end_reason = steps.descend_joint(*constants, flat, w, w_bias, state, *limits, shrinking)
         passes += n_passes
         # 2. Certify, and stop if the certificate meets `stop`, or at a limit.
         W, certificate = certify_joint_rows(problem, rows, beta)
@@ -84,7 +84,7 @@ def solve_joint_linear(
         if reason is not None:
             return LinearSolution(W, np.array(certificate.b), beta, passes, reason, _DESCENT), certificate
         # 3. Tighten the tolerances of descent, or continue on the Gram matrix where descent is slow.
-        if ended == "converged":
+        if end_reason == "converged":
             factor *= _LOWER
         if passes >= pause:
             goal_ratio = stop.goal_ratio(certificate)

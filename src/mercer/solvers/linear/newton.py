@@ -70,8 +70,8 @@ def newton(referee: Referee, start: Point | None, judge: PointJudge, max_work: f
     elif start.beta.any():
         smoothing *= _AFTER_PILOT**2
         if not few_columns(rows.n, rows.d):
-            # μ is at least a hundredth of ‖x‖², the curvature of a sample: if C‖x‖² is large, few samples are at their
-            # bounds, and nothing else would limit the steps.
+            # The smoothing adds μ to the d of each sample, here at least a hundredth of its ‖x‖²: if C‖x‖² is large,
+            # few samples are at their bounds, and without μ nothing would limit the steps.
             smoothing = max(smoothing, 0.01 * float((problem.max_slope * rows.squared_lengths).mean()))
     return _newton_steps(referee, start, judge, smoothing, max_work)
 
@@ -79,17 +79,19 @@ def newton(referee: Referee, start: Point | None, judge: PointJudge, max_work: f
 def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: float, max_work: float) -> Point:
     """Take Newton steps on losses that are smoothed less and less."""
     problem, rows, stop = referee.problem, referee.rows, referee.stop
-    smooth = bool((problem.d > 0).all())
+    is_smooth = bool((problem.d > 0).all())
     w, b, steps = start.w.copy(), start.b, start.steps
     f = rows.product(w, b)
-    losses = SmoothedLosses(problem, start.beta, 0.0 if smooth else smoothing, stop.n_threads)
-    if not smooth and w.any() and not start.beta.any():
-        losses = losses.recentred(losses.respond(f)[0], smoothing)
-    curvature = (ColumnSystem if few_columns(rows.n, rows.d) else SampleSystem)(problem, rows, smooth, stop.n_threads)
-    round_steps, stale_rounds, least_remaining, judged_gap, unchanged = 0, 0, np.inf, np.inf, False
+    losses = SmoothedLosses(problem, start.beta, 0.0 if is_smooth else smoothing, stop.n_threads)
+    if not is_smooth and w.any() and not start.beta.any():
+        losses = losses.with_centre(losses.evaluate(f)[0], smoothing)
+    curvature = (ColumnSystem if few_columns(rows.n, rows.d) else SampleSystem)(
+        problem, rows, is_smooth, stop.n_threads
+    )
+    round_steps, stale_rounds, least_remaining, judged_gap, is_unchanged = 0, 0, np.inf, np.inf, False
     while True:
         # 1. Compute the best t, the gradient, and an estimate of the gap; stop at a limit or if the gap is certified.
-        t, total, loss, shares = losses.respond(f)
+        t, total, loss, shares = losses.evaluate(f)
         slope = b / problem.bias**2 if 0 < problem.bias < np.inf else 0.0
         gradient = np.append(w - rows.transposed(t), slope - total if problem.bias else 0.0)
         limit: StopReason | None = stop.limit(steps) or ("stalled" if curvature.work > max_work else None)
@@ -108,23 +110,23 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
         except _core.OutOfTime:
             return Point(w, b, t, steps, "max_time")
         gain = -inner(gradient, direction)
-        vanishing = gain <= 1e-15 * (shares + inner(w, w)) and (smooth or round_steps > 2)
+        gain_vanishes = gain <= 1e-15 * (shares + inner(w, w)) and (is_smooth or round_steps > 2)
         # 3. Once the smoothed problem is solved, certify the point, then move the centre and lower the smoothing.
         # A few dozen steps are many for a round; after a hundred, rounding makes the steps cycle.
-        exhausted = unchanged or vanishing or round_steps >= 100
-        if exhausted or gain <= _SOLVED * min(shares, losses.proximal(t)):
+        round_is_over = is_unchanged or gain_vanishes or round_steps >= 100
+        if round_is_over or gain <= _SOLVED * min(shares, losses.proximal(t)):
             point = Point(w, b, t, steps)
             # A certificate costs two products with X: skip it if the estimated gap is ten times too large.
             gap_is_near = stop.tol < np.inf or 10 * stop.gap_tol * dual >= gap
-            if (exhausted or gap_is_near) and judge(point) <= 1:
+            if (round_is_over or gap_is_near) and judge(point) <= 1:
                 return point
             remaining_gain = max(gain + shares, 0.0)  # rounding may leave `shares` below zero
             stale_rounds = 0 if remaining_gain < 0.9 * least_remaining else stale_rounds + 1
             least_remaining = min(least_remaining, remaining_gain)
             if stale_rounds > 25:
                 return replace(point, reason="stalled")
-            if not smooth and (round_steps > 0 or exhausted):
-                losses, round_steps = losses.recentred(t, max(losses.smoothing * _SHRINK, _LEAST)), 0
+            if not is_smooth and (round_steps > 0 or round_is_over):
+                losses, round_steps = losses.with_centre(t, max(losses.smoothing * _SHRINK, _LEAST)), 0
                 continue
         # 4. Take the step, with a line search.
         dw, db = direction[:-1], float(direction[-1])
@@ -132,7 +134,7 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
         step = step_length(problem, losses, gain, (w, b), (dw, db), f, move)
         previous, w, b, f = (w, b), w + step * dw, b + step * db, f + step * move
         # With huge features w is tiny, and its steps vanish in rounding before their gain is relatively small.
-        unchanged = b == previous[1] and np.array_equal(w, previous[0])
+        is_unchanged = b == previous[1] and np.array_equal(w, previous[0])
         steps += 1
         round_steps += 1
 
@@ -183,12 +185,12 @@ class ColumnSystem:
         """Return the Newton step for the samples that are free at t."""
         free = free_samples(self._problem, t)
         size = int(np.count_nonzero(free))
-        joining, leaving = np.flatnonzero(free & ~self._free), np.flatnonzero(self._free & ~free)
-        if self._sum is None or 2 * (len(joining) + len(leaving)) > size:
+        joining_samples, leaving_samples = np.flatnonzero(free & ~self._free), np.flatnonzero(self._free & ~free)
+        if self._sum is None or 2 * (len(joining_samples) + len(leaving_samples)) > size:
             members = np.flatnonzero(free)
             self._sum = self._rows.outer(members, self._weight[members])
         else:
-            for rows, sign in ((joining, 1.0), (leaving, -1.0)):
+            for rows, sign in ((joining_samples, 1.0), (leaving_samples, -1.0)):
                 if len(rows):
                     self._sum += sign * self._rows.outer(rows, self._weight[rows])
         self._free = free
@@ -246,16 +248,16 @@ class SampleSystem:
         right = -free_rows.product(g) - shift * g_b
         sides = np.column_stack([right, np.ones(len(free))]) if problem.exact_bias else right[:, None]
         if len(free) <= _FACTORED_UNKNOWNS:
-            solved = self._solve_by_factor(free, ridge, shift, sides)
+            solutions = self._solve_by_factor(free, ridge, shift, sides)
             self._sample_work += _FACTOR_COST * len(free) ** 3
         else:
             results = [_conjugate_gradients(free_rows, ridge, shift, side) for side in sides.T]
-            solved = np.column_stack([unknown for unknown, _ in results])
+            solutions = np.column_stack([unknown for unknown, _ in results])
             self._sample_work += free_rows.stored * sum(steps for _, steps in results)
-        unknown = solved[:, 0]
+        unknown = solutions[:, 0]
         if problem.exact_bias:
-            db = (-g_b - float(unknown.sum())) / float(solved[:, 1].sum())
-            unknown = unknown + db * solved[:, 1]
+            db = (-g_b - float(unknown.sum())) / float(solutions[:, 1].sum())
+            unknown = unknown + db * solutions[:, 1]
         else:
             db = -shift * (g_b + float(unknown.sum()))
         return np.append(-g - free_rows.transposed(np.ascontiguousarray(unknown)), db)
@@ -270,18 +272,18 @@ class SampleSystem:
 
     def _products(self, free: Indices) -> Floats:
         """Return X_F X_F'; products of rows that were free in earlier steps are reused."""
-        joined = np.setdiff1d(free, self._gram_rows, assume_unique=True)
-        if len(self._gram_rows) + len(joined) > 2 * max(len(free), _FACTORED_UNKNOWNS):
-            self._gram_rows, self._gram, joined = free[:0], np.empty((0, 0)), free
-        if len(joined):
+        new_samples = np.setdiff1d(free, self._gram_rows, assume_unique=True)
+        if len(self._gram_rows) + len(new_samples) > 2 * max(len(free), _FACTORED_UNKNOWNS):
+            self._gram_rows, self._gram, new_samples = free[:0], np.empty((0, 0)), free
+        if len(new_samples):
             m = len(self._gram_rows)
-            self._gram_rows = np.r_[self._gram_rows, joined]
+            self._gram_rows = np.r_[self._gram_rows, new_samples]
             gram = np.empty((len(self._gram_rows), len(self._gram_rows)))
             gram[:m, :m] = self._gram
-            gram[m:] = self._rows.gram(joined, self._gram_rows)
+            gram[m:] = self._rows.gram(new_samples, self._gram_rows)
             gram[:m, m:] = gram[m:, :m].T
             entries_per_row = self._rows.stored / self._rows.n
-            self._sample_work += len(joined) * len(self._gram_rows) * (1.0 + entries_per_row**2 / self._rows.d)
+            self._sample_work += len(new_samples) * len(self._gram_rows) * (1.0 + entries_per_row**2 / self._rows.d)
             self._gram = gram
         order = np.argsort(self._gram_rows)
         index = order[np.searchsorted(self._gram_rows, free, sorter=order)]
@@ -333,7 +335,7 @@ class SmoothedLosses:
             q, inverse = problem.p + mu * centre, 1.0 / (problem.d + mu)
         self._core = _core.Respondents(q, inverse, problem.lower, problem.upper, problem.epsilon, n_threads)
 
-    def respond(self, f: Floats) -> tuple[Floats, float, float, float]:
+    def evaluate(self, f: Floats) -> tuple[Floats, float, float, float]:
         """Return the multipliers t at f, Σt, the losses without smoothing, and their shares of the duality gap."""
         t = np.empty(len(f))
         total, losses, shares = self._core.respond(self._problem.p, self._problem.d, f, t)
@@ -350,7 +352,7 @@ class SmoothedLosses:
         change = t - self.centre
         return self.smoothing * inner(change, change / self._problem.max_slope)
 
-    def recentred(self, centre: Floats, smoothing: float) -> SmoothedLosses:
+    def with_centre(self, centre: Floats, smoothing: float) -> SmoothedLosses:
         """Return these losses smoothed around another centre, with another width."""
         return SmoothedLosses(self._problem, centre, smoothing, self._n_threads)
 
@@ -364,7 +366,7 @@ def step_length(
     f: Floats,
     move: Floats,
 ) -> float:
-    """Return the step along a Newton direction after which the slope of the objective is a small share of the first.
+    """Return the length of a step along a Newton direction: there the slope is a small share of the slope at 0.
 
     From `point` = (w, b) along `direction`, with f = Xw + b and its change `move`; −gain is the slope at 0.
     """
@@ -381,7 +383,7 @@ def step_length(
     low, slope_low, high, slope_high = 0.0, first, 1.0, slope(1.0)
     if abs(slope_high) <= 0.5 * abs(first):
         return 1.0
-    while slope_high < 0 and high < 1e6:  # beyond this length, and after the tries below, only rounding is left
+    while slope_high < 0 and high < 1e6:  # rounding alone asks for longer steps
         low, slope_low, high = high, slope_high, 2 * high
         slope_high = slope(high)
     for _ in range(30):

@@ -123,14 +123,14 @@ class LinearSpace:
 
 
 class KernelSpace:
-    """Rows of a Gram matrix; w is given by its coefficients, first those of `older` vectors, which are not drawn.
+    """Rows of a Gram matrix; w is given by its coefficients, first those of `n_older` vectors, which are not drawn.
 
     A row of K is computed when a step first adds its sample to θ, and kept while the budget lasts.
     """
 
-    def __init__(self, gram: Gram, *, bias: bool, older: int = 0, u: Floats | None = None) -> None:
-        self.gram, self.shift, self._older = gram, float(bias), older
-        self.n, self.size, self.cost = gram.n, older + gram.n, gram.n
+    def __init__(self, gram: Gram, *, bias: bool, n_older: int = 0, u: Floats | None = None) -> None:
+        self.gram, self.shift, self._n_older = gram, float(bias), n_older
+        self.n, self.size, self.cost = gram.n, n_older + gram.n, gram.n
         self.positive_definite = gram.positive_definite
         self._u = u  # ⟨θ, φ(x_i)⟩ per machine and row; at first for the older vectors alone
         self._slot = np.full(self.n, -1, dtype=np.int64)
@@ -141,7 +141,7 @@ class KernelSpace:
         self._used = 0
 
     def run(self, machine: int, signs: Floats, draws: Indices, options: StepOptions) -> None:
-        iterates, n_older = options.iterates, self._older
+        iterates, n_older = options.iterates, self._n_older
         if self._u is None:
             self._u = np.array([self.outputs(theta) for theta in iterates.theta])
         u, theta, total = self._u[machine], iterates.theta[machine], iterates.total[machine]
@@ -162,9 +162,9 @@ class KernelSpace:
 
     def _fetch(self, draws: Indices, violating: Flags) -> None:
         """Compute missing rows of the next draws that will be needed if the present margins do not change."""
-        needed = violating[draws]
-        needed[0] = True  # the core stopped at this draw
-        missing = draws[(self._slot[draws] < 0) & needed]
+        is_needed = violating[draws]
+        is_needed[0] = True  # the core stopped at this draw
+        missing = draws[(self._slot[draws] < 0) & is_needed]
         _, first = np.unique(missing, return_index=True)
         missing = missing[np.sort(first)][: self._at_a_time]
         if self._used + len(missing) > len(self._rows):
@@ -188,7 +188,7 @@ class KernelSpace:
 
     def outputs(self, w: Floats) -> Floats:
         """Return ⟨w, φ(x_i)⟩ for every sample; rows of K that the steps have stored are used again."""
-        coefficients_of_rows = w[self._older :]
+        coefficients_of_rows = w[self._n_older :]
         stored_rows = np.flatnonzero(self._slot >= 0)  # rows that the steps have computed
         coefficients = np.zeros(self._used)
         coefficients[self._slot[stored_rows]] = coefficients_of_rows[stored_rows]
@@ -322,19 +322,21 @@ def solve_pegasos(
         deadline -= min(0.5 * stop.seconds, ProofTime(space.gram, stop)(problem.signs)) if deadline < np.inf else 0.0
     violations = ViolationCounts(*problem.signs.shape) if dual_from_violations else None
     options = StepOptions(iterates, problem.lam, project, None if violations is None else violations.counts)
-    cumulative, m, done = np.cumsum(problem.weight), space.n, 0
+    cumulative_weight, m, n_epochs_done = np.cumsum(problem.weight), space.n, 0
     planned = min(_default_epochs(space, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
     reason: StopReason = "all steps"
-    while done < planned and reason == "all steps":
+    while n_epochs_done < planned and reason == "all steps":
         # 2. Draw the samples of the next epochs; short epochs are joined, so that Python takes little of the time.
-        count = 1 if stopping is not None else min(planned - done, max(1, 10_000 // m))
+        count = 1 if stopping is not None else min(planned - n_epochs_done, max(1, 10_000 // m))
         if sampling == "passes":
             row_share = problem.probability * m
-            draws = np.concatenate([draw_pass(seed, number, row_share) for number in range(done, done + count)])
+            draws = np.concatenate(
+                [draw_pass(seed, number, row_share) for number in range(n_epochs_done, n_epochs_done + count)]
+            )
         else:
-            draws = draw_with_replacement(seed, cumulative, iterates.t, count * m)
+            draws = draw_with_replacement(seed, cumulative_weight, iterates.t, count * m)
         # 3. Take the steps, and check the validation loss and the deadline.
-        done += count
+        n_epochs_done += count
         n_taken = run_steps(space, problem.signs, draws, options, deadline)
         if violations is not None:
             violations.record(draws[:n_taken], iterates.t)
@@ -342,17 +344,17 @@ def solve_pegasos(
             reason = "early stopping"
         elif n_taken < len(draws):
             reason = "max_time"
-        stop.report_progress(partial(_progress_line, done, iterates.t, stopping))
+        stop.report_progress(partial(_progress_line, n_epochs_done, iterates.t, stopping))
     # 4. Average the iterates and certify the mean.
     result = iterates if stopping is None or stopping.best is None else stopping.best
     w = result.finite_output(problem.lam, average)
     f = np.array([space.outputs(row_share) for row_share in w])
-    violating = problem.signs * f < 1.0
-    share = violating.astype(np.float64) if violations is None else violations.shares(violating)
+    violates_margin = problem.signs * f < 1.0
+    share = violates_margin.astype(np.float64) if violations is None else violations.shares(violates_margin)
     certificate = certify_descent(problem, space, w, share)
     objective = sum(problem.objective(k, space.square(w[k], f[k]), f[k]) for k in range(len(w)))
     losses = None if stopping is None else np.array(stopping.losses)
-    return PegasosOutcome(result, w, float(objective), rows, done, reason, losses), certificate
+    return PegasosOutcome(result, w, float(objective), rows, n_epochs_done, reason, losses), certificate
 
 
 def _default_epochs(space: DescentSpace, machines: int) -> int:

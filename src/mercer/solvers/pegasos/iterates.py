@@ -18,9 +18,9 @@ from mercer.samples.arrays import Floats, Indices
 _DRAWS, _OFFSETS, _PARTS, _ORDERS = range(4)
 
 
-def draw_with_replacement(seed: int, cumulative: Floats, t: int, count: int) -> Indices:
+def draw_with_replacement(seed: int, cumulative_weight: Floats, t: int, count: int) -> Indices:
     """Draw rows for the steps after t with replacement, by inverse transform over the cumulative weights."""
-    return _core.draw_rows(seed, _DRAWS, t, count, cumulative)
+    return _core.draw_rows(seed, _DRAWS, t, count, cumulative_weight)
 
 
 def draw_pass(seed: int, number: int, weight: Floats) -> Indices:
@@ -31,16 +31,16 @@ def draw_pass(seed: int, number: int, weight: Floats) -> Indices:
     """
     if len(weight) == 0:
         return np.arange(0)
-    cumulative = np.cumsum(weight)
-    if cumulative[-1] > 2**31:
+    ends = np.cumsum(weight)
+    if ends[-1] > 2**31:
         raise ValueError(
-            f"the weights add up to {cumulative[-1]:g}; in a pass a weight is the number of visits, and a pass has at "
+            f"the weights add up to {ends[-1]:g}; in a pass a weight is the number of visits, and a pass has at "
             f"most {2**31} of them. Scale the weights down, or pass smaller chunks"
         )
     # 20 bits of offset make s + offset exact, so an integer weight gives exactly that many visits.
     offset = float(_core.random_bits(seed, _OFFSETS, number, 1)[0] >> np.uint64(44)) * 2.0**-20
-    points = offset + np.arange(int(np.ceil(cumulative[-1])))
-    rows = np.searchsorted(cumulative, points[points < cumulative[-1]], side="right")
+    points = offset + np.arange(int(np.ceil(ends[-1])))
+    rows = np.searchsorted(ends, points[points < ends[-1]], side="right")
     order = np.argsort(_core.random_bits(seed, _ORDERS + number, 0, len(rows)), kind="stable")
     return np.asarray(rows[order])
 
@@ -135,8 +135,8 @@ class Iterates:
         """Return `output`; raise FloatingPointError if its squares overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
             w = self.output(lam, average)
-            finite = np.isfinite((w * w).sum()) and np.isfinite((self.theta * self.theta).sum())
-        if not finite:
+            is_finite = np.isfinite((w * w).sum()) and np.isfinite((self.theta * self.theta).sum())
+        if not is_finite:
             raise FloatingPointError(
                 f"the iterates overflowed after {self.t} steps with λ={lam!r}; scale the features or raise λ"
             )

@@ -130,9 +130,9 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
     index_in_task[rows] = np.arange(len(rows))
     row_of = np.full(len(alpha), -1)
     row_of[merged.rows] = index_in_task[merged.member]
-    foreign = np.abs(np.where(row_of < 0, alpha, 0.0))
-    if foreign.max(initial=0.0) > tolerance:
-        i = int(np.argmax(foreign))
+    alpha_elsewhere = np.abs(np.where(row_of < 0, alpha, 0.0))
+    if alpha_elsewhere.max(initial=0.0) > tolerance:
+        i = int(np.argmax(alpha_elsewhere))
         raise ValueError(f"alpha[{i}] = {alpha[i]:.6g} must be 0: its sample has no part in this problem, or no weight")
     sums = sums_by(row_of[row_of >= 0], alpha[row_of >= 0], len(rows))
     # α of a sample with a single variable is given without its sign. The two variables of a regression machine are the
@@ -147,9 +147,9 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
         if not _is_hard(problem):
             scale = float(np.abs(problem.totals).sum() / np.abs(beta).sum())
             beta = scale * beta
-    outside = np.maximum(problem.lower - beta, beta - problem.upper)
-    if outside.max(initial=0.0) > scale * tolerance:
-        i = int(np.argmax(outside))
+    distance_outside = np.maximum(problem.lower - beta, beta - problem.upper)
+    if distance_outside.max(initial=0.0) > scale * tolerance:
+        i = int(np.argmax(distance_outside))
         low, high = problem.lower[i] / scale, problem.upper[i] / scale
         if not problem.twins and signs[i] < 0:
             low, high = -high, -low
@@ -157,7 +157,7 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
         name = f"alpha[{members[0]}]" if len(members) == 1 else f"the sum of alpha over the equal rows {members[:5]}"
         value = alpha[members].sum()
         raise ValueError(
-            f"{name} = {value:.6g} lies outside of its box by {outside[i] / scale:.3g}: it must be between "
+            f"{name} = {value:.6g} lies outside of its box by {distance_outside[i] / scale:.3g}: it must be between "
             f"{low + 0.0:g} and {high + 0.0:g}; is C or ν another one, or do the labels have another sign?"
         )
     return beta
@@ -166,9 +166,9 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
 def feasible_points_near(problem: DualProblem, beta: Floats) -> tuple[Floats, ...]:
     """Return feasible points close to β, or none if β misses its bounds or sums by more than rounding."""
     tolerance = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
-    inside = (beta >= problem.lower - tolerance) & (beta <= problem.upper + tolerance)
+    is_inside = (beta >= problem.lower - tolerance) & (beta <= problem.upper + tolerance)
     try:
-        return _two_feasible_points(problem, beta) if inside.all() else ()
+        return _two_feasible_points(problem, beta) if is_inside.all() else ()
     except ValueError:
         return ()
 
@@ -189,6 +189,6 @@ def _two_feasible_points(problem: DualProblem, beta: Floats) -> tuple[Floats, Fl
                 "no bias"
             )
         raise ValueError(f"alpha must have the sum {abs(total):.6g} on each side, but one has {abs(beta_sum):.6g}")
-    snapped = np.where(np.abs(beta - problem.lower) <= tolerance, problem.lower, beta)
-    snapped = np.where(np.abs(beta - problem.upper) <= tolerance, problem.upper, snapped)
-    return problem.nearest_feasible(beta), problem.nearest_feasible(snapped)
+    on_bounds = np.where(np.abs(beta - problem.lower) <= tolerance, problem.lower, beta)
+    on_bounds = np.where(np.abs(beta - problem.upper) <= tolerance, problem.upper, on_bounds)
+    return problem.nearest_feasible(beta), problem.nearest_feasible(on_bounds)

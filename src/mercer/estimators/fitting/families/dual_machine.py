@@ -110,8 +110,8 @@ class DualMachine(MachineMethods, Machine):
 
     def _solver(self, required: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
         """Return the solver that `solver` names, with options bound; a special problem has one `required` solver."""
-        chosen = choose_solver(self.solver, solvers, required)
-        return partial(chosen, shrinking=bool(self.shrinking))
+        solver = choose_solver(self.solver, solvers, required)
+        return partial(solver, shrinking=bool(self.shrinking))
 
     def _solver_for(self, fit: Fit, rows: Indices, problem: DualProblem) -> Solve:
         """Return the solver of a problem on these samples.
@@ -129,8 +129,8 @@ class DualMachine(MachineMethods, Machine):
 
     def _nested_solver(self, outer: Solver) -> Solve:
         """Return `outer` bound to the solver that `solver` names, which `outer` calls several times."""
-        chosen = choose_solver(self.solver, SOLVERS)
-        return partial(outer, inner_solver=chosen, shrinking=bool(self.shrinking))
+        solver = choose_solver(self.solver, SOLVERS)
+        return partial(outer, inner_solver=solver, shrinking=bool(self.shrinking))
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
@@ -144,8 +144,8 @@ class DualMachine(MachineMethods, Machine):
     def _record_end(self, solved: Solutions[DualProblem]) -> None:
         """Set the certificate and the reason of the end; raise if the dual is unbounded or overflows."""
         super()._record_end(solved)
-        proof, decided = self.certificate_, "no margin" not in solved.reasons
-        if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
+        proof, is_decided = self.certificate_, "no margin" not in solved.reasons
+        if is_decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
             if proof.gap_measures != "optimality" and not np.isfinite(solved.columns.upper).all():
                 raise unbounded_dual_error()
             raise FloatingPointError(
@@ -165,9 +165,9 @@ class DualMachine(MachineMethods, Machine):
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(beta[:, used].T), b, used)
         by_row = beta[:, merged.member]
         if not merged.unique:
-            joint = CoefficientTable.of_array(beta.T)
-            parts = caller_table(joint, fit, box, lambda: solved.largest_ridge)
-            allow_for_copies(self, fit, solved, (joint, parts))
+            table = CoefficientTable.of_array(beta.T)
+            parts = caller_table(table, fit, box, lambda: solved.largest_ridge)
+            allow_for_copies(self, fit, solved, (table, parts))
             by_row = parts.toarray().T
         order = np.flatnonzero(by_row.any(axis=0))
         conclude_support(self, fit, order)
@@ -279,19 +279,23 @@ class DualMachine(MachineMethods, Machine):
             raise ValueError(f"{self.kernel_!r} is not precomputed: predict takes samples, not columns of a matrix")
         new_column = np.empty(expansion.n_columns, dtype=np.intp)
         new_column[self.support_] = np.arange(n)
-        reduced = copy(self)
-        reduced._expansion_ = replace(expansion, columns=new_column[expansion.columns], n_columns=n)
-        reduced.support_, reduced.shape_fit_, reduced.n_features_in_ = freeze(np.arange(n, dtype=np.int32)), (n, n), n
+        reduced_machine = copy(self)
+        reduced_machine._expansion_ = replace(expansion, columns=new_column[expansion.columns], n_columns=n)
+        reduced_machine.support_, reduced_machine.shape_fit_, reduced_machine.n_features_in_ = (
+            freeze(np.arange(n, dtype=np.int32)),
+            (n, n),
+            n,
+        )
         for name in ("_standing_", "_memory_", "feature_names_in_"):  # attributes that refer to all training samples
-            reduced.__dict__.pop(name, None)
-        return reduced
+            reduced_machine.__dict__.pop(name, None)
+        return reduced_machine
 
     def _refit(self, samples: tuple[Any, Any, Floats], last_state: WarmStart) -> Self:
         """Fit to (X, y, weights), which share most samples with the last fit, starting from its solution."""
-        trained = self._fit_copy(*samples, FitOptions(self, last_state, keep_state=True, exact=True))
+        trained_copy = self._fit_copy(*samples, FitOptions(self, last_state, keep_state=True, exact=True))
         if hasattr(self, "feature_names_in_"):
-            trained.feature_names_in_ = self.feature_names_in_
-        return self._adopt(trained)
+            trained_copy.feature_names_in_ = self.feature_names_in_
+        return self._adopt(trained_copy)
 
     def _last_state(self) -> WarmStart | None:
         """Return the state to which partial_fit adds samples; None before the first call."""

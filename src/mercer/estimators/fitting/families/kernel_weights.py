@@ -117,8 +117,10 @@ class MultipleKernelMachine(DualMachine):
         kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
         if not kernels:
             raise ValueError("kernel=[] is empty; give one or more kernels")
-        named = {name: getattr(self, name) for name in ("degree", "gamma", "coef0")}
-        return [as_kernel(clone(kernel) if isinstance(kernel, Kernel) else kernel, **named) for kernel in kernels]
+        named_parameters = {name: getattr(self, name) for name in ("degree", "gamma", "coef0")}
+        return [
+            as_kernel(clone(kernel) if isinstance(kernel, Kernel) else kernel, **named_parameters) for kernel in kernels
+        ]
 
     def _kernel(self) -> Kernel:
         return reduce(add, self._given_kernels())
@@ -147,10 +149,10 @@ class MultipleKernelMachine(DualMachine):
             return fit
         self._matrices = [fit.X]
         for K in matrices[1:]:
-            read = checks.vectors(self, K, reset=False)
-            checks.check_gram_matrix(read)
-            checks.check_same_length(read, fit.X)
-            self._matrices.append(read)
+            checked_K = checks.vectors(self, K, reset=False)
+            checks.check_gram_matrix(checked_K)
+            checks.check_same_length(checked_K, fit.X)
+            self._matrices.append(checked_K)
         return fit
 
     def _read_new_samples(self, X: Data) -> Any:
@@ -234,29 +236,31 @@ class _WeightedSolver:
         if last is not None:
             starts = [result.solution.beta for result in last.solutions]
             steps_taken = [result.solution.steps for result in last.solutions]
-        requested = fit.limits.stop
+        requested_stop = fit.limits.stop
         inner_stop = replace(
-            requested.after(max(steps_taken)), tol=share * requested.tol, gap_tol=share * requested.gap_tol
+            requested_stop.after(max(steps_taken)),
+            tol=share * requested_stop.tol,
+            gap_tol=share * requested_stop.gap_tol,
         )
         fit = replace(fit, limits=replace(fit.limits, stop=inner_stop))
         solved = solve_tasks(self.tasks, fit, self.progress, starts, self.side_by_side)
-        fit = replace(fit, limits=replace(fit.limits, stop=requested))
-        proven, s = [], []
+        fit = replace(fit, limits=replace(fit.limits, stop=requested_stop))
+        solved_tasks, s = [], []
         for result, steps in zip(solved, steps_taken, strict=True):
             grams = [_view(gram, result.task.rows) for gram in self.kernels.grams]
             proof, u, energies = certify_machine(
                 result.task.problem, [g.proof for g in grams], result.solution.beta, theta
             )
-            stop = replace(requested, tol=requested.tol * result.task.unit)
+            stop = replace(requested_stop, tol=requested_stop.tol * result.task.unit)
             if not stop.met(proof) and any(gram.levels[-1] != np.float64 for gram in grams):
                 proof, u, energies = certify_machine(
                     result.task.problem, [g.proof for g in grams], result.solution.beta, theta, exact=True
                 )
-            proven.append(
+            solved_tasks.append(
                 Solved(result.task, replace(result.solution, u=u, steps=steps + result.solution.steps), proof)
             )
             s.append(energies)
-        solutions = Solutions.of(proven)
+        solutions = Solutions.of(solved_tasks)
         total = Ball(sum(part.value for part in s), sum(part.error for part in s)).rounded(2 * len(s) + 2)
         machines = solutions.certificate
         certificate = certify_kernel_weights(machines, self.problem, theta, total)
@@ -268,7 +272,7 @@ class _WeightedSolver:
             s=total.value / self.problem.scales,
             curvature=partial(self._curvature, fit, solutions),
             met=_is_met(fit, solutions, certificate),
-            proves_weights=certificate.kkt[OPTIMAL] <= _WEIGHTS_SHARE * requested.tol,
+            proves_weights=certificate.kkt[OPTIMAL] <= _WEIGHTS_SHARE * requested_stop.tol,
             solved=_SolvedAtWeights(theta, fit, solutions, total),
             limit=limits[0] if limits else None,
         )
@@ -292,11 +296,11 @@ def _view(gram: Gram, rows: Any) -> Gram:
 def _is_met(fit: Fit, solved: Solutions[Any], certificate: Certificate) -> bool:
     """Return True if every machine and the kernel weights meet `tol` and `gap_tol`."""
     stop, parts = fit.limits.stop, certificate.parts
-    machines = all(
+    machines_meet_tol = all(
         replace(stop, tol=stop.tol * result.task.unit, gap_tol=math.inf).met(part)
         for part, result in zip(parts, solved, strict=True)
     )
-    return machines and math.isfinite(certificate.gap) and stop.met(certificate)
+    return machines_meet_tol and math.isfinite(certificate.gap) and stop.met(certificate)
 
 
 def _matrices(matrices: Any) -> list[Any]:

@@ -153,13 +153,13 @@ class LandmarkMachine(OutputsMachine):
     def _tasks(self, fit: Fit) -> Tasks[RidgeProblem]:
         """Choose the landmarks, and return the only task: least squares on K between samples and landmarks."""
         source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)
-        chosen = self._choose_landmarks(fit, source)
-        landmarks, K = chosen.X, None
+        chosen_landmarks = self._choose_landmarks(fit, source)
+        landmarks, K = chosen_landmarks.X, None
         if source.rows is not None:
-            rows = source.rows[chosen.index] if len(chosen.index) else chosen.index
+            rows = source.rows[chosen_landmarks.index] if len(chosen_landmarks.index) else chosen_landmarks.index
             self.landmark_indices_ = freeze(rows)
             if fit.precomputed:
-                landmarks, K = rows, np.asarray(host(matrix_columns(chosen.X, rows)), dtype=np.float64)
+                landmarks, K = rows, np.asarray(host(matrix_columns(chosen_landmarks.X, rows)), dtype=np.float64)
         self.landmarks_ = None if fit.precomputed else freeze(host(landmarks))
         assert fit.kernel is not None
         cache_bytes = 0 if source.rows is None else fit.limits.budget // 4
@@ -246,13 +246,13 @@ class LandmarkMachine(OutputsMachine):
             vectors = self._given_landmarks(kernel)
             return Landmarks(vectors, np.empty(0, dtype=np.intp), np.ones(n_samples(vectors)))
         count = len(pool.index)
-        drawn = np.sort(source.rng.choice(count, min(m, count), replace=False))
-        uniform = Landmarks(take(pool.X, drawn), pool.index[drawn], pool.represented_weight[drawn])
+        drawn_rows = np.sort(source.rng.choice(count, min(m, count), replace=False))
+        uniform = Landmarks(take(pool.X, drawn_rows), pool.index[drawn_rows], pool.represented_weight[drawn_rows])
         if self.landmarks == "uniform" or count <= m:
             return uniform
         if fit.precomputed:
             raise ValueError("landmarks='leverage' is not available with a precomputed kernel; use 'uniform'")
-        pilot = take(uniform.X, np.arange(0, len(drawn), _LANDMARKS_PER_PILOT))
+        pilot = take(uniform.X, np.arange(0, len(drawn_rows), _LANDMARKS_PER_PILOT))
         scores = leverage_scores(kernel, pilot, float(self.lam), source.weight, fit.limits.n_threads)
         return draw(source.chunks(), m, source.rng, scores)
 
@@ -266,10 +266,10 @@ class LandmarkMachine(OutputsMachine):
 
     def _check_memory(self, m: int, budget: int) -> None:
         """Raise MemoryError if the matrices of m landmarks exceed the budget in bytes."""
-        needed = _SQUARES * 8 * m * m
-        if needed > budget:
+        needed_bytes = _SQUARES * 8 * m * m
+        if needed_bytes > budget:
             raise MemoryError(
-                f"{m} landmarks need {megabytes(needed)} for their matrices, but cache_size={self.cache_size!r} "
+                f"{m} landmarks need {megabytes(needed_bytes)} for their matrices, but cache_size={self.cache_size!r} "
                 f"allows {megabytes(budget)}; lower n_landmarks to {math.isqrt(budget // (_SQUARES * 8))} or raise "
                 "cache_size"
             )

@@ -114,9 +114,11 @@ class LeastSquaresMachine(OutputsMachine):
             beta = solution.beta[distinct.group] * share[:, None]
             if len(distinct.weight) < len(share):
                 diagonal = fit.diagonal[fit.merged.member[distinct.first]]
-                exact = needs_exact_sum(diagonal, lam / fit.merged.input_weight, distinct.group)
+                needs_exact_sums = needs_exact_sum(diagonal, lam / fit.merged.input_weight, distinct.group)
                 pairs = zip(solution.beta.T, beta.T, strict=True)
-                beta = np.column_stack([exact_parts(total, part, distinct.group, exact) for total, part in pairs])
+                beta = np.column_stack(
+                    [exact_parts(total, part, distinct.group, needs_exact_sums) for total, part in pairs]
+                )
             self.dual_coef_ = freeze(self._to_caller_rows(fit, beta))
         self._conclude_targets(fit.target)
 
@@ -310,23 +312,23 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: ArrayLike | None = None
     ) -> Self:
         """Add samples to the sums (sign 1) or subtract them (−1), and solve again; on an error nothing changes."""
-        trained = copy.copy(self)
-        trained._refit(X, y, sample_weight, sign, None if classes is None else np.asarray(classes))
-        return self._adopt(trained)
+        trained_copy = copy.copy(self)
+        trained_copy._refit(X, y, sample_weight, sign, None if classes is None else np.asarray(classes))
+        return self._adopt(trained_copy)
 
     def _refit(self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None) -> None:
         """Add or subtract samples, and set the fitted attributes of the new solution on this estimator."""
-        first = not hasattr(self, "_expansion_")
-        if first and sign < 0:
+        is_first = not hasattr(self, "_expansion_")
+        if is_first and sign < 0:
             check_is_fitted(self)
-        if not first and not hasattr(self, "_sums_"):
+        if not is_first and not hasattr(self, "_sums_"):
             raise ValueError(
                 f"this {type(self).__name__} was fitted with solver {self.solver_!r}, which keeps no sums over the "
                 "samples; call partial_fit from the start, or fit with solver='covariance'"
             )
         self._check_parameters()
         kernel, y, sample_weight = kernel_of(vars(self)), on_host(y), on_host(sample_weight)
-        samples = read_samples(self, X, kernel, reset=first)
+        samples = read_samples(self, X, kernel, reset=is_first)
         limits = Limits.of(self, self._max_steps(0))
         d = samples.shape[1]
         if covariance_bytes(d) > limits.budget:

@@ -69,8 +69,8 @@ class LinearMachine(MachineMethods, Machine):
     ) -> Tasks[LinearProblem]:
         """Return a task for each problem, all on the same rows; `unit` is the unit of `tol`."""
         solve, place = linear_solver(self, fit), partial(fit.rows, centred=problems[0].exact_bias)
-        named = zip(names, problems, strict=True)
-        return Tasks(Task(name, problem, solve, place=place, unit=unit) for name, problem in named)
+        named_problems = zip(names, problems, strict=True)
+        return Tasks(Task(name, problem, solve, place=place, unit=unit) for name, problem in named_problems)
 
     def _conclude_linear(self, fit: Fit, solved: Solutions[object]) -> tuple[Floats, Floats]:
         """Set `n_iter_` and `solver_`, and return w and b with one row per output."""

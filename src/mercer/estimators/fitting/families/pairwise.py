@@ -137,10 +137,10 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             Fitted estimator.
         """
         if classes is not None:
-            unexpected = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
-            if len(unexpected):
-                expected = np.asarray(classes).tolist()
-                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={expected}")
+            unexpected_labels = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
+            if len(unexpected_labels):
+                expected_text = np.asarray(classes).tolist()
+                raise ValueError(f"y holds {unexpected_labels.tolist()}, which are not among classes={expected_text}")
         super().partial_fit(X, y, sample_weight)
         return self
 
@@ -267,18 +267,17 @@ def centred_gram(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Cen
     centre = np.median(X, axis=0)
     centred = X - centre
     minus_centre = centred - X
-    rounding_errors = (X - (centred - minus_centre)) - (
-        centre + minus_centre
-    )  # exact rounding error of the difference (Knuth's TwoSum)
-    moved = math.sqrt(recipe.scale * float(np.max(np.sum(rounding_errors * rounding_errors, axis=1), initial=0.0))) * (
-        1 + 1e-9
-    )
+    # Exact rounding error of the difference (Knuth's TwoSum).
+    rounding_errors = (X - (centred - minus_centre)) - (centre + minus_centre)
+    longest_shift = math.sqrt(
+        recipe.scale * float(np.max(np.sum(rounding_errors * rounding_errors, axis=1), initial=0.0))
+    ) * (1 + 1e-9)
 
     @lru_cache(maxsize=1)
     def place(n_threads: int) -> Gram:
         return gram_for(kernel, in_same_place(fit.merged.X, centred)[1], fit.limits.budget, n_threads)
 
-    return place, Centring(moved, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
+    return place, Centring(longest_shift, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
 
 
 def midpoint_bias(fit: Fit, solved: Solutions[DualProblem]) -> Floats:
@@ -288,8 +287,8 @@ def midpoint_bias(fit: Fit, solved: Solutions[DualProblem]) -> Floats:
     """
     table = merged_table(fit.merged, solved)
     used = np.flatnonzero(table.lengths)
-    none = np.zeros(len(solved))
-    f = table_expansion(fit, table, used, none)(take(fit.merged.samples, used), fit.limits.n_threads)
+    zeros = np.zeros(len(solved))
+    f = table_expansion(fit, table, used, zeros)(take(fit.merged.samples, used), fit.limits.n_threads)
     beta = table.take(used).toarray()
     return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
 
@@ -301,36 +300,36 @@ def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem], solver: str) -> N
     leave separability undecided.
     """
     recipe = None if fit.kernel is None or fit.precomputed else fit.kernel.recipe()
-    separates = recipe is not None and recipe.ending in ("gaussian", "laplacian")
+    separates_all = recipe is not None and recipe.ending in ("gaussian", "laplacian")
     for result in solved:
-        proven = math.isfinite(result.certificate.primal) and result.solution.stop_reason != "no margin"
-        if not proven:
-            raise _no_margin_error(fit, result, separates, solver)
+        is_proven = math.isfinite(result.certificate.primal) and result.solution.stop_reason != "no margin"
+        if not is_proven:
+            raise _no_margin_error(fit, result, separates_all, solver)
 
 
 def _no_margin_error(fit: Fit, result: Solved[DualProblem], separates: bool, solver: str) -> NotSeparableError:
     """Return the error for a task without a proven margin, with what was proven and what may help."""
     beta, name, reason = result.solution.beta, result.task.name, result.solution.stop_reason
-    meet = reason == "no margin" and not separates
+    hulls_meet = reason == "no margin" and not separates
     # With a regularised b the constant feature is part of the space, in which both sides have the same total weight.
-    through_origin = len(result.task.problem.totals) == 0 and not fit.constant
+    is_through_origin = len(result.task.problem.totals) == 0 and not fit.constant
     values = (result.certificate.primal, result.certificate.dual)
     low, high = (math.sqrt(0.5 / value) if value > 0 else math.inf for value in values)
     weights = [np.maximum(side * beta, 0.0) for side in (1.0, -1.0)]
-    totals = [float(np.abs(beta).sum())] * 2 if through_origin else [float(weight.sum()) for weight in weights]
+    totals = [float(np.abs(beta).sum())] * 2 if is_through_origin else [float(weight.sum()) for weight in weights]
     sides = tuple(_combination(fit.merged, result.task.rows, *side) for side in zip(weights, totals, strict=True))
     sizes = " and ".join(str(len(rows)) for rows, _ in sides)
-    if meet:
+    if hulls_meet:
         intersection = (
             f"Without b a plane passes through the origin of feature space, which lies in the convex hull of {sizes} "
             "samples of the two classes, those of the second mirrored"
-            if through_origin
+            if is_through_origin
             else f"Convex combinations of {sizes} samples of the two classes meet in feature space"
         )
         text = (
             f"C=inf, the hard margin, does not exist for {name}: no margin above {high:.3g}, which float64 cannot tell "
             f"from zero here. {intersection} (`combinations` of this error). Use a finite C, "
-            f"{'a bias, ' if through_origin else ''}or a richer kernel"
+            f"{'a bias, ' if is_through_origin else ''}or a richer kernel"
         )
     else:
         default_cure = "Scale the features, raise gamma"
@@ -344,7 +343,9 @@ def _no_margin_error(fit: Fit, result: Solved[DualProblem], separates: bool, sol
             f"({reason if reason in cure else 'rounding floor'}): the margin lies between {low:.3g} and {high:.3g}. "
             f"{cure.get(reason, default_cure)}, or use a finite C"
         )
-    return NotSeparableError(text, "not separable" if meet else "undecided", (0.0 if meet else low, high), sides)
+    return NotSeparableError(
+        text, "not separable" if hulls_meet else "undecided", (0.0 if hulls_meet else low, high), sides
+    )
 
 
 def _combination(merged: Merged, rows: Indices, weight: Floats, total: float) -> tuple[Indices, Floats]:

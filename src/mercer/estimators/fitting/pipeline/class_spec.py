@@ -104,15 +104,15 @@ class ClassSpec:
 
     def to_plain(self, model: Any, names: Iterable[str], where: str) -> Plain:
         """Return the entries of a file for these attributes of the model; raise TypeError for undeclared ones."""
-        plain: Plain = {}
+        entries: Plain = {}
         for name in names:
             if name not in self.attributes:
                 raise TypeError(
                     f"{where}.{name} is not a fitted attribute that this version of mercer knows, and a model file "
                     "holds no others; delete it, or use pickle"
                 )
-            plain |= self.attributes[name].to_plain(name, vars(model)[name])
-        return plain
+            entries |= self.attributes[name].to_plain(name, vars(model)[name])
+        return entries
 
     def check_names(self, cls: type, names: Iterable[Any]) -> None:
         """Raise ModelFormatError if a file would set anything other than fitted attributes."""
@@ -121,35 +121,35 @@ class ClassSpec:
             if name not in declared_names:
                 raise ModelFormatError(f"{name!r:.60} is not an attribute that a fitted {cls.__name__} has")
 
-    def set_fitted(self, model: Any, plain: Mapping[str, Any]) -> None:
+    def set_fitted(self, model: Any, entries: Mapping[str, Any]) -> None:
         """Set the attributes that a file holds; they are not checked yet."""
         for name, spec in self.attributes.items():
-            parts = {key: plain[key] for key in spec.keys(name) if key in plain}
+            parts = {key: entries[key] for key in spec.keys(name) if key in entries}
             if parts:
                 setattr(model, name, spec.from_plain(name, parts, model))
 
     def check(self, model: Any) -> None:
         """Raise ModelFormatError if the fitted attributes contradict the declaration, or each other."""
-        present = vars(model)
+        attributes = vars(model)
         for name, spec in self.attributes.items():
-            missing = spec.required and name not in present and spec.unless not in present
-            expect(not missing, f"it has no {name}")
+            is_missing = spec.required and name not in attributes and spec.unless not in attributes
+            expect(not is_missing, f"it has no {name}")
         for name, spec in self.attributes.items():
-            if name in present:
-                spec.check(name, present[name], model)
-                expect(not spec.needs or spec.needs in present, f"there is no {name} without {spec.needs}")
+            if name in attributes:
+                spec.check(name, attributes[name], model)
+                expect(not spec.needs or spec.needs in attributes, f"there is no {name} without {spec.needs}")
             if spec.needed_by:
                 expect(
-                    not getattr(model, spec.needed_by) or present.get(name) is not None,
+                    not getattr(model, spec.needed_by) or attributes.get(name) is not None,
                     f"{spec.needed_by} needs {name}",
                 )
         self.check_attributes(model)
 
-    def restore(self, cls: Any, params: Any, plain: Mapping[str, Any]) -> Any:
+    def restore(self, cls: Any, params: Any, entries: Mapping[str, Any]) -> Any:
         """Return a fitted model from the entries of a file; raise ModelFormatError if no fit could have left them."""
         model = self.unfitted(cls, params)
-        self.check_names(cls, plain)
-        self.set_fitted(model, plain)
+        self.check_names(cls, entries)
+        self.set_fitted(model, entries)
         try:
             self.check(model)
         except ModelFormatError as error:
@@ -194,16 +194,16 @@ def state_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the content of a model's file: a header of parameters and plain values, and the arrays by name."""
     check_is_fitted(model)
     spec = ClassSpec.of(type(model))
-    plain = spec.to_plain(model, fitted_names(model), type(model).__name__)
-    arrays = {key: value for key, value in plain.items() if _is_numeric(value)}
-    learnt = {key: value for key, value in plain.items() if key not in arrays}
+    entries = spec.to_plain(model, fitted_names(model), type(model).__name__)
+    arrays = {key: value for key, value in entries.items() if _is_numeric(value)}
+    learnt = {key: value for key, value in entries.items() if key not in arrays}
     return {"params": spec.parameters(model), "fitted": learnt}, arrays
 
 
 def restore(cls: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     """Return a model from the result of `state_of`; raise ModelFormatError if no fit could have left it."""
-    plain = {**header["fitted"], **{name: freeze(array) for name, array in arrays.items()}}
-    return ClassSpec.of(cls).restore(cls, header["params"], plain)
+    entries = {**header["fitted"], **{name: freeze(array) for name, array in arrays.items()}}
+    return ClassSpec.of(cls).restore(cls, header["params"], entries)
 
 
 def _is_numeric(value: Any) -> bool:

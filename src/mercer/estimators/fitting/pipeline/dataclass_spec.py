@@ -27,27 +27,27 @@ class _OneOf(AttributeSpec):
     or_none: bool
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        """Return the value's entries in a file, by name."""
+        """Return what a file stores for the attribute, by the names of its entries."""
         if self.or_none and value is None:
             return {name: None}
-        plain: dict[str, Any] = {"kind": _stored_name(type(value))}
+        entries: dict[str, Any] = {"kind": _stored_name(type(value))}
         defaults = _defaults_of_added(type(value))
         for part, spec in self._specs(type(value)).items():
             if part not in defaults or getattr(value, part) != defaults[part]:
-                plain |= spec.to_plain(part, getattr(value, part))
-        return {name: plain}
+                entries |= spec.to_plain(part, getattr(value, part))
+        return {name: entries}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """Return the value from its entries in a file."""
-        plain = parts[name]
-        if self.or_none and plain is None:
+        """Build the attribute's value from what a file stores for it."""
+        entries = parts[name]
+        if self.or_none and entries is None:
             return None
-        expect(isinstance(plain, dict) and plain.get("kind") in self.classes, f"{name} is of no known kind")
-        cls = self.classes[plain["kind"]]
+        expect(isinstance(entries, dict) and entries.get("kind") in self.classes, f"{name} is of no known kind")
+        cls = self.classes[entries["kind"]]
         specs = self._specs(cls)
-        plain = _defaults_of_added(cls) | plain
-        expect(plain.keys() == {"kind", *specs}, f"{plain['kind']} is written with {', '.join(specs)}")
-        values = {part: spec.from_plain(part, plain, model) for part, spec in specs.items()}
+        entries = _defaults_of_added(cls) | entries
+        expect(entries.keys() == {"kind", *specs}, f"{entries['kind']} is written with {', '.join(specs)}")
+        values = {part: spec.from_plain(part, entries, model) for part, spec in specs.items()}
         _check_parts(name, specs, values, model)
         return cls(**values)
 

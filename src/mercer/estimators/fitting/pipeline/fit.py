@@ -244,10 +244,10 @@ class Fit:
 
     def with_gram(self, gram: Gram, diagonal: Floats | None = None) -> Fit:
         """Return this fit with a given Gram matrix and, if there are no samples, a given diagonal k(x, x)."""
-        stored: dict[Any, Any] = {id(self.kernel): gram, ("kernel", id(self.kernel)): self.kernel}
+        stored_grams: dict[Any, Any] = {id(self.kernel): gram, ("kernel", id(self.kernel)): self.kernel}
         if diagonal is not None:
-            stored["diagonal", id(self.kernel)] = diagonal
-        return replace(self, _places=stored)
+            stored_grams["diagonal", id(self.kernel)] = diagonal
+        return replace(self, _places=stored_grams)
 
     def rows(self, n_threads: int | None = None, *, centred: bool = False) -> Rows:
         """Return the merged samples as rows, created once, without empty columns; with `centred`, minus `centre`."""
@@ -308,13 +308,13 @@ def _without_weightless_classes(y: ArrayLike | None, weight: Floats) -> Any:
     have no influence, whatever their label.
     """
     labels, codes = read_labels(y)
-    weightless = np.bincount(codes, weights=weight, minlength=len(labels)) == 0
-    remaining = np.flatnonzero(~weightless)
-    if not weightless.any() or len(remaining) < 2:
+    has_no_weight = np.bincount(codes, weights=weight, minlength=len(labels)) == 0
+    remaining = np.flatnonzero(~has_no_weight)
+    if not has_no_weight.any() or len(remaining) < 2:
         return y
-    names = ", ".join(map(repr, labels[weightless].tolist()))
+    names = ", ".join(map(repr, labels[has_no_weight].tolist()))
     warn_user(f"all samples of the classes {names} have weight 0: these classes are ignored", UserWarning)
-    return labels[np.where(weightless[codes], remaining[0], codes)]
+    return labels[np.where(has_no_weight[codes], remaining[0], codes)]
 
 
 def _warn_of_unknown_classes(class_weight: dict[Any, Any], y: ArrayLike | None) -> None:

@@ -210,19 +210,19 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         self
             Fitted estimator.
         """
-        warm = bool(vars(self).get("warm_start"))
-        last_state = vars(self).get("_memory_") if warm else None
-        return self._adopt(self._fit_copy(X, y, sample_weight, FitOptions(self, last_state, keep_state=warm)))
+        has_warm_start = bool(vars(self).get("warm_start"))
+        last_state = vars(self).get("_memory_") if has_warm_start else None
+        return self._adopt(self._fit_copy(X, y, sample_weight, FitOptions(self, last_state, keep_state=has_warm_start)))
 
     def _fit_copy(self, X: Data, y: ArrayLike | None, sample_weight: Weights, options: FitOptions) -> Self:
         """Return a fitted copy of this estimator."""
-        trained, max_time = blank_copy(self), vars(self).get("max_time")
+        trained_copy, max_time = blank_copy(self), vars(self).get("max_time")
         if max_time is None:
-            trained._train(trained._input(X, y, sample_weight), y, options)
+            trained_copy._train(trained_copy._input(X, y, sample_weight), y, options)
         else:
             with engine_time_limit(X, max_time):
-                trained._train(trained._input(X, y, sample_weight), y, options)
-        return trained
+                trained_copy._train(trained_copy._input(X, y, sample_weight), y, options)
+        return trained_copy
 
     def _adopt(self, trained: Self) -> Self:
         """Take over the fitted attributes of a copy, checked and made read-only."""
@@ -265,8 +265,8 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         limit = "max_time" if "max_time" in reasons else "max_iter" if "max_iter" in reasons else None
         reason = limit or next(iter(reasons), "converged")
         # A gap that is not finite proves nothing: its terms exceed float64.
-        proven = reason != "converged" or math.isfinite(self.certificate_.gap)
-        self.stop_reason_ = reason if proven else "rounding floor"
+        is_proven = reason != "converged" or math.isfinite(self.certificate_.gap)
+        self.stop_reason_ = reason if is_proven else "rounding floor"
         self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_: Any = freeze(solved.steps)
 
@@ -290,13 +290,13 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         if "_expansion_" not in vars(self):  # the check itself takes a tenth of a prediction of one row
             check_is_fitted(self)
         expansion: Expansion = self._expansion_
-        read = read_samples(self, X, expansion.kernel, reset=False)
-        if expansion.columns is not None and read.shape[1] < expansion.n_columns:  # n_features_in_ refuses more
+        samples = read_samples(self, X, expansion.kernel, reset=False)
+        if expansion.columns is not None and samples.shape[1] < expansion.n_columns:  # n_features_in_ refuses more
             raise ValueError(
-                f"X has {read.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
+                f"X has {samples.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
                 f"and all training samples, which are at least {expansion.n_columns}"
             )
-        return read
+        return samples
 
     def _values(self, X: Data) -> Floats:
         """Return the outputs of the expansion at samples from `_read_new_samples`."""
@@ -392,11 +392,11 @@ def _refuse_kernel_parameters(kernel: Any, params: Mapping[str, Any]) -> None:
 
 def fit_copy_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
     """Return a copy of a machine fitted to samples that were read before, with a starting point for each problem."""
-    trained = blank_copy(machine)
-    copy_columns(machine, trained)
-    trained._train(fit, fit.y, FitOptions(machine), starts)
-    _expect_finite(trained)
-    return trained
+    trained_copy = blank_copy(machine)
+    copy_columns(machine, trained_copy)
+    trained_copy._train(fit, fit.y, FitOptions(machine), starts)
+    _expect_finite(trained_copy)
+    return trained_copy
 
 
 def _expect_finite(model: Machine) -> None:

@@ -96,10 +96,10 @@ class Progress:
             self._step = None
 
 
-def _summary(trained: Any) -> str:
+def _summary(estimator: Any) -> str:
     """Return the last line of the report on a fit."""
-    support, proof = getattr(trained, "support_", None), getattr(trained, "certificate_", None)
+    support, proof = getattr(estimator, "support_", None), getattr(estimator, "certificate_", None)
     words = [] if support is None else [f"{len(support):>7,} support vectors"]
     if proof is not None:
         words.append(f"violation {proof.violation:.3e}  gap  {proof.gap:.3e}")
-    return "  ".join([*words, getattr(trained, "stop_reason_", "done")])
+    return "  ".join([*words, getattr(estimator, "stop_reason_", "done")])

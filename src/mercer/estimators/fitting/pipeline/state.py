@@ -90,11 +90,11 @@ class AttributeSpec:
         return (name,)
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        """Return the attribute's entries in a file, by name."""
+        """Return what a file stores for the attribute, by the names of its entries."""
         return {name: value}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """Return the value from its entries in a file; the inverse of `to_plain`."""
+        """Build the attribute's value from what a file stores for it; the inverse of `to_plain`."""
         return parts[name]
 
     def check(self, name: str, value: Any, model: Any) -> None:
@@ -126,14 +126,14 @@ class _Array(AttributeSpec):
         if self.flat and getattr(value, "ndim", 0) == 1:
             shape_of_model = shape_of_model[:1]
         if self.kinds:
-            valid = (
+            is_valid = (
                 isinstance(value, np.ndarray) and value.dtype.kind in self.kinds and _has_shape(value, shape_of_model)
             )
         else:
-            precise = is_sparse(value) or getattr(value, "dtype", None) == np.float64
-            valid = precise and _is_numbers(value, shape_of_model, self.sparse, self.nan)
+            is_float64 = is_sparse(value) or getattr(value, "dtype", None) == np.float64
+            is_valid = is_float64 and _is_numbers(value, shape_of_model, self.sparse, self.nan)
         shape = " × ".join("any" if size is None else str(size) for size in shape_of_model)
-        expect(valid, f"{name} must be {shape} {'values' if self.kinds else 'numbers'}")
+        expect(is_valid, f"{name} must be {shape} {'values' if self.kinds else 'numbers'}")
 
 
 def Array(*shape: Size, **options: Any) -> AttributeSpec:
@@ -186,9 +186,9 @@ class Number(AttributeSpec):
         if self.per_output and isinstance(value, np.ndarray):
             Array("outputs").check(name, value, model)
             return
-        valid = isinstance(value, float) and bool(np.isfinite(value)) if self.finite else is_number(value)
+        is_valid = isinstance(value, float) and bool(np.isfinite(value)) if self.finite else is_number(value)
         kind = "a finite number" if self.finite else "a number"
-        expect(valid or (self.or_none and value is None), f"{name} must be {kind}")
+        expect(is_valid or (self.or_none and value is None), f"{name} must be {kind}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,15 +243,15 @@ class ListOf(AttributeSpec):
         return {name: [self.spec.to_plain(name, item)[name] for item in value]}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """Return the value from its entries in a file."""
+        """Build the attribute's value from what a file stores for it."""
         expect(isinstance(parts[name], list), f"{name} must be a list")
         return [self.spec.from_plain(name, {name: item}, model) for item in parts[name]]
 
     def check(self, name: str, value: Any, model: Any) -> None:
         """Raise ModelFormatError unless the value fits this spec."""
         count = _size(self.count, model)
-        valid = isinstance(value, list) and (count is None or len(value) == count)
-        expect(valid, f"{name} must be a list" + ("" if count is None else f" of {count}"))
+        is_valid = isinstance(value, list) and (count is None or len(value) == count)
+        expect(is_valid, f"{name} must be a list" + ("" if count is None else f" of {count}"))
         for number, item in enumerate(value):
             if not (self.or_none and item is None):
                 self.spec.check(f"{name}[{number}]", item, model)
@@ -266,8 +266,8 @@ class Labels(AttributeSpec):
 
     def check(self, name: str, value: Any, model: Any) -> None:
         """Raise ModelFormatError unless the value fits this spec."""
-        valid = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
-        expect(valid, f"{name} must be two classes or more")
+        is_valid = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
+        expect(is_valid, f"{name} must be two classes or more")
         if self.without_outputs:
             return
         against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
@@ -296,19 +296,19 @@ class Proof(AttributeSpec):
         return name, f"{name}.parts"
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        """Return the value's entries in a file, by name."""
+        """Return what a file stores for the attribute, by the names of its entries."""
         if not isinstance(value.parts, CertificateTable):
             return {name: value.to_dict()}
-        plain = {**replace(value, parts=(), b=()).to_dict(), "parts": value.parts.as_dict()}
-        return {name: plain, f"{name}.parts": value.parts.to_array()}
+        entries = {**replace(value, parts=(), b=()).to_dict(), "parts": value.parts.as_dict()}
+        return {name: entries, f"{name}.parts": value.parts.to_array()}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """Return the value from its entries in a file."""
-        plain, numbers = parts[name], parts.get(f"{name}.parts")
+        """Build the attribute's value from what a file stores for it."""
+        entries, numbers = parts[name], parts.get(f"{name}.parts")
         if numbers is None:
-            return Certificate.from_dict(plain)
-        table = CertificateTable.from_file(numbers, plain["parts"])
-        return replace(Certificate.from_dict({**plain, "parts": ()}), parts=table, b=tuple(table.b.ravel().tolist()))
+            return Certificate.from_dict(entries)
+        table = CertificateTable.from_file(numbers, entries["parts"])
+        return replace(Certificate.from_dict({**entries, "parts": ()}), parts=table, b=tuple(table.b.ravel().tolist()))
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ class KernelExpansion(AttributeSpec):
         return {key: getattr(value, key.partition(".")[2]) for key in self.keys(name)}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """Return the value from its entries in a file."""
+        """Build the attribute's value from what a file stores for it."""
         BoundKernel().check("kernel_", getattr(model, "kernel_", None), model)
         return Expansion(kernel=model.kernel_, **{key.partition(".")[2]: value for key, value in parts.items()})
 
@@ -376,7 +376,7 @@ class _Record(AttributeSpec):
         return {name: [_public(item) for item in value] if self.is_tuple else _public(value)}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """Return the value from its entries in a file."""
+        """Build the attribute's value from what a file stores for it."""
         if self.is_tuple:
             return tuple(self.made_by(**item) for item in parts[name])
         return self.made_by(**parts[name])

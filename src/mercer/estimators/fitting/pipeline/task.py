@@ -264,10 +264,10 @@ def solve_tasks(tasks: Tasks[Q], fit: Fit, progress: Progress, starts: list[Any]
         progress.end()
         return Solved(task, replace(solution, steps=solution.steps + steps) if steps else solution, proof)
 
-    unsolved = solutions.unsolved
+    unsolved_tasks = solutions.unsolved
     in_sequence = side_by_side == 1 or progress.watched
-    results = map(solve, unsolved) if in_sequence else map_in_threads(solve, unsolved, side_by_side)
-    for k, solved in zip(unsolved, results, strict=True):
+    results = map(solve, unsolved_tasks) if in_sequence else map_in_threads(solve, unsolved_tasks, side_by_side)
+    for k, solved in zip(unsolved_tasks, results, strict=True):
         solutions.add(k, solved)
     return solutions
 
@@ -287,14 +287,14 @@ def map_in_threads(call: Callable[[T], R], items: Iterable[T], n_threads: int) -
     flag = _core.StopFlag()
     threads = ThreadPoolExecutor(n_threads, initializer=flag.watch)
     try:
-        calls = [threads.submit(call, item) for item in items]
-        pending = set(calls)
+        futures = [threads.submit(call, item) for item in items]
+        pending = set(futures)
         while pending:
             done, pending = wait(pending, WAKE_SECONDS, FIRST_EXCEPTION)
             for future in done:
                 future.result()  # raises what the call raised
             _core.check_stop()  # this thread may itself belong to a fit that was stopped
-        return [future.result() for future in calls]
+        return [future.result() for future in futures]
     finally:
         flag.stop()
         threads.shutdown(cancel_futures=True)
@@ -359,7 +359,7 @@ class PairTasks(Tasks[DualProblem]):
         results = solve_pairs_together(
             problem.take(layout.variables(solvable)), layout.of_pairs(solvable), gram, stop, n_threads
         )
-        return None if results is None else results.scattered(layout, solvable)
+        return None if results is None else results.scatter(layout, solvable)
 
 
 class PairSolutions(Solutions[DualProblem]):
@@ -369,13 +369,13 @@ class PairSolutions(Solutions[DualProblem]):
         self.tasks: PairTasks = tasks
         self._results = results
         self._reasons: dict[int, StopReason] = {}
-        unsolved = attempted[~results.solved[attempted]].tolist()
+        unsolved_pairs = attempted[~results.solved[attempted]].tolist()
         all_unsolved = (~results.solved).nonzero()[0].tolist()
         if results.out_of_time:
-            self._reasons.update(dict.fromkeys(unsolved, "max_time"))
-            self._unsolved, self._partly_solved = sorted(set(all_unsolved) - set(unsolved)), set[int]()
+            self._reasons.update(dict.fromkeys(unsolved_pairs, "max_time"))
+            self._unsolved, self._partly_solved = sorted(set(all_unsolved) - set(unsolved_pairs)), set[int]()
         else:
-            self._unsolved, self._partly_solved = all_unsolved, set(unsolved)
+            self._unsolved, self._partly_solved = all_unsolved, set(unsolved_pairs)
         problem, ends, samples = tasks.problem, tasks.layout.offsets, tasks.layout.rows
         self.columns = Columns(ends, results.beta, problem.lower, problem.upper, samples, ends, results.beta, samples)
         self.p, self.d, self.u = problem.p, problem.d, results.u

@@ -39,7 +39,7 @@ class TrainingSet:
 
     def followed_by(self, X: Any, y: Any, weight: Floats) -> tuple[Any, Any, Floats]:
         """Return X, y and weights of these samples followed by the given ones."""
-        targets = None if self.y is None else _joined(self.y, np.asarray(y))
+        targets = None if self.y is None else _concatenate_targets(self.y, np.asarray(y))
         return freeze(stack(self.X, X)), targets, np.concatenate([self.weight, weight])
 
     def without_samples(self, indices: Any, square: bool) -> tuple[Any, Any, Floats]:
@@ -48,10 +48,10 @@ class TrainingSet:
         removed = np.atleast_1d(np.asarray(indices))
         if removed.dtype.kind not in "iu" or removed.ndim != 1:
             raise TypeError(f"indices={indices!r} must be indices of samples, as integers")
-        outside = removed[(removed < 0) | (removed >= n)]
-        if len(outside):
-            last = f"; the last is {n - 1}" if (outside < 0).any() else ""
-            raise IndexError(f"there is no sample {outside[0]} to forget: {n} are known, counted from 0{last}")
+        indices_outside = removed[(removed < 0) | (removed >= n)]
+        if len(indices_outside):
+            last = f"; the last is {n - 1}" if (indices_outside < 0).any() else ""
+            raise IndexError(f"there is no sample {indices_outside[0]} to forget: {n} are known, counted from 0{last}")
         times = np.bincount(removed.astype(np.intp), minlength=n)
         if (times > 1).any():
             raise ValueError(
@@ -114,11 +114,11 @@ class WarmStart:
     def _counterparts(self, last: TaskStart, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:
         """Return for each variable of a new task the old variable of the same sample, or −1."""
         try:
-            _, codes = np.unique(_joined(self.targets, targets), return_inverse=True)
+            _, codes = np.unique(_concatenate_targets(self.targets, targets), return_inverse=True)
         except TypeError:  # targets changed between numbers and strings, so that no sample has its old target
             return np.full(len(sample), -1, dtype=np.intp)
-        old_keys = _combined_keys(self.keys, codes[: len(self.keys)])
-        new_keys = _combined_keys(keys, codes[len(self.keys) :])
+        old_keys = _combine_keys(self.keys, codes[: len(self.keys)])
+        new_keys = _combine_keys(keys, codes[len(self.keys) :])
         old_variables = old_keys[last.sample] + last.copy.astype(np.uint64) * _COPY_FACTOR
         new_variables = new_keys[sample] + copy.astype(np.uint64) * _COPY_FACTOR
         _, old_index, new_index = np.intersect1d(old_variables, new_variables, return_indices=True)
@@ -155,24 +155,24 @@ def task_start(rows: Indices, problem: DualProblem, solution: Solution) -> TaskS
 def _copies(row: Any) -> Indices:
     """Return for each variable the number of earlier ones with the same row: 0 and 1 for twins."""
     order = np.argsort(row, kind="stable")
-    begins = np.r_[True, np.diff(row[order]) != 0]
-    start = np.maximum.accumulate(np.where(begins, np.arange(len(row)), 0))
+    is_start = np.r_[True, np.diff(row[order]) != 0]
+    start = np.maximum.accumulate(np.where(is_start, np.arange(len(row)), 0))
     copies = np.empty(len(row), dtype=np.intp)
     copies[order] = np.arange(len(row)) - start
     return copies
 
 
-def _combined_keys(keys: Keys, codes: Any) -> Keys:
+def _combine_keys(keys: Keys, codes: Any) -> Keys:
     """Return hashes of sample and target together, and of the position among equal pairs if there are several."""
-    mixed = (keys + (codes.astype(np.uint64) + np.uint64(1)) * _TARGET_FACTOR) * _COPY_FACTOR
-    _, index = np.unique(mixed, return_inverse=True)
-    return np.asarray(mixed + _copies(index).astype(np.uint64) * _TARGET_FACTOR)
+    combined_keys = (keys + (codes.astype(np.uint64) + np.uint64(1)) * _TARGET_FACTOR) * _COPY_FACTOR
+    _, index = np.unique(combined_keys, return_inverse=True)
+    return np.asarray(combined_keys + _copies(index).astype(np.uint64) * _TARGET_FACTOR)
 
 
-def _joined(first: Any, second: Any) -> Any:
+def _concatenate_targets(first: Any, second: Any) -> Any:
     """Concatenate two arrays of targets such that every label keeps its type."""
-    text = {array.dtype.kind in "US" for array in (first, second)}
-    if len(text) == 2:
+    are_texts = {array.dtype.kind in "US" for array in (first, second)}
+    if len(are_texts) == 2:
         return np.concatenate([first.astype(object), second.astype(object)])
     return np.concatenate([first, second])
 

@@ -72,10 +72,10 @@ def caller_table(
     size, sample_bound = np.abs(by_row.data), bound * merged.weight[sample]
     with np.errstate(invalid="ignore"):
         row_bound = np.sign(by_row.data) * (bound * merged.input_weight[row])
-    shared = _split_coefficients(table, by_row, fit, ridge(), bool(np.isinf(bound).all()))
+    shared_table = _split_coefficients(table, by_row, fit, ridge(), bool(np.isinf(bound).all()))
     # A copy must not leave its bound by rounding if its sample is within the bound.
-    beyond_bound = (size < sample_bound) & (np.abs(shared) > np.abs(row_bound))
-    return by_row.with_data(np.where((size == sample_bound) | beyond_bound, row_bound, shared))
+    beyond_bound = (size < sample_bound) & (np.abs(shared_table) > np.abs(row_bound))
+    return by_row.with_data(np.where((size == sample_bound) | beyond_bound, row_bound, shared_table))
 
 
 def _entries_at(part: Any, sample: Indices, task: Indices) -> Any:
@@ -213,16 +213,16 @@ def _copy_errors(
     merged, n_tasks, entry = fit.merged, table.n_columns, by_row.source
     assert entry is not None
     sum_errors = sum_error_bounds(table.data, by_row.data, entry)
-    curved = np.zeros(n_tasks)
+    ridge_sums = np.zeros(n_tasks)
     if not sum_errors.any() and not solved.largest_ridge:
-        return CopyErrors(curved, curved, curved)
+        return CopyErrors(ridge_sums, ridge_sums, ridge_sums)
     if solved.largest_ridge:  # d is in inverse proportion to the weight
         unit_ridge = np.maximum.reduceat(
             solved.d * merged.weight[solved.columns.samples], solved.columns.variables[:-1]
         )
         change = np.abs(by_row.data - table.data[entry] * merged.share[by_row.rows]) / merged.input_weight[by_row.rows]
-        np.maximum.at(curved, by_row.indices, unit_ridge[by_row.indices] * change)
+        np.maximum.at(ridge_sums, by_row.indices, unit_ridge[by_row.indices] * change)
     r = fit.gram().proof.entry_bounds[table.rows]
     return CopyErrors(
-        sums_by(table.indices, sum_errors, n_tasks), sums_by(table.indices, sum_errors * r, n_tasks), curved
+        sums_by(table.indices, sum_errors, n_tasks), sums_by(table.indices, sum_errors * r, n_tasks), ridge_sums
     )

@@ -117,11 +117,11 @@ def parameter_at_fit(machine: Machine, name: str, default: Any) -> Any:
 
     The slack of a hard margin is "none".
     """
-    recorded = vars(machine).get("_trained_as_")
-    if recorded is not None:
-        return recorded[name]
-    hard = name == "slack" and getattr(machine, "C", None) == math.inf
-    return "none" if hard else getattr(machine, name, default)
+    recorded_parameters = vars(machine).get("_trained_as_")
+    if recorded_parameters is not None:
+        return recorded_parameters[name]
+    is_hard_slack = name == "slack" and getattr(machine, "C", None) == math.inf
+    return "none" if is_hard_slack else getattr(machine, name, default)
 
 
 def plane_norms(machine: Machine) -> Floats:
@@ -203,8 +203,8 @@ def _inverse_rho_squared(machine: Machine, k: int, alpha_sum: float) -> dict[str
     if slack == "l2":
         return forms | {"Σα − Σα²/C": alpha_sum - _ridge(machine, k, alpha_sum)}
     # The objective of a joint machine with two classes is half that of the binary machine with the penalty 2C.
-    joint = parameter_at_fit(machine, "multiclass", "ovo") not in ("ovo", "ovr")
-    factor, form = (2.0, "Σα − 2ΣCξ") if joint else (1.0, "Σα − ΣCξ")
+    is_joint = parameter_at_fit(machine, "multiclass", "ovo") not in ("ovo", "ovr")
+    factor, form = (2.0, "Σα − 2ΣCξ") if is_joint else (1.0, "Σα − ΣCξ")
     return forms | {form: alpha_sum - (factor * _certificate_of(machine, k).primal - 0.5 * square)}
 
 

@@ -145,14 +145,14 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
         lines += floats(f"{name}_factor", recipe.factor, dtype)
     lines += floats(f"{name}_vectors", prepared_rows(recipe, parts.vectors), dtype)
     table = parts.table
-    sparse = is_sparse(table) and 2 * table.nnz < table.shape[0] * table.shape[1]
-    if sparse:
+    is_sparse_table = is_sparse(table) and 2 * table.nnz < table.shape[0] * table.shape[1]
+    if is_sparse_table:
         table = table.tocsr()
         lines += integers("long", f"{name}_starts", table.indptr) + integers("int", f"{name}_outputs", table.indices)
-    lines += floats(f"{name}_coefficients", table.data if sparse else dense(table), dtype)
+    lines += floats(f"{name}_coefficients", table.data if is_sparse_table else dense(table), dtype)
     lines += floats(f"{name}_b", parts.offset, dtype)
     lines += ["", *_kernel_lines(recipe, name, real, tail, dtype, parts.width), ""]
-    body = [*_prepare_row_lines(parts, name, real, tail, dtype), *_sum_lines(parts, name, real, sparse)]
+    body = [*_prepare_row_lines(parts, name, real, tail, dtype), *_sum_lines(parts, name, real, is_sparse_table)]
     if parts.ball:  # R² − ‖φ(x) − a‖² = 2f − k(x, x)
         scale, constant = number(recipe.scale, dtype), number(recipe.constant, dtype)
         body.append(f"f[0] = 2 * f[0] - ({scale} * {name}_kernel(x, x) + {constant});")
@@ -203,8 +203,8 @@ def _prepare_row_lines(parts: Parts, name: str, real: str, tail: str, dtype: str
     lines += [f"{real} c[{len(parts.b)}];", "int i, o;"]
     loop = f"for (i = 0; i < {d}; i++) "
     for k, scaling in enumerate(parts.scalings):
-        rest = f" - {name}_shift{k}_rest[i]" * (len(shift_parts(scaling.shift, dtype)) > 1)
-        lines.append(f"{loop}s[i] = (x[i] - {name}_shift{k}[i]{rest}) / {name}_divisor{k}[i];")
+        minus_rest = f" - {name}_shift{k}_rest[i]" * (len(shift_parts(scaling.shift, dtype)) > 1)
+        lines.append(f"{loop}s[i] = (x[i] - {name}_shift{k}[i]{minus_rest}) / {name}_divisor{k}[i];")
         if scaling.low is not None and scaling.high is not None:
             low, high = number(scaling.low, dtype), number(scaling.high, dtype)
             lines.append(f"{loop}s[i] = s[i] < {low} ? {low} : s[i] > {high} ? {high} : s[i];")

@@ -103,24 +103,24 @@ def _predict_head(parts: Parts, name: str, real: str) -> str:
 def _labels(labels: Any) -> tuple[str, list[str]]:
     """Return the C type of the labels, and the labels as constants."""
     array = np.asarray(labels)
-    kind, listed = array.dtype.kind, array.tolist()
+    kind, label_list = array.dtype.kind, array.tolist()
     if is_text(array):
-        if any("\0" in text for text in listed):
+        if any("\0" in text for text in label_list):
             raise TypeError("a class label contains a zero character, which would end a C string")
-        return "const char *", [string_literal(text) for text in listed]
+        return "const char *", [string_literal(text) for text in label_list]
     if kind == "f":
-        return "double", [repr(label) for label in listed]
+        return "double", [repr(label) for label in label_list]
     if kind not in "biu":
         raise TypeError(
-            f"class labels in a C file must be text, 64-bit integers or double, not {listed!r:.80} (dtype "
+            f"class labels in a C file must be text, 64-bit integers or double, not {label_list!r:.80} (dtype "
             f"{array.dtype}); rename the classes"
         )
-    if any(label == -(2**63) for label in listed):
+    if any(label == -(2**63) for label in label_list):
         raise TypeError(f"the label {-(2**63)} has no constant in C; rename the class")
     types = {2**31: ("int", ""), 2**63: ("long long", "LL"), 2**64: ("unsigned long long", "ULL")}
-    largest = max(abs(int(label)) for label in listed)
+    largest = max(abs(int(label)) for label in label_list)
     name, suffix = next(entry for limit, entry in types.items() if largest < limit)
-    return name, [f"{int(label)}{suffix}" for label in listed]
+    return name, [f"{int(label)}{suffix}" for label in label_list]
 
 
 def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:

@@ -5,6 +5,7 @@
 
 const KINDS = { linear: 0, poly: 1, rbf: 2, laplacian: 3 };
 const RULES = { "most violating": 0, "maximum gain": 1, "second order": 2 };
+const AT_STEP = -1; // number of the part that go_to_step makes
 const REPORT = [
   "primal", "dual", "gap", "violation", "box", "equality", "feasibility", "slackness", "b", "nFree", "nBounded",
   "steps", "exact", "verdict", "energy", "variables",
@@ -108,5 +109,15 @@ export class Core {
       });
     }
     return { converged: count >= 0, steps };
+  }
+
+  // Returns part k with the α and b that it has after some steps of the trace, and their certificate.
+  atStep(k, steps) {
+    return this.wasm.go_to_step(k, steps) === 1 ? this.part(AT_STEP) : null;
+  }
+
+  // Evaluates f of the last `atStep` on a grid.
+  gridAtStep(left, top, width, height, columns, rows) {
+    return this.view(this.wasm.grid_at_step(left, top, width, height, columns, rows), columns * rows).slice();
   }
 }

@@ -86,7 +86,7 @@ def task(client: Any, name: str, *call: Any) -> Any:
 # everything except chunks is sent as bytes.
 
 
-def pickled(value: Any) -> bytes:
+def pickle_value(value: Any) -> bytes:
     """Return the value as bytes, pickled as Dask does it."""
     return bytes(distributed.protocol.pickle.dumps(value))
 
@@ -105,21 +105,21 @@ def inspect_chunk(block: Any, version: str) -> bytes:
     try:
         rows = as_rows(block)
     except (ValueError, TypeError) as error:
-        return pickled(error)
-    on_host = _aligned(host_rows(rows))
-    return pickled(_InspectedChunk(verbs.chunk_format(on_host), rows is block, _digest(on_host)))
+        return pickle_value(error)
+    on_host = _align(host_rows(rows))
+    return pickle_value(_InspectedChunk(verbs.chunk_format(on_host), rows is block, _digest(on_host)))
 
 
 def run_verb(X: Any, verb: Callable[..., Any], arguments: bytes, common: bytes, digest: bytes, version: str) -> bytes:
-    """Run a verb on its chunk in a task, if the chunk still has the rows that it had at first."""
+    """Run a verb, a function of verbs.py, on a chunk in a task; raise if the rows of the chunk have changed."""
     _expect_version(version)
     _expect_unchanged(X, digest)
     rows = on_worker_device(X) if verb in verbs.ON_DEVICE else host_rows(X)
-    rows = rows if isinstance(rows, EngineSamples) else _aligned(rows)
-    return pickled(verbs.on_one_thread(verb, rows, *pickle.loads(arguments), *pickle.loads(common)))
+    rows = rows if isinstance(rows, EngineSamples) else _align(rows)
+    return pickle_value(verbs.on_one_thread(verb, rows, *pickle.loads(arguments), *pickle.loads(common)))
 
 
-def _aligned(X: Any) -> Any:
+def _align(X: Any) -> Any:
     """Return the rows in aligned memory, as a copy if they are not."""
     parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
     return X if all(part.flags.aligned for part in parts) else X.copy()
@@ -139,7 +139,7 @@ def _expect_unchanged(X: Any, digest: bytes) -> None:
     checked, address = _checked_digests.get(id(X)), id(X)
     if checked is not None and checked[0]() is X and checked[1] == digest:
         return
-    if _digest(_aligned(host_rows(X))) != digest:
+    if _digest(_align(host_rows(X))) != digest:
         raise RuntimeError(
             "a chunk of X was lost and computed again with other rows than it had when the fit began; the code that "
             "loads a chunk must return the same rows each time (a query needs ORDER BY, a file must not be replaced, "
@@ -164,7 +164,7 @@ def identity(value: Any) -> Any:
 
 def add_results(add: Callable[[Any, Any], Any], a: bytes, b: bytes) -> bytes:
     """Return the sum of the results of two tasks, in a task."""
-    return pickled(add(pickle.loads(a), pickle.loads(b)))
+    return pickle_value(add(pickle.loads(a), pickle.loads(b)))
 
 
 class _SharedBytes:
@@ -207,12 +207,12 @@ class _WorkerMonitor:
             self._last_worker, self._restart = self._last_look, None
         if workers or self._workers_expected():
             self._last_expected = self._last_look
-        absent = self._last_look - self._last_expected > _GONE_SECONDS
-        slow = self._last_look - self._last_worker > _SLOW_SECONDS
-        if absent or slow:
+        is_gone = self._last_look - self._last_expected > _GONE_SECONDS
+        is_slow = self._last_look - self._last_worker > _SLOW_SECONDS
+        if is_gone or is_slow:
             raise RuntimeError(
                 f"the Dask cluster has had no worker for {self._last_look - self._last_worker:.0f} s, and "
-                f"{'none is expected' if absent else 'workers that it starts do not connect'}; start workers, and fit "
+                f"{'none is expected' if is_gone else 'workers that it starts do not connect'}; start workers, and fit "
                 "again"
             )
 
@@ -281,15 +281,16 @@ class DaskChunks(Chunks):
         else:
             self.futures = make()
             self._inspected = self._inspect_chunks()
-            mixed = len({chunk.format[1] for chunk in self._inspected}) > 1  # float32 and float64: all become float64
+            # If some chunks are float32 and others float64, all become float64.
+            has_mixed_types = len({chunk.format[1] for chunk in self._inspected}) > 1
             for k, chunk in enumerate(self._inspected):
                 shape, dtype, sparse, stored = chunk.format
-                if mixed and np.dtype(dtype) == np.float32:
+                if has_mixed_types and np.dtype(dtype) == np.float32:
                     self._convert.append(as_float64)
                     self._inspected[k] = chunk._replace(format=(shape, np.dtype(np.float64).str, sparse, stored))
                 else:
                     self._convert.append(None if chunk.has_row_form else as_rows)
-                self.futures[k] = self._converted(k, self.futures[k])
+                self.futures[k] = self._conversion_task(k, self.futures[k])
         super().__init__([chunk.format for chunk in self._inspected])
 
     def _inspect_chunks(self) -> list[_InspectedChunk]:
@@ -299,43 +300,52 @@ class DaskChunks(Chunks):
             return task(self.client, "look", inspect_chunk, self.futures[k], mercer.__version__)
 
         inspected: list[Any] = self._results(submit, range(len(self.futures)))
-        refused = next((chunk for chunk in inspected if isinstance(chunk, Exception)), None)
-        if refused is not None:
-            raise refused
+        error = next((chunk for chunk in inspected if isinstance(chunk, Exception)), None)
+        if error is not None:
+            raise error
         return inspected
 
-    def _converted(self, k: int, block: Any) -> Any:
+    def _conversion_task(self, k: int, block: Any) -> Any:
         """Return the task that converts chunk k to rows, or the block itself if it has this form."""
         convert = self._convert[k]
         return block if convert is None else task(self.client, "rows", convert, block)
 
     def _submit(self, verb: Callable[..., Any], k: int, arguments: Any, common: _SharedBytes) -> Any:
-        """Submit a verb for chunk k as a task."""
-        sent = arguments.current() if isinstance(arguments, _SharedBytes) else pickled(arguments)
-        expected = self._inspected[k].digest, mercer.__version__
-        future = task(self.client, verb.__name__, run_verb, self.futures[k], verb, sent, common.current(), *expected)
+        """Submit a verb, a function of verbs.py, for chunk k as a task."""
+        sent_arguments = arguments.current() if isinstance(arguments, _SharedBytes) else pickle_value(arguments)
+        digest_and_version = self._inspected[k].digest, mercer.__version__
+        future = task(
+            self.client,
+            verb.__name__,
+            run_verb,
+            self.futures[k],
+            verb,
+            sent_arguments,
+            common.current(),
+            *digest_and_version,
+        )
         self._last[verb.__name__] = future
         return future
 
     def _shared(self, value: Any) -> _SharedBytes:
-        return _SharedBytes(pickled(value), lambda content: task(self.client, "rows", identity, content))
+        return _SharedBytes(pickle_value(value), lambda content: task(self.client, "rows", identity, content))
 
     def call(self, verb: Any, chunk_numbers: Sequence[int], chunk_arguments: Sequence[Any], common: Any) -> list[Any]:
         """Return the results of a verb on these chunks, each with its own arguments and the common ones."""
-        shared = self._shared(common)
+        shared_bytes = self._shared(common)
         return self._results(
-            lambda i: self._submit(verb, chunk_numbers[i], chunk_arguments[i], shared), range(len(chunk_numbers))
+            lambda i: self._submit(verb, chunk_numbers[i], chunk_arguments[i], shared_bytes), range(len(chunk_numbers))
         )
 
     def reduce(
         self, verb: Any, chunk_numbers: Sequence[int], chunk_arguments: Sequence[Any], common: Any, add: Any
     ) -> Any:
         """Return the sum, by `add`, of the results of a verb on these chunks, added up on the workers."""
-        shared = self._shared(common)
+        shared_bytes = self._shared(common)
 
         def total(_: int) -> Any:
             parts = [
-                self._submit(verb, k, arguments, shared)
+                self._submit(verb, k, arguments, shared_bytes)
                 for k, arguments in zip(chunk_numbers, chunk_arguments, strict=True)
             ]
             return tree_sum(parts, partial(task, self.client, verb.__name__, add_results, add))
@@ -356,30 +366,30 @@ class DaskChunks(Chunks):
     def _results(self, submit: Callable[[int], Any], chunk_numbers: Sequence[int]) -> list[Any]:
         """Return the results of tasks, which are submitted again if workers have died."""
         results: dict[int, Any] = {}
-        losses, without_memory = 0, 0
+        n_losses, n_killed = 0, 0
         while len(results) < len(chunk_numbers):
             expect_open(self.client)
             _core.check_stop()
             futures = {k: submit(k) for k in chunk_numbers if k not in results}
             try:
                 self._wait(list(futures.values()))
-                done = {k: future for k, future in futures.items() if future.status == "finished"}
-                values = map(pickle.loads, self._gathered(list(done.values())))
-                results |= dict(zip(done, values, strict=True))
+                done_futures = {k: future for k, future in futures.items() if future.status == "finished"}
+                values = map(pickle.loads, self._fetch_results(list(done_futures.values())))
+                results |= dict(zip(done_futures, values, strict=True))
                 failed = next((future for k, future in futures.items() if k not in results), None)
                 if failed is not None:
                     failed.result()
             except (distributed.KilledWorker, CancelledError) as error:
                 expect_open(self.client)
-                losses, previous, without_memory = losses + 1, without_memory, self._killed_for_memory()
-                if losses > 1 and without_memory > previous:
+                n_losses, previous, n_killed = n_losses + 1, n_killed, self._killed_for_memory()
+                if n_losses > 1 and n_killed > previous:
                     raise RuntimeError(
                         f"workers were ended for lack of memory repeatedly during one step ({error}); use smaller "
                         "chunks (X.rechunk), or workers with more memory"
                     ) from error
-                if losses > _DEATHS:
+                if n_losses > _DEATHS:
                     raise RuntimeError(
-                        f"workers were lost {losses} times during one step ({error}); see their logs, and "
+                        f"workers were lost {n_losses} times during one step ({error}); see their logs, and "
                         "distributed.scheduler.allowed-failures"
                     ) from error
                 self._renew()
@@ -400,7 +410,7 @@ class DaskChunks(Chunks):
             self.client.sync(_wait_for_any, self.client, waiting)
             self._monitor.look()
 
-    def _gathered(self, futures: list[Any]) -> list[Any]:
+    def _fetch_results(self, futures: list[Any]) -> list[Any]:
         """Fetch results of tasks that have ended; max_time ends the wait for a worker that is stuck."""
         pending = asyncio.run_coroutine_threadsafe(_gather(self.client, futures), self.client.loop.asyncio_loop)
         try:
@@ -424,7 +434,7 @@ class DaskChunks(Chunks):
             time.sleep(_WAKE_SECONDS)
             new_futures = self._make()
             for k in failed:
-                self.futures[k] = self._converted(k, new_futures[k])
+                self.futures[k] = self._conversion_task(k, new_futures[k])
 
     def _cancel(self, futures: list[Any]) -> None:
         """Cancel tasks if the client is still connected."""

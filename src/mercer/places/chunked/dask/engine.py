@@ -65,18 +65,22 @@ class DaskEngine(ChunkedEngine):
 
         The columns of X are checked against the model's at once, by computing the answer for one row of zeros.
         """
-        like = answer(_zeros(X))
+        example = answer(_zeros(X))
         array = require("dask.array", "an answer as a Dask array")
-        compute, model, blocks = dask.delayed(answered, pure=False), dask.delayed(answer, pure=False), _row_blocks(X)
+        compute, model, blocks = (
+            dask.delayed(answer_block, pure=False),
+            dask.delayed(answer, pure=False),
+            _row_blocks(X),
+        )
         sizes = X.chunks[0] if hasattr(X, "chunks") else (math.nan,) * len(blocks)
         parts = [
-            array.from_delayed(compute(block, answer=model), shape=(size, *like.shape[1:]), dtype=like.dtype)
+            array.from_delayed(compute(block, answer=model), shape=(size, *example.shape[1:]), dtype=example.dtype)
             for block, size in zip(blocks, sizes, strict=True)
         ]
         return array.concatenate(parts, axis=0)
 
 
-def answered(block: Any, answer: Callable[[Any], Any]) -> Any:
+def answer_block(block: Any, answer: Callable[[Any], Any]) -> Any:
     """Return the answer for a chunk as a NumPy array, in a task; a frame keeps its column names."""
     rows = as_rows(block)
     if not rows.shape[0]:

@@ -84,9 +84,8 @@ class Scratch:
 
     def __init__(self) -> None:
         _remove_orphans(Path(tempfile.gettempdir()))
-        temporary = tempfile.mkdtemp(
-            prefix=".mercer-rows-"
-        )  # other processes ignore this name until the folder is locked
+        # Other processes ignore this name until the folder is locked.
+        temporary = tempfile.mkdtemp(prefix=".mercer-rows-")
         self._lock = _lock(temporary)
         self.path = Path(temporary).with_name(Path(temporary).name[1:])
         os.rename(temporary, self.path)

@@ -1,0 +1,145 @@
+"""Write docs/results.md from all JSON files of report.py, and tables of other pages from the newest of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import report_tables
+
+Record = dict[str, Any]
+# A file with other fields, see checks.py.
+CHECKS = "checks.json"
+_HEAD = """# Results
+
+<!-- Written by `python benchmarks/report.py --pages` from benchmarks/results; changes by hand are lost. -->
+
+This page lists every measurement that mercer's pages quote, one part for each computer, newest first. Times are
+wall-clock seconds of warm runs: the minimum of repeats, all libraries in one process in turns, with mercer's
+certificate in its time. Each comparison was checked: the answers of all libraries were judged in float64 by code that
+belongs to none of them (`benchmarks/truth.py`), and a difference that their tolerance does not explain is named below
+the table. `×` is the other library's time divided by mercer's. scikit-learn's `SVC` computes on one thread whatever it
+is given, which the heads of the tables say; the others use all threads of the run.
+
+Repeat it with `python benchmarks/report.py --data FOLDER` (at most 30 minutes; `--quick` takes a few).
+`python benchmarks/data.py FOLDER` fetches the data sets. [Features of other packages](peers.md) says who has what.
+"""
+
+
+def load(folder: Path) -> list[tuple[str, Record]]:
+    """Return the results of every computer with the names of their files, newest first."""
+    found = [(path.name, json.loads(path.read_text())) for path in sorted(folder.glob("*.json")) if path.name != CHECKS]
+    return sorted(found, key=lambda one: (one[1]["machine"]["date"], one[0]), reverse=True)
+
+
+def results_page(folder: Path) -> str:
+    """Return docs/results.md."""
+    parts = [_HEAD.strip()]
+    for name, results in load(folder):
+        parts += [f"## {_title(results)}", _machine(name, results)]
+        for section, title in report_tables.TITLES.items():
+            if section in results["sections"]:
+                parts += list(_section(title, section, results["sections"][section], results["machine"]))
+    parts += list(report_tables.checks(folder / CHECKS))
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(results: Record) -> str:
+    facts = results["machine"]
+    quick = ", quick run" if results.get("quick") else ""
+    return f"{facts['cpu']}, {facts['date'][:10]}{quick}"
+
+
+def _machine(name: str, results: Record) -> str:
+    facts = results["machine"]
+    if "note" in facts:
+        return f"{facts['note']} (`benchmarks/results/{name}`)"
+    versions = ", ".join(f"{one} {number}" for one, number in facts["versions"].items() if number != "not installed")
+    absent = [one for one, number in facts["versions"].items() if number == "not installed"]
+    load = "" if facts["load"] is None else f"load {facts['load']:.1f} at the start; "
+    lines = [
+        f"{facts['cores']} cores, {facts['threads']} threads for everybody; instructions of mercer's core: "
+        f"{facts['level']}; {load}{facts['system']}; Python {facts['python']}, {versions}; commit {facts['commit']} "
+        f"(`benchmarks/results/{name}`)."
+    ]
+    if absent:
+        lines.append(f"Not installed: {', '.join(absent)}.")
+    if (facts["load"] or 0) > 0.5:
+        lines.append("**The computer was busy when this began: do not quote these figures.**")
+    return " ".join(lines)
+
+
+def _section(title: str, name: str, section: Record, facts: Record) -> Iterator[str]:
+    yield f"### {title}"
+    other = [f"{key} {section[key]}" for key in ("date", "commit") if section.get(key) != facts.get(key)]
+    how = f"`{section['command']} --sections {name}`" if section.get("command", "").startswith("python") else ""
+    yield " ".join(filter(None, [how, f"Measured on another occasion: {', '.join(other)}." if other else ""])).strip()
+    if section["records"]:
+        try:
+            yield from report_tables.WRITERS[name](section)
+        except (KeyError, TypeError, ValueError) as error:  # a file of another version must not cost the whole page
+            yield f"These records cannot be shown: {type(error).__name__} {error}."
+    if section.get("skipped"):
+        yield f"Left out: {'; '.join(section['skipped'])}."
+    if section.get("error"):
+        yield f"This section failed: {section['error']}."
+
+
+# --- blocks of other pages -------------------------------------------------------------------------------------------
+
+
+def newest(folder: Path, section: str) -> tuple[str, Record] | None:
+    """Return the newest complete results of a section: not of a quick run, and without an error."""
+    for name, results in load(folder):
+        found = results["sections"].get(section)
+        if found and found["records"] and not results.get("quick") and "error" not in found:
+            return name, results
+    return None
+
+
+def replace_block(text: str, name: str, block: str) -> str:
+    """Put a block between its marks; refuse a text without them."""
+    begin, end = f"<!-- results: {name} -->", "<!-- end of results -->"
+    pattern = re.compile(re.escape(begin) + r".*?" + re.escape(end), re.DOTALL)
+    if len(pattern.findall(text)) != 1:
+        raise ValueError(f"there must be one block between {begin} and {end}")
+    return pattern.sub(lambda _: f"{begin}\n\n{block.strip()}\n\n{end}", text)
+
+
+BLOCKS: dict[str, dict[str, tuple[str, Callable[[Record, str], str]]]] = {
+    "docs/speed.md": {
+        "fits": ("fits", report_tables.speed_block),
+    },
+    "docs/gpu.md": {"gpu": ("gpu", report_tables.gpu_block)},
+    "README.md": {"speed": ("fits", report_tables.readme_block)},
+}
+
+
+def pages(folder: Path, root: Path) -> dict[Path, str]:
+    """Return the texts of all pages that are made from the results."""
+    made = {root / "docs/results.md": results_page(folder)}
+    for page, blocks in BLOCKS.items():
+        path = root / page
+        if not path.exists():
+            continue
+        text = path.read_text(encoding="utf-8")
+        for name, (section, block) in blocks.items():
+            found = newest(folder, section)
+            if found is not None:
+                text = replace_block(text, name, block(found[1], page))
+        made[path] = text
+    return made
+
+
+def write(folder: Path, root: Path) -> list[Path]:
+    """Write the pages that change, and return their paths."""
+    changed = []
+    for path, text in pages(folder, root).items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            changed.append(path)
+    return changed
