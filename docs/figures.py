@@ -15,16 +15,17 @@ mpl.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.patches import FancyBboxPatch
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import scale
 
 import mercer
-from mercer import SVC, NystromRLS, PegasosSVC, RLSRegressor, datasets, kernels, steps, theory
+from mercer import SVC, NystromRLS, PegasosSVC, RLSRegressor, datasets, kernels, steps, theory, unsupervised
 from mercer.inspection.displays import DecisionDisplay
 
 sys.path.insert(0, str(Path(__file__).parent / "pictures"))
+import diagrams
 import overview
+from diagrams import cluster, course_of_a_fit, formats, tables, which_estimator  # noqa: F401
 from overview import explained, fast, proven  # noqa: F401  pictures of the first page
 
 HERE = Path(__file__).parent
@@ -230,59 +231,6 @@ def mixed_table():
     return figure
 
 
-def tables():
-    """How a table's columns become numbers."""
-    figure, axes = new(width=7.4, height=2.9)
-    rows = [
-        ("id", "an identifier", "left out"),
-        ("age", "number with gaps", "standardised, median in the gaps, a mark where they were"),
-        ("plan", "category", "one column for each level, gaps a level of their own"),
-        ("city", "category", "one column for each level, new ones known as new"),
-        ("since", "date", "seconds, and the time of year"),
-    ]
-    for i, (name, kind, becomes) in enumerate(rows):
-        y = len(rows) - 1 - i
-        for x, width, text, colour in ((0, 1.1, name, BLUE), (1.4, 2.4, kind, GREY), (4.1, 6.9, becomes, GREEN)):
-            box = FancyBboxPatch(
-                (x, y - 0.32), width, 0.64, boxstyle="round,pad=0.02", fc=colour, alpha=0.18, ec=colour
-            )
-            axes.add_patch(box)
-            axes.text(x + 0.1, y, text, va="center", fontsize=9)
-        for x in (1.13, 3.83):
-            axes.annotate("", (x + 0.24, y), (x, y), arrowprops={"arrowstyle": "->", "color": GREY})
-    axes.set(xlim=(-0.1, 11.2), ylim=(-0.6, len(rows) - 0.3))
-    axes.axis("off")
-    return figure
-
-
-def course_of_a_fit():
-    figure, axes = new(width=8, height=2.6)
-    boxes = [
-        ("fit(X, y)", "estimators/", GREY),
-        ("read, check,\nmerge, bind", "Fit.of", BLUE),
-        ("problems and\nsolvers", "_tasks", BLUE),
-        ("attempt", "solvers/", ORANGE),
-        ("certify", "certificates/", GREEN),
-        ("attributes,\nreport", "_conclude", BLUE),
-    ]
-    for i, (text, where, colour) in enumerate(boxes):
-        box = FancyBboxPatch((1.9 * i, 0), 1.4, 0.8, boxstyle="round,pad=0.05", fc=colour, alpha=0.18, ec=colour)
-        axes.add_patch(box)
-        axes.text(1.9 * i + 0.7, 0.4, text, ha="center", va="center", fontsize=9)
-        axes.text(1.9 * i + 0.7, -0.22, where, ha="center", va="center", fontsize=8, color=GREY, family="monospace")
-        if i:
-            axes.annotate(
-                "", (1.9 * i - 0.07, 0.4), (1.9 * i - 0.43, 0.4), arrowprops={"arrowstyle": "->", "color": GREY}
-            )
-    bend = {"arrowstyle": "->", "color": GREEN, "connectionstyle": "arc3,rad=0.35"}
-    axes.annotate("", (1.9 * 3 + 0.8, 0.9), (1.9 * 4 + 0.6, 0.9), arrowprops=bend)
-    axes.text(1.9 * 3.5 + 0.7, 1.45, "gap or violation too large: continue", ha="center", fontsize=8, color=GREEN)
-    axes.text(1.9 * 3.5 + 0.7, -0.62, "places/ → _core: kernel values, pair steps, bounds", ha="center", fontsize=8)
-    axes.set(xlim=(-0.2, 11.2), ylim=(-0.8, 1.7))
-    axes.axis("off")
-    return figure
-
-
 def your_table():
     """The model of the page: what its first program writes, and `mercer.easy`."""
     page = (HERE / "your_table.md").read_text(encoding="utf-8")
@@ -306,33 +254,6 @@ def your_table_decision():
     figure, axes = new(height=3.8)
     X = table.drop(columns="left").assign(since=pd.to_datetime(table["since"]))
     DecisionDisplay.from_estimator(model.table, X, table["left"], features=("age", "plan"), ax=axes)
-    return figure
-
-
-def which_estimator():
-    figure, axes = new(width=8.6, height=4.4)
-    leaves = [
-        ("a class", "SVC", "LinearSVC, NystromRLSClassifier"),
-        ("a number", "SVR, RLSRegressorCV", "LinearSVR, NystromRLS"),
-        ("a quantile", "QuantileSVR", ""),
-        ("what is unlike the rest", "OneClassSVM, SVDD", ""),
-        ("no targets", "KernelPCA, KernelKMeans", "with n_landmarks"),
-    ]
-    heads = ((0.1, "you want"), (2.9, "up to some 10,000 rows"), (6.1, "more rows"))
-    for x, text in heads:
-        axes.text(x, len(leaves) - 0.35, text, weight="bold", fontsize=10)
-    for i, leaf in enumerate(leaves):
-        y = len(leaves) - 1 - i
-        for (x, _), text, width, colour in zip(heads, leaf, (2.3, 2.7, 3.2), (GREY, BLUE, ORANGE), strict=True):
-            if not text:
-                continue
-            box = FancyBboxPatch((x, y - 0.3), width, 0.6, boxstyle="round,pad=0.03", fc=colour, alpha=0.18, ec=colour)
-            axes.add_patch(box)
-            axes.text(x + 0.1, y, text, va="center", fontsize=9)
-            if x > 1:
-                axes.annotate("", (x - 0.04, y), (x - 0.4, y), arrowprops={"arrowstyle": "->", "color": GREY})
-    axes.set(xlim=(0, 9.5), ylim=(-0.6, len(leaves)))
-    axes.axis("off")
     return figure
 
 
@@ -444,29 +365,6 @@ def a_first_fit():
     return figure
 
 
-def formats():
-    """What goes in, and what comes out."""
-    figure, axes = new(width=7.4, height=2.8)
-    columns = (
-        (0.0, 2.6, ("LIBSVM and SVMlight text", "tables: CSV, data frames", "LIBSVM models"), GREY),
-        (4.0, 2.0, ("", "an estimator", ""), BLUE),
-        (7.4, 3.4, (".mercer: all of it, checked", "LIBSVM model", "ONNX, C source"), GREEN),
-    )
-    for x, width, texts, colour in columns:
-        for y, text in zip((2, 1, 0), texts, strict=True):
-            if not text:
-                continue
-            box = FancyBboxPatch((x, y - 0.3), width, 0.6, boxstyle="round,pad=0.03", fc=colour, alpha=0.18, ec=colour)
-            axes.add_patch(box)
-            axes.text(x + 0.1, y, text, va="center", fontsize=9)
-    for y in (0, 1, 2):
-        axes.annotate("", (3.93, 1), (2.7, y), arrowprops={"arrowstyle": "->", "color": GREY})
-        axes.annotate("", (7.33, y), (6.1, 1), arrowprops={"arrowstyle": "->", "color": GREY})
-    axes.set(xlim=(-0.1, 11), ylim=(-0.5, 2.5))
-    axes.axis("off")
-    return figure
-
-
 def tour():
     """The tour's machine, on two of its thirty columns."""
     figure, axes = new(width=6.4, height=4)
@@ -477,10 +375,92 @@ def tour():
     return figure
 
 
+def few_labels():
+    """Draw two moons with one label each, learned by a Gaussian kernel and by one that follows the samples."""
+    figure, axes = new(2, width=7.4, height=2.8, sharey=True)
+    turn = np.linspace(0, 2.8, 60)
+    moons = np.vstack([np.c_[np.cos(turn), np.sin(turn)], np.c_[1 - np.cos(turn), 0.4 - np.sin(turn)]])
+    side, few = np.repeat([0, 1], 60), [30, 90]
+    for ax, name, kernel in (
+        (axes[0], "Gaussian", kernels.Gaussian(gamma=1.0)),
+        (axes[1], "manifold_kernel", unsupervised.manifold_kernel(moons, tau=10.0)),
+    ):
+        model = SVC(kernel=kernel).fit(moons[few], side[few])
+        across, down = np.meshgrid(np.linspace(-1.3, 2.3, 120), np.linspace(-0.9, 1.3, 80))
+        answers = model.predict(np.column_stack([across.ravel(), down.ravel()])).reshape(across.shape)
+        ax.contourf(across, down, answers, levels=[-0.5, 0.5, 1.5], colors=(BLUE, ORANGE), alpha=0.2)
+        ax.plot(*moons.T, ".", color=GREY, markersize=4)
+        for i, colour in zip(few, (BLUE, ORANGE), strict=True):
+            ax.plot(*moons[i], "o", color=colour, markersize=9, markeredgecolor="black")
+        ax.set(title=f"{name}: {model.score(moons, side):.0%}", xticks=[], yticks=[])
+    return figure
+
+
+def active_learning():
+    """Draw level sets of a sample, and the error when the machine chooses which samples get a label."""
+    figure, axes = new(2, width=8, height=3)
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(150, 2)), rng.normal([4, 1], 0.6, size=(50, 2))])
+    across, down = np.meshgrid(np.linspace(-3.5, 6.5, 120), np.linspace(-3.5, 3.5, 90))
+    places = np.column_stack([across.ravel(), down.ravel()])
+    axes[0].plot(*X.T, ".", color=GREY, markersize=3)
+    for nu, colour in ((0.05, BLUE), (0.2, GREEN), (0.5, ORANGE)):
+        f = mercer.OneClassSVM(nu=nu, kernel=kernels.Gaussian(sigma=1.6)).fit(X).decision_function(places)
+        axes[0].contour(across, down, f.reshape(across.shape), levels=[0.0], colors=[colour])
+        axes[0].plot([], [], color=colour, label=f"ν = {nu:g}")
+    axes[0].set(title="regions of OneClassSVM", xticks=[], yticks=[])
+    axes[0].legend(loc="lower right", fontsize=8)
+
+    def errors(nearest, seed):
+        """Return the errors on the pool with 10, 11, ... labels."""
+        pool, labels = datasets.location_scale(300, random_state=seed)
+        rng = np.random.default_rng(seed)
+        asked = [int(np.argmax(labels == c)) for c in np.unique(labels)] + list(range(8))
+        found = []
+        for _ in range(30):
+            machine = SVC(C=1.0, gamma=0.5).fit(pool[asked], labels[asked])
+            found.append(np.mean(machine.predict(pool) != labels))
+            order = np.abs(machine.signed_distance(pool)) if nearest else rng.random(300)
+            order[asked] = np.inf
+            asked.append(int(np.argmin(order)))
+        return found
+
+    for nearest, colour, name in ((True, BLUE, "the nearest to the plane"), (False, ORANGE, "at random")):
+        axes[1].plot(
+            np.arange(10, 40), np.mean([errors(nearest, k) for k in range(20)], axis=0), color=colour, label=name
+        )
+    axes[1].set(xlabel="labels asked for", ylabel="error on the pool, mean of 20", title="next label")
+    axes[1].legend()
+    return figure
+
+
+def noisy_kernel():
+    """Draw the matrix of the page on kernels that you compute, and its eigenvalues with and without noise."""
+    page = (HERE / "precomputed.md").read_text(encoding="utf-8")
+    first = re.search(r"^```python\n(.*?)^print", page, re.MULTILINE | re.DOTALL)[1]
+    names = {}
+    exec(first, names)
+    order = np.argsort(names["y"][names["train"]], kind="stable")
+    K = names["K"][np.ix_(order, order)]
+    noise = 0.01 * np.random.default_rng(1).normal(size=K.shape)
+    figure, axes = new(2, width=7.4, height=3, width_ratios=[1, 1.3])
+    axes[0].imshow(K, cmap="viridis")
+    axes[0].set(title="K, sorted by class", xticks=[], yticks=[])
+    for matrix, colour, name in ((K, BLUE, "K"), (K + (noise + noise.T) / 2, ORANGE, "K with noise")):
+        axes[1].plot(np.linalg.eigvalsh(matrix)[::-1], ".", color=colour, label=name)
+    axes[1].axhline(0, color=GREY, linewidth=1)
+    axes[1].set(title="eigenvalues", xlabel="number")
+    axes[1].set_yscale("symlog", linthresh=0.1)
+    axes[1].legend()
+    return figure
+
+
 def draw(name):
     """The picture's file, relative to docs; drawn if this file or the style has changed since."""
     path = MADE / f"{name}.svg"
-    changed = max(file.stat().st_mtime for file in (Path(__file__), STYLE, Path(overview.__file__)))
+    changed = max(
+        file.stat().st_mtime for file in (Path(__file__), STYLE, Path(overview.__file__), Path(diagrams.__file__))
+    )
     if not path.exists() or path.stat().st_mtime < changed:
         MADE.mkdir(parents=True, exist_ok=True)
         with mpl.rc_context():

@@ -17,15 +17,20 @@ async function copy(text) {
   area.remove();
 }
 
+// Two sheets of paper; a tick once they are copied.
+const icon = (path) => `<svg viewBox="0 0 16 16" width="15" height="15" fill="none" stroke="currentColor" aria-hidden="true">${path}</svg>`;
+const SHEETS = icon('<rect x="5.5" y="5.5" width="8" height="9" rx="1.5"/><path d="M3 10.5v-8a1 1 0 0 1 1-1h6.5"/>');
+const TICK = icon('<path d="m3 8.5 3.5 3.5L13 4.5"/>');
+
 for (const block of document.querySelectorAll("div.highlight")) {
   if (block.closest(".highlight-text, .sphx-glr-script-out")) continue; // what a program printed
   const pre = block.querySelector("pre");
-  const button = Object.assign(document.createElement("button"), { className: "copy", type: "button", textContent: "Copy" });
+  const button = Object.assign(document.createElement("button"), { className: "copy", type: "button", innerHTML: SHEETS, title: "Copy" });
   button.setAttribute("aria-label", "Copy this code");
   button.addEventListener("click", async () => {
     await copy(typed(pre.textContent));
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    button.innerHTML = TICK;
+    setTimeout(() => { button.innerHTML = SHEETS; }, 1500);
   });
   block.append(button);
 }

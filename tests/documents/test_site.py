@@ -1,0 +1,65 @@
+"""What the site is made of: the marks, the style, the settings of its host, and no address of another host."""
+
+import re
+import tomllib
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from matplotlib.style import context
+
+from mercer.inspection.displays.drawing import COLOURS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+MARKS = sorted((DOCS / "_static").glob("*.svg"))
+
+
+@pytest.mark.parametrize("path", MARKS, ids=lambda path: path.name)
+def test_a_mark_is_one_small_file(path):
+    root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert path.stat().st_size < 2_000
+    assert not root.findall(".//{*}image")
+
+
+def test_the_settings_name_the_marks():
+    settings = (DOCS / "conf.py").read_text(encoding="utf-8")
+    assert len(MARKS) == 3
+    assert all(path.name in settings for path in MARKS)
+
+
+@pytest.mark.parametrize("name", ["site.css", "site.js"])
+def test_style_and_script_ask_no_other_host(name):
+    text = (DOCS / "_static" / name).read_text(encoding="utf-8")
+    assert not re.search(r"https?:|//[\w-]+\.\w|@import", text)
+
+
+def test_figures_have_no_background_and_the_colours_of_the_library():
+    with context(DOCS / "figures.mplstyle"):
+        assert mpl.rcParams["figure.facecolor"] == mpl.rcParams["axes.facecolor"] == "none"
+        cycle = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+    assert tuple(f"#{colour.lstrip('#')}" for colour in cycle) == COLOURS
+
+
+def test_no_figure_of_the_site_names_a_style_of_its_own():
+    for path in [DOCS / "figures.py", DOCS / "diagrams.py", *(ROOT / "examples").glob("*.py")]:
+        assert not re.search(
+            r"font\.size|figsize.*dpi|style\.use\(\"|facecolor=\"#", path.read_text(encoding="utf-8")
+        ), path
+
+
+def test_the_host_of_the_documentation_installs_the_extra_and_a_compiler():
+    settings = (ROOT / ".readthedocs.yaml").read_text(encoding="utf-8")
+    for line in (
+        "version: 2",
+        "    - g++",
+        "        - docs",
+        "  configuration: docs/conf.py",
+        "  fail_on_warning: true",
+    ):
+        assert f"\n{line}\n" in settings
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "docs" in project["optional-dependencies"]
+    assert re.search(r'python: "(3\.\d+)"', settings)[1] in re.findall(r"3\.\d+", " ".join(project["classifiers"]))
