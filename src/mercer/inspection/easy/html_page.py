@@ -333,8 +333,8 @@ def _confidence_section(model: EasyModel) -> str:
     if found.n_sure:
         sure = f"{found.n_sure:,} held-out row" + ("s have" if found.n_sure > 1 else " has")
         confidence = (
-            f"{sure} a class with a probability of at least 80%; it is the true class of {found.right_when_sure:.0%}"
-            " of them."
+            f"{sure} a class with a probability of at least 80%; in {found.right_when_sure:.0%} of them "
+            "it is the true class."
         )
     caption = (
         f"To the right, the predicted probability of {found.of}; upwards, how often it was right, with its 95% "
