@@ -473,7 +473,7 @@ def test_numbers_in_several_spellings_are_refused(cells):
     table = pd.DataFrame({"area": cells * 10, "rooms": np.arange(30) % 4})
     model = mercer.tabular(mercer.SVC())
     with pytest.raises(
-        ValueError, match=r"row [12] of the column 'area' holds .*(some|fraction or thousands).* categorical"
+        ValueError, match=r"row [12] of the column 'area' holds .*(some|separate thousands).* categorical"
     ):
         model.fit(table, np.arange(30) % 2)
     model.set_params(drop=["area"]).fit(table, np.arange(30) % 2)

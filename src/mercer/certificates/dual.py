@@ -94,7 +94,7 @@ class LastSums:
         u = u + change_of_u + exact(entry_bounds) * Ball.within(change_error.high)
         if has_float32_pass(gram):  # a row without a coefficient may be float32: an infinite error has it recomputed
             u.error[(coefficients != 0) & (last_coefficients == 0)] = np.inf
-        return u, f"{words}, then {count} coefficients changed"
+        return u, f"{words}, updated for {count} changed coefficients"
 
 
 def certify_dual(
@@ -231,7 +231,7 @@ def bounded_u(
         if len(rows) == 0:
             break
         u.put(rows, product(rows if len(rows) < gram.n else None, level))
-        words += f", {len(rows)} rows more exactly"
+        words += f", {len(rows)} rows computed more accurately"
     return u, words
 
 

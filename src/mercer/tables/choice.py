@@ -358,7 +358,7 @@ def _numbers_encoding(
     if known_numbers.min() == known_numbers.max() and not n_missing:
         return DroppedColumn(name, f"{known_numbers[0]:g} in every row", guessed=False)
     if name not in options.named and _is_identifier(name, known_numbers):
-        return DroppedColumn(name, "an identifier, by its name and its different values", guessed=True)
+        return DroppedColumn(name, "an identifier, judging by its name and its different values", guessed=True)
     fill = weighted_median(known_numbers, weight[~empty])
     centre, scale = moments(np.where(empty, fill, values), weight) if options.standardise else (0.0, 1.0)
     return Numbers(name, fill, centre, scale, n_missing, options.standardise, form.unit, form.marks)

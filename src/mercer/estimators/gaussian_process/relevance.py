@@ -192,7 +192,8 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         self.dual_coef_ = freeze(coefficients[None, :].copy())
         if not self.converged_:
             warn_user(
-                f"RelevanceVectorRegressor stopped at max_iter={limit} changes of a prior; raise it", ConvergenceWarning
+                f"RelevanceVectorRegressor stopped after max_iter={limit} changes of a prior variance; raise max_iter",
+                ConvergenceWarning,
             )
 
     @like_input

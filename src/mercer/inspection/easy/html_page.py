@@ -170,7 +170,10 @@ def _confusion(figures: ClassFigures) -> str:
             rows.append(
                 [f"<th>{escape(name)}</th>", *cells, _cell("–" if np.isnan(recall) else f"{recall:.0%}", "end")]
             )
-        caption = "Rows are true classes, columns predicted ones; “found” is the share of a class that is predicted."
+        caption = (
+            "Rows are true classes, columns predicted ones; “found” is the share of a class that is predicted "
+            "correctly."
+        )
         if figures.weighed:
             caption += " The balanced accuracy is the mean of these shares."
         return f"{_table(head, rows, 'matrix')}{_paragraph(caption, 'note')}"
@@ -183,7 +186,8 @@ def _confusion(figures: ClassFigures) -> str:
         counts = _cell(f"{figures.matrix[k].sum():,}", "end")
         rows.append([f"<th>{escape(figures.classes[k])}</th>", counts, _cell(recall_text, "end"), _cell(confused)])
     caption = (
-        f"The {_CLASSES} hardest of {len(figures.classes)} classes; “found” is the share of a class that is predicted."
+        f"The {_CLASSES} hardest of {len(figures.classes)} classes; “found” is the share of a class that is predicted "
+        "correctly."
     )
     return f"{_table(['class', 'rows', 'found', 'mostly confused with'], rows)}{_paragraph(caption, 'note')}"
 
@@ -278,8 +282,8 @@ def _errors_section(model: EasyModel) -> str:
     if not rows:
         return _section("Where it is wrong", _paragraph("Nowhere: all held-out rows are predicted correctly."))
     text = (
-        "The held-out rows that it misses most, and the columns that moved these predictions most, by the model that "
-        "had not seen the row."
+        "The held-out rows that it misses most, and the columns that moved these predictions most. Each prediction "
+        "is that of a model that had not seen the row."
     )
     n_hidden = 0 if isinstance(model.figures, ClassFigures) else int(model.figures.outlying.sum()) - MOST_OUTLIERS
     if n_hidden > 0:
@@ -330,8 +334,8 @@ def _confidence_section(model: EasyModel) -> str:
     if calibration.n_sure:
         sure_text = f"{calibration.n_sure:,} held-out row" + ("s have" if calibration.n_sure > 1 else " has")
         confidence = (
-            f"{sure_text} a class with a probability of at least 80%; it is the true class of "
-            f"{calibration.right_when_sure:.0%} of them."
+            f"{sure_text} a class with a probability of at least 80%; in {calibration.right_when_sure:.0%} of them "
+            "it is the true class."
         )
     caption = (
         f"To the right, the predicted probability of {calibration.of}; upwards, how often it was right, with its 95% "
