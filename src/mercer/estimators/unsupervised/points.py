@@ -185,14 +185,14 @@ class EmbeddedPoints:
             B[rows] *= scale[rows, None]
         add_gram(gram, B)
         mirror(gram)
-        values, right = leading(gram, k)
+        values, right_vectors = leading(gram, k)
         # Kernel values have rounding errors relative to their size; samples given directly are exact.
         size = float(scale**2 @ self.squares) if self.origin is None else 0.0
         nonzero = slice(0, n_positive(values, self.n, size))
-        values, right = values[nonzero], right[:, nonzero] / np.sqrt(values[nonzero])
+        values, right_vectors = values[nonzero], right_vectors[:, nonzero] / np.sqrt(values[nonzero])
         vectors = np.empty((self.n, len(values)))
         for rows in row_blocks(self.n, self._row_bytes):
-            vectors[rows] = B[rows] @ right
+            vectors[rows] = B[rows] @ right_vectors
         return values, fix_signs(vectors)
 
     def variance(self, p: Floats) -> float:
@@ -291,15 +291,15 @@ def _kernel_matrix_points(fit: Fit, kernel: Kernel) -> KernelMatrixPoints:
     gram = gram_for(
         kernel, X if columns is None else matrix_columns(X, columns), fit.limits.budget, fit.limits.n_threads
     )
-    definite = gram.looks_positive_definite()
-    if not definite:
+    is_definite = gram.looks_positive_definite()
+    if not is_definite:
         warn_user(
             f"{kernel!r} is not positive semi-definite on these samples, so they are not points of a feature space: "
             "directions of negative square are dropped, and distances may be wrong; use a positive definite kernel",
             NonPSDKernelWarning,
         )
     return KernelMatrixPoints(
-        gram.float64_matrix(fit.limits.n_threads), gram.diagonal, kernel, X, columns, fit.n, definite
+        gram.float64_matrix(fit.limits.n_threads), gram.diagonal, kernel, X, columns, fit.n, is_definite
     )
 
 

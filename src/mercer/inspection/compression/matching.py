@@ -177,10 +177,10 @@ def move_vectors(
     table = np.asarray(target.expansion.coefficients @ rotation)
     combined_target = TargetFunctions(replace(target.expansion, coefficients=table, b=np.zeros(table.shape[1])))
     X: Any = None if samples is None else samples.subset
-    wanted_values: Any = None
+    target_values: Any = None
     if samples is not None:
         values = target.values(X)
-        wanted_values, importance = values @ rotation, samples.weights(values + target.expansion.b)
+        target_values, importance = values @ rotation, samples.weights(values + target.expansion.b)
     unit = float(np.sqrt(np.mean(np.var(vectors, axis=0)))) or 1.0
     steps, n_done = _n_steps(target, start, X, table.shape[1]), 0
 
@@ -195,7 +195,7 @@ def move_vectors(
             features = span.coordinates(X)
             lam = samples.penalty
             change, _, residuals = best_match(
-                features, wanted_values - features @ coordinates, importance, lam, samples.bias
+                features, target_values - features @ coordinates, importance, lam, samples.bias
             )
             loss = 0.5 * float(importance @ (residuals**2).sum(axis=1))
             value = lam * (value + 0.5 * float(np.sum(change**2))) + loss

@@ -168,11 +168,11 @@ def choose_vectors(
     """
     n = n_samples(candidates)
     diagonal = np.abs(kernel.diag(candidates))
-    delta, residuals, remaining = diagonal.copy(), values.copy(), squares.copy()
+    delta, residuals, remaining_squares = diagonal.copy(), values.copy(), squares.copy()
     factor = np.zeros((n, min(n, 64)))
     order: list[int] = []
     is_available = diagonal > 0
-    while len(order) < n and not is_enough(len(order), remaining):
+    while len(order) < n and not is_enough(len(order), remaining_squares):
         # 1. The candidate with the largest reduction Σ_o r_o(x)²/δ(x).
         gains = np.where(is_available, np.einsum("ij,ij->i", residuals, residuals), -1.0)
         gains[is_available] /= delta[is_available]
@@ -189,7 +189,7 @@ def choose_vectors(
         # 3. Updates of r_o, ‖r_o‖² and δ.
         step = residuals[best] / np.sqrt(delta[best])
         residuals -= np.outer(column, step)
-        remaining = np.maximum(remaining - step**2, 0.0)
+        remaining_squares = np.maximum(remaining_squares - step**2, 0.0)
         delta = np.maximum(delta - column**2, 0.0)
         factor[:, t] = column
         order.append(best)

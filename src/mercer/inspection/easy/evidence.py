@@ -209,11 +209,11 @@ def missed_rows(model: EasyModel) -> list[MissedRow]:
         worst = np.append(outliers, others)[:_MISSED]
     else:
         probabilities = _probabilities(model)
-        wrong = np.flatnonzero(held_out.truth != held_out.answers)
+        wrong_rows = np.flatnonzero(held_out.truth != held_out.answers)
         if probabilities is not None:
             codes = _codes(model, held_out.truth)
-            wrong = wrong[np.argsort(probabilities[wrong, codes[wrong]], kind="stable")]
-        worst = wrong[:_MISSED]
+            wrong_rows = wrong_rows[np.argsort(probabilities[wrong_rows, codes[wrong_rows]], kind="stable")]
+        worst = wrong_rows[:_MISSED]
     reasons = _reasons(model, worst)
     outlying = set() if model.outliers is None else set(model.outliers.rows.tolist())
     rows = []
@@ -259,12 +259,13 @@ def _reasons(model: EasyModel, worst: Indices) -> dict[int, list[tuple[str, str,
             continue
         for place, i in enumerate(worst_of_fold.tolist()):
             answer = held_out.answers[i]
-            explained = explanation if explanation.classes is None else explanation.of_class(answer)
-            values = explained.values[place]
-            first = [j for j in np.argsort(-np.abs(values), kind="stable")[:_REASONS] if values[j] != 0]
+            class_explanation = explanation if explanation.classes is None else explanation.of_class(answer)
+            values = class_explanation.values[place]
+            main_columns = [j for j in np.argsort(-np.abs(values), kind="stable")[:_REASONS] if values[j] != 0]
             names = explanation.feature_names
             reasons[i] = [
-                (names[j], shown_cell(frame[names[j]][place]), _added(model, values[j], str(answer))) for j in first
+                (names[j], shown_cell(frame[names[j]][place]), _added(model, values[j], str(answer)))
+                for j in main_columns
             ]
     return reasons
 
@@ -315,24 +316,25 @@ def reliability(model: EasyModel) -> Reliability | None:
         return None
     is_class = _codes(model, truth)[:, None] == np.arange(p.shape[1])
     is_confident = p.max(axis=1) >= _SURE
-    right = is_class[np.arange(len(p)), p.argmax(axis=1)]
+    is_right = is_class[np.arange(len(p)), p.argmax(axis=1)]
     predicted, is_true = (p[:, 1], is_class[:, 1]) if p.shape[1] == 2 else (p.ravel(), is_class.ravel())
-    of = repr(str(model.classes_[1])) if p.shape[1] == 2 else "each class"
+    class_text = repr(str(model.classes_[1])) if p.shape[1] == 2 else "each class"
     bins = np.minimum((predicted * _BINS).astype(np.intp), _BINS - 1)
     counts = np.bincount(bins, minlength=_BINS)
-    used = counts >= _LEAST_IN_BIN
+    has_enough = counts >= _LEAST_IN_BIN
     means, shares = (
-        np.bincount(bins, weights=values, minlength=_BINS)[used] / counts[used] for values in (predicted, is_true)
+        np.bincount(bins, weights=values, minlength=_BINS)[has_enough] / counts[has_enough]
+        for values in (predicted, is_true)
     )
-    low, high = _wilson_interval(shares, counts[used])
+    low, high = _wilson_interval(shares, counts[has_enough])
     return Reliability(
-        of,
+        class_text,
         means,
         shares,
         low,
         high,
         int(is_confident.sum()),
-        float(right[is_confident].mean()) if is_confident.any() else np.nan,
+        float(is_right[is_confident].mean()) if is_confident.any() else np.nan,
     )
 
 

@@ -155,8 +155,8 @@ def _coordinates(machine: SVC, X: Any) -> _Points:
             f"rounding hides the rank of the kernel matrix: its eigenvalues are {values / values[-1]} times the "
             "largest; pass fewer points, or other parameters of the kernel"
         )
-    kept = values >= least
-    return _Points(np.asarray(eigenvectors[:, kept] * np.sqrt(values[kept])), False)
+    is_kept = values >= least
+    return _Points(np.asarray(eigenvectors[:, is_kept] * np.sqrt(values[is_kept])), False)
 
 
 def _check_rows(nonzero: Flags) -> None:

@@ -330,8 +330,8 @@ class KernelExpansion(AttributeSpec):
         """Raise ModelFormatError unless the value fits this spec."""
         b, coefficients = value.b, value.coefficients
         expect(_is_numbers(b, [None]) and len(b) > 0, "b must be a list of finite numbers")
-        valid = _is_numbers(coefficients, [None, len(b)], sparse=True)
-        expect(valid, f"the coefficients must be a matrix of finite numbers with {len(b)} columns, one for each b")
+        is_valid = _is_numbers(coefficients, [None, len(b)], sparse=True)
+        expect(is_valid, f"the coefficients must be a matrix of finite numbers with {len(b)} columns, one for each b")
         count, accepts = coefficients.shape[0], value.kernel.accepts
         if accepts == "gram":
             expect(value.vectors is None, "a precomputed kernel has no support vectors")
