@@ -52,7 +52,7 @@ _FEW_SHARE = 0.25
 NEGLIGIBLE_SHARE = 0.05
 # Largest error of a row with a nonzero coefficient, as a share of tol. This error and a violation of tol both enter the
 # gap times the coefficient, so that the error is the smaller part.
-_COUNTED_SHARE = 0.25
+_ERROR_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
 # Roundings between the numbers that the caller stated and the bounds, totals and d of a problem. These are products of
 # C, weights, their sums, ν and factors that balance classes.
@@ -259,5 +259,5 @@ def _undecided(problem: DualProblem, beta: Floats, u: Ball, tol: float) -> Flags
     up, low = problem.movable(beta)
     may_move = (up & ~(residual + error <= 0)) | (low & ~(residual - error >= 0))  # true for NaN
     rows[problem.row[may_move & is_large]] = True
-    rows |= (problem.row_coefficients(beta, len(rows)) != 0) & ~(u.error <= _COUNTED_SHARE * tol)
+    rows |= (problem.row_coefficients(beta, len(rows)) != 0) & ~(u.error <= _ERROR_SHARE * tol)
     return rows

@@ -32,7 +32,7 @@ from mercer.samples.arrays import Flags, Floats, Indices
 
 # Largest accepted excess of a sample's multipliers over the C_i that they share, relative to C_i: the roundings of many
 # small steps add up to it. The largest of m multipliers is at least C_i/m, so that it can fall by the excess.
-_EXCESS = 1e-9
+_EXCESS_SHARE = 1e-9
 
 
 def certify_joint(
@@ -136,7 +136,7 @@ def _repair_cost(problem: JointProblem, beta: Floats, e: Floats, errors: Floats,
         sum_excess = _bound_excess(alpha, alpha.sum(axis=1), problem.C)
     else:
         sum_excess = (alpha - problem.C[:, None]).max(axis=1)
-    allowed = _EXCESS * problem.C if problem.shared else 0.0
+    allowed = _EXCESS_SHARE * problem.C if problem.shared else 0.0
     if not (np.isfinite(beta).all() and np.isfinite(e).all() and (alpha >= 0).all() and (sum_excess <= allowed).all()):
         return math.inf
     sum_excess, largest = np.maximum(sum_excess, 0.0), (label[0], alpha.argmax(axis=1))

@@ -24,7 +24,7 @@ from mercer.notes.toy import link, page
 
 _FOLDER = "mercer-toy-"
 # The same limits as in src/mercer/notes/toy/web/formats.js.
-_MOST_POINTS, _MOST_CLASSES, _FARTHEST = 500, 4, 1000.0
+_MOST_POINTS, _MOST_CLASSES, _LARGEST_NUMBER = 500, 4, 1000.0
 
 
 def register(commands: Subparsers) -> None:
@@ -103,9 +103,10 @@ def _points(args: argparse.Namespace) -> str:
             f"{data.source} has {data.X.shape[1]} features, but the page shows two: choose them with --features"
         )
     X = _columns(data, columns)
-    if not np.isfinite(X).all() or float(np.abs(X).max(initial=0.0)) > _FARTHEST:
+    if not np.isfinite(X).all() or float(np.abs(X).max(initial=0.0)) > _LARGEST_NUMBER:
         raise ValueError(
-            f"the page takes finite numbers from −{_FARTHEST:g} to {_FARTHEST:g}: scale {data.source} with mercer scale"
+            f"the page takes finite numbers from −{_LARGEST_NUMBER:g} to {_LARGEST_NUMBER:g}: scale {data.source} with "
+            "mercer scale"
         )
     if is_regression:
         return link("regress", [(x, float(y), 0) for x, y in zip(X[:, 0], data.y, strict=True)])

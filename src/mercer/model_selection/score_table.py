@@ -14,7 +14,7 @@ import numpy as np
 from mercer.samples.arrays import Floats
 
 # Bound on the relative difference between two means of the same numbers, summed in different orders.
-_ROUNDING = 1e-12
+_ROUNDING_SHARE = 1e-12
 
 
 class ScoreTable:
@@ -85,7 +85,7 @@ class ScoreTable:
             return None
         best = self._best_lower_bound()
         upper_bound = self._upper_bound(point)
-        if upper_bound < best - _ROUNDING * max(1.0, abs(best)):
+        if upper_bound < best - _ROUNDING_SHARE * max(1.0, abs(best)):
             return (
                 f"lost after {len(scores)} of {self.n_folds} folds: its mean is at most {upper_bound:.6g}, that of "
                 f"another cell at least {best:.6g}"

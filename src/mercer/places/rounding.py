@@ -32,7 +32,7 @@ SINGLE, DOUBLE = float(np.finfo(np.float32).eps) / 2, float(np.finfo(np.float64)
 # Number of terms of a float32 sum before it is added to another one (src/core/simd/summation.hpp).
 _RUN = _core.FEATURES_PER_RUN
 # Roundings of a kernel value after its inner sum, and of the at most twelve products that a tile sums.
-_ENDING = 24
+_ENDING_ROUNDINGS = 24
 # Float64 sums run over at most this many tiles before they are added up (src/core/simd/summation.hpp).
 _TILES = _core.GROUPS_PER_SUM
 # Such a sum has at least this many rows, unless this many bytes hold fewer, and always a tile of six. Sparse rows are
@@ -42,11 +42,11 @@ _SUMMED_ROWS, _SUMMED_BYTES, _TILE_ROWS, _STRIP_ROWS = 64, _core.ROW_BLOCK_BYTES
 _MOST_TIMES_POWER, _LOWEST_EXPONENT = 0.531, 130.0
 # An exponent's error up to this size changes a power of two by less than 1.1 times its first-order change.
 _LARGEST_EXPONENT_ERROR = 0.125
-_SECOND_ORDER = 1.1
+_SECOND_ORDER_FACTOR = 1.1
 # Bound on what is lost because float32 values below 2^-125, and products below float32's range, are set to 0.
-_FLUSHED = 2.0**-120
+_UNDERFLOW_BOUND = 2.0**-120
 # Added to the mean of N_j in the weights of the weighted sum, so that the weights are positive.
-_LEAST_ADDED = 0.05
+_LEAST_OFFSET = 0.05
 # Roundings that dividing both rows by their lengths adds to a cosine in float32.
 _LENGTH_ROUNDINGS = 3.0
 # Smallest normal number, in place of powers that underflow.
@@ -105,12 +105,12 @@ class Rounding:
                 gamma, coef0, degree = recipe.numbers
                 squares = (2 * gamma * sizes + abs(coef0)) ** degree
             # The factor covers N_i that were rounded to float32.
-            return np.sqrt(_SECOND_ORDER * (recipe.scale * squares + abs(recipe.constant)))
+            return np.sqrt(_SECOND_ORDER_FACTOR * (recipe.scale * squares + abs(recipe.constant)))
 
     def _sums(self, m: int, v: float) -> float:
         """Return σ, the relative error of a kernel value's ending and of the sum over m columns."""
         longest = m / _STRIP_ROWS if self.sparse else _TILES + m / self._rows_per_sum
-        return _ENDING * v + (longest + 8) * DOUBLE
+        return _ENDING_ROUNDINGS * v + (longest + 8) * DOUBLE
 
     def _inner_terms(self, v: float) -> int:
         """Return the largest number of successive additions in an inner sum with unit roundoff v."""
@@ -212,11 +212,11 @@ class Rounding:
             mapping = 8 * (self.mapped + 2) * DOUBLE * (sizes + longest)
             unmapped = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
             trivial_bound = scale * l1 * (1 + sums)
-            bound = unmapped + _SECOND_ORDER * math.log(2) * scale * l1 * mapping
+            bound = unmapped + _SECOND_ORDER_FACTOR * math.log(2) * scale * l1 * mapping
             return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(bound, trivial_bound), trivial_bound)
         if level == "exact":  # sums of sparse rows in twice the precision keep a tiny error relative to the norms
             trace = 4 * ((t + 4) * v) ** 2 * (3 * sizes + 2 * _MOST_TIMES_POWER)
-            error = _SECOND_ORDER * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
+            error = _SECOND_ORDER_FACTOR * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
             return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sums)
         if self.recipe.ending == "gaussian":
             slope, intercept = 3 * sizes, 2 * _MOST_TIMES_POWER
@@ -226,7 +226,7 @@ class Rounding:
             length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
             slope, intercept = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
             is_small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
-        error = np.minimum(_SECOND_ORDER * math.log(2) * v * c * (slope + intercept) + sums, 1.0 + sums)
+        error = np.minimum(_SECOND_ORDER_FACTOR * math.log(2) * v * c * (slope + intercept) + sums, 1.0 + sums)
         return scale * l1 * (error if is_small is True else np.where(is_small, error, 1.0 + sums))
 
     def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
@@ -240,11 +240,11 @@ class Rounding:
         underflow = 64 * t * smallest * max((1.0, *recipe.numbers[:1])) * (1.0 + a + float(b.max(initial=0.0)))
         if recipe.ending == "identity":
             products = float(absolute @ b) * a
-            return _SECOND_ORDER * recipe.scale * (((t + 8) * v + sums) * products + underflow * l1)
+            return _SECOND_ORDER_FACTOR * recipe.scale * (((t + 8) * v + sums) * products + underflow * l1)
         gamma, coef0, degree = (*recipe.numbers, 1.0)[:3]
         if recipe.ending == "sigmoid":
             base = gamma * float(absolute @ b) * a + abs(coef0) * l1
-            return _SECOND_ORDER * recipe.scale * ((t + 8) * v * base + (sums + underflow) * l1)
+            return _SECOND_ORDER_FACTOR * recipe.scale * ((t + 8) * v * base + (sums + underflow) * l1)
         relative_error = degree * (t + 10) * v
         if relative_error > _LARGEST_EXPONENT_ERROR:
             return np.full(len(a), np.inf)
@@ -253,7 +253,7 @@ class Rounding:
         largest = recipe.scale * (gamma * a * float(b.max(initial=0.0)) + abs(coef0)) ** degree
         powers = np.where((powers < overflow) & (largest < overflow), powers, np.inf)
         return (
-            _SECOND_ORDER
+            _SECOND_ORDER_FACTOR
             * recipe.scale
             * ((relative_error + sums + degree * underflow) * powers + degree * underflow * l1)
         )
@@ -269,7 +269,7 @@ class WeightedSumBound:
     def __init__(self, rounding: Rounding, sources: Floats, coefficients: Floats) -> None:
         self._rounding, self._absolute = rounding, np.abs(coefficients)
         self._l1, self._m = float(self._absolute.sum()), len(coefficients)
-        self._low, self._added = float(sources.min()), float(sources.mean()) + _LEAST_ADDED
+        self._low, self._added = float(sources.min()), float(sources.mean()) + _LEAST_OFFSET
         self.coefficients = self._absolute * (sources + self._added)
 
     def errors(self, sizes: Floats, weighted_sums: Floats, terms: Any) -> Floats:
@@ -281,7 +281,9 @@ class WeightedSumBound:
             first_order = (
                 math.log(2) * v * c * np.maximum(1.0, (sizes + self._low) / smallest_weight) + sums / smallest_weight
             )
-            error = _SECOND_ORDER * first_order * weighted_sums + _FLUSHED * scale * (self._l1 + self._m) * (1 + sizes)
+            error = _SECOND_ORDER_FACTOR * first_order * weighted_sums + _UNDERFLOW_BOUND * scale * (
+                self._l1 + self._m
+            ) * (1 + sizes)
             trivial = scale * self._l1 * (1.0 + sums)
             out = np.where(rounding._small_exponent_errors(sizes, v, c), np.minimum(error, trivial), trivial)
             out = out + rounding._out_of_range(sizes, sizes[:0], self._absolute)

@@ -10,8 +10,8 @@ import numpy as np
 
 from mercer.samples.arrays import Flags, Floats, Indices, sums_by
 
-# Up to _FEW multiples of _FINER·x, each of them at most x, add up without rounding in float64.
-_FEW, _FINER = 2**13, 2.0**-40
+# Up to _MOST_ADDENDS multiples of _GRID_RATIO·x, each of them at most x, add up without rounding in float64.
+_MOST_ADDENDS, _GRID_RATIO = 2**13, 2.0**-40
 
 
 def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | None = None) -> Floats:
@@ -54,9 +54,11 @@ def sum_error_bounds(totals: Floats, parts: Floats, group: Indices) -> Floats:
     grid = 4 * np.spacing(np.abs(totals))[group]
     coarse = np.rint(parts / grid) * grid
     rest = parts - coarse
-    fine = np.rint(rest / (_FINER * grid)) * (_FINER * grid)
+    fine = np.rint(rest / (_GRID_RATIO * grid)) * (_GRID_RATIO * grid)
     difference = np.abs(totals - sums_by(group, coarse, n) - sums_by(group, fine, n))
-    unsummed = sums_by(group, np.abs(rest - fine), n) + np.where(count <= _FEW, 0.0, sums_by(group, np.abs(fine), n))
+    unsummed = sums_by(group, np.abs(rest - fine), n) + np.where(
+        count <= _MOST_ADDENDS, 0.0, sums_by(group, np.abs(fine), n)
+    )
     return np.asarray(difference * (1 + 1e-15) + unsummed * (1 + 1e-9))
 
 

@@ -62,10 +62,10 @@ class KernelRows:
         """Return K times a vector of coefficients."""
         if self.full_matrix is None:
             return np.ascontiguousarray(self.gram.product(coefficients))
-        used = np.flatnonzero(coefficients)
-        if 2 * len(used) > self.n:
+        support = np.flatnonzero(coefficients)
+        if 2 * len(support) > self.n:
             return np.asarray(self.full_matrix @ coefficients)
-        return np.asarray(coefficients[used] @ self.full_matrix[used])
+        return np.asarray(coefficients[support] @ self.full_matrix[support])
 
     def matrix(self, problem: DualProblem) -> _core.HomotopyMatrix:
         """Return K + diag d in the form that the core takes."""

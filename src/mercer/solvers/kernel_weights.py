@@ -41,7 +41,7 @@ from mercer.solvers.solution import StopReason
 _MOST_ROUNDS = 200
 # Number of step lengths tried before the closed form; the factor from one length to the next (p = 1); the first
 # positive μ and the factor from one μ to the next (p > 1).
-_TRIALS, _SHORTER, _FIRST_MU, _MU_FACTOR = 4, 0.25, 0.03, 8.0
+_TRIALS, _STEP_FACTOR, _FIRST_MU, _MU_FACTOR = 4, 0.25, 0.03, 8.0
 # Factor of τ once its minimum is reached; the largest share of a weight that a step may remove (p = 1); the largest
 # change of the logarithm of a weight (p > 1).
 _TAU_FACTOR, _LARGEST_SHARE, _LARGEST_LOG_STEP = 0.1, 0.95, 12.0
@@ -182,7 +182,7 @@ def _newton_step(trial: WeightsTrial, s: Floats, largest: float, p: float, trial
         tau = tau / largest
         z = _solve_orthogonal(scaled_H + tau * np.eye(len(s)), 0.5 * theta * s + tau, theta, theta)
         return np.asarray(
-            theta * (1.0 + _SHORTER**trials * min(1.0, _LARGEST_SHARE / max(float(-z.min()), 1e-300)) * z)
+            theta * (1.0 + _STEP_FACTOR**trials * min(1.0, _LARGEST_SHARE / max(float(-z.min()), 1e-300)) * z)
         )
     mu, a = _FIRST_MU * _MU_FACTOR ** (trials - 1) if trials else 0.0, theta * s
     r = np.log(s) - (p - 1) * np.log(theta)

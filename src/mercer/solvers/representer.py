@@ -54,7 +54,7 @@ _MOST_ROUNDS = 100
 # Largest number of coefficients μ tried for another penalty (the Illinois method takes about ten), and largest |log μ|.
 _MOST_COEFFICIENTS, _MOST_LOG = 60, 600.0
 # A gap that rounding of numbers near 0 leaves if the optimum is 0.
-_NEGLIGIBLE = 1e-200
+_NEGLIGIBLE_GAP = 1e-200
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
@@ -90,7 +90,7 @@ def solve_representer(
     if has_corners(problem.loss):
         size = float(np.abs(problem.y).max(initial=0.0))
         slopes = [float(np.abs(problem.gradient(problem.y + side)).sum()) for side in (-size, size)]
-        floor = max(max(slopes) * 16 * _EPS * size, _NEGLIGIBLE)
+        floor = max(max(slopes) * 16 * _EPS * size, _NEGLIGIBLE_GAP)
     else:
         curvature = float(problem.curvature(problem.apply_combine(np.full(n, b))).sum())
         floor = max(curvature * (16 * _EPS * b) * (16 * _EPS * b), _EPS * _TINY)

@@ -45,7 +45,7 @@ _CODE: Final = re.compile(
     r"(?i:(.*[_ .-])?(zip|plz|postleitzahl|((zip|post|postal)[_ .-]?)?code)([_ .-].*)?)|.*[a-z0-9](Code|Zip|Plz|PLZ)"
 )
 # A column of numbers and words is a category if it has at most this many different numbers: 4, 6, 8 and "rotary".
-_FEW: Final = 10
+_FEW_LEVELS: Final = 10
 _MOST_LEVELS: Final = 100  # levels of a category that the user has not named; further levels share a column
 _MOST_CODES: Final = 20  # different codes in a column whose name does not suggest codes
 
@@ -73,8 +73,10 @@ class ColumnOptions:
         for word in COLUMN_OPTIONS:
             unknown = [name for name in getattr(self, word) or () if name not in names]
             if unknown:
-                known = ", ".join(map(repr, names))
-                raise ValueError(f"{word} names the column {unknown[0]!r}, which the table lacks; it has {known}")
+                existing_names = ", ".join(map(repr, names))
+                raise ValueError(
+                    f"{word} names the column {unknown[0]!r}, which the table lacks; it has {existing_names}"
+                )
         kinds = Counter(name for parameter in (self.categorical, self.numeric, self.text) for name in set(parameter))
         conflicting = set(self.drop) & self.named or {name for name, count in kinds.items() if count > 1}
         if conflicting:
@@ -132,7 +134,9 @@ def _choose_for_objects(
     if column.is_complete:
         return _choose_for_numbers(name, cells, column.values, column.format, options, weight)
     if 5 * are_numbers.sum() >= 4 * len(items) and words_and_odd_row(cells, column)[1] is None:
-        has_few_levels = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW and 2 * distinct <= len(items)
+        has_few_levels = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW_LEVELS and 2 * distinct <= len(
+            items
+        )
         if has_few_levels and name not in options.numeric:
             return _levels_encoding(name, cells, weight)
         return _numbers_encoding(name, column.values, column.format, options, weight)
@@ -161,7 +165,7 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     rows = Counter(word for row_words in words_by_row for word in row_words)
     informative = [word for word in words if rows[word] < len(items)]
     recurring = sum(rows[word] for word in words)
-    if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW:
+    if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW_LEVELS:
         return Words(name, words, weights)
     if 2 * sum(str(item)[:1].isdigit() for item in items) > len(items):
         return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {str(items[0])!r:.40}", guessed=True)
@@ -291,7 +295,7 @@ def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) ->
     pair = next(iter(_equal_but_for_case(encoding.levels)), None)
     if pair is not None:
         return f"{the_column} holds {pair[0]!r} and {pair[1]!r}, two levels; write them alike if they are one"
-    if len(encoding.levels) > _FEW and _may_be_numbers(encoding.levels):
+    if len(encoding.levels) > _FEW_LEVELS and _may_be_numbers(encoding.levels):
         levels_text = f"its {len(encoding.levels)} levels hold numbers, such as {encoding.levels[0]!r}"
         return f"{the_column} is read as a category, though {levels_text}; {remedy} drop"
     return None

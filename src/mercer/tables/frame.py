@@ -25,7 +25,9 @@ from mercer.tables.number_column import (
     unreadable_numbers,
 )
 
-_FEW: int = 20  # a target with at most this many different values in a unit holds names of classes, such as 4g and 5g
+_FEW_CLASSES: int = (
+    20  # a target with at most this many different values in a unit holds names of classes, such as 4g and 5g
+)
 
 
 @dataclass(frozen=True)
@@ -142,12 +144,12 @@ class Frame:
         if cells.dtype != object or name in self.categories:
             return cells, ""
         column = self.number_column(name)
-        if column.problem is not None and (regression or len({*cells.tolist()}) > _FEW):
+        if column.problem is not None and (regression or len({*cells.tolist()}) > _FEW_CLASSES):
             raise unreadable_numbers(name, cells, column)
         form = column.format
         if not column.is_complete or (form.marks in ("", ".") and not form.unit):  # plain numbers stay as they are
             return cells, ""
-        if form.unit and not regression and len({*cells.tolist()}) <= _FEW:
+        if form.unit and not regression and len({*cells.tolist()}) <= _FEW_CLASSES:
             return cells, ""
         missing = missing_values(cells)
         if not missing.any():
@@ -180,16 +182,16 @@ class Frame:
 def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Number repeated names, as in x, x.1, x.2; return all names, and the old name of each new one."""
     old_names = list(names)
-    taken, new_names, old_name_of = {*old_names}, [], {}
+    all_names, new_names, old_name_of = {*old_names}, [], {}
     count: Counter[str] = Counter()
     for name in old_names:
         new = name
-        while count[name] and new in taken:
+        while count[name] and new in all_names:
             new = f"{name}.{count[name]}"
-            count[name] += new in taken
+            count[name] += new in all_names
         count[name] += 1
         if new != name:
-            taken.add(new)
+            all_names.add(new)
             old_name_of[new] = name
         new_names.append(new)
     return new_names, old_name_of

@@ -256,8 +256,8 @@ def _read_excel(source: Any, name: str, sheet: str | None) -> Frame:
 
 def _column_of_cells(cells: list[Any]) -> Any:
     """Return the cells of a sheet as numbers if all cells with a value are numbers, else as objects; None is empty."""
-    known = [cell for cell in cells if cell != ""]
-    if known and all(type(cell) in (int, float) for cell in known):
+    filled_cells = [cell for cell in cells if cell != ""]
+    if filled_cells and all(type(cell) in (int, float) for cell in filled_cells):
         values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
         are_whole = (values % 1 == 0).all() and np.abs(values).max() < 2**53
         return values.astype(np.int64) if are_whole else values

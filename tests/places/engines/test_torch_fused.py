@@ -255,7 +255,7 @@ def test_the_loop_decides_how_large_blocks_are(monkeypatch):
     """Free variables crowd a block of 16, and it is doubled; a device whose blocks end there leaves larger ones."""
     problem, K = box_problem(40, seed=2)
     problem = replace(problem, lower=20 * problem.lower, upper=20 * problem.upper)  # so that most are free
-    monkeypatch.setattr(device_rounds, "_LARGEST", 32)
+    monkeypatch.setattr(device_rounds, "_LARGEST_BLOCK", 32)
     fixed, source = (problem.p, problem.lower, problem.upper, problem.d), StoredBlocks(there(K, torch.float32))
     for stays in (False, True):
         rounds, block = DeviceRounds(source, fixed, None, there([0.0]), stay_on_device=stays), BlockSize(16, 64)

@@ -65,8 +65,8 @@ def _group_outputs(C: Floats) -> list[Indices]:
 
 def _squares(kernel: Kernel, vectors: Any, C: Floats, report: Callable[[float], None]) -> Ball:
     """Return ‖w − w'‖² of each output, with a bound on its error."""
-    used = np.flatnonzero(C.any(axis=1))
-    vectors, C = take(vectors, used), np.ascontiguousarray(C[used])
+    support = np.flatnonzero(C.any(axis=1))
+    vectors, C = take(vectors, support), np.ascontiguousarray(C[support])
     if not len(C):
         return Ball(np.zeros(C.shape[1]), np.zeros(C.shape[1]))
     check_not_vanishing(kernel, vectors)

@@ -217,10 +217,10 @@ def _merge_equal(expansion: Expansion) -> Expansion:
     first = np.unique(member, return_index=True)[1]
     sums = np.zeros((len(first), table.shape[1]))
     np.add.at(sums, member, table)
-    used = np.flatnonzero(sums.any(axis=1))
-    if len(used) == len(table):
+    support = np.flatnonzero(sums.any(axis=1))
+    if len(support) == len(table):
         return expansion
-    return replace(expansion, vectors=take(expansion.vectors, first[used]), coefficients=sums[used])
+    return replace(expansion, vectors=take(expansion.vectors, first[support]), coefficients=sums[support])
 
 
 def _drop_dependent(expansion: Expansion) -> Expansion:

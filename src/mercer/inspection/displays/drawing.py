@@ -36,8 +36,8 @@ class Display:
     """Base class of displays; its repr is one line, since the arrays in its attributes may be long."""
 
     def __repr__(self) -> str:
-        drawn = getattr(self, "figure_", None) is not None
-        return f"{type(self).__name__}({'figure_ holds the plot' if drawn else 'not drawn: call plot()'})"
+        has_figure = getattr(self, "figure_", None) is not None
+        return f"{type(self).__name__}({'figure_ holds the plot' if has_figure else 'not drawn: call plot()'})"
 
 
 class Picture(Display):

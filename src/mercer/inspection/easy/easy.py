@@ -45,7 +45,7 @@ from mercer.tables.reading import classes_in, expect_complete, numbers, read_fra
 _MAX_NESTED_ROWS = 1000
 _ABSOLUTE_ERROR = "neg_mean_absolute_error"  # score of a search with outliers, which decide R²
 _EPSILONS = (0.1, 0.03, 0.01)  # in standard deviations of the target
-_MOST_SEARCHED = 3000  # rows used by one search; more would take minutes and change little
+_MOST_SEARCH_ROWS = 3000  # rows used by one search; more would take minutes and change little
 MACHINES = ("auto", "svc", "svr")
 Search = tuple[dict[str, Any], str]  # the best parameters, and a description of the search
 
@@ -153,7 +153,7 @@ def run_easy(
         warnings.filterwarnings("ignore", "The least populated class")  # that class has at least two rows
         guess_messages = guesses_in(frame, run.estimator.column_options(), source) | target_guesses(y, target)
         held_out, held_out_search = run.predict_held_out()
-        reused_search = held_out_search if len(y) > _MOST_SEARCHED else None
+        reused_search = held_out_search if len(y) > _MOST_SEARCH_ROWS else None
         params, search = reused_search or run.search(np.arange(len(y)))
         model = run.train(params)
         outliers = run.find_outliers(model) if kind.is_regression else None
@@ -228,8 +228,8 @@ class EasyRun:
     def search(self, rows: Indices) -> Search:
         """Search parameters by cross-validation on `rows`; return them with a description of the search."""
         sampled_rows, details = rows, ""
-        if len(rows) > _MOST_SEARCHED:
-            sampled_rows = self._draw_rows(rows, _MOST_SEARCHED)
+        if len(rows) > _MOST_SEARCH_ROWS:
+            sampled_rows = self._draw_rows(rows, _MOST_SEARCH_ROWS)
             details = f", searched on {len(sampled_rows):,} of {len(rows):,} rows"
         scoring: Any = balanced_soft_accuracy if self.weighed else soft_accuracy
         if self.is_regression:

@@ -16,7 +16,7 @@ from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 
 _MOST_FOLDS = 5
-_BACKGROUND = 50  # rows with which a held-out row is compared to explain its prediction
+_BACKGROUND_ROWS = 50  # rows with which a held-out row is compared to explain its prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class HeldOut:
 
     def background(self, k: int, seed: int) -> Indices:
         """Return some of the rows that model k was trained on, drawn at random."""
-        return np.random.default_rng(seed).permutation(self.trained_on[k])[:_BACKGROUND]
+        return np.random.default_rng(seed).permutation(self.trained_on[k])[:_BACKGROUND_ROWS]
 
     def probabilities(self, frame: Frame, seed: int) -> Floats:
         """Probability of each class for the held-out rows, from curves that were fitted to other held-out rows.

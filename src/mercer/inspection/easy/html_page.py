@@ -37,7 +37,8 @@ from mercer.inspection.easy.svg import (
 if TYPE_CHECKING:
     from mercer.inspection.easy.easy_model import EasyModel
 
-_COLUMNS, _CURVES, _CLASSES = 10, 6, 12  # columns in the swarm, pictures of dependence, classes in the matrix
+# Columns in the swarm, pictures of dependence, classes in the matrix.
+_SWARM_COLUMNS, _MOST_CURVES, _MOST_CLASSES = 10, 6, 12
 _COVERAGE = np.array([0.5, 0.8, 0.9, 0.95])
 # A browser that obeys this policy runs no script and loads nothing, even if an escape were missing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -158,7 +159,7 @@ def _scores_section(model: EasyModel) -> str:
 
 def _confusion(figures: ClassFigures) -> str:
     """Return the confusion matrix as a table; of many classes, the twelve with the lowest recall."""
-    if len(figures.classes) <= _CLASSES:
+    if len(figures.classes) <= _MOST_CLASSES:
         shares = figures.matrix / np.maximum(figures.matrix.sum(axis=1, keepdims=True), 1)
         head = ["truth", *(f"<span>{escape(name)}</span>" for name in figures.classes), "found"]
         rows: list[list[str]] = []
@@ -175,7 +176,7 @@ def _confusion(figures: ClassFigures) -> str:
             caption += " The balanced accuracy is the mean of these shares."
         return f"{_table(head, rows, 'matrix')}{_paragraph(caption, 'note')}"
     rows = []
-    order = np.argsort(np.where(np.isnan(figures.recall), 2, figures.recall), kind="stable")[:_CLASSES]
+    order = np.argsort(np.where(np.isnan(figures.recall), 2, figures.recall), kind="stable")[:_MOST_CLASSES]
     for k in order:
         confusions = np.where(np.arange(len(figures.classes)) == k, 0, figures.matrix[k])
         confused = f"{figures.classes[int(confusions.argmax())]} ({confusions.max()}×)" if confusions.any() else ""
@@ -183,7 +184,8 @@ def _confusion(figures: ClassFigures) -> str:
         counts = _cell(f"{figures.matrix[k].sum():,}", "end")
         rows.append([f"<th>{escape(figures.classes[k])}</th>", counts, _cell(recall_text, "end"), _cell(confused)])
     caption = (
-        f"The {_CLASSES} hardest of {len(figures.classes)} classes; “found” is the share of a class that is predicted."
+        f"The {_MOST_CLASSES} hardest of {len(figures.classes)} classes; “found” is the share of a class that is "
+        "predicted."
     )
     return f"{_table(['class', 'rows', 'found', 'mostly confused with'], rows)}{_paragraph(caption, 'note')}"
 
@@ -203,7 +205,7 @@ def _importance_section(model: EasyModel) -> str:
         raises, lowers = "raises the prediction", "lowers it"
         if explanation.classes is not None:
             lowers, raises = (f"speaks for {str(label)!r}" for label in explanation.classes)
-        for name, share in shares[:_COLUMNS]:
+        for name, share in shares[:_SWARM_COLUMNS]:
             values, shades = numeric.values[:, places[name]], shades_of(numeric.data[:, places[name]])
             strip = swarm_strip(values, shades, span, f"effect of {name} on {len(values)} rows")
             swarm.append(f'<div class="row"><span>{escape(name)}<b>{share:.0%}</b></span>{strip}</div>')
@@ -222,11 +224,11 @@ def _importance_section(model: EasyModel) -> str:
         swarm += [
             f'<div class="row"><span>{escape(name)}<b>{share:.0%}</b></span>'
             f'<div class="bar" style="--share:{share / largest:.3f}"></div></div>'
-            for name, share in shares[:_COLUMNS]
+            for name, share in shares[:_SWARM_COLUMNS]
         ]
-    n_others = len(shares) - _COLUMNS
+    n_others = len(shares) - _SWARM_COLUMNS
     note += f" {n_others} more column{'s' * (n_others > 1)} not shown." if n_others > 0 else ""
-    pictures = [_dependence(curve) for curve in dependence_curves(model, [name for name, _ in shares[:_CURVES]])]
+    pictures = [_dependence(curve) for curve in dependence_curves(model, [name for name, _ in shares[:_MOST_CURVES]])]
     grid = f'<div class="grid">{"".join(pictures)}</div>' if pictures else ""
     caution = ""
     if model.figures.is_useless:
@@ -386,8 +388,8 @@ def _columns(model: EasyModel) -> str:
     columns = [(encoding.name, encoding.description) for encoding in model.table.columns_]
     n_hidden = 0
     if len(columns) > MOST_COLUMNS:
-        kept = set(first_columns([description for _, description in columns]))
-        shown_rows = [row for row in columns if row[1] in kept][:MOST_COLUMNS]
+        kept_texts = set(first_columns([description for _, description in columns]))
+        shown_rows = [row for row in columns if row[1] in kept_texts][:MOST_COLUMNS]
         n_hidden, columns = len(columns) - len(shown_rows), shown_rows
     rows = [[f"<th>{escape(name)}</th>", _cell(description)] for name, description in columns]
     more_text = _paragraph(f"and {n_hidden} more columns", "note") if n_hidden else ""

@@ -183,9 +183,9 @@ def truth_plot(truth: Floats, answers: Floats, half_width: float, outlying: Flag
 
     The axes leave outlying targets out.
     """
-    kept = ~outlying
-    low = float(min(truth[kept].min(), answers[kept].min()))
-    high = float(max(truth[kept].max(), answers[kept].max()))
+    is_inside = ~outlying
+    low = float(min(truth[is_inside].min(), answers[is_inside].min()))
+    high = float(max(truth[is_inside].max(), answers[is_inside].max()))
     margin = 0.03 * (high - low) or 1.0
     span = low - margin, high + margin
     ticks = tick_places(*span, unit=unit)

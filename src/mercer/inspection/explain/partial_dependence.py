@@ -42,14 +42,14 @@ def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = No
         )
     rows = machine.rows(X)
     weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])
-    used = np.flatnonzero(weights)  # a kernel may have no derivative at rows of weight 0
+    weighted_rows = np.flatnonzero(weights)  # a kernel may have no derivative at rows of weight 0
     result = functions_of(machine.model)
     functions: list[Function] = result if isinstance(result, list) else [result]
     total = np.zeros((rows.shape[1], len(functions)))
     largest = max((n_samples(function.vectors) for function in functions), default=0)
     row_bytes = 8 * (rows.shape[1] + largest)  # gradient, and kernel values between rows and vectors
-    for span in row_blocks(len(used), row_bytes):
-        block = used[span]
+    for span in row_blocks(len(weighted_rows), row_bytes):
+        block = weighted_rows[span]
         for k, function in enumerate(functions):
             total[:, k] += weights[block] @ np.abs(function.gradient(rows[block]))
     total *= machine.factor

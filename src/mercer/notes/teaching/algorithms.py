@@ -254,9 +254,9 @@ def _newton_direction(problem: SmallProblem, g: Floats, F: Indices) -> tuple[Flo
     y = problem.y[F]
     Z = np.linalg.svd(y[None])[2][1:].T  # directions that keep Σyα
     Q = Z.T @ (np.outer(y, y) * problem.K[np.ix_(F, F)]) @ Z
-    right = Z.T @ g[F]
+    rhs = Z.T @ g[F]
     values, vectors = np.linalg.eigh(Q)
-    coordinates = vectors.T @ right
+    coordinates = vectors.T @ rhs
     is_flat = values <= 1e-12 * max(float(values[-1]), 1e-300)
     if np.abs(coordinates[is_flat]).max(initial=0.0) > 1e-9 * max(1.0, float(np.abs(coordinates).max())):
         coordinates = np.where(is_flat, coordinates, 0.0)

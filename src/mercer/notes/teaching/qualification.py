@@ -11,7 +11,7 @@ from scipy import optimize
 from mercer.samples.arrays import Floats
 
 # Singular values of rows of length 1, and rates of descent, that count as 0.
-_DEPENDENT, _NO_DESCENT = 1e-10, 1e-9
+_DEPENDENT_VALUE, _NO_DESCENT = 1e-10, 1e-9
 
 
 class ConstraintQualification(NamedTuple):
@@ -79,4 +79,4 @@ def _unit_rows(name: str, rows: Any) -> Floats:
 def _independent(rows: Floats) -> bool:
     """Return whether the rows, of length 1 or 0, are linearly independent."""
     can_be_independent = len(rows) <= rows.shape[1]
-    return can_be_independent and (not len(rows) or bool(np.linalg.svd(rows, compute_uv=False)[-1] > _DEPENDENT))
+    return can_be_independent and (not len(rows) or bool(np.linalg.svd(rows, compute_uv=False)[-1] > _DEPENDENT_VALUE))

@@ -158,8 +158,8 @@ class Insight:
         if self.n_support is not None:
             lines.append(f"support vectors         {self.n_support}")
             multiple = self.kernel_values_multiple
-            used = "" if multiple is None else f"; the fit computed {self.kernel_values}, {multiple:.3g} times that"
-            lines.append(f"kernel values           at least {self.least_kernel_values} = n·support vectors{used}")
+            fit_text = "" if multiple is None else f"; the fit computed {self.kernel_values}, {multiple:.3g} times that"
+            lines.append(f"kernel values           at least {self.least_kernel_values} = n·support vectors{fit_text}")
         if self.least_operations is not None:
             lines.append(f"operations              at least of order {self.least_operations} = (free vectors)³")
         return lines

@@ -200,15 +200,15 @@ class Law:
         (0.65, 0.15)
         """
         limit, joint = positive("norm", norm), self._joint
-        kept = joint > 0
+        has_mass = joint > 0
         if not (joint[: len(joint) // 2].any() and joint[len(joint) // 2 :].any()):
             raise ValueError("eta gives all points the same label with probability 1, and an SVC needs two classes")
-        X, signs = np.vstack([self.X, self.X])[kept], np.repeat([1.0, -1.0], len(joint) // 2)[kept]
+        X, signs = np.vstack([self.X, self.X])[has_mass], np.repeat([1.0, -1.0], len(joint) // 2)[has_mass]
         bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(self.X)
 
         def fit(log_C: float) -> SVC:
             machine = SVC(kernel=bound, C=math.exp(log_C), bias=False, tol=1e-8)
-            return machine.fit(X, signs, sample_weight=joint[kept])
+            return machine.fit(X, signs, sample_weight=joint[has_mass])
 
         def excess(log_C: float) -> float:
             return float(np.ravel(fit(log_C).rkhs_norm_)[0]) - limit

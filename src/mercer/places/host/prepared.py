@@ -328,9 +328,9 @@ class Lowering:
     @property
     def _fits_float32(self) -> bool:
         """True if the numbers that the ending multiplies by and adds are far inside float32's range."""
-        used = (self.recipe.scale, *(self.recipe.numbers[:2] if self.recipe.inner == "dot" else ()))
+        factors = (self.recipe.scale, *(self.recipe.numbers[:2] if self.recipe.inner == "dot" else ()))
         largest = _LARGEST[np.dtype(np.float32)]
-        return all(number == 0 or 1 / largest <= abs(number) <= largest for number in used)
+        return all(number == 0 or 1 / largest <= abs(number) <= largest for number in factors)
 
     def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
         """Return samples whose kernel values include the constant of the recipe."""

@@ -93,8 +93,8 @@ class HostRows:
 
     def gram(self, rows: Indices, others: Indices) -> Floats:
         """Return the inner products of the given rows with the rows `others`."""
-        chosen = (index if self._selected is None else self._selected[index] for index in (rows, others))
-        X, Z = (self._X[index].astype(np.float64, copy=False) for index in chosen)
+        row_indices = (index if self._selected is None else self._selected[index] for index in (rows, others))
+        X, Z = (self._X[index].astype(np.float64, copy=False) for index in row_indices)
         return np.asarray((X @ Z.T).toarray() if self._sparse else X @ Z.T)
 
     def outer(self, rows: Indices, c: Floats) -> Floats:

@@ -31,11 +31,11 @@ _LARGEST_VALUE = 1e30
 _SNAP_SHARE = 1e-15
 # Largest total change, in the same unit, from moving coefficients onto bounds for which u is not recomputed: the error
 # bounds of u grow instead.
-_SNAPPED_SHARE = 1e-10
+_KEPT_SNAP_SHARE = 1e-10
 # If at most this fraction of the coefficients changed, u is updated by their rows; otherwise it is recomputed from K.
 _FEW_SHARE = 0.2
 # Name of the precision level of the stored values.
-_STORED = "float32 values that are stored, with float64 sums"
+_STORED_LEVEL = "float32 values that are stored, with float64 sums"
 # Spacing of float32 numbers below its normal range, where rounding errors are absolute.
 _UNDERFLOW = float(np.finfo(np.float32).smallest_subnormal)
 _EPS = float(np.finfo(float).eps)
@@ -115,12 +115,12 @@ class StoredGram:
 
         The bounds are infinite if certificates use another Gram matrix, `gram.proof`, instead of this one.
         """
-        used = np.flatnonzero(coefficients)
+        support = np.flatnonzero(coefficients)
         if self.gram.proof is not self.gram:
-            return np.full(self.n, np.inf if len(used) else 0.0)
-        mass = float(np.abs(coefficients[used]) @ self.sizes[used])
-        rounding_errors = (self.rounding + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
-        rounding_errors += _UNDERFLOW * float(np.abs(coefficients[used]).sum())
+            return np.full(self.n, np.inf if len(support) else 0.0)
+        mass = float(np.abs(coefficients[support]) @ self.sizes[support])
+        rounding_errors = (self.rounding + (len(support) + 4) * DOUBLE) * 1.01 * mass * self.sizes
+        rounding_errors += _UNDERFLOW * float(np.abs(coefficients[support]).sum())
         return rounding_errors + self.gram.errors(coefficients, level=self.level)
 
 
@@ -182,13 +182,13 @@ class StoredField:
 
     @property
     def levels(self) -> tuple[Precision, ...]:
-        return (_STORED, *(level for level in self.gram.proof.levels if level != np.float32))
+        return (_STORED_LEVEL, *(level for level in self.gram.proof.levels if level != np.float32))
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         """Return u and e, which better levels update first; `coefficients` must be those of the field's β."""
         rows = np.arange(self.n) if rows is None else rows
         positions = self.rows[rows]
-        if level != _STORED:
+        if level != _STORED_LEVEL:
             self.u[positions], self.e[positions] = self.gram.proof.product_bound(coefficients, rows, level)
         return Ball(self.u[positions], self.e[positions])
 
@@ -213,7 +213,7 @@ class StoredField:
             scaled = np.where(np.abs(scaled - bound) <= _SNAP_SHARE * largest, bound, scaled)
         scaled = problem.nearest_feasible(scaled)
         size_of_snap = float(np.abs(scaled - scale * beta) @ sizes[rows])
-        if not size_of_snap <= _SNAPPED_SHARE * largest * float(sizes.max(initial=0.0)):
+        if not size_of_snap <= _KEPT_SNAP_SHARE * largest * float(sizes.max(initial=0.0)):
             self.move(problem, scaled)
             return scaled
         self._beta[variables] = scaled

@@ -241,7 +241,7 @@ class RowCache:
     def add(self, total: Floats, sources: Indices, coefficients: Floats) -> Flags:
         """Add K[active, sources] @ coefficients to `total` if reading a source pays; return a mask of others."""
         batch = self._batch[sources]
-        missing = np.ones(len(sources), dtype=bool)
+        is_unread = np.ones(len(sources), dtype=bool)
         for key in np.unique(batch[batch >= 0]).tolist():
             in_batch = batch == key
             table = self._tables.pop(key)
@@ -251,8 +251,8 @@ class RowCache:
             weights = np.zeros(table.shape[1])
             weights[self._slot[sources[in_batch]]] = coefficients[in_batch]
             _core.add_table(total, table, weights, self._n_threads, self._rows[key])
-            missing &= ~in_batch
-        return missing
+            is_unread &= ~in_batch
+        return is_unread
 
     def holds(self, sources: Indices) -> Flags:
         """Return a mask of the sources that are cached."""

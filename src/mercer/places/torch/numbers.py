@@ -27,15 +27,15 @@ POWERS = [math.log(2.0) ** (k + 1) / math.factorial(k + 1) for k in range(14)]
 
 # Transfers between these numbers of bytes go through pinned memory, in which a GPU reads and writes without waiting for
 # the host, and several times faster. torch keeps pinned memory that was freed for the next transfer.
-_LEAST_PINNED, _MOST_PINNED = 1, 128 << 20
+_LEAST_PINNED_BYTES, _MOST_PINNED_BYTES = 1, 128 << 20
 # Results of at least so many bytes are copied to the host in chunks, each of them while the next one is on its way.
-_CHUNKED, _CHUNK = 1 << 18, 4 << 20
+_CHUNKED_BYTES, _CHUNK_BYTES = 1 << 18, 4 << 20
 
 
 def to_device(values: Any, like: Any, dtype: Any = None) -> Any:
     """Copy a host array to the device of the tensor `like`."""
     values = np.require(values, requirements=["C", "W"])  # torch warns of read-only memory
-    if like.device.type != "cuda" or not _LEAST_PINNED <= values.nbytes <= _MOST_PINNED:
+    if like.device.type != "cuda" or not _LEAST_PINNED_BYTES <= values.nbytes <= _MOST_PINNED_BYTES:
         return torch.as_tensor(values, device=like.device, dtype=dtype)
     values = torch.from_numpy(values)
     pinned_values = torch.empty(values.shape, dtype=dtype or values.dtype, device="cpu", pin_memory=True)
@@ -45,7 +45,7 @@ def to_device(values: Any, like: Any, dtype: Any = None) -> Any:
 def to_host(tensor: Any) -> Any:
     """Return a tensor as a host array."""
     tensor = tensor.detach()
-    if tensor.device.type != "cuda" or tensor.nbytes < _CHUNKED:
+    if tensor.device.type != "cuda" or tensor.nbytes < _CHUNKED_BYTES:
         return tensor.cpu().numpy()
     return _copied_in_chunks(tensor.contiguous()).numpy()
 
@@ -54,7 +54,7 @@ def _copied_in_chunks(tensor: Any) -> Any:
     """Return a host copy of a contiguous tensor, through two pinned buffers that take turns."""
     out = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     source, target = tensor.view(-1), out.view(-1)
-    step, stream = _CHUNK // tensor.element_size(), torch.cuda.current_stream(tensor.device)
+    step, stream = _CHUNK_BYTES // tensor.element_size(), torch.cuda.current_stream(tensor.device)
     pending = []
     buffers = [torch.empty(min(step, len(source)), dtype=out.dtype, device="cpu", pin_memory=True) for _ in range(2)]
     for k, start in enumerate(range(0, len(source), step)):

@@ -13,7 +13,7 @@ from mercer.places.torch.fused import on, tl, triton
 from mercer.places.torch.numbers import torch
 
 # Number of variables that one program of the first kernel examines at a time.
-_LOOKED_AT = 1024
+_SCAN_WIDTH = 1024
 # Number of warps of the pair-step kernel (benchmarks/compare_gpu.py --kernels).
 WARPS = 8
 # Number of pair steps between two comparisons of the violation with its goal.
@@ -289,7 +289,7 @@ class BlockSelector:
         """Select the next block and return its rows."""
         n, groups, row = self._n, self._groups, self.rows if self._row is None else self._row
         width = triton.cdiv(n, groups)
-        looked_at = min(_LOOKED_AT, triton.next_power_of_2(width))
+        looked_at = min(_SCAN_WIDTH, triton.next_power_of_2(width))
         with on(u):
             _worst[(groups,)](
                 *self._fixed, beta, u, row, self._kept, self._ends, self._values, self._places, n, width, groups,

@@ -232,10 +232,10 @@ def distances(x: Any, z: Any, p: float) -> Any:
     out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
     for left_rows, left, _ in _tiles(x):
         for right_rows, right, _ in _tiles(z):
-            used = None
+            columns = None
             if isinstance(left, SparseRows) and isinstance(right, SparseRows):
-                used = torch.unique(torch.cat([left.columns, right.columns]))
-            left_, right_ = (part.dense(used) if isinstance(part, SparseRows) else part for part in (left, right))
+                columns = torch.unique(torch.cat([left.columns, right.columns]))
+            left_, right_ = (part.dense(columns) if isinstance(part, SparseRows) else part for part in (left, right))
             out[left_rows, right_rows] = torch.cdist(left_, right_, p=p, compute_mode="donot_use_mm_for_euclid_dist")
     return out
 

@@ -50,9 +50,9 @@ class TorchFloat32Matrix:
         """Return K @ coefficients, summed in float64."""
         if not fused.available(self.K):
             return self._on_host.product(coefficients)
-        used = np.flatnonzero(coefficients)
+        support = np.flatnonzero(coefficients)
         out = torch.zeros(len(self.K), dtype=torch.float64, device=self.K.device)
-        add_rows(out, self.K, index_tensor(used, self.K), to_device(coefficients[used], self.K))
+        add_rows(out, self.K, index_tensor(support, self.K), to_device(coefficients[support], self.K))
         return floats(out)
 
     def steps(

@@ -31,7 +31,7 @@ _LEAST_SPREAD, _LEAST_LENGTH = 1e-9, 1e-4
 # Smallest factor from one tolerance to the next; the factor if only the gap is too large, and its largest number of
 # uses.
 _TOL_FACTOR = 1e-2
-_GAP_FACTOR, _MOST_FOR_GAP = 0.1, 3
+_GAP_FACTOR, _MOST_GAP_ROUNDS = 0.1, 3
 
 
 def solve_one_class(
@@ -68,7 +68,7 @@ def solve_one_class(
         gap_goal = stop.tol * max(2 * abs(certificate.dual), mass * unit)
         if certificate.gap > gap_goal:
             certificate = with_best_bias(problem, gram.proof, solution.beta, certificate)
-        if certificate.gap > gap_goal and reason == "converged" and gap_rounds < _MOST_FOR_GAP:
+        if certificate.gap > gap_goal and reason == "converged" and gap_rounds < _MOST_GAP_ROUNDS:
             tol, gap_rounds = _GAP_FACTOR * min(tol, goal), gap_rounds + 1
             continue
         if reason in ("rounding floor", "stalled") and stop.met(certificate):

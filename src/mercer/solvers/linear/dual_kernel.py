@@ -129,17 +129,17 @@ def move_towards(problem: LinearProblem, rows: Rows, w: Floats, beta: Floats) ->
         # For samples with an ε-tube β = 0 is a bound too.
         distance = np.where(problem.epsilon > 0, np.minimum(distance, np.abs(beta)), distance)
         free = np.flatnonzero((distance > 0) & np.isfinite(distance))
-        missing = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)
-        if len(free) == 0 or not missing.any():
+        gap = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)
+        if len(free) == 0 or not gap.any():
             break
         weight = (distance / distance[free].max()) ** 2  # only proportions matter, and squares of a large C overflow
         lower = np.tril(rows.outer(free, weight[free]))
         normal = lower + np.tril(lower, -1).T
         if not problem.exact_bias:
             normal[-1, :], normal[:, -1] = 0.0, 0.0
-        if not (np.isfinite(normal).all() and np.isfinite(missing).all()):
+        if not (np.isfinite(normal).all() and np.isfinite(gap).all()):
             break
-        z = np.linalg.lstsq(normal, missing, rcond=1e-14)[0]
+        z = np.linalg.lstsq(normal, gap, rcond=1e-14)[0]
         change = np.zeros(rows.n)
         change[free] = (weight * rows.product(z[:-1], float(z[-1])))[free]
         with np.errstate(divide="ignore"):

@@ -164,16 +164,16 @@ class KernelSpace:
         """Compute missing rows of the next draws that will be needed if the present margins do not change."""
         is_needed = violating[draws]
         is_needed[0] = True  # the core stopped at this draw
-        missing = draws[(self._slot[draws] < 0) & is_needed]
-        _, first = np.unique(missing, return_index=True)
-        missing = missing[np.sort(first)][: self._at_a_time]
-        if self._used + len(missing) > len(self._rows):
+        missing_rows = draws[(self._slot[draws] < 0) & is_needed]
+        _, first = np.unique(missing_rows, return_index=True)
+        missing_rows = missing_rows[np.sort(first)][: self._at_a_time]
+        if self._used + len(missing_rows) > len(self._rows):
             self._slot[:] = -1
             self._used = 0
-        slots = np.arange(self._used, self._used + len(missing))
-        self._rows[slots] = self.gram.block(missing, np.arange(self.n))
-        self._slot[missing] = slots
-        self._used += len(missing)
+        slots = np.arange(self._used, self._used + len(missing_rows))
+        self._rows[slots] = self.gram.block(missing_rows, np.arange(self.n))
+        self._slot[missing_rows] = slots
+        self._used += len(missing_rows)
 
     def split(self, rows: Indices, others: Indices) -> tuple[KernelSpace, Outputs]:
         """Return the space of the samples `rows`, and the function that computes the outputs of w at the `others`."""

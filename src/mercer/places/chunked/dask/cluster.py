@@ -35,7 +35,7 @@ from mercer.samples.merging import hash_samples
 distributed = require("distributed", "computing on a Dask cluster")
 
 # The fit gives up if tasks are lost more often than this during one step.
-_DEATHS = 12
+_MOST_DEATHS = 12
 # A fit gives up after this many seconds without a worker, if no worker is expected or if some are.
 _GONE_SECONDS, _SLOW_SECONDS = 30.0, 300.0
 # Seconds between checks of the workers, and between checks of Ctrl-C and max_time.
@@ -387,7 +387,7 @@ class DaskChunks(Chunks):
                         f"workers were ended for lack of memory repeatedly during one step ({error}); use smaller "
                         "chunks (X.rechunk), or workers with more memory"
                     ) from error
-                if n_losses > _DEATHS:
+                if n_losses > _MOST_DEATHS:
                     raise RuntimeError(
                         f"workers were lost {n_losses} times during one step ({error}); see their logs, and "
                         "distributed.scheduler.allowed-failures"
