@@ -69,17 +69,17 @@ class LastSums:
     """
 
     def __init__(self) -> None:
-        self._kept: tuple[Floats, Ball, str] | None = None
+        self._last_product: tuple[Floats, Ball, str] | None = None
 
     def keep(self, coefficients: Floats, u: Ball, words: str) -> None:
         """Store a copy of u, its coefficients and its precision in words."""
-        self._kept = coefficients.copy(), Ball(u.value.copy(), u.error.copy()), words
+        self._last_product = coefficients.copy(), Ball(u.value.copy(), u.error.copy()), words
 
     def moved_to(self, coefficients: Floats, gram: BoundedProducts) -> tuple[Ball, str] | None:
         """Return u at other coefficients, and its precision in words; None if too many differ."""
-        if self._kept is None:
+        if self._last_product is None:
             return None
-        last_coefficients, u, words = self._kept
+        last_coefficients, u, words = self._last_product
         change = coefficients - last_coefficients
         count = int(np.count_nonzero(change))
         if count > _FEW_SHARE * np.count_nonzero(coefficients):

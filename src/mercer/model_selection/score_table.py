@@ -29,7 +29,7 @@ class ScoreTable:
         never_skipped: int | None = None,
     ) -> None:
         self.points, self.n_folds, self._skip_likely = points, n_folds, skip_likely
-        self._never_skipped = never_skipped  # a cell that the best one is compared with
+        self._reference_point = never_skipped  # the point that the best one is compared with
         self._smallest_score = -np.inf if score_range is None else score_range[0]
         self._largest_score = None if score_range is None else score_range[1]
         shape = (len(points), n_folds)
@@ -81,7 +81,7 @@ class ScoreTable:
     def _reason_to_skip(self, point: int) -> str | None:
         """Return why no further fold of a cell can make it the best one, or None."""
         scores = self.scores[point][~np.isnan(self.scores[point])]
-        if self._largest_score is None or len(scores) == 0 or point == self._never_skipped:
+        if self._largest_score is None or len(scores) == 0 or point == self._reference_point:
             return None
         best = self._best_lower_bound()
         upper_bound = self._upper_bound(point)

@@ -269,14 +269,14 @@ class WeightedSumBound:
     def __init__(self, rounding: Rounding, sources: Floats, coefficients: Floats) -> None:
         self._rounding, self._absolute = rounding, np.abs(coefficients)
         self._l1, self._m = float(self._absolute.sum()), len(coefficients)
-        self._low, self._added = float(sources.min()), float(sources.mean()) + _LEAST_OFFSET
-        self.coefficients = self._absolute * (sources + self._added)
+        self._low, self._offset = float(sources.min()), float(sources.mean()) + _LEAST_OFFSET
+        self.coefficients = self._absolute * (sources + self._offset)
 
     def errors(self, sizes: Floats, weighted_sums: Floats, terms: Any) -> Floats:
         """Return bounds on |computed − true| for rows with N_i = `sizes`, g_i = `weighted_sums` and `terms` terms."""
         rounding, v, scale = self._rounding, SINGLE, self._rounding.recipe.scale
         sums, c = rounding._sums(self._m, v), np.minimum(rounding._inner_terms(v), terms) + 10
-        smallest_weight = self._low + self._added
+        smallest_weight = self._low + self._offset
         with np.errstate(over="ignore", invalid="ignore"):
             first_order = (
                 math.log(2) * v * c * np.maximum(1.0, (sizes + self._low) / smallest_weight) + sums / smallest_weight

@@ -144,7 +144,7 @@ class ValidationMonitor:
 
     def __init__(self, held_out: Indices, weight: Floats, window: int, rise: float) -> None:
         self._rows, self._weight, self._rule = held_out, weight / weight.sum(), SmoothedRule(window, rise)
-        self._best: tuple[Floats, float] | None = None
+        self._best_point: tuple[Floats, float] | None = None
 
     @property
     def losses(self) -> Floats:
@@ -156,13 +156,13 @@ class ValidationMonitor:
         validation = replace(problem, y=problem.y[self._rows], weight=self._weight)
         has_risen, is_best = self._rule.record(validation.value(point.u[self._rows] + point.b))
         if is_best:
-            self._best = point.c, point.b
+            self._best_point = point.c, point.b
         return has_risen
 
     def restore_best(self, point: _Point) -> bool:
         """Go back to the step with the smallest loss; return whether that is an earlier one."""
         last_c = point.c
-        point.c, point.b = self._best or (point.c, point.b)
+        point.c, point.b = self._best_point or (point.c, point.b)
         return point.c is not last_c
 
 

@@ -65,9 +65,9 @@ class Frame:
         self._places = {name: place for place, name in enumerate(self.names)}
         self.renamed: dict[str, str] = {}
         self._decimals = DecimalMarks() if decimals is None else decimals
-        self._scanned: dict[str, ScannedColumn] = {}
+        self._scanned_columns: dict[str, ScannedColumn] = {}
         self._numbers: dict[str, NumberColumn] = {}
-        self._proven: frozenset[str] | None = None  # decimal marks, if all columns have been scanned
+        self._proven_marks: frozenset[str] | None = None  # decimal marks, if all columns have been scanned
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -91,7 +91,7 @@ class Frame:
         empty_column = np.full(len(self), None, dtype=object)
         by_name = dict(zip(self.names, self.columns, strict=True))
         frame = self._with_cells(names, [by_name.get(name, empty_column) for name in names])
-        frame._scanned, frame._numbers = self._scanned, self._numbers
+        frame._scanned_columns, frame._numbers = self._scanned_columns, self._numbers
         return frame
 
     def drop(self, name: str) -> Frame:
@@ -110,7 +110,7 @@ class Frame:
         frame._places = {name: place for place, name in enumerate(names)}
         frame.categories = self.categories & frame._places.keys()
         frame.renamed = {new: old for new, old in self.renamed.items() if new in frame._places}
-        frame._scanned, frame._numbers = {}, {}
+        frame._scanned_columns, frame._numbers = {}, {}
         return frame
 
     # --- numbers among texts -----------------------------------------------------------------------------------------
@@ -164,19 +164,19 @@ class Frame:
 
     def proven_decimal_marks(self) -> frozenset[str]:
         """Return the decimal marks that columns of this table prove."""
-        if self._proven is None:
+        if self._proven_marks is None:
             by_texts = (proven_decimal_marks(self._scan(name)) for name in self._text_columns())
-            self._proven = self._decimals.proven.union(*by_texts)
-        return self._proven
+            self._proven_marks = self._decimals.proven.union(*by_texts)
+        return self._proven_marks
 
     def _text_columns(self) -> list[str]:
         pairs = zip(self.names, self.columns, strict=True)
         return [name for name, cells in pairs if cells.dtype == object and name not in self.categories]
 
     def _scan(self, name: str) -> ScannedColumn:
-        if name not in self._scanned:
-            self._scanned[name] = scan_column(self[name].tolist())
-        return self._scanned[name]
+        if name not in self._scanned_columns:
+            self._scanned_columns[name] = scan_column(self[name].tolist())
+        return self._scanned_columns[name]
 
 
 def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:

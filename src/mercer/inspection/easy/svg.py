@@ -166,8 +166,8 @@ def _offsets(places: Floats, span: float) -> Floats:
     out = np.zeros(len(places))
     counts: dict[int, int] = {}
     for k in np.argsort(places, kind="stable"):
-        bin_of = round(float(places[k]) / 4.0)
-        rank = counts[bin_of] = counts.get(bin_of, -1) + 1
+        bin_number = round(float(places[k]) / 4.0)
+        rank = counts[bin_number] = counts.get(bin_number, -1) + 1
         out[k] = math.ceil(rank / 2) * (1 if rank % 2 else -1)
     return out * min(4.0, span / max(1.0, float(np.abs(out).max(initial=0.0))))
 

@@ -219,9 +219,9 @@ class _Search:
     """Search that alternates between inseparable sets of rows and smallest sets that meet all of them."""
 
     def __init__(self, signed: Floats, deadline: float) -> None:
-        self._signed, self._deadline = signed, deadline
+        self._signed_rows, self._deadline = signed, deadline
         self._sets: list[Indices] = []
-        self._best: Indices = np.arange(len(signed))
+        self._best_rows: Indices = np.arange(len(signed))
 
     def run(self) -> tuple[Indices, int]:
         """Return the errors of the best hyperplane and a lower bound on their number."""
@@ -231,13 +231,13 @@ class _Search:
             least = max(least, bound)
             n_known = len(self._sets)
             self._add_inseparable_sets(np.flatnonzero(~removed))
-            if len(self._best) <= least or len(self._sets) == n_known:
+            if len(self._best_rows) <= least or len(self._sets) == n_known:
                 break
-        return self._best, least
+        return self._best_rows, least
 
     def _smallest_hitting_set(self) -> tuple[Flags, int]:
         """Return a smallest set of rows that meets all known sets, and a lower bound on its size."""
-        n = len(self._signed)
+        n = len(self._signed_rows)
         if not self._sets:
             return np.zeros(n, dtype=bool), 0
         columns = np.concatenate(self._sets)
@@ -257,11 +257,11 @@ class _Search:
     def _add_inseparable_sets(self, rows: Indices) -> None:
         """Add disjoint inseparable sets of these rows until a hyperplane separates the remaining ones."""
         while len(rows) and time.monotonic() < self._deadline:
-            w, weights, margin = largest_margin(self._signed[rows])
+            w, weights, margin = largest_margin(self._signed_rows[rows])
             self._keep_if_better(w)
             if margin > _NO_MARGIN:
                 return
-            inseparable = rows[inseparable_rows(self._signed[rows], weights)]
+            inseparable = rows[inseparable_rows(self._signed_rows[rows], weights)]
             if not len(inseparable):
                 return
             self._sets.append(inseparable)
@@ -269,9 +269,9 @@ class _Search:
 
     def _keep_if_better(self, w: Floats) -> None:
         """Keep the errors of the hyperplane w if they are fewer; rows that rounding may misplace count as errors."""
-        wrong_rows = np.flatnonzero(~is_positive(self._signed, w))
-        if len(wrong_rows) < len(self._best):
-            self._best = wrong_rows
+        wrong_rows = np.flatnonzero(~is_positive(self._signed_rows, w))
+        if len(wrong_rows) < len(self._best_rows):
+            self._best_rows = wrong_rows
 
 
 def largest_margin(signed_samples: Floats) -> tuple[Floats, Floats, float]:

@@ -80,19 +80,19 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
+        self._lock, self._n_inside = threading.Lock(), 0
         self._limit: Any = None
 
     def __enter__(self) -> None:
         with self._lock:
-            self._inside += 1
-            if self._inside == 1:
+            self._n_inside += 1
+            if self._n_inside == 1:
                 _in_a_thread(self._set)
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            self._n_inside -= 1
+            if self._n_inside == 0:
                 _in_a_thread(self._limit.restore_original_limits)
 
     def _set(self) -> None:

@@ -88,7 +88,7 @@ class HostJointField(ActiveSet):
             is_settled = is_in_corner & (differences.min(axis=1) > violation)
         if is_settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or is_settled.all():
             return
-        self._dropped.append((rows[is_settled], self.beta.copy()))
+        self._dropped_rows.append((rows[is_settled], self.beta.copy()))
         self._activate(rows[~is_settled])
         self._violations = None
 

@@ -227,7 +227,7 @@ class RowCache:
         self._rows: dict[int, Indices | None] = {}  # rows of the active samples in each table; None if all, in order
         self._batch = np.full(n, -1, dtype=np.intp)  # batch of each source, −1 if it is not cached
         self._slot = np.zeros(n, dtype=np.intp)  # column of each source in its table
-        self._next = 0
+        self._next_key = 0
 
     @property
     def nbytes(self) -> int:
@@ -271,9 +271,9 @@ class RowCache:
         """Cache K[active, sources]; `rows[k]` is the row of active sample k in `table`, None if that is row k."""
         while self._tables and self.nbytes + table.nbytes > self._budget:
             self._evict()
-        self._tables[self._next], self._rows[self._next] = table, rows
-        self._batch[sources], self._slot[sources] = self._next, np.arange(len(sources))
-        self._next += 1
+        self._tables[self._next_key], self._rows[self._next_key] = table, rows
+        self._batch[sources], self._slot[sources] = self._next_key, np.arange(len(sources))
+        self._next_key += 1
 
     def _evict(self) -> None:
         """Drop the inactive rows of a table if they are half of it, otherwise the least recently used batch."""

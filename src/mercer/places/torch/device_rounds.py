@@ -92,7 +92,7 @@ class DeviceRounds:
         p, lower, upper, d = (to_device(np.append(values, 0.0), like) for values in fixed)
         self._selector = BlockSelector(p, lower, upper, d, device_row)
         self._largest = min(_LARGEST_BLOCK, max(_SMALLEST_BLOCK, _power_of_two(n)))  # all variables if they are few
-        self._steps = self._gained = 0.0
+        self._steps = self._total_gain = 0.0
         self._host_arrays: tuple[Floats, Floats] | None = None  # β and u that `copy_to_host` overwrites
         self.finished = False  # True if the loop on the host should continue alone
 
@@ -116,8 +116,8 @@ class DeviceRounds:
             self._source.add(u, rows, change, selector.moved)
         _core.check_stop()
         top, bottom, steps, total_gain, free = floats(selector.status).tolist()
-        violation, n_steps, gain = top + bottom, steps - self._steps, total_gain - self._gained
-        self._steps, self._gained = steps, total_gain
+        violation, n_steps, gain = top + bottom, steps - self._steps, total_gain - self._total_gain
+        self._steps, self._total_gain = steps, total_gain
         has_gained = n_steps > 0 and violation < math.inf and gain > _LEAST_GAIN * total_gain
         self.finished = not has_gained and violation > 2 * least
         return RoundsResult(int(n_steps), violation, int(free), should_shrink=False)

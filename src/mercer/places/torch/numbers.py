@@ -84,17 +84,17 @@ class HostCopy:
     """An asynchronous copy of a tensor to the host, while its device continues to compute."""
 
     def __init__(self, tensor: Any) -> None:
-        self._buffer, self._done = tensor, None
+        self._buffer, self._copy_event = tensor, None
         if tensor.device.type == "cuda":
             self._buffer = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
             self._buffer.copy_(tensor, non_blocking=True)
-            self._done = torch.cuda.Event()
-            self._done.record(torch.cuda.current_stream(tensor.device))
+            self._copy_event = torch.cuda.Event()
+            self._copy_event.record(torch.cuda.current_stream(tensor.device))
 
     def array(self) -> Any:
         """Wait for the copy and return it; the array of a CPU tensor shares its memory."""
-        if self._done is not None:
-            self._done.synchronize()
+        if self._copy_event is not None:
+            self._copy_event.synchronize()
         return to_host(self._buffer)
 
 

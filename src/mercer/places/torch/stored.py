@@ -27,7 +27,7 @@ class TorchFloat32Matrix:
     """A `Float32Matrix` on a torch device; a host copy serves if rounds there are impossible or do not finish."""
 
     def __init__(self, K: Any) -> None:
-        self.K, self._copying = K, threading.Lock()
+        self.K, self._copy_lock = K, threading.Lock()
 
     @property
     def values(self) -> Values:
@@ -35,7 +35,7 @@ class TorchFloat32Matrix:
 
     @property
     def _on_host(self) -> HostFloat32Matrix:
-        with self._copying:  # only one of several threads makes the copy, which is large
+        with self._copy_lock:  # only one of several threads makes the copy, which is large
             return self._copy
 
     @cached_property

@@ -138,7 +138,7 @@ class KernelSpace:
         rows = gram.budget // (16 * max(1, self.n))
         self._rows = np.empty((max(1, min(self.n, rows)), self.n))
         self._at_a_time = max(1, min(_ROWS_PER_FETCH, rows // 4, len(self._rows)))
-        self._used = 0
+        self._n_used = 0
 
     def run(self, machine: int, signs: Floats, draws: Indices, options: StepOptions) -> None:
         iterates, n_older = options.iterates, self._n_older
@@ -167,13 +167,13 @@ class KernelSpace:
         missing_rows = draws[(self._slot[draws] < 0) & is_needed]
         _, first = np.unique(missing_rows, return_index=True)
         missing_rows = missing_rows[np.sort(first)][: self._at_a_time]
-        if self._used + len(missing_rows) > len(self._rows):
+        if self._n_used + len(missing_rows) > len(self._rows):
             self._slot[:] = -1
-            self._used = 0
-        slots = np.arange(self._used, self._used + len(missing_rows))
+            self._n_used = 0
+        slots = np.arange(self._n_used, self._n_used + len(missing_rows))
         self._rows[slots] = self.gram.block(missing_rows, np.arange(self.n))
         self._slot[missing_rows] = slots
-        self._used += len(missing_rows)
+        self._n_used += len(missing_rows)
 
     def split(self, rows: Indices, others: Indices) -> tuple[KernelSpace, Outputs]:
         """Return the space of the samples `rows`, and the function that computes the outputs of w at the `others`."""
@@ -190,9 +190,9 @@ class KernelSpace:
         """Return ⟨w, φ(x_i)⟩ for every sample; rows of K that the steps have stored are used again."""
         coefficients_of_rows = w[self._n_older :]
         stored_rows = np.flatnonzero(self._slot >= 0)  # rows that the steps have computed
-        coefficients = np.zeros(self._used)
+        coefficients = np.zeros(self._n_used)
         coefficients[self._slot[stored_rows]] = coefficients_of_rows[stored_rows]
-        u = np.einsum("i,ij->j", coefficients, self._rows[: self._used])
+        u = np.einsum("i,ij->j", coefficients, self._rows[: self._n_used])
         other_coefficients = np.where(self._slot < 0, coefficients_of_rows, 0.0)
         if other_coefficients.any():
             u += self.gram.product(other_coefficients)
@@ -230,7 +230,7 @@ class EarlyStopping:
     ) -> None:
         self._held_out, self._outputs, self._average = held_out, outputs, average
         self._tol, self._patience = tol * len(held_out.signs), patience
-        self._lowest, self._epochs_without_fall, self._smoothed = math.inf, 0, rise is not None
+        self._lowest_loss, self._epochs_without_fall, self._is_smoothed = math.inf, 0, rise is not None
         self._rule = SmoothedRule(patience, rise or 0.0)
         self.losses = self._rule.errors
         self.best: Iterates | None = None
@@ -242,11 +242,11 @@ class EarlyStopping:
         has_risen, is_best = self._rule.record(loss)
         if self.best is None or is_best:
             self.best = iterates.copy()
-        if self._smoothed:
+        if self._is_smoothed:
             return has_risen
-        has_fallen = loss < self._lowest - self._tol
-        self._lowest, self._epochs_without_fall = (
-            (loss, 0) if has_fallen else (self._lowest, self._epochs_without_fall + 1)
+        has_fallen = loss < self._lowest_loss - self._tol
+        self._lowest_loss, self._epochs_without_fall = (
+            (loss, 0) if has_fallen else (self._lowest_loss, self._epochs_without_fall + 1)
         )
         return self._epochs_without_fall >= self._patience
 
