@@ -173,14 +173,14 @@ def _prediction_cost(expansion: Expansion) -> Facts:
     }
 
 
-def _retraining_cost(rows: int | None, microseconds: float | None) -> Facts:
+def _retraining_cost(n_rows: int | None, microseconds: float | None) -> Facts:
     """Return a lower bound on the time of retraining: predicting every training row once."""
-    if rows is None or microseconds is None:
+    if n_rows is None or microseconds is None:
         return {}
     return {
         "retraining": {
-            "rows": rows,
-            "seconds at least": float(f"{1e-6 * microseconds * rows:.3g}"),
+            "rows": n_rows,
+            "seconds at least": float(f"{1e-6 * microseconds * n_rows:.3g}"),
             "grows with rows": "quadratically",
         }
     }

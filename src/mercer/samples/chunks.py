@@ -92,9 +92,9 @@ class Stream:
         return Chunk(X, Y, weight)
 
 
-def first_chunks(chunks: Iterator[Chunk], rows: int) -> list[Chunk]:
+def first_chunks(chunks: Iterator[Chunk], n_rows: int) -> list[Chunk]:
     """Take chunks from an iterator until they have at least this many rows in all, or it ends."""
     first: list[Chunk] = []
-    while sum(chunk.n for chunk in first) < rows and (chunk := next(chunks, None)) is not None:
+    while sum(chunk.n for chunk in first) < n_rows and (chunk := next(chunks, None)) is not None:
         first.append(chunk)
     return first

@@ -330,12 +330,12 @@ def without_empty_columns(X: Samples) -> tuple[Samples, Indices | None]:
     return _take_columns(X, used), used
 
 
-def check_column_memory(d: int, numbers: int = 1) -> None:
-    """Raise a MemoryError if `numbers` float64 numbers for each of d columns exceed the host's memory.
+def check_column_memory(d: int, n_numbers: int = 1) -> None:
+    """Raise a MemoryError if `n_numbers` float64 numbers for each of d columns exceed the host's memory.
 
     Trying the allocation would not show it: many systems grant any amount of memory, and kill the process that uses it.
     """
-    needed_bytes, installed_bytes = 8.0 * numbers * d, physical_memory()
+    needed_bytes, installed_bytes = 8.0 * n_numbers * d, physical_memory()
     if needed_bytes > installed_bytes:
         raise MemoryError(
             f"X has {d:,} columns, whose weights need {needed_bytes / 1e9:.0f} GB, but this computer has "

@@ -190,9 +190,9 @@ class _PartitionStatistics:
         """Return the unbiased and biased statistics for each column of ones (first sample) and zeros (second)."""
         n, m = self._n, self._m
         within_x = np.einsum("ib,ib->b", is_in_first, self._points.products(is_in_first))
-        all_rows, diagonal_x = self._rows @ is_in_first, self._squares @ is_in_first
-        sum_between = all_rows - within_x
-        within_y = float(self._rows.sum()) - all_rows - sum_between
+        sum_from_first, diagonal_x = self._rows @ is_in_first, self._squares @ is_in_first
+        sum_between = sum_from_first - within_x
+        within_y = float(self._rows.sum()) - sum_from_first - sum_between
         diagonal_y = float(self._squares.sum()) - diagonal_x
         cross = 2 * sum_between / (n * m)
         unbiased = (within_x - diagonal_x) / (n * (n - 1)) + (within_y - diagonal_y) / (m * (m - 1)) - cross

@@ -240,11 +240,11 @@ def single_point_message(n: int) -> str:
 
 
 def points_of(
-    fit: Fit, n_landmarks: int | None, matrices: int, report: ProgressReporter, affinities: bool = False
+    fit: Fit, n_landmarks: int | None, n_matrices: int, report: ProgressReporter, affinities: bool = False
 ) -> Points:
     """Return the merged samples of a fit as points.
 
-    Without landmarks, `matrices` n × n matrices have to fit into memory. With `affinities`, the linear representation
+    Without landmarks, `n_matrices` n × n matrices have to fit into memory. With `affinities`, the linear representation
     is not used, since the kernel values themselves are needed.
     """
     assert fit.kernel is not None
@@ -257,10 +257,10 @@ def points_of(
     if n_landmarks is not None and n_landmarks < n:
         report(lambda: f"{n:,} samples on {n_landmarks:,} landmarks")
         return _landmark_points(fit, fit.kernel, n_landmarks)
-    if 8 * matrices * n * n > fit.limits.budget:
+    if 8 * n_matrices * n * n > fit.limits.budget:
         raise memory_error(
-            f"{matrices} matrices of {n:,} × {n:,} kernel values",
-            8 * matrices * n * n,
+            f"{n_matrices} matrices of {n:,} × {n:,} kernel values",
+            8 * n_matrices * n * n,
             fit.limits.budget,
             "n_landmarks=1000, which projects all samples onto 1000 of them",
         )

@@ -193,14 +193,14 @@ def drop_redundant(expansion: Expansion, thorough: bool) -> Expansion:
     numerically is tested only if `thorough`.
     """
     scale = linear_scale(expansion.kernel)
-    outputs = len(expansion.b)
+    n_outputs = len(expansion.b)
     if scale is not None and not is_sparse(expansion.vectors):
         W = weight_vectors(expansion.vectors, expansion.coefficients)  # features × outputs
-        features = len(W)
-        if min(features, outputs) < n_samples(expansion.vectors):
-            if outputs <= features:
-                return replace(expansion, vectors=np.ascontiguousarray(W.T), coefficients=np.eye(outputs) / scale)
-            return replace(expansion, vectors=np.eye(features), coefficients=W / scale)
+        n_features = len(W)
+        if min(n_features, n_outputs) < n_samples(expansion.vectors):
+            if n_outputs <= n_features:
+                return replace(expansion, vectors=np.ascontiguousarray(W.T), coefficients=np.eye(n_outputs) / scale)
+            return replace(expansion, vectors=np.eye(n_features), coefficients=W / scale)
     merged = _merge_equal(expansion)
     are_independent = expansion.kernel.strictly_positive_definite == "yes"
     if n_samples(merged.vectors) > _LARGEST_MATRIX or (are_independent and not thorough):

@@ -241,10 +241,10 @@ def _combine_outputs(target: TargetFunctions) -> Floats:
     return np.asarray(vectors)
 
 
-def _n_steps(target: TargetFunctions, start: Floats, X: Any, outputs: int) -> int:
+def _n_steps(target: TargetFunctions, start: Floats, X: Any, n_outputs: int) -> int:
     """Return the number of gradient steps that the limits on operations allow; 0 if one step is too long."""
-    m, features = start.shape
+    m, n_features = start.shape
     rows = target.n + m + (0 if X is None else n_samples(X))
-    step_cost = 2.0 * rows * m * (3 * features + m + 4 * outputs)
+    step_cost = 2.0 * rows * m * (3 * n_features + m + 4 * n_outputs)
     fewest = min(_FEWEST_STEPS, _MOST_OPERATIONS / step_cost)
     return int(np.clip(_USUAL_OPERATIONS / step_cost, fewest, _MOST_STEPS))

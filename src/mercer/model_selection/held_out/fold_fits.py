@@ -300,9 +300,9 @@ class _BatchFit:
     def run_pairs(self) -> None:
         """Fit the pairs of classes, each on its own matrix, then compute the held-out values of each fold."""
         try:
-            variables = sum(task.problem.n_variables for task in self._tasks(self._batch[0][1], self.folds[0]))
-            # As many machines at a time as have problems, for all pairs and folds, in a quarter of the budget.
-            machine_bytes = _PAIR_VARIABLE_BYTES * max(1, variables) * len(self.folds)
+            n_variables = sum(task.problem.n_variables for task in self._tasks(self._batch[0][1], self.folds[0]))
+            # Fit as many machines at a time as a quarter of the budget holds, with all their pairs and folds.
+            machine_bytes = _PAIR_VARIABLE_BYTES * max(1, n_variables) * len(self.folds)
             step = max(1, int(self._memory.budget / 4 / machine_bytes))
             for first in range(0, len(self._batch), step):
                 self._fit_pairs(self._batch[first : first + step])

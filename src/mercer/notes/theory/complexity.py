@@ -96,8 +96,8 @@ class ComplexityBound(Bound):
     def power(self, target: ArrayLike, q: float) -> ComplexityBound:
         """Bound R̂ of powers: R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) if |f − h| ≤ 1.
 
-        Ê h² is the mean over the samples. The notes write the true expectation here, but the empirical one in the rule
-        for shifted classes, from which this rule follows.
+        Ê h² is the mean over the samples. Igel writes the true expectation here, but the empirical one in the rule for
+        shifted classes, from which this rule follows.
 
         Parameters
         ----------

@@ -87,7 +87,7 @@ class _OneThread:
         with self._lock:
             self._n_inside += 1
             if self._n_inside == 1:
-                _in_a_thread(self._set)
+                _in_a_thread(self._set_limit)
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
@@ -95,7 +95,7 @@ class _OneThread:
             if self._n_inside == 0:
                 _in_a_thread(self._limit.restore_original_limits)
 
-    def _set(self) -> None:
+    def _set_limit(self) -> None:
         """Limit BLAS to one thread, and remember the previous limit."""
         self._limit = _libraries().limit(limits=1, user_api="blas")  # OpenMP has a limit for each thread
 

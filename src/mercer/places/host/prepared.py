@@ -229,11 +229,11 @@ class PreparedSamples:
         row_sizes = sizes if rows is None else sizes[rows]
         return self.rounding.errors(row_sizes, sizes[columns], coefficients, level, in_sequence=in_sequence)
 
-    def unit_errors(self, columns: int) -> Floats:
+    def unit_errors(self, n_columns: int) -> Floats:
         """Return error bounds for float64 products with any coefficients of ‖β‖₁ = 1 on this number of columns."""
         level = self._level(np.float64)
         sizes = self.exact_sizes if level == EXACT else self.sizes
-        return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, columns)
+        return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, n_columns)
 
     def _level(self, level: Precision) -> Precision:
         """Return the level that is used if this one is requested."""
@@ -474,8 +474,8 @@ class _ShiftedSamples:
         values += self._constant
         return values
 
-    def table(self, rows: Indices, positions: Indices, extra_rows: int = 0) -> Any:
-        values = self._samples.table(rows, positions, extra_rows)
+    def table(self, rows: Indices, positions: Indices, n_extra_rows: int = 0) -> Any:
+        values = self._samples.table(rows, positions, n_extra_rows)
         values[: len(rows)] += self._constant
         return values
 

@@ -234,9 +234,9 @@ class RowCache:
         """Memory of all batches in bytes."""
         return sum(table.nbytes for table in self._tables.values())
 
-    def fits(self, rows: int, sources: int, itemsize: int) -> bool:
+    def fits(self, n_rows: int, n_sources: int, itemsize: int) -> bool:
         """Return whether a batch of this shape takes at most half of the budget."""
-        return rows * sources * itemsize <= self._budget // 2
+        return n_rows * n_sources * itemsize <= self._budget // 2
 
     def add(self, total: Floats, sources: Indices, coefficients: Floats) -> Flags:
         """Add K[active, sources] @ coefficients to `total` if reading a source pays; return a mask of others."""

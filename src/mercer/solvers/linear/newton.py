@@ -95,9 +95,9 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
         t, total, loss, shares = losses.evaluate(f)
         slope = b / problem.bias**2 if 0 < problem.bias < np.inf else 0.0
         gradient = np.append(w - rows.transposed(t), slope - total if problem.bias else 0.0)
-        limit: StopReason | None = stop.limit(steps) or ("stalled" if curvature.work > max_work else None)
-        if limit is not None:
-            return Point(w, b, t, steps, limit)
+        stop_reason: StopReason | None = stop.limit(steps) or ("stalled" if curvature.work > max_work else None)
+        if stop_reason is not None:
+            return Point(w, b, t, steps, stop_reason)
         gap, dual = _estimate(problem, w, b, gradient, loss, shares)
         if stop.tol == np.inf and gap <= stop.gap_tol * dual and gap <= 0.5 * judged_gap:
             judged_gap = gap

@@ -357,12 +357,12 @@ def solve_pegasos(
     return PegasosOutcome(result, w, float(objective), rows, n_epochs_done, reason, losses), certificate
 
 
-def _default_epochs(space: DescentSpace, machines: int) -> int:
+def _default_epochs(space: DescentSpace, n_machines: int) -> int:
     """Return the default number of epochs: at least ten, and up to tenths of a second.
 
     These are a million steps or 300 million entries.
     """
-    affordable = min(1_000_000, 300_000_000 // (space.cost * machines)) // space.n
+    affordable = min(1_000_000, 300_000_000 // (space.cost * n_machines)) // space.n
     return min(max(affordable, 10), MOST_EPOCHS)
 
 
@@ -379,9 +379,9 @@ def run_steps(space: DescentSpace, signs: Floats, draws: Indices, options: StepO
     return n_taken
 
 
-def _parts(space: DescentSpace, draws: Indices, iterates: Iterates, machines: int) -> Iterator[Indices]:
+def _parts(space: DescentSpace, draws: Indices, iterates: Iterates, n_machines: int) -> Iterator[Indices]:
     """Split the draws where t is a power of two, and into calls of a tenth of a second, to check limits in between."""
-    most_draws = max(1, 50_000_000 // (space.cost * machines))
+    most_draws = max(1, 50_000_000 // (space.cost * n_machines))
     begin = 0
     while begin < len(draws):
         to_power = (1 << iterates.t.bit_length()) - iterates.t
