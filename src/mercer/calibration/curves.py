@@ -163,8 +163,8 @@ class VennAbers(Curves):
         distinct, index = np.unique(np.rint(f / self.unit[k]), return_inverse=True)
         i, r = np.searchsorted(values, distinct, side="left"), np.searchsorted(values, distinct, side="right")
         left, right = _Hull(W, S), _Hull(-W[::-1], S[::-1])
-        mirrored = len(W) - 1 - r
-        p0, p1 = (_isotonic_value(left, right, i, mirrored, label)[index] for label in (0.0, 1.0))
+        mirrored_r = len(W) - 1 - r
+        p0, p1 = (_isotonic_value(left, right, i, mirrored_r, label)[index] for label in (0.0, 1.0))
         return p0, p1
 
 

@@ -174,8 +174,8 @@ def _steepest_step(alpha: Floats, sufficient: Flags, slopes: Floats, lengths: Fl
     """
     costs = np.where(sufficient, slopes, np.inf)
     is_chosen = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
-    reduced = np.where(costs.min(axis=0) < np.inf, is_chosen, alpha > 0)
-    return float(np.where(reduced, slopes, 0.0).max()), float(np.where(reduced, lengths[:, None], 0.0).max())
+    is_reduced = np.where(costs.min(axis=0) < np.inf, is_chosen, alpha > 0)
+    return float(np.where(is_reduced, slopes, 0.0).max()), float(np.where(is_reduced, lengths[:, None], 0.0).max())
 
 
 def _flow_sums(problem: JointProblem, alpha: Floats) -> Floats:

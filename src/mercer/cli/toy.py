@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> None:
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER))  # a new folder, into which no other user can write
     path = folder / "toy.html"
     path.write_text(text, encoding="utf-8")
-    opened = webbrowser.open(path.as_uri())
-    print(f"{'opened' if opened else 'no browser was found; open this file yourself:'} {path}")
+    has_opened = webbrowser.open(path.as_uri())
+    print(f"{'opened' if has_opened else 'no browser was found; open this file yourself:'} {path}")
 
 
 def _remove_old_pages() -> None:

@@ -118,17 +118,17 @@ def transduce(
     switches = 0
     while True:
         weight[unlabelled_rows] = np.where(is_second[unlabelled_rows], positive_ratio, negative_ratio)
-        visited = {is_second.tobytes()}
+        visited_labellings = {is_second.tobytes()}
         while True:
             f = _decision(machine.fit(X, np.where(is_second, classes[1], classes[0]), sample_weight=weight), X)
             positives, negatives = _pairs_to_exchange(f, is_second, unlabelled_rows)
             after_exchange = is_second.copy()
             after_exchange[positives], after_exchange[negatives] = False, True
             # There is no pair to exchange, or a cycle, since the machine is accurate to tol only.
-            if after_exchange.tobytes() in visited:
+            if after_exchange.tobytes() in visited_labellings:
                 break
             is_second = after_exchange
-            visited.add(is_second.tobytes())
+            visited_labellings.add(is_second.tobytes())
             weight[positives], weight[negatives] = negative_ratio, positive_ratio
             switches += len(positives)
         if negative_ratio >= price and positive_ratio >= price:

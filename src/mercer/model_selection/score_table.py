@@ -26,10 +26,10 @@ class ScoreTable:
         n_folds: int,
         score_range: tuple[float, float] | None,
         skip_likely: bool = False,
-        never_skipped: int | None = None,
+        reference_point: int | None = None,
     ) -> None:
         self.points, self.n_folds, self._skip_likely = points, n_folds, skip_likely
-        self._reference_point = never_skipped  # the point that the best one is compared with
+        self._reference_point = reference_point  # the point that the best one is compared with
         self._smallest_score = -np.inf if score_range is None else score_range[0]
         self._largest_score = None if score_range is None else score_range[1]
         shape = (len(points), n_folds)

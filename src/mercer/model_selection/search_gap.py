@@ -181,8 +181,8 @@ class SearchGap:
             if not fits:
                 continue
             positive, free = next((positive, free) for _, positive, free in fits.values())
-            for low, high, wrong in surely_wrong_by_range([fit for fit, _, _ in fits.values()], positive, free):
-                share = wrong / (max(1, len(positive)) * cells.n_folds)
+            for low, high, is_wrong in surely_wrong_by_range([fit for fit, _, _ in fits.values()], positive, free):
+                share = is_wrong / (max(1, len(positive)) * cells.n_folds)
                 shares[low, high] = shares.get((low, high), 0.0) + share
         return _accuracy_bound(shares, all_C) if len(all_C) > 1 else -np.inf
 

@@ -210,9 +210,9 @@ class Rounding:
             c += t  # the roundings of the norms
         if self.mapped:
             mapping = 8 * (self.mapped + 2) * DOUBLE * (sizes + longest)
-            unmapped = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
+            unmapped_bound = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
             trivial_bound = scale * l1 * (1 + sums)
-            bound = unmapped + _SECOND_ORDER_FACTOR * math.log(2) * scale * l1 * mapping
+            bound = unmapped_bound + _SECOND_ORDER_FACTOR * math.log(2) * scale * l1 * mapping
             return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(bound, trivial_bound), trivial_bound)
         if level == "exact":  # sums of sparse rows in twice the precision keep a tiny error relative to the norms
             trace = 4 * ((t + 4) * v) ** 2 * (3 * sizes + 2 * _MOST_TIMES_POWER)

@@ -37,8 +37,8 @@ def has_progressed(violation: Any, last: Any) -> Any:
 
 def sufficient_precisions(precisions: Iterable[Precision], size: float) -> list[Precision]:
     """Return the precisions that can represent sums of this size, and always the finest."""
-    *coarse, finest = precisions
-    return [*(kind for kind in coarse if size < 1e-3 * float(np.finfo(kind).max)), finest]
+    *coarser_precisions, finest_precision = precisions
+    return [*(kind for kind in coarser_precisions if size < 1e-3 * float(np.finfo(kind).max)), finest_precision]
 
 
 class Refinement:

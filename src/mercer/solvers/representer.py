@@ -256,10 +256,10 @@ def _solve_penalised(
     """Find the coefficient μ of the squared norm whose minimiser has 2μ‖f‖ = λΩ′(‖f‖), and move to this minimiser."""
     lam, penalty = problem.lam, problem.penalty
     # 1. Check whether f = 0 is the minimiser; at a corner the subgradient that shows this is not known yet.
-    zero, cornered = np.zeros_like(point.c), has_corners(problem.loss)
+    zero, is_cornered = np.zeros_like(point.c), has_corners(problem.loss)
     b = _best_bias(problem, zero, point.b)
     g = problem.apply_transpose(problem.gradient(problem.apply_combine(zero + b)))
-    if not cornered and inner(g, system.product(g)) <= (lam * penalty.derivative(0.0)) ** 2:
+    if not is_cornered and inner(g, system.product(g)) <= (lam * penalty.derivative(0.0)) ** 2:
         point.c, point.u, point.b = zero, zero, b
         return "converged"
     # 2. Solve for one μ after another. ‖f‖ has half the digits of the minimum, so the inner tolerance is squared.
@@ -267,7 +267,7 @@ def _solve_penalised(
     # By whether μ was too large: the last log μ, and the log of 2μ‖f‖ / λΩ′(‖f‖).
     ends: dict[bool, list[float]] = {}
     # The μ of the last solution is nearly that of a loss with a few more tangents.
-    slope = lam * penalty.derivative(point.norm) if cornered and point.norm > 0 else np.inf
+    slope = lam * penalty.derivative(point.norm) if is_cornered and point.norm > 0 else np.inf
     x, step, last = float(np.log(lam)), 1.0, None
     if 0 < slope < np.inf:
         x, step = float(np.log(slope) - np.log(2 * point.norm)), 0.03
@@ -284,7 +284,7 @@ def _solve_penalised(
         goal = max(0.1 * stop.tol * abs(primal), floor)
         if np.isfinite(primal) and largest_norm * abs(difference) <= goal:
             at_zero = problem.value(problem.apply_combine(zero + point.b)) + lam * penalty.value(0.0)
-            if cornered and at_zero <= primal + goal and 2 * squared.lam * norm <= lam * penalty.derivative(0.0):
+            if is_cornered and at_zero <= primal + goal and 2 * squared.lam * norm <= lam * penalty.derivative(0.0):
                 point.c, point.u = zero, zero
             return "converged"
         if norm == 0:

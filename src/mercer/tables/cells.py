@@ -55,13 +55,13 @@ def plain_numbers(texts: Sequence[str]) -> Floats | None:
     if other_bytes - _MISSING_BYTES:
         return None
     # The remaining texts that float() accepts match NUMBER, except for spellings of NaN, which are counted below.
-    readable = (
+    number_texts = (
         texts if not other_bytes and "" not in texts else ["nan" if text in _MISSING_MARKS else text for text in texts]
     )
     try:
-        values = np.array(readable, dtype=np.float64)
+        values = np.array(number_texts, dtype=np.float64)
         n_missing = int(np.isnan(values).sum())
-        if n_missing == (0 if readable is texts else readable.count("nan")):
+        if n_missing == (0 if number_texts is texts else number_texts.count("nan")):
             return values if n_missing < len(values) else None
     except ValueError:
         pass  # blanks around a cell, or a date

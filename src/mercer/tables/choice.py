@@ -78,9 +78,9 @@ class ColumnOptions:
                     f"{word} names the column {unknown[0]!r}, which the table lacks; it has {existing_names}"
                 )
         kinds = Counter(name for parameter in (self.categorical, self.numeric, self.text) for name in set(parameter))
-        conflicting = set(self.drop) & self.named or {name for name, count in kinds.items() if count > 1}
-        if conflicting:
-            raise ValueError(f"the column {min(conflicting)!r} is named in two options that exclude each other")
+        conflicting_names = set(self.drop) & self.named or {name for name, count in kinds.items() if count > 1}
+        if conflicting_names:
+            raise ValueError(f"the column {min(conflicting_names)!r} is named in two options that exclude each other")
 
 
 def encodings_for(frame: Frame, options: ColumnOptions, weight: Floats) -> list[Encoding]:
@@ -164,8 +164,12 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     words, weights = vocabulary(cells)
     rows = Counter(word for row_words in words_by_row for word in row_words)
     informative = [word for word in words if rows[word] < len(items)]
-    recurring = sum(rows[word] for word in words)
-    if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW_LEVELS:
+    n_recurring = sum(rows[word] for word in words)
+    if (
+        n_recurring >= 3 * len(items)
+        and 2 * n_recurring >= sum(map(len, words_by_row))
+        and len(informative) >= _FEW_LEVELS
+    ):
         return Words(name, words, weights)
     if 2 * sum(str(item)[:1].isdigit() for item in items) > len(items):
         return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {str(items[0])!r:.40}", guessed=True)

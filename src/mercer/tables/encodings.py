@@ -273,8 +273,8 @@ class Words:
 
     def decode(self, numbers: Floats) -> Cells:
         """Return the words of each text, the heaviest first: their order in the text is not known."""
-        heaviest = [sorted(np.flatnonzero(row).tolist(), key=lambda j: -row[j]) for row in numbers]
-        return np.array([" ".join(self.words[j] for j in row) for row in heaviest], dtype=object)
+        word_orders = [sorted(np.flatnonzero(row).tolist(), key=lambda j: -row[j]) for row in numbers]
+        return np.array([" ".join(self.words[j] for j in row) for row in word_orders], dtype=object)
 
 
 @dataclass(frozen=True)

@@ -318,9 +318,9 @@ def _mixed_units(column: ScannedColumn, groups: list[NumberText], trained: Numbe
     for group in groups:
         counts[group.unit] += column.count(group)
     names = {unit: f"in {unit}" if unit not in ("", TIME) else "times" if unit else "without a unit" for unit in counts}
-    ordered = counts.most_common()
-    rarest_unit = ordered[-1][0] if len(ordered) > 1 else ordered[0][0]
-    other = ordered[0][0] if len(ordered) > 1 else ""
+    units_by_count = counts.most_common()
+    rarest_unit = units_by_count[-1][0] if len(units_by_count) > 1 else units_by_count[0][0]
+    other = units_by_count[0][0] if len(units_by_count) > 1 else ""
     names.setdefault(other, "without a unit")
     example = next(column.example(group) for group in groups if group.unit == rarest_unit)
     return Problem(f"some cells are {names[other]} and some {names[rarest_unit]}; write all in one unit", example)

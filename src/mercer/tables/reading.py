@@ -310,9 +310,9 @@ def classes_in(column: Any, name: str, title: str) -> Any:
     texts = list(map(str.strip, map(str, column)))
     distinct = set(texts)
     if any(len(text.splitlines()) > 1 for text in distinct):
-        broken = next(row for row, text in enumerate(texts) if len(text.splitlines()) > 1)
+        k = next(row for row, text in enumerate(texts) if len(text.splitlines()) > 1)
         raise ValueError(
-            f"{_describe_place(name, broken, title)} holds {texts[broken]!r:.40}, a name with a line break, but files "
+            f"{_describe_place(name, k, title)} holds {texts[k]!r:.40}, a name with a line break, but files "
             "of predictions have one line for each row; rename the class"
         )
     if all(INTEGER.fullmatch(text) for text in distinct):

@@ -246,5 +246,5 @@ def _n_steps(target: TargetFunctions, start: Floats, X: Any, n_outputs: int) -> 
     m, n_features = start.shape
     rows = target.n + m + (0 if X is None else n_samples(X))
     step_cost = 2.0 * rows * m * (3 * n_features + m + 4 * n_outputs)
-    fewest = min(_FEWEST_STEPS, _MOST_OPERATIONS / step_cost)
-    return int(np.clip(_USUAL_OPERATIONS / step_cost, fewest, _MOST_STEPS))
+    fewest_steps = min(_FEWEST_STEPS, _MOST_OPERATIONS / step_cost)
+    return int(np.clip(_USUAL_OPERATIONS / step_cost, fewest_steps, _MOST_STEPS))

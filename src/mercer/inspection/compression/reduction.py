@@ -96,10 +96,10 @@ def reduce_to_error(target: TargetFunctions, max_error: float, progress: Reporte
     return best
 
 
-def _meets_error(target: TargetFunctions, reduced: ReducedExpansion, square: float) -> bool:
+def _meets_error(target: TargetFunctions, reduction: ReducedExpansion, square: float) -> bool:
     """Return whether the squared error of the projection is at most `square` in every output."""
-    assert reduced.span is not None
-    return bool(target.squared_error(target.projection(reduced.span)).max(initial=0.0) <= square)
+    assert reduction.span is not None
+    return bool(target.squared_error(target.projection(reduction.span)).max(initial=0.0) <= square)
 
 
 def _selection_order(

@@ -87,12 +87,12 @@ class Plane:
         axes = [Axis.of(titles[k], column_of(X, k), unwrapped.encoding(table.names[k], k)) for k in (i, j)]
         xx0, xx1 = np.meshgrid(*(_axis_values(axis, margin, resolution) for axis in axes))
         settings = _check_fixed_values({} if at is None else at, titles, (i, j))
-        typical = [settings[k] if k in settings else _typical_value(column) for k, column in enumerate(table.columns)]
-        cells: list[Any] = [np.full(xx0.size, value) for value in typical]
+        defaults = [settings[k] if k in settings else _typical_value(column) for k, column in enumerate(table.columns)]
+        cells: list[Any] = [np.full(xx0.size, value) for value in defaults]
         cells[i], cells[j] = axes[0].at(xx0.ravel()), axes[1].at(xx1.ravel())
         rows = frame_like(X, table.names, cells)
         others = [k for k in range(len(titles)) if k not in (i, j)]
-        text = _typical_text([(titles[k], typical[k]) for k in others if k not in settings])
+        text = _typical_text([(titles[k], defaults[k]) for k in others if k not in settings])
         text = "; ".join(part for part in (_values_text((titles[k], v) for k, v in settings.items()), text) if part)
         return cls(xx0, xx1, rows, (axes[0], axes[1]), (titles[i], titles[j]), text)
 

@@ -136,8 +136,8 @@ class TuningDisplay(Picture):
                 if key not in best or (not means[best[key]] >= means[cell] and not np.isnan(means[cell])):
                     best[key] = cell
         values = {cell: tuple(self.results["params"][cell][name] for name in names) for cell in best.values()}
-        ordered = sorted(values, key=lambda cell: [_sort_key(value) for value in values[cell]])
-        return [values[cell] for cell in ordered], ordered
+        keys = sorted(values, key=lambda cell: [_sort_key(value) for value in values[cell]])
+        return [values[cell] for cell in keys], keys
 
 
 def _varying_names(points: list[dict[str, object]]) -> list[str]:

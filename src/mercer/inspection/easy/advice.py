@@ -209,15 +209,15 @@ class _Advice:
         if self._too_few:
             return ""
         losses_without_words = self._losses(self._retrained_answers({}))
-        useful = []
+        useful_names = []
         for name in names[:_MOST_TEXTS]:
             losses_with_words = self._losses(self._retrained_answers({"text": [*self.model.table.text, name]}))
             if _is_clear((losses_without_words - losses_with_words)[self.counted]):
-                useful.append(name)
-        if not useful:
+                useful_names.append(name)
+        if not useful_names:
             return ""
-        column_names = " and ".join(map(repr, useful))
-        verb, it, its = ("is", "it", "its") if len(useful) == 1 else ("are", "them", "their")
+        column_names = " and ".join(map(repr, useful_names))
+        verb, it, its = ("is", "it", "its") if len(useful_names) == 1 else ("are", "them", "their")
         return (
             f"{column_names} {verb} not used, but {its} words help; name {it} in the parameter text to use {its} words"
         )

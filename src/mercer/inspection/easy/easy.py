@@ -321,14 +321,14 @@ class EasyRun:
 
     def find_outliers(self, model: CalibratedRegressor) -> Outliers:
         """Find rows whose targets both the final model and the models that did not train on them miss by far."""
-        encoded = model.estimator_.encode(self.frame)
-        return Outliers.find(encoded, self.y, model.residuals_, np.abs(self.y - model.predict(self.frame)))
+        encoded_rows = model.estimator_.encode(self.frame)
+        return Outliers.find(encoded_rows, self.y, model.residuals_, np.abs(self.y - model.predict(self.frame)))
 
     def figures(self, held_out: HeldOut, unit: str, outliers: Outliers | None) -> ClassFigures | NumberFigures:
         """Scores of the held-out predictions."""
         if outliers is not None:
-            outlying = np.isin(held_out.rows, outliers.rows)
-            return NumberFigures(held_out.truth, held_out.answers, held_out.medians(self.y), unit, outlying)
+            is_outlying = np.isin(held_out.rows, outliers.rows)
+            return NumberFigures(held_out.truth, held_out.answers, held_out.medians(self.y), unit, is_outlying)
         return ClassFigures(held_out.truth, held_out.answers, np.unique(self.y), self.weighed)
 
     def train(self, params: dict[str, Any]) -> Any:

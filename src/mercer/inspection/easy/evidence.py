@@ -215,7 +215,7 @@ def missed_rows(model: EasyModel) -> list[MissedRow]:
             wrong_rows = wrong_rows[np.argsort(probabilities[wrong_rows, codes[wrong_rows]], kind="stable")]
         worst = wrong_rows[:_MISSED_ROWS]
     reasons = _reasons(model, worst)
-    outlying = set() if model.outliers is None else set(model.outliers.rows.tolist())
+    outlying_rows = set() if model.outliers is None else set(model.outliers.rows.tolist())
     rows = []
     for i in worst.tolist():
         truth, answer, detail = held_out.truth[i], held_out.answers[i], ""
@@ -226,7 +226,7 @@ def missed_rows(model: EasyModel) -> list[MissedRow]:
             p = float(probabilities[i, _codes(model, held_out.answers[i : i + 1])[0]])
             detail = f" ({shown_probability(p)} probable)"
         row = int(held_out.rows[i])
-        rows.append(MissedRow(row + 1, str(truth), str(answer), detail, row in outlying, reasons.get(i, [])))
+        rows.append(MissedRow(row + 1, str(truth), str(answer), detail, row in outlying_rows, reasons.get(i, [])))
     return rows
 
 

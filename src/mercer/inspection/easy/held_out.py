@@ -56,8 +56,8 @@ class HeldOut:
         n_folds = min(_MOST_FOLDS, int(np.bincount(codes, minlength=len(classes)).min()))
         out = np.empty((len(self.rows), len(classes)))
         for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(f, codes):
-            learnt = fit_curves("sigmoid", f[train], codes[train], np.ones(len(train)), pairs, len(classes))
-            out[test] = learnt(f[test])
+            curves = fit_curves("sigmoid", f[train], codes[train], np.ones(len(train)), pairs, len(classes))
+            out[test] = curves(f[test])
         return out
 
     def coverage(self, levels: Floats, seed: int) -> Floats:

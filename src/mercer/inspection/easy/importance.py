@@ -81,9 +81,9 @@ def column_importance(model: Any, X: Any, seed: int, names: list[str] | None = N
     order = np.random.default_rng(seed).permutation(X.shape[0])
     background = part_of(X, order[:_BACKGROUND_ROWS])
     row_cost = len(order[:_BACKGROUND_ROWS]) * max(1, len(getattr(machine, "support_", (1,)))) * machine.n_features_in_
-    explained = order[-max(10, min(_EXPLAINED_ROWS, _MOST_FACTORS // row_cost)) :]
+    explained_rows = order[-max(10, min(_EXPLAINED_ROWS, _MOST_FACTORS // row_cost)) :]
     try:
-        explanation = explain(model, part_of(X, explained), background)
+        explanation = explain(model, part_of(X, explained_rows), background)
         return Importance(replace(explanation, feature_names=names or explanation.feature_names), background)
     except (TypeError, ValueError, FloatingPointError):  # the message names the kernels that have them
         return None

@@ -29,9 +29,9 @@ def is_isolated(X: Any, rows: Indices) -> Flags:
     """Return which of `rows` lie more than three times as far from their nearest neighbour as 99 % of the rows do."""
     if not len(rows):
         return np.zeros(0, dtype=bool)
-    sampled = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _COMPARED_ROWS)).astype(np.intp)
-    limit = np.quantile(_nearest(X, np.setdiff1d(sampled, rows), sampled), 0.99)
-    return np.asarray(_nearest(X, rows, sampled) > 3.0 * limit + _EQUAL_DISTANCE)
+    sampled_rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _COMPARED_ROWS)).astype(np.intp)
+    limit = np.quantile(_nearest(X, np.setdiff1d(sampled_rows, rows), sampled_rows), 0.99)
+    return np.asarray(_nearest(X, rows, sampled_rows) > 3.0 * limit + _EQUAL_DISTANCE)
 
 
 def _nearest(X: Any, rows: Indices, others: Indices) -> Floats:

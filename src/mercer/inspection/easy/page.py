@@ -27,7 +27,7 @@ def page(facts: Iterable[Line]) -> list[str]:
         name, text = fact
         text_indent = len(text) - len(text.lstrip())
         margin = " " * (_INDENT + text_indent + _second_part_offset(text.lstrip()))
-        wrapped = textwrap.wrap(
+        wrapped_lines = textwrap.wrap(
             text,
             WIDTH,
             initial_indent=f"  {name:<{_INDENT - 2}}",
@@ -37,7 +37,7 @@ def page(facts: Iterable[Line]) -> list[str]:
             replace_whitespace=False,
             drop_whitespace=True,
         )
-        lines += [line.rstrip() for line in wrapped] or [f"  {name}"]
+        lines += [line.rstrip() for line in wrapped_lines] or [f"  {name}"]
     return lines
 
 

@@ -191,8 +191,8 @@ def _encoded_points(
     except MixedColumns:
         return None, None
     first = part_of(X, np.zeros(len(points[0]), dtype=np.intp))
-    encoded = machine.rows(unwrapped.with_cells(first, dict(zip(columns, points, strict=True))))
-    return tuple(machine_columns.tolist()), as_dense(encoded[:, machine_columns])
+    encoded_points = machine.rows(unwrapped.with_cells(first, dict(zip(columns, points, strict=True))))
+    return tuple(machine_columns.tolist()), as_dense(encoded_points[:, machine_columns])
 
 
 def _values_by_steps(machine: Outputs, X: Any, columns: tuple[int, ...], points: list[np.ndarray]) -> Floats:
@@ -208,10 +208,10 @@ def _values_by_steps(machine: Outputs, X: Any, columns: tuple[int, ...], points:
 def _values(machine: Outputs, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
     """Evaluate f at every row with every grid point: rows × points × outputs."""
     out = np.empty((len(rows), len(points), len(machine.names)))
-    changed = rows.copy()
+    changed_rows = rows.copy()
     for p, point in enumerate(points):
-        changed[:, columns] = point
-        out[:, p] = machine.f(changed)
+        changed_rows[:, columns] = point
+        out[:, p] = machine.f(changed_rows)
     return out
 
 

@@ -145,8 +145,8 @@ def largest_gap_between(problem: DualProblem, left: Node, right: Node) -> float:
     h = mixed_terms - inner(problem.p, left.beta + right.beta)
     # The maximum of G(λ) = (1 − λ)²g₀ + λ(1 − λ)h + λ²g₁ is at λ = 0 or 1, or at its stationary point between them.
     curvature = left.gap - h + right.gap
-    stationary = (left.gap - 0.5 * h) / curvature if curvature < 0 else 0.0
-    lambdas = [0.0, 1.0] + ([stationary] if 0 < stationary < 1 else [])
+    stationary_point = (left.gap - 0.5 * h) / curvature if curvature < 0 else 0.0
+    lambdas = [0.0, 1.0] + ([stationary_point] if 0 < stationary_point < 1 else [])
     gap = max((1 - s) ** 2 * left.gap + s * (1 - s) * h + s**2 * right.gap for s in lambdas)
     # The dual value is concave in λ, and so at least the smaller one of the two fits.
     return gap / max(min(left.dual, right.dual), float(np.finfo(float).tiny))

@@ -369,8 +369,8 @@ def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 
         sign: factor * deviation(n, delta, 2),
     }
     into_unit_interval = Assumption("the functions map into [0, 1]")
-    fixed = Assumption("the class was fixed before these samples were seen")
-    return bound_by_sum("E f", terms, (IID, into_unit_interval, fixed), delta, 1.0, "Igel, theorem 2.2")
+    assumption = Assumption("the class was fixed before these samples were seen")
+    return bound_by_sum("E f", terms, (IID, into_unit_interval, assumption), delta, 1.0, "Igel, theorem 2.2")
 
 
 def _mean_over_signs(

@@ -333,8 +333,8 @@ class _Landweber:
     def coefficients(self, t: int) -> Floats:
         """Return the coefficients of f after t steps."""
         is_tiny = self.values <= np.finfo(float).tiny
-        filtered = np.where(is_tiny, self.step_size * t, self._filter(t) / np.where(is_tiny, 1.0, self.values))
-        return np.asarray(self.data.root[:, None] * (self.basis @ (filtered[:, None] * self.components)))
+        factors = np.where(is_tiny, self.step_size * t, self._filter(t) / np.where(is_tiny, 1.0, self.values))
+        return np.asarray(self.data.root[:, None] * (self.basis @ (factors[:, None] * self.components)))
 
     def dof(self, t: int) -> float:
         """Return the effective degrees of freedom after t steps."""

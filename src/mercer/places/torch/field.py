@@ -54,8 +54,8 @@ class TorchField(HostField):
         self._device: DeviceRounds | None = None
         self._rounds_away = 0  # rounds since β and u were copied to the device; 0 if they are on the host
         self._counts = 0  # how often the device has counted the variables that could be dropped since then
-        single = fused.available(gram.like) and self._dtype == torch.float32
-        if single and len(problem.totals) == 1 and problem.n_variables >= _FEWEST_VARIABLES:
+        is_fused = fused.available(gram.like) and self._dtype == torch.float32
+        if is_fused and len(problem.totals) == 1 and problem.n_variables >= _FEWEST_VARIABLES:
             self._device = self._device_rounds()
 
     def _device_rounds(self) -> DeviceRounds:

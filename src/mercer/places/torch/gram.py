@@ -193,8 +193,8 @@ class TorchGram:
 
     @property
     def _on_host(self) -> Gram:
-        whole = self._source.on_host
-        return whole if self._rows is None else whole.view(self._rows)
+        whole_gram = self._source.on_host
+        return whole_gram if self._rows is None else whole_gram.view(self._rows)
 
     @property
     def proof(self) -> BoundedProducts:

@@ -141,14 +141,16 @@ def power_of_two(exponent: Any, proven: bool) -> Any:
     """
     if not proven:
         return torch.exp2_(exponent)
-    whole = torch.round(exponent)
-    fraction = exponent.sub_(whole)  # exact
+    whole_part = torch.round(exponent)
+    fraction = exponent.sub_(whole_part)  # exact
     value = torch.full_like(fraction, POWERS[-1])
     for power in reversed(POWERS[:-1]):
         value.mul_(fraction).add_(power)
     value.mul_(fraction).add_(1.0)
-    too_small = ~(whole >= -1021.0)  # also true for NaN
-    scale = whole.clamp_(min=-1022.0).to(torch.int64).add_(1023).bitwise_left_shift_(52)  # the bits of 2^whole
+    too_small = ~(whole_part >= -1021.0)  # also true for NaN
+    scale = (
+        whole_part.clamp_(min=-1022.0).to(torch.int64).add_(1023).bitwise_left_shift_(52)
+    )  # the bits of 2^whole_part
     return value.mul_(scale.view(torch.float64)).masked_fill_(too_small, 0.0)
 
 

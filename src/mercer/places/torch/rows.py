@@ -278,8 +278,8 @@ class TorchLinearGram:
             return self, None
         rows = self._samples.rows
         columns = torch.unique(rows.columns)
-        narrow = SparseRows(rows.values, torch.searchsorted(columns, rows.columns), rows.starts, len(columns))
-        return TorchLinearGram(type(self._samples)(self._samples.engine, narrow), self.scale), to_host(columns)
+        narrow_rows = SparseRows(rows.values, torch.searchsorted(columns, rows.columns), rows.starts, len(columns))
+        return TorchLinearGram(type(self._samples)(self._samples.engine, narrow_rows), self.scale), to_host(columns)
 
     def _strips(self, centre: Floats | None) -> Strips:
         return Strips(self._samples.rows, centre)

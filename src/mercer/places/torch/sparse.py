@@ -244,10 +244,10 @@ def _tiles(z: Any) -> Iterator[tuple[slice, Any, Any]]:
     """Yield blocks of rows whose dense form fits a tile, and the columns that they use, or None for all columns."""
     width = max(1, z.shape[1])
     step = max(1, TILE_BYTES // (8 * width))
-    narrow = isinstance(z, SparseRows) and (width > _MANY_COLUMNS or step < len(z))
-    if narrow:  # a tile of k rows uses no more than k times the longest row's columns
+    is_narrowed = isinstance(z, SparseRows) and (width > _MANY_COLUMNS or step < len(z))
+    if is_narrowed:  # a tile of k rows uses no more than k times the longest row's columns
         step = max(step, math.isqrt(TILE_BYTES // (8 * max(1, z.longest))))
     for start in range(0, len(z), step):
         block = slice(start, min(len(z), start + step))
         part = z[block]
-        yield block, part, torch.unique(part.columns) if narrow else None
+        yield block, part, torch.unique(part.columns) if is_narrowed else None

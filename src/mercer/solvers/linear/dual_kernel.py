@@ -86,8 +86,8 @@ def solve_by_rows(
         if first.stop_reason == "converged" and certificate.gap > stop.tol * width:
             rows = rows_of()
             u = rows.gram_product(problem.row_coefficients(first.beta, gram.n))
-            sharper = certificate_of(problem, first.beta, u, row_length_bounds(rows), "optimality", "float64")
-            return (replace(first, u=u.value), sharper) if stop.met(sharper) else (first, certificate)
+            proof = certificate_of(problem, first.beta, u, row_length_bounds(rows), "optimality", "float64")
+            return (replace(first, u=u.value), proof) if stop.met(proof) else (first, certificate)
         if first.stop_reason in ("converged", "max_time") or short_stop.max_iter == stop.max_iter:
             return first, certificate
     # 2. Solve in w to smaller and smaller gaps, until the certificate of β meets `stop`.

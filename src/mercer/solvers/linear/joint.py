@@ -70,10 +70,10 @@ def solve_joint_linear(
     pause, last_ratio = _FIRST_PAUSE, math.inf
     while True:
         # 1. Run passes. W was computed again from β, so it has no rounding errors of earlier steps.
-        flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
+        flat_beta, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
         constants = (problem.y.astype(np.int64, copy=False), problem.C, rows.squared_lengths, B)
         limits = (factor * stop.tol, factor * stop.gap_tol, min(stop.max_iter, pause) - passes, stop.seconds)
-        n_passes, _, _, end_reason = steps.descend_joint(*constants, flat, w, w_bias, state, *limits, shrinking)
+        n_passes, _, _, end_reason = steps.descend_joint(*constants, flat_beta, w, w_bias, state, *limits, shrinking)
         passes += n_passes
         # 2. Certify, and stop if the certificate meets `stop`, or at a limit.
         W, certificate = certify_joint_rows(problem, rows, beta)

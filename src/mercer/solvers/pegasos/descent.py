@@ -160,9 +160,9 @@ class KernelSpace:
                 return
             self._fetch(draws[n_done : n_done + _DRAWS_AHEAD], signs * u < options.lam * (t + n_done + 1))
 
-    def _fetch(self, draws: Indices, violating: Flags) -> None:
+    def _fetch(self, draws: Indices, is_violating: Flags) -> None:
         """Compute missing rows of the next draws that will be needed if the present margins do not change."""
-        is_needed = violating[draws]
+        is_needed = is_violating[draws]
         is_needed[0] = True  # the core stopped at this draw
         missing_rows = draws[(self._slot[draws] < 0) & is_needed]
         _, first = np.unique(missing_rows, return_index=True)
@@ -323,11 +323,11 @@ def solve_pegasos(
     violations = ViolationCounts(*problem.signs.shape) if dual_from_violations else None
     options = StepOptions(iterates, problem.lam, project, None if violations is None else violations.counts)
     cumulative_weight, m, n_epochs_done = np.cumsum(problem.weight), space.n, 0
-    planned = min(_default_epochs(space, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
+    n_planned = min(_default_epochs(space, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
     reason: StopReason = "all steps"
-    while n_epochs_done < planned and reason == "all steps":
+    while n_epochs_done < n_planned and reason == "all steps":
         # 2. Draw the samples of the next epochs; short epochs are joined, so that Python takes little of the time.
-        count = 1 if stopping is not None else min(planned - n_epochs_done, max(1, 10_000 // m))
+        count = 1 if stopping is not None else min(n_planned - n_epochs_done, max(1, 10_000 // m))
         if sampling == "passes":
             row_share = problem.probability * m
             draws = np.concatenate(

@@ -80,8 +80,8 @@ class ViolationCounts:
         In the mean of many steps a row contributes this share of its weight, so near the optimum it is α_i/C_i.
         """
         _, counts, visits = self._snapshots[0]
-        visited = self._visits - visits
-        return np.where(visited > 0, (self.counts - counts) / np.maximum(visited, 1), default)
+        new_visits = self._visits - visits
+        return np.where(new_visits > 0, (self.counts - counts) / np.maximum(new_visits, 1), default)
 
 
 @dataclass(eq=False)

@@ -259,10 +259,10 @@ class LandmarkMachine(OutputsMachine):
     def _given_landmarks(self, kernel: Kernel) -> Any:
         """Return a copy of the caller's landmarks, checked like samples."""
         try:
-            checked = read_samples(self, self.landmarks, kernel, reset=False)
+            landmarks = read_samples(self, self.landmarks, kernel, reset=False)
         except (ValueError, TypeError) as error:
             raise type(error)(f"landmarks are no valid samples (called X here): {error}") from error
-        return take(host(checked), np.arange(n_samples(checked)))
+        return take(host(landmarks), np.arange(n_samples(landmarks)))
 
     def _check_memory(self, m: int, budget: int) -> None:
         """Raise MemoryError if the matrices of m landmarks exceed the budget in bytes."""

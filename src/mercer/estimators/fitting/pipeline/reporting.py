@@ -26,8 +26,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def with_callbacks(method: Method) -> Method:
     """Decorate a `fit` method with scikit-learn's support for callbacks, keeping its type."""
-    decorated: Method = callback.with_callbacks(method)
-    return decorated
+    wrapper: Method = callback.with_callbacks(method)
+    return wrapper
 
 
 class Progress:

@@ -271,8 +271,8 @@ class Labels(AttributeSpec):
         if self.without_outputs:
             return
         against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
-        expected, actual = n_planes(len(value), against_rest), _size("outputs", model)
-        expect(actual == expected, f"{len(value)} classes make {expected} outputs, not {actual}")
+        expected_size, size = n_planes(len(value), against_rest), _size("outputs", model)
+        expect(size == expected_size, f"{len(value)} classes make {expected_size} outputs, not {size}")
 
 
 @dataclass(frozen=True)
