@@ -92,7 +92,7 @@ def joint_certificate(
         lengths = (exact(entry_bounds).square() + problem.shift).sqrt()
         slopes = Ball.within(e.error.max(axis=1)) + lengths * distance_ball
         repair_cost = _repair_cost(problem, beta, e.value, slopes.error, lengths.high)
-        # (1 − γ)β is inside the stated bounds, as for binary problems (dual.py).
+        # (1 − γ)β is inside the bounds as they were before rounding (docs/certificate.md, "Bounds that were rounded").
         rounded_gain, rounded_energy = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[label]).sum(), energy))
         dual = rounded_gain - rounded_energy - repair_cost - 0.5 * distance_ball * (length + distance)
         # 2. Residuals.

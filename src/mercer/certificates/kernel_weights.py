@@ -43,7 +43,7 @@ class WeightsProblem:
     scales: Floats  # v
 
     @property
-    def dual_norm(self) -> float:
+    def dual_exponent(self) -> float:
         """Exponent q of the dual norm, 1/p + 1/q = 1."""
         if self.norm == 1:
             return math.inf
@@ -55,7 +55,7 @@ class WeightsProblem:
 
     def dual_size(self, s: Floats) -> float:
         """Return an upper bound on ‖(s_m/v_m)‖_q, for s_m ≥ 0."""
-        return _norm_bound(s / self.scales, self.dual_norm)
+        return _norm_bound(s / self.scales, self.dual_exponent)
 
 
 def _norm_bound(values: Floats, p: float) -> float:

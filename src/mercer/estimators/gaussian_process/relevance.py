@@ -257,8 +257,8 @@ class _Evidence:
         spread = float(weight @ (y - mean) ** 2) / self.n
         self.noise = noise if noise is not None else max(0.1 * spread, 1e-12 * float(weight @ y**2) / self.n, 1e-300)
         # Weighted inner products of the columns with each other and with y.
-        root = np.sqrt(weight)[:, None] * Phi
-        self.PP, self.Py, self.yy = root.T @ root, Phi.T @ (weight * y), float(weight @ y**2)
+        weighted_Phi = np.sqrt(weight)[:, None] * Phi
+        self.PP, self.Py, self.yy = weighted_Phi.T @ weighted_Phi, Phi.T @ (weight * y), float(weight @ y**2)
         self.alpha = np.full(Phi.shape[1], math.inf)
         self.steps = 0
         self._refresh()

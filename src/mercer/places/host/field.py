@@ -121,17 +121,17 @@ class HostField(ActiveSet):
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β on J, and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
-        changed = np.flatnonzero(delta)
+        changed_positions = np.flatnonzero(delta)
         self.beta[J], self._ends = beta, None
         rows = self.problem.row[J]
         other_rows = self.rows
         if np.array_equal(rows, self._block_rows):
             block_rows, positions = np.unique(rows, return_index=True)
-            self.u[block_rows] += self._block[np.ix_(positions, changed)] @ delta[changed]
+            self.u[block_rows] += self._block[np.ix_(positions, changed_positions)] @ delta[changed_positions]
             other_rows = np.setdiff1d(self.rows, block_rows, assume_unique=True)
-        if len(other_rows) and len(changed):
-            sources, position = np.unique(rows[changed], return_inverse=True)
-            self._spread(sources, sums_by(position, delta[changed], len(sources)), other_rows)
+        if len(other_rows) and len(changed_positions):
+            sources, position = np.unique(rows[changed_positions], return_inverse=True)
+            self._spread(sources, sums_by(position, delta[changed_positions], len(sources)), other_rows)
 
     def inner_field(self, J: Indices) -> Field:
         """Return the state of the problem on J, with all other variables held fixed."""

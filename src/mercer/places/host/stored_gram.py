@@ -227,10 +227,10 @@ class StoredField:
         self._beta[:] = 0.0
         self._beta[self._variables(problem)] = beta
         new_coefficients = self._coefficients
-        changed = np.flatnonzero(new_coefficients != old_coefficients)
-        if len(changed) <= _FEW_SHARE * self.stored.n:
+        changed_rows = np.flatnonzero(new_coefficients != old_coefficients)
+        if len(changed_rows) <= _FEW_SHARE * self.stored.n:
             change = np.zeros(self.stored.n)
-            change[changed] = new_coefficients[changed] - old_coefficients[changed]
+            change[changed_rows] = new_coefficients[changed_rows] - old_coefficients[changed_rows]
             self.u += self.stored.table.product(change)
             if self._has_bounds:
                 self.e += self.stored.errors(change) + 2 * _EPS * np.abs(self.u)

@@ -76,18 +76,23 @@ class TiledField(HostField):
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β on J, and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
-        changed = np.flatnonzero(delta)
+        changed_positions = np.flatnonzero(delta)
         self.beta[J] = beta
         self._ends = None
-        if len(changed) == 0:
+        if len(changed_positions) == 0:
             return
         rows, all_active = self.problem.row[J], len(self.rows) == self.gram.n
         total = self.u if all_active else self.u[self.rows]
         if self.problem.twins:
-            sources, position = np.unique(rows[changed], return_inverse=True)
-            self._add(total, sources, sums_by(position, delta[changed], len(sources)), None)
+            sources, position = np.unique(rows[changed_positions], return_inverse=True)
+            self._add(total, sources, sums_by(position, delta[changed_positions], len(sources)), None)
         else:
-            self._add(total, rows[changed], delta[changed], changed if np.array_equal(rows, self._block_rows) else None)
+            self._add(
+                total,
+                rows[changed_positions],
+                delta[changed_positions],
+                changed_positions if np.array_equal(rows, self._block_rows) else None,
+            )
         if not all_active:
             self.u[self.rows] = total
 
