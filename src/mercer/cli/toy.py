@@ -24,7 +24,7 @@ from mercer.notes.toy import link, page
 
 _FOLDER = "mercer-toy-"
 # The same limits as in src/mercer/notes/toy/web/formats.js.
-_MOST_POINTS, _MOST_CLASSES, _FARTHEST = 500, 4, 1000.0
+_MOST_POINTS, _MOST_CLASSES, _LARGEST_NUMBER = 500, 4, 1000.0
 
 
 def register(commands: Subparsers) -> None:
@@ -72,8 +72,8 @@ def run(args: argparse.Namespace) -> None:
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER))  # a new folder, into which no other user can write
     path = folder / "toy.html"
     path.write_text(text, encoding="utf-8")
-    opened = webbrowser.open(path.as_uri())
-    print(f"{'opened' if opened else 'no browser was found; open this file yourself:'} {path}")
+    has_opened = webbrowser.open(path.as_uri())
+    print(f"{'opened' if has_opened else 'no browser was found; open this file yourself:'} {path}")
 
 
 def _remove_old_pages() -> None:
@@ -104,9 +104,10 @@ def _points(args: argparse.Namespace) -> str:
             f"{data.source} has {data.X.shape[1]} features, but the page shows two: choose them with --features"
         )
     X = _columns(data, columns)
-    if not np.isfinite(X).all() or float(np.abs(X).max(initial=0.0)) > _FARTHEST:
+    if not np.isfinite(X).all() or float(np.abs(X).max(initial=0.0)) > _LARGEST_NUMBER:
         raise ValueError(
-            f"the page takes finite numbers from −{_FARTHEST:g} to {_FARTHEST:g}: scale {data.source} with mercer scale"
+            f"the page takes finite numbers from −{_LARGEST_NUMBER:g} to {_LARGEST_NUMBER:g}: scale {data.source} with "
+            "mercer scale"
         )
     names = _axis_names(data, columns, is_regression)
     if is_regression:

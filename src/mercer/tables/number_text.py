@@ -214,9 +214,9 @@ def _split_marks(digits: str, has_exponent: bool) -> tuple[str, str, str] | None
     """
     if digits.isdigit():
         return "", "", ""
-    grouped = _GROUPED.fullmatch(digits)
-    if grouped is not None:
-        mark, decimal = grouped[1], grouped[2] or ""
+    match = _GROUPED.fullmatch(digits)
+    if match is not None:
+        mark, decimal = match[1], match[2] or ""
         if decimal == mark:
             return None
         if decimal or mark in " '" or digits.count(mark) > 1:

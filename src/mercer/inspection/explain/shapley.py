@@ -221,8 +221,8 @@ def explain(
     except ValueError as error:
         raise ValueError(f"background: {error}") from None
     weights = parameters.weights("background_weight", background_weight, background_rows.shape[0])
-    used = np.flatnonzero(weights)
-    background_rows, weights = background_rows[used], weights[used]
+    weighted_rows = np.flatnonzero(weights)
+    background_rows, weights = background_rows[weighted_rows], weights[weighted_rows]
     f, base = machine.f(rows), weights @ machine.f(background_rows)
     data = as_dense(rows)
     n_columns = len(machine.unwrapped.names)

@@ -236,8 +236,8 @@ class Steps:
         return len(self.steps)
 
     def __repr__(self) -> str:
-        ended = "converged" if self.converged else "not converged"
-        return f"Steps({self.method}, {len(self)} steps on {self.problem.n} samples, dual {self.dual:.6g}, {ended})"
+        end_text = "converged" if self.converged else "not converged"
+        return f"Steps({self.method}, {len(self)} steps on {self.problem.n} samples, dual {self.dual:.6g}, {end_text})"
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
