@@ -385,9 +385,9 @@ def step_length(
     def slope(s: float) -> float:
         return linear + s * square + losses.slope_along(f, move, s)
 
-    first = -gain
-    low, slope_low, high, slope_high = 0.0, first, 1.0, slope(1.0)
-    if abs(slope_high) <= 0.5 * abs(first):
+    start_slope = -gain
+    low, slope_low, high, slope_high = 0.0, start_slope, 1.0, slope(1.0)
+    if abs(slope_high) <= 0.5 * abs(start_slope):
         return 1.0
     while slope_high < 0 and high < 1e6:  # rounding alone asks for longer steps
         low, slope_low, high = high, slope_high, 2 * high
@@ -398,7 +398,7 @@ def step_length(
         margin = 0.1 * (high - low)  # away from either end, so that the bracket always shrinks
         s = min(max(s, low + margin), high - margin)
         slope_s = slope(s)
-        if abs(slope_s) <= 0.1 * abs(first):
+        if abs(slope_s) <= 0.1 * abs(start_slope):
             return s
         if slope_s < 0:
             low, slope_low = s, slope_s
