@@ -232,8 +232,8 @@ def linear(section: Record) -> Iterator[str]:
     yield table(["data", "loss", "relative gap asked", *_LINEAR.values(), "mercer's true gap"], rows)
     yield (
         "Everybody solves LIBLINEAR's problem (regularised bias, C = 1) to the same relative duality gap, which is "
-        "recomputed here. LIBLINEAR's time includes the copy of X that its interface makes. A library is stuck where it "
-        "did not come closer with fits of two seconds. `data.py` does not fetch reuters and rtpolarity."
+        "recomputed here. LIBLINEAR's time includes the copy of X that its interface makes. A library is stuck where "
+        "it did not come closer with fits of two seconds. `data.py` does not fetch reuters and rtpolarity."
     )
 
 
