@@ -134,7 +134,7 @@ def replace_block(text: str, name: str, block: str) -> str:
     pattern = re.compile(re.escape(begin) + r".*?" + re.escape(end), re.DOTALL)
     if len(pattern.findall(text)) != 1:
         raise ValueError(f"there must be one block between {begin} and {end}")
-    return pattern.sub(lambda _: f"{begin}\n\n{block.strip()}\n\n{end}", text)
+    return pattern.sub(lambda _: f"{begin}\n{block.strip()}\n\n{end}", text)
 
 
 BLOCKS: dict[str, dict[str, tuple[str, Callable[[Record, str], str]]]] = {

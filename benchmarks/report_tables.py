@@ -302,7 +302,11 @@ def calibration(section: Record) -> Iterator[str]:
     from compare_calibration import rows_of
 
     yield table(*rows_of(section["records"]))
-    yield "A sigmoid on five folds. scikit-learn's time includes its fits: it has no fitted machine to begin with."
+    yield (
+        "Sigmoids on five folds. scikit-learn's time includes its fits: it has no fitted machine to begin with. With "
+        "several classes, mercer couples probabilities of pairs and scikit-learn divides those of each class by their "
+        "sum, so their losses differ."
+    )
 
 
 def shapley(section: Record) -> Iterator[str]:
@@ -432,7 +436,8 @@ def readme_block(results: Record, page: str) -> str:
             "it: Gaussian kernel, `tol=1e-3`, float64, two classes, standardised features, "
             f"{host(results)}. scikit-learn's SVC always computes on one thread.",
             table(header, rows),
-            f"Over all {len(first)} fits that we measured there, the geometric means are {means}.",
+            f"Over all {len(first)} fits that we measured there, the geometric means are {means}. [Speed](docs/speed.md) "
+            "says how we measured; [Results](docs/results.md) has all measurements with dates, versions and commands.",
         ]
     )
 
