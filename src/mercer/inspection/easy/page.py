@@ -122,7 +122,9 @@ def certificate_lines(machine: Any) -> list[Line]:
     """Return three lines: what is proven, the duality gap, and the KKT violation with the reason for stopping."""
     certificate = machine.certificate_
     state = "converged" if machine.converged_ else f"NOT converged: {machine.stop_reason_}"
-    parts, their = (f", summed over {len(certificate.parts)} sub-problems,", "their") if certificate.parts else ("", "the")
+    parts, their = (
+        (f", summed over {len(certificate.parts)} sub-problems,", "their") if certificate.parts else ("", "the")
+    )
     tol = f" (tol = {machine.tol:g})" if hasattr(machine, "tol") else ""
     gap, share = f"{certificate.gap:.2e}{parts}", f"{certificate.relative_gap:.1e} of {their} dual value"
     return [
