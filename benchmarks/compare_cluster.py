@@ -46,20 +46,30 @@ MACHINES = {
 
 
 def told(name: str, model: Any, seconds: float) -> None:
-    report, certificate = model.fit_report_, model.certificate_
-    vectors = f", {np.sum(model.n_support_)} vectors" if hasattr(model, "n_support_") else ""
-    print(f"{name}: {seconds:.1f} s, dual {certificate.dual:.9g}, gap {certificate.relative_gap:.1e}{vectors}")
-    for verb, row in report.items():
-        out, back = row["bytes_sent"] / 1e6, row["bytes_received"] / 1e6
-        print(f"  {verb:18} {row['calls']:4.0f} calls {out:9.1f} MB out {back:9.1f} MB back {row['seconds']:8.2f} s")
+    """Print what a fit took, verb by verb."""
+    row = record(name, model, seconds)
+    vectors = "" if row["vectors"] is None else f", {row['vectors']} vectors"
+    print(f"{name}: {seconds:.1f} s, dual {row['dual']:.9g}, gap {row['relative gap']:.1e}{vectors}")
+    for verb, part in row["report"].items():
+        out, back = part["bytes_sent"] / 1e6, part["bytes_received"] / 1e6
+        print(f"  {verb:18} {part['calls']:4.0f} calls {out:9.1f} MB out {back:9.1f} MB back {part['seconds']:8.2f} s")
 
 
-def measure(X: Any, y: Any, machine: str, engine: str, workers: list[int]) -> None:
+def record(name: str, model: Any, seconds: float) -> dict[str, Any]:
+    """Return what a fit took as plain values."""
+    vectors = int(np.sum(model.n_support_)) if hasattr(model, "n_support_") else None
+    found: dict[str, Any] = {"what": name, "seconds": seconds, "vectors": vectors}
+    found |= {"dual": model.certificate_.dual, "relative gap": model.certificate_.relative_gap}
+    return found | {"report": dict(getattr(model, "fit_report_", {}))}
+
+
+def measure(X: Any, y: Any, machine: str, engine: str, workers: list[int]) -> Iterator[tuple[str, Any, float]]:
+    """Yield what was fitted, the machine and its seconds: by the core, and then in chunks or on Dask."""
     begun = time.perf_counter()
     model = MACHINES[machine]().fit(X, y)
-    print(f"this machine's core: {time.perf_counter() - begun:.1f} s, dual {model.certificate_.dual:.9g}")
+    yield "this computer's core", model, time.perf_counter() - begun
     if engine == "stored":
-        fitted("in chunks", machine, mercer.stored_rows(X).X, y)
+        yield fitted("in chunks", machine, mercer.stored_rows(X).X, y)
         return
     for count in workers:
         import dask.array as da
@@ -69,13 +79,13 @@ def measure(X: Any, y: Any, machine: str, engine: str, workers: list[int]) -> No
         with cluster, distributed.Client(cluster) as client:
             rows = client.persist(da.from_array(X, chunks=(-(-len(X) // (2 * count)), X.shape[1])))
             distributed.wait(rows)
-            fitted(f"{count} workers of Dask", machine, rows, y)
+            yield fitted(f"{count} workers of Dask", machine, rows, y)
 
 
-def fitted(name: str, machine: str, X: Any, y: Any) -> None:
+def fitted(name: str, machine: str, X: Any, y: Any) -> tuple[str, Any, float]:
     begun = time.perf_counter()
     model = MACHINES[machine]().fit(X, y)
-    told(name, model, time.perf_counter() - begun)
+    return name, model, time.perf_counter() - begun
 
 
 def large(rows: int, machine: str, engine: str, count: int, noise: float, seconds: float) -> None:
@@ -229,7 +239,8 @@ def main() -> None:
     X, y = mixture(args.rows)
     with contextlib.suppress(KeyboardInterrupt):
         if args.what == "measure":
-            measure(X, y, args.machine, args.engine, args.workers)
+            for name, model, seconds in measure(X, y, args.machine, args.engine, args.workers):
+                told(name, model, seconds)
         else:
             simulate(X, y, args.machine, args.workers[0], args.bandwidth, args.latency)
 

@@ -20,6 +20,7 @@ import argparse
 import time
 import warnings
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import harness
@@ -102,6 +103,7 @@ class Liblinear:
 
 def competitors(squared: bool) -> dict[str, Any]:
     methods = ("dual", "primal") if squared else ("dual",)
+    methods = methods if find_spec("liblinear") else ()
     everybody: dict[str, Any] = {"sklearn": Sklearn()}
     for method in methods:
         everybody[f"liblinear {method}"] = Liblinear(method)

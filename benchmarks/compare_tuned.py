@@ -10,7 +10,7 @@ what scikit-learn's GridSearchCV finds on the same cells and folds of the whole 
 
 from __future__ import annotations
 
-import sys
+import argparse
 import warnings
 
 import numpy as np
@@ -98,9 +98,12 @@ def choice(X, y):
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(SETS)}; all unless told")
+    options = parser.parse_args()
     print(f"{'set':16s} {'as it is':>8s} {'tuned':>8s} {'gain':>8s} {'error':>7s}  choice")
     warnings.simplefilter("ignore")
-    for name in sys.argv[1:] or SETS:
+    for name in options.names or SETS:
         X, y = SETS[name]()
         scores = outer(X, y)
         gains = scores[:, 1] - scores[:, 0]

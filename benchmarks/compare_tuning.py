@@ -1,22 +1,24 @@
 """Grid searches: mercer.tune beside scikit-learn's GridSearchCV, and TorchKM's task.
 
-    python benchmarks/compare_tuning.py DATA [spam usps a9a torchkm]     DATA: the folder with the .npz files
+    python benchmarks/compare_tuning.py --data FOLDER [--only spam,usps,a9a,torchkm]     FOLDER holds the .npz files
 
 Each search has 5 folds, 10 C × 8 gamma. scikit-learn is timed on every cell of spam, and on 15 of the 80 cells of the
 others in one fold, from which its time is extrapolated: the whole grid takes it the better part of an hour. Its best
 cell is looked for among those that mercer finds within two samples per fold of its own best. Times are CPU seconds, so
 that they hold on a busy machine too. TorchKM's task is n = 10,000 × 1,000, 10 folds, 50 C, every fit to
-a relative gap of 1e-3, with its generator and grid (github YikaiZhang95/torchkm, benchmarks/table2_simulation.py).
+a relative gap of 1e-3, with its generator and grid (github YikaiZhang95/torchkm, benchmarks/table2_simulation.py);
+TorchKM itself is not run.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC as ScikitSVC
 
@@ -26,13 +28,17 @@ import mercer
 SAMPLED = [(c, g) for g in (1, 4, 6) for c in (0, 3, 5, 7, 9)]
 
 
-def load(folder: Path, name: str):  # type: ignore[no-untyped-def]  # arrays of several kinds
-    z = np.load(folder / f"{name}.npz")
-    if name == "a9a":
+def load(folder: Path | None, name: str):  # type: ignore[no-untyped-def]  # arrays of several kinds
+    if name != "digits" and folder is None:
+        raise FileNotFoundError(f"{name} needs a folder with {name}.npz")
+    z = np.load(folder / f"{name}.npz") if folder is not None and name != "digits" else None
+    if z is None:
+        X, y = load_digits(return_X_y=True)
+    elif name == "a9a":
         X = sp.csr_matrix((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))[:8000].astype(float)
-        y, variance = z["y"][:8000], None
+        y = z["y"][:8000]
     else:
-        X, y, variance = z["X"].astype(float), z["y"], None
+        X, y = z["X"].astype(float), z["y"]
         X = (X - X.mean(axis=0)) / X.std(axis=0) if name == "spam" else X
         y = y % 2 if name == "usps" else y  # even and odd digits
     variance = X.var() if not sp.issparse(X) else X.multiply(X).mean() - X.mean() ** 2
@@ -64,7 +70,41 @@ def compare_best(X, y, grid, folds, found):  # type: ignore[no-untyped-def]  # a
     print(f"  best of {len(cells)} of its cells {best:.5f}, the chosen one {found.best_score_:.5f}: {off:.2f} samples")
 
 
-def search(folder: Path, name: str) -> None:
+def timed(X, y, grid, folds, skip):  # type: ignore[no-untyped-def]  # arrays of several kinds
+    """CPU seconds of a search by mercer, and the search."""
+    begun = time.process_time()
+    found = mercer.tune(mercer.SVC(cache_size=1900), X, y, grid=grid, cv=folds, skip=skip, refit=False, n_jobs=2)
+    return time.process_time() - begun, found
+
+
+def differences(found, scores, grid, folds):  # type: ignore[no-untyped-def]  # arrays of several kinds
+    """How many held-out samples each of scikit-learn's fits judges otherwise than mercer's of the same cell."""
+    off = []
+    for (c, g, f), score in scores.items():
+        own = found.at(C=grid["C"][c], gamma=grid["gamma"][g])[f"split{f}_test_score"]
+        off.append(abs(own - score) * len(folds[f][1]))
+    return off
+
+
+def record(folder: Path | None, name: str, cells=SAMPLED):  # type: ignore[no-untyped-def]  # arrays of several kinds
+    """The times of both, scikit-learn's extrapolated from some cells in one fold, and how far their scores differ."""
+    X, y, grid, folds = load(folder, name)
+    peer, scores = scikit_seconds(X, y, grid, folds[:1], cells)
+    seconds, found = timed(X, y, grid, folds, False)
+    off = differences(found, scores, grid, folds)
+    return {
+        "data": name,
+        "n": X.shape[0],
+        "mercer": seconds,
+        "scikit-learn, extrapolated": peer,
+        "cells": len(cells),
+        "most samples that differ": float(max(off)),
+        "test samples of a fold": len(folds[0][1]),
+        "best": found.best_score_,
+    }
+
+
+def search(folder: Path | None, name: str) -> None:
     X, y, grid, folds = load(folder, name)
     every = [(c, g) for g in range(8) for c in range(10)]
     peer, scores = scikit_seconds(
@@ -73,9 +113,7 @@ def search(folder: Path, name: str) -> None:
     print(f"{name}: {X.shape[0]:,} rows\n  scikit-learn            {peer:8.1f} s CPU", flush=True)
     last = 0.0
     for skip in (False, True, "likely"):
-        begun = time.process_time()
-        found = mercer.tune(mercer.SVC(cache_size=1900), X, y, grid=grid, cv=folds, skip=skip, refit=False, n_jobs=2)
-        spent = time.process_time() - begun
+        spent, found = timed(X, y, grid, folds, skip)
         fits = sum(np.isfinite(found.cv_results_[f"split{f}_test_score"]).sum() for f in range(5))
         against = f"{peer / spent:.0f}× faster" if skip is False else f"{last / spent:.2f}× faster again"
         print(
@@ -84,10 +122,7 @@ def search(folder: Path, name: str) -> None:
         last = spent if skip is False else last
         if skip is False:
             compare_best(X, y, grid, folds, found)
-            off = []
-            for (c, g, f), score in scores.items():
-                own = found.at(C=grid["C"][c], gamma=grid["gamma"][g])[f"split{f}_test_score"]
-                off.append(abs(own - score) * len(folds[f][1]))
+            off = differences(found, scores, grid, folds)
             print(f"  held-out samples that differ: at most {max(off):.0f} in a fold, {np.mean(off):.3f} on average")
     print(f"  best {found.best_score_:.4f}, search gap {found.search_gap_}")
 
@@ -121,7 +156,14 @@ def torchkm_task(n: int = 10_000, p: int = 1_000) -> None:
     )
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="where the .npz files are")
+    parser.add_argument("--only", default="spam,usps,a9a,torchkm", help="some of them, or digits, which needs no file")
+    options = parser.parse_args()
+    for name in options.only.split(","):
+        torchkm_task() if name == "torchkm" else search(options.data, name)
+
+
 if __name__ == "__main__":
-    folder, *names = sys.argv[1:]
-    for name in names or ["spam", "usps", "a9a", "torchkm"]:
-        torchkm_task() if name == "torchkm" else search(Path(folder), name)
+    main()

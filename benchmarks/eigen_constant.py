@@ -6,7 +6,7 @@ Prints, for each n, the least processor time of some repetitions on one thread: 
 solve, all eigenvalues and eigenvectors of K, their ratio, and c(λ) for one more λ from the decomposition.
 """
 
-import sys
+import argparse
 import time
 
 import numpy as np
@@ -44,9 +44,16 @@ def measure(n, lam=0.1):
     )
 
 
-if __name__ == "__main__":
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("n", nargs="*", type=int, default=[500, 1000, 2000])
+    sizes = parser.parse_args().n
     print(f"{'n':>6} {'system (s)':>11} {'decomposition (s)':>18} {'ratio':>6} {'one more λ (s)':>15}")
     with threadpool_limits(1):
-        for n in [int(word) for word in sys.argv[1:]] or [500, 1000, 2000]:
+        for n in sizes:
             system, decomposition, product = measure(n)
             print(f"{n:6} {system:11.4f} {decomposition:18.4f} {decomposition / system:6.1f} {product:15.5f}")
+
+
+if __name__ == "__main__":
+    main()

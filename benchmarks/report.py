@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import data
 import harness
 import report_page
 import report_sections
@@ -38,8 +39,8 @@ PACKAGES = (
 )
 # Seconds that all sections may take together.
 TOTAL = 1740.0
-# A section that does not stop by itself is ended after this many times its share.
-_GRACE = 1.5
+# A section that does not stop by itself is ended after this many times its share, and the seconds of its imports.
+_GRACE, _IMPORTS = 1.5, 20.0
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -70,8 +71,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def name_of(facts: dict[str, Any], quick: bool) -> str:
     """Return the name of this computer's JSON file: its processor, its threads, and whether the run was quick."""
-    processor = re.sub(r"\W+", "-", facts["cpu"].lower()).strip("-")
-    return f"{processor}-{facts['threads']}-threads{'-quick' if quick else ''}"
+    processor = re.sub(r"\W+", "_", facts["cpu"].lower()).strip("_")
+    return f"{processor}_{facts['threads']}_threads{'_quick' if quick else ''}"
 
 
 def commit() -> str:
@@ -125,7 +126,7 @@ def section(options: argparse.Namespace, name: str, seconds: float) -> dict[str,
         words += ["--quick"] if options.quick else []
         words += ["--peers", options.peers] if options.peers else []
         with (Path(folder) / "errors").open("w+") as errors:
-            error = _ended(words, seconds * _GRACE, errors)
+            error = _ended(words, seconds * _GRACE + _IMPORTS, errors)
             errors.seek(0)
             told = [line for line in errors.read().splitlines() if line.strip()]
         found = json.loads(into.read_text()) if into.exists() else {"records": [], "skipped": []}
@@ -154,6 +155,14 @@ def _without_paths(text: str) -> str:
     return re.sub(r"(?<![\w.])/[\w./-]+/", "…/", text)
 
 
+def checksums(folder: str | None) -> dict[str, str]:
+    """Return the beginnings of the checksums of the data sets that are there."""
+    if folder is None:
+        return {}
+    present = [name for name in data.SETS if (Path(folder) / f"{name}.npz").exists()]
+    return {name: data.checksum(data.stored(Path(folder), name))[:16] for name in present}
+
+
 def run(options: argparse.Namespace) -> Path:
     """Measure the sections, write the JSON file after each, and return its path."""
     from mercer import _core
@@ -164,7 +173,7 @@ def run(options: argparse.Namespace) -> Path:
     options.results.mkdir(parents=True, exist_ok=True)
     path = options.results / f"{options.name or name_of(facts, options.quick)}.json"
     results = json.loads(path.read_text()) if path.exists() else {"sections": {}}
-    results |= {"machine": facts, "quick": options.quick}
+    results |= {"machine": facts, "quick": options.quick, "data": checksums(options.data)}
     end = time.monotonic() + TOTAL
     for name in options.sections:
         spec = report_sections.SECTIONS[name]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import data
+import harness
 import report_tables
 
 Record = dict[str, Any]
@@ -18,11 +21,12 @@ _HEAD = """# Results
 <!-- Written by `python benchmarks/report.py --pages` from benchmarks/results; changes by hand are lost. -->
 
 This page lists every measurement that mercer's pages quote, one part for each computer, newest first. Times are
-wall-clock seconds of warm runs: the minimum of repeats, all libraries in one process in turns, with mercer's
-certificate in its time. Each comparison was checked: the answers of all libraries were judged in float64 by code that
-belongs to none of them (`benchmarks/truth.py`), and a difference that their tolerance does not explain is named below
-the table. `×` is the other library's time divided by mercer's. scikit-learn's `SVC` computes on one thread whatever it
-is given, which the heads of the tables say; the others use all threads of the run.
+wall-clock seconds of warm runs unless the text says otherwise: the minimum of repeats, all libraries in one process in
+turns, with mercer's certificate in its time. `report.py` checks each comparison of kernel classifiers: the answers of
+all libraries are judged in float64 by code that belongs to none of them (`benchmarks/truth.py`), and a difference that
+their tolerance does not explain is named below the table. `×` is the other library's time divided by mercer's.
+scikit-learn's `SVC` computes on one thread whatever it is given, which the heads of the tables say; the others use all
+threads of the run.
 
 Repeat it with `python benchmarks/report.py --data FOLDER` (at most 30 minutes; `--quick` takes a few).
 `python benchmarks/data.py FOLDER` fetches the data sets. [Features of other packages](peers.md) says who has what.
@@ -32,7 +36,8 @@ Repeat it with `python benchmarks/report.py --data FOLDER` (at most 30 minutes; 
 def load(folder: Path) -> list[tuple[str, Record]]:
     """Return the results of every computer with the names of their files, newest first."""
     found = [(path.name, json.loads(path.read_text())) for path in sorted(folder.glob("*.json")) if path.name != CHECKS]
-    return sorted(found, key=lambda one: (one[1]["machine"]["date"], one[0]), reverse=True)
+    # What single pages state comes last.
+    return sorted(found, key=lambda one: ("pages" not in one[1]["sections"], one[1]["machine"]["date"]), reverse=True)
 
 
 def results_page(folder: Path) -> str:
@@ -44,7 +49,19 @@ def results_page(folder: Path) -> str:
             if section in results["sections"]:
                 parts += list(_section(title, section, results["sections"][section], results["machine"]))
     parts += list(report_tables.checks(folder / CHECKS))
+    parts += ["## All programs", "Each has `--help`.", _programs(Path(__file__).parent)]
     return "\n\n".join(parts) + "\n"
+
+
+def _programs(folder: Path) -> str:
+    """Return a table of the programs with the first sentence of each."""
+    rows = []
+    for path in sorted(folder.glob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        if '__name__ == "__main__"' in source:
+            first = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0]
+            rows.append([f"`benchmarks/{path.name}`", " ".join(first.split())])
+    return harness.table(["program", "what it does"], rows)
 
 
 def _title(results: Record) -> str:
@@ -65,6 +82,12 @@ def _machine(name: str, results: Record) -> str:
         f"{facts['level']}; {load}{facts['system']}; Python {facts['python']}, {versions}; commit {facts['commit']} "
         f"(`benchmarks/results/{name}`)."
     ]
+    if results.get("data"):
+        own = [name for name, found in results["data"].items() if not data.SETS[name].checksum.startswith(found)]
+        lines.append(
+            f"Data sets: {', '.join(results['data'])}, with the checksums of `benchmarks/data.py`"
+            + (f", except for {', '.join(own)}, whose rows or division are others." if own else ".")
+        )
     if absent:
         lines.append(f"Not installed: {', '.join(absent)}.")
     if (facts["load"] or 0) > 0.5:
@@ -75,8 +98,13 @@ def _machine(name: str, results: Record) -> str:
 def _section(title: str, name: str, section: Record, facts: Record) -> Iterator[str]:
     yield f"### {title}"
     other = [f"{key} {section[key]}" for key in ("date", "commit") if section.get(key) != facts.get(key)]
-    how = f"`{section['command']} --sections {name}`" if section.get("command", "").startswith("python") else ""
-    yield " ".join(filter(None, [how, f"Measured on another occasion: {', '.join(other)}." if other else ""])).strip()
+    command = section.get("command", "")
+    how = f"`{command} --sections {name}`" if "report.py" in command else f"`{command}`" if command else ""
+    told = [how, f"Measured on another occasion: {', '.join(other)}." if other and how.startswith("`python") else ""]
+    if any(told):
+        yield " ".join(filter(None, told))
+    if section.get("note"):
+        yield section["note"]
     if section["records"]:
         try:
             yield from report_tables.WRITERS[name](section)

@@ -39,6 +39,7 @@ _HEADS = {
     "mercer32": "mercer, float32",
 }
 _TITLES = {**svc_report.TITLES, "sklearnex": "scikit-learn-intelex", "sklearnex32": "scikit-learn-intelex, float32"}
+_NARROW = ("sklearnex32", "sklearn32")  # compared with mercer on float32 input
 _FORMS = {"standardised": ("standardised", "generated"), "raw": ("raw",)}
 # The rows of README.md: data and C, standardised.
 _README = (("letter", 1), ("spam", 10), ("usps", 10), ("mnist", 1))
@@ -57,12 +58,20 @@ def times(value: float | None) -> str:
 
 def _times_word(value: float) -> str:
     """Return a mean for a sentence: without decimals from 10 on."""
-    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
 def ratio(record: Record, name: str) -> float | None:
-    """Return the competitor's time over mercer's float64 time, None without one of them."""
-    both = [record["competitors"].get(one, {}).get("best") for one in ("mercer", name)]
+    """Return the competitor's time over mercer's on input of the same precision, None without one of them.
+
+    Files from before report.py have the ratio alone.
+    """
+    timings = record["competitors"]
+    other = timings.get(name, {})
+    if "ratio" in other:
+        return other["ratio"]
+    ours = timings.get("mercer32" if name in _NARROW else "mercer", {})
+    both = [one.get("best") for one in (ours, other)]
     return None if None in both else both[1] / both[0]
 
 
@@ -87,7 +96,7 @@ def fits(section: Record) -> Iterator[str]:
     if predicted:
         names = _present(predicted, ("sklearn", "sklearnex", "libsvm"))
         rows = [
-            [record["data"], record["form"], f"{record['n_test']:,}", f"{record['C']:g}", _best(record)]
+            [record["data"], record["form"], f"{record.get('n_test', '')}", f"{record['C']:g}", _best(record)]
             + [times(ratio(record, name)) for name in names]
             for record in predicted
         ]
@@ -161,9 +170,205 @@ def small(section: Record) -> Iterator[str]:
     yield f"Standardised, C = 1. Both predict the same label for at least {100 * least:.1f} % of the rows."
 
 
+def growth(section: Record) -> Iterator[str]:
+    records = section["records"]
+    sizes = sorted({n for record in records for n in record["sizes"]})
+    rows, unequal = [], []
+    for record in records:
+        for name, spent in record["seconds"].items():
+            found = dict(zip(record["sizes"], spent, strict=True))
+            who = "mercer" if name == "mercer" else _HEADS[name]
+            cells = [record["data"], f"{record['C']:g}", who, *(seconds(found.get(n)) for n in sizes)]
+            rows.append([*cells, f"{record['exponents'][name]:.2f}"])
+        unequal += [check["duals_apart"] for check in record["checks"] if not check["same_objective"]]
+    header = ["data", "C", "library", *(f"n = {n:,}" for n in sizes), "exponent of n"]
+    yield table(header, rows)
+    if unequal:
+        yield f"Dual values differ by up to {max(unequal):.1e} (relative), more than `tol` explains."
+
+
+def growth_in_d(section: Record) -> Iterator[str]:
+    yield fit_table(section["records"])
+    yield from misses(section["records"])
+
+
+def threads(section: Record) -> Iterator[str]:
+    records = section["records"]
+    counts = list(records[0]["seconds"])
+    header = ["data", "rows × features", "C", *(f"{count} thread{'s' if count != '1' else ''}" for count in counts)]
+    header += [f"{count} against 1" for count in counts[1:]]
+    rows = []
+    for record in records:
+        spent = record["seconds"]
+        cells = [record["data"], f"{record['n']:,} × {record['d']}", f"{record['C']:g}", *map(seconds, spent.values())]
+        rows.append([*cells, *(times(spent["1"] / spent[count]) for count in counts[1:])])
+    yield table(header, rows)
+    yield f"Dual values of all numbers of threads differ by at most {max(r['duals_apart'] for r in records):.0e}."
+
+
+_LINEAR = {
+    "mercer": "mercer",
+    "sklearn": "scikit-learn (1 thread)",
+    "liblinear dual": "LIBLINEAR, dual (1 thread)",
+    "liblinear primal": "LIBLINEAR, primal (1 thread)",
+}
+
+
+def linear(section: Record) -> Iterator[str]:
+    rows = []
+    for record in section["records"]:
+        spent = {name: timing.get("best") for name, timing in record["seconds"].items()}
+        cells = [record["set"], record["loss"], f"{record['target']:.0e}", seconds(spent["mercer"])]
+        for name in list(_LINEAR)[1:]:
+            reached = record["reached"].get(name)
+            stuck = "" if reached is None else f"stuck at {reached:.0e}"
+            cells.append(stuck if spent.get(name) is None else times(spent[name] / spent["mercer"]))
+        rows.append([*cells, f"{record['reached']['mercer']:.0e}"])
+    yield table(["data", "loss", "relative gap asked", *_LINEAR.values(), "mercer's true gap"], rows)
+    yield (
+        "Everybody solves LIBLINEAR's problem (regularised bias, C = 1) to the same relative duality gap, which is "
+        "recomputed here. LIBLINEAR's time includes the copy of X that its interface makes."
+    )
+
+
+def least_squares(section: Record) -> Iterator[str]:
+    ridge = [record for record in section["records"] if record["kind"] == "ridge"]
+    rows = []
+    for r in ridge:
+        cells = [r["data"], f"{r['n']:,}", r["dtype"], seconds(r["mercer"]["best"]), times(r["speedup"])]
+        cells += [f"{r['mercer']['rmse']:.6f}", f"{r['scikit-learn']['rmse']:.6f}", f"{r['mercer']['violation']:.0e}"]
+        rows.append(cells)
+    header = ["data", "rows", "input", "`RLSRegressor`", "`KernelRidge`", "test RMSE", "of `KernelRidge`", "residual"]
+    yield table(header, rows)
+    landmarks = [record for record in section["records"] if record["kind"] == "landmarks"]
+    if landmarks:
+        rows = [
+            [r["data"], f"{r['n']:,}", seconds(min(r["seconds"]["mercer"])), times(r["times faster"])]
+            + [f"{r['rmse'][who]:.4f}" for who in ("mercer", "scikit-learn")]
+            for r in landmarks
+        ]
+        header = ["data", "rows", "`NystromRLS`, 2,000 landmarks", "`Nystroem` + `Ridge`", "test RMSE", "its RMSE"]
+        yield table(header, rows)
+
+
+def gpu(section: Record) -> Iterator[str]:
+    header = ["what", "rows × columns", "16 cores", "the device", "one pass"]
+    lines = [header, ["---"] * len(header)]
+    for record in section["records"]:
+        missing = {"16 cores": "not measured"}
+        lines.append([str(record[name]) if record[name] is not None else missing.get(name, "") for name in header])
+    yield "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def cluster(section: Record) -> Iterator[str]:
+    records = section["records"]
+    first = records[0]
+    rows = []
+    for record in records:
+        calls = sum(verb["calls"] for verb in record["report"].values())
+        out, back = (
+            sum(verb[f"bytes_{way}"] for verb in record["report"].values()) / 1e6 for way in ("sent", "received")
+        )
+        apart = abs(record["dual"] / first["dual"] - 1.0)
+        cells = [record["what"], f"{record['n']:,} × {record['d']}", seconds(record["seconds"])]
+        moved = [f"{calls:.0f}", f"{out:.0f} MB", f"{back:.0f} MB"] if record["report"] else ["", "", ""]
+        rows.append([*cells, *moved, f"{apart:.0e}"])
+    header = ["computed by", "rows × features", "fit", "calls", "sent", "received", "dual, relative to the first"]
+    yield table(header, rows)
+    yield "All workers are processes of this one computer: the table shows what the division costs, not a speed-up."
+
+
+def tuning(section: Record) -> Iterator[str]:
+    rows = []
+    for r in section["records"]:
+        cells = [r["data"], f"{r['n']:,}", seconds(r["mercer"]), seconds(r["scikit-learn, extrapolated"])]
+        cells += [times(r["scikit-learn, extrapolated"] / r["mercer"]), r["cells"]]
+        rows.append([*cells, f"{r['most samples that differ']:.0f} of {r['test samples of a fold']}"])
+    header = ["data", "rows", "`tune`", "`GridSearchCV(SVC)`", "ratio", "cells timed", "held-out labels that differ"]
+    yield table(header, rows)
+    yield (
+        "CPU seconds, 5 folds, 10 C × 8 γ, nothing skipped. scikit-learn's time is extrapolated from some of the 80 "
+        "cells in one fold; on each of them, the scores of both differ by at most the samples of the last column."
+    )
+
+
+def calibration(section: Record) -> Iterator[str]:
+    from compare_calibration import rows_of
+
+    yield table(*rows_of(section["records"]))
+    yield "A sigmoid on five folds. scikit-learn's time includes its fits: it has no fitted machine to begin with."
+
+
+def shapley(section: Record) -> Iterator[str]:
+    records = section["records"]
+    rows = [
+        [r["what"], r["rows"], seconds(r["wall"]), times(r["wall ratio"]), times(r["cpu ratio"]), f"{r['error']:.1%}"]
+        for r in records
+    ]
+    header = ["", "rows at once", "time of a row", "wall ratio", "CPU ratio", "error ÷ largest value"]
+    yield table(header, rows)
+    one, worst = records[0], max(records[0]["definition"].values())
+    yield (
+        f"{one['features']} features, {one['vectors']:,} support vectors, {one['background']} background rows. With 8 "
+        f"features, both agree with the sum over all sets of features up to {worst:.0e} of the largest value."
+    )
+
+
+def compression(section: Record) -> Iterator[str]:
+    rows = []
+    for r in section["records"]:
+        wrong = r["kept but different"] + r["beyond the bound"]
+        cells = [r["task"], f"{r['vectors']:,} to {r['kept vectors']:,}", f"{r['accuracy']:.2f} %", f"{r['lost']:.2f}"]
+        cells += [times(r["times faster"]), seconds(r["processor seconds of compress"]), f"{r['labels kept']:.1%}"]
+        rows.append([*cells, wrong])
+    header = ["data", "vectors", "accuracy", "points lost", "predict", "compress", "labels proven", "false proofs"]
+    yield table(header, rows)
+    yield "C = 10, a tenth of the vectors, CPU seconds of one thread; `predict` is the speed relative to the original."
+
+
+def tables(section: Record) -> Iterator[str]:
+    who = ("mercer.easy", "by hand")
+    rows = [
+        [r["data"], f"{r['n']:,}"]
+        + [f"{r['scores'][name]:.3f} ± {r['standard errors'][name]:.3f}" for name in who]
+        + [seconds(r["cpu seconds"][name]) for name in who]
+        for r in section["records"]
+    ]
+    header = ["table", "rows", *(f"score, {name}" for name in who), *(f"CPU of all folds, {name}" for name in who)]
+    yield table(header, rows)
+    yield (
+        "Generated tables with dates, odd cells and categories (`benchmarks/compare_tables.py`), three outer folds: R² "
+        "for numbers, balanced accuracy for classes. By hand: a column transformer and scikit-learn's `GridSearchCV`."
+    )
+
+
+def pages(section: Record) -> Iterator[str]:
+    rows = []
+    for r in section["records"]:
+        target = f"../{r['page']}" if "/" not in r["page"] else r["page"].removeprefix("docs/")
+        command = f"`{r['command']}`" if r.get("command") else "not recorded"
+        rows.append(
+            [f"[{target.rpartition('/')[2]}]({target})", r["what"], ", ".join(r["figures"]), r["date"], command]
+        )
+    yield table(["page", "what", "figures", "first in git", "command"], rows)
+
+
 WRITERS: dict[str, Callable[[Record], Iterator[str]]] = {
     "fits": fits,
     "small": small,
+    "growth": growth,
+    "growth_in_d": growth_in_d,
+    "threads": threads,
+    "linear": linear,
+    "least_squares": least_squares,
+    "gpu": gpu,
+    "cluster": cluster,
+    "tuning": tuning,
+    "calibration": calibration,
+    "shapley": shapley,
+    "compression": compression,
+    "tables": tables,
+    "pages": pages,
 }
 
 
@@ -197,6 +402,7 @@ def speed_block(results: Record, page: str) -> str:
         f"last columns are multiples of mercer's time. Features are standardised. {host(results)}:",
         fit_table(first),
         *misses(first),
+        *([section["note"]] if "note" in section else []),
     ]
     raw = [record for record in fitted if record["form"] == "raw"]
     if raw:
@@ -228,24 +434,6 @@ def readme_block(results: Record, page: str) -> str:
 def gpu_block(results: Record, page: str) -> str:
     """Return the table of docs/gpu.md."""
     return "\n\n".join(gpu(results["sections"]["gpu"]))
-
-
-def gpu(section: Record) -> Iterator[str]:
-    header = ["what", "rows × columns", "16 cores", "the device", "one pass"]
-    rows = [
-        [record[name] or ("not measured" if name == "16 cores" else "") for name in header]
-        for record in section["records"]
-    ]
-    yield "\n".join(
-        [
-            "| " + " | ".join(header) + " |",
-            "|---|---|---|---|---|",
-            *("| " + " | ".join(map(str, row)) + " |" for row in rows),
-        ]
-    )
-
-
-WRITERS["gpu"] = gpu
 
 
 def checks(path: Path) -> Iterator[str]:

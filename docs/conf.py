@@ -146,7 +146,8 @@ def fold_pages_below(app, docname, source):
 def write_the_page(app, exception):
     """The page itself, beside the style sheet."""
     if exception is None and app.builder.format == "html":
-        (Path(app.outdir) / "_static/toy.html").write_text(mercer.notes.toy.page(), encoding="utf-8")
+        page = mercer.notes.toy.page(home="../index.html")
+        (Path(app.outdir) / "_static/toy.html").write_text(page, encoding="utf-8")
 
 
 def refuse_addresses(app, pagename, templatename, context, doctree):

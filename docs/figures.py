@@ -295,7 +295,8 @@ def _speed_rows():
     rows = re.findall(
         r"^\| (\w+) \| [^|]* \| (\d+) \| [\d,]+ \| [\d.]+ s \| ([\d.]+)× \| ([\d.]+)× \|", text, re.MULTILINE
     )
-    first = rows[: next(i for i, row in enumerate(rows) if i and row[0] == "letter" and rows[i - 1][0] != "letter")]
+    second = [i for i, row in enumerate(rows) if i and row[0] == "letter" and rows[i - 1][0] != "letter"]
+    first = rows[: second[0]] if second else rows
     return [(f"{name}, C = {C}", float(a), float(b)) for name, C, a, b in first]
 
 

@@ -29,7 +29,16 @@ def sets() -> dict[str, tuple[str, dict[str, object], np.ndarray, np.ndarray]]:
     sine = np.column_stack([x, 1.5 * np.sin(1.5 * x) + rng.normal(0, 0.25, 50)])
     cloud = np.concatenate([rng.normal(0, 0.8, (45, 2)), rng.uniform((-3.8, -2.8), (3.8, 2.8), (6, 2))])
     none = np.zeros(0, dtype=int)
+    others = np.random.default_rng(1)
+    chess = others.uniform((-3.4, -2.4), (3.4, 2.4), (70, 2))
+    chess = chess[np.abs(chess).min(axis=1) > 0.25]
+    turn = np.linspace(0.6, 3.4 * np.pi, 38)
+    arm = np.column_stack([np.cos(turn), np.sin(turn)]) * (0.22 * turn + 0.1)[:, None]
+    spiral = np.concatenate([arm, -arm]) + others.normal(0, 0.04, (76, 2))
     return {
+        "rings": ("classify", {"kernels": ["rbf"], "gamma": 0.5, "C": 10}, *classes(datasets.rings(60))),
+        "xor": ("classify", {"kernels": ["rbf"], "gamma": 0.5, "C": 10}, chess, np.where(chess.prod(axis=1) > 0, 0, 1)),
+        "spiral": ("classify", {"kernels": ["rbf"], "gamma": 3, "C": 100}, spiral, np.repeat([0, 1], 38)),
         "location": (
             "classify",
             {"kernels": ["linear"], "C": 1},
@@ -40,7 +49,6 @@ def sets() -> dict[str, tuple[str, dict[str, object], np.ndarray, np.ndarray]]:
             {"kernels": ["poly"], "degree": 2, "gamma": 1, "coef0": 1, "C": 1},
             *shifted(classes(datasets.location_scale(60, distance=0.0, scale=2.0)), scale=0.55),
         ),
-        "rings": ("classify", {"kernels": ["rbf"], "gamma": 0.5, "C": 10}, *classes(datasets.rings(60))),
         "interval": (
             "classify",
             {"kernels": ["poly"], "degree": 2, "gamma": 1, "coef0": 1, "C": 100},

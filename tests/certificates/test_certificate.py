@@ -49,6 +49,7 @@ def test_sums_of_claims_are_bounds_next_to_the_exact_sum():
         (0.53, 1.0, "not proven optimal: the gap is 53% of the dual value, in float64"),
         (3.0, 1.0, "not proven optimal: the gap exceeds the dual value, in float64"),
         (math.inf, 1.0, "not proven optimal: the gap is inf, in float64"),
+        (80.00000000000158, 0.0, "not proven optimal: the gap is 80, in float64"),
         (0.0, 0.0, "optimal to within 0.0e+00 of the dual value, in float64"),
     ],
 )

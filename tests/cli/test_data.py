@@ -147,6 +147,11 @@ def test_kinds_of_labels(folder):
             "t.csv: row 3 of the column 'x' holds 'red', but 3 rows hold numbers; correct or empty the cell",
         ),
         ("x,y\n1,2\n1,2\n1,3\n1,3\n", ["--target", "y"], "no column is left to learn from ('x': dropped: 1 in every"),
+        (
+            "x,y\n1,2\n",
+            ["--target", "y", "--numeric", "y"],
+            "t.csv: the column 'y' is the target; these options are for",
+        ),
         ("x,z,y\n1,1,2\n2,1,3\n", ["--target", "y", "--drop", "zz"], "no column 'zz' (did you mean 'z'?); it has 'x'"),
         ("x,y\n1,2\n1,2,3\n", ["--target", "y"], "t.csv:3: 3 fields, but 2 columns are named, separated by ','"),
         ("x,y,y\n1,1,2\n", ["--target", "y"], "the column 'y', the target, occurs twice; rename one of the two"),

@@ -74,7 +74,7 @@ def test_what_may_be_thousands_needs_another_column_or_the_flag():
     text = "x;z;y\n1,234;{};a\n5,678;{};b\n"
     with pytest.raises(
         ValueError,
-        match=r"'x' holds '1,234': its comma or point may be a decimal mark or separate thousands; say which mark is dec",
+        match=r"'x' holds '1,234': its comma or point may be a decimal mark or separate thousands; say which",
     ):
         numbers(text.format("u", "v"))
     assert numbers(text.format("0,5", "0,7")) == [1.234, 5.678]

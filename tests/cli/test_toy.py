@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import webbrowser
 from pathlib import Path
@@ -47,10 +48,27 @@ def test_points_of_a_file(folder: Path) -> None:
     assert start_of(Path("toy.html")) == "#task=classify&points=0.5,1,0;-2,0,1;0,0.25,0"
     Path("table.csv").write_text("a,b,c,kind\n1,2,3,x\n4,5,6,y\n")
     run("toy", "table.csv", "--target", "kind", "--features", "a", "c", "--output", "toy.html")
-    assert start_of(Path("toy.html")) == "#task=classify&points=1,3,0;4,6,1"
+    assert start_of(Path("toy.html")) == "#task=classify&x=a&y=c&points=1,3,0;4,6,1"
     Path("line.csv").write_text("x,y\n1,2\n2,4.5\n")
     run("toy", "line.csv", "--target", "y", "--task", "regress", "--output", "toy.html")
-    assert start_of(Path("toy.html")) == "#task=regress&points=1,2,0;2,4.5,0"
+    assert start_of(Path("toy.html")) == "#task=regress&x=x&y=y&points=1,2,0;2,4.5,0"
+
+
+def test_columns_with_any_name_become_the_axes(folder: Path) -> None:
+    Path("table.csv").write_text("petal length (cm),a&b+c%,kind\n1,2,x\n4,5,y\n")
+    run("toy", "table.csv", "--target", "kind", "--output", "toy.html")
+    given = urllib.parse.parse_qs(start_of(Path("toy.html")).removeprefix("#"))
+    assert (given["x"], given["y"]) == (["petal length (cm)"], ["a&b+c%"])
+
+
+def test_it_links_to_the_page_that_it_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("toy", "--output", "toy.html")
+    assert "<a " not in Path("toy.html").read_text(encoding="utf-8")
+    run("toy", "--home", "https://example.org/?a=1&b", "--output", "toy.html")
+    assert 'href="https://example.org/?a=1&amp;b"' in Path("toy.html").read_text(encoding="utf-8")
+    run("toy", "--home", "javascript:alert(1)", "--output", "bad.html", code=1)
+    assert "neither an http address nor a relative one" in capsys.readouterr().err
+    assert not Path("bad.html").exists()
 
 
 @pytest.mark.parametrize("features", [("2", "9"), ("0", "3")])

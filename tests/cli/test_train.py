@@ -135,7 +135,7 @@ def test_a_report_says_which_gap_is_of_one_pair_and_which_of_all(capsys):
     proof = mercer.load("model.mercer")[-1].certificate_
     worst = max(part.gap / part.dual for part in proof.parts)
     assert f"optimal to within {worst:.1e} of the dual value (worst of 3 sub-problems), in float64" in text
-    gap = f"gap {proof.gap:.2e}, summed over {len(proof.parts)} sub-problems,"
+    gap = f"gap {proof.gap:.2e} summed over {len(proof.parts)} sub-problems"
     assert f"{gap} ({proof.gap / proof.dual:.1e} of their dual value {proof.dual:.6g})" in text
     assert "confusion predicted truth class_0 class_1 class_2 recall" in text
 

@@ -49,6 +49,8 @@ def test_links_are_found():
 def test_every_command_of_a_benchmark_that_a_page_names_has_its_options():
     """`python benchmarks/x.py --option` is written with options that the script has."""
     for page in PAGES:
-        for script, options in re.findall(r"python (benchmarks/\w+\.py)([^`\n]*)", page.read_text(encoding="utf-8")):
+        for script, options in re.findall(
+            r"python\s+((?:benchmarks|tests)/[\w/]+\.py)([^`\n]*)", page.read_text(encoding="utf-8")
+        ):
             source = (ROOT / script).read_text(encoding="utf-8")
             assert not [option for option in re.findall(r"--[\w-]+", options) if f'"{option}"' not in source]

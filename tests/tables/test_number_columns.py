@@ -47,6 +47,10 @@ def chosen(cells, name="x", **options):
         (["−5", "+3", "–2"], [-5, 3, -2]),
         (["\u200f-5 €", "\u200e3 €"], [-5, 3]),
         (["12,34,567", "1,234"], [1234567, 1234]),
+        ([*(str(k) for k in range(300, 700, 40)), "1.121", "12.343"], [*range(300, 700, 40), 1121, 12343]),
+        ([*(str(k) for k in range(300, 700, 40)), "1,121"], [*range(300, 700, 40), 1121]),
+        ([*(str(k) for k in range(1, 12)), "2.125"], [*range(1, 12), 2.125]),  # small numbers say nothing
+        ([*(str(k) for k in range(300, 700, 40)), "0.121"], [*range(300, 700, 40), 0.121]),
         (["950", "1,200", "12,345"], [950, 1200, 12345]),
         (["1.234.567", "1.234"], [1234567, 1234]),
         (["1:30:05", "0:05", "59:59"], [5405, 5, 3599]),
@@ -139,6 +143,7 @@ def test_texts_that_begin_with_digits_are_no_numbers(cells):
     ("cells", "said"),
     [
         (["1 234", "5 678"], "blanks for thousands: '1 234' is 1234"),
+        (["1\u202f234", "5\u202f678"], "blanks for thousands: '1 234' is 1234"),  # not '1\\u202f234'
         (["1'234", "5'678"], "apostrophes for thousands"),
         (["(5)", "7"], "negative in parentheses: '(5)' is -5"),
         (["950", "1,200"], "commas for thousands: '1,200' is 1200"),
@@ -358,13 +363,26 @@ def test_texts_of_digits_are_not_counted_as_words(write):
     assert f"begin with a digit, and are no numbers: {cells[1]!r}" in asked
 
 
-def test_few_ranks_of_a_later_table_are_numbers_as_in_training():
+def test_few_ranks_of_a_later_table_are_numbers_as_in_training(tmp_path):
     frame = pd.DataFrame({"place": [f"#{k % 40 + 1}" for k in range(80)]})
     with pytest.warns(GuessWarning, match="a sign before them"):
         model = mercer.tabular(mercer.SVC()).fit(frame, ["a", "b"] * 40)
     numbers = frame.assign(place=[k % 40 + 1 for k in range(80)])
     same = mercer.tabular(mercer.SVC()).fit(numbers, ["a", "b"] * 40)
     np.testing.assert_array_equal(model.encode(frame[:3]), same.encode(numbers[:3]))
+    frame[:1].to_csv(tmp_path / "one.csv", index=False)
+    np.testing.assert_array_equal(model.encode(read_frame(tmp_path / "one.csv")), same.encode(numbers[:1]))
+
+
+@pytest.mark.parametrize("name", ["num_client", "client no", "OrderKey", "Kundennummer", "numéro"])
+def test_row_numbers_are_identifiers(name):
+    dense = [7000 + (7 * k) % 60 for k in range(60)]
+    encoding, asked = chosen(dense, name=name)
+    assert isinstance(encoding, DroppedColumn)
+    assert "is dropped: an identifier" in asked
+    assert isinstance(chosen([300 * cell for cell in dense], name=name)[0], Numbers)  # a count
+    assert isinstance(chosen([cell // 2 for cell in dense], name=name)[0], Numbers)
+    assert isinstance(chosen(dense, name="year")[0], Numbers)
 
 
 def test_repeated_names_are_numbered(tmp_path):

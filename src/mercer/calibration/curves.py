@@ -158,13 +158,13 @@ class VennAbers(Curves):
         """Return p₀ and p₁ of the positive side of output k."""
         begin, end = self.starts[k], self.starts[k + 1]
         values = self.f[begin:end]
-        sums = slice(begin + k, end + k + 1)
-        W, S = self.W[sums], self.S[sums]
+        sum_rows = slice(begin + k, end + k + 1)
+        W, S = self.W[sum_rows], self.S[sum_rows]
         distinct, index = np.unique(np.rint(f / self.unit[k]), return_inverse=True)
         i, r = np.searchsorted(values, distinct, side="left"), np.searchsorted(values, distinct, side="right")
         left, right = _Hull(W, S), _Hull(-W[::-1], S[::-1])
-        mirrored = len(W) - 1 - r
-        p0, p1 = (_isotonic_value(left, right, i, mirrored, label)[index] for label in (0.0, 1.0))
+        mirrored_r = len(W) - 1 - r
+        p0, p1 = (_isotonic_value(left, right, i, mirrored_r, label)[index] for label in (0.0, 1.0))
         return p0, p1
 
 

@@ -22,7 +22,7 @@ from mercer.samples import checks
 from mercer.samples.arrays import Floats, megabytes, n_samples
 
 # Smallest eigenvalue relative to the largest, and smallest 1 − h of a sample: smaller values would magnify rounding.
-_CLEAR = 1e-9
+_SMALLEST_SHARE = 1e-9
 # Largest allowed difference from the machine's own values, as a share of the spread of y.
 _TOLERANCE = 1e-6
 
@@ -97,7 +97,7 @@ def _ridgeless_inverse(K: Floats, weight: Floats, bias: bool) -> Floats | None:
     values, U = eigh(root[:, None] * (K - mean[:, None] - mean + p @ mean) * root, overwrite_a=True)
     share = values / (values[-1] if values[-1] > 0 else 1.0)
     is_nonzero = share > n * np.finfo(float).eps
-    if (share[is_nonzero] < _CLEAR).any():
+    if (share[is_nonzero] < _SMALLEST_SHARE).any():
         raise ValueError(
             f"cv='leave-one-out' with lam=0 needs a kernel matrix whose rank is certain, but the smallest of its "
             f"{is_nonzero.sum()} eigenvalues above rounding is {share[is_nonzero].min():.1g} of the largest; use "
@@ -123,7 +123,7 @@ def _ridgeless_residuals(K: Floats, M: Floats, y: Floats, f: Floats) -> Floats:
             "cv='leave-one-out' with lam=0: float64 cannot resolve the kernel matrix of these samples; scale the "
             "columns, or use a number of folds"
         )
-    exact_rows = np.flatnonzero(one_minus_h < _CLEAR)
+    exact_rows = np.flatnonzero(one_minus_h < _SMALLEST_SHARE)
     if len(exact_rows):
         raise ValueError(
             f"cv='leave-one-out' with lam=0: sample {exact_rows[0]} ({len(exact_rows)} of {n} in all) is fitted "

@@ -30,8 +30,8 @@ def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
     """
     weight = np.ones(len(decisions)) if weight is None else weight
     order = np.argsort(decisions, kind="stable")
-    ordered, mass = decisions[order], np.cumsum(weight[order])
-    n_negative = int(np.searchsorted(ordered, 0.0, side="left"))
+    sorted_values, mass = decisions[order], np.cumsum(weight[order])
+    n_negative = int(np.searchsorted(sorted_values, 0.0, side="left"))
     negative = float(mass[n_negative - 1]) if n_negative else 0.0
     positive = float(mass[-1]) - negative
     if negative < _HALF or positive < _HALF:
@@ -43,7 +43,7 @@ def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
     # with a cumulative weight above k.
     ends_below_0 = [i * negative / _HALF for i in range(_HALF)]
     ends_above_0 = [negative - 1.0 + i * positive / _HALF for i in range(1, _HALF + 1)]
-    ends = ordered[np.searchsorted(mass, [*ends_below_0, *ends_above_0], side="right")]
+    ends = sorted_values[np.searchsorted(mass, [*ends_below_0, *ends_above_0], side="right")]
     marks = np.array([*ends[:_HALF], 0.0, *ends[_HALF:]])
     return np.asarray((marks[:-1] + marks[1:]) / 2.0)
 

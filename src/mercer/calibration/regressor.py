@@ -347,9 +347,9 @@ def _leave_one_out_functions(machine: Any, X: Any, y: Floats, weight: Floats | N
     inner, name = machine if unwrapped.steps else unwrapped.machine, type(machine).__name__
     searches = search_names(machine)
     if searches or isinstance(inner, MultipleKernelMachine):
-        learns = f"{searches[0]} chooses its parameters" if searches else f"{name} learns its kernel weights"
+        reason = f"{searches[0]} chooses its parameters" if searches else f"{name} learns its kernel weights"
         raise ValueError(
-            f"cv='leave-one-out' is not available: {learns} from all targets, including those left out; use a number "
+            f"cv='leave-one-out' is not available: {reason} from all targets, including those left out; use a number "
             "of folds, or sklearn.model_selection.LeaveOneOut(), which learn them again for each fold"
         )
     if not isinstance(inner, RLSRegressor | SVR):

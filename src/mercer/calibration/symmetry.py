@@ -84,18 +84,18 @@ def _reason(part: Any, n_samples: int) -> str | None:
     from mercer.inspection.features import GaussianSeries, Monomials, Nystrom, RandomFourier
 
     seed = getattr(part, "random_state", None)
-    seeded = f"draws from the rows in their order with random_state={seed!r}; use None"
+    seed_text = f"draws from the rows in their order with random_state={seed!r}; use None"
     if isinstance(part, Machine):
         rows = np.broadcast_to(0.0, (n_samples, getattr(part, "n_features_in_", 0)))
         if part._merges(rows, cache_bytes(getattr(part, "cache_size", 1000))):
             return None
         if isinstance(part, LandmarkMachine):
-            return None if seed is None or not isinstance(part.landmarks, str) else seeded
+            return None if seed is None or not isinstance(part.landmarks, str) else seed_text
         if isinstance(part, KernelCCA):
-            return None if seed is None or part.n_landmarks is None else seeded
+            return None if seed is None or part.n_landmarks is None else seed_text
         return "may depend on the order of its samples"
     if isinstance(part, Nystrom):
-        return None if seed is None else seeded
+        return None if seed is None else seed_text
     if isinstance(part, GaussianSeries | RandomFourier | Monomials):
         return None
     if type(part).__module__.startswith("sklearn."):
@@ -103,5 +103,5 @@ def _reason(part: Any, n_samples: int) -> str | None:
         if type(part).__name__ == "FunctionTransformer" and (function is None or isinstance(function, np.ufunc)):
             return None
         if type(part).__name__ in _SYMMETRIC:
-            return None if seed is None else seeded
+            return None if seed is None else seed_text
     return "is not known to be independent of the order of the samples"

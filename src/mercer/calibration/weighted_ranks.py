@@ -27,8 +27,8 @@ def lower_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:
     if max_below < 0:
         return np.full(len(values), -np.inf)
     order = np.argsort(values, axis=1)
-    ordered = weight[order]
-    rank = ((np.cumsum(ordered, axis=1) - ordered) <= max_below).sum(axis=1) - 1
+    sorted_weights = weight[order]
+    rank = ((np.cumsum(sorted_weights, axis=1) - sorted_weights) <= max_below).sum(axis=1) - 1
     return _take_ranks(values, order, rank)
 
 

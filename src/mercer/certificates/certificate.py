@@ -291,7 +291,7 @@ class Certificate(_CertificateFields):
             worst = f" (worst of {len(self.parts)} sub-problems)" if share > self.relative_gap else ""
             return f"{words} to within {share:.1e} of the dual value{worst}, in {self.precision}"
         of_part = " of a sub-problem" if share > self.relative_gap else ""
-        size = f"is {self.gap}" if not share < math.inf else f"is {share:.0%} of the dual value{of_part}"
+        size = f"is {self.gap:.4g}" if not share < math.inf else f"is {share:.0%} of the dual value{of_part}"
         size = f"exceeds the dual value{of_part}" if 1 < share < math.inf else size
         return f"not proven {measured}: the gap {size}, in {self.precision}"
 

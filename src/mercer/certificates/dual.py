@@ -52,7 +52,7 @@ _FEW_SHARE = 0.25
 NEGLIGIBLE_SHARE = 0.05
 # Largest error of a row with a nonzero coefficient, as a share of tol. This error and a violation of tol both enter the
 # gap times the coefficient, so that the error is the smaller part.
-_COUNTED_SHARE = 0.25
+_ERROR_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
 # Roundings between the numbers that the caller stated and the bounds, totals and d of a problem. These are products of
 # C, weights, their sums, ν and factors that balance classes.
@@ -69,17 +69,17 @@ class LastSums:
     """
 
     def __init__(self) -> None:
-        self._kept: tuple[Floats, Ball, str] | None = None
+        self._last_product: tuple[Floats, Ball, str] | None = None
 
     def keep(self, coefficients: Floats, u: Ball, words: str) -> None:
         """Store a copy of u, its coefficients and its precision in words."""
-        self._kept = coefficients.copy(), Ball(u.value.copy(), u.error.copy()), words
+        self._last_product = coefficients.copy(), Ball(u.value.copy(), u.error.copy()), words
 
     def moved_to(self, coefficients: Floats, gram: BoundedProducts) -> tuple[Ball, str] | None:
         """Return u at other coefficients, and its precision in words; None if too many differ."""
-        if self._kept is None:
+        if self._last_product is None:
             return None
-        last_coefficients, u, words = self._kept
+        last_coefficients, u, words = self._last_product
         change = coefficients - last_coefficients
         count = int(np.count_nonzero(change))
         if count > _FEW_SHARE * np.count_nonzero(coefficients):
@@ -94,7 +94,7 @@ class LastSums:
         u = u + change_of_u + exact(entry_bounds) * Ball.within(change_error.high)
         if has_float32_pass(gram):  # a row without a coefficient may be float32: an infinite error has it recomputed
             u.error[(coefficients != 0) & (last_coefficients == 0)] = np.inf
-        return u, f"{words}, then {count} coefficients changed"
+        return u, f"{words}, updated for {count} changed coefficients"
 
 
 def certify_dual(
@@ -231,7 +231,7 @@ def bounded_u(
         if len(rows) == 0:
             break
         u.put(rows, product(rows if len(rows) < gram.n else None, level))
-        words += f", {len(rows)} rows more exactly"
+        words += f", {len(rows)} rows computed more accurately"
     return u, words
 
 
@@ -259,5 +259,5 @@ def _undecided(problem: DualProblem, beta: Floats, u: Ball, tol: float) -> Flags
     up, low = problem.movable(beta)
     may_move = (up & ~(residual + error <= 0)) | (low & ~(residual - error >= 0))  # true for NaN
     rows[problem.row[may_move & is_large]] = True
-    rows |= (problem.row_coefficients(beta, len(rows)) != 0) & ~(u.error <= _COUNTED_SHARE * tol)
+    rows |= (problem.row_coefficients(beta, len(rows)) != 0) & ~(u.error <= _ERROR_SHARE * tol)
     return rows

@@ -32,7 +32,7 @@ from mercer.samples.arrays import Flags, Floats, Indices
 
 # Largest accepted excess of a sample's multipliers over the C_i that they share, relative to C_i: the roundings of many
 # small steps add up to it. The largest of m multipliers is at least C_i/m, so that it can fall by the excess.
-_EXCESS = 1e-9
+_EXCESS_SHARE = 1e-9
 
 
 def certify_joint(
@@ -92,7 +92,7 @@ def joint_certificate(
         lengths = (exact(entry_bounds).square() + problem.shift).sqrt()
         slopes = Ball.within(e.error.max(axis=1)) + lengths * distance_ball
         repair_cost = _repair_cost(problem, beta, e.value, slopes.error, lengths.high)
-        # (1 − γ)β is inside the stated bounds, as for binary problems (dual.py).
+        # (1 − γ)β is inside the bounds as they were before rounding (docs/certificate.md, "Bounds that were rounded").
         rounded_gain, rounded_energy = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[label]).sum(), energy))
         dual = rounded_gain - rounded_energy - repair_cost - 0.5 * distance_ball * (length + distance)
         # 2. Residuals.
@@ -136,7 +136,7 @@ def _repair_cost(problem: JointProblem, beta: Floats, e: Floats, errors: Floats,
         sum_excess = _bound_excess(alpha, alpha.sum(axis=1), problem.C)
     else:
         sum_excess = (alpha - problem.C[:, None]).max(axis=1)
-    allowed = _EXCESS * problem.C if problem.shared else 0.0
+    allowed = _EXCESS_SHARE * problem.C if problem.shared else 0.0
     if not (np.isfinite(beta).all() and np.isfinite(e).all() and (alpha >= 0).all() and (sum_excess <= allowed).all()):
         return math.inf
     sum_excess, largest = np.maximum(sum_excess, 0.0), (label[0], alpha.argmax(axis=1))
@@ -174,8 +174,8 @@ def _steepest_step(alpha: Floats, sufficient: Flags, slopes: Floats, lengths: Fl
     """
     costs = np.where(sufficient, slopes, np.inf)
     is_chosen = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
-    reduced = np.where(costs.min(axis=0) < np.inf, is_chosen, alpha > 0)
-    return float(np.where(reduced, slopes, 0.0).max()), float(np.where(reduced, lengths[:, None], 0.0).max())
+    is_reduced = np.where(costs.min(axis=0) < np.inf, is_chosen, alpha > 0)
+    return float(np.where(is_reduced, slopes, 0.0).max()), float(np.where(is_reduced, lengths[:, None], 0.0).max())
 
 
 def _flow_sums(problem: JointProblem, alpha: Floats) -> Floats:

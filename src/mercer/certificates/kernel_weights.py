@@ -32,7 +32,7 @@ from mercer.samples.arrays import Floats
 # Names of the two conditions on weights in `kkt`.
 OPTIMAL, INSIDE = "kernel weights: optimality", "kernel weights: norm"
 # A dual norm up to this is that of β = 0.
-_SMALLEST = 1e-300
+_SMALLEST_NORM = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class WeightsProblem:
     scales: Floats  # v
 
     @property
-    def dual_norm(self) -> float:
+    def dual_exponent(self) -> float:
         """Exponent q of the dual norm, 1/p + 1/q = 1."""
         if self.norm == 1:
             return math.inf
@@ -55,7 +55,7 @@ class WeightsProblem:
 
     def dual_size(self, s: Floats) -> float:
         """Return an upper bound on ‖(s_m/v_m)‖_q, for s_m ≥ 0."""
-        return _norm_bound(s / self.scales, self.dual_norm)
+        return _norm_bound(s / self.scales, self.dual_exponent)
 
 
 def _norm_bound(values: Floats, p: float) -> float:
@@ -129,7 +129,7 @@ def certify_kernel_weights(
         primal = exact(machines.primal) + 0.5 * exact(scaling_cost)
         dual = exact(machines.dual) - 0.5 * exact(gain)
     # At β = 0 all weights are equally good.
-    share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf
+    share = 0.0 if best <= _SMALLEST_NORM else gain / best if gain < math.inf else math.inf
     return replace(
         machines,
         primal=primal.high,

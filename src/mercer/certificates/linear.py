@@ -79,16 +79,16 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         repair_cost = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
             repair_cost = _repair_cost(problem, rows, beta, f.value, errors, b, total_bound, distance, has_tubes)
-        # 5. The dual value is Σ p_iβ_i − `subtracted`, whose terms are ≥ 0. One of them bounds the rounding errors of
+        # 5. The dual value is Σ p_iβ_i − `subtrahend`, whose terms are ≥ 0. One of them bounds the rounding errors of
         #    the sum and of the subtraction.
         products = problem.p * beta
-        subtracted = 0.5 * energy + gamma(n + 2) * float(np.add.reduce(np.abs(products))) + repair_cost
+        subtrahend = 0.5 * energy + gamma(n + 2) * float(np.add.reduce(np.abs(products))) + repair_cost
         if has_ridge:  # underflow may have reduced each |dβ| by LEAST/2
-            subtracted += inner(0.5 * curvature_terms + LEAST, np.abs(beta))
+            subtrahend += inner(0.5 * curvature_terms + LEAST, np.abs(beta))
         if has_tubes:
-            subtracted += inner(problem.epsilon, np.abs(beta))
+            subtrahend += inner(problem.epsilon, np.abs(beta))
         dual = float(np.add.reduce(products)) - _add_underflow(
-            subtracted, growth, 4 * n + rows.d if subtracted or beta.any() else 0
+            subtrahend, growth, 4 * n + rows.d if subtrahend or beta.any() else 0
         )
         # If w is not X'β, all other conditions can hold exactly at a β that is not optimal. So the violation includes
         # what ½‖w − X'β‖² adds to the gap, as a share of the primal value.

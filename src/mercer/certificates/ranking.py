@@ -75,8 +75,8 @@ def _certified(
         #    float.
         (i, j), order_error = pairs, exact(2 * float((u - dual.r).size.max(initial=0.0)))
         shortfall = 1.0 - (u.take(i) - u.take(j))
-        left_out = order_error + Ball.within(float((exact(dual.r) - 1.0).error.max(initial=0.0)))
-        outward = np.where(alpha < bound, shortfall.high, 0.0).max(initial=left_out.high)
+        largest_omission = order_error + Ball.within(float((exact(dual.r) - 1.0).error.max(initial=0.0)))
+        outward = np.where(alpha < bound, shortfall.high, 0.0).max(initial=largest_omission.high)
         inward = np.where(alpha > 0, -shortfall.low, 0.0).max(
             initial=(order_error - (1.0 - exact(dual.low))).positive().high
         )

@@ -246,8 +246,8 @@ def _corner_terms(
     scale = max(float(np.maximum.reduce(np.abs(x), initial=0.0)) for x in (t, problem.y)) + _TINY
     distances = 2.0**20 * scale * 2.0 ** -np.arange(_DOUBLINGS, -1.0, -1.0)
     distances[0] = 0.0
-    far = distances[-1]
-    low, high = _subgradients(problem, t - far).high, _subgradients(problem, t + far).low
+    farthest = distances[-1]
+    low, high = _subgradients(problem, t - farthest).high, _subgradients(problem, t + farthest).low
     g = np.clip(problem.gradient(t) if g is None else g, low, np.maximum(low, high))
     rest_of_sum, missing_sum = np.zeros(len(t)), 0.0
     if problem.bias:

@@ -42,8 +42,8 @@ def certify_weights(
         if problem.bias:  # spread the sum that rounding left by weight
             beta -= (problem.weight / problem.mass)[:, None] * beta.sum(axis=0)
             # Among the rows that are not too light, the one with the smallest |β| takes the rest: it rounds least.
-            heavy = np.flatnonzero(problem.weight * len(R) >= problem.mass * (1 - EXACT_GAP))
-            least = heavy[np.argmin(np.abs(beta[heavy]), axis=0)]
+            heavy_samples = np.flatnonzero(problem.weight * len(R) >= problem.mass * (1 - EXACT_GAP))
+            least = heavy_samples[np.argmin(np.abs(beta[heavy_samples]), axis=0)]
             beta[least, np.arange(len(b))] -= column_sums(beta)
         # 2. The terms of the gap, and the primal value.
         totals = column_sums(beta) if problem.bias else np.zeros(len(b))

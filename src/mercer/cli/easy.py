@@ -125,7 +125,7 @@ def _run_table(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps(result.to_dict() | {"model_file": str(path)}, indent=2))
     elif not args.quiet:
-        saved = f"{path} ({path.stat().st_size / 1000:.1f} kB); mercer.load({str(path)!r}) reads it back"
-        print(printable(result.text(saved, args.verbose, as_options)))
+        saved_text = f"{path} ({path.stat().st_size / 1000:.1f} kB); mercer.load({str(path)!r}) reads it back"
+        print(printable(result.text(saved_text, args.verbose, as_options)))
         if args.html is not None:
             print(printable(f"  report       {args.html}"))

@@ -128,15 +128,15 @@ def dialect_from_options(args: argparse.Namespace) -> Dialect:
 
 def given_options(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
     """Return the options among `names` whose value differs from the default, as the user types them."""
-    changed = []
+    changed_options = []
     for action in args.parser._actions:
         if action.dest in names and action.option_strings:
             default = action.default
             if isinstance(default, str) and callable(action.type):  # argparse converts a default only when it is used
                 default = action.type(default)
             if getattr(args, action.dest) != default:
-                changed.append(action.option_strings[-1])
-    return changed
+                changed_options.append(action.option_strings[-1])
+    return changed_options
 
 
 def _parse_marks(text: str) -> str:

@@ -116,11 +116,11 @@ def _move_parameters_last(facts: Facts, model: Model) -> Facts:
         return facts
     machine = unwrap(model.estimator()).machine
     defaults = {name: parameter.default for name, parameter in signature(type(machine)).parameters.items()}
-    changed = {
+    changed_parameters = {
         name: v for name, v in parameters.items() if name not in defaults or _format(v) != _format(defaults[name])
     }
     other_facts = {name: value for name, value in facts.items() if name != "parameters"}
-    return other_facts | {"parameters": changed or "all at their defaults"}
+    return other_facts | {"parameters": changed_parameters or "all at their defaults"}
 
 
 def _lines(facts: Facts) -> list[str]:
@@ -128,10 +128,13 @@ def _lines(facts: Facts) -> list[str]:
     out = []
     for name, value in facts.items():
         if isinstance(value, dict):
-            shown = [f"  {key:<30} {_format(item)}" for key, item in value.items()]
-            if len(shown) > MOST_COLUMNS:
-                shown = [*shown[:MOST_COLUMNS], f"  and {len(shown) - MOST_COLUMNS:,} more {name}; --json lists all"]
-            out += [f"{name.replace('_', ' ')}:", *shown]
+            item_lines = [f"  {key:<30} {_format(item)}" for key, item in value.items()]
+            if len(item_lines) > MOST_COLUMNS:
+                item_lines = [
+                    *item_lines[:MOST_COLUMNS],
+                    f"  and {len(item_lines) - MOST_COLUMNS:,} more {name}; --json lists all",
+                ]
+            out += [f"{name.replace('_', ' ')}:", *item_lines]
         else:
             out.append(f"{name.replace('_', ' '):<24} {_format(value)}")
     return out
@@ -173,14 +176,14 @@ def _prediction_cost(expansion: Expansion) -> Facts:
     }
 
 
-def _retraining_cost(rows: int | None, microseconds: float | None) -> Facts:
+def _retraining_cost(n_rows: int | None, microseconds: float | None) -> Facts:
     """Return a lower bound on the time of retraining: predicting every training row once."""
-    if rows is None or microseconds is None:
+    if n_rows is None or microseconds is None:
         return {}
     return {
         "retraining": {
-            "rows": rows,
-            "seconds at least": float(f"{1e-6 * microseconds * rows:.3g}"),
+            "rows": n_rows,
+            "seconds at least": float(f"{1e-6 * microseconds * n_rows:.3g}"),
             "grows with rows": "quadratically",
         }
     }

@@ -217,8 +217,8 @@ class Report:
             guesses(self.data.X, table.columns_, table.column_options()) if isinstance(self.data.X, Frame) else {}
         )
         guess_messages |= target_guesses(self.data.y, self.data.target or "y")
-        described = table_lines(table, guess_messages, self.args.verbose)
-        lines: list[Line] = [line and (line[0], as_options(line[1])) for line in described]
+        table_text = table_lines(table, guess_messages, self.args.verbose)
+        lines: list[Line] = [line and (line[0], as_options(line[1])) for line in table_text]
         encoding = self.data.dialect.encoding
         if encoding not in (None, "utf-8"):
             lines.insert(0, ("read as", f"{encoding} (--encoding changes this)"))

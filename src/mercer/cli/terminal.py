@@ -174,13 +174,13 @@ class Clock:
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
-        self._start_time = self._last = time.perf_counter()
+        self._start_time = self._last_time = time.perf_counter()
 
     def lap(self, name: str) -> None:
         """Store the seconds since the previous lap, or since the start."""
         now = time.perf_counter()
-        self.laps[name] = now - self._last
-        self._last = now
+        self.laps[name] = now - self._last_time
+        self._last_time = now
 
     @property
     def total(self) -> float:

@@ -24,7 +24,7 @@ from mercer.notes.toy import link, page
 
 _FOLDER = "mercer-toy-"
 # The same limits as in src/mercer/notes/toy/web/formats.js.
-_MOST_POINTS, _MOST_CLASSES, _FARTHEST = 500, 4, 1000.0
+_MOST_POINTS, _MOST_CLASSES, _LARGEST_NUMBER = 500, 4, 1000.0
 
 
 def register(commands: Subparsers) -> None:
@@ -49,6 +49,7 @@ def register(commands: Subparsers) -> None:
         "--task", choices=("classify", "regress", "novelty"), default="classify", help="what to learn (classify)"
     )
     parser.add_argument("--output", metavar="FILE", type=Path, help="write the page to this file instead of opening it")
+    parser.add_argument("--home", metavar="ADDRESS", default="", help="a page that this one links to, as Docs")
     parser.add_argument(
         "--serve", action="store_true", help="serve the page on 127.0.0.1 until Ctrl-C, and print its address"
     )
@@ -57,7 +58,7 @@ def register(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run the command with these options."""
-    text = page("" if args.file is None else _points(args))
+    text = page("" if args.file is None else _points(args), args.home)
     if args.output is not None:
         with replacing(args.output) as file:
             file.write(text.encode())
@@ -71,8 +72,8 @@ def run(args: argparse.Namespace) -> None:
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER))  # a new folder, into which no other user can write
     path = folder / "toy.html"
     path.write_text(text, encoding="utf-8")
-    opened = webbrowser.open(path.as_uri())
-    print(f"{'opened' if opened else 'no browser was found; open this file yourself:'} {path}")
+    has_opened = webbrowser.open(path.as_uri())
+    print(f"{'opened' if has_opened else 'no browser was found; open this file yourself:'} {path}")
 
 
 def _remove_old_pages() -> None:
@@ -103,14 +104,23 @@ def _points(args: argparse.Namespace) -> str:
             f"{data.source} has {data.X.shape[1]} features, but the page shows two: choose them with --features"
         )
     X = _columns(data, columns)
-    if not np.isfinite(X).all() or float(np.abs(X).max(initial=0.0)) > _FARTHEST:
+    if not np.isfinite(X).all() or float(np.abs(X).max(initial=0.0)) > _LARGEST_NUMBER:
         raise ValueError(
-            f"the page takes finite numbers from −{_FARTHEST:g} to {_FARTHEST:g}: scale {data.source} with mercer scale"
+            f"the page takes finite numbers from −{_LARGEST_NUMBER:g} to {_LARGEST_NUMBER:g}: scale {data.source} with "
+            "mercer scale"
         )
+    names = _axis_names(data, columns, is_regression)
     if is_regression:
-        return link("regress", [(x, float(y), 0) for x, y in zip(X[:, 0], data.y, strict=True)])
+        return link("regress", [(x, float(y), 0) for x, y in zip(X[:, 0], data.y, strict=True)], names)
     classes = np.zeros(len(X), dtype=int) if args.task == "novelty" else _classes(data)
-    return link(args.task, [(a, b, int(c)) for (a, b), c in zip(X, classes, strict=True)])
+    return link(args.task, [(a, b, int(c)) for (a, b), c in zip(X, classes, strict=True)], names)
+
+
+def _axis_names(data: Data, columns: list[int], is_regression: bool) -> list[str] | None:
+    """Return the names of the columns on the axes, None for a file that names none."""
+    if data.names is None or max(columns) >= len(data.names):
+        return None
+    return [data.names[index] for index in columns] + ([data.target or "target"] if is_regression else [])
 
 
 def _column(text: str, data: Data) -> int:

@@ -152,7 +152,7 @@ def read_table(args: argparse.Namespace) -> Data:
         args.machine = "epsilon_svr" if data.kind is not None and data.kind.is_regression else "c_svc"
         if args.class_weight and args.machine != "c_svc":
             raise ValueError(
-                f"--class-weight is for classes, but the target {data.target!r} is "
+                f"--class-weight is for classes, but learning {data.target!r} is "
                 f"{data.kind.reason if data.kind else ''}"
             )
     if args.machine in CLASSIFIERS and data.y.dtype.kind == "f" and (data.y % 1 != 0).any():
@@ -231,10 +231,14 @@ def _rows(X: Any, rows: Any) -> Any:
 
 def parse_columns(words: list[str], column_names: list[str], data: Data) -> list[str]:
     """Return the column names in `words`, each of which may hold several names separated by commas."""
-    column_list = [name for word in words for name in ([word] if word in column_names else word.split(","))]
-    unknown = [name for name in column_list if name not in column_names]
+    named = [name for word in words for name in ([word] if word in column_names else word.split(","))]
+    unknown = [name for name in named if name not in column_names]
+    if unknown and unknown[0] == data.target:
+        raise ValueError(
+            f"{data.source}: the column {unknown[0]!r} is the target; these options are for the other columns"
+        )
     if unknown:
         suggestion = column_suggestion(unknown[0], column_names)
         known_names = ", ".join(map(repr, column_names)) if column_names else "no column names"
         raise ValueError(f"{data.source} has no column {unknown[0]!r}{suggestion}; it has {known_names}")
-    return column_list
+    return named

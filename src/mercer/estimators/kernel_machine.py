@@ -195,8 +195,8 @@ class _KernelMachine(RepresenterMachine):
         held_out, weight = validation_part(0, len(problem.y), self.validation_fraction), problem.weight.copy()
         if len(np.unique(np.delete(problem.y, held_out))) < (2 if self._kind == "classification" else 1):
             raise ValueError(
-                f"early_stopping holds out {len(held_out)} of {len(problem.y)} distinct samples, and those that remain "
-                "lack a class, or there are none; lower validation_fraction"
+                f"early_stopping holds out {len(held_out)} of {len(problem.y)} distinct samples, so that none, or "
+                "none of some class, remain to train on; lower validation_fraction"
             )
         watch = ValidationMonitor(held_out, weight[held_out], int(self.n_iter_no_change), float(self.rise))
         weight[held_out] = 0.0

@@ -124,11 +124,11 @@ class NuSVC(PairwiseClassifier):
                     UserWarning,
                 )
             )
-        for reason, changed in (
+        for reason, is_changed in (
             ("infeasible for labels as unequal as these", nus < _DEFAULT_NU * (1 - 1e-12)),
             ("too small, because the classes' reduced hulls meet in feature space", nus > _DEFAULT_NU * (1 + 1e-12)),
         ):
-            pairs = np.flatnonzero(changed & ~is_constant)
+            pairs = np.flatnonzero(is_changed & ~is_constant)
             values = [f"{nus[k]:.4g} for {fit.target.name(fit.target.pairs[k])}" for k in pairs]
             if values:
                 text = (

@@ -318,12 +318,12 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             iterates, w = iterates.columns(used), w[:, used]
             self.intercept_ = freeze(float(has_bias) * w.sum(axis=1))
             self.dual_coef_ = freeze(np.ascontiguousarray(w))
-            coefficients, old = np.ascontiguousarray(w.T), getattr(self, "_expansion_", None)
-            if old is None:
+            coefficients, old_expansion = np.ascontiguousarray(w.T), getattr(self, "_expansion_", None)
+            if old_expansion is None:
                 self._expansion_ = expansion_of(fit, coefficients, self.intercept_, rows[used])
             else:
-                vectors = take(stack(old.vectors, host(fit.merged.X)), used)
-                self._expansion_ = Expansion(old.kernel, vectors, coefficients, self.intercept_)
+                vectors = take(stack(old_expansion.vectors, host(fit.merged.X)), used)
+                self._expansion_ = Expansion(old_expansion.kernel, vectors, coefficients, self.intercept_)
             if self._expansion_.vectors is not None:
                 self.support_vectors_ = freeze(self._expansion_.vectors)
         self.t_ = iterates.t
@@ -434,8 +434,8 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         )
         if n_steps < len(draws):
             self.stop_reason_, self.converged_ = "max_time", False
-            visited = f"{n_steps:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
-            self._warn_early(f"PegasosSVC visited {visited} (max_time); raise max_time")
+            visited_text = f"{n_steps:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
+            self._warn_early(f"PegasosSVC visited {visited_text} (max_time); raise max_time")
         self._set_iterates(fit, iterates, iterates.finite_output(problem.lam, self.average), np.arange(space.n))
 
 

@@ -189,9 +189,10 @@ def _levels(y: ArrayLike | None, qid: Any) -> tuple[Indices, tuple[Indices, Indi
     group.
     """
     target = checks.numbers(y)
-    exact = np.asarray(y).ravel()
-    if exact.dtype.kind in "iu" and exact.shape == target.shape:  # integers above 2⁵³ may differ where floats do not
-        target = np.unique(exact, return_inverse=True)[1].ravel().astype(np.float64)
+    y_as_given = np.asarray(y).ravel()
+    # Integers above 2⁵³ may differ where floats do not.
+    if y_as_given.dtype.kind in "iu" and y_as_given.shape == target.shape:
+        target = np.unique(y_as_given, return_inverse=True)[1].ravel().astype(np.float64)
     if qid is None:
         qid = np.zeros(len(target))
     qid = np.asarray(qid)

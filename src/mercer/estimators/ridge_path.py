@@ -336,8 +336,8 @@ class _RidgePathSearch(LeastSquaresMachine):
         lams = np.atleast_1d(np.asarray(self.lams))
         if lams.ndim != 1 or len(lams) == 0:
             raise ValueError(f"lams has shape {lams.shape}; it must be a list of numbers, their count, or None")
-        checked = [checked_lam("lams", value, "RLSRegressor(lam=0) gives the limit") for value in lams.tolist()]
-        return np.sort(np.array(checked))
+        checked_lams = [checked_lam("lams", value, "RLSRegressor(lam=0) gives the limit") for value in lams.tolist()]
+        return np.sort(np.array(checked_lams))
 
     def _residual_criterion(self, problem: LeastSquares) -> ResidualCriterion | None:
         """Return the function of the leave-one-out residuals that the criterion needs, or None."""

@@ -225,7 +225,7 @@ class SVC(PairwiseClassifier):
         return np.asarray(penalty_C(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
-        """Set the fitted attributes of the joint problem, of hard margins or of soft margins."""
+        """Set the fitted attributes from the solution of the joint problem, or from those of all binary problems."""
         slack = "none" if self._hard else self.slack
         self._trained_as_ = {"slack": slack, "bias": bias_kind(self.bias), "multiclass": self.multiclass}
         if self._joint:

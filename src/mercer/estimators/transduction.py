@@ -99,8 +99,8 @@ def transduce(
             f"y has shape {labels.shape}, the classes {classes.tolist()} and {int((~labelled).sum())} without a label. "
             "If that is the label of a class, give another `unlabelled`"
         )
-    second = labels == classes[1]
-    fraction = second[labelled].mean() if positive_share is None else share("positive_share", positive_share)
+    is_second = labels == classes[1]
+    fraction = is_second[labelled].mean() if positive_share is None else share("positive_share", positive_share)
     unlabelled_rows = np.flatnonzero(~labelled)
     count = (
         min(max(round(fraction * len(unlabelled_rows)), 1), len(unlabelled_rows) - 1)
@@ -110,29 +110,30 @@ def transduce(
     # 2. Label the `count` samples with the largest f of a machine without them as positive.
     machine = clone(model).set_params(warm_start=True)
     weight = labelled.astype(float)
-    f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
-    second[unlabelled_rows[np.argsort(-f[unlabelled_rows], kind="stable")[:count]]] = True
+    f = _decision(machine.fit(X, np.where(is_second, classes[1], classes[0]), sample_weight=weight), X)
+    is_second[unlabelled_rows[np.argsort(-f[unlabelled_rows], kind="stable")[:count]]] = True
     # 3. Raise C* of each class (as weights C*/C) from almost 0 to `price`, and exchange labels until none improves.
     negative_ratio = min(_FIRST_RATIO, price)
     positive_ratio = min(_FIRST_RATIO * max(1, count) / max(1, len(unlabelled_rows) - count), price)
     switches = 0
     while True:
-        weight[unlabelled_rows] = np.where(second[unlabelled_rows], positive_ratio, negative_ratio)
-        visited = {second.tobytes()}
+        weight[unlabelled_rows] = np.where(is_second[unlabelled_rows], positive_ratio, negative_ratio)
+        visited_labellings = {is_second.tobytes()}
         while True:
-            f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
-            positives, negatives = _pairs_to_exchange(f, second, unlabelled_rows)
-            exchanged = second.copy()
-            exchanged[positives], exchanged[negatives] = False, True
-            if exchanged.tobytes() in visited:  # no pair to exchange, or a cycle: the machine is accurate to tol only
+            f = _decision(machine.fit(X, np.where(is_second, classes[1], classes[0]), sample_weight=weight), X)
+            positives, negatives = _pairs_to_exchange(f, is_second, unlabelled_rows)
+            after_exchange = is_second.copy()
+            after_exchange[positives], after_exchange[negatives] = False, True
+            # There is no pair to exchange, or a cycle, since the machine is accurate to tol only.
+            if after_exchange.tobytes() in visited_labellings:
                 break
-            second = exchanged
-            visited.add(second.tobytes())
+            is_second = after_exchange
+            visited_labellings.add(is_second.tobytes())
             weight[positives], weight[negatives] = negative_ratio, positive_ratio
             switches += len(positives)
         if negative_ratio >= price and positive_ratio >= price:
             machine.set_params(warm_start=model.warm_start)
-            return Transduction(machine, freeze(np.where(second, classes[1], classes[0])), switches)
+            return Transduction(machine, freeze(np.where(is_second, classes[1], classes[0])), switches)
         negative_ratio, positive_ratio = min(2 * negative_ratio, price), min(2 * positive_ratio, price)
 
 
@@ -141,14 +142,14 @@ def _decision(machine: SVC, X: Data) -> Floats:
     return np.asarray(machine.decision_function(X))
 
 
-def _pairs_to_exchange(f: Floats, second: Flags, unlabelled_rows: Any) -> tuple[Any, Any]:
+def _pairs_to_exchange(f: Floats, is_second: Flags, unlabelled_rows: Any) -> tuple[Any, Any]:
     """Return the indices of positive and of negative samples whose labels to exchange, pair by pair.
 
     Both slacks of a pair are positive and add up to more than 2: exchanging the labels lowers the sum of both.
     """
-    slack = np.maximum(0.0, 1.0 - np.where(second, f, -f))[unlabelled_rows]
-    is_positive = second[unlabelled_rows] & (slack > 0)
-    is_negative = ~second[unlabelled_rows] & (slack > 0)
+    slack = np.maximum(0.0, 1.0 - np.where(is_second, f, -f))[unlabelled_rows]
+    is_positive = is_second[unlabelled_rows] & (slack > 0)
+    is_negative = ~is_second[unlabelled_rows] & (slack > 0)
     positives = unlabelled_rows[is_positive][np.argsort(-slack[is_positive], kind="stable")]
     negatives = unlabelled_rows[is_negative][np.argsort(-slack[is_negative], kind="stable")]
     m = min(len(positives), len(negatives))

@@ -138,12 +138,12 @@ def parse_liblinear_model(content: bytes, name: str = "the model") -> LiblinearM
     rho = header.floats("rho", 1).tolist()[0] if solver == "ONECLASS_SVM" else None
     header.finish()
     width = 1 if label is None or (nr_class == 2 and solver != "MCSVM_CS") else nr_class
-    expected = n_features + (bias >= 0)
-    if n_features < 0 or len(body) != expected:
+    n_lines = n_features + (bias >= 0)
+    if n_features < 0 or len(body) != n_lines:
         raise ModelFormatError(
-            f"{name} is truncated or damaged: the header announces {expected} lines of weights, but {len(body)} follow"
+            f"{name} is truncated or damaged: the header announces {n_lines} lines of weights, but {len(body)} follow"
         )
-    weights = np.empty((expected, width))
+    weights = np.empty((n_lines, width))
     for i, line in enumerate(body):
         where, words = f"{name}:{header.end + 1 + i}", line.decode("ascii", "backslashreplace").split()
         if len(words) != width:

@@ -151,8 +151,8 @@ class Function:
         if not others:
             raise ValueError("a projection needs at least one function to project on")
         G = np.array([[g.inner(h) for h in others] for g in others])
-        right = np.array([self.inner(g) for g in others])
-        weights = np.linalg.lstsq(G, right, rcond=len(G) * 2.0**-52)[0]
+        rhs = np.array([self.inner(g) for g in others])
+        weights = np.linalg.lstsq(G, rhs, rcond=len(G) * 2.0**-52)[0]
         projection = others[0] * float(weights[0])
         for weight, g in zip(weights[1:].tolist(), others[1:], strict=True):
             projection = projection + g * weight
@@ -299,10 +299,10 @@ def functions_of(model: Any) -> Function | list[Function]:
 
 def _function_of_output(expansion: Expansion, vectors: Any, coefficients: Floats, b: float) -> Function:
     """Return the function of one output, without the vectors whose coefficient is 0."""
-    used = np.flatnonzero(coefficients)
-    if expansion.columns is not None or len(used) == len(coefficients):
+    support = np.flatnonzero(coefficients)
+    if expansion.columns is not None or len(support) == len(coefficients):
         return Function(vectors, coefficients, kernel=expansion.kernel, b=b)
-    return Function(take(vectors, used), coefficients[used], kernel=expansion.kernel, b=b)
+    return Function(take(vectors, support), coefficients[support], kernel=expansion.kernel, b=b)
 
 
 def merge_equal(vectors: Any, coefficients: Floats) -> tuple[Any, Floats]:
@@ -321,10 +321,10 @@ def row_keys(vectors: Any) -> list[Any]:
     if is_sparse(vectors):
         rows = [slice(*vectors.indptr[i : i + 2]) for i in range(vectors.shape[0])]
         data = vectors.data + 0.0  # −0.0 is 0.0
-        used = [data[row] != 0 for row in rows]
+        is_nonzero = [data[row] != 0 for row in rows]
         return [
             (vectors.indices[row][u].astype(np.int64).tobytes(), data[row][u].tobytes())
-            for row, u in zip(rows, used, strict=True)
+            for row, u in zip(rows, is_nonzero, strict=True)
         ]
     if hasattr(vectors, "shape"):
         return [row.tobytes() for row in np.ascontiguousarray(vectors) + 0.0]

@@ -28,7 +28,7 @@ from mercer.samples.matrices import as_float64, as_matrix, reduce_rows, strips
 
 _RULES = ("scale", "auto", "median")
 LARGEST = float(np.finfo(np.float64).max)
-_SMALLEST = float(np.finfo(np.float64).tiny)
+_SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 class GammaKernel(Kernel):
@@ -147,7 +147,7 @@ def gamma_from_variance(X: Samples, weight: Floats) -> float | None:
     if not math.isfinite(variance):
         raise ValueError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
     # Rounding can give constant data a standard deviation of up to 1e-14 of their size.
-    if variance <= 1e-28 * mean * mean or variance < _SMALLEST:
+    if variance <= 1e-28 * mean * mean or variance < _SMALLEST_NORMAL:
         return None
     return float(min(1.0 / (float(X.shape[1]) * variance), LARGEST))
 

@@ -21,7 +21,7 @@ from mercer.samples.matrices import as_matrix, call, call_for_numbers, function_
 # Operator precedences: a part with a lower precedence than the surrounding expression is written in brackets.
 SUM, PRODUCT, POWER, ATOM = range(4)
 # Number of samples whose features are computed at a time.
-_ROWS = 1024
+_BLOCK_ROWS = 1024
 
 
 class Composite(Kernel):
@@ -217,7 +217,8 @@ class Normalised(Composite):
 
     def majorant(self) -> Kernel:
         """Return a kernel M such that √(M(x, x) M(z, z)) bounds |k(x, z)| and all intermediate results."""
-        # M(x, z) divided by the roots, each of whose relative error is bounded like that of M(x, x).
+        # With the majorant m of k, √(M(x, x) M(z, z)) is √(m(x, x) m(z, z)) divided by the roots of k(x, x) and k(z, z),
+        # times m(x, x)/k(x, x) and m(z, z)/k(z, z) for the relative errors of the two roots.
         part = self.kernel
         if part.positive_definite == "yes":
             return self
@@ -416,11 +417,11 @@ def map_samples(feature_map: SampleFunction, X: Samples, convert: SampleFunction
 
 def count_feature_terms(features: SampleFunction, X: Samples, kernel: Kernel) -> int:
     """Return `Kernel.n_terms` for the features of the samples, which are computed block by block."""
-    blocks = (host(rows_between(X, slice(start, start + _ROWS))) for start in range(0, n_samples(X), _ROWS))
+    blocks = (host(rows_between(X, slice(start, start + _BLOCK_ROWS))) for start in range(0, n_samples(X), _BLOCK_ROWS))
     return max((kernel.n_terms(features(block)) for block in blocks), default=0)
 
 
-def in_row_blocks(function: Callable[[Samples], Floats], X: Samples, step: int = _ROWS) -> Floats:
+def in_row_blocks(function: Callable[[Samples], Floats], X: Samples, step: int = _BLOCK_ROWS) -> Floats:
     """Compute one number per sample from blocks of `step` samples, so that their features need little memory."""
     n = n_samples(X)
     out = np.empty(n)

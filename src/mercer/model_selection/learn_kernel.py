@@ -144,12 +144,12 @@ def learn_kernel(
         "alignment": problem.target_alignment,
     }[criterion]
     numbers = {"radius-margin": {"C": positive("C", C)}, "alignment": {}}.get(criterion, {"lam": positive("lam", lam)})
-    best, learnt = search_parameters(objective, bound_kernel, numbers, names, max_iter)
+    best, learnt_kernel = search_parameters(objective, bound_kernel, numbers, names, max_iter)
     best = clone(best)  # `best` may be the caller's object
     best.learnt = True
     sign = 1.0 if criterion in ("likelihood", "alignment") else -1.0
-    value, start = sign * objective(best, learnt)[0], sign * objective(bound_kernel, numbers)[0]
-    return LearntKernel(best, learnt, criterion, value, start)
+    value, start = sign * objective(best, learnt_kernel)[0], sign * objective(bound_kernel, numbers)[0]
+    return LearntKernel(best, learnt_kernel, criterion, value, start)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ def summary(result: TuningResult) -> str:
     """Summarise a search in at most 15 lines: the chosen cell and why, the state of all cells, and the next best."""
     results, best = result.cv_results_, result.best_index_
     means = np.asarray(results["mean_test_score"], dtype=np.float64)
-    scored, skipped = int(np.isfinite(means).sum()), int(np.sum(results["skipped"]))
+    n_scored, n_skipped = int(np.isfinite(means).sum()), int(np.sum(results["skipped"]))
     rows = []
     if best is None:
         rows.append(("best", "none: no cell has a score"))
@@ -28,10 +28,10 @@ def summary(result: TuningResult) -> str:
         rows.append(("best", describe_params(results["params"][best])))
         rows.append(("score", _describe_score(result, best)))
         rows.append(("choice", result.choice_))
-    failed = len(means) - scored - skipped
-    others = [f"{skipped} skipped"] * bool(skipped) + [f"{failed} without a score"] * bool(failed)
+    n_failed = len(means) - n_scored - n_skipped
+    others = [f"{n_skipped} skipped"] * bool(n_skipped) + [f"{n_failed} without a score"] * bool(n_failed)
     state = "" if result.complete_ else "; not complete" + ", interrupted" * result.interrupted_
-    rows.append(("cells", f"{len(means)}: {', '.join([f'{scored} scored', *others])}{state}"))
+    rows.append(("cells", f"{len(means)}: {', '.join([f'{n_scored} scored', *others])}{state}"))
     gap = result.search_gap_
     gap_text = (
         f"no C within the range scores more than {gap:.3g} higher"
@@ -40,7 +40,7 @@ def summary(result: TuningResult) -> str:
     )
     rows.append(("search gap", gap_text))
     rows.append(("shared", result.shared_))
-    order = np.argsort(np.where(np.isnan(means), np.inf, -means), kind="stable")[:scored]
+    order = np.argsort(np.where(np.isnan(means), np.inf, -means), kind="stable")[:n_scored]
     for rank, k in enumerate(order[order != best][:4].tolist()):
         rows.append(("other cells" if rank == 0 else "", f"{means[k]:.4f}  {describe_params(results['params'][k])}"))
     return "\n".join(line for name, text in rows if text for line in _lines(name, text))

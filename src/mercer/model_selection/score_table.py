@@ -14,7 +14,7 @@ import numpy as np
 from mercer.samples.arrays import Floats
 
 # Bound on the relative difference between two means of the same numbers, summed in different orders.
-_ROUNDING = 1e-12
+_ROUNDING_SHARE = 1e-12
 
 
 class ScoreTable:
@@ -26,10 +26,10 @@ class ScoreTable:
         n_folds: int,
         score_range: tuple[float, float] | None,
         skip_likely: bool = False,
-        never_skipped: int | None = None,
+        reference_point: int | None = None,
     ) -> None:
         self.points, self.n_folds, self._skip_likely = points, n_folds, skip_likely
-        self._never_skipped = never_skipped  # a cell that the best one is compared with
+        self._reference_point = reference_point  # the point that the best one is compared with
         self._smallest_score = -np.inf if score_range is None else score_range[0]
         self._largest_score = None if score_range is None else score_range[1]
         shape = (len(points), n_folds)
@@ -81,11 +81,11 @@ class ScoreTable:
     def _reason_to_skip(self, point: int) -> str | None:
         """Return why no further fold of a cell can make it the best one, or None."""
         scores = self.scores[point][~np.isnan(self.scores[point])]
-        if self._largest_score is None or len(scores) == 0 or point == self._never_skipped:
+        if self._largest_score is None or len(scores) == 0 or point == self._reference_point:
             return None
         best = self._best_lower_bound()
         upper_bound = self._upper_bound(point)
-        if upper_bound < best - _ROUNDING * max(1.0, abs(best)):
+        if upper_bound < best - _ROUNDING_SHARE * max(1.0, abs(best)):
             return (
                 f"lost after {len(scores)} of {self.n_folds} folds: its mean is at most {upper_bound:.6g}, that of "
                 f"another cell at least {best:.6g}"

@@ -31,9 +31,9 @@ from mercer.model_selection.score_table import ScoreTable
 from mercer.samples.arrays import Flags, Floats
 
 # Relative slack for rounding in this module; the gap itself is a bound already.
-_SLACK = 1.0 + 1e-6
+_ROUNDING_FACTOR = 1.0 + 1e-6
 # Number of parts, in equal ratios, of the range between two neighbouring values of C.
-_PARTS = 4
+_PARTS_PER_RANGE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +54,10 @@ class FoldFunctions:
 
     def _bounds_at(self, ratio: float) -> tuple[Floats, Floats]:
         """Return lower and upper bounds on ⟨w', φ(x)⟩ for the optimum at `ratio` times this C."""
-        distance = np.sqrt(self.gap) * _SLACK  # largest distance of w from the optimum at this C
+        distance = np.sqrt(self.gap) * _ROUNDING_FACTOR  # largest distance of w from the optimum at this C
         radius = 0.5 * (1 + ratio) * distance + 0.5 * abs(1 - ratio) * (self.norm + distance)
         centre = 0.5 * (1 + ratio) * self.values
-        width = (self.lengths * radius + 0.5 * (1 + ratio) * self.errors) * _SLACK + 1e-12 * np.abs(centre)
+        width = (self.lengths * radius + 0.5 * (1 + ratio) * self.errors) * _ROUNDING_FACTOR + 1e-12 * np.abs(centre)
         return centre - width, centre + width
 
 
@@ -86,7 +86,7 @@ def surely_wrong_by_range(
     functions = sorted(functions, key=lambda function: function.C)
     ranges = []
     for left, right in pairwise(functions):
-        cuts = np.geomspace(left.C, right.C, _PARTS + 1)
+        cuts = np.geomspace(left.C, right.C, _PARTS_PER_RANGE + 1)
         for low, high in pairwise(cuts):
             first, second = left.bounds(low, high), right.bounds(low, high)
             lowest, highest = np.maximum(first[0], second[0]), np.minimum(first[1], second[1])
@@ -181,8 +181,8 @@ class SearchGap:
             if not fits:
                 continue
             positive, free = next((positive, free) for _, positive, free in fits.values())
-            for low, high, wrong in surely_wrong_by_range([fit for fit, _, _ in fits.values()], positive, free):
-                share = wrong / (max(1, len(positive)) * cells.n_folds)
+            for low, high, is_wrong in surely_wrong_by_range([fit for fit, _, _ in fits.values()], positive, free):
+                share = is_wrong / (max(1, len(positive)) * cells.n_folds)
                 shares[low, high] = shares.get((low, high), 0.0) + share
         return _accuracy_bound(shares, all_C) if len(all_C) > 1 else -np.inf
 

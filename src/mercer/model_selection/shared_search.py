@@ -201,8 +201,8 @@ class SharedSearch:
         self._units[fold] = steps.unit
         y, weight = (None if values is None else values[order] for values in (search.y, search.sample_weight))
         X, y = stack(train_samples, steps.transform(search.held_out_samples(fold))), steps.target(y)
-        split = (np.arange(len(train)), np.arange(len(train), len(order)))
-        return SharedFolds.of(steps.machine, X, y, [split], weight, first_number=fold)
+        positions = (np.arange(len(train)), np.arange(len(train), len(order)))
+        return SharedFolds.of(steps.machine, X, y, [positions], weight, first_number=fold)
 
 
 def _has_twins(machine: Any) -> bool:

@@ -167,8 +167,8 @@ def tune(
         points, current = with_current_point(estimator, grid_points(estimator, grid))
     else:
         points = grid_points(estimator, grid)
-    passed = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None, "qid": qid is not None}
-    check_criterion(estimator, criterion, {**passed, "one_standard_error": one_standard_error}, points)
+    is_passed = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None, "qid": qid is not None}
+    check_criterion(estimator, criterion, {**is_passed, "one_standard_error": one_standard_error}, points)
     # 3. Split the samples into folds.
     labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # ±1 for outliers
     uses_folds = criterion == "folds"
@@ -185,7 +185,7 @@ def tune(
         len(splits) if uses_folds else 1,
         score_range(estimator, scoring) if skip and uses_folds else None,
         skip_likely=skip == "likely",
-        never_skipped=current,
+        reference_point=current,
     )
     search = Search(
         estimator=estimator,
@@ -215,8 +215,8 @@ def tune(
     #    repeats guesses.
     with collect_warnings() as end_warnings:
         result = _conclude(search, shared, interrupted, refit, one_standard_error, current)
-    repeated = (ConvergenceWarning, GuessWarning) if result.best_estimator_ is not None else ConvergenceWarning
-    unrepeated = (warning for warning in search_warnings if not issubclass(warning[1], repeated))
+    repeated_warnings = (ConvergenceWarning, GuessWarning) if result.best_estimator_ is not None else ConvergenceWarning
+    unrepeated = (warning for warning in search_warnings if not issubclass(warning[1], repeated_warnings))
     for message, category in dict.fromkeys([*unrepeated, *end_warnings]):
         warn_user(message, category)
     return result

@@ -52,9 +52,11 @@ class _Results(AttributeSpec):
         names = sorted({key for point in results["params"] for key in point})
         # Each name becomes a column as long as the list of points: a small file with other names at every point would
         # make huge columns.
-        entries = sum(map(len, results["params"]))
-        limit = 16 * entries + 10_000
-        expect(len(names) * len(results["params"]) <= limit, f"{name} has {len(names)} parameters in {entries} values")
+        n_entries = sum(map(len, results["params"]))
+        limit = 16 * n_entries + 10_000
+        expect(
+            len(names) * len(results["params"]) <= limit, f"{name} has {len(names)} parameters in {n_entries} values"
+        )
         for parameter in names:
             column: Any = np.ma.array(np.empty(len(results["params"]), dtype=object), mask=True)
             for k, point in enumerate(results["params"]):

@@ -75,8 +75,8 @@ def _score_leave_one_out(search: Search, point: int) -> _Score:
     y, weight = (None if given is None else given[scored_rows] for given in (search.y, search.sample_weight))
     values = result.values[scored_rows].reshape(len(scored_rows), -1)
     classes = np.unique(np.asarray(y)) if is_classifier(machine) else None
-    ambiguous = int((~result.unique).sum())
-    note = f"{ambiguous} machines with a sample left out are not unique" if ambiguous else ""
+    n_ambiguous = int((~result.unique).sum())
+    note = f"{n_ambiguous} machines with a sample left out are not unique" if n_ambiguous else ""
     samples = partial(part_of, search.X, scored_rows)
     try:
         score = score_of_values(search.scorer, machine, machine, values, classes, samples, (y, weight))

@@ -115,9 +115,9 @@ def location_scale(
 
     def rule(points: ArrayLike) -> Floats:
         Z = np.asarray(points, dtype=np.float64)
-        first = -0.5 * np.sum(Z**2, axis=1)
-        second = -0.5 * np.sum(((Z - mean) / deviation) ** 2, axis=1) - d * math.log(deviation)
-        return np.where(second >= first, 1.0, -1.0)
+        first_log_density = -0.5 * np.sum(Z**2, axis=1)
+        second_log_density = -0.5 * np.sum(((Z - mean) / deviation) ** 2, axis=1) - d * math.log(deviation)
+        return np.where(second_log_density >= first_log_density, 1.0, -1.0)
 
     return Example(X, y, rule, _bayes_risk(distance, deviation, d))
 

@@ -248,9 +248,9 @@ class Ball:
 
     def sum_by(self, index: Indices, n: int) -> Ball:
         """Return ΣX over equal indices, for each index from 0 to n − 1, bounded as in `sum` by the longest sum."""
-        terms = int(np.bincount(index, minlength=1).max())
+        n_terms = int(np.bincount(index, minlength=1).max())
         value, size, error = (sums_by(index, part, n) for part in (self.value, abs(self.value), self.error))
-        return Ball(value, (error + gamma(terms) * size) * (1 + gamma(terms + 8)))
+        return Ball(value, (error + gamma(n_terms) * size) * (1 + gamma(n_terms + 8)))
 
     def norm(self) -> Ball:
         """Return ‖X‖, the root of the sum of all squares: |‖X‖ − ‖x‖| ≤ ‖e‖.
@@ -267,10 +267,10 @@ class Ball:
 
     def transformed(self, A: Any) -> Ball:
         """Return AX for an exact matrix or row A, sparse or dense: |AX − fl(Ax)| ≤ |A|e + γ_k|A||x| for k terms."""
-        terms = int(np.bincount(A.nonzero()[0], minlength=1).max()) if hasattr(A, "tocsr") else A.shape[-1]
+        n_terms = int(np.bincount(A.nonzero()[0], minlength=1).max()) if hasattr(A, "tocsr") else A.shape[-1]
         size = abs(A)
-        error = np.asarray(size @ self.error) + gamma(terms + 1) * np.asarray(size @ abs(self.value))
-        return Ball(np.asarray(A @ self.value), error * (1 + gamma(terms + 10)) + 4 * terms * LEAST)
+        error = np.asarray(size @ self.error) + gamma(n_terms + 1) * np.asarray(size @ abs(self.value))
+        return Ball(np.asarray(A @ self.value), error * (1 + gamma(n_terms + 10)) + 4 * n_terms * LEAST)
 
 
 def exact(values: Any) -> Ball:

@@ -23,7 +23,7 @@ from mercer.samples.arrays import Floats, row_blocks
 # 0.28 s for any few pairs, and Krylov spaces 0.05 to 0.1 s (two moons, normal data; 2 and 10 pairs).
 _LAPACK_ROWS, _LAPACK_SHARE = 700, 1 / 12
 # Vectors beyond those wanted: the first eigenvalue outside the block determines the speed of convergence.
-_MORE_VECTORS = 6
+_EXTRA_VECTORS = 6
 # Powers of S in one space, and maximum number of restarts. Four powers with twelve more vectors took twice the time.
 _POWERS, _RESTARTS = 10, 25
 # Largest accepted ‖Su − λu‖, relative to the largest eigenvalue; products of this size have errors of about 1e-14.
@@ -71,7 +71,7 @@ def n_positive(values: Floats, size: int, scale: float = 0.0) -> int:
 
 def _krylov(S: Any, k: int, product: Callable[[Floats], Floats] | None = None) -> tuple[Floats, Floats] | None:
     """Return k leading eigenpairs of S, or of the operator X ↦ product(X); None if they do not converge."""
-    n, block_size = S.shape[0], k + _MORE_VECTORS
+    n, block_size = S.shape[0], k + _EXTRA_VECTORS
     times = partial(_product, S) if product is None else product
     X = _orthonormal(np.random.default_rng(0).normal(size=(n, block_size)))
     for _ in range(_RESTARTS):

@@ -118,8 +118,8 @@ class HostLandmarkFactor:
 
     def solve(self, R: Floats) -> Floats:
         """Return A⁻¹R by the factors L and H."""
-        whitened = scipy.linalg.solve_triangular(self.L, R, lower=True, check_finite=False)
-        solved = scipy.linalg.cho_solve((self.H, True), whitened, check_finite=False)
+        whitened_R = scipy.linalg.solve_triangular(self.L, R, lower=True, check_finite=False)
+        solved = scipy.linalg.cho_solve((self.H, True), whitened_R, check_finite=False)
         return np.asarray(scipy.linalg.solve_triangular(self.L, solved, lower=True, trans="T", check_finite=False))
 
 

@@ -32,7 +32,7 @@ SINGLE, DOUBLE = float(np.finfo(np.float32).eps) / 2, float(np.finfo(np.float64)
 # Number of terms of a float32 sum before it is added to another one (src/core/simd/summation.hpp).
 _RUN = _core.FEATURES_PER_RUN
 # Roundings of a kernel value after its inner sum, and of the at most twelve products that a tile sums.
-_ENDING = 24
+_ENDING_ROUNDINGS = 24
 # Float64 sums run over at most this many tiles before they are added up (src/core/simd/summation.hpp).
 _TILES = _core.GROUPS_PER_SUM
 # Such a sum has at least this many rows, unless this many bytes hold fewer, and always a tile of six. Sparse rows are
@@ -42,11 +42,11 @@ _SUMMED_ROWS, _SUMMED_BYTES, _TILE_ROWS, _STRIP_ROWS = 64, _core.ROW_BLOCK_BYTES
 _MOST_TIMES_POWER, _LOWEST_EXPONENT = 0.531, 130.0
 # An exponent's error up to this size changes a power of two by less than 1.1 times its first-order change.
 _LARGEST_EXPONENT_ERROR = 0.125
-_SECOND_ORDER = 1.1
+_SECOND_ORDER_FACTOR = 1.1
 # Bound on what is lost because float32 values below 2^-125, and products below float32's range, are set to 0.
-_FLUSHED = 2.0**-120
+_UNDERFLOW_BOUND = 2.0**-120
 # Added to the mean of N_j in the weights of the weighted sum, so that the weights are positive.
-_LEAST_ADDED = 0.05
+_LEAST_OFFSET = 0.05
 # Roundings that dividing both rows by their lengths adds to a cosine in float32.
 _LENGTH_ROUNDINGS = 3.0
 # Smallest normal number, in place of powers that underflow.
@@ -70,27 +70,27 @@ class Rounding:
         sources: Floats,
         coefficients: Floats,
         level: Precision,
-        columns: int | None = None,
+        n_columns: int | None = None,
         in_sequence: int = 0,
     ) -> Floats:
         """Return bounds on |computed − true| for rows with N_i = `sizes` and columns with N_j = `sources`, times β.
 
-        One source may represent `columns` columns that are no longer than it; its coefficient is then their ‖β‖₁. If a
-        library adds the terms in an order of its own, `in_sequence` bounds the number of successive additions.
+        One source may represent `n_columns` columns that are no longer than it; its coefficient is then their ‖β‖₁.
+        If a library adds the terms in an order of its own, `in_sequence` bounds the number of successive additions.
         """
         is_float32 = level == np.float32
         v, ending = SINGLE if is_float32 else DOUBLE, self.recipe.ending
-        absolute = np.abs(coefficients)
-        l1, m = float(absolute.sum()), columns or len(coefficients)
+        magnitudes = np.abs(coefficients)
+        l1, m = float(magnitudes.sum()), n_columns or len(coefficients)
         sums, t = self._sums(m, v) + in_sequence * DOUBLE, self._inner_terms(v)
         with np.errstate(over="ignore", invalid="ignore"):
             if ending in ("gaussian", "laplacian"):
                 longest = float(sources.max(initial=0.0)) if self.mapped else 0.0
                 out = self._radial(sizes, longest, l1, v, t, sums, level)
             else:
-                out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute, v, t, sums)
+                out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), magnitudes, v, t, sums)
             if is_float32:
-                out = out + self._out_of_range(np.sqrt(2 * sizes), np.sqrt(2 * sources), absolute)
+                out = out + self._range_loss(np.sqrt(2 * sizes), np.sqrt(2 * sources), magnitudes)
         if self.recipe.constant:
             out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
         return np.where(np.isnan(out), np.inf, out) if math.isnan(out.sum()) else out
@@ -105,12 +105,12 @@ class Rounding:
                 gamma, coef0, degree = recipe.numbers
                 squares = (2 * gamma * sizes + abs(coef0)) ** degree
             # The factor covers N_i that were rounded to float32.
-            return np.sqrt(_SECOND_ORDER * (recipe.scale * squares + abs(recipe.constant)))
+            return np.sqrt(_SECOND_ORDER_FACTOR * (recipe.scale * squares + abs(recipe.constant)))
 
     def _sums(self, m: int, v: float) -> float:
         """Return σ, the relative error of a kernel value's ending and of the sum over m columns."""
         longest = m / _STRIP_ROWS if self.sparse else _TILES + m / self._rows_per_sum
-        return _ENDING * v + (longest + 8) * DOUBLE
+        return _ENDING_ROUNDINGS * v + (longest + 8) * DOUBLE
 
     def _inner_terms(self, v: float) -> int:
         """Return the largest number of successive additions in an inner sum with unit roundoff v."""
@@ -127,7 +127,7 @@ class Rounding:
         """Smallest average number of rows in a partial sum of dense rows."""
         return max(_TILE_ROWS, min(_SUMMED_ROWS, _SUMMED_BYTES / (8 * max(1, self.terms)) - 2 * _TILE_ROWS))
 
-    def _out_of_range(self, a: Floats, b: Floats, absolute: Floats) -> Floats:
+    def _range_loss(self, a: Floats, b: Floats, magnitudes: Floats) -> Floats:
         """Return a bound on what is lost as numbers fall below float32's normal range; ∞ if they exceed its range."""
         longest, numbers = float(b.max(initial=0.0)), self.recipe.numbers
         values = np.ones_like(a)
@@ -137,8 +137,8 @@ class Rounding:
             values = (numbers[0] * a * longest + abs(numbers[1])) ** numbers[2]
         values = 1.0 + self.recipe.scale * values
         limits = np.finfo(np.float32)
-        loss = len(absolute) * float(limits.smallest_subnormal) * values
-        return np.where(16 * values * float(absolute.max(initial=0.0)) < float(limits.max), loss, np.inf)
+        loss = len(magnitudes) * float(limits.smallest_subnormal) * values
+        return np.where(16 * values * float(magnitudes.max(initial=0.0)) < float(limits.max), loss, np.inf)
 
     def estimated_errors(self, sizes: Floats, sources: Floats, squares: Floats, aligned: Callable[[], float]) -> Floats:
         """Estimate the errors that float32 kernel values cause in sums; the estimate is about three times too large.
@@ -210,13 +210,13 @@ class Rounding:
             c += t  # the roundings of the norms
         if self.mapped:
             mapping = 8 * (self.mapped + 2) * DOUBLE * (sizes + longest)
-            unmapped = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
+            unmapped_bound = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
             trivial_bound = scale * l1 * (1 + sums)
-            bound = unmapped + _SECOND_ORDER * math.log(2) * scale * l1 * mapping
+            bound = unmapped_bound + _SECOND_ORDER_FACTOR * math.log(2) * scale * l1 * mapping
             return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(bound, trivial_bound), trivial_bound)
         if level == "exact":  # sums of sparse rows in twice the precision keep a tiny error relative to the norms
             trace = 4 * ((t + 4) * v) ** 2 * (3 * sizes + 2 * _MOST_TIMES_POWER)
-            error = _SECOND_ORDER * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
+            error = _SECOND_ORDER_FACTOR * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
             return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sums)
         if self.recipe.ending == "gaussian":
             slope, intercept = 3 * sizes, 2 * _MOST_TIMES_POWER
@@ -226,12 +226,12 @@ class Rounding:
             length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
             slope, intercept = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
             is_small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
-        error = np.minimum(_SECOND_ORDER * math.log(2) * v * c * (slope + intercept) + sums, 1.0 + sums)
+        error = np.minimum(_SECOND_ORDER_FACTOR * math.log(2) * v * c * (slope + intercept) + sums, 1.0 + sums)
         return scale * l1 * (error if is_small is True else np.where(is_small, error, 1.0 + sums))
 
-    def _products(self, a: Floats, b: Floats, absolute: Floats, v: float, t: int, sums: float) -> Floats:
-        """Return bounds for kernels of inner products; rows have the lengths a, columns b, and `absolute` is |β|."""
-        recipe, l1 = self.recipe, float(absolute.sum())
+    def _products(self, a: Floats, b: Floats, magnitudes: Floats, v: float, t: int, sums: float) -> Floats:
+        """Return bounds for kernels of inner products; rows have the lengths a, columns b, and `magnitudes` is |β|."""
+        recipe, l1 = self.recipe, float(magnitudes.sum())
         t += 4 * (self.mapped + 2) * (self.mapped > 0)
         if recipe.normalise and v == DOUBLE:
             t += t + 8  # roundings of the lengths that rows are divided by
@@ -239,21 +239,21 @@ class Rounding:
         # Underflow of entries and of products; γ multiplies what was lost.
         underflow = 64 * t * smallest * max((1.0, *recipe.numbers[:1])) * (1.0 + a + float(b.max(initial=0.0)))
         if recipe.ending == "identity":
-            products = float(absolute @ b) * a
-            return _SECOND_ORDER * recipe.scale * (((t + 8) * v + sums) * products + underflow * l1)
+            products = float(magnitudes @ b) * a
+            return _SECOND_ORDER_FACTOR * recipe.scale * (((t + 8) * v + sums) * products + underflow * l1)
         gamma, coef0, degree = (*recipe.numbers, 1.0)[:3]
         if recipe.ending == "sigmoid":
-            base = gamma * float(absolute @ b) * a + abs(coef0) * l1
-            return _SECOND_ORDER * recipe.scale * ((t + 8) * v * base + (sums + underflow) * l1)
+            base = gamma * float(magnitudes @ b) * a + abs(coef0) * l1
+            return _SECOND_ORDER_FACTOR * recipe.scale * ((t + 8) * v * base + (sums + underflow) * l1)
         relative_error = degree * (t + 10) * v
         if relative_error > _LARGEST_EXPONENT_ERROR:
             return np.full(len(a), np.inf)
-        powers = _powers(gamma * a, b, abs(coef0), int(degree), absolute)
+        powers = _powers(gamma * a, b, abs(coef0), int(degree), magnitudes)
         overflow = float(np.finfo(np.float32 if v == SINGLE else np.float64).max) / 4
         largest = recipe.scale * (gamma * a * float(b.max(initial=0.0)) + abs(coef0)) ** degree
         powers = np.where((powers < overflow) & (largest < overflow), powers, np.inf)
         return (
-            _SECOND_ORDER
+            _SECOND_ORDER_FACTOR
             * recipe.scale
             * ((relative_error + sums + degree * underflow) * powers + degree * underflow * l1)
         )
@@ -267,55 +267,57 @@ class WeightedSumBound:
     """
 
     def __init__(self, rounding: Rounding, sources: Floats, coefficients: Floats) -> None:
-        self._rounding, self._absolute = rounding, np.abs(coefficients)
-        self._l1, self._m = float(self._absolute.sum()), len(coefficients)
-        self._low, self._added = float(sources.min()), float(sources.mean()) + _LEAST_ADDED
-        self.coefficients = self._absolute * (sources + self._added)
+        self._rounding, self._magnitudes = rounding, np.abs(coefficients)
+        self._l1, self._m = float(self._magnitudes.sum()), len(coefficients)
+        self._low, self._offset = float(sources.min()), float(sources.mean()) + _LEAST_OFFSET
+        self.coefficients = self._magnitudes * (sources + self._offset)
 
     def errors(self, sizes: Floats, weighted_sums: Floats, terms: Any) -> Floats:
         """Return bounds on |computed − true| for rows with N_i = `sizes`, g_i = `weighted_sums` and `terms` terms."""
         rounding, v, scale = self._rounding, SINGLE, self._rounding.recipe.scale
         sums, c = rounding._sums(self._m, v), np.minimum(rounding._inner_terms(v), terms) + 10
-        smallest_weight = self._low + self._added
+        smallest_weight = self._low + self._offset
         with np.errstate(over="ignore", invalid="ignore"):
             first_order = (
                 math.log(2) * v * c * np.maximum(1.0, (sizes + self._low) / smallest_weight) + sums / smallest_weight
             )
-            error = _SECOND_ORDER * first_order * weighted_sums + _FLUSHED * scale * (self._l1 + self._m) * (1 + sizes)
+            error = _SECOND_ORDER_FACTOR * first_order * weighted_sums + _UNDERFLOW_BOUND * scale * (
+                self._l1 + self._m
+            ) * (1 + sizes)
             trivial = scale * self._l1 * (1.0 + sums)
             out = np.where(rounding._small_exponent_errors(sizes, v, c), np.minimum(error, trivial), trivial)
-            out = out + rounding._out_of_range(sizes, sizes[:0], self._absolute)
+            out = out + rounding._range_loss(sizes, sizes[:0], self._magnitudes)
         out = out + DOUBLE * (self._m + 4) * rounding.recipe.constant * self._l1
         return np.where(np.isnan(out), np.inf, out)
 
 
-def _powers(a: Floats, b: Floats, coef0: float, degree: int, absolute: Floats) -> Floats:
+def _powers(a: Floats, b: Floats, coef0: float, degree: int, magnitudes: Floats) -> Floats:
     """Return an upper bound on Σ_j |β_j| (a_i b_j + coef0)^degree for every i, the largest over the columns of |β|."""
     longest = float(b.max(initial=0.0))
     if degree > _LARGEST_EXPANDED_DEGREE:
-        return np.asarray(absolute.sum(axis=0).max() * (a * longest + coef0) ** degree)
+        return np.asarray(magnitudes.sum(axis=0).max() * (a * longest + coef0) ** degree)
     # γ‖x‖‖z‖ may be of ordinary size even if powers of ‖z‖ alone underflow, so that lengths are divided by the longest.
     # Powers of these ratios that underflow count as the smallest normal number.
     a, shares = a * longest, b / longest if longest > 0 else b
     out = np.zeros(len(a))
     for q in range(degree, -1, -1):
         factor = math.comb(degree, q) * coef0 ** (degree - q)
-        out = out * a + (factor * float(np.max(np.maximum(shares**q, _LEAST_SHARE) @ absolute)) if factor else 0.0)
+        out = out * a + (factor * float(np.max(np.maximum(shares**q, _LEAST_SHARE) @ magnitudes)) if factor else 0.0)
     return out
 
 
-def generic_error(d: int, conditioning: float = 1.0, factors: int = 1) -> float:
+def generic_error(d: int, conditioning: float = 1.0, n_factors: int = 1) -> float:
     """Return a bound ≤ 1 on the error of a kernel value that NumPy computes from d features, in units of √(k_ii k_jj).
 
-    A product of several `factors`, such as a power, has the roundings of all of them. The cancellation in distances
+    A product of several `n_factors`, such as a power, has the roundings of all of them. The cancellation in distances
     counts once: kernels fall with the distance, so that the product is small whenever many errors would add up.
 
     Squared distances are recomputed from differences if they are below 10⁻⁴ of the norms (samples/distances.py). If
     samples are mapped by a factor L, their relative error grows with its `conditioning` κ: (d + 1)κu from
     |M − LLᵀ| ≤ γ|L||L|ᵀ, and (d + 2)(10⁴ + 2κ)u at most from products with L.
     """
-    relative_error = DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning + (factors - 1) * (4 * d + 40))
-    return min(1.0, relative_error) if factors == 1 or relative_error <= _LARGEST_EXPONENT_ERROR else math.inf
+    relative_error = DOUBLE * (1e4 * (d + 20) + 2 * (d + 2) * conditioning + (n_factors - 1) * (4 * d + 40))
+    return min(1.0, relative_error) if n_factors == 1 or relative_error <= _LARGEST_EXPONENT_ERROR else math.inf
 
 
 def conditioning(factor: Floats) -> float:

@@ -194,10 +194,10 @@ class DualProblem:
             bound = self.upper if missing > 0 else self.lower
             slack = np.minimum(np.abs(bound[members] - start), abs(missing))
             amounts = np.minimum(slack, np.maximum(0.0, abs(missing) - (np.cumsum(slack) - slack)))
-            reached = float(amounts.sum())
-            if reached < abs(missing) * (1 - 1e-12):
+            sum_change = float(amounts.sum())
+            if sum_change < abs(missing) * (1 - 1e-12):
                 raise ValueError(
-                    f"infeasible: the variables of group {g} can change their sum by {reached:g} towards the total "
+                    f"infeasible: the variables of group {g} can change their sum by {sum_change:g} towards the total "
                     f"{total:g}, but {abs(missing):g} is needed"
                 )
             beta[members] = start + math.copysign(1.0, missing) * amounts
@@ -231,8 +231,8 @@ class DualProblem:
         for g, total in enumerate(self.totals):
             members = np.flatnonzero(self.group == g)
             free = (beta[members] > self.lower[members]) & (beta[members] < self.upper[members])
-            for eligible in (free, beta[members] != 0, np.ones(len(members), bool)):
-                if _spread(beta, members[eligible], members, total, self.lower, self.upper):
+            for is_eligible in (free, beta[members] != 0, np.ones(len(members), bool)):
+                if _spread(beta, members[is_eligible], members, total, self.lower, self.upper):
                     break
             else:  # only rounding leads here: feasible_start has shown that the sum can be reached
                 beta[members] = start[members]

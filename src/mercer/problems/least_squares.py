@@ -80,14 +80,14 @@ class LeastSquares:
 
     def dual(self, output: int) -> DualProblem:
         """Return the dual problem of one output, with one variable per row."""
-        rows = len(self.weight)
+        n_rows = len(self.weight)
         return DualProblem(
             p=np.ascontiguousarray(self.Y[:, output]),
-            lower=np.full(rows, -np.inf),
-            upper=np.full(rows, np.inf),
+            lower=np.full(n_rows, -np.inf),
+            upper=np.full(n_rows, np.inf),
             d=self.lam / self.weight,
             row=self.member,
-            group=np.full(rows, 0 if self.bias else -1, dtype=np.int32),
+            group=np.full(n_rows, 0 if self.bias else -1, dtype=np.int32),
             totals=np.zeros(1 if self.bias else 0),
         )
 

@@ -217,11 +217,11 @@ class Pairwise:
 
     def combine(self, y: Floats) -> tuple[Any, Floats]:
         """Return A with a row for each pair, +1 at the larger target and −1 at the smaller one, and targets of 1."""
-        larger, smaller = np.nonzero(y[:, None] > y)
-        m = len(larger)
+        larger_rows, smaller_rows = np.nonzero(y[:, None] > y)
+        m = len(larger_rows)
         entries = np.tile([1.0, -1.0], m)
         A = sparse.csr_array(
-            (entries, np.column_stack([larger, smaller]).ravel(), np.arange(0, 2 * m + 1, 2)), (m, len(y))
+            (entries, np.column_stack([larger_rows, smaller_rows]).ravel(), np.arange(0, 2 * m + 1, 2)), (m, len(y))
         )
         return A, np.ones(m)
 

@@ -67,8 +67,8 @@ class JointProblem:
 
     def offsets(self, beta: Floats) -> Floats:
         """Return the biases b_k, one per class."""
-        fixed = np.zeros(self.n_classes) if self.b is None else self.b
-        return np.asarray(fixed + self.shift * beta.sum(axis=0) if self.shift else fixed)
+        fixed_b = np.zeros(self.n_classes) if self.b is None else self.b
+        return np.asarray(fixed_b + self.shift * beta.sum(axis=0) if self.shift else fixed_b)
 
     def excess(self, u: Floats, b: Floats, rows: Indices | None = None) -> Floats:
         """Return the excess e of the given rows, or of all; `u` is Kβ on these rows."""

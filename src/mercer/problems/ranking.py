@@ -63,14 +63,14 @@ class RankProblem:
         rank = np.unique(np.concatenate([r, limit]), return_inverse=True)[1].ravel()
         for high, low, code in self._passes:
             key, limit_key = code * (2 * n + 1) + rank[:n], code * (2 * n + 1) + rank[n:]
-            worse, better = low[np.argsort(key[low])], high[np.argsort(limit_key[high])]
+            worse_rows, better_rows = low[np.argsort(key[low])], high[np.argsort(limit_key[high])]
             yield _SortedPass(
-                better,
-                worse,
-                begin=np.searchsorted(key[worse], limit_key[better], side="right"),
-                end=np.searchsorted(code[worse], code[better], side="right"),
-                first=np.searchsorted(code[better], code[worse]),
-                last=np.searchsorted(limit_key[better], key[worse]),
+                better_rows,
+                worse_rows,
+                begin=np.searchsorted(key[worse_rows], limit_key[better_rows], side="right"),
+                end=np.searchsorted(code[worse_rows], code[better_rows], side="right"),
+                first=np.searchsorted(code[better_rows], code[worse_rows]),
+                last=np.searchsorted(limit_key[better_rows], key[worse_rows]),
             )
 
     @property
@@ -100,14 +100,14 @@ class RankProblem:
 
     def pairs(self, r: Floats, low: float, high: float) -> Pairs:
         """Return the pairs with low ≤ r_i − r_j < high."""
-        better, worse, stop = [np.empty(0, np.intp)], [np.empty(0, np.intp)], np.empty(len(r), np.intp)
+        better_rows, worse_rows, stop = [np.empty(0, np.intp)], [np.empty(0, np.intp)], np.empty(len(r), np.intp)
         for high_pass, low_pass in zip(self._sorted_passes(r, r - high), self._sorted_passes(r, r - low), strict=True):
             stop[low_pass.better] = low_pass.begin
             counts = stop[high_pass.better] - high_pass.begin
-            better.append(np.repeat(high_pass.better, counts))
+            better_rows.append(np.repeat(high_pass.better, counts))
             offsets = np.repeat(high_pass.begin - np.cumsum(counts) + counts, counts)
-            worse.append(high_pass.worse[np.arange(counts.sum()) + offsets])
-        return np.concatenate(better), np.concatenate(worse)
+            worse_rows.append(high_pass.worse[np.arange(counts.sum()) + offsets])
+        return np.concatenate(better_rows), np.concatenate(worse_rows)
 
     def bound(self, pairs: Pairs) -> Floats:
         """Return the upper bound C_ij of each pair's α."""

@@ -67,7 +67,9 @@ class Tangents:
         upper = C[:, None] * np.diff(np.minimum(S, 0.0), axis=1)
         upper[:, 0], lower[:, -1] = lower[:, 0], upper[:, -1]
         # 3. One variable for every step that is not empty.
-        used = np.diff(S, axis=1) > 0
-        row = np.ascontiguousarray(np.nonzero(used)[0])
+        is_step = np.diff(S, axis=1) > 0
+        row = np.ascontiguousarray(np.nonzero(is_step)[0])
         zeros = np.zeros(len(row))
-        return DualProblem(corners[used], lower[used], upper[used], zeros, row, zeros.astype(np.int32), np.zeros(1))
+        return DualProblem(
+            corners[is_step], lower[is_step], upper[is_step], zeros, row, zeros.astype(np.int32), np.zeros(1)
+        )

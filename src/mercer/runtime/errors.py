@@ -106,10 +106,10 @@ _COLLECTED: ContextVar[dict[tuple[str, type[Warning]], None] | None] = ContextVa
 @contextmanager
 def collect_warnings() -> Iterator[dict[tuple[str, type[Warning]], None]]:
     """Collect the warnings that mercer issues in this block instead of showing them, each message and category once."""
-    collected: dict[tuple[str, type[Warning]], None] = {}
-    token = _COLLECTED.set(collected)
+    warnings_seen: dict[tuple[str, type[Warning]], None] = {}
+    token = _COLLECTED.set(warnings_seen)
     try:
-        yield collected
+        yield warnings_seen
     finally:
         _COLLECTED.reset(token)
 
@@ -120,8 +120,8 @@ def warn_user(message: str, category: type[Warning]) -> None:
     if collected is not None:
         collected[message, category] = None
         return
-    loaded = [sys.modules[name].__file__ for name in ("sklearn", "joblib") if name in sys.modules]
-    libraries = (_PACKAGE_FOLDER, *(str(Path(file).parent) + os.sep for file in loaded if file is not None))
+    library_files = [sys.modules[name].__file__ for name in ("sklearn", "joblib") if name in sys.modules]
+    libraries = (_PACKAGE_FOLDER, *(str(Path(file).parent) + os.sep for file in library_files if file is not None))
     frame: FrameType | None = sys._getframe(1)
     level, first_level_outside = 2, 0
     while frame is not None and frame.f_code.co_filename.startswith(libraries):

@@ -33,12 +33,16 @@ def _suggest(name: str, module: str, names: Collection[str]) -> str:
         return by_lower_case[name.lower()]
     similar_names = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.8)
     words = _split_words(name)
-    loaded = vars(sys.modules[module])
+    names_in_module = vars(sys.modules[module])
     same_case = [known for known in names if known[0].isupper() == name[0].isupper()]  # classes for a class
-    described = [known for known in same_case if words in _split_words(known) or words in _summary(loaded.get(known))]
+    described_names = [
+        known for known in same_case if words in _split_words(known) or words in _summary(names_in_module.get(known))
+    ]
     # More than three matches are too many for a suggestion.
     return (
-        " or ".join(described) if 0 < len(described) <= 3 else "".join(by_lower_case[known] for known in similar_names)
+        " or ".join(described_names)
+        if 0 < len(described_names) <= 3
+        else "".join(by_lower_case[known] for known in similar_names)
     )
 
 

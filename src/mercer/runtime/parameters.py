@@ -146,8 +146,8 @@ class SuggestsParameters:
         parameter_names = _keywords(cls.__init__) if keywords else None
         if parameter_names is not None:
             for name in keywords.keys() - parameter_names:
-                foreign = cls._FOREIGN_PARAMETERS.get(name)
-                hint = f": {foreign}" if foreign else suggest_name(name, parameter_names)
+                foreign_hint = cls._FOREIGN_PARAMETERS.get(name)
+                hint = f": {foreign_hint}" if foreign_hint else suggest_name(name, parameter_names)
                 raise TypeError(f"{cls.__name__} got an unexpected parameter {name}={keywords[name]!r}{hint}")
         return super().__new__(cls)
 

@@ -83,7 +83,7 @@ class Reporter:
 
     def __init__(self, verbose: bool) -> None:
         self._display = _current_display.get() or (Lines() if verbose else None)
-        self._start_time = self._next = time.monotonic()
+        self._start_time = self._next_time = time.monotonic()
 
     @property
     def shows(self) -> bool:
@@ -93,13 +93,13 @@ class Reporter:
     @property
     def is_due(self) -> bool:
         """True if reports are shown, and the last one is at least a second old."""
-        return self._display is not None and time.monotonic() >= self._next
+        return self._display is not None and time.monotonic() >= self._next_time
 
     def report(self, words: str, share: float | None = None) -> None:
         """Show a report now; `share` is the share of the work done, from which the time left is estimated."""
         if self._display is not None:
             now = time.monotonic()
-            self._next = now + 1.0
+            self._next_time = now + 1.0
             self._display.show(StatusLine(words, now - self._start_time, share))
 
     def report_share(self, words: str, share: float) -> None:
@@ -194,15 +194,15 @@ class _VerboseLines(Lines):
 
     def __init__(self, text: str, steps: int | None) -> None:
         super().__init__("mercer:", sys.stderr)
-        self._text, self._steps, self._done = text, steps, 0
+        self._text, self._steps, self._n_done = text, steps, 0
 
     def begin(self) -> None:
         self.print(self._text)
 
     def advance(self) -> None:
         """Count one more item as done."""
-        self._done += 1
-        self.print(f"{self._done} of {self._steps} done")
+        self._n_done += 1
+        self.print(f"{self._n_done} of {self._steps} done")
 
 
 class _ClockLine:
@@ -211,11 +211,11 @@ class _ClockLine:
     current: _ClockLine | None = None
 
     def __init__(self, text: str, steps: int | None) -> None:
-        self._text, self._steps, self._done = text, steps, 0
-        self._start_time = self._updated = time.monotonic()
+        self._text, self._steps, self._n_done = text, steps, 0
+        self._start_time = self._update_time = time.monotonic()
         self._status: StatusLine | None = None
         self._width = 0
-        self._ended, self._lock = threading.Event(), threading.Lock()
+        self._end_event, self._lock = threading.Event(), threading.Lock()
         self._clock = threading.Thread(target=self._keep_time, daemon=True)
 
     def begin(self) -> None:
@@ -225,16 +225,16 @@ class _ClockLine:
 
     def show(self, status: StatusLine) -> None:
         """Store a report, which the line shows when it is redrawn."""
-        self._status, self._updated = status, time.monotonic()
+        self._status, self._update_time = status, time.monotonic()
 
     def advance(self) -> None:
         """Count one more item as done."""
-        self._done += 1
+        self._n_done += 1
 
     def end(self) -> None:
         """Stop the thread, and erase the line."""
         _ClockLine.current = None
-        self._ended.set()
+        self._end_event.set()
         self._clock.join()
         self.wipe()
 
@@ -249,7 +249,7 @@ class _ClockLine:
     def _keep_time(self) -> None:
         """Redraw the line every second until the command ends."""
         pause = _FIRST_SECONDS
-        while not self._ended.wait(pause):
+        while not self._end_event.wait(pause):
             self._draw()
             pause = _SECONDS
 
@@ -258,12 +258,12 @@ class _ClockLine:
         status, now = self._status, time.monotonic()
         clock = f"{now - self._start_time:.0f} s"
         if self._steps is not None:
-            fields = [self._text, f"{self._done} of {self._steps} done", clock]
+            fields = [self._text, f"{self._n_done} of {self._steps} done", clock]
         elif status is None:
             fields = [self._text, clock]
         else:
             # An older estimate of the time left is out of date, for example while the certificate is computed.
-            is_recent = now - self._updated < 3.0
+            is_recent = now - self._update_time < 3.0
             fields = [clock, *([status.time_left] if is_recent and status.time_left else [])]
         fields += _short_fields(status.words) if status is not None else []
         line = _fit_fields(fields, shutil.get_terminal_size().columns - 1)

@@ -300,10 +300,10 @@ def rounded_sums_by(index: Indices, values: Floats, n: int) -> Floats:
     if float(sums.max(initial=0.0)) < 2.0**53 and (np.rint(values) == values).all() and values.min(initial=0.0) >= 0:
         return sums
     ends = np.cumsum(np.bincount(index, minlength=n)).tolist()
-    ordered, begin = values[np.argsort(index, kind="stable")].tolist(), 0
+    sorted_values, begin = values[np.argsort(index, kind="stable")].tolist(), 0
     for k, end in enumerate(ends):
         if end - begin > 2:  # a sum of two is rounded once anyway
-            sums[k] = math.fsum(ordered[begin:end])
+            sums[k] = math.fsum(sorted_values[begin:end])
         begin = end
     return sums
 

@@ -76,11 +76,11 @@ def copy_columns(fitted: Any, estimator: Any) -> None:
             setattr(estimator, name, getattr(fitted, name))
 
 
-def is_plain(values: Any, dimensions: int) -> bool:
+def is_plain(values: Any, n_dimensions: int) -> bool:
     """Return whether scikit-learn's checks, which take a tenth of a small fit, would return the values unchanged."""
     return (
         type(values) is np.ndarray
-        and values.ndim == dimensions
+        and values.ndim == n_dimensions
         and values.size > 0
         and values.dtype.kind in "fiub"
         and values.dtype.isnative

@@ -52,7 +52,7 @@ class Stream:
     def __init__(self, estimator: Any, source: Any, target: Target) -> None:
         self._estimator, self._source, self._target = estimator, source, target
         self.single_pass = not callable(source)  # an iterator, which can be read only once
-        self._first = True
+        self._is_first = True
         self.seen = (0, 0.0)  # number of samples and total weight of the last complete pass
 
     def chunks(self) -> Iterator[Chunk]:
@@ -81,8 +81,8 @@ class Stream:
         """Return chunk `number` with its samples, targets and weights checked."""
         X, y, weight = unpack(item, number)
         try:
-            X = checks.vectors(self._estimator, X, reset=self._first)
-            self._first = False
+            X = checks.vectors(self._estimator, X, reset=self._is_first)
+            self._is_first = False
             Y = self._target(y)
             if len(Y) != X.shape[0]:
                 raise ValueError(f"X has {X.shape[0]} samples, but y has {len(Y)}")
@@ -92,9 +92,9 @@ class Stream:
         return Chunk(X, Y, weight)
 
 
-def first_chunks(chunks: Iterator[Chunk], rows: int) -> list[Chunk]:
+def first_chunks(chunks: Iterator[Chunk], n_rows: int) -> list[Chunk]:
     """Take chunks from an iterator until they have at least this many rows in all, or it ends."""
     first: list[Chunk] = []
-    while sum(chunk.n for chunk in first) < rows and (chunk := next(chunks, None)) is not None:
+    while sum(chunk.n for chunk in first) < n_rows and (chunk := next(chunks, None)) is not None:
         first.append(chunk)
     return first

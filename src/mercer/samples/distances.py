@@ -80,9 +80,9 @@ def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> F
             strip *= -2.0
             strip += size
             size *= _CANCELLED_SHARE
-            cancelled = ~(strip > size)  # also true for NaN, the result of an overflow
-            if cancelled.any():
-                _recompute_by_differences(strip, cancelled, X[rows], Z, factor)
+            has_cancelled = ~(strip > size)  # also true for NaN, the result of an overflow
+            if has_cancelled.any():
+                _recompute_by_differences(strip, has_cancelled, X[rows], Z, factor)
         np.maximum(out, 0.0, out=out)
     return out
 
@@ -162,11 +162,11 @@ def _sums_over_common_entries(term: Callable[[Floats, Floats], Floats], X: Sampl
         size_x = np.abs(values).sum()
         rest_x, rest_z = size_x - sums_by(row, np.abs(x), m), sizes_z - sums_by(row, np.abs(z), m)
         # 3. The same sums directly, where the differences cancel.
-        cancelled = (common < end - begin) & (rest_x < _CANCELLED_SHARE * size_x)
-        if cancelled.any():
+        has_cancelled = (common < end - begin) & (rest_x < _CANCELLED_SHARE * size_x)
+        if has_cancelled.any():
             absent = np.ones((m, end - begin), dtype=np.bool_)
             absent[row, np.repeat(np.arange(end - begin), counts)] = False
-            rest_x[cancelled] = absent[cancelled] @ np.abs(values)
+            rest_x[has_cancelled] = absent[has_cancelled] @ np.abs(values)
         if ((common < entries_z) & (rest_z < _CANCELLED_SHARE * sizes_z)).any():
             others = np.ones(Z.shape[1])
             others[columns] = 0.0

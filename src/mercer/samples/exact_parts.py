@@ -10,8 +10,8 @@ import numpy as np
 
 from mercer.samples.arrays import Flags, Floats, Indices, sums_by
 
-# Up to _FEW multiples of _FINER·x, each of them at most x, add up without rounding in float64.
-_FEW, _FINER = 2**13, 2.0**-40
+# Up to _MOST_ADDENDS multiples of _GRID_RATIO·x, each of them at most x, add up without rounding in float64.
+_MOST_ADDENDS, _GRID_RATIO = 2**13, 2.0**-40
 
 
 def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | None = None) -> Floats:
@@ -25,21 +25,21 @@ def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | No
         return parts
     order = np.lexsort((np.abs(parts), group))
     firsts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    present = group[order[firsts]]
+    present_groups = group[order[firsts]]
     smallest, largest = order[firsts], order[np.append(firsts[1:], len(order)) - 1]
     sizes = np.zeros(n)  # used in place of totals that are 0
-    sizes[present] = np.abs(parts[largest])
+    sizes[present_groups] = np.abs(parts[largest])
     grid = np.spacing(np.where(totals == 0, sizes, np.abs(totals)))[group]
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.rint(parts / grid)
         rounded_parts = np.where(np.abs(steps) < 2.0**53, steps * grid, parts)
-        differences = (totals - sums_by(group, rounded_parts, n))[present]
-    corrected_part = np.where(np.abs(parts[largest]) <= np.abs(totals[present]), largest, smallest)
+        differences = (totals - sums_by(group, rounded_parts, n))[present_groups]
+    corrected_part = np.where(np.abs(parts[largest]) <= np.abs(totals[present_groups]), largest, smallest)
     rounded_parts[corrected_part] += np.where(np.isfinite(differences), differences, 0.0)
     if exact is not None:
         rounded_parts = np.where(exact[group], rounded_parts, parts)
     is_single = smallest == largest
-    rounded_parts[smallest[is_single]] = totals[present[is_single]]
+    rounded_parts[smallest[is_single]] = totals[present_groups[is_single]]
     return rounded_parts
 
 
@@ -54,10 +54,12 @@ def sum_error_bounds(totals: Floats, parts: Floats, group: Indices) -> Floats:
     grid = 4 * np.spacing(np.abs(totals))[group]
     coarse = np.rint(parts / grid) * grid
     rest = parts - coarse
-    fine = np.rint(rest / (_FINER * grid)) * (_FINER * grid)
+    fine = np.rint(rest / (_GRID_RATIO * grid)) * (_GRID_RATIO * grid)
     difference = np.abs(totals - sums_by(group, coarse, n) - sums_by(group, fine, n))
-    unsummed = sums_by(group, np.abs(rest - fine), n) + np.where(count <= _FEW, 0.0, sums_by(group, np.abs(fine), n))
-    return np.asarray(difference * (1 + 1e-15) + unsummed * (1 + 1e-9))
+    unsummed_size = sums_by(group, np.abs(rest - fine), n) + np.where(
+        count <= _MOST_ADDENDS, 0.0, sums_by(group, np.abs(fine), n)
+    )
+    return np.asarray(difference * (1 + 1e-15) + unsummed_size * (1 + 1e-9))
 
 
 def needs_exact_sum(diagonal: Floats, ridge: Floats, group: Indices) -> Flags:

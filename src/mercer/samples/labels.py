@@ -99,7 +99,7 @@ def known_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
     if classes is None:
         if known is None:
             raise ValueError(
-                "classes must be passed on the first call to partial_fit: a chunk need not show all of them"
+                "classes must be passed on the first call to partial_fit: a single chunk may lack some of them"
             )
         return known
     all_classes = np.unique(column_or_1d(np.asarray(classes)))

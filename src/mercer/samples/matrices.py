@@ -330,12 +330,12 @@ def without_empty_columns(X: Samples) -> tuple[Samples, Indices | None]:
     return _take_columns(X, used), used
 
 
-def check_column_memory(d: int, numbers: int = 1) -> None:
-    """Raise a MemoryError if `numbers` float64 numbers for each of d columns exceed the host's memory.
+def check_column_memory(d: int, n_numbers: int = 1) -> None:
+    """Raise a MemoryError if `n_numbers` float64 numbers for each of d columns exceed the host's memory.
 
     Trying the allocation would not show it: many systems grant any amount of memory, and kill the process that uses it.
     """
-    needed_bytes, installed_bytes = 8.0 * numbers * d, physical_memory()
+    needed_bytes, installed_bytes = 8.0 * n_numbers * d, physical_memory()
     if needed_bytes > installed_bytes:
         raise MemoryError(
             f"X has {d:,} columns, whose weights need {needed_bytes / 1e9:.0f} GB, but this computer has "
@@ -365,7 +365,7 @@ def _take_columns(X: Samples, used: Indices) -> Samples:
 #
 # If entries are 0 or between these two sizes, their differences are 0 or at least 2⁻⁴³³, since they have 53 bits: no
 # square, sum of squares or product of two entries is lost.
-_SMALLEST, _LARGEST = 2.0**-380, 2.0**380
+_SMALLEST_ENTRY, _LARGEST_ENTRY = 2.0**-380, 2.0**380
 
 
 def ordinary(*samples: Samples) -> bool:
@@ -385,7 +385,7 @@ def _is_ordinary(X: Samples) -> bool:
 def _are_ordinary(entries: Floats) -> bool:
     """Return whether all numbers are 0 or of an ordinary size."""
     sizes = np.abs(entries)
-    return not (((sizes < _SMALLEST) & (sizes != 0)) | (sizes > _LARGEST)).any()
+    return not (((sizes < _SMALLEST_ENTRY) & (sizes != 0)) | (sizes > _LARGEST_ENTRY)).any()
 
 
 def exponents(X: Samples) -> Indices:

@@ -122,18 +122,18 @@ def _canonical_order(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple
     if len(rows) < len(keys):
         keys, codes = keys[rows], codes[rows]
     order = _core.order_by(keys, codes)
-    ordered = keys[order]
-    same_hash = (ordered[:-1] == ordered[1:]).nonzero()[0]  # positions whose successor has the same hash
+    sorted_keys = keys[order]
+    same_hash = (sorted_keys[:-1] == sorted_keys[1:]).nonzero()[0]  # positions whose successor has the same hash
     if len(same_hash) == 0:
         return order, None
     left, right = rows[order[same_hash]], rows[order[same_hash + 1]]
-    equal = _equal_rows(X, left, right, n_threads)
-    if not equal.all():
+    are_equal = _equal_rows(X, left, right, n_threads)
+    if not are_equal.all():
         order = _break_ties(X, y, rows, keys, order)
         left, right = rows[order[same_hash]], rows[order[same_hash + 1]]
-        equal = _equal_rows(X, left, right, n_threads)
+        are_equal = _equal_rows(X, left, right, n_threads)
     is_first = np.ones(len(order), dtype=bool)
-    is_first[same_hash + 1] = ~(equal & (y[left] == y[right]))
+    is_first[same_hash + 1] = ~(are_equal & (y[left] == y[right]))
     return order, is_first
 
 
@@ -142,12 +142,12 @@ def _equal_rows(X: Any, left: Indices, right: Indices, n_threads: int) -> Flags:
     if isinstance(X, EngineSamples):
         return X.equal(left, right)
     if is_sparse(X):
-        equal = _core.equal_rows_csr(X.data, X.indices, X.indptr, left, right).astype(bool)
+        is_equal = _core.equal_rows_csr(X.data, X.indices, X.indptr, left, right).astype(bool)
         # Rows that differ only in stored zeros or in the order of columns are rare: scipy compares them, slowly.
-        k = np.flatnonzero(~equal)
+        k = np.flatnonzero(~is_equal)
         if len(k):
-            equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
-        return equal
+            is_equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
+        return is_equal
     if isinstance(X, PickedRows):
         X, left, right = X.X, X.rows[left], X.rows[right]
     return _core.equal_rows(X, left, right, n_threads).astype(bool)

@@ -74,7 +74,7 @@ class StallWatch:
         self._sees_all = sees_all  # every step includes all variables, so that the violation must fall
         self._total_gain = self._recent_gain = 0.0
         self._steps_since_best = self._steps_at_floor = 0
-        self._best = math.inf
+        self._best_violation = math.inf
         self.idle = 0  # steps in a row without a gain
 
     def record_gain(self, gain: float) -> None:
@@ -89,9 +89,9 @@ class StallWatch:
         `noise` is the rounding error of a gradient.
         """
         self._steps_since_best += 1
-        if violation < 0.9 * self._best:
-            self._best, self._steps_since_best, self._recent_gain = violation, 0, 0.0
-        near_floor = self._best <= FLOOR * noise
+        if violation < 0.9 * self._best_violation:
+            self._best_violation, self._steps_since_best, self._recent_gain = violation, 0, 0.0
+        near_floor = self._best_violation <= FLOOR * noise
         self._steps_at_floor += near_floor
         at_floor = near_floor and (
             self._steps_since_best >= 4 * _PATIENCE_STEPS or self._steps_at_floor >= 2 * _WINDOW_STEPS

@@ -22,22 +22,22 @@ from mercer.solvers.solution import Stop, StopReason
 Apply = Callable[[Floats], Floats]
 
 # If a run leaves more than this share of the true gap, rounding in its products limits it.
-_PROGRESS = 0.1
+_PROGRESS_SHARE = 0.1
 # Smallest factor by which one run can lower the gap (a squared residual) before its recursive residual and the true
 # one differ by rounding.
 _RESOLVED_GAP = 1e-16
 # Largest error of a coarse product, times the length of its step, as a share of the residual to reach. Errors of the
 # first steps add up, and each is a little smaller than the last.
-_HARMLESS = 0.05
+_HARMLESS_SHARE = 0.05
 # Landmarks of the pilot that shows how fast the eigenvalues of K fall, and bytes of the budget for each of the m²
 # numbers of a preconditioner: three matrices, and room for a strip of K.
-_PILOT, _BYTES_PER_NUMBER = 1000, 32
+_PILOT_LANDMARKS, _BYTES_PER_NUMBER = 1000, 32
 # Cost of a preconditioner in products with K of n² values each. A value takes as long as this number of floating-point
 # operations in float64 matrix products (40 to 60 on 2 to 16 cores and on a GPU); values of blocks, and the products of
 # each step with K_nJ and its transpose in float64, take longer than values in float32 by these factors.
 _OPERATIONS_PER_VALUE, _BLOCK_VALUES, _APPLIED_VALUES = 50.0, 12.0, 4.0
 # Natural logarithm of the factor by which a residual has to fall, and the number of landmarks in the smallest plan.
-_LOG_REDUCTION, _FEWEST = 12.0, 64
+_LOG_REDUCTION, _FEWEST_LANDMARKS = 12.0, 64
 
 
 def iteration_line(steps: int, share: float) -> str:
@@ -104,7 +104,7 @@ def conjugate_gradient(
         try:
             with _core.TimeLimit(stop.seconds):
                 coarse_is_harmless = (
-                    coarse is not None and (step * coarse.error(P) <= _HARMLESS * target)[is_open].all()
+                    coarse is not None and (step * coarse.error(P) <= _HARMLESS_SHARE * target)[is_open].all()
                 )
                 AP = coarse.apply(P) if coarse is not None and coarse_is_harmless else apply(P)
                 curvature = column_products(P, AP)
@@ -195,7 +195,7 @@ def conjugate_gradient_to_gap(
         if (gap <= goal).all():
             reason = "converged"
         # 2. Continue with precise products alone if the last run lowered a gap too little.
-        elif reason is None and (((gap > goal) & (gap > _PROGRESS * last)).any() or not np.isfinite(gap).all()):
+        elif reason is None and (((gap > goal) & (gap > _PROGRESS_SHARE * last)).any() or not np.isfinite(gap).all()):
             if coarse is None:
                 reason = "rounding floor"
             coarse = None
@@ -235,7 +235,7 @@ def draw_landmarks(gram: Gram, s: Floats, count: int | None = None, n_threads: i
     order = np.random.default_rng(0).permutation(np.flatnonzero(s))
     if count is None:
         max_landmarks = min(len(order), int(np.sqrt(gram.budget / _BYTES_PER_NUMBER)))
-        pilot = order[: min(_PILOT, max_landmarks)]
+        pilot = order[: min(_PILOT_LANDMARKS, max_landmarks)]
         variances = residual_variances(gram.block(pilot, pilot), n_threads)
         count = landmark_count(variances, gram.n, float(np.mean(s * s)), max_landmarks)
     return np.sort(order[: max(1, count)])
@@ -258,11 +258,13 @@ def landmark_count(variances: Floats, n: int, weight: float, max_landmarks: int)
     number κ = 1 + weight · tr(K − K̃) · p/m, and conjugate gradients take about ½√κ·ln(2/ε) steps.
     """
     pilot = len(variances)
-    if pilot < 4 * _FEWEST:
+    if pilot < 4 * _FEWEST_LANDMARKS:
         return min(max_landmarks, pilot)
     late_mean, early_mean = float(np.mean(variances[pilot // 2 :])), float(np.mean(variances[pilot // 4 : pilot // 2]))
     power = float(np.clip(np.log2(early_mean / late_mean), 0.05, 4.0))
-    m = np.unique(np.minimum(max_landmarks, np.geomspace(_FEWEST, max(_FEWEST, n // 2), 60)).astype(int))
+    m = np.unique(
+        np.minimum(max_landmarks, np.geomspace(_FEWEST_LANDMARKS, max(_FEWEST_LANDMARKS, n // 2), 60)).astype(int)
+    )
     trace = n * late_mean * (m / (0.75 * pilot)) ** -power
     steps = 0.5 * np.sqrt(1.0 + weight * trace * power / m) * _LOG_REDUCTION
     values = (_BLOCK_VALUES + _APPLIED_VALUES * steps) * m / n

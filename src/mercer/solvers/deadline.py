@@ -24,7 +24,7 @@ from mercer.solvers.solution import Stop
 _SAMPLE_SHARE = 0.01
 _SAMPLE_SECONDS = (0.005, 0.1)
 # Safety factor: part of the certificate may be repeated in a higher precision, and other programs use the host too.
-_CAUTION = 1.3
+_SAFETY_FACTOR = 1.3
 
 # Work without a partial result may overrun the deadline by this many seconds.
 GRACE_SECONDS = 0.5
@@ -59,7 +59,7 @@ class ProofTime:
 
     def __init__(self, gram: Gram, stop: Stop) -> None:
         self._has_deadline = stop.deadline < math.inf
-        self._seconds_each = _CAUTION * _seconds_per_column(gram, stop.seconds) if self._has_deadline else 0.0
+        self._seconds_each = _SAFETY_FACTOR * _seconds_per_column(gram, stop.seconds) if self._has_deadline else 0.0
 
     def __call__(self, beta: Floats) -> float:
         """Return the predicted seconds for the certificate of β."""
@@ -68,7 +68,7 @@ class ProofTime:
     def record(self, seconds: float, beta: Floats) -> None:
         """Record how long the certificate of β took."""
         if self._has_deadline and beta.any():
-            self._seconds_each = _CAUTION * seconds / np.count_nonzero(beta)
+            self._seconds_each = _SAFETY_FACTOR * seconds / np.count_nonzero(beta)
 
 
 def _seconds_per_column(gram: Gram, seconds_left: float) -> float:

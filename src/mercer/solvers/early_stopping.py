@@ -11,7 +11,7 @@ class SmoothedRule:
     def __init__(self, window: int, rise: float) -> None:
         self._window, self._rise = window, rise
         self.errors: list[float] = []
-        self._least = math.inf
+        self._least_error = math.inf
 
     def record(self, error: float) -> tuple[bool, bool]:
         """Record the error after a step; return whether to stop, and whether this error is the smallest so far."""
@@ -19,5 +19,5 @@ class SmoothedRule:
         self.errors.append(error)
         recent = self.errors[-self._window :]
         smoothed = sum(recent) / len(recent)
-        self._least = min(self._least, smoothed)
-        return smoothed > self._least + self._rise * abs(self._least), is_best
+        self._least_error = min(self._least_error, smoothed)
+        return smoothed > self._least_error + self._rise * abs(self._least_error), is_best

@@ -38,7 +38,7 @@ class KernelRows:
     """Rows of K: the whole matrix if it fits into the budget and `keep` is set, otherwise rows computed on request."""
 
     def __init__(self, gram: Gram, *, keep: bool = True) -> None:
-        self.gram, self._keep = gram, keep
+        self.gram, self._stores_matrix = gram, keep
         self.n = gram.n
         self.diagonal: Floats = np.ascontiguousarray(gram.diagonal, dtype=np.float64)
         self._all_rows = np.arange(gram.n)
@@ -49,7 +49,7 @@ class KernelRows:
 
         The rest of the budget is for rows and the system of the free variables.
         """
-        if not self._keep or 8 * self.n**2 > 0.6 * self.gram.budget:
+        if not self._stores_matrix or 8 * self.n**2 > 0.6 * self.gram.budget:
             return None
         return np.ascontiguousarray(self.gram.full(np.float64), dtype=np.float64)
 
@@ -62,10 +62,10 @@ class KernelRows:
         """Return K times a vector of coefficients."""
         if self.full_matrix is None:
             return np.ascontiguousarray(self.gram.product(coefficients))
-        used = np.flatnonzero(coefficients)
-        if 2 * len(used) > self.n:
+        support = np.flatnonzero(coefficients)
+        if 2 * len(support) > self.n:
             return np.asarray(self.full_matrix @ coefficients)
-        return np.asarray(coefficients[used] @ self.full_matrix[used])
+        return np.asarray(coefficients[support] @ self.full_matrix[support])
 
     def matrix(self, problem: DualProblem) -> _core.HomotopyMatrix:
         """Return K + diag d in the form that the core takes."""

@@ -41,7 +41,7 @@ from mercer.solvers.solution import StopReason
 _MOST_ROUNDS = 200
 # Number of step lengths tried before the closed form; the factor from one length to the next (p = 1); the first
 # positive μ and the factor from one μ to the next (p > 1).
-_TRIALS, _SHORTER, _FIRST_MU, _MU_FACTOR = 4, 0.25, 0.03, 8.0
+_TRIALS, _STEP_FACTOR, _FIRST_MU, _MU_FACTOR = 4, 0.25, 0.03, 8.0
 # Factor of τ once its minimum is reached; the largest share of a weight that a step may remove (p = 1); the largest
 # change of the logarithm of a weight (p > 1).
 _TAU_FACTOR, _LARGEST_SHARE, _LARGEST_LOG_STEP = 0.1, 0.95, 12.0
@@ -159,21 +159,21 @@ def _barrier(trial: WeightsTrial) -> float:
     return -float(np.log(trial.weights).sum())
 
 
-def _step(trial: WeightsTrial, p: float, trials: int, tau: float) -> Floats | None:
-    """Return the weights after a step, shorter after each of the failed `trials`; None if they are not finite."""
+def _step(trial: WeightsTrial, p: float, n_trials: int, tau: float) -> Floats | None:
+    """Return the weights after a step, shorter after each of the failed `n_trials`; None if they are not finite."""
     largest, theta = float(trial.s.max()), trial.weights
     if not 0 < largest < np.inf:
         return None
     with np.errstate(all="ignore"):
         s = np.maximum(trial.s / largest, 1e-30)
-        weights = _newton_step(trial, s, largest, p, trials, tau) if trials < _TRIALS else None
+        weights = _newton_step(trial, s, largest, p, n_trials, tau) if n_trials < _TRIALS else None
         if weights is None or not np.isfinite(weights).all():
             # The closed form of Kloft et al. (2011): H = 0 and μ = 2.
             weights = (theta**2 * s) ** (1 / (p + 1))
     return weights if np.isfinite(weights).all() and weights.max() > 0 else None
 
 
-def _newton_step(trial: WeightsTrial, s: Floats, largest: float, p: float, trials: int, tau: float) -> Floats | None:
+def _newton_step(trial: WeightsTrial, s: Floats, largest: float, p: float, n_trials: int, tau: float) -> Floats | None:
     """Return the weights after a Newton step, with all quantities divided by the largest s; None if H overflows."""
     theta, scaled_H = trial.weights, trial.weights[:, None] * (trial.curvature() / largest) * trial.weights
     if not np.isfinite(scaled_H).all():
@@ -182,9 +182,9 @@ def _newton_step(trial: WeightsTrial, s: Floats, largest: float, p: float, trial
         tau = tau / largest
         z = _solve_orthogonal(scaled_H + tau * np.eye(len(s)), 0.5 * theta * s + tau, theta, theta)
         return np.asarray(
-            theta * (1.0 + _SHORTER**trials * min(1.0, _LARGEST_SHARE / max(float(-z.min()), 1e-300)) * z)
+            theta * (1.0 + _STEP_FACTOR**n_trials * min(1.0, _LARGEST_SHARE / max(float(-z.min()), 1e-300)) * z)
         )
-    mu, a = _FIRST_MU * _MU_FACTOR ** (trials - 1) if trials else 0.0, theta * s
+    mu, a = _FIRST_MU * _MU_FACTOR ** (n_trials - 1) if n_trials else 0.0, theta * s
     r = np.log(s) - (p - 1) * np.log(theta)
     delta = _solve_orthogonal(np.diag((p - 1 + mu) * a) + 2 * scaled_H, a * r, a, theta**p)
     return np.asarray(theta * np.exp(np.clip(delta, -_LARGEST_LOG_STEP, _LARGEST_LOG_STEP)))

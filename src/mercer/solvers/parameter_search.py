@@ -22,7 +22,7 @@ from mercer.samples.arrays import Floats
 # Function of a kernel and other numbers that returns the value to maximise and its derivatives by parameter name.
 ValueAndDerivatives = Callable[[Kernel, dict[str, float]], tuple[float, Mapping[str, Any]]]
 # Largest change of a parameter's logarithm: a factor of 10⁸, beyond which k is constant up to rounding.
-_FARTHEST = 8 * math.log(10.0)
+_LARGEST_CHANGE = 8 * math.log(10.0)
 
 
 def search_parameters(
@@ -67,7 +67,7 @@ def search_parameters(
             best = (current_value, logs.copy())
         return -current_value / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen_names]) / unit
 
-    limits = [(log - _FARTHEST, log + _FARTHEST) for log in best[1].tolist()]
+    limits = [(log - _LARGEST_CHANGE, log + _LARGEST_CHANGE) for log in best[1].tolist()]
     options: Any = {"maxiter": max_iter, "gtol": 1e-5 / unit}
     optimize.minimize(negative_value, best[1], jac=True, method="L-BFGS-B", bounds=limits, options=options)
     return (kernel, others) if best[0] <= start else parameters_at(best[1])

@@ -122,8 +122,8 @@ def call_package(package: str, program: QuadraticProgram, stop: Stop) -> Package
     purpose = f"solver={'qp' if package == DEFAULT else f'qp:{package}'!r}"
     require("qpsolvers", purpose)
     require(package, purpose)
-    m, equal = len(program.q), len(program.totals)
-    if not equal and not np.isfinite([program.lower, program.upper]).any():
+    m, n_equalities = len(program.q), len(program.totals)
+    if not n_equalities and not np.isfinite([program.lower, program.upper]).any():
         # qpsolvers solves a program without constraints by LSQR: add a variable that is constrained to zero.
         bounds = np.full(m + 1, -np.inf), np.full(m + 1, np.inf)
         P, q, A = np.pad(program.P, (0, 1)), np.append(program.q, 0.0), np.eye(m + 1)[[m]]
@@ -140,7 +140,7 @@ def call_package(package: str, program: QuadraticProgram, stop: Stop) -> Package
         if reason != "stalled":
             break
     at_lower, at_upper = -multiplier > x - program.lower, multiplier > program.upper - x
-    return PackageAnswer(x[:m], at_lower[:m], at_upper[:m], b[:equal], n_calls, reason)
+    return PackageAnswer(x[:m], at_lower[:m], at_upper[:m], b[:n_equalities], n_calls, reason)
 
 
 def _call(package: str, program: QuadraticProgram, stop: Stop, tol: float) -> tuple[Floats, Floats, Floats, bool]:
@@ -198,10 +198,10 @@ def _solve_with_proximal_points(
         # A small multiple of the mean diagonal makes P definite. Solving around the last solution again, until x no
         # longer changes, removes its effect.
         r = 1e-8 * (float(np.abs(program.P.diagonal()).mean()) or 1.0)
-    definite = program.P + r * np.eye(len(program.q))
-    result = solve(definite, program.q)
+    definite_P = program.P + r * np.eye(len(program.q))
+    result = solve(definite_P, program.q)
     for _ in range(20 if result.x is not None else 0):
-        last, result = result, solve(definite, program.q - r * result.x)
+        last, result = result, solve(definite_P, program.q - r * result.x)
         if result.x is None or np.abs(result.x - last.x).max() <= _TOLERANCES[0] * max(1.0, np.abs(result.x).max()):
             break
     return result
@@ -305,12 +305,12 @@ def _take_newton_step(problem: DualProblem, K: Floats, row: Indices, beta: Float
     rho = h - b[problem.group] if len(b) else h
     F = np.flatnonzero((up & low) | (up & (rho > 0)) | (low & (rho < 0)))
     members = (problem.group[F] == np.arange(len(problem.totals))[:, None]).astype(np.float64)
-    m, equal = len(F), len(members)
-    M = np.zeros((m + equal, m + equal))
+    m, n_equalities = len(F), len(members)
+    M = np.zeros((m + n_equalities, m + n_equalities))
     M[:m, :m] = K[np.ix_(row[F], row[F])] + np.diag(problem.d[F])
     M[m:, :m], M[:m, m:] = members, members.T
     stepped_beta = beta.copy()
-    stepped_beta[F] += np.linalg.lstsq(M, np.append(h[F], np.zeros(equal)), rcond=None)[0][:m]
+    stepped_beta[F] += np.linalg.lstsq(M, np.append(h[F], np.zeros(n_equalities)), rcond=None)[0][:m]
     return problem.nearest_feasible(stepped_beta)
 
 

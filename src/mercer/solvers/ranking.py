@@ -47,8 +47,8 @@ _SETTLED_SHARE = 0.01
 _FLAT_SHARE = 0.1
 # Steps with a small enough smoothing cost after which rounding is taken to be the cause of the remaining gap.
 _PATIENCE = 25
-# Zones wider than _WIDE store at most _KEPT_PAIRS pairs per sample. In narrower ones sums over pairs would cancel.
-_KEPT_PAIRS, _WIDE = 30, 1e-2
+# Zones wider than _WIDE_ZONE store at most _KEPT_PAIRS pairs per sample. In narrower ones sums over pairs would cancel.
+_KEPT_PAIRS, _WIDE_ZONE = 30, 1e-2
 # Bytes of work space per pair.
 _PAIR_BYTES = 100
 # The system of the pairs is solved if it has at most this many times the rows of the other one.
@@ -141,7 +141,7 @@ class _NewtonSearch:
         A wide zone lists its pairs only if there are few of them per sample.
         """
         max_pairs = self._system.max_pairs
-        if width >= _WIDE:
+        if width >= _WIDE_ZONE:
             max_pairs = min(max_pairs, _KEPT_PAIRS * len(u))
         return Zone(self._problem, u, width, max_pairs)
 

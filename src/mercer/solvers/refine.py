@@ -37,8 +37,8 @@ def has_progressed(violation: Any, last: Any) -> Any:
 
 def sufficient_precisions(precisions: Iterable[Precision], size: float) -> list[Precision]:
     """Return the precisions that can represent sums of this size, and always the finest."""
-    *coarse, finest = precisions
-    return [*(kind for kind in coarse if size < 1e-3 * float(np.finfo(kind).max)), finest]
+    *coarser_precisions, finest_precision = precisions
+    return [*(kind for kind in coarser_precisions if size < 1e-3 * float(np.finfo(kind).max)), finest_precision]
 
 
 class Refinement:
@@ -51,8 +51,8 @@ class Refinement:
         self, stop: Stop, precisions: Iterable[Precision], shrinking: bool, floor: Callable[[Floats], float]
     ) -> None:
         self.next_stop, self.shrinking, self.steps = stop, shrinking, 0
-        self.precision, *self._finer = precisions
-        self._stop, self._floor, self._last = stop, floor, math.inf
+        self.precision, *self._finer_levels = precisions
+        self._stop, self._floor, self._last_violation = stop, floor, math.inf
 
     def judge(self, solution: Solution, certificate: Certificate) -> StopReason | None:
         """Return the stop reason, or None if the solver should continue from the certified u with the new settings."""
@@ -66,12 +66,12 @@ class Refinement:
         excess = certificate.violation - self._stop.tol
         if excess <= 0:  # only the gap is too large; it shrinks with the violation
             if solution.stop_reason == "stalled" or tol <= self._floor(solution.beta):
-                if not self._finer:
+                if not self._finer_levels:
                     return "rounding floor"
-                self.precision, *self._finer = self._finer
+                self.precision, *self._finer_levels = self._finer_levels
             # An infinite tol (only the gap has a goal) would stay infinite: start from the present violation.
             tol = 0.5 * (tol if tol < math.inf else certificate.violation) / self._stop.goal_ratio(certificate)
-            self._last = math.inf
+            self._last_violation = math.inf
         elif not self._can_return(solution, certificate):
             return "rounding floor" if certificate.violation <= self._floor(solution.beta) else "stalled"
         elif excess <= _ROUNDING_SHARE * tol:
@@ -81,13 +81,13 @@ class Refinement:
 
     def _can_return(self, solution: Solution, certificate: Certificate) -> bool:
         """Return whether another call may help: after progress, with more variables, or in a finer precision."""
-        progress = has_progressed(certificate.violation, self._last)
-        self._last = certificate.violation
+        progress = has_progressed(certificate.violation, self._last_violation)
+        self._last_violation = certificate.violation
         if progress or not solution.all_active:
             # Variables that were dropped too early become active again. If that does not help, shrinking ends.
             self.shrinking = self.shrinking and progress
             return True
-        if self._finer:
-            self.precision, *self._finer = self._finer
+        if self._finer_levels:
+            self.precision, *self._finer_levels = self._finer_levels
             return True
         return False

@@ -54,7 +54,7 @@ _MOST_ROUNDS = 100
 # Largest number of coefficients μ tried for another penalty (the Illinois method takes about ten), and largest |log μ|.
 _MOST_COEFFICIENTS, _MOST_LOG = 60, 600.0
 # A gap that rounding of numbers near 0 leaves if the optimum is 0.
-_NEGLIGIBLE = 1e-200
+_NEGLIGIBLE_GAP = 1e-200
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
@@ -90,7 +90,7 @@ def solve_representer(
     if has_corners(problem.loss):
         size = float(np.abs(problem.y).max(initial=0.0))
         slopes = [float(np.abs(problem.gradient(problem.y + side)).sum()) for side in (-size, size)]
-        floor = max(max(slopes) * 16 * _EPS * size, _NEGLIGIBLE)
+        floor = max(max(slopes) * 16 * _EPS * size, _NEGLIGIBLE_GAP)
     else:
         curvature = float(problem.curvature(problem.apply_combine(np.full(n, b))).sum())
         floor = max(curvature * (16 * _EPS * b) * (16 * _EPS * b), _EPS * _TINY)
@@ -144,7 +144,7 @@ class ValidationMonitor:
 
     def __init__(self, held_out: Indices, weight: Floats, window: int, rise: float) -> None:
         self._rows, self._weight, self._rule = held_out, weight / weight.sum(), SmoothedRule(window, rise)
-        self._best: tuple[Floats, float] | None = None
+        self._best_point: tuple[Floats, float] | None = None
 
     @property
     def losses(self) -> Floats:
@@ -156,13 +156,13 @@ class ValidationMonitor:
         validation = replace(problem, y=problem.y[self._rows], weight=self._weight)
         has_risen, is_best = self._rule.record(validation.value(point.u[self._rows] + point.b))
         if is_best:
-            self._best = point.c, point.b
+            self._best_point = point.c, point.b
         return has_risen
 
     def restore_best(self, point: _Point) -> bool:
         """Go back to the step with the smallest loss; return whether that is an earlier one."""
         last_c = point.c
-        point.c, point.b = self._best or (point.c, point.b)
+        point.c, point.b = self._best_point or (point.c, point.b)
         return point.c is not last_c
 
 
@@ -256,10 +256,10 @@ def _solve_penalised(
     """Find the coefficient μ of the squared norm whose minimiser has 2μ‖f‖ = λΩ′(‖f‖), and move to this minimiser."""
     lam, penalty = problem.lam, problem.penalty
     # 1. Check whether f = 0 is the minimiser; at a corner the subgradient that shows this is not known yet.
-    zero, cornered = np.zeros_like(point.c), has_corners(problem.loss)
+    zero, is_cornered = np.zeros_like(point.c), has_corners(problem.loss)
     b = _best_bias(problem, zero, point.b)
     g = problem.apply_transpose(problem.gradient(problem.apply_combine(zero + b)))
-    if not cornered and inner(g, system.product(g)) <= (lam * penalty.derivative(0.0)) ** 2:
+    if not is_cornered and inner(g, system.product(g)) <= (lam * penalty.derivative(0.0)) ** 2:
         point.c, point.u, point.b = zero, zero, b
         return "converged"
     # 2. Solve for one μ after another. ‖f‖ has half the digits of the minimum, so the inner tolerance is squared.
@@ -267,7 +267,7 @@ def _solve_penalised(
     # By whether μ was too large: the last log μ, and the log of 2μ‖f‖ / λΩ′(‖f‖).
     ends: dict[bool, list[float]] = {}
     # The μ of the last solution is nearly that of a loss with a few more tangents.
-    slope = lam * penalty.derivative(point.norm) if cornered and point.norm > 0 else np.inf
+    slope = lam * penalty.derivative(point.norm) if is_cornered and point.norm > 0 else np.inf
     x, step, last = float(np.log(lam)), 1.0, None
     if 0 < slope < np.inf:
         x, step = float(np.log(slope) - np.log(2 * point.norm)), 0.03
@@ -284,7 +284,7 @@ def _solve_penalised(
         goal = max(0.1 * stop.tol * abs(primal), floor)
         if np.isfinite(primal) and largest_norm * abs(difference) <= goal:
             at_zero = problem.value(problem.apply_combine(zero + point.b)) + lam * penalty.value(0.0)
-            if cornered and at_zero <= primal + goal and 2 * squared.lam * norm <= lam * penalty.derivative(0.0):
+            if is_cornered and at_zero <= primal + goal and 2 * squared.lam * norm <= lam * penalty.derivative(0.0):
                 point.c, point.u = zero, zero
             return "converged"
         if norm == 0:

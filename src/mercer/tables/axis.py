@@ -39,7 +39,7 @@ class Axis:
         `encoding` is the column's encoding in a fitted `Tabular`. Without one, the cells decide the kind, unless
         `category` forces a category.
         """
-        original, cells = cells, cells_of(cells)
+        raw_cells, cells = cells, cells_of(cells)
         if isinstance(encoding, Words):
             return cls(name, "text", cells, np.full(len(cells), np.nan))
         if isinstance(encoding, Dates) or (encoding is None and _are_dates(cells)):
@@ -60,7 +60,7 @@ class Axis:
         if None in level_names or (isinstance(encoding, Levels) and encoding.n_holes):
             levels.append(None)
         place = {level: float(k) for k, level in enumerate(levels)}
-        items = {level: level for level in levels} | dict(zip(level_names, np.asarray(original).tolist(), strict=True))
+        items = {level: level for level in levels} | dict(zip(level_names, np.asarray(raw_cells).tolist(), strict=True))
         places = np.array([place[level] for level in level_names])
         return cls(name, "category", cells, places, tuple(levels), tuple(items[level] for level in levels))
 

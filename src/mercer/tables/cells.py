@@ -17,7 +17,7 @@ from mercer.samples.arrays import Flags, Floats
 from mercer.tables.dialect import MISSING, NUMBER, PADDED
 
 # A missing value in a feature column only: as a label, a question mark may be a class.
-_UNKNOWN: Final = "?"
+_QUESTION_MARK: Final = "?"
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
 _PARTS: Final = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?)?")
 # Positions of year, month and day among the three numbers of a date.
@@ -38,7 +38,7 @@ TRUTH_WORDS: Final = {**dict.fromkeys(_TRUE.split(), True), **dict.fromkeys(_FAL
 Cells = NDArray[Any]
 _PADDED_CELL: Final = re.compile(r"\n[+-]?0[0-9]")
 _NUMBER_BYTES: Final = b"0123456789+-.eE\n"
-_MISSING_MARKS: Final = MISSING | {_UNKNOWN}
+_MISSING_MARKS: Final = MISSING | {_QUESTION_MARK}
 _MISSING_BYTES: Final = frozenset("".join(_MISSING_MARKS).encode() + b" ")
 
 
@@ -55,13 +55,13 @@ def plain_numbers(texts: Sequence[str]) -> Floats | None:
     if other_bytes - _MISSING_BYTES:
         return None
     # The remaining texts that float() accepts match NUMBER, except for spellings of NaN, which are counted below.
-    readable = (
+    number_texts = (
         texts if not other_bytes and "" not in texts else ["nan" if text in _MISSING_MARKS else text for text in texts]
     )
     try:
-        values = np.array(readable, dtype=np.float64)
+        values = np.array(number_texts, dtype=np.float64)
         n_missing = int(np.isnan(values).sum())
-        if n_missing == (0 if readable is texts else readable.count("nan")):
+        if n_missing == (0 if number_texts is texts else number_texts.count("nan")):
             return values if n_missing < len(values) else None
     except ValueError:
         pass  # blanks around a cell, or a date
@@ -91,8 +91,8 @@ def cells_of(column: Any) -> Cells:
     items = column.tolist() if isinstance(column, np.ndarray) else list(column)
     out = np.empty(len(items), dtype=object)
     if {*map(type, items)} <= {str, NoneType} and 4 * len(different := {*items}) <= len(items):
-        known = {item: _without_mark(item) for item in different}  # 1, 1.0 and True would be one key
-        out[:] = list(map(known.__getitem__, items))
+        text_of = {item: _without_mark(item) for item in different}  # 1, 1.0 and True would be one key
+        out[:] = list(map(text_of.__getitem__, items))
     else:
         out[:] = list(map(_without_mark, items))
     return out

@@ -37,9 +37,15 @@ from mercer.tables.encodings import (
 )
 from mercer.tables.frame import Frame
 from mercer.tables.number_column import NumberColumn, NumberFormat, unreadable_numbers, words_and_odd_row
+from mercer.tables.number_text import quote_cell
 
 # Names of identifier columns: the index of a frame or spreadsheet, id, customer_id, CustomerID, nr.
 _IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|no|(.*[_ .-])?(nr|id)([_ .-].*)?)|.*[a-z0-9](Id|ID|Nr)")
+# Names of numbers of rows, if the values lie densely side by side too: num_client, client_no, Kundennummer, order_key.
+_NUMBERING: Final = re.compile(
+    r"(?i:(.*[_ .-])?(num|no|key|ref|nummer|number|num[eé]ro|n[uú]mero)([_ .-].*)?|.*nummer)"
+    r"|.*[a-z0-9](Num|No|Key|Number)"
+)
 # Names of columns whose numbers are codes, so that sums make no sense: zip, zip_code, PLZ, country code, ProductCode.
 _CODE: Final = re.compile(
     r"(?i:(.*[_ .-])?(zip|plz|postleitzahl|((zip|post|postal)[_ .-]?)?code)([_ .-].*)?)|.*[a-z0-9](Code|Zip|Plz|PLZ)"
@@ -131,11 +137,12 @@ def _choose_for_objects(
     are_numbers = ~column.odd[~missing_values(cells)]
     if column.is_complete:
         return _choose_for_numbers(name, cells, column.values, column.format, options, weight)
-    if 5 * are_numbers.sum() >= 4 * len(items) and words_and_odd_row(cells, column)[1] is None:
-        has_few_levels = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW and 2 * distinct <= len(items)
-        if has_few_levels and name not in options.numeric:
+    if 2 * are_numbers.sum() > len(items) and words_and_odd_row(cells, column)[1] is None:
+        few = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW and 2 * distinct <= len(items)
+        if few and name not in options.numeric:
             return _levels_encoding(name, cells, weight)
-        return _numbers_encoding(name, column.values, column.format, options, weight)
+        if 5 * are_numbers.sum() >= 4 * len(items) or name in options.numeric:
+            return _numbers_encoding(name, column.values, column.format, options, weight)
     if not all(isinstance(item, str) and item.isdecimal() for item in items):  # else codes, some with a leading zero
         _expect_one_kind(name, cells, are_numbers, "numbers")
     forms = date_forms(items)
@@ -161,13 +168,13 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     rows = Counter(word for row_words in words_by_row for word in row_words)
     beginning_with_digits = [str(item) for item in items if str(item)[:1].isdigit()]
     if 2 * len(beginning_with_digits) > len(items) and 2 * sum(map(_has_word, items)) <= len(items):
-        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {beginning_with_digits[0]!r:.40}", guessed=True)
+        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {quote_cell(beginning_with_digits[0])}", guessed=True)
     informative = [word for word in words if rows[word] < len(items)]
     recurring = sum(rows[word] for word in words)
     if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, words_by_row)) and len(informative) >= _FEW:
         return Words(name, words, weights)
     if 2 * len(beginning_with_digits) > len(items):
-        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {beginning_with_digits[0]!r:.40}", guessed=True)
+        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {quote_cell(beginning_with_digits[0])}", guessed=True)
     if distinct == len(items) and not any(" " in str(item) for item in items):
         return DroppedColumn(name, "an identifier, different in every row", guessed=True)
     return DroppedColumn(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
@@ -222,7 +229,7 @@ READ_AS_MISSING: Final = "read as missing values"
 
 
 def _quote_words(words: list[str]) -> str:
-    return ", ".join(map(repr, words[:3])) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
+    return ", ".join(map(quote_cell, words[:3])) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
 
 
 def unexpected_words(encoding: Numbers, frame: Frame) -> str | None:
@@ -299,8 +306,8 @@ def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) ->
     if pair is not None:
         return f"{the_column} holds {pair[0]!r} and {pair[1]!r}, two levels; write them alike if they are one"
     if len(encoding.levels) > _FEW and _may_be_numbers(encoding.levels):
-        levels_text = f"its {len(encoding.levels)} levels hold numbers, such as {encoding.levels[0]!r}"
-        return f"{the_column} is read as a category, though {levels_text}; {remedy} drop"
+        shown = f"its {len(encoding.levels)} levels hold numbers, such as {quote_cell(encoding.levels[0])}"
+        return f"{the_column} is read as a category, though {shown}; {remedy} drop"
     return None
 
 
@@ -351,16 +358,21 @@ def _numbers_encoding(
     if known_numbers.min() == known_numbers.max() and not n_missing:
         return DroppedColumn(name, f"{known_numbers[0]:g} in every row", guessed=False)
     if name not in options.named and _is_identifier(name, known_numbers):
-        return DroppedColumn(name, "an identifier, by its name and its different values", guessed=True)
+        return DroppedColumn(name, "an identifier, judging by its name and its different values", guessed=True)
     fill = weighted_median(known_numbers, weight[~empty])
     centre, scale = moments(np.where(empty, fill, values), weight) if options.standardise else (0.0, 1.0)
     return Numbers(name, fill, centre, scale, n_missing, options.standardise, form.unit, form.marks)
 
 
 def _is_identifier(name: str, known: Floats) -> bool:
-    """Return whether whole numbers are identifiers, by their name and because most of them differ."""
-    has_such_a_name = _IDENTIFIER.fullmatch(name.strip()) is not None
-    return has_such_a_name and bool((known % 1 == 0).all()) and 2 * len(np.unique(known)) > len(known)
+    """Return whether whole numbers are identifiers, by their name and because most or all of them differ."""
+    if (known % 1 != 0).any():
+        return False
+    n_different = len(np.unique(known))
+    if _IDENTIFIER.fullmatch(name.strip()) is not None:
+        return 2 * n_different > len(known)
+    dense = bool(np.ptp(known) < 10 * len(known))
+    return _NUMBERING.fullmatch(name.strip()) is not None and dense and n_different == len(known) > _FEW
 
 
 def _levels_encoding(name: str, cells: Cells, weight: Floats, keep_all: bool = False) -> Encoding:
@@ -410,10 +422,10 @@ def _expect_one_kind(name: str, cells: Cells, matches: Flags, kind: str) -> None
     if 2 * matches.sum() <= len(matches):
         return
     rows = np.flatnonzero(~missing_values(cells))[~matches]
-    others = f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
+    shown, more = quote_cell(cells[rows[0]]), f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
     raise ValueError(
-        f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{others}, but {matches.sum():,} rows "
-        f"hold {kind}; correct or empty the cell, or name the column in categorical or drop"
+        f"row {rows[0] + 1} of the column {name!r} holds {shown}{more}, but {matches.sum():,} rows hold "
+        f"{kind}; correct or empty the cell, or name the column in categorical or drop"
     )
 
 

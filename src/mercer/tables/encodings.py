@@ -127,12 +127,12 @@ class Levels:
     def description(self) -> str:
         """Encoding of the column, in words."""
         first = [_shorten(level) for level in self.levels[:3]]
-        shown = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
+        levels = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
         kind = "truth value" if self.truth_values else "category"
         pronoun = "its" if self.n_holes == 1 else "their"
-        missing = f"; {_count_of(self.n_holes, 'missing value')}, a level of {pronoun} own" if self.n_holes else ""
+        hole_text = f"; {_count_of(self.n_holes, 'missing value')}, a level of {pronoun} own" if self.n_holes else ""
         rare_text = f" and one for {_count_of(self.n_rare, 'rare level')}" if self.n_rare else ""
-        return f"{kind}, one column for each of {_count_of(len(self.levels), 'level')} ({shown}){rare_text}{missing}"
+        return f"{kind}, one column for each of {_count_of(len(self.levels), 'level')} ({levels}){rare_text}{hole_text}"
 
     @property
     def titles(self) -> list[str]:
@@ -148,10 +148,10 @@ class Levels:
 
     def level_of(self, item: Any) -> str:
         """Return the name of a cell's level: for OUI the level oui, if the levels are truth values."""
-        known = parse_truth_or_digit(item) if self.truth_values else None
-        if known is None:
+        truth = parse_truth_or_digit(item) if self.truth_values else None
+        if truth is None:
             return level_name(item)
-        return next((level for level in self.levels if parse_truth_or_digit(level) == known), str(known))
+        return next((level for level in self.levels if parse_truth_or_digit(level) == truth), str(truth))
 
     def encode(self, cells: Cells) -> Any:
         """Return the columns of `titles` for these cells, a row for each."""
@@ -273,8 +273,8 @@ class Words:
 
     def decode(self, numbers: Floats) -> Cells:
         """Return the words of each text, the heaviest first: their order in the text is not known."""
-        heaviest = [sorted(np.flatnonzero(row).tolist(), key=lambda j: -row[j]) for row in numbers]
-        return np.array([" ".join(self.words[j] for j in row) for row in heaviest], dtype=object)
+        word_orders = [sorted(np.flatnonzero(row).tolist(), key=lambda j: -row[j]) for row in numbers]
+        return np.array([" ".join(self.words[j] for j in row) for row in word_orders], dtype=object)
 
 
 @dataclass(frozen=True)

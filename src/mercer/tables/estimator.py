@@ -70,9 +70,9 @@ def tabular(estimator: Any, **columns: Any) -> Tabular:
     >>> model.predict(pd.DataFrame({"plan": ["basic", "team"], "age": [30, None]})).tolist()
     ['yes', 'no']
     """
-    known = inspect.signature(Tabular).parameters
-    for name in columns.keys() - known.keys():
-        raise TypeError(f"tabular got an unexpected parameter {name}={columns[name]!r}{suggest_name(name, known)}")
+    parameters = inspect.signature(Tabular).parameters
+    for name in columns.keys() - parameters.keys():
+        raise TypeError(f"tabular got an unexpected parameter {name}={columns[name]!r}{suggest_name(name, parameters)}")
     return Tabular(estimator, **columns)
 
 
@@ -231,8 +231,8 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         names = [encoding.name for encoding in self.columns_]
         expect(len(set(names)) == len(names) == self.n_features_in_ > 0, "every column needs a name of its own")
         n_numbers = sum(len(encoding.titles) for encoding in self.columns_)
-        known = getattr(self.estimator_, "n_features_in_", None)
-        expect(n_numbers == known, f"the columns become {n_numbers} numbers, and the estimator expects {known}")
+        n_inputs = getattr(self.estimator_, "n_features_in_", None)
+        expect(n_numbers == n_inputs, f"the columns become {n_numbers} numbers, and the estimator expects {n_inputs}")
         are_finite = np.isfinite(self.target_mean_).all() and np.isfinite(self.target_scale_).all()
         expect(bool(are_finite), "the mean and scale of y must be finite")
         if hasattr(self, "feature_names_in_"):
@@ -275,10 +275,10 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
 
     def _as_trained(self, encoding: Encoding) -> Encoding:
         """Return an encoding with the unit and decimal mark of `reading_`, where older files have them."""
-        read = getattr(self, "reading_", {})
-        if read and isinstance(encoding, Numbers) and not encoding.unit and not encoding.marks:
-            unit = units_from_text(read.get("units")).get(encoding.name, "")
-            return replace(encoding, unit=unit, marks=read.get("decimal", ""))
+        reading = getattr(self, "reading_", {})
+        if reading and isinstance(encoding, Numbers) and not encoding.unit and not encoding.marks:
+            unit = units_from_text(reading.get("units")).get(encoding.name, "")
+            return replace(encoding, unit=unit, marks=reading.get("decimal", ""))
         return encoding
 
     def decode(self, rows: Any) -> Any:
@@ -468,8 +468,8 @@ def _parsed_columns(frame: Frame, encodings: Sequence[Encoding]) -> list[Any]:
 
 def _complete_rows(frame: Frame, encodings: list[Encoding]) -> Indices:
     pairs = zip(encodings, frame.columns, strict=True)
-    used = [missing_values(column) for encoding, column in pairs if not isinstance(encoding, DroppedColumn)]
-    rows = np.flatnonzero(~np.any(used, axis=0))
+    masks = [missing_values(column) for encoding, column in pairs if not isinstance(encoding, DroppedColumn)]
+    rows = np.flatnonzero(~np.any(masks, axis=0))
     if not len(rows):
         raise ValueError("every row has a missing value, so missing='drop' leaves no row; use missing='impute'")
     return rows

@@ -25,7 +25,9 @@ from mercer.tables.number_column import (
     unreadable_numbers,
 )
 
-_FEW: int = 20  # a target with at most this many different values in a unit holds names of classes, such as 4g and 5g
+_FEW_CLASSES: int = (
+    20  # a target with at most this many different values in a unit holds names of classes, such as 4g and 5g
+)
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,9 @@ class Frame:
         self._places = {name: place for place, name in enumerate(self.names)}
         self.renamed: dict[str, str] = {}
         self._decimals = DecimalMarks() if decimals is None else decimals
-        self._scanned: dict[str, ScannedColumn] = {}
+        self._scanned_columns: dict[str, ScannedColumn] = {}
         self._numbers: dict[str, NumberColumn] = {}
-        self._proven: frozenset[str] | None = None  # decimal marks, if all columns have been scanned
+        self._proven_marks: frozenset[str] | None = None  # decimal marks, if all columns have been scanned
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -89,7 +91,7 @@ class Frame:
         empty_column = np.full(len(self), None, dtype=object)
         by_name = dict(zip(self.names, self.columns, strict=True))
         frame = self._with_cells(names, [by_name.get(name, empty_column) for name in names])
-        frame._scanned, frame._numbers = self._scanned, self._numbers
+        frame._scanned_columns, frame._numbers = self._scanned_columns, self._numbers
         return frame
 
     def drop(self, name: str) -> Frame:
@@ -108,16 +110,16 @@ class Frame:
         frame._places = {name: place for place, name in enumerate(names)}
         frame.categories = self.categories & frame._places.keys()
         frame.renamed = {new: old for new, old in self.renamed.items() if new in frame._places}
-        frame._scanned, frame._numbers = {}, {}
+        frame._scanned_columns, frame._numbers = {}, {}
         return frame
 
     # --- numbers among texts -----------------------------------------------------------------------------------------
 
     def number_column(self, name: str, trained: NumberFormat | None = None) -> NumberColumn:
         """Return the numbers of a column of objects; `trained` is the format that the column had in training."""
-        stored_column = self._numbers.get(name)
-        if stored_column is not None and (trained is None or not (stored_column.question or stored_column.problem)):
-            return stored_column
+        known = self._numbers.get(name)
+        if known is not None and (trained is None or known.is_certain):
+            return known
         decimals = self._decimals
         column = read_column(
             self._scan(name), requested=decimals.requested, table_decimal=self.decimal, trained=trained
@@ -142,12 +144,12 @@ class Frame:
         if cells.dtype != object or name in self.categories:
             return cells, ""
         column = self.number_column(name)
-        if column.problem is not None and (regression or len({*cells.tolist()}) > _FEW):
+        if column.problem is not None and (regression or len({*cells.tolist()}) > _FEW_CLASSES):
             raise unreadable_numbers(name, cells, column)
         form = column.format
         if not column.is_complete or (form.marks in ("", ".") and not form.unit):  # plain numbers stay as they are
             return cells, ""
-        if form.unit and not regression and len({*cells.tolist()}) <= _FEW:
+        if form.unit and not regression and len({*cells.tolist()}) <= _FEW_CLASSES:
             return cells, ""
         missing = missing_values(cells)
         if not missing.any():
@@ -162,34 +164,34 @@ class Frame:
 
     def proven_decimal_marks(self) -> frozenset[str]:
         """Return the decimal marks that columns of this table prove."""
-        if self._proven is None:
+        if self._proven_marks is None:
             by_texts = (proven_decimal_marks(self._scan(name)) for name in self._text_columns())
-            self._proven = self._decimals.proven.union(*by_texts)
-        return self._proven
+            self._proven_marks = self._decimals.proven.union(*by_texts)
+        return self._proven_marks
 
     def _text_columns(self) -> list[str]:
         pairs = zip(self.names, self.columns, strict=True)
         return [name for name, cells in pairs if cells.dtype == object and name not in self.categories]
 
     def _scan(self, name: str) -> ScannedColumn:
-        if name not in self._scanned:
-            self._scanned[name] = scan_column(self[name].tolist())
-        return self._scanned[name]
+        if name not in self._scanned_columns:
+            self._scanned_columns[name] = scan_column(self[name].tolist())
+        return self._scanned_columns[name]
 
 
 def distinct_names(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Number repeated names, as in x, x.1, x.2; return all names, and the old name of each new one."""
     old_names = list(names)
-    taken, new_names, old_name_of = {*old_names}, [], {}
+    all_names, new_names, old_name_of = {*old_names}, [], {}
     count: Counter[str] = Counter()
     for name in old_names:
         new = name
-        while count[name] and new in taken:
+        while count[name] and new in all_names:
             new = f"{name}.{count[name]}"
-            count[name] += new in taken
+            count[name] += new in all_names
         count[name] += 1
         if new != name:
-            taken.add(new)
+            all_names.add(new)
             old_name_of[new] = name
         new_names.append(new)
     return new_names, old_name_of

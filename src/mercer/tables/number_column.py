@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from mercer.samples.arrays import Flags, Floats, Indices
-from mercer.tables.number_text import RANK_GUESSES, NumberText, normalise, split_number
+from mercer.tables.number_text import RANK_GUESSES, NumberText, normalise, quote_cell, split_number
 from mercer.tables.units import (
     CLEAR_POWERS_OF_10,
     DURATION_UNITS,
@@ -41,6 +41,7 @@ _NEVER_BY_SHAPE: Final = frozenset(":×·*^⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # s
 _SHAPE_OF_RATIO: Final = re.compile(r"[01]1{0,2}([.,]1{1,2})? ?/ ?1{1,3}|1{1,4} 1/1\b.*")  # 4.5/5, or 2 1/2 cups
 _LONGEST_NUMBER: Final = 60  # characters
 _FEW_SHAPES: Final = 50
+_FEW_INTEGERS: Final = 10  # integers below 1,000 that numbers such as 1.121 may continue
 _FEW_RANKS: Final = 10  # ranks such as 1st, 2nd and 3rd are a category
 _UNCLEAR: Final = (
     "its comma or point may be a decimal mark or separate thousands; say which mark is decimal with --decimal , or "
@@ -92,6 +93,11 @@ class NumberColumn:
     def rows(self, chosen: Indices) -> NumberColumn:
         """Return the numbers of the chosen rows, in this order."""
         return replace(self, values=self.values[chosen], odd=self.odd[chosen])
+
+    @property
+    def is_certain(self) -> bool:
+        """Return whether every cell is a number or missing, and no number may mean another one."""
+        return self.problem is None and not self.question and not self.odd.any()
 
     @property
     def is_complete(self) -> bool:
@@ -380,8 +386,9 @@ def _choose_format(
             decimal = trained.decimal
         elif any(group.thousands for group in groups):  # blanks or apostrophes in some cells, the mark in others
             return NumberFormat(), "", Problem(_UNCLEAR, column.example(unclear[0]))
-        elif _keeps_zeros(column, unclear) and (len(unclear) < len(groups) or _holds_typed_numbers(column)):
-            # A program that writes 950, and not 950.000, would not write 1.200 either.
+        elif _continue_integers(column, groups, unclear) or (
+            _keeps_zeros(column, unclear) and (len(unclear) < len(groups) or _holds_typed_numbers(column))
+        ):  # a program that writes 950, and not 950.000, would not write 1.200 either
             decimal, doubt = other, f"numbers with {_MARK_NAMES[mark]} for thousands"
         elif mark == ".":
             decimal, doubt = mark, "numbers with a decimal point"
@@ -399,6 +406,19 @@ def _holds_typed_numbers(column: ScannedColumn) -> bool:
 def _keeps_zeros(column: ScannedColumn, ambiguous: list[NumberText]) -> bool:
     """Return whether a number with an unclear mark ends in 0, such as 1,200."""
     return any(digits.endswith("0") for group in ambiguous for digits in column.groups[group][1])
+
+
+def _continue_integers(column: ScannedColumn, groups: list[NumberText], unclear: list[NumberText]) -> bool:
+    """Return whether numbers such as 1.121 continue integers below 1,000: 73, 904, 380 and at least seven others.
+
+    Read as fractions, each of them would have three digits behind the point, though no other number has any.
+    """
+    plain = [group for group in groups if group not in unclear]
+    if any(group.decimal or group.thousands or group.clock for group in plain) or _holds_typed_numbers(column):
+        return False
+    integers = [int(digits) for group in plain for digits in column.groups[group][1] if digits.isdigit()]
+    large = [float(re.sub("[.,]", "", digits)) for group in unclear for digits in column.groups[group][1]]
+    return len(integers) >= _FEW_INTEGERS and 200 <= max(integers) < 1000 <= min(large) and max(large) < 1e5
 
 
 def _convert(digits: list[str], group: NumberText, form: NumberFormat) -> Floats:
@@ -438,7 +458,9 @@ def _question(column: ScannedColumn, groups: list[NumberText], values: Floats, f
         return ""
     place = column.groups[shown][0][0]
     value = float(values[place])
-    return f"{guess}: {column.cells[place]!r} is {format_clock(value) if form.unit == TIME else f'{value:.12g}'}"
+    return (
+        f"{guess}: {quote_cell(column.cells[place])} is {format_clock(value) if form.unit == TIME else f'{value:.12g}'}"
+    )
 
 
 def _is_doubtful_unit(column: ScannedColumn, groups: list[NumberText], unit: str) -> bool:
@@ -456,10 +478,10 @@ def _is_doubtful_unit(column: ScannedColumn, groups: list[NumberText], unit: str
 def unreadable_numbers(name: str, cells: Any, column: NumberColumn) -> ValueError:
     """Return the error for a column whose numbers cannot be read together."""
     assert column.problem is not None
-    row = cells.tolist().index(column.problem.text)
+    row, shown = cells.tolist().index(column.problem.text), quote_cell(column.problem.text)
     return ValueError(
-        f"row {row + 1} of the column {name!r} holds {column.problem.text!r:.40}: {column.problem.reason}, or name the "
-        "column in categorical or drop"
+        f"row {row + 1} of the column {name!r} holds {shown}: {column.problem.reason}, or name the column in "
+        "categorical or drop"
     )
 
 

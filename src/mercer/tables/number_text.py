@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mercer.tables.time_text import TimeText, split_hour, split_time
 from mercer.tables.units import POWERS_OF_10, TIME, is_currency, is_symbol
 
 # Signs of Unicode, and digits and marks of other scripts, which `normalise` replaces by those of ASCII.
 _BLANKS: Final = "\t\u00a0\u2007\u2009\u202f\u3000"
+_PLAIN_BLANKS: Final = str.maketrans(dict.fromkeys(_BLANKS, " "))
 _APOSTROPHES: Final = "’ʼ′´`٬"  # the last one separates thousands in Arabic
 _MINUS_SIGNS: Final = "−–—‒－"
 _INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
@@ -88,6 +89,11 @@ def normalise(text: str) -> str:
     if not text.isascii():
         text = _MIXED.sub(_eighths_as_decimal, text)
     return _PER_100_KM.sub(_HUNDRED_KM, text) if "100" in text and "/" in text else text
+
+
+def quote_cell(cell: Any) -> str:
+    """Quote a cell for a message; no-break and thin blanks are written as plain ones, and not as \\xa0 or \\u202f."""
+    return repr(cell.translate(_PLAIN_BLANKS) if isinstance(cell, str) else cell)[:40]
 
 
 def split_number(text: str) -> NumberText | None:
@@ -208,9 +214,9 @@ def _split_marks(digits: str, has_exponent: bool) -> tuple[str, str, str] | None
     """
     if digits.isdigit():
         return "", "", ""
-    grouped = _GROUPED.fullmatch(digits)
-    if grouped is not None:
-        mark, decimal = grouped[1], grouped[2] or ""
+    match = _GROUPED.fullmatch(digits)
+    if match is not None:
+        mark, decimal = match[1], match[2] or ""
         if decimal == mark:
             return None
         if decimal or mark in " '" or digits.count(mark) > 1:

@@ -96,8 +96,10 @@ def _column_transformer_origins(step: ColumnTransformer) -> Indices:
 def _imputer_origins(step: SimpleImputer, positions: Indices) -> Indices:
     """Return the origins of an imputer, which may drop columns without any value and appends missing indicators."""
     has_statistic = np.array([item == item for item in step.statistics_.tolist()])
-    kept = positions if step.keep_empty_features else positions[has_statistic]
-    return np.concatenate([kept, positions[step.indicator_.features_]]) if step.add_indicator else kept
+    value_origins = positions if step.keep_empty_features else positions[has_statistic]
+    return (
+        np.concatenate([value_origins, positions[step.indicator_.features_]]) if step.add_indicator else value_origins
+    )
 
 
 def _n_outputs(step: Any) -> int:

@@ -256,8 +256,8 @@ def _read_excel(source: Any, name: str, sheet: str | None) -> Frame:
 
 def _column_of_cells(cells: list[Any]) -> Any:
     """Return the cells of a sheet as numbers if all cells with a value are numbers, else as objects; None is empty."""
-    known = [cell for cell in cells if cell != ""]
-    if known and all(type(cell) in (int, float) for cell in known):
+    filled_cells = [cell for cell in cells if cell != ""]
+    if filled_cells and all(type(cell) in (int, float) for cell in filled_cells):
         values = np.array([np.nan if cell == "" else cell for cell in cells], dtype=np.float64)
         are_whole = (values % 1 == 0).all() and np.abs(values).max() < 2**53
         return values.astype(np.int64) if are_whole else values
@@ -310,9 +310,9 @@ def classes_in(column: Any, name: str, title: str) -> Any:
     texts = list(map(str.strip, map(str, column)))
     distinct = set(texts)
     if any(len(text.splitlines()) > 1 for text in distinct):
-        broken = next(row for row, text in enumerate(texts) if len(text.splitlines()) > 1)
+        k = next(row for row, text in enumerate(texts) if len(text.splitlines()) > 1)
         raise ValueError(
-            f"{_describe_place(name, broken, title)} holds {texts[broken]!r:.40}, a name with a line break, but files "
+            f"{_describe_place(name, k, title)} holds {texts[k]!r:.40}, a name with a line break, but files "
             "of predictions have one line for each row; rename the class"
         )
     if all(INTEGER.fullmatch(text) for text in distinct):
@@ -364,6 +364,8 @@ def _missing_rows(column: Any) -> Indices:
     """Return the rows whose cell `is_missing`."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
         return np.empty(0, dtype=np.intp)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "f":
+        return np.flatnonzero(np.isnan(column))
     if isinstance(column, list) and not any(map(is_missing, set(column))):
         return np.empty(0, dtype=np.intp)
     return np.array([row for row, item in enumerate(column) if is_missing(item)], dtype=np.intp)

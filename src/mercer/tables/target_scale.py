@@ -11,8 +11,8 @@ from mercer.tables.encodings import moments
 
 # A target lies far outside if it is more than six times as far from the median as the outer eighth of its side begins:
 # 7 standard deviations of a normal distribution. A longer tail of one side has a wider limit of its own.
-_REACH = 6.0
-_MOST_OUTSIDE = 0.05  # share of the weight, except for a single number; more than that is no error of a few rows
+_REACH_FACTOR = 6.0
+_MOST_OUTSIDE_SHARE = 0.05  # share of the weight, except for a single number; more than that is no error of a few rows
 
 
 def target_moments(y: Floats, weight: Floats) -> tuple[Any, Any]:
@@ -23,8 +23,8 @@ def target_moments(y: Floats, weight: Floats) -> tuple[Any, Any]:
     if not np.isfinite(y).all() or not weight.sum() > 0:
         return 0.0, 1.0
     if y.ndim == 1:
-        kept = ~is_far_off(y, weight)
-        return moments(y[kept], weight[kept])
+        is_kept = ~is_far_off(y, weight)
+        return moments(y[is_kept], weight[is_kept])
     means, scales = zip(*(target_moments(column, weight) for column in y.T), strict=True)
     return np.array(means), np.array(scales)
 
@@ -40,8 +40,8 @@ def is_far_off(y: Floats, weight: Floats) -> Flags:
     if not high - low > 0:
         return np.zeros(len(y), dtype=bool)
     length_below, length_above = middle - low or high - middle, high - middle or middle - low
-    is_far = (y < middle - _REACH * length_below) | (y > middle + _REACH * length_above)
-    are_few = weight[is_far].sum() <= _MOST_OUTSIDE * weight.sum() or len(np.unique(y[is_far])) == 1
+    is_far = (y < middle - _REACH_FACTOR * length_below) | (y > middle + _REACH_FACTOR * length_above)
+    are_few = weight[is_far].sum() <= _MOST_OUTSIDE_SHARE * weight.sum() or len(np.unique(y[is_far])) == 1
     return is_far if are_few else np.zeros(len(y), dtype=bool)
 
 

@@ -124,9 +124,9 @@ def expect_unit(name: str, trained: str, unit: str) -> None:
     """Raise ValueError if a column has another unit than in training. It may have none, or one if it had none then."""
     if not unit or is_same_unit(unit, trained) or (not trained and unit not in ("%", "‰")):
         return
-    known = f"was trained on {trained if trained != TIME else 'times'}" if trained else "was trained on numbers alone"
+    history = f"was trained on {trained if trained != TIME else 'times'}" if trained else "was trained on numbers alone"
     raise ValueError(
-        f"the column {name!r} is in {unit if unit != TIME else 'times'}, but the model {known}; convert the column"
+        f"the column {name!r} is in {unit if unit != TIME else 'times'}, but the model {history}; convert the column"
     )
 
 
@@ -148,8 +148,8 @@ def format_quantity(value: float, unit: str = "") -> str:
 def format_clock(seconds: float) -> str:
     """Write seconds as a clock shows them: 5:32, or 1:05:32 from an hour on."""
     minutes, rest = divmod(round(abs(seconds)), 60)
-    shown = f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
-    return f"-{shown}" if round(seconds) < 0 else shown
+    clock_text = f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+    return f"-{clock_text}" if round(seconds) < 0 else clock_text
 
 
 def describe_units(units: Units) -> str:

@@ -55,7 +55,7 @@ def test_the_callers_samples_are_neither_changed_nor_kept(estimator):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.filterwarnings("ignore:RelevanceVectorRegressor stopped at max_iter=300")
+@pytest.mark.filterwarnings("ignore:RelevanceVectorRegressor stopped after max_iter=300")
 def test_samples_that_a_linear_kernel_fits_exactly():
     """Without noise the priors never settle, and columns of k are equal to rounding."""
     A = np.abs(np.random.default_rng(3).normal(size=(40, 3))) + 0.1

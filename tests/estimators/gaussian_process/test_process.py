@@ -85,8 +85,8 @@ def test_a_free_bias(weight):
     assert process.log_likelihood == pytest.approx(np.log(np.trapezoid(density, grid)), abs=1e-9)
     found, h = process.log_likelihood_gradient, 1e-5
     for name, ends in (
-        ("lam", [process.at(kernel, lam + step) for step in (h, -h)]),
-        ("sigma", [process.at(Gaussian(sigma=1.3 + step), lam) for step in (h, -h)]),
+        ("lam", [process.with_kernel(kernel, lam + step) for step in (h, -h)]),
+        ("sigma", [process.with_kernel(Gaussian(sigma=1.3 + step), lam) for step in (h, -h)]),
     ):
         slope = (ends[0].log_likelihood - ends[1].log_likelihood) / (2 * h)
         assert found[name] == pytest.approx(slope, rel=1e-6)

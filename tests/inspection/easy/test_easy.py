@@ -106,7 +106,7 @@ def test_the_report_begins_with_five_lines(model):
 
 def test_many_rows_are_judged_by_a_quarter_held_out(monkeypatch):
     monkeypatch.setattr(easy_module, "_MAX_NESTED_ROWS", 50)
-    monkeypatch.setattr(easy_module, "_MOST_SEARCHED", 60)
+    monkeypatch.setattr(easy_module, "_MOST_SEARCH_ROWS", 60)
     table, f = customers(200)
     table["left"] = np.where(f > 0.4, "yes", "no")
     model = mercer.easy(table, target="left", drop=["id"])
@@ -214,7 +214,7 @@ def test_the_model_that_is_kept_was_searched_on_all_rows(monkeypatch):
 
     monkeypatch.setattr(easy_module, "tune", recorded)
     monkeypatch.setattr(easy_module, "_MAX_NESTED_ROWS", 60)
-    monkeypatch.setattr(easy_module, "_MOST_SEARCHED", 100)
+    monkeypatch.setattr(easy_module, "_MOST_SEARCH_ROWS", 100)
     x = np.random.default_rng(0).normal(size=120)
     for n, rows in ((80, [60, 80]), (120, [90])):  # a large table would be searched twice for little
         searched.clear()

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import mercer
+from mercer.cli.main import main
 from mercer.inspection.easy.evidence import (
     dependence_curves,
     missed_rows,
@@ -252,6 +253,21 @@ def test_sentences_of_the_report(tmp_path, numbers):
     noise = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"]).assign(y=rng.normal(size=80))
     mercer.easy(noise, target="y").report(tmp_path / "r.html")
     assert "The model hardly predicts &#x27;y&#x27;" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_codes_are_grey_and_options_stay_on_one_line(tmp_path):
+    rng = np.random.default_rng(3)
+    code, size = rng.choice([5411, 5812, 5999], 90), rng.normal(size=90)
+    frame = pd.DataFrame({"mcc": code, "size": size, "y": 4.0 * (code == 5812) + size + 0.1 * rng.normal(size=90)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    page = tmp_path / "t.html"
+    words = ["easy", str(tmp_path / "t.csv"), "--target", "y", "--html", str(page), "-q", "-o", str(tmp_path / "m")]
+    assert main(words) == 0
+    html = page.read_text(encoding="utf-8")
+    swarm = {row.split("<b>")[0]: row for row in html.split('<div class="row"><span>')[1:]}
+    assert swarm["mcc"].count('class="grey"') == swarm["mcc"].count("<circle") > 0
+    assert swarm["size"].count('class="grey"') == 0 < swarm["size"].count("<circle")
+    assert '<span class="nowrap">--target</span> y <span class="nowrap">--html</span>' in html
 
 
 def test_few_rows_have_a_report(tmp_path):

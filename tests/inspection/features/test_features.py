@@ -289,6 +289,11 @@ def test_plain_monomials_have_no_weights():
         a, b = Z.T
         assert model.get_feature_names_out(["a", "b"]).tolist() == ["a^2", "a b", "a", "b^2", "b", "1"]
         assert values == pytest.approx(np.column_stack([a * a, a * b, a, b * b, b, np.ones(6)]))
+    once = Monomials(3 * (Linear() + 1) ** 2 + 7, weighted=False).fit(Z)  # 1 is one monomial, not two
+    assert once.get_feature_names_out(["a", "b"]).tolist() == ["a^2", "a b", "a", "b^2", "b", "1"]
+    assert once.transform(Z) == pytest.approx(np.column_stack([a * a, a * b, a, b * b, b, np.ones(6)]))
+    homogeneous = Monomials(Linear() ** 2 + 7, weighted=False).fit(Z)
+    assert homogeneous.transform(Z) == pytest.approx(np.column_stack([a * a, a * b, b * b, np.ones(6)]))
 
 
 def test_names_of_monomials():

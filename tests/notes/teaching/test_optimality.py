@@ -43,6 +43,19 @@ def test_gradient_index_sets_and_interval_by_loops(C):
     assert problem.dual(alpha) == pytest.approx(alpha.sum() - 0.5 * pairs)
 
 
+def test_a_small_problem_of_other_labels_and_lists():
+    values = [[4.0, -4.0], [-4.0, 4.0]]
+    for labels in ([0, 1], ["a", "b"], np.float32([-1, 1])):
+        problem = SmallProblem(values, labels, 1.0)
+        assert problem.gradient(np.array([0.5, 0.25])).tolist() == [1 - (2.0 + 1.0), 1 - (2.0 + 1.0)]
+    with pytest.raises(ValueError, match="alpha is infeasible: Σ y_iα_i"):
+        problem.b_interval(np.array([0.5, 0.25]))
+    with pytest.raises(ValueError, match="K must have a finite row and column for each of 3 labels"):
+        SmallProblem(values, [1, 1, -1], 1.0)
+    with pytest.raises(ValueError, match="C=-1"):
+        SmallProblem(values, [1, -1], -1.0)
+
+
 def test_every_bias_of_the_interval_is_optimal():
     """At the optimum without free vectors, each b between the ends has the least Σ slack; outside it grows."""
     Z, y = np.array([[0.0], [0.0], [1.0], [1.0], [3.0], [3.0]]), np.array([1, 1, 1, -1, -1, -1])

@@ -41,6 +41,22 @@ def test_the_plane_of_a_machine_has_its_margins():
     assert str(found).splitlines()[:2] == str(truth).splitlines()[:2]
 
 
+def test_one_sample_or_one_class_of_signs():
+    assert Plane([3.0, 4.0], b=-5.0).margins([[3.0, 4.0]], [-1]).geometric_margins.tolist() == [-4.0]
+    found = Plane([3.0, 4.0], b=-5.0).margins([[3.0, 4.0], [1.0, 0.0]], [1, 1])
+    assert found.functional_margins.tolist() == [20.0, -2.0]
+    assert found.classes == (-1, 1)
+    with pytest.raises(ValueError, match="its sign is unknown"):
+        Plane([3.0, 4.0]).margins([[3.0, 4.0]], ["out"])
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_a_plane_of_any_length(scale):
+    found = Plane([3.0 * scale, 4.0 * scale], b=-5.0 * scale).margins([[3.0, 4.0], [1.0, 0.0]], [1, -1])
+    assert found.geometric_margins == pytest.approx([4.0, 0.4])
+    assert found.rho == pytest.approx(0.2 / scale)
+
+
 def test_the_picture_shows_the_plane():
     pytest.importorskip("matplotlib").use("Agg")
     display = Plane([1.0, -1.0], b=0.25).plot(X, Y, resolution=20)

@@ -91,6 +91,22 @@ def test_the_best_w_of_a_ball(norm):
     assert LAW.risk(f) == pytest.approx(P @ np.where(X @ w >= 0, 1 - ETA, ETA))
 
 
+@pytest.mark.parametrize(("norm", "far"), [(0.2, 5.0), (30.0, 5.0), (0.01, 300.0), (2.0, 300.0)])
+def test_the_best_w_of_one_feature_is_at_a_corner_of_the_risk(norm, far):
+    """It is at a w with wx = ±1 for a point x, or ±norm."""
+    x, eta = far + np.array([-2.0, 0.5, 1.0, 3.0]), np.array([0.2, 0.9, 0.4, 0.7])
+    law = Law(x[:, None], eta)
+    corners = [w for w in (*(1 / x), *(-1 / x), norm, -norm, 0.0) if abs(w) <= norm]
+    least = min(np.mean(eta * np.maximum(0, 1 - w * x) + (1 - eta) * np.maximum(0, 1 + w * x)) for w in corners)
+    found = law.risk(law.best_in_ball(norm).decision_function, loss="hinge")
+    assert least - 1e-9 <= found <= least + 1e-5
+
+
+def test_a_least_risk_that_rounding_hides_is_refused():
+    with pytest.raises(ValueError, match="rounding hides the least hinge risk"):
+        Law([[1e5], [1e5 + 1]], [0.2, 0.9]).best_in_ball(1e6)
+
+
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_the_best_w_in_any_unit(unit):
     """w = B/unit: the hinge risk is 1 − B·(0.8 + 0.6)/2, also for a tiny ball and for one that holds all minimisers."""

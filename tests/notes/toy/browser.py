@@ -134,6 +134,14 @@ class Browser:
         actions = [{"type": kind, "value": value} for kind, value in steps]
         self._send("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
 
+    def into_frame(self, selector: str) -> None:
+        """Run what follows in this frame, whatever its origin."""
+        found = self._send("POST", "/element", {"using": "css selector", "value": selector})
+        self._send("POST", "/frame", {"id": found})
+
+    def out_of_frame(self) -> None:
+        self._send("POST", "/frame", {"id": None})
+
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
         if whole:
             found = self.chrome("Page.captureScreenshot", {"captureBeyondViewport": True})

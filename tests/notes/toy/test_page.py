@@ -6,7 +6,6 @@ import html.parser
 import json
 import re
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,52 +15,13 @@ import pytest
 from mercer import SVC, SVR, OneClassSVM, datasets, kernels
 from mercer.notes import toy
 
-from .browser import CHROMIUM, DRIVER, Browser
+from .browser import Browser
+from .readings import at, message, needs_browser, numbers, state
 
 pytestmark = pytest.mark.page
-needs_browser = pytest.mark.skipif(
-    DRIVER is None or CHROMIUM is None, reason="chromium or chromedriver is not installed"
-)
 AGREE = 1e-8
+DOCS = Path(__file__).parents[3] / "docs"
 CONTROL, DELETE, ENTER, LEFT, RIGHT, UP = "\ue009", "\ue017", "\ue007", "\ue012", "\ue014", "\ue013"
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("toy") / "toy.html"
-    path.write_text(toy.page(), encoding="utf-8")
-    return path.as_uri()
-
-
-@pytest.fixture(scope="module")
-def window() -> Iterator[Browser]:
-    with Browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def page(window: Browser, url: str) -> Browser:
-    window.run("window.location = 'about:blank'")
-    window.size(1280, 900)
-    window.open(url)
-    window.settle()
-    return window
-
-
-def numbers(page: Browser) -> dict[str, float]:
-    """The certificate as the page's table has it, to all digits."""
-    found: dict[str, float] = page.run(
-        "return Object.fromEntries([...document.querySelectorAll('#certificate tr')]"
-        ".map((row) => [row.dataset.name, Number(row.dataset.value)]))"
-    )
-    return found
-
-
-def state(page: Browser) -> dict[str, Any]:
-    """What the link says: the points and every setting."""
-    given = page.run("return Object.fromEntries(new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B')))")
-    rows = [[float(value) for value in point.split(",")] for point in given.pop("points").split(";") if point]
-    return {**given, "X": np.array(rows).reshape(-1, 3)[:, :2], "c": np.array(rows).reshape(-1, 3)[:, 2].astype(int)}
 
 
 def kernel_of(given: dict[str, Any]) -> Any:
@@ -107,12 +67,6 @@ def assert_as_in_python(page: Browser) -> dict[str, float]:
     return ours
 
 
-def at(page: Browser, x: float, y: float) -> tuple[float, float]:
-    """Where a point of the usual window is on the screen."""
-    box = page.element("#plane")
-    return box["left"] + (x + 4) / 8 * box["width"], box["top"] + (3 - y) / 6 * box["height"]
-
-
 def slide(page: Browser, name: str, value: float) -> None:
     """Move a slider by the mouse, to about this value of its own scale."""
     box = page.element(f"#{name}")
@@ -128,11 +82,6 @@ def slide(page: Browser, name: str, value: float) -> None:
 
     page.gesture([place(now), place((now + value) / 2), place(value)])
     page.settle()
-
-
-def message(page: Browser) -> str:
-    text: str = page.run("return document.getElementById('message').textContent")
-    return text
 
 
 @needs_browser
@@ -255,8 +204,7 @@ def test_regions_are_what_predict_says(page: Browser, url: str, name: str) -> No
 
 @needs_browser
 def test_every_state_that_the_docs_show_opens(page: Browser, url: str) -> None:
-    docs = Path(__file__).parents[3] / "docs"
-    text = "\n".join(path.read_text(encoding="utf-8") for path in docs.glob("*.md"))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))
     states = sorted(set(re.findall(r"<!-- (?:toy|live|toy-link): (#\S*?),? (?:-->|\S)", text)))
     assert len(states) > 20
     for link in states:
@@ -457,12 +405,14 @@ def test_the_page_is_sound_html_without_requests_or_evaluation() -> None:
     assert checker.open == []
     assert len(checker.ids) == len(set(checker.ids))
     assert checker.wanted <= set(checker.ids)
-    script = "\n".join(
-        (toy.WEB / name).read_text() for name in ("core.js", "draw.js", "formats.js", "sets.js", "app.js")
-    )
+    assert {path.name for path in toy.WEB.glob("*.js")} == set(toy.SCRIPTS)
+    script = "\n".join((toy.WEB / name).read_text() for name in toy.SCRIPTS)
     assert not re.search(r"\beval\b|new Function|fetch\(|XMLHttpRequest|https?://|import\(", script)
     assert "</script" not in script
     assert len((toy.WEB / "core.wasm").read_bytes()) <= 400_000
+    told = re.search(r"(\d+) kB and\s+makes no request", (DOCS / "toy.md").read_text(encoding="utf-8"))
+    assert told is not None
+    assert len(text.encode()) / 1000 == pytest.approx(int(told[1]), abs=5)
 
 
 def test_names_are_unique_among_the_scripts_that_share_a_scope() -> None:

@@ -348,8 +348,8 @@ def test_samples_are_not_read_unasked(device):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_])
 @pytest.mark.parametrize("shape", [(0, 3), (1,), (64,), (257, 3)])
 def test_transfers_keep_every_number(dtype, shape, device, monkeypatch):
-    monkeypatch.setattr(torch_numbers, "_CHUNKED", 1)
-    monkeypatch.setattr(torch_numbers, "_CHUNK", 512)
+    monkeypatch.setattr(torch_numbers, "_CHUNKED_BYTES", 1)
+    monkeypatch.setattr(torch_numbers, "_CHUNK_BYTES", 512)
     values = (10 * np.random.default_rng(0).normal(size=shape)).astype(dtype)
     like = ENGINE.samples(data()).rows
     sent = to_device(values, like)

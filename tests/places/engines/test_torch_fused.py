@@ -179,8 +179,8 @@ def test_a_block_has_both_ends_and_nobody_twice(twins):
     selector = BlockSelector(*fixed, there(np.append(row, 0), torch.int64) if twins else None)
     selector.resize(32)
     kept = rng.permutation(n)[:12]
-    selector._old[:12] = there(kept, torch.int32)
-    selector._kept[there(kept, torch.int64)] = 1
+    selector._last_block[:12] = there(kept, torch.int32)
+    selector._is_kept[there(kept, torch.int64)] = 1
     rows = selector.choose(there(np.append(beta, 0.0)), there(u)).cpu().numpy()
     J = selector._block.cpu().numpy()
     h = p - u[row] - 0.1 * beta
@@ -239,7 +239,7 @@ def test_rounds_reach_the_optimum_of_a_stored_matrix(d, monkeypatch):
     assert (beta <= problem.upper).all()
     h = problem.p - K @ beta - problem.d * beta
     assert h[beta < problem.upper].max() - h[beta > problem.lower].min() < 2e-2
-    assert rounds._gained == pytest.approx(dual(problem, K, beta), rel=1e-3)
+    assert rounds._total_gain == pytest.approx(dual(problem, K, beta), rel=1e-3)
 
 
 def test_numbers_that_are_lost_end_rounds():
@@ -255,7 +255,7 @@ def test_the_loop_decides_how_large_blocks_are(monkeypatch):
     """Free variables crowd a block of 16, and it is doubled; a device whose blocks end there leaves larger ones."""
     problem, K = box_problem(40, seed=2)
     problem = replace(problem, lower=20 * problem.lower, upper=20 * problem.upper)  # so that most are free
-    monkeypatch.setattr(device_rounds, "_LARGEST", 32)
+    monkeypatch.setattr(device_rounds, "_LARGEST_BLOCK", 32)
     fixed, source = (problem.p, problem.lower, problem.upper, problem.d), StoredBlocks(there(K, torch.float32))
     for stays in (False, True):
         rounds, block = DeviceRounds(source, fixed, None, there([0.0]), stay_on_device=stays), BlockSize(16, 64)
@@ -295,8 +295,10 @@ def test_half_of_a_block_is_kept_and_all_of_it_in_a_larger_one():
         np.testing.assert_allclose(u.cpu(), K @ b[:30], atol=1e-6)
         free = (b < np.append(problem.upper, 0.0)) & (b > np.append(problem.lower, 0.0))
         order = last[np.argsort(~free[last], kind="stable")]
-        np.testing.assert_array_equal(selector._old.cpu(), order[:8])
-        np.testing.assert_array_equal(np.flatnonzero(selector._kept[:30].cpu()), np.unique(order[:8][order[:8] < 30]))
+        np.testing.assert_array_equal(selector._last_block.cpu(), order[:8])
+        np.testing.assert_array_equal(
+            np.flatnonzero(selector._is_kept[:30].cpu()), np.unique(order[:8][order[:8] < 30])
+        )
         assert selector.status[4] == free[last].sum()
     selector.resize(32)
     selector.choose(beta, u)

@@ -39,9 +39,9 @@ def test_directions_solve_the_newton_system(bias, squared, sparse, way, monkeypa
     rows = rows_for(sp.csr_matrix(X) if sparse else X, 2, np.arange(n) if sparse else None)
     smoothing = 0.0 if squared else 0.3
     if way == "many free samples":
-        monkeypatch.setattr(direction, "_FACTORED_UNKNOWNS", d)
+        monkeypatch.setattr(direction, "_MOST_UNKNOWNS", d)
     if way == "conjugate gradients":
-        monkeypatch.setattr(direction, "_FACTORED_UNKNOWNS", 0)
+        monkeypatch.setattr(direction, "_MOST_UNKNOWNS", 0)
         monkeypatch.setattr(direction, "_RESIDUAL_SHARE", 1e-13)
     by = (ColumnSystem if way == "columns" else SampleSystem)(problem, rows, squared, 2)
     for _ in range(3):  # F changes from one step to the next

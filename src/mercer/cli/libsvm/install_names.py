@@ -43,11 +43,11 @@ def run(args: argparse.Namespace) -> None:
             "these programs are shell scripts and need a POSIX system; on Windows call mercer train itself"
         )
     paths = {args.folder / name: command for name, command in _NAMES.items()}
-    foreign = [str(path) for path in paths if not _is_ours(path)]
-    if foreign:
+    foreign_paths = [str(path) for path in paths if not _is_ours(path)]
+    if foreign_paths:
         raise FileExistsError(
-            f"{', '.join(foreign)} already exists and was not written by this command; remove it, or name another "
-            "folder"
+            f"{', '.join(foreign_paths)} already exists and was not written by this command; remove it, or name "
+            "another folder"
         )
     args.folder.mkdir(parents=True, exist_ok=True)
     for path, command in paths.items():

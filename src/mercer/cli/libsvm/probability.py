@@ -37,8 +37,8 @@ def class_probabilities(pairs: Floats, n_classes: int) -> Floats:
     """Return the probability of each class (column) from those of the pairs."""
     if n_classes == 2:
         return np.column_stack([pairs[:, 0], 1.0 - pairs[:, 0]])
-    coupled = [_couple(Q) for Q in equations(pairs, n_classes)]
-    return np.array(coupled).reshape(len(pairs), n_classes)
+    solutions = [_couple(Q) for Q in equations(pairs, n_classes)]
+    return np.array(solutions).reshape(len(pairs), n_classes)
 
 
 def _couple(Q: Floats) -> Floats:

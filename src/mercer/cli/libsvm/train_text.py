@@ -194,11 +194,11 @@ def _single_class_model(args: argparse.Namespace, label: int) -> LibsvmModel:
 
 def _save_estimator(model: LibsvmModel, fitted: Estimator, path: Path) -> None:
     """Save as .mercer, with the probability parameters in the estimator's order of classes, not LIBSVM's."""
-    ordered = model if model.label is None else reorder_classes(model, list(libsvm_layout(fitted).label or ()))
+    ordered_model = model if model.label is None else reorder_classes(model, list(libsvm_layout(fitted).label or ()))
     attributes = (
-        ("probA_", ordered.prob_a),
-        ("probB_", ordered.prob_b),
-        ("prob_density_marks_", ordered.density_marks),
+        ("probA_", ordered_model.prob_a),
+        ("probB_", ordered_model.prob_b),
+        ("prob_density_marks_", ordered_model.density_marks),
     )
     for attribute, values in attributes:
         if values is not None:

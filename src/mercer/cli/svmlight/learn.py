@@ -20,7 +20,7 @@ _IGNORED_OPTIONS: Final = {
 
 def register(commands: Subparsers) -> None:
     """Add the command and its options to the parser."""
-    learn = add_command(
+    command = add_command(
         commands,
         "svm_learn",
         run,
@@ -33,7 +33,7 @@ def register(commands: Subparsers) -> None:
         description="Train as SVMlight's svm_learn does, with its options, report and model file. Rows with the label "
         "0 are unlabelled: their labels are learnt together with the machine (transduction).",
     )
-    add = learn.add_argument
+    add = command.add_argument
     add("--help", action="help", help="show this message and exit (-h is svm_learn's)")
     add("file", metavar="DATA", help="SVMlight text")
     add("model", metavar="MODEL", nargs="?", default="svm_model", help="file to save the model in (svm_model)")
@@ -143,12 +143,12 @@ def run(args: argparse.Namespace) -> None:
     print_line(f"Optimizing...done. ({int(np.max(model.n_iter_))} iterations)")
     print_line(f"Optimization finished ({counts}={proof.violation:.5f}).")
     print_line(f"Runtime in cpu-seconds: {time.process_time() - start:.2f}")
-    written = _to_libsvm_model(model, X)
-    for line in _report(args, model, written, kernel, X, y, f, not is_transduction):
+    written_model = _to_libsvm_model(model, X)
+    for line in _report(args, model, written_model, kernel, X, y, f, not is_transduction):
         print_line(line)
     from mercer.files.svmlight_model import write_svmlight_model
 
-    write_svmlight_model(written, args.model, len(y))
+    write_svmlight_model(written_model, args.model, len(y))
     print_line("Writing model file...done")
     if args.alphas:
         with open(args.alphas, "w", encoding="ascii") as file:
@@ -211,16 +211,18 @@ def _to_libsvm_model(model: Any, X: Any) -> Any:
     return LibsvmModel("epsilon_svr", *libsvm_kernel(model.kernel_), rho, beta[used, None], X[used])
 
 
-def _report(args: Any, model: Any, written: Any, kernel: Any, X: Any, y: Any, f: Any, labelled: bool) -> list[str]:
+def _report(
+    args: Any, model: Any, written_model: Any, kernel: Any, X: Any, y: Any, f: Any, labelled: bool
+) -> list[str]:
     """Return svm_learn's lines on the model and its estimates of the error."""
     import numpy as np
 
     from mercer.estimators.fitting.reports.dual_margins import n_bounded
 
     norms = np.sqrt(np.maximum(kernel.diag(X), 0.0))
-    w = float(written.function(X.shape[1]).norms()[0])
+    w = float(written_model.function(X.shape[1]).norms()[0])
     at_bound = f" (including {n_bounded(model, 0)} at upper bound)" if hasattr(model, "support_") else ""
-    lines = [f"Number of SV: {len(written.coefficients)}{at_bound}"]
+    lines = [f"Number of SV: {len(written_model.coefficients)}{at_bound}"]
     if args.task != "p":
         slack = 1 - y * f if args.task == "c" else np.abs(y - f) - args.epsilon
         lines.append(f"L1 loss: loss={np.maximum(slack, 0.0).sum():.5f}")
@@ -229,7 +231,7 @@ def _report(args: Any, model: Any, written: Any, kernel: Any, X: Any, y: Any, f:
         from mercer import leave_one_out
         from mercer.model_selection.paths import xi_alpha
 
-        longest = float(_squared_lengths(written.vectors, kernel).max())
+        longest = float(_squared_lengths(written_model.vectors, kernel).max())
         lines.append(f"Estimated VCdim of classifier: VCdim<={1 + w * w * longest:.5f}")
     if args.task == "c" and labelled:  # the theorem needs given labels
         estimates = xi_alpha(model, X, y)

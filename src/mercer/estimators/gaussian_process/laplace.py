@@ -41,7 +41,7 @@ _MODE_STOP = Stop(tol=1e-14, max_iter=200)
 # Lower bound on W, so that 1/W stays finite.
 _SMALLEST_CURVATURE = 1e-280
 # Standard deviation of f above which 1/(1 + e^(−f)) is split into a step and a remainder.
-_WIDE = 9.0
+_WIDE_DEVIATION = 9.0
 
 
 def mode_problem(y: Floats, weight: Floats) -> RepresenterProblem:
@@ -173,12 +173,12 @@ def mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
     larger s.
     """
     out, root = np.empty(len(mean)), np.sqrt(variance)
-    is_wide = root > _WIDE
-    t = np.linspace(-9.0, 9.0, 81 + 60 * int(_WIDE))
+    is_wide = root > _WIDE_DEVIATION
+    t = np.linspace(-9.0, 9.0, 81 + 60 * int(_WIDE_DEVIATION))
     density = np.exp(-0.5 * t * t)
     for rows in row_blocks(len(mean), 8 * len(t)):
         m, s = mean[rows, None], root[rows, None]
-        out[rows] = expit(m + np.minimum(s, _WIDE) * t) @ (density / density.sum())
+        out[rows] = expit(m + np.minimum(s, _WIDE_DEVIATION) * t) @ (density / density.sum())
         if is_wide[rows].any():
             m, s = m[is_wide[rows]], s[is_wide[rows]]
             nodes, weights = _remainder_quadrature()

@@ -192,7 +192,8 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         self.dual_coef_ = freeze(coefficients[None, :].copy())
         if not self.converged_:
             warn_user(
-                f"RelevanceVectorRegressor stopped at max_iter={limit} changes of a prior; raise it", ConvergenceWarning
+                f"RelevanceVectorRegressor stopped after max_iter={limit} changes of a prior variance; raise max_iter",
+                ConvergenceWarning,
             )
 
     @like_input
@@ -257,8 +258,8 @@ class _Evidence:
         spread = float(weight @ (y - mean) ** 2) / self.n
         self.noise = noise if noise is not None else max(0.1 * spread, 1e-12 * float(weight @ y**2) / self.n, 1e-300)
         # Weighted inner products of the columns with each other and with y.
-        root = np.sqrt(weight)[:, None] * Phi
-        self.PP, self.Py, self.yy = root.T @ root, Phi.T @ (weight * y), float(weight @ y**2)
+        weighted_Phi = np.sqrt(weight)[:, None] * Phi
+        self.PP, self.Py, self.yy = weighted_Phi.T @ weighted_Phi, Phi.T @ (weight * y), float(weight @ y**2)
         self.alpha = np.full(Phi.shape[1], math.inf)
         self.steps = 0
         self._refresh()
@@ -289,8 +290,8 @@ class _Evidence:
             ratio = np.where(np.isfinite(self.alpha), self.alpha / (self.alpha - S), 1.0)
         self.s, self.q = S * ratio, Q * ratio
         # y'C⁻¹y as a sum of squares that is minimal at the mean, so that rounding of the mean hardly matters.
-        fit = beta * float(residual @ (residual / self.weight)) + float(self.alpha[active] @ self.mean**2)
-        self.value = -0.5 * (determinant + self.n * math.log(2 * math.pi * self.noise) + fit)
+        data_term = beta * float(residual @ (residual / self.weight)) + float(self.alpha[active] @ self.mean**2)
+        self.value = -0.5 * (determinant + self.n * math.log(2 * math.pi * self.noise) + data_term)
 
     def _evidence_of_each(self, alpha: Floats) -> Floats:
         """Return the part of log p(y) that depends on each α_j, with the others fixed."""
@@ -300,9 +301,9 @@ class _Evidence:
 
     def maximise(self, limit: int, report: Any) -> bool:
         """Maximise over α and σ²; return True if a maximum was reached within `limit` changes of an α."""
-        changed = 1.0
+        change_of_noise = 1.0
         for _ in range(_MAX_NOISE_UPDATES):
-            min_gain = max(_SMALLEST_GAIN, 0.1 * changed)
+            min_gain = max(_SMALLEST_GAIN, 0.1 * change_of_noise)
             if not self._maximise_over_alpha(min_gain, limit, report):
                 return False
             active = self.active
@@ -310,10 +311,10 @@ class _Evidence:
             freedom = self.n - float((1.0 - self.alpha[active] * np.diag(self.sigma)).sum())
             noise = float(self.weight @ residual**2) / max(freedom, 1e-9 * self.n)
             noise = max(noise, 1e-12 * self.yy / self.n, 1e-300)
-            changed = abs(math.log(noise / self.noise))
+            change_of_noise = abs(math.log(noise / self.noise))
             self.noise = noise
             self._refresh()
-            if changed <= _SMALLEST_NOISE_CHANGE and min_gain == _SMALLEST_GAIN:
+            if change_of_noise <= _SMALLEST_NOISE_CHANGE and min_gain == _SMALLEST_GAIN:
                 return True
         return False
 

@@ -176,12 +176,12 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
         if y is None:
             raise ValueError("KernelCCA requires y to be passed, but the target y is None: it is the second view")
         # 1. Read both views.
-        second = _View.of(self)
+        second_view = _View.of(self)
         fit_x = Fit.of(self, X, None, sample_weight)
-        y = second.rows(y)
+        y = second_view.rows(y)
         check_consistent_length(fit_x.X, y)
         with _naming_second_view():
-            fit_y = Fit.of(second, y, None, sample_weight)
+            fit_y = Fit.of(second_view, y, None, sample_weight)
         assert fit_x.kernel is not None
         assert fit_y.kernel is not None
         p = fit_x.weight / fit_x.weight.sum()
@@ -204,8 +204,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
         self.correlations_ = freeze(rho[:k] / (deviation_x * deviation_y))
         sign = signs(view_x.U @ left)
         self.kernel_, self._expansion_ = fit_x.kernel, view_x.functions(sign * left / deviation_x)
-        second.kernel_, second._expansion_ = fit_y.kernel, view_y.functions(sign * right / deviation_y)
-        self._second_ = second
+        second_view.kernel_, second_view._expansion_ = fit_y.kernel, view_y.functions(sign * right / deviation_y)
+        self._second_ = second_view
 
     def _merges(self, X: Any, budget: int) -> bool:
         return False  # two rows that are equal in one view may differ in the other

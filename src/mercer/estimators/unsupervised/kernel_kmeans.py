@@ -121,7 +121,7 @@ class _Partition:
         self._sums = np.ascontiguousarray(self._points.products(membership).T)  # k × n
         self._masses = membership.sum(axis=0)
         self._counts = np.bincount(self.labels, minlength=self._k)
-        self._updated = False  # whether moves were added to the sums, with their rounding errors
+        self._has_moves = False  # whether moves were added to the sums, with their rounding errors
         self._update_distances()
 
     def _update_distances(self) -> None:
@@ -141,7 +141,7 @@ class _Partition:
         """Make one iteration; return False if no point moves, which is then confirmed with recomputed sums."""
         if self._reassign() or self._move_singly():
             return True
-        if not self._updated:
+        if not self._has_moves:
             return False
         self._recompute_sums()
         return self._reassign() or self._move_singly()
@@ -222,7 +222,7 @@ class _Partition:
         self._sums += self._points.products(change, moved_points).T
         self._masses = np.bincount(self.labels, weights=self._weight, minlength=self._k)
         self._counts = np.bincount(self.labels, minlength=self._k)
-        self._updated = True
+        self._has_moves = True
         self._update_distances()
 
 

@@ -156,10 +156,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedM
             Pre-images.
         """
         check_is_fitted(self)
-        checked = check_array(scores, input_name="scores", dtype=np.float64)
-        if checked.shape[1] != self.n_components_:
-            raise ValueError(f"scores have {checked.shape[1]} columns, but there are {self.n_components_} components")
-        return pre_images(self._expansion_, self._mean_, checked)
+        points = check_array(scores, input_name="scores", dtype=np.float64)
+        if points.shape[1] != self.n_components_:
+            raise ValueError(f"scores have {points.shape[1]} columns, but there are {self.n_components_} components")
+        return pre_images(self._expansion_, self._mean_, points)
 
 
 def pre_images(components: Expansion, mean: Floats, scores: Floats) -> Floats:

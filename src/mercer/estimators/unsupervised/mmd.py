@@ -149,28 +149,32 @@ def mmd_test(
     assert fit.kernel is not None
     rng = np.random.default_rng(fit.limits.seed())
     partitions = _PartitionStatistics(points, n, m)
-    first = np.zeros((n + m, 1))
-    first[:n] = 1.0
-    observed_statistic, biased_statistic = (float(statistic[0]) for statistic in partitions.statistics(first))
-    permuted = np.empty(n_permutations)
+    is_in_X = np.zeros((n + m, 1))
+    is_in_X[:n] = 1.0
+    observed_statistic, biased_statistic = (float(statistic[0]) for statistic in partitions.statistics(is_in_X))
+    permuted_statistics = np.empty(n_permutations)
     for block in row_blocks(n_permutations, max(16 * (n + m), BLOCK_BYTES // _MAX_BLOCK)):
         report(partial("{:,} of {:,} permutations".format, block.start, n_permutations))
         is_in_first = np.zeros((block.stop - block.start, n + m))
         for row in is_in_first:
             row[rng.permutation(n + m)[:n]] = 1.0
-        permuted[block] = partitions.statistics(is_in_first.T)[0]
-    if not (math.isfinite(observed_statistic) and np.isfinite(permuted).all()):
+        permuted_statistics[block] = partitions.statistics(is_in_first.T)[0]
+    if not (math.isfinite(observed_statistic) and np.isfinite(permuted_statistics).all()):
         raise ValueError(f"values of {fit.kernel!r} exceed float64 on these samples; scale them")
     slack = _ROUNDING_SHARE * float(np.abs(points.squares).max())
-    n_as_large = int(np.sum(permuted >= observed_statistic - slack))
-    if np.ptp(points.squares) > slack > _DECIDING_SHARE * np.ptp([observed_statistic, *permuted]):
+    n_as_large = int(np.sum(permuted_statistics >= observed_statistic - slack))
+    if np.ptp(points.squares) > slack > _DECIDING_SHARE * np.ptp([observed_statistic, *permuted_statistics]):
         warn_user(
             f"values of {fit.kernel!r} are so large compared with their differences that rounding decides this test "
             "and p is too large; subtract the mean of all samples from X and Y, or use a Gaussian",
             UserWarning,
         )
     return MMDTest(
-        observed_statistic, biased_statistic, (1 + n_as_large) / (1 + n_permutations), freeze(permuted), fit.kernel
+        observed_statistic,
+        biased_statistic,
+        (1 + n_as_large) / (1 + n_permutations),
+        freeze(permuted_statistics),
+        fit.kernel,
     )
 
 
@@ -186,9 +190,9 @@ class _PartitionStatistics:
         """Return the unbiased and biased statistics for each column of ones (first sample) and zeros (second)."""
         n, m = self._n, self._m
         within_x = np.einsum("ib,ib->b", is_in_first, self._points.products(is_in_first))
-        all_rows, diagonal_x = self._rows @ is_in_first, self._squares @ is_in_first
-        sum_between = all_rows - within_x
-        within_y = float(self._rows.sum()) - all_rows - sum_between
+        sum_from_first, diagonal_x = self._rows @ is_in_first, self._squares @ is_in_first
+        sum_between = sum_from_first - within_x
+        within_y = float(self._rows.sum()) - sum_from_first - sum_between
         diagonal_y = float(self._squares.sum()) - diagonal_x
         cross = 2 * sum_between / (n * m)
         unbiased = (within_x - diagonal_x) / (n * (n - 1)) + (within_y - diagonal_y) / (m * (m - 1)) - cross

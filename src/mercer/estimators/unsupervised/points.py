@@ -185,14 +185,14 @@ class EmbeddedPoints:
             B[rows] *= scale[rows, None]
         add_gram(gram, B)
         mirror(gram)
-        values, right = leading(gram, k)
+        values, right_vectors = leading(gram, k)
         # Kernel values have rounding errors relative to their size; samples given directly are exact.
         size = float(scale**2 @ self.squares) if self.origin is None else 0.0
         nonzero = slice(0, n_positive(values, self.n, size))
-        values, right = values[nonzero], right[:, nonzero] / np.sqrt(values[nonzero])
+        values, right_vectors = values[nonzero], right_vectors[:, nonzero] / np.sqrt(values[nonzero])
         vectors = np.empty((self.n, len(values)))
         for rows in row_blocks(self.n, self._row_bytes):
-            vectors[rows] = B[rows] @ right
+            vectors[rows] = B[rows] @ right_vectors
         return values, fix_signs(vectors)
 
     def variance(self, p: Floats) -> float:
@@ -240,11 +240,11 @@ def single_point_message(n: int) -> str:
 
 
 def points_of(
-    fit: Fit, n_landmarks: int | None, matrices: int, report: ProgressReporter, affinities: bool = False
+    fit: Fit, n_landmarks: int | None, n_matrices: int, report: ProgressReporter, affinities: bool = False
 ) -> Points:
     """Return the merged samples of a fit as points.
 
-    Without landmarks, `matrices` n × n matrices have to fit into memory. With `affinities`, the linear representation
+    Without landmarks, `n_matrices` n × n matrices have to fit into memory. With `affinities`, the linear representation
     is not used, since the kernel values themselves are needed.
     """
     assert fit.kernel is not None
@@ -257,10 +257,10 @@ def points_of(
     if n_landmarks is not None and n_landmarks < n:
         report(lambda: f"{n:,} samples on {n_landmarks:,} landmarks")
         return _landmark_points(fit, fit.kernel, n_landmarks)
-    if 8 * matrices * n * n > fit.limits.budget:
+    if 8 * n_matrices * n * n > fit.limits.budget:
         raise memory_error(
-            f"{matrices} matrices of {n:,} × {n:,} kernel values",
-            8 * matrices * n * n,
+            f"{n_matrices} matrices of {n:,} × {n:,} kernel values",
+            8 * n_matrices * n * n,
             fit.limits.budget,
             "n_landmarks=1000, which projects all samples onto 1000 of them",
         )
@@ -291,15 +291,15 @@ def _kernel_matrix_points(fit: Fit, kernel: Kernel) -> KernelMatrixPoints:
     gram = gram_for(
         kernel, X if columns is None else matrix_columns(X, columns), fit.limits.budget, fit.limits.n_threads
     )
-    definite = gram.looks_positive_definite()
-    if not definite:
+    is_definite = gram.looks_positive_definite()
+    if not is_definite:
         warn_user(
             f"{kernel!r} is not positive semi-definite on these samples, so they are not points of a feature space: "
             "directions of negative square are dropped, and distances may be wrong; use a positive definite kernel",
             NonPSDKernelWarning,
         )
     return KernelMatrixPoints(
-        gram.float64_matrix(fit.limits.n_threads), gram.diagonal, kernel, X, columns, fit.n, definite
+        gram.float64_matrix(fit.limits.n_threads), gram.diagonal, kernel, X, columns, fit.n, is_definite
     )
 
 

@@ -113,8 +113,10 @@ def neighbour_affinities(X: Any, n_neighbors: int, weight: Floats, n_jobs: int |
         columns.append(members[nearest[entries]])
         shares.append(share[entries])
         pending, count = pending[~has_all_neighbours], 2 * count
-    directed = sp.csr_array((np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))), 2 * weight.shape)
-    return sp.csr_array(0.5 * (directed + directed.T))
+    directed_graph = sp.csr_array(
+        (np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))), 2 * weight.shape
+    )
+    return sp.csr_array(0.5 * (directed_graph + directed_graph.T))
 
 
 _MAX_STEPS = 300

@@ -168,15 +168,15 @@ class _Graph:
             for name, kind in outputs
         ]
         graph = helper.make_graph(self.nodes, "mercer", input_info, output_info, self.constants)
-        built = helper.make_model(
+        onnx_model = helper.make_model(
             graph,
             producer_name="mercer",
             producer_version=mercer.__version__,
             opset_imports=[helper.make_opsetid("", 17)],
             ir_version=8,
         )
-        self.onnx.checker.check_model(built, full_check=True)
-        return built
+        self.onnx.checker.check_model(onnx_model, full_check=True)
+        return onnx_model
 
 
 def _scale_rows(graph: _Graph, scaling: Scaling, values: str) -> str:

@@ -334,11 +334,11 @@ def _mixed_rows(rows: Floats) -> Floats:
     """Return midpoints between rows and their nearest neighbours, and rows whose columns are permuted separately."""
     if not len(rows):
         return rows
-    some = rows[: _MOST_EXAMPLES // 2]
+    head = rows[: _MOST_EXAMPLES // 2]
     with np.errstate(over="ignore", invalid="ignore"):
-        squared_distances = np.array([((rows - x) ** 2).sum(axis=1) for x in some])
+        squared_distances = np.array([((rows - x) ** 2).sum(axis=1) for x in head])
     nearest = np.where(squared_distances > 0, squared_distances, np.inf).argmin(axis=1)
-    return np.vstack([0.5 * some + 0.5 * rows[nearest], np.random.default_rng(0).permuted(rows, axis=0)[: len(some)]])
+    return np.vstack([0.5 * head + 0.5 * rows[nearest], np.random.default_rng(0).permuted(rows, axis=0)[: len(head)]])
 
 
 def unscaled_rows(scalings: list[Scaling], rows: Floats) -> Floats:

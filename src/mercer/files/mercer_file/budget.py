@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mercer.runtime.errors import ModelFormatError
 
 # Bytes of memory allowed for every file, and for each byte of its header and of its arrays.
-BASE: Final = 2**26
+BASE_BYTES: Final = 2**26
 PER_HEADER_BYTE: Final = 16
 PER_ARRAY_BYTE: Final = 4
 
@@ -32,7 +32,7 @@ class Budget:
     """Bytes of memory that may still be allocated while a file is read; `grant` adds more once its size is known."""
 
     def __init__(self) -> None:
-        self.left = BASE
+        self.left = BASE_BYTES
 
     def grant(self, header_bytes: int, array_bytes: int) -> None:
         """Add the memory for a file with these numbers of bytes in header and arrays."""
@@ -43,7 +43,7 @@ class Budget:
         if nbytes > self.left:
             raise ModelFormatError(
                 f"{subject:.200} would take {nbytes} bytes of memory, but only {max(self.left, 0)} are left of the "
-                f"limit for a file of this size ({BASE} bytes, {PER_HEADER_BYTE} for each byte of its header and "
+                f"limit for a file of this size ({BASE_BYTES} bytes, {PER_HEADER_BYTE} for each byte of its header and "
                 f"{PER_ARRAY_BYTE} for each byte of its arrays)"
             )
         self.left -= nbytes

@@ -37,7 +37,7 @@ VERSION: Final = 1
 _LENGTH: Final = struct.Struct("<Q")
 _FORMAT: Final = b'{"__metadata__":{"format":"mercer","version":"'
 _BEGINNING: Final = _FORMAT + f'{VERSION}","sha256":"'.encode()
-_NO_DIGEST: Final = b"0" * 64
+_DIGEST_BLANK: Final = b"0" * 64
 _FIELDS: Final = {"dtype", "shape", "data_offsets"}
 DTYPES: Final = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
 # Names of these types in safetensors.
@@ -98,14 +98,14 @@ def write_container(
     metadata = {
         "format": "mercer",
         "version": str(VERSION),
-        "sha256": _NO_DIGEST.decode(),
+        "sha256": _DIGEST_BLANK.decode(),
         "content": _json(header),
         "arrays": _json(checksums),
     }
     text = _json({"__metadata__": metadata} | {name: tensors[name] for name in names}).encode("ascii")
     text += b" " * (-(len(text) + _LENGTH.size) % 64)
     start = len(_BEGINNING)
-    text = text[:start] + hashlib.sha256(text).hexdigest().encode() + text[start + len(_NO_DIGEST) :]
+    text = text[:start] + hashlib.sha256(text).hexdigest().encode() + text[start + len(_DIGEST_BLANK) :]
     budget = Budget()
     content, _ = _parse_header(text, end, "the model", budget)
     if check is not None:
@@ -203,8 +203,8 @@ def _parse_header(text: bytes, array_bytes: int, where: str, budget: Budget) -> 
         number = int(version[0]) if version else 0
         advice = "update mercer to read it" if number > VERSION else "it is damaged"
         raise ModelFormatError(f"{where} has format version {number}; this mercer reads {VERSION}: {advice}")
-    start, stop = len(_BEGINNING), len(_BEGINNING) + len(_NO_DIGEST)
-    digest = hashlib.sha256(text[:start] + _NO_DIGEST)
+    start, stop = len(_BEGINNING), len(_BEGINNING) + len(_DIGEST_BLANK)
+    digest = hashlib.sha256(text[:start] + _DIGEST_BLANK)
     digest.update(memoryview(text)[stop:])
     if text[start:stop] != digest.hexdigest().encode():
         raise ModelFormatError(f"{where} is damaged: its header's checksum does not match")

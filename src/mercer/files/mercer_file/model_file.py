@@ -113,11 +113,11 @@ def too_large_message(path: str | os.PathLike[str]) -> str:
     )
 
 
-def _warn_other_version(written: Any, path: str | bytes) -> None:
+def _warn_other_version(version: Any, path: str | bytes) -> None:
     """Warn if another minor version of scikit-learn wrote the file."""
-    if isinstance(written, str) and written.split(".")[:2] != sklearn.__version__.split(".")[:2]:
+    if isinstance(version, str) and version.split(".")[:2] != sklearn.__version__.split(".")[:2]:
         warn_user(
-            f"{path!r} was written with scikit-learn {written:.40}, but this is {sklearn.__version__}: the parts of "
+            f"{path!r} was written with scikit-learn {version:.40}, but this is {sklearn.__version__}: the parts of "
             "the model from scikit-learn may predict differently; compare a few predictions, then save the model "
             "again",
             ModelVersionWarning,

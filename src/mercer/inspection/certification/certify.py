@@ -247,11 +247,11 @@ def _restore_sums_of_alpha(problem: DualProblem, beta: Floats) -> Floats:
     number to both changes nothing but the two sums.
     """
     n_samples = len(beta) // 2
-    missing = float(problem.totals[0] - beta[:n_samples].sum())
+    shortfall = float(problem.totals[0] - beta[:n_samples].sum())
     slack = np.minimum(problem.upper[:n_samples] - beta[:n_samples], beta[n_samples:] - problem.lower[n_samples:])
-    if not 0 < missing <= slack.sum():
+    if not 0 < shortfall <= slack.sum():
         return beta
-    increase = missing / slack.sum() * slack
+    increase = shortfall / slack.sum() * slack
     return np.asarray(beta + np.r_[increase, -increase])
 
 

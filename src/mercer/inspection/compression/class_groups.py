@@ -77,9 +77,11 @@ def match_in_groups(
     table, b = np.zeros((len(order), len(first))), np.array(expansion.b)
     for pair, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         report(pair / len(first))
-        used = groups.vectors(i, j)
-        rows = samples.limit_rows(np.concatenate([class_rows[i], class_rows[j]]), len(used))
-        table[used, pair], b[pair] = _fit_pair(target, pair, take(span.vectors, used), take(samples.X, rows), samples)
+        pair_vectors = groups.vectors(i, j)
+        rows = samples.limit_rows(np.concatenate([class_rows[i], class_rows[j]]), len(pair_vectors))
+        table[pair_vectors, pair], b[pair] = _fit_pair(
+            target, pair, take(span.vectors, pair_vectors), take(samples.X, rows), samples
+        )
     return Expansion(expansion.kernel, span.vectors, sp.csr_array(table), b)
 
 

@@ -65,8 +65,8 @@ def _group_outputs(C: Floats) -> list[Indices]:
 
 def _squares(kernel: Kernel, vectors: Any, C: Floats, report: Callable[[float], None]) -> Ball:
     """Return ‖w − w'‖² of each output, with a bound on its error."""
-    used = np.flatnonzero(C.any(axis=1))
-    vectors, C = take(vectors, used), np.ascontiguousarray(C[used])
+    support = np.flatnonzero(C.any(axis=1))
+    vectors, C = take(vectors, support), np.ascontiguousarray(C[support])
     if not len(C):
         return Ball(np.zeros(C.shape[1]), np.zeros(C.shape[1]))
     check_not_vanishing(kernel, vectors)
@@ -211,7 +211,7 @@ def doubled_squares(
     squares = np.array([math.fsum(column) for column in np.concatenate(parts).T.tolist()])
     # Error of a kernel value relative to √(k(x, x) k(z, z)), which is at least (γ|x||z| + coef0)ⁿ; the sums add theirs.
     if recipe.inner == "dot":
-        value = degree * (d + 8) * 2.0**-101 + 2.0**-102
+        value_error = degree * (d + 8) * 2.0**-101 + 2.0**-102
     else:
-        value = 2.0**-98 + (d + 8) * 2.0**-102
-    return squares, 1.01 * (value + (640 + n / 64) * 2.0**-104)
+        value_error = 2.0**-98 + (d + 8) * 2.0**-102
+    return squares, 1.01 * (value_error + (640 + n / 64) * 2.0**-104)

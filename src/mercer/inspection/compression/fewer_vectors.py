@@ -143,18 +143,18 @@ def compress(
     progress = Reporter(verbose)
     progress.report("removing redundant vectors")
     without_redundant = drop_redundant(original, thorough=count is None and max_error is None)
-    reduced = _reduce(model, without_redundant, count, max_error, samples, retrain, progress)
+    reduction = _reduce(model, without_redundant, count, max_error, samples, retrain, progress)
     report = partial(progress.report_share, "proving the error")
-    error = distances(original, reduced.expansion, report)
+    error = distances(original, reduction.expansion, report)
     if max_error is not None and error.max() > max_error:  # the limit is below the rounding error
-        reduced = ReducedExpansion(without_redundant)
+        reduction = ReducedExpansion(without_redundant)
         error = distances(original, without_redundant, report)
         if error.max() > max_error:
-            reduced, without_redundant, error = ReducedExpansion(original), original, np.zeros(len(original.b))
+            reduction, without_redundant, error = ReducedExpansion(original), original, np.zeros(len(original.b))
     removed = n_samples(original.vectors) - n_samples(without_redundant.vectors)
-    progress.close(f"{n_samples(original.vectors)} vectors to {n_samples(reduced.expansion.vectors)}")
+    progress.close(f"{n_samples(original.vectors)} vectors to {n_samples(reduction.expansion.vectors)}")
     compressed_model = compressed_copy(
-        model, reduced.expansion, error, removed=removed, moved=reduced.moved, retrained=reduced.retrained
+        model, reduction.expansion, error, removed=removed, moved=reduction.moved, retrained=reduction.retrained
     )
     return unwrapped.rewrap(compressed_model)
 
@@ -171,19 +171,19 @@ def _reduce(
     """Reduce to `count` vectors, or to as few as reach `max_error`; fit coefficients to samples if there are any."""
     target = TargetFunctions(original)
     if max_error is not None:
-        reduced = reduce_to_error(target, max_error, progress)
+        reduction = reduce_to_error(target, max_error, progress)
     elif count is not None and count < target.n:
-        reduced = reduce_to_count(target, count, samples, progress)
-        if samples is not None and retrain == "values" and reduced.span is not None:
-            groups = group_classes(model, target, reduced.span)
+        reduction = reduce_to_count(target, count, samples, progress)
+        if samples is not None and retrain == "values" and reduction.span is not None:
+            groups = group_classes(model, target, reduction.span)
             if groups is not None:
                 report = partial(progress.report_share, f"fitting {len(target.expansion.b)} pairs to samples")
-                expansion = match_in_groups(target, reduced.span, groups, samples, report)
-                return replace(reduced, expansion=expansion, span=None, retrained=True)
+                expansion = match_in_groups(target, reduction.span, groups, samples, report)
+                return replace(reduction, expansion=expansion, span=None, retrained=True)
     else:
         return ReducedExpansion(original)
     fit = retrain_in_span if retrain == "loss" else match_values
-    return reduced.fit_to_samples(target, partial(fit, model), samples, max_error, progress)
+    return reduction.fit_to_samples(target, partial(fit, model), samples, max_error, progress)
 
 
 def drop_redundant(expansion: Expansion, thorough: bool) -> Expansion:
@@ -193,14 +193,14 @@ def drop_redundant(expansion: Expansion, thorough: bool) -> Expansion:
     numerically is tested only if `thorough`.
     """
     scale = linear_scale(expansion.kernel)
-    outputs = len(expansion.b)
+    n_outputs = len(expansion.b)
     if scale is not None and not is_sparse(expansion.vectors):
         W = weight_vectors(expansion.vectors, expansion.coefficients)  # features × outputs
-        features = len(W)
-        if min(features, outputs) < n_samples(expansion.vectors):
-            if outputs <= features:
-                return replace(expansion, vectors=np.ascontiguousarray(W.T), coefficients=np.eye(outputs) / scale)
-            return replace(expansion, vectors=np.eye(features), coefficients=W / scale)
+        n_features = len(W)
+        if min(n_features, n_outputs) < n_samples(expansion.vectors):
+            if n_outputs <= n_features:
+                return replace(expansion, vectors=np.ascontiguousarray(W.T), coefficients=np.eye(n_outputs) / scale)
+            return replace(expansion, vectors=np.eye(n_features), coefficients=W / scale)
     merged = _merge_equal(expansion)
     are_independent = expansion.kernel.strictly_positive_definite == "yes"
     if n_samples(merged.vectors) > _LARGEST_MATRIX or (are_independent and not thorough):
@@ -217,10 +217,10 @@ def _merge_equal(expansion: Expansion) -> Expansion:
     first = np.unique(member, return_index=True)[1]
     sums = np.zeros((len(first), table.shape[1]))
     np.add.at(sums, member, table)
-    used = np.flatnonzero(sums.any(axis=1))
-    if len(used) == len(table):
+    support = np.flatnonzero(sums.any(axis=1))
+    if len(support) == len(table):
         return expansion
-    return replace(expansion, vectors=take(expansion.vectors, first[used]), coefficients=sums[used])
+    return replace(expansion, vectors=take(expansion.vectors, first[support]), coefficients=sums[support])
 
 
 def _drop_dependent(expansion: Expansion) -> Expansion:
@@ -234,9 +234,9 @@ def _drop_dependent(expansion: Expansion) -> Expansion:
     if rank >= n:
         return expansion
     order = pivots.astype(np.intp) - 1
-    independent = np.sort(order[:rank])
-    span = Span(expansion.kernel, take(expansion.vectors, independent))
-    values = K[independent] @ dense(expansion.coefficients)
+    independent_vectors = np.sort(order[:rank])
+    span = Span(expansion.kernel, take(expansion.vectors, independent_vectors))
+    values = K[independent_vectors] @ dense(expansion.coefficients)
     smaller = replace(
         expansion, vectors=span.vectors, coefficients=span.coefficients(span.coordinates_from_values(values))
     )

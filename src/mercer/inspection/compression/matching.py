@@ -38,7 +38,7 @@ from mercer.samples.arrays import Floats, Indices, add_gram, mirror, n_samples, 
 
 # |f| beyond which a sample counts little: twice the margin. (Letter at a tenth of its vectors loses 0.1 points
 # of accuracy with 1, 0.13 with 2 and 0.2 without weights, spam 0.72, 0.65 and 0.58.)
-_FAR = 2.0
+_FAR_VALUE = 2.0
 # Largest number of samples for finding positions; more add time and little else.
 _MOST_ROWS = 20_000
 # Largest number of coordinates of samples in memory at a time: 512 MB.
@@ -50,10 +50,10 @@ _PENALTY_SHARE = 3e-6
 
 # Operations of all gradient steps together, about twenty seconds on one core; the smallest and largest number of steps;
 # and the operations that the smallest number of steps may take.
-_OPERATIONS, _FEWEST_STEPS, _MOST_STEPS = 2e11, 20, 100
+_USUAL_OPERATIONS, _FEWEST_STEPS, _MOST_STEPS = 2e11, 20, 100
 _MOST_OPERATIONS = 2e12
 # Largest number of combinations that replace the outputs.
-_COMBINATIONS = 64
+_MOST_COMBINATIONS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class FitSamples:
         """Return the weights ω_n of samples with these values of f, b included."""
         if not self.by_sign or values.shape[1] > 1:
             return np.ones(len(values))
-        return np.asarray(1.0 / (1.0 + (values[:, 0] / _FAR) ** 4))
+        return np.asarray(1.0 / (1.0 + (values[:, 0] / _FAR_VALUE) ** 4))
 
     @cached_property
     def penalty(self) -> float:
@@ -109,8 +109,8 @@ def best_match(
     mirror(gram)
     gram -= mass * np.outer(mean, mean)
     gram[np.diag_indices(len(gram))] += lam
-    right = features.T @ (weights[:, None] * residuals) - mass * np.outer(mean, mean_residual)
-    change = np.asarray(linalg.solve(gram, right, assume_a="sym", check_finite=False))
+    rhs = features.T @ (weights[:, None] * residuals) - mass * np.outer(mean, mean_residual)
+    change = np.asarray(linalg.solve(gram, rhs, assume_a="sym", check_finite=False))
     b = mean_residual - mean @ change
     return change, b, residuals - features @ change - b
 
@@ -177,10 +177,10 @@ def move_vectors(
     table = np.asarray(target.expansion.coefficients @ rotation)
     combined_target = TargetFunctions(replace(target.expansion, coefficients=table, b=np.zeros(table.shape[1])))
     X: Any = None if samples is None else samples.subset
-    wanted_values: Any = None
+    target_values: Any = None
     if samples is not None:
         values = target.values(X)
-        wanted_values, importance = values @ rotation, samples.weights(values + target.expansion.b)
+        target_values, importance = values @ rotation, samples.weights(values + target.expansion.b)
     unit = float(np.sqrt(np.mean(np.var(vectors, axis=0)))) or 1.0
     steps, n_done = _n_steps(target, start, X, table.shape[1]), 0
 
@@ -195,7 +195,7 @@ def move_vectors(
             features = span.coordinates(X)
             lam = samples.penalty
             change, _, residuals = best_match(
-                features, wanted_values - features @ coordinates, importance, lam, samples.bias
+                features, target_values - features @ coordinates, importance, lam, samples.bias
             )
             loss = 0.5 * float(importance @ (residuals**2).sum(axis=1))
             value = lam * (value + 0.5 * float(np.sum(change**2))) + loss
@@ -234,17 +234,17 @@ def move_vectors(
 def _combine_outputs(target: TargetFunctions) -> Floats:
     """Return orthonormal columns that combine many outputs into the few with the largest values at the vectors."""
     n = len(target.expansion.b)
-    if n <= _COMBINATIONS:
+    if n <= _MOST_COMBINATIONS:
         return np.eye(n)
     values = target.values_at_vectors
-    _, vectors = linalg.eigh(values.T @ values, subset_by_index=(n - _COMBINATIONS, n - 1))
+    _, vectors = linalg.eigh(values.T @ values, subset_by_index=(n - _MOST_COMBINATIONS, n - 1))
     return np.asarray(vectors)
 
 
-def _n_steps(target: TargetFunctions, start: Floats, X: Any, outputs: int) -> int:
+def _n_steps(target: TargetFunctions, start: Floats, X: Any, n_outputs: int) -> int:
     """Return the number of gradient steps that the limits on operations allow; 0 if one step is too long."""
-    m, features = start.shape
+    m, n_features = start.shape
     rows = target.n + m + (0 if X is None else n_samples(X))
-    step_cost = 2.0 * rows * m * (3 * features + m + 4 * outputs)
-    fewest = min(_FEWEST_STEPS, _MOST_OPERATIONS / step_cost)
-    return int(np.clip(_OPERATIONS / step_cost, fewest, _MOST_STEPS))
+    step_cost = 2.0 * rows * m * (3 * n_features + m + 4 * n_outputs)
+    fewest_steps = min(_FEWEST_STEPS, _MOST_OPERATIONS / step_cost)
+    return int(np.clip(_USUAL_OPERATIONS / step_cost, fewest_steps, _MOST_STEPS))

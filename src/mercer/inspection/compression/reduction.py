@@ -27,7 +27,7 @@ MOST_VECTORS = 10_000
 # vectors, evenly spaced ones are the candidates.
 _MOST_CANDIDATES = 10_000
 # Share of max_error to aim at, so that the result stays below it despite rounding.
-_AIM = 1 - 1e-6
+_AIM_SHARE = 1 - 1e-6
 # Largest error whose square is finite in float64.
 _LARGEST_ERROR = 1e150
 
@@ -61,7 +61,7 @@ class ReducedExpansion:
         if max_error is not None:
             # The error of the projection is orthogonal to a step within the span, so that their squares add up.
             allowed_square = np.maximum(
-                (_AIM * min(max_error, _LARGEST_ERROR)) ** 2 - target.squared_error(coordinates), 0.0
+                (_AIM_SHARE * min(max_error, _LARGEST_ERROR)) ** 2 - target.squared_error(coordinates), 0.0
             )
             size = np.sqrt(
                 np.minimum(1.0, allowed_square / np.maximum((step**2).sum(axis=0), 1e-9 * allowed_square + 1e-300))
@@ -81,7 +81,7 @@ def reduce_to_count(
 
 def reduce_to_error(target: TargetFunctions, max_error: float, progress: Reporter) -> ReducedExpansion:
     """Reduce to as few vectors as reach `max_error`; keep all if float64 cannot reach it with fewer."""
-    square = (_AIM * min(max_error, _LARGEST_ERROR)) ** 2
+    square = (_AIM_SHARE * min(max_error, _LARGEST_ERROR)) ** 2
     order = _selection_order(target, lambda _, remaining: bool(remaining.max(initial=0.0) <= square), None, progress)
     best, low, high = _project(target, take(target.expansion.vectors, order)), 0, len(order)
     if not _meets_error(target, best, square):
@@ -96,10 +96,10 @@ def reduce_to_error(target: TargetFunctions, max_error: float, progress: Reporte
     return best
 
 
-def _meets_error(target: TargetFunctions, reduced: ReducedExpansion, square: float) -> bool:
+def _meets_error(target: TargetFunctions, reduction: ReducedExpansion, square: float) -> bool:
     """Return whether the squared error of the projection is at most `square` in every output."""
-    assert reduced.span is not None
-    return bool(target.squared_error(target.projection(reduced.span)).max(initial=0.0) <= square)
+    assert reduction.span is not None
+    return bool(target.squared_error(target.projection(reduction.span)).max(initial=0.0) <= square)
 
 
 def _selection_order(
@@ -168,11 +168,11 @@ def choose_vectors(
     """
     n = n_samples(candidates)
     diagonal = np.abs(kernel.diag(candidates))
-    delta, residuals, remaining = diagonal.copy(), values.copy(), squares.copy()
+    delta, residuals, remaining_squares = diagonal.copy(), values.copy(), squares.copy()
     factor = np.zeros((n, min(n, 64)))
     order: list[int] = []
     is_available = diagonal > 0
-    while len(order) < n and not is_enough(len(order), remaining):
+    while len(order) < n and not is_enough(len(order), remaining_squares):
         # 1. The candidate with the largest reduction Σ_o r_o(x)²/δ(x).
         gains = np.where(is_available, np.einsum("ij,ij->i", residuals, residuals), -1.0)
         gains[is_available] /= delta[is_available]
@@ -189,7 +189,7 @@ def choose_vectors(
         # 3. Updates of r_o, ‖r_o‖² and δ.
         step = residuals[best] / np.sqrt(delta[best])
         residuals -= np.outer(column, step)
-        remaining = np.maximum(remaining - step**2, 0.0)
+        remaining_squares = np.maximum(remaining_squares - step**2, 0.0)
         delta = np.maximum(delta - column**2, 0.0)
         factor[:, t] = column
         order.append(best)

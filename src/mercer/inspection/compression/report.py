@@ -259,9 +259,9 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     certain_votes = (is_certain & (values > 0)) @ first + (is_certain & (values <= 0)) @ second
     least_votes, most_votes = certain_votes[rows, best][:, None], certain_votes + ~is_certain @ (first + second)
     is_later_class = np.arange(k) > best[:, None]
-    beaten = (least_votes > most_votes) | ((least_votes == most_votes) & is_later_class & (not break_ties))
-    beaten[rows, best] = True
-    return np.asarray(beaten.all(axis=1))
+    is_beaten = (least_votes > most_votes) | ((least_votes == most_votes) & is_later_class & (not break_ties))
+    is_beaten[rows, best] = True
+    return np.asarray(is_beaten.all(axis=1))
 
 
 def _scalar_if_single(values: Floats) -> Any:

@@ -81,9 +81,11 @@ class TargetFunctions:
         """Return the function of one output, with the vectors that it uses."""
         expansion = self.expansion
         column = dense(expansion.coefficients[:, [output]])
-        used = np.flatnonzero(column[:, 0])
-        vectors = take(expansion.vectors, used)
-        return TargetFunctions(replace(expansion, vectors=vectors, coefficients=column[used], b=expansion.b[[output]]))
+        support = np.flatnonzero(column[:, 0])
+        vectors = take(expansion.vectors, support)
+        return TargetFunctions(
+            replace(expansion, vectors=vectors, coefficients=column[support], b=expansion.b[[output]])
+        )
 
     @property
     def n(self) -> int:

@@ -81,19 +81,19 @@ class Plane:
         table = frame_of(X.toarray() if is_sparse(X) else X)
         if features is None:  # the first two columns that are used and fit on an axis
             kinds = [unwrapped.encoding(name, k) for k, name in enumerate(table.names)]
-            used = [k for k, kind in enumerate(kinds) if not isinstance(kind, DroppedColumn | Words)]
-            features = used[:2] if len(used) > 1 else (0, 1)
+            positions = [k for k, kind in enumerate(kinds) if not isinstance(kind, DroppedColumn | Words)]
+            features = positions[:2] if len(positions) > 1 else (0, 1)
         i, j = _column_pair(features, titles)
         axes = [Axis.of(titles[k], column_of(X, k), unwrapped.encoding(table.names[k], k)) for k in (i, j)]
         xx0, xx1 = np.meshgrid(*(_axis_values(axis, margin, resolution) for axis in axes))
-        given = _check_fixed_values({} if at is None else at, titles, (i, j))
-        typical = [given[k] if k in given else _typical_value(column) for k, column in enumerate(table.columns)]
-        cells: list[Any] = [np.full(xx0.size, value) for value in typical]
+        settings = _check_fixed_values({} if at is None else at, titles, (i, j))
+        defaults = [settings[k] if k in settings else _typical_value(column) for k, column in enumerate(table.columns)]
+        cells: list[Any] = [np.full(xx0.size, value) for value in defaults]
         cells[i], cells[j] = axes[0].at(xx0.ravel()), axes[1].at(xx1.ravel())
         rows = frame_like(X, table.names, cells)
         others = [k for k in range(len(titles)) if k not in (i, j)]
-        text = _typical_text([(titles[k], typical[k]) for k in others if k not in given])
-        text = "; ".join(part for part in (_values_text((titles[k], v) for k, v in given.items()), text) if part)
+        text = _typical_text([(titles[k], defaults[k]) for k in others if k not in settings])
+        text = "; ".join(part for part in (_values_text((titles[k], v) for k, v in settings.items()), text) if part)
         return cls(xx0, xx1, rows, (axes[0], axes[1]), (titles[i], titles[j]), text)
 
 

@@ -36,8 +36,8 @@ class Display:
     """Base class of displays; its repr is one line, since the arrays in its attributes may be long."""
 
     def __repr__(self) -> str:
-        drawn = getattr(self, "figure_", None) is not None
-        return f"{type(self).__name__}({'figure_ holds the plot' if drawn else 'not drawn: call plot()'})"
+        has_figure = getattr(self, "figure_", None) is not None
+        return f"{type(self).__name__}({'figure_ holds the plot' if has_figure else 'not drawn: call plot()'})"
 
 
 class Picture(Display):
@@ -103,8 +103,8 @@ def colours(n: int) -> list[Any]:
     if n <= 20:
         name = "tab10" if n <= 10 else "tab20"
         return list(require("matplotlib", "drawing classes").colormaps[name].colors[:n])
-    golden = (math.sqrt(5) - 1) / 2  # multiples of it are spread evenly over the hues
-    return [colorsys.hls_to_rgb(k * golden % 1, (0.35, 0.5, 0.65)[k % 3], 0.7) for k in range(n)]
+    golden_ratio = (math.sqrt(5) - 1) / 2  # multiples of it are spread evenly over the hues
+    return [colorsys.hls_to_rgb(k * golden_ratio % 1, (0.35, 0.5, 0.65)[k % 3], 0.7) for k in range(n)]
 
 
 def foreground(ax: Axes) -> Any:

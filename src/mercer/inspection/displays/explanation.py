@@ -163,10 +163,10 @@ class ExplanationDisplay(Picture):
             self.bars_.append(bars)
             left = left + heights[:, k]
         self._label_rows()
-        others = len(table) - len(heights)
+        n_others = len(table) - len(heights)
         sum_of_others = float(table.sum() - heights.sum())
-        label = f"mean |Shapley value|{note}" + f"\n{others} other features: {sum_of_others:.3g} in total" * (
-            others > 0
+        label = f"mean |Shapley value|{note}" + f"\n{n_others} other features: {sum_of_others:.3g} in total" * (
+            n_others > 0
         )
         self.ax_.set_xlabel(label)
         if len(names) > 1:
@@ -234,13 +234,13 @@ class ExplanationDisplay(Picture):
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
 
 
-def swarm_offsets(values: Floats, bins: int) -> Floats:
+def swarm_offsets(values: Floats, n_bins: int) -> Floats:
     """Return offsets between −1 and 1 that separate points of similar value, larger where there are more points."""
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     if high == low:
         return np.zeros(len(values))
-    bin_of = np.minimum(((values - low) / (high - low) * bins).astype(np.intp), bins - 1)
-    counts = np.bincount(bin_of, minlength=bins)
+    bin_of = np.minimum(((values - low) / (high - low) * n_bins).astype(np.intp), n_bins - 1)
+    counts = np.bincount(bin_of, minlength=n_bins)
     order = np.argsort(bin_of, kind="stable")
     begin = np.cumsum(counts) - counts
     rank = np.empty(len(values))

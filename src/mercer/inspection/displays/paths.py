@@ -200,19 +200,19 @@ class PathDisplay(Display):
         fit_options = {} if train is None else {"X": train[0], "y": train[1], "retrain": retrain}
         reports, scores, kept_shares = [], [], []
         for count in n_vectors:
-            compressed = compress(estimator, count, **fit_options)
-            machine, rows = machine_and_rows(compressed, X)
+            compressed_model = compress(estimator, count, **fit_options)
+            machine, rows = machine_and_rows(compressed_model, X)
             reports.append(machine.compression_)
-            scores.append(float(compressed.score(X, y)))
-            if hasattr(compressed, "classes_") and reports[-1].proves_labels:
+            scores.append(float(compressed_model.score(X, y)))
+            if hasattr(compressed_model, "classes_") and reports[-1].proves_labels:
                 kept_shares.append(float(reports[-1].keeps_label(in_float64(rows)).mean()))
         sizes = np.array([report.n_vectors for report in reports])
         errors = np.array([float(np.max(report.error)) for report in reports])
         columns = {"n_vectors": sizes, "error": errors, "score": np.array(scores)}
         columns |= {"kept": np.array(kept_shares)} if kept_shares else {}
         order = np.argsort(sizes, kind="stable")
-        original = np.full(len(sizes), float(estimator.score(X, y)))
-        curves = {"score": columns["score"][order], f"original, {reports[0].n_vectors_before} vectors": original}
+        original_scores = np.full(len(sizes), float(estimator.score(X, y)))
+        curves = {"score": columns["score"][order], f"original, {reports[0].n_vectors_before} vectors": original_scores}
         curves |= {"labels provably kept": columns["kept"][order]} if kept_shares else {}
         formats = dict(zip(curves, ("o-", ":", "s--"), strict=False))
         panels = [

@@ -55,17 +55,17 @@ class TuningDisplay(Picture):
             search = searches[0]
         results = search.cv_results_
         varied_names = _varying_names(results["params"])
-        chosen = tuple(varied_names if parameters is None else parameters)
-        if not 1 <= len(chosen) <= 2:
+        drawn_names = tuple(varied_names if parameters is None else parameters)
+        if not 1 <= len(drawn_names) <= 2:
             raise ValueError(
                 f"the grid varies {', '.join(varied_names) or 'nothing'}; name one or two of them in parameters"
             )
         grid_parameters = {name for point in results["params"] for name in point}
-        if unknown := [name for name in chosen if name not in grid_parameters]:
+        if unknown := [name for name in drawn_names if name not in grid_parameters]:
             raise ValueError(
                 f"{unknown[0]!r} is not a parameter of the grid, which has {', '.join(sorted(grid_parameters))}"
             )
-        return cls(results, getattr(search, "best_index_", None), chosen).plot(ax)
+        return cls(results, getattr(search, "best_index_", None), drawn_names).plot(ax)
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with a row per grid point: parameters, mean and standard deviation of the score."""
@@ -136,8 +136,8 @@ class TuningDisplay(Picture):
                 if key not in best or (not means[best[key]] >= means[cell] and not np.isnan(means[cell])):
                     best[key] = cell
         values = {cell: tuple(self.results["params"][cell][name] for name in names) for cell in best.values()}
-        ordered = sorted(values, key=lambda cell: [_sort_key(value) for value in values[cell]])
-        return [values[cell] for cell in ordered], ordered
+        keys = sorted(values, key=lambda cell: [_sort_key(value) for value in values[cell]])
+        return [values[cell] for cell in keys], keys
 
 
 def _varying_names(points: list[dict[str, object]]) -> list[str]:

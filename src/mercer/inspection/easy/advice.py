@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 _MOST_ROWS = 3000  # training rows of a test; larger tables are sampled
 _LEAST_ROWS = 40  # held-out rows without which a comparison of losses says nothing
 _LEAST_FOR_DOUBT = 100  # held-out rows without which columns are not called useless
-_FOUND = 0.5  # recall below which a class counts as lost
-_ALMOST = 0.99  # accuracy or R² of a column that may be the target in another form
-_DOUBTFUL = 0.3  # share of the way to a perfect score that must be out of reach before columns are called useless
-_IMPORTANT = 0.2  # share of the importance from which a missing cell may explain a wrong prediction
-_TEXTS = 2  # text columns that are tried
-_CLEAR = 2.5  # standard errors of a difference that counts
-_WORTHWHILE = 0.02  # gain by the second half of the rows; as many rows again gain less than that
-_UNSURE = 3.0  # standard errors by which a score may be better, before columns are called useless
-_GAP = 4.0  # ratio of an error to the next smaller one, squared for a single row
+_LOST_RECALL = 0.5  # recall below which a class counts as lost
+_REVEALING_SCORE = 0.99  # accuracy or R² of a column that may be the target in another form
+_USELESS_SHARE = 0.3  # share of the way to a perfect score that must be out of reach before columns are called useless
+_IMPORTANT_SHARE = 0.2  # share of the importance from which a missing cell may explain a wrong prediction
+_MOST_TEXTS = 2  # text columns that are tried
+_CLEAR_ERRORS = 2.5  # standard errors of a difference that counts
+_WORTHWHILE_GAIN = 0.02  # gain by the second half of the rows; as many rows again gain less than that
+_POSSIBLE_ERRORS = 3.0  # standard errors by which a score may be better, before columns are called useless
+_GAP_RATIO = 4.0  # ratio of an error to the next smaller one, squared for a single row
 
 
 def advise(model: EasyModel) -> list[str]:
@@ -88,13 +88,13 @@ class _Advice:
         order = np.argsort(errors, kind="stable")
         sizes = errors[order]
         n_above = np.arange(len(sizes) - 1, 0, -1)  # number of errors above each gap
-        is_gap = sizes[1:] > np.where(n_above == 1, _GAP**2, _GAP) * sizes[:-1]
+        is_gap = sizes[1:] > np.where(n_above == 1, _GAP_RATIO**2, _GAP_RATIO) * sizes[:-1]
         gaps = np.flatnonzero(is_gap & (sizes[1:] > FAR * np.median(errors)))
         return order[gaps[0] + 1 :] if len(gaps) else order[:0]
 
     def _may_lack_cells(self, rows: Indices) -> Flags:
         """Return which rows the model may miss for want of a cell of an important column: their targets are usual."""
-        important_columns = [name for name, share in self.model.importance.items() if share >= _IMPORTANT]
+        important_columns = [name for name, share in self.model.importance.items() if share >= _IMPORTANT_SHARE]
         lacks_cell = np.zeros(len(rows), dtype=bool)
         for name in important_columns:
             lacks_cell |= [is_missing(item) for item in self.frame[name][rows].tolist()]
@@ -105,10 +105,10 @@ class _Advice:
     def revealing_column(self) -> str:
         """Suggest to check a column that alone predicts almost perfectly, while the others together do not."""
         names = [name for name, share in self.model.importance.items() if share > 0]
-        if len(names) < 2 or self._score(self.held_out.answers) < _ALMOST or self._too_few:
+        if len(names) < 2 or self._score(self.held_out.answers) < _REVEALING_SCORE or self._too_few:
             return ""
         alone_score = self._score(self._retrained_answers({"only": [names[0]], "drop": ()}))
-        if alone_score < _ALMOST:
+        if alone_score < _REVEALING_SCORE:
             return ""
         others = {"only": None, "drop": [*self._dropped, names[0]]}
         other_score = self._score(self._retrained_answers(others))
@@ -122,8 +122,8 @@ class _Advice:
 
     def repeated_rows(self) -> str:
         """Warn that rows which occur twice are predicted better, since their twins were trained on."""
-        used = [encoding.name for encoding in self.model.table.columns_ if not isinstance(encoding, DroppedColumn)]
-        columns = [[level_name(item) for item in self.frame[name].tolist()] for name in used]
+        names = [encoding.name for encoding in self.model.table.columns_ if not isinstance(encoding, DroppedColumn)]
+        columns = [[level_name(item) for item in self.frame[name].tolist()] for name in names]
         if max((len(set(column)) for column in columns), default=0) <= len(self.frame) / 2:
             return ""  # rows of few categories are often equal by chance
         rows = list(zip(*columns, strict=True))
@@ -137,7 +137,7 @@ class _Advice:
             return ""
         score = self._named(self._score(self.held_out.answers, is_unique))
         error = np.sqrt(losses[is_repeated].var() / is_repeated.sum() + losses[is_unique].var() / is_unique.sum())
-        if not losses[is_unique].mean() - losses[is_repeated].mean() > _CLEAR * error:
+        if not losses[is_unique].mean() - losses[is_repeated].mean() > _CLEAR_ERRORS * error:
             return ""
         return (
             f"{repeated.sum():,} of {len(rows):,} rows occur more than once, so the model had seen most of them; on "
@@ -173,7 +173,7 @@ class _Advice:
         if not isinstance(figures, ClassFigures) or figures.weighed or self._too_few:
             return ""
         k = int(np.nanargmin(figures.recall))
-        if not figures.recall[k] < _FOUND:
+        if not figures.recall[k] < _LOST_RECALL:
             return ""
         codes = np.unique(self.y, return_inverse=True)[1][self.held_out.rows]
         plain_losses, balanced_losses = (
@@ -187,7 +187,7 @@ class _Advice:
             errors.append(gain.var() / len(gain))
         in_rare_class = codes == k
         balanced_recall, plain_recall = (1 - losses[in_rare_class].mean() for losses in (balanced_losses, plain_losses))
-        gain_is_clear = np.mean(means) > _CLEAR * np.sqrt(np.sum(errors)) / len(classes)
+        gain_is_clear = np.mean(means) > _CLEAR_ERRORS * np.sqrt(np.sum(errors)) / len(classes)
         if not (gain_is_clear and balanced_recall > plain_recall + 0.1):
             return ""
         balanced_score, plain_score = (
@@ -209,15 +209,15 @@ class _Advice:
         if self._too_few:
             return ""
         losses_without_words = self._losses(self._retrained_answers({}))
-        useful = []
-        for name in names[:_TEXTS]:
+        useful_names = []
+        for name in names[:_MOST_TEXTS]:
             losses_with_words = self._losses(self._retrained_answers({"text": [*self.model.table.text, name]}))
             if _is_clear((losses_without_words - losses_with_words)[self.counted]):
-                useful.append(name)
-        if not useful:
+                useful_names.append(name)
+        if not useful_names:
             return ""
-        column_names = " and ".join(map(repr, useful))
-        verb, it, its = ("is", "it", "its") if len(useful) == 1 else ("are", "them", "their")
+        column_names = " and ".join(map(repr, useful_names))
+        verb, it, its = ("is", "it", "its") if len(useful_names) == 1 else ("are", "them", "their")
         return (
             f"{column_names} {verb} not used, but {its} words help; name {it} in the parameter text to use {its} words"
         )
@@ -226,12 +226,12 @@ class _Advice:
         """Say that the columns hardly predict the target, or that the rows are too few to tell."""
         figures = self.figures
         if isinstance(figures, ClassFigures):
-            best, constant = figures.balanced_accuracy + _UNSURE * figures.standard_errors[1], figures.constant
+            best, constant = figures.balanced_accuracy + _POSSIBLE_ERRORS * figures.standard_errors[1], figures.constant
             share_of_possible_gain = (best - constant) / (1 - constant) if constant < 1 else 0.0
         else:
             clean = figures.without_outliers
-            share_of_possible_gain = clean.r2 + _UNSURE * clean.standard_error
-        if len(self.held_out.rows) < _LEAST_FOR_DOUBT or not share_of_possible_gain < _DOUBTFUL:
+            share_of_possible_gain = clean.r2 + _POSSIBLE_ERRORS * clean.standard_error
+        if len(self.held_out.rows) < _LEAST_FOR_DOUBT or not share_of_possible_gain < _USELESS_SHARE:
             return f"{len(self.y):,} rows are too few to tell if these columns predict {self.target!r}; collect more"
         return f"these columns hardly predict {self.target!r}; {other_columns(self.model.table.columns_)}"
 
@@ -242,7 +242,7 @@ class _Advice:
         half_answers = self._retrained_answers({}, share=0.5)
         gain = self._losses(half_answers) - self._losses(self.held_out.answers)
         full_score, half_score = (self._score(answers) for answers in (self.held_out.answers, half_answers))
-        if not (_is_clear(gain[self.counted]) and full_score - half_score > _WORTHWHILE):
+        if not (_is_clear(gain[self.counted]) and full_score - half_score > _WORTHWHILE_GAIN):
             return ""
         return f"more rows would help: {self._named(half_score)} with half of them, {self._named(full_score)} with all"
 
@@ -338,4 +338,4 @@ def other_columns(columns: list[Any]) -> str:
 
 def _is_clear(gain: Floats) -> bool:
     """Return whether the mean is more than 2.5 standard errors above 0."""
-    return len(gain) > 1 and float(gain.mean()) > _CLEAR * float(gain.std(ddof=1)) / np.sqrt(len(gain))
+    return len(gain) > 1 and float(gain.mean()) > _CLEAR_ERRORS * float(gain.std(ddof=1)) / np.sqrt(len(gain))

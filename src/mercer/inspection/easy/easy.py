@@ -45,7 +45,7 @@ from mercer.tables.reading import classes_in, expect_complete, numbers, read_fra
 _MAX_NESTED_ROWS = 1000
 _ABSOLUTE_ERROR = "neg_mean_absolute_error"  # score of a search with outliers, which decide R²
 _EPSILONS = (0.1, 0.03, 0.01)  # in standard deviations of the target
-_MOST_SEARCHED = 3000  # rows used by one search; more would take minutes and change little
+_MOST_SEARCH_ROWS = 3000  # rows used by one search; more would take minutes and change little
 MACHINES = ("auto", "svc", "svr")
 Search = tuple[dict[str, Any], str]  # the best parameters, and a description of the search
 
@@ -153,8 +153,8 @@ def run_easy(
         warnings.filterwarnings("ignore", "The least populated class")  # that class has at least two rows
         guess_messages = guesses_in(frame, run.estimator.column_options(), source) | target_guesses(y, target)
         held_out, held_out_search = run.predict_held_out()
-        reuse = held_out_search if len(y) > _MOST_SEARCHED else None
-        params, search = reuse or run.search(np.arange(len(y)))
+        reused_search = held_out_search if len(y) > _MOST_SEARCH_ROWS else None
+        params, search = reused_search or run.search(np.arange(len(y)))
         model = run.train(params)
         outliers = run.find_outliers(model) if kind.is_regression else None
         figures = run.figures(held_out, unit, outliers)
@@ -227,20 +227,20 @@ class EasyRun:
 
     def search(self, rows: Indices) -> Search:
         """Search parameters by cross-validation on `rows`; return them with a description of the search."""
-        sampled, extent = rows, ""
-        if len(rows) > _MOST_SEARCHED:
-            sampled = self._draw_rows(rows, _MOST_SEARCHED)
-            extent = f", searched on {len(sampled):,} of {len(rows):,} rows"
+        sampled_rows, details = rows, ""
+        if len(rows) > _MOST_SEARCH_ROWS:
+            sampled_rows = self._draw_rows(rows, _MOST_SEARCH_ROWS)
+            details = f", searched on {len(sampled_rows):,} of {len(rows):,} rows"
         scoring: Any = balanced_soft_accuracy if self.weighed else soft_accuracy
         if self.is_regression:
-            scoring = _ABSOLUTE_ERROR if self._has_outliers(sampled) else None
-        params, result = self._tune(self.estimator, sampled, "quick", scoring)
+            scoring = _ABSOLUTE_ERROR if self._has_outliers(sampled_rows) else None
+        params, result = self._tune(self.estimator, sampled_rows, "quick", scoring)
         n_points = len(result.cv_results_["params"])
         if scoring == _ABSOLUTE_ERROR:  # the best epsilon depends on the noise, which the outliers hide
             best, grid = clone(self.estimator).set_params(**params), {"epsilon": list(_EPSILONS)}
-            params |= self._tune(best, sampled, grid, scoring)[0]
+            params |= self._tune(best, sampled_rows, grid, scoring)[0]
             n_points += len(_EPSILONS)
-            extent += ", by the mean absolute error, since there are outliers"
+            details += ", by the mean absolute error, since there are outliers"
         short_params = {name.rpartition("__")[2]: value for name, value in params.items()}
         params_text = ", ".join(
             f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
@@ -249,7 +249,7 @@ class EasyRun:
         params_text += ", balanced class weights" if self.weighed else ""
         return (
             params,
-            f"{type(self.estimator.estimator).__name__}, {params_text}: chosen from {n_points} grid points{extent}; "
+            f"{type(self.estimator.estimator).__name__}, {params_text}: chosen from {n_points} grid points{details}; "
             f"{result.choice_}",
         )
 
@@ -302,10 +302,10 @@ class EasyRun:
             splits = [train_test_split(np.arange(n), test_size=0.25, stratify=stratify, random_state=self.seed)]
             held_out = len(splits[0][1])
             method = f"a quarter of the rows, {held_out:,}, held out of search and training (seed {self.seed})"
-        lines = Reporter(self.verbose)
+        reporter = Reporter(self.verbose)
         models, answers, search = [], [], None
         for k, (train, test) in enumerate(splits):
-            lines.report(f"fold {k + 1} of {len(splits)}", k / len(splits))
+            reporter.report(f"fold {k + 1} of {len(splits)}", k / len(splits))
             search = self.search(train)
             models.append(self._fit(train, search[0]))
             answers.append(models[-1].predict(self.frame.rows(test)))
@@ -321,14 +321,14 @@ class EasyRun:
 
     def find_outliers(self, model: CalibratedRegressor) -> Outliers:
         """Find rows whose targets both the final model and the models that did not train on them miss by far."""
-        encoded = model.estimator_.encode(self.frame)
-        return Outliers.find(encoded, self.y, model.residuals_, np.abs(self.y - model.predict(self.frame)))
+        encoded_rows = model.estimator_.encode(self.frame)
+        return Outliers.find(encoded_rows, self.y, model.residuals_, np.abs(self.y - model.predict(self.frame)))
 
     def figures(self, held_out: HeldOut, unit: str, outliers: Outliers | None) -> ClassFigures | NumberFigures:
         """Scores of the held-out predictions."""
         if outliers is not None:
-            outlying = np.isin(held_out.rows, outliers.rows)
-            return NumberFigures(held_out.truth, held_out.answers, held_out.medians(self.y), unit, outlying)
+            is_outlying = np.isin(held_out.rows, outliers.rows)
+            return NumberFigures(held_out.truth, held_out.answers, held_out.medians(self.y), unit, is_outlying)
         return ClassFigures(held_out.truth, held_out.answers, np.unique(self.y), self.weighed)
 
     def train(self, params: dict[str, Any]) -> Any:

@@ -289,8 +289,8 @@ class EasyModel(ModelMethods):
             recall, precision = self.figures.recall, self.figures.precision
             k = self.figures.hardest
             name = repr(self.figures.classes[k])
-            right = "" if np.isnan(precision[k]) else f"; {precision[k]:.0%} of {name} predictions are right"
-            return f"hardest class: {name} ({recall[k]:.0%} of its rows are found{right})"
+            precision_text = "" if np.isnan(precision[k]) else f"; {precision[k]:.0%} of {name} predictions are right"
+            return f"hardest class: {name} ({recall[k]:.0%} of its rows are found{precision_text})"
         low, high = np.quantile(np.abs(self.figures.truth - self.figures.answers), (0.5, 0.9))
         half_width, nine_tenths = format_quantity(low, self.figures.unit), format_quantity(high, self.figures.unit)
         return f"half of the predictions are within {half_width} of the true value, nine in ten within {nine_tenths}"

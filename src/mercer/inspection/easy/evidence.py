@@ -22,13 +22,13 @@ from mercer.tables.unwrap import unwrap
 if TYPE_CHECKING:
     from mercer.inspection.easy.easy_model import EasyModel
 
-_AVERAGED, _STEPS = 100, 30  # rows of a mean, points of a curve
-_LEVELS, _CLASSES = 12, 5  # categories in a picture, classes in a picture
+_MEAN_ROWS, _CURVE_POINTS = 100, 30  # rows of a mean, points of a curve
+_MOST_LEVELS, _MOST_CLASSES = 12, 5  # categories in a picture, classes in a picture
 MOST_OUTLIERS = 3  # outliers among the rows that are shown
-_MISSED, _REASONS = 8, 3  # rows that are shown, and columns for each
+_MISSED_ROWS, _REASONS_PER_ROW = 8, 3  # rows that are shown, and columns for each
 _BINS, _LEAST_IN_BIN = 10, 5  # points of a calibration curve, and rows in each
 _LEAST_ROWS = 30  # held-out rows of a calibration curve
-_SURE = 0.8
+_SURE_PROBABILITY = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def dependence_curves(model: EasyModel, names: Sequence[str]) -> list[Curve]:
     A point is the mean over up to a hundred rows of the prediction if the column had this value in all of them.
     """
     frame, seed = model.training.frame, model.training.options["random_state"]
-    rows = frame.rows(np.sort(np.random.default_rng(seed).permutation(len(frame))[:_AVERAGED]))
+    rows = frame.rows(np.sort(np.random.default_rng(seed).permutation(len(frame))[:_MEAN_ROWS]))
     encodings = {encoding.name: encoding for encoding in model.table.columns_}
     unwrapped = unwrap(model.model)
     drawn_axes = []
@@ -64,7 +64,7 @@ def dependence_curves(model: EasyModel, names: Sequence[str]) -> list[Curve]:
         if isinstance(encodings[name], DroppedColumn | Words):
             continue
         j = unwrapped.names.index(name)
-        result = partial_dependence(model.model, rows, j, grid_resolution=_STEPS, individual=True)
+        result = partial_dependence(model.model, rows, j, grid_resolution=_CURVE_POINTS, individual=True)
         axis = Axis.of(name, result.grid[0], encodings[name])
         drawn_axes.append((name, axis, unwrapped.axis(frame, j), _mean_predictions(model, result.individual)))
     if not drawn_axes:
@@ -112,7 +112,7 @@ def _curve(
         counts = np.bincount(training_axis.places.astype(np.intp), minlength=len(training_axis.levels))
         count_of_level = dict(zip(training_axis.levels, counts.tolist(), strict=True))
         order = sorted(range(len(axis.cells)), key=lambda k: -count_of_level.get(_level(axis, k), 0))
-        kept = order[:_LEVELS]
+        kept = order[:_MOST_LEVELS]
         categories = [_level(axis, k) or "missing" for k in kept]
         lines = [(title, line[kept]) for title, line in lines]
         empty = np.zeros(0)
@@ -154,7 +154,7 @@ def _shown_outputs(model: EasyModel, means: list[Floats]) -> list[tuple[str, int
         return [("", 0)]
     names = model.figures.classes
     spread = np.sum([np.ptp(curve, axis=0) for curve in means], axis=0)
-    places = [1] if len(names) == 2 else sorted(np.argsort(-spread, kind="stable")[:_CLASSES].tolist())
+    places = [1] if len(names) == 2 else sorted(np.argsort(-spread, kind="stable")[:_MOST_CLASSES].tolist())
     return [(names[k], k) for k in places]
 
 
@@ -176,12 +176,12 @@ def shades_of(column: Any) -> Floats:
         values = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         return np.full(len(column), np.nan)
-    known = values[np.isfinite(values)]
-    if not len(known):
+    finite_values = values[np.isfinite(values)]
+    if not len(finite_values):
         return np.full(len(values), np.nan)
-    low, high = np.quantile(known, (0.05, 0.95))
+    low, high = np.quantile(finite_values, (0.05, 0.95))
     if low == high:
-        low, high = float(known.min()), float(known.max())
+        low, high = float(finite_values.min()), float(finite_values.max())
     return np.where(np.isfinite(values), np.clip((values - low) / ((high - low) or 1.0), 0.0, 1.0), np.nan)
 
 
@@ -206,16 +206,16 @@ def missed_rows(model: EasyModel) -> list[MissedRow]:
         order = np.argsort(-errors, kind="stable")
         outliers = order[figures.outlying[order]][:MOST_OUTLIERS]
         others = order[~figures.outlying[order] & (errors[order] > 0)]
-        worst = np.append(outliers, others)[:_MISSED]
+        worst = np.append(outliers, others)[:_MISSED_ROWS]
     else:
         probabilities = _probabilities(model)
-        wrong = np.flatnonzero(held_out.truth != held_out.answers)
+        wrong_rows = np.flatnonzero(held_out.truth != held_out.answers)
         if probabilities is not None:
             codes = _codes(model, held_out.truth)
-            wrong = wrong[np.argsort(probabilities[wrong, codes[wrong]], kind="stable")]
-        worst = wrong[:_MISSED]
+            wrong_rows = wrong_rows[np.argsort(probabilities[wrong_rows, codes[wrong_rows]], kind="stable")]
+        worst = wrong_rows[:_MISSED_ROWS]
     reasons = _reasons(model, worst)
-    outlying = set() if model.outliers is None else set(model.outliers.rows.tolist())
+    outlying_rows = set() if model.outliers is None else set(model.outliers.rows.tolist())
     rows = []
     for i in worst.tolist():
         truth, answer, detail = held_out.truth[i], held_out.answers[i], ""
@@ -226,7 +226,7 @@ def missed_rows(model: EasyModel) -> list[MissedRow]:
             p = float(probabilities[i, _codes(model, held_out.answers[i : i + 1])[0]])
             detail = f" ({shown_probability(p)} probable)"
         row = int(held_out.rows[i])
-        rows.append(MissedRow(row + 1, str(truth), str(answer), detail, row in outlying, reasons.get(i, [])))
+        rows.append(MissedRow(row + 1, str(truth), str(answer), detail, row in outlying_rows, reasons.get(i, [])))
     return rows
 
 
@@ -259,12 +259,13 @@ def _reasons(model: EasyModel, worst: Indices) -> dict[int, list[tuple[str, str,
             continue
         for place, i in enumerate(worst_of_fold.tolist()):
             answer = held_out.answers[i]
-            explained = explanation if explanation.classes is None else explanation.of_class(answer)
-            values = explained.values[place]
-            first = [j for j in np.argsort(-np.abs(values), kind="stable")[:_REASONS] if values[j] != 0]
+            class_explanation = explanation if explanation.classes is None else explanation.of_class(answer)
+            values = class_explanation.values[place]
+            main_columns = [j for j in np.argsort(-np.abs(values), kind="stable")[:_REASONS_PER_ROW] if values[j] != 0]
             names = explanation.feature_names
             reasons[i] = [
-                (names[j], shown_cell(frame[names[j]][place]), _added(model, values[j], str(answer))) for j in first
+                (names[j], shown_cell(frame[names[j]][place]), _added(model, values[j], str(answer)))
+                for j in main_columns
             ]
     return reasons
 
@@ -314,25 +315,26 @@ def reliability(model: EasyModel) -> Reliability | None:
     if p is None or len(truth) < _LEAST_ROWS:
         return None
     is_class = _codes(model, truth)[:, None] == np.arange(p.shape[1])
-    is_confident = p.max(axis=1) >= _SURE
-    right = is_class[np.arange(len(p)), p.argmax(axis=1)]
+    is_confident = p.max(axis=1) >= _SURE_PROBABILITY
+    is_right = is_class[np.arange(len(p)), p.argmax(axis=1)]
     predicted, is_true = (p[:, 1], is_class[:, 1]) if p.shape[1] == 2 else (p.ravel(), is_class.ravel())
-    of = repr(str(model.classes_[1])) if p.shape[1] == 2 else "each class"
+    class_text = repr(str(model.classes_[1])) if p.shape[1] == 2 else "each class"
     bins = np.minimum((predicted * _BINS).astype(np.intp), _BINS - 1)
     counts = np.bincount(bins, minlength=_BINS)
-    used = counts >= _LEAST_IN_BIN
+    has_enough = counts >= _LEAST_IN_BIN
     means, shares = (
-        np.bincount(bins, weights=values, minlength=_BINS)[used] / counts[used] for values in (predicted, is_true)
+        np.bincount(bins, weights=values, minlength=_BINS)[has_enough] / counts[has_enough]
+        for values in (predicted, is_true)
     )
-    low, high = _wilson_interval(shares, counts[used])
+    low, high = _wilson_interval(shares, counts[has_enough])
     return Reliability(
-        of,
+        class_text,
         means,
         shares,
         low,
         high,
         int(is_confident.sum()),
-        float(right[is_confident].mean()) if is_confident.any() else np.nan,
+        float(is_right[is_confident].mean()) if is_confident.any() else np.nan,
     )
 
 

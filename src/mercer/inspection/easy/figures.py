@@ -64,12 +64,12 @@ class ClassFigures:
     def standard_errors(self) -> tuple[float, float]:
         """Standard errors of the accuracy and of the balanced accuracy over draws of the same number of rows.
 
-        Shares count one more row that is right and one that is wrong (Laplace): all rows right do not make an error 0.
+        Each share counts one more correct and one more wrong row (Laplace), so the errors of a perfect model are not 0.
         """
-        right, rows = self.matrix.diagonal(), self.matrix.sum(axis=1)
-        right, rows = right[rows > 0], rows[rows > 0]
-        balanced = np.sqrt(np.sum(_variance(right, rows) / rows)) / len(rows)
-        return float(np.sqrt(_variance(right.sum(), rows.sum()) / rows.sum())), float(balanced)
+        n_correct, rows = self.matrix.diagonal(), self.matrix.sum(axis=1)
+        n_correct, rows = n_correct[rows > 0], rows[rows > 0]
+        balanced_error = np.sqrt(np.sum(_variance(n_correct, rows) / rows)) / len(rows)
+        return float(np.sqrt(_variance(n_correct.sum(), rows.sum()) / rows.sum())), float(balanced_error)
 
     @property
     def half_width(self) -> float:
@@ -175,8 +175,8 @@ class NumberFigures:
     @property
     def without_outliers(self) -> NumberFigures:
         """Figures of the rows that are not outlying."""
-        kept = ~self.outlying
-        return NumberFigures(self.truth[kept], self.answers[kept], self.usual[kept], self.unit)
+        is_inside = ~self.outlying
+        return NumberFigures(self.truth[is_inside], self.answers[is_inside], self.usual[is_inside], self.unit)
 
     @property
     def r2(self) -> float:
@@ -252,9 +252,9 @@ class NumberFigures:
         return lines
 
 
-def _variance(right: Any, rows: Any) -> Any:
-    """Variance of being right, p(1 − p), with p = (right + 1) / (rows + 2)."""
-    share = (right + 1) / (rows + 2)
+def _variance(n_correct: Any, rows: Any) -> Any:
+    """Return the variance p(1 − p) of a row being correct, with p = (n_correct + 1) / (rows + 2)."""
+    share = (n_correct + 1) / (rows + 2)
     return share * (1 - share)
 
 

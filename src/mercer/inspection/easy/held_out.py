@@ -16,7 +16,7 @@ from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 
 _MOST_FOLDS = 5
-_BACKGROUND = 50  # rows with which a held-out row is compared to explain its prediction
+_BACKGROUND_ROWS = 50  # rows with which a held-out row is compared to explain its prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class HeldOut:
 
     def background(self, k: int, seed: int) -> Indices:
         """Return some of the rows that model k was trained on, drawn at random."""
-        return np.random.default_rng(seed).permutation(self.trained_on[k])[:_BACKGROUND]
+        return np.random.default_rng(seed).permutation(self.trained_on[k])[:_BACKGROUND_ROWS]
 
     def probabilities(self, frame: Frame, seed: int) -> Floats:
         """Probability of each class for the held-out rows, from curves that were fitted to other held-out rows.
@@ -56,8 +56,8 @@ class HeldOut:
         n_folds = min(_MOST_FOLDS, int(np.bincount(codes, minlength=len(classes)).min()))
         out = np.empty((len(self.rows), len(classes)))
         for train, test in StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(f, codes):
-            learnt = fit_curves("sigmoid", f[train], codes[train], np.ones(len(train)), pairs, len(classes))
-            out[test] = learnt(f[test])
+            curves = fit_curves("sigmoid", f[train], codes[train], np.ones(len(train)), pairs, len(classes))
+            out[test] = curves(f[test])
         return out
 
     def coverage(self, levels: Floats, seed: int) -> Floats:

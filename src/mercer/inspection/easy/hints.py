@@ -13,7 +13,7 @@ from mercer.runtime.errors import collect_warnings
 from mercer.tables.encodings import DroppedColumn
 from mercer.tables.frame import part_of
 
-_SEARCHED = 600  # rows on which three values of C are compared, in a fraction of a second
+_SEARCH_ROWS = 600  # rows on which three values of C are compared, in a fraction of a second
 
 
 def suggest_next(
@@ -61,7 +61,7 @@ def suggest_search(model: Any, train: tuple[Any, Any], seed: int) -> str | None:
     if not names:
         return None
     X, y = train
-    order = np.random.default_rng(seed).permutation(len(y))[:_SEARCHED]
+    order = np.random.default_rng(seed).permutation(len(y))[:_SEARCH_ROWS]
     with collect_warnings():
         try:
             result = tune(model, part_of(X, order), y[order], grid={names[0]: [1.0, 10.0, 100.0]}, cv=3, refit=False)

@@ -170,7 +170,10 @@ def _confusion(figures: ClassFigures) -> str:
             rows.append(
                 [f"<th>{escape(name)}</th>", *cells, _cell("–" if np.isnan(recall) else f"{recall:.0%}", "end")]
             )
-        caption = "Rows are true classes, columns predicted ones; “found” is the share of a class that is predicted."
+        caption = (
+            "Rows are true classes, columns predicted ones; “found” is the share of a class that is predicted "
+            "correctly."
+        )
         if figures.weighed:
             caption += " The balanced accuracy is the mean of these shares."
         return f"{_table(head, rows, 'matrix')}{_paragraph(caption, 'note')}"
@@ -183,7 +186,8 @@ def _confusion(figures: ClassFigures) -> str:
         counts = _cell(f"{figures.matrix[k].sum():,}", "end")
         rows.append([f"<th>{escape(figures.classes[k])}</th>", counts, _cell(recall_text, "end"), _cell(confused)])
     caption = (
-        f"The {_CLASSES} hardest of {len(figures.classes)} classes; “found” is the share of a class that is predicted."
+        f"The {_CLASSES} hardest of {len(figures.classes)} classes; “found” is the share of a class that is predicted "
+        "correctly."
     )
     return f"{_table(['class', 'rows', 'found', 'mostly confused with'], rows)}{_paragraph(caption, 'note')}"
 
@@ -278,8 +282,8 @@ def _errors_section(model: EasyModel) -> str:
     if not rows:
         return _section("Where it is wrong", _paragraph("Nowhere: all held-out rows are predicted correctly."))
     text = (
-        "The held-out rows that it misses most, and the columns that moved these predictions most, by the model that "
-        "had not seen the row."
+        "The held-out rows that it misses most, and the columns that moved these predictions most. Each prediction "
+        "is that of a model that had not seen the row."
     )
     n_hidden = 0 if isinstance(model.figures, ClassFigures) else int(model.figures.outlying.sum()) - MOST_OUTLIERS
     if n_hidden > 0:
@@ -330,8 +334,8 @@ def _confidence_section(model: EasyModel) -> str:
     if calibration.n_sure:
         sure_text = f"{calibration.n_sure:,} held-out row" + ("s have" if calibration.n_sure > 1 else " has")
         confidence = (
-            f"{sure_text} a class with a probability of at least 80%; it is the true class of "
-            f"{calibration.right_when_sure:.0%} of them."
+            f"{sure_text} a class with a probability of at least 80%; in {calibration.right_when_sure:.0%} of them "
+            "it is the true class."
         )
     caption = (
         f"To the right, the predicted probability of {calibration.of}; upwards, how often it was right, with its 95% "
@@ -346,8 +350,9 @@ def _confidence_section(model: EasyModel) -> str:
 
 def _next_steps_section(model: EasyModel) -> str:
     checks = guesses_to_check(model.table, model.guesses)
-    items = [f"<li>{escape(_capital(hint))}{'.' * (hint[-1] not in '?!.')}</li>" for hint in model.hints]
-    items += [f"<li>Please check: {escape(guess)}.</li>" for guess in checks]
+    sentences = [f"{_capital(hint)}{'.' * (hint[-1] not in '?!.')}" for hint in model.hints]
+    sentences += [f"Please check: {guess}." for guess in checks]
+    items = [f"<li>{_keep_options(escape(sentence))}</li>" for sentence in sentences]
     return _section("What next", f"<ul>{''.join(items)}</ul>" if items else _paragraph(f"{_capital(model.next_step)}."))
 
 
@@ -365,9 +370,9 @@ def _call_section(model: EasyModel) -> str:
     parts = [f"<pre>{escape(chr(10).join(lines))}</pre>"]
     if training.command:
         parts.append(_paragraph("or in the terminal"))
-        parts.append(f"<pre>{escape(training.command)}</pre>")
-    search_note = _paragraph(f"{model.search.partition(';')[0]}.", "note")
-    return _section("To do it again", *parts, search_note)
+        parts.append(f"<pre>{_keep_options(escape(training.command))}</pre>")
+    searched = _paragraph(f"{model.search.partition(';')[0]}.", "note")
+    return _section("To do it again", *parts, searched)
 
 
 def _given_options(options: dict[str, Any]) -> str:
@@ -403,6 +408,11 @@ def _number_label(unit: str) -> Any:
 def _keep_units(text: str, unit: str) -> str:
     """Return a text in which no line breaks between a number and its unit."""
     return re.sub(rf"(?<=\d) (?={re.escape(unit)}(?!\w))", "\N{NO-BREAK SPACE}", text) if unit else text
+
+
+def _keep_options(html: str) -> str:
+    """Return HTML in which no line breaks behind the hyphens of an option such as --html."""
+    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="nowrap">\g<0></span>', html)
 
 
 def _capital(text: str) -> str:

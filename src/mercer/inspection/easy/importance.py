@@ -11,12 +11,12 @@ import numpy as np
 from mercer.inspection.easy.page import Line
 from mercer.inspection.explain import Explanation, explain
 from mercer.tables.cells import cells_of
-from mercer.tables.encodings import Dates, Encoding, Numbers
+from mercer.tables.encodings import Dates, Encoding, Levels, Numbers
 from mercer.tables.frame import part_of
 from mercer.tables.unwrap import unwrap
 
 # Largest numbers of explained rows, background rows and kernel factors: a few seconds on one core.
-_EXPLAINED, _BACKGROUND, _WORK = 100, 50, 1_000_000_000
+_EXPLAINED_ROWS, _BACKGROUND_ROWS, _MOST_FACTORS = 100, 50, 1_000_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,8 @@ class Importance:
 def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Explanation:
     """Return the explanation with its cells as numbers where the table reads numbers or dates, dates in seconds.
 
-    A beeswarm plot is coloured by these values; cells that stay texts count as categories, which have no colour scale.
+    A beeswarm plot is coloured by these values. Categories have no colour scale: they become NaN, also if they are
+    codes such as 5411. Texts stay texts.
     """
     data = np.array(explanation.data, dtype=object)
     by_name = {encoding.name: encoding for encoding in columns}
@@ -69,6 +70,8 @@ def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Expla
         encoding = by_name.get(name)
         if isinstance(encoding, Numbers | Dates):
             data[:, j] = encoding.values(cells_of(data[:, j]))
+        elif isinstance(encoding, Levels):
+            data[:, j] = np.nan
     return replace(explanation, data=data)
 
 
@@ -79,11 +82,11 @@ def column_importance(model: Any, X: Any, seed: int, names: list[str] | None = N
     """
     machine = unwrap(model).machine
     order = np.random.default_rng(seed).permutation(X.shape[0])
-    background = part_of(X, order[:_BACKGROUND])
-    row_cost = len(order[:_BACKGROUND]) * max(1, len(getattr(machine, "support_", (1,)))) * machine.n_features_in_
-    explained = order[-max(10, min(_EXPLAINED, _WORK // row_cost)) :]
+    background = part_of(X, order[:_BACKGROUND_ROWS])
+    row_cost = len(order[:_BACKGROUND_ROWS]) * max(1, len(getattr(machine, "support_", (1,)))) * machine.n_features_in_
+    explained_rows = order[-max(10, min(_EXPLAINED_ROWS, _MOST_FACTORS // row_cost)) :]
     try:
-        explanation = explain(model, part_of(X, explained), background)
+        explanation = explain(model, part_of(X, explained_rows), background)
         return Importance(replace(explanation, feature_names=names or explanation.feature_names), background)
     except (TypeError, ValueError, FloatingPointError):  # the message names the kernels that have them
         return None

@@ -11,25 +11,27 @@ from sklearn.metrics import euclidean_distances
 from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.tables.target_scale import is_concentrated
 
-_COMPARED = 2000  # rows among which nearest neighbours are sought
-_EQUAL = 1e-6  # distance up to which standardised rows are equal
+_COMPARED_ROWS = 2000  # rows among which nearest neighbours are sought
+_EQUAL_DISTANCE = 1e-6  # distance up to which standardised rows are equal
 FAR = 20.0  # multiples of the median error: 13 standard deviations of normal errors
-_MOST = 0.05  # share of the rows, except for a single one; more are a heavy tail, which says nothing about single rows
+_MOST_SHARE = (
+    0.05  # share of the rows, except for a single one; more are a heavy tail, which says nothing about single rows
+)
 
 
 def flag_large_errors(errors: Floats) -> Flags:
     """Return which absolute errors are more than 20 times their median; none if more than a twentieth would be."""
     is_far: Flags = errors > FAR * float(np.median(errors))
-    return is_far if is_far.sum() <= max(1, _MOST * len(errors)) else np.zeros(len(errors), dtype=bool)
+    return is_far if is_far.sum() <= max(1, _MOST_SHARE * len(errors)) else np.zeros(len(errors), dtype=bool)
 
 
 def is_isolated(X: Any, rows: Indices) -> Flags:
     """Return which of `rows` lie more than three times as far from their nearest neighbour as 99 % of the rows do."""
     if not len(rows):
         return np.zeros(0, dtype=bool)
-    sampled = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _COMPARED)).astype(np.intp)
-    limit = np.quantile(_nearest(X, np.setdiff1d(sampled, rows), sampled), 0.99)
-    return np.asarray(_nearest(X, rows, sampled) > 3.0 * limit + _EQUAL)
+    sampled_rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _COMPARED_ROWS)).astype(np.intp)
+    limit = np.quantile(_nearest(X, np.setdiff1d(sampled_rows, rows), sampled_rows), 0.99)
+    return np.asarray(_nearest(X, rows, sampled_rows) > 3.0 * limit + _EQUAL_DISTANCE)
 
 
 def _nearest(X: Any, rows: Indices, others: Indices) -> Floats:

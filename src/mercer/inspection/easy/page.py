@@ -25,19 +25,19 @@ def page(facts: Iterable[Line]) -> list[str]:
             lines += [""] if lines and lines[-1] else []
             continue
         name, text = fact
-        inner = len(text) - len(text.lstrip())
-        step = " " * (_INDENT + inner + _second_part_offset(text.lstrip()))
-        wrapped = textwrap.wrap(
+        text_indent = len(text) - len(text.lstrip())
+        margin = " " * (_INDENT + text_indent + _second_part_offset(text.lstrip()))
+        wrapped_lines = textwrap.wrap(
             text,
             WIDTH,
             initial_indent=f"  {name:<{_INDENT - 2}}",
-            subsequent_indent=step,
+            subsequent_indent=margin,
             break_long_words=False,
             break_on_hyphens=False,
             replace_whitespace=False,
             drop_whitespace=True,
         )
-        lines += [line.rstrip() for line in wrapped] or [f"  {name}"]
+        lines += [line.rstrip() for line in wrapped_lines] or [f"  {name}"]
     return lines
 
 
@@ -123,7 +123,7 @@ def certificate_lines(machine: Any) -> list[Line]:
     certificate = machine.certificate_
     state = "converged" if machine.converged_ else f"NOT converged: {machine.stop_reason_}"
     parts, their = (
-        (f", summed over {len(certificate.parts)} sub-problems,", "their") if certificate.parts else ("", "the")
+        (f" summed over {len(certificate.parts)} sub-problems", "their") if certificate.parts else ("", "the")
     )
     tol = f" (tol = {machine.tol:g})" if hasattr(machine, "tol") else ""
     gap, share = f"{certificate.gap:.2e}{parts}", f"{certificate.relative_gap:.1e} of {their} dual value"

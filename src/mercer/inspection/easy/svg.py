@@ -166,8 +166,8 @@ def _offsets(places: Floats, span: float) -> Floats:
     out = np.zeros(len(places))
     counts: dict[int, int] = {}
     for k in np.argsort(places, kind="stable"):
-        bin_of = round(float(places[k]) / 4.0)
-        rank = counts[bin_of] = counts.get(bin_of, -1) + 1
+        bin_number = round(float(places[k]) / 4.0)
+        rank = counts[bin_number] = counts.get(bin_number, -1) + 1
         out[k] = math.ceil(rank / 2) * (1 if rank % 2 else -1)
     return out * min(4.0, span / max(1.0, float(np.abs(out).max(initial=0.0))))
 
@@ -183,9 +183,9 @@ def truth_plot(truth: Floats, answers: Floats, half_width: float, outlying: Flag
 
     The axes leave outlying targets out.
     """
-    kept = ~outlying
-    low = float(min(truth[kept].min(), answers[kept].min()))
-    high = float(max(truth[kept].max(), answers[kept].max()))
+    is_inside = ~outlying
+    low = float(min(truth[is_inside].min(), answers[is_inside].min()))
+    high = float(max(truth[is_inside].max(), answers[is_inside].max()))
     margin = 0.03 * (high - low) or 1.0
     span = low - margin, high + margin
     ticks = tick_places(*span, unit=unit)

@@ -10,8 +10,8 @@ import numpy as np
 from mercer.tables.dialect import looks_numeric
 
 _MOST_CLASSES = 20  # different whole numbers that may be classes
-_FEWEST = 10  # rows; nested folds then have two each
-_SQUARES = 1e150  # below this a square is finite in float64
+_FEWEST_ROWS = 10  # rows; nested folds then have two each
+_LARGEST_ROOT = 1e150  # below this a square is finite in float64
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ def check_enough_rows(y: Any, is_regression: bool, source: str) -> None:
         raise ValueError(
             f"{source}: the target is {str(values[0])!r} in every row, so there is nothing to learn; choose another"
         )
-    if len(y) < _FEWEST:
+    if len(y) < _FEWEST_ROWS:
         raise ValueError(
-            f"{source}: {len(y)} rows are too few for a search and a test on other rows, which need at least {_FEWEST}"
-            "; mercer.tabular(estimator) and mercer train do without a search"
+            f"{source}: {len(y)} rows are too few for a search and a test on other rows, which need at least "
+            f"{_FEWEST_ROWS}; mercer.tabular(estimator) and mercer train do without a search"
         )
     if is_regression:
-        if not np.abs(y).max() < _SQUARES:
+        if not np.abs(y).max() < _LARGEST_ROOT:
             row = int(np.argmax(np.abs(y)))
             raise ValueError(f"{source}: row {row + 1} of the target is {y[row]:g}, too large to square; correct it")
         return

@@ -42,14 +42,14 @@ def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = No
         )
     rows = machine.rows(X)
     weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])
-    used = np.flatnonzero(weights)  # a kernel may have no derivative at rows of weight 0
+    weighted_rows = np.flatnonzero(weights)  # a kernel may have no derivative at rows of weight 0
     result = functions_of(machine.model)
     functions: list[Function] = result if isinstance(result, list) else [result]
     total = np.zeros((rows.shape[1], len(functions)))
     largest = max((n_samples(function.vectors) for function in functions), default=0)
     row_bytes = 8 * (rows.shape[1] + largest)  # gradient, and kernel values between rows and vectors
-    for span in row_blocks(len(used), row_bytes):
-        block = used[span]
+    for span in row_blocks(len(weighted_rows), row_bytes):
+        block = weighted_rows[span]
         for k, function in enumerate(functions):
             total[:, k] += weights[block] @ np.abs(function.gradient(rows[block]))
     total *= machine.factor
@@ -191,8 +191,8 @@ def _encoded_points(
     except MixedColumns:
         return None, None
     first = part_of(X, np.zeros(len(points[0]), dtype=np.intp))
-    encoded = machine.rows(unwrapped.with_cells(first, dict(zip(columns, points, strict=True))))
-    return tuple(machine_columns.tolist()), as_dense(encoded[:, machine_columns])
+    encoded_points = machine.rows(unwrapped.with_cells(first, dict(zip(columns, points, strict=True))))
+    return tuple(machine_columns.tolist()), as_dense(encoded_points[:, machine_columns])
 
 
 def _values_by_steps(machine: Outputs, X: Any, columns: tuple[int, ...], points: list[np.ndarray]) -> Floats:
@@ -208,10 +208,10 @@ def _values_by_steps(machine: Outputs, X: Any, columns: tuple[int, ...], points:
 def _values(machine: Outputs, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
     """Evaluate f at every row with every grid point: rows × points × outputs."""
     out = np.empty((len(rows), len(points), len(machine.names)))
-    changed = rows.copy()
+    changed_rows = rows.copy()
     for p, point in enumerate(points):
-        changed[:, columns] = point
-        out[:, p] = machine.f(changed)
+        changed_rows[:, columns] = point
+        out[:, p] = machine.f(changed_rows)
     return out
 
 

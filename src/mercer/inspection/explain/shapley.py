@@ -165,8 +165,9 @@ class Explanation:
         sizes = self.importance if not self.several else self.importance.mean(axis=1)
         largest = np.argsort(-sizes, kind="stable")[:10]
         function = "" if self.function == "f" else f" of the {self.function}"
-        n_outputs = len(self.output_names)
-        lines = [f"{len(self)} samples, {len(sizes)} features, {n_outputs} outputs; mean |value|{function}"]
+        parts = ((len(self), "sample"), (len(sizes), "feature"), (len(self.output_names), "output"))
+        counts = ", ".join(f"{number} {noun}{'s' * (number != 1)}" for number, noun in parts)
+        lines = [f"{counts}; mean |value|{function}"]
         width = max((len(self.feature_names[j]) for j in largest), default=0)
         lines += [f"{self.feature_names[j].ljust(width)}  {sizes[j]:.4g}" for j in largest]
         return "\n".join([*lines, f"and {len(sizes) - 10} more"] if len(sizes) > 10 else lines)
@@ -220,8 +221,8 @@ def explain(
     except ValueError as error:
         raise ValueError(f"background: {error}") from None
     weights = parameters.weights("background_weight", background_weight, background_rows.shape[0])
-    used = np.flatnonzero(weights)
-    background_rows, weights = background_rows[used], weights[used]
+    weighted_rows = np.flatnonzero(weights)
+    background_rows, weights = background_rows[weighted_rows], weights[weighted_rows]
     f, base = machine.f(rows), weights @ machine.f(background_rows)
     data = as_dense(rows)
     n_columns = len(machine.unwrapped.names)

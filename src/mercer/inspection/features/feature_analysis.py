@@ -76,24 +76,24 @@ def kernel_feature_analysis(
     centres = take(X, rows)
     K_all, K = k(centres, X), k(centres)
     # Candidate c is scale[c]·k(x_c, ·) + Σ_j alpha[c, j]·k(x_{chosen j}, ·).
-    scale, alpha, chosen = np.ones(len(rows)), np.zeros((len(rows), m)), list[int]()
+    scale, alpha, chosen_rows = np.ones(len(rows)), np.zeros((len(rows), m)), list[int]()
     functions = []
     for i in range(m):
         # 1. Choose the candidate with the largest standard deviation.
-        values = scale[:, None] * K_all + alpha[:, :i] @ K_all[chosen]
+        values = scale[:, None] * K_all + alpha[:, :i] @ K_all[chosen_rows]
         spread = values.std(axis=1)
-        spread[chosen] = -1.0
+        spread[chosen_rows] = -1.0
         c = int(np.argmax(spread))
-        chosen.append(c)
+        chosen_rows.append(c)
         coefficients = np.append(alpha[c, :i], scale[c])
-        K_chosen = K[np.ix_(chosen, chosen)]
+        K_chosen = K[np.ix_(chosen_rows, chosen_rows)]
         square = float(coefficients @ K_chosen @ coefficients)
         sizes = np.abs(coefficients)
         if not square > len(rows) * float(np.finfo(float).eps) * float(sizes @ np.abs(K_chosen) @ sizes):
             break  # every candidate is 0 to rounding
-        functions.append(Function(take(centres, np.array(chosen)), coefficients, kernel=k))
+        functions.append(Function(take(centres, np.array(chosen_rows)), coefficients, kernel=k))
         # 2. Remove its direction from the other candidates.
-        share = (scale * (K[:, chosen] @ coefficients) + alpha[:, : i + 1] @ (K_chosen @ coefficients)) / square
+        share = (scale * (K[:, chosen_rows] @ coefficients) + alpha[:, : i + 1] @ (K_chosen @ coefficients)) / square
         alpha[:, : i + 1] -= np.outer(share, coefficients)
         if normalise:
             sizes = scale + np.abs(alpha).sum(axis=1)

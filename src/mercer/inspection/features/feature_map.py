@@ -97,8 +97,10 @@ class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignor
         """
         features = self.transform(X)
         if is_sparse(features):  # drop empty columns, of which there may be very many
-            used, columns = np.unique(features.indices, return_inverse=True)
-            features = type(features)((features.data, columns, features.indptr), shape=(features.shape[0], len(used)))
+            columns_in_use, columns = np.unique(features.indices, return_inverse=True)
+            features = type(features)(
+                (features.data, columns, features.indptr), shape=(features.shape[0], len(columns_in_use))
+            )
         products = features @ features.T
         exact_values = self.kernel_(self._read(X, reset=False))
         return float(np.abs((products.toarray() if is_sparse(products) else products) - exact_values).max())

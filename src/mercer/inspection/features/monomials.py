@@ -93,9 +93,10 @@ class Monomials(FeatureMap):
             raise ValueError(f"coef0={coef0:g} is negative: the kernel is not positive definite and has no features")
         if degree > _HIGHEST_DEGREE:
             raise ValueError(f"degree={degree:g} is above {_HIGHEST_DEGREE}: too many monomials; use the kernel itself")
-        if not self.weighted:
-            gamma, coef0 = 1.0, float(coef0 > 0)
-        scale, constant = (recipe.scale, recipe.constant) if self.weighted else (1.0, float(recipe.constant > 0))
+        scale, constant = recipe.scale, recipe.constant
+        if not self.weighted:  # the monomial 1 is a column once
+            constant = float(constant > 0 and not coef0)
+            scale, gamma, coef0 = 1.0, 1.0, float(coef0 > 0)
         self._constants = (scale, gamma, coef0, constant)
         self._size, self._degree, self._ordered = X.shape[1] + (coef0 > 0), int(degree), bool(self.ordered)
         if not is_sparse(X) and self._n_monomials() > MOST_COLUMNS:

@@ -144,14 +144,14 @@ class _Memory:
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._lock, self._reserved = threading.Lock(), 0
+        self._lock, self._reserved_bytes = threading.Lock(), 0
 
     def reserve(self, n_bytes: int) -> None:
         """Wait until this much memory is free, and reserve it."""
         while True:
             with self._lock:
-                if self._reserved == 0 or self._reserved + n_bytes <= self.budget:
-                    self._reserved += n_bytes
+                if self._reserved_bytes == 0 or self._reserved_bytes + n_bytes <= self.budget:
+                    self._reserved_bytes += n_bytes
                     return
             _core.check_stop()
             time.sleep(WAKE_SECONDS)
@@ -159,7 +159,7 @@ class _Memory:
     def release(self, n_bytes: int) -> None:
         """Give reserved memory back."""
         with self._lock:
-            self._reserved -= n_bytes
+            self._reserved_bytes -= n_bytes
 
 
 class _BatchFit:
@@ -175,16 +175,16 @@ class _BatchFit:
         listener: Listener,
         n_threads: int,
     ) -> None:
-        self._shared, self._memory, self._kernel, self._batch, self.folds = shared, memory, kernel, batch, folds
+        self._shared_folds, self._memory, self._kernel, self._batch, self.folds = shared, memory, kernel, batch, folds
         self._listener, self._n_threads = listener, n_threads
         self._lock, self._n_unfinished = threading.Lock(), len(folds)
-        self._stored: StoredGram | None = None
-        self._reserved = 0  # bytes reserved for K
+        self._stored_gram: StoredGram | None = None
+        self._reserved_bytes = 0  # bytes reserved for K
 
     @cached_property
     def _gram(self) -> Gram:
         """The Gram matrix of all merged samples."""
-        gram = replace(self._shared.whole, kernel=self._kernel, _places={}).gram()
+        gram = replace(self._shared_folds.whole, kernel=self._kernel, _places={}).gram()
         gram.share()
         return gram
 
@@ -238,20 +238,20 @@ class _BatchFit:
             with self._lock:
                 self._n_unfinished -= 1
                 if self._n_unfinished == 0:
-                    self._stored = None
-                    self._memory.release(self._reserved)
+                    self._stored_gram = None
+                    self._memory.release(self._reserved_bytes)
 
     def _matrix(self, fold: Fold) -> tuple[StoredGram, bool]:
         """Return K of all samples, computed once, and whether a sample has two variables."""
         with self._lock:
             twins = bool(self._tasks(self._batch[0][1], fold)[0].problem.twins)
-            if not self._reserved:
-                n_bytes = _matrix_bytes(self._shared, twins)
+            if not self._reserved_bytes:
+                n_bytes = _matrix_bytes(self._shared_folds, twins)
                 self._memory.reserve(n_bytes)
-                self._reserved = n_bytes
-            if self._stored is None:
-                self._stored = StoredGram.of(self._gram)
-            return self._stored, twins
+                self._reserved_bytes = n_bytes
+            if self._stored_gram is None:
+                self._stored_gram = StoredGram.of(self._gram)
+            return self._stored_gram, twins
 
     def _fit_machines(self, fold: Fold, stored_gram: StoredGram, twins: bool) -> None:
         """Fit the machines one after another to one fold, and pass the fits and errors to the listener."""
@@ -280,7 +280,7 @@ class _BatchFit:
     def _add_held_out_values(self, fit: TaskFit, fold: Fold, field: StoredField) -> TaskFit:
         """Return the fit with the decision values of the held-out samples; the field has u = Kβ of their rows too."""
         assert fold.fit is not None
-        test_rows = self._shared.rows[fold.test]
+        test_rows = self._shared_folds.rows[fold.test]
         offset = 0.0 if fold.fit.constant else fit.b  # u includes the constant feature already
         uncertain_rows = np.unique(test_rows[np.abs(field.u[test_rows] + offset) <= field.e[test_rows]])
         if len(uncertain_rows):  # the stored precision does not determine their sign
@@ -300,9 +300,9 @@ class _BatchFit:
     def run_pairs(self) -> None:
         """Fit the pairs of classes, each on its own matrix, then compute the held-out values of each fold."""
         try:
-            variables = sum(task.problem.n_variables for task in self._tasks(self._batch[0][1], self.folds[0]))
-            # As many machines at a time as have problems, for all pairs and folds, in a quarter of the budget.
-            machine_bytes = _PAIR_VARIABLE_BYTES * max(1, variables) * len(self.folds)
+            n_variables = sum(task.problem.n_variables for task in self._tasks(self._batch[0][1], self.folds[0]))
+            # Fit as many machines at a time as a quarter of the budget holds, with all their pairs and folds.
+            machine_bytes = _PAIR_VARIABLE_BYTES * max(1, n_variables) * len(self.folds)
             step = max(1, int(self._memory.budget / 4 / machine_bytes))
             for first in range(0, len(self._batch), step):
                 self._fit_pairs(self._batch[first : first + step])
@@ -312,8 +312,8 @@ class _BatchFit:
     def _fit_pairs(self, batch: Batch) -> None:
         """Fit some machines of the batch to all pairs of classes, each pair in every fold that has both classes."""
         tasks = {(number, fold.number): self._tasks(machine, fold) for number, machine in batch for fold in self.folds}
-        target = self._shared.whole.target
-        labels = np.asarray(target.labels)[self._shared.whole.merged.y]
+        target = self._shared_folds.whole.target
+        labels = np.asarray(target.labels)[self._shared_folds.whole.merged.y]
 
         def fit_pair(pair: tuple[Any, Any]) -> dict[tuple[int, int], TaskFit]:
             members = np.flatnonzero((labels == pair[0]) | (labels == pair[1]))
@@ -362,7 +362,7 @@ class _BatchFit:
         the mean time that the pairs of one machine took in one fold.
         """
         assert fold.fit is not None
-        target, whole_fit = fold.fit.target, self._shared.whole
+        target, whole_fit = fold.fit.target, self._shared_folds.whole
         fits: dict[int, list[TaskFit]] = {}
         for number, _ in batch:
             attempts = [pair_fits[pair].get((number, fold.number)) for pair in _label_pairs(target)]

@@ -233,12 +233,12 @@ def _without_share(problem: DualProblem, variables: list[int], share: float) -> 
     return DualProblem(problem.p, lower, upper, d, problem.row, problem.group, problem.totals)
 
 
-def _check_memory(machine: Any, n: int, functions: int) -> None:
+def _check_memory(machine: Any, n: int, n_functions: int) -> None:
     """Raise MemoryError if the n coefficients of this many functions exceed the machine's cache_size."""
-    n_bytes = 8 * n * (functions + 1)
+    n_bytes = 8 * n * (n_functions + 1)
     if n_bytes > machine.cache_size * 1e6:
         raise MemoryError(
-            f"leaving out each of {functions} samples takes {megabytes(n_bytes)}, more than "
+            f"leaving out each of {n_functions} samples takes {megabytes(n_bytes)}, more than "
             f"cache_size={machine.cache_size:g}; use a number of folds, or raise cache_size"
         )
 

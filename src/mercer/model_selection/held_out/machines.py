@@ -100,14 +100,14 @@ class FoldProgress:
     """Progress of a calibration over its folds, printed if `verbose`."""
 
     def __init__(self, verbose: bool, n_folds: int) -> None:
-        self._reporter, self._n, self._done = Reporter(verbose), n_folds, 0
+        self._reporter, self._n, self._n_done = Reporter(verbose), n_folds, 0
 
     def done(self, n_folds: int = 1) -> None:
         """Count `n_folds` more finished folds."""
-        self._done += n_folds
-        line = f"{self._done} of {self._n} folds of the calibration"
-        if self._done < self._n:
-            self._reporter.report(line, self._done / self._n)
+        self._n_done += n_folds
+        line = f"{self._n_done} of {self._n} folds of the calibration"
+        if self._n_done < self._n:
+            self._reporter.report(line, self._n_done / self._n)
         else:
             self._reporter.close(line)
 

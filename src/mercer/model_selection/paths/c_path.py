@@ -110,7 +110,7 @@ class CPath:
         """Return the fitted machine at C, with its certificate."""
         C = self._check_C(C)
         if C == 0 or math.isinf(C):
-            raise ValueError(f"the path has no machine at its end C={C:g}; choose a C in between")
+            raise ValueError(f"the path has no machine at its end C={C:g}; choose a C between its two ends")
         machine = clone(self._machine).set_params(C=C)
         copy_columns(self._machine, machine)
         start = problem_at(self._trace.problem, C).nearest_feasible(self._trace.at(C)[0])

@@ -26,9 +26,9 @@ from mercer.solvers.solution import Stop, StopReason
 # Share of ε that the gap of a fit may have.
 _SHARE_OF_FIT = 0.1
 # Tolerance on the violation of a fit; usually the gap decides.
-_TOL = 0.1
+_VIOLATION_TOL = 0.1
 # Smallest ratio of the ends of an interval that is still halved: below it, rounding exceeds the gain.
-_NARROWEST = 1 + 1e-9
+_SMALLEST_RATIO = 1 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def fit_nodes(
 
     `constant` is True if b is the weight of a constant feature, so that the kernel is k + 1.
     """
-    fit_stop = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon)
+    fit_stop = replace(stop, tol=_VIOLATION_TOL, gap_tol=_SHARE_OF_FIT * epsilon)
     path = Nodes(problem, epsilon, constant)
 
     def fit(C: float, start: Floats | None) -> Node:
@@ -128,7 +128,7 @@ def fit_nodes(
     while pending:
         left, right = path.nodes[-1], pending[-1]
         gap = largest_gap_between(problem, left, right)
-        if gap <= epsilon or right.C <= left.C * _NARROWEST or path.stop_reason != "converged":
+        if gap <= epsilon or right.C <= left.C * _SMALLEST_RATIO or path.stop_reason != "converged":
             path.nodes.append(pending.pop())
             path.gaps.append(gap)
             continue
@@ -145,8 +145,8 @@ def largest_gap_between(problem: DualProblem, left: Node, right: Node) -> float:
     h = mixed_terms - inner(problem.p, left.beta + right.beta)
     # The maximum of G(λ) = (1 − λ)²g₀ + λ(1 − λ)h + λ²g₁ is at λ = 0 or 1, or at its stationary point between them.
     curvature = left.gap - h + right.gap
-    stationary = (left.gap - 0.5 * h) / curvature if curvature < 0 else 0.0
-    lambdas = [0.0, 1.0] + ([stationary] if 0 < stationary < 1 else [])
+    stationary_point = (left.gap - 0.5 * h) / curvature if curvature < 0 else 0.0
+    lambdas = [0.0, 1.0] + ([stationary_point] if 0 < stationary_point < 1 else [])
     gap = max((1 - s) ** 2 * left.gap + s * (1 - s) * h + s**2 * right.gap for s in lambdas)
     # The dual value is concave in λ, and so at least the smaller one of the two fits.
     return gap / max(min(left.dual, right.dual), float(np.finfo(float).tiny))

@@ -104,8 +104,8 @@ def run_li(run: Steps, tol: float, max_iter: int) -> None:
             L, H = max(0.0, alpha[i1] + alpha[i2] - C), min(C, alpha[i1] + alpha[i2])
         curvature = K[i1, i1] - 2 * K[i1, i2] + K[i2, i2]
         is_flat = curvature <= _NO_CURVATURE * (K[i1, i1] + K[i2, i2])
-        unclipped = y[i2] * math.inf if is_flat else alpha[i2] + y[i2] * (E[i1] - E[i2]) / curvature
-        alpha_2 = min(max(unclipped, L), H)
+        unclipped_alpha = y[i2] * math.inf if is_flat else alpha[i2] + y[i2] * (E[i1] - E[i2]) / curvature
+        alpha_2 = min(max(unclipped_alpha, L), H)
         if abs(alpha_2) == math.inf:  # C = inf without curvature: the dual is unbounded, and there is no hard margin
             break
         alpha_1 = alpha[i1] + S * (alpha[i2] - alpha_2)
@@ -118,7 +118,7 @@ def run_li(run: Steps, tol: float, max_iter: int) -> None:
         b, alpha = new_b, alpha.copy()
         size = abs(alpha_2 - alpha[i2])
         alpha[i1], alpha[i2] = alpha_1, alpha_2
-        run.record(alpha, (i2, i1), float(size), bool(unclipped != alpha_2), float(b))
+        run.record(alpha, (i2, i1), float(size), bool(unclipped_alpha != alpha_2), float(b))
     run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
 
 
@@ -254,9 +254,9 @@ def _newton_direction(problem: SmallProblem, g: Floats, F: Indices) -> tuple[Flo
     y = problem.y[F]
     Z = np.linalg.svd(y[None])[2][1:].T  # directions that keep Σyα
     Q = Z.T @ (np.outer(y, y) * problem.K[np.ix_(F, F)]) @ Z
-    right = Z.T @ g[F]
+    rhs = Z.T @ g[F]
     values, vectors = np.linalg.eigh(Q)
-    coordinates = vectors.T @ right
+    coordinates = vectors.T @ rhs
     is_flat = values <= 1e-12 * max(float(values[-1]), 1e-300)
     if np.abs(coordinates[is_flat]).max(initial=0.0) > 1e-9 * max(1.0, float(np.abs(coordinates).max())):
         coordinates = np.where(is_flat, coordinates, 0.0)

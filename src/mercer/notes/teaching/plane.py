@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from mercer.problems.margins import Margins
 from mercer.runtime.parameters import finite
 from mercer.samples.arrays import Floats, freeze, host
-from mercer.samples.labels import read_labels
+from mercer.samples.labels import read_labels, read_signs
 
 if TYPE_CHECKING:
     from mercer.inspection.displays import DecisionDisplay
@@ -63,7 +63,7 @@ class Plane:
         X : array of shape (n, n_features)
             Samples.
         y : array of shape (n,)
-            Labels of two classes; the larger one belongs on the positive side.
+            Labels of two classes; the larger one belongs on the positive side. Of −1 and +1 one may be missing.
 
         Returns
         -------
@@ -72,22 +72,20 @@ class Plane:
             on, without what needs α.
         """
         values = self.decision_function(X)
-        classes, codes = read_labels(y)
-        if len(classes) != 2 or codes.shape != values.shape:
-            raise ValueError(
-                f"y must have a label of two classes for each of {len(values)} samples; it has {len(codes)} labels of "
-                f"{len(classes)} classes"
-            )
+        signs = read_signs(y)
+        if signs.shape != values.shape:
+            raise ValueError(f"y must have a label for each of {len(values)} samples, but it has {len(signs)}")
+        negative, positive = read_labels(y)[0] if len(np.unique(signs)) == 2 else (-1, 1)
         length = math.hypot(*np.asarray(self.w))
         return Margins(
-            classes=(classes[0], classes[1]),
+            classes=(negative, positive),
             rows=np.arange(len(values)),
             decision_values=values,
-            signs=np.where(codes == 1, 1.0, -1.0),
+            signs=signs,
             rkhs_norm=length,
             b=float(self.b),
             alpha_sum=None,
-            inverse_rho_squared={"|w|²": length**2},
+            inverse_rho_squared={"|w|²": length * length},
         )
 
     def plot(self, X: ArrayLike, y: ArrayLike, **options: Any) -> DecisionDisplay:

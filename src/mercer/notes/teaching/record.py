@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from mercer.runtime.optional import require
 from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Flags, Floats, freeze
+from mercer.samples.labels import read_signs
 
 if TYPE_CHECKING:
     from mercer.inspection.displays import PathDisplay
@@ -64,7 +65,7 @@ class SmallProblem:
     K : array of shape (n, n)
         Kernel matrix.
     y : array of shape (n,)
-        Labels −1 and +1.
+        Labels of two classes; the larger one counts as +1, the other as −1.
     C : float
         Penalty for slack; inf for the hard margin.
     bias : bool, default=True
@@ -85,6 +86,17 @@ class SmallProblem:
     y: Floats
     C: float
     bias: bool = True
+
+    def __post_init__(self) -> None:
+        K, y = np.asarray(self.K, dtype=np.float64), read_signs(self.y)
+        if K.shape != (len(y), len(y)) or not np.isfinite(K).all():
+            raise ValueError(
+                f"K must have a finite row and column for each of {len(y)} labels, not the shape {K.shape}"
+            )
+        object.__setattr__(self, "K", K)
+        object.__setattr__(self, "y", y)
+        if not self.C > 0:
+            raise ValueError(f"C={self.C!r} must be above 0; inf is the hard margin")
 
     @property
     def n(self) -> int:
@@ -139,10 +151,11 @@ class SmallProblem:
     def b_interval(self, alpha: Floats) -> tuple[float, float]:
         """Return the largest y_ig_i over I_up and the smallest over I_down.
 
-        α is optimal if and only if the first is at most the second: then every b between them fulfils the KKT
-        conditions.
+        A feasible α is optimal if and only if the first is at most the second: then every b between them fulfils the
+        KKT conditions. ValueError is raised for another α.
         """
-        return self._ends(alpha, self.gradient(alpha))
+        feasible = self.read_feasible("alpha", alpha)
+        return self._ends(feasible, self.gradient(feasible))
 
     def _ends(self, alpha: Floats, g: Floats) -> tuple[float, float]:
         up, low = self.index_sets(alpha)
@@ -223,8 +236,8 @@ class Steps:
         return len(self.steps)
 
     def __repr__(self) -> str:
-        ended = "converged" if self.converged else "not converged"
-        return f"Steps({self.method}, {len(self)} steps on {self.problem.n} samples, dual {self.dual:.6g}, {ended})"
+        end_text = "converged" if self.converged else "not converged"
+        return f"Steps({self.method}, {len(self)} steps on {self.problem.n} samples, dual {self.dual:.6g}, {end_text})"
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)

@@ -96,8 +96,8 @@ class ComplexityBound(Bound):
     def power(self, target: ArrayLike, q: float) -> ComplexityBound:
         """Bound R̂ of powers: R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) if |f − h| ≤ 1.
 
-        Ê h² is the mean over the samples. The notes write the true expectation here, but the empirical one in the rule
-        for shifted classes, from which this rule follows.
+        Ê h² is the mean over the samples. Igel writes the true expectation here, but the empirical one in the rule for
+        shifted classes, from which this rule follows.
 
         Parameters
         ----------
@@ -369,8 +369,8 @@ def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 
         sign: factor * deviation(n, delta, 2),
     }
     into_unit_interval = Assumption("the functions map into [0, 1]")
-    fixed = Assumption("the class was fixed before these samples were seen")
-    return bound_by_sum("E f", terms, (IID, into_unit_interval, fixed), delta, 1.0, "Igel, theorem 2.2")
+    assumption = Assumption("the class was fixed before these samples were seen")
+    return bound_by_sum("E f", terms, (IID, into_unit_interval, assumption), delta, 1.0, "Igel, theorem 2.2")
 
 
 def _mean_over_signs(

@@ -246,7 +246,7 @@ def iteration_path(
     engine = _Landweber(data, step_size, max_iter) if method == "landweber" else _ConjugateGradients(data, max_iter)
     path_vectors = np.empty((n, 0)) if bound.accepts == "gram" else vectors
     validation_data = None if validation is None else _other_samples(bound, path_vectors, *validation, table.shape[1])
-    rule, kept = SmoothedRule(window, rise), None
+    rule, best_t = SmoothedRule(window, rise), None
     errors, norms, dof = [], [], []
     for t in range(engine.n_steps + 1):  # one step at a time: all together need memory for steps × samples
         C = engine.coefficients(t)
@@ -257,7 +257,7 @@ def iteration_path(
         dof.append(engine.dof(t))
         if validation_data is not None:
             stops, least = rule.record(float(np.mean((validation_data[1] - validation_data[0] @ C - b) ** 2)))
-            kept = t if least else kept
+            best_t = t if least else best_t
             if stops:
                 break
     return IterationPath(
@@ -269,7 +269,7 @@ def iteration_path(
         freeze(np.array(norms)),
         freeze(np.array(dof)),
         freeze(np.array(rule.errors)),
-        kept,
+        best_t,
         engine,
         path_vectors,
         Y.ndim == 1,
@@ -333,8 +333,8 @@ class _Landweber:
     def coefficients(self, t: int) -> Floats:
         """Return the coefficients of f after t steps."""
         is_tiny = self.values <= np.finfo(float).tiny
-        filtered = np.where(is_tiny, self.step_size * t, self._filter(t) / np.where(is_tiny, 1.0, self.values))
-        return np.asarray(self.data.root[:, None] * (self.basis @ (filtered[:, None] * self.components)))
+        factors = np.where(is_tiny, self.step_size * t, self._filter(t) / np.where(is_tiny, 1.0, self.values))
+        return np.asarray(self.data.root[:, None] * (self.basis @ (factors[:, None] * self.components)))
 
     def dof(self, t: int) -> float:
         """Return the effective degrees of freedom after t steps."""

@@ -158,8 +158,8 @@ class Insight:
         if self.n_support is not None:
             lines.append(f"support vectors         {self.n_support}")
             multiple = self.kernel_values_multiple
-            used = "" if multiple is None else f"; the fit computed {self.kernel_values}, {multiple:.3g} times that"
-            lines.append(f"kernel values           at least {self.least_kernel_values} = n·support vectors{used}")
+            fit_text = "" if multiple is None else f"; the fit computed {self.kernel_values}, {multiple:.3g} times that"
+            lines.append(f"kernel values           at least {self.least_kernel_values} = n·support vectors{fit_text}")
         if self.least_operations is not None:
             lines.append(f"operations              at least of order {self.least_operations} = (free vectors)³")
         return lines
@@ -242,11 +242,13 @@ def _plane_insight(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: 
     if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0 and not is_joint:
         radius = base.enclosing_radius if bias == "free" else float(np.hypot(base.origin_radius, constant))
         if radius is not None and squared_ratio(radius, 1 / norm) < np.inf:
-            unchanged = Assumption(
+            same_kernel_assumption = Assumption(
                 "a fit without one sample has the same kernel and features", not any(vars(learnt).values())
             )
             leave_one_out = leave_one_out_bound(radius, 1 / norm, n, bias=bias == "free", separable=True)
-            bounds["leave one out"] = replace(leave_one_out, assumptions=(*leave_one_out.assumptions, unchanged))
+            bounds["leave one out"] = replace(
+                leave_one_out, assumptions=(*leave_one_out.assumptions, same_kernel_assumption)
+            )
     recipe = kernel.recipe()
     if recipe is not None and recipe.linear:
         n_features = int(rows.shape[1])
@@ -278,14 +280,15 @@ def _output_insight(model: Any, kernel: Kernel, X: Any, f: Any, values: Floats, 
 
 
 def _function_insight(
-    model: Any, kernel: Kernel, X: Any, norm: float, b: float, ball: float, trace: float, constant: float
+    model: Any, kernel: Kernel, X: Any, norm: float, b: float, ball_radius: float, trace: float, constant: float
 ) -> Insight:
     """Return the quantities that every function has.
 
-    R̂ is that of the ball ‖w‖ ≤ `ball`; a `constant` other than 0 is the value of one more feature.
+    R̂ is the complexity of the ball ‖w‖ ≤ `ball_radius`. If `constant` is not 0, samples have one more feature with
+    this value.
     """
     diagonal = kernel.diag(X)
-    complexity, radius = _complexity_and_radius(kernel, X, len(diagonal), ball, trace, constant)
+    complexity, radius = _complexity_and_radius(kernel, X, len(diagonal), ball_radius, trace, constant)
     return Insight(
         name="",
         n=len(diagonal),
@@ -312,8 +315,8 @@ def _check_assumptions(bound: Bound, learnt: _Learnt, kernel: Kernel) -> Bound:
         else assumption
         for assumption in bound.assumptions
     )
-    definite = {"yes": True, "no": False}.get(kernel.positive_definite)
-    return replace(bound, assumptions=(*assumptions, Assumption("the kernel is positive semi-definite", definite)))
+    is_definite = {"yes": True, "no": False}.get(kernel.positive_definite)
+    return replace(bound, assumptions=(*assumptions, Assumption("the kernel is positive semi-definite", is_definite)))
 
 
 def _has_learnt_features(unwrapped: Unwrapped) -> bool:

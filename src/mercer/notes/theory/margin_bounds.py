@@ -73,7 +73,7 @@ def soft_margin_bound(
     target_margin : float, default=1.0
         Target margin γ, fixed in advance.
     clipped : bool, default=True
-        Whether to clip slacks at γ. The notes do not, but the proof allows it.
+        Whether to clip slacks at γ. Igel's theorem does not, but its proof allows it.
     grid_from : float, default=1.0
         First margin ρ₀ of the grid, fixed in advance.
 
@@ -94,7 +94,7 @@ def soft_margin_bound(
     n, gamma = len(xi), positive("target_margin", target_margin)
     not_negative("trace", trace)
     not_negative("norm", norm)
-    rho, divisor, fixed = _rho_and_divisor(margin, norm, positive("grid_from", grid_from))
+    rho, divisor, rho_assumption = _rho_and_divisor(margin, norm, positive("grid_from", grid_from))
     terms = {
         "mean slack": float(np.mean(np.minimum(xi / gamma, 1.0) if clipped else xi / gamma)),
         "4/(nργ) √tr K": 4.0 * math.sqrt(trace) / n / rho / gamma,
@@ -104,7 +104,7 @@ def soft_margin_bound(
         IID,
         Assumption("f has no bias, or one that its norm includes", not bias),
         Assumption(f"‖w‖ ≤ 1/ρ with ρ = {rho:.6g}", norm * rho <= 1.0 + 1e-12),
-        fixed,
+        rho_assumption,
         FIXED_KERNEL,
     )
     return bound_by_sum(_ERROR, terms, assumptions, delta, 1.0, "Igel, theorem 4.4")

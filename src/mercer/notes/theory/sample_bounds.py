@@ -81,11 +81,11 @@ def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: ArrayLike = 1.
             raise ValueError(f"width has {len(widths)} entries, but n={n}; pass one for each number, or one for all")
         distance *= euclidean_norm(widths) / math.sqrt(n)
         in_interval = Assumption("every number lies in an interval of its width")
-    independent = Assumption("the numbers are independent")
+    independence = Assumption("the numbers are independent")
     terms = {"mean": finite("mean", mean), "deviation": distance}
     # 1 is a trivial bound for probabilities only; another interval of width 1 may lie anywhere.
     limit = 1.0 if has_one_width and width == 1 and 0 <= mean <= 1 else None
-    return bound_by_sum("the expectation", terms, (independent, in_interval), delta, limit, "Hoeffding 1963")
+    return bound_by_sum("the expectation", terms, (independence, in_interval), delta, limit, "Hoeffding 1963")
 
 
 def mcdiarmid(value: float, differences: ArrayLike, *, delta: float = 0.05) -> Bound:
@@ -108,11 +108,11 @@ def mcdiarmid(value: float, differences: ArrayLike, *, delta: float = 0.05) -> B
     requirement = "differences must have one finite number ≥ 0 per sample: the largest change of g with it"
     c = read_numbers(differences, requirement, 0.0)
     distance = euclidean_norm(c) * math.sqrt(log_inverse(delta) / 2)
-    independent = Assumption("the samples are independent")
+    independence = Assumption("the samples are independent")
     bounded = Assumption("g changes by at most c_i if sample i alone is changed")
     terms = {"value": finite("value", value), "deviation": distance}
     return bound_by_sum(
-        "the expectation", terms, (independent, bounded), delta, None, "McDiarmid 1989; Igel, theorem A.1"
+        "the expectation", terms, (independence, bounded), delta, None, "McDiarmid 1989; Igel, theorem A.1"
     )
 
 
@@ -293,9 +293,9 @@ def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float =
     """
     _check_share(empirical)
     term = deviation(n, delta, integer("n_rules", n_rules, 1, "the number of rules"))
-    fixed = Assumption("the rules were fixed before these samples were seen")
+    fixed_rules = Assumption("the rules were fixed before these samples were seen")
     terms = {"share of errors": empirical, "√((ln N − ln η)/2n)": term}
-    return bound_by_sum(_ERROR, terms, (IID, fixed), delta, 1.0, "Vapnik and Chervonenkis 1974")
+    return bound_by_sum(_ERROR, terms, (IID, fixed_rules), delta, 1.0, "Vapnik and Chervonenkis 1974")
 
 
 @shared_docs

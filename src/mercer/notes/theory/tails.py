@@ -51,12 +51,12 @@ def tail_probability(epsilon: float, differences: ArrayLike, *, sides: int = 1, 
     ratio = positive("epsilon", epsilon) / length if length else math.inf
     exponent = math.log(factor) - (2.0 * ratio * ratio if ratio < 1e100 else math.inf)
     value = math.exp(exponent) if exponent < 709 else math.inf
-    independent = Assumption("the samples are independent")
+    independence = Assumption("the samples are independent")
     bounded = Assumption("the value changes by at most c_i if sample i alone is changed")
-    fixed = (Assumption("the rules were fixed before these samples were seen"),) * (n_rules > 1)
+    fixed_rules = (Assumption("the rules were fixed before these samples were seen"),) * (n_rules > 1)
     terms = {f"{'2·' * (sides == 2)}{'N·' * (n_rules > 1)}exp(−2ε²/Σc²)": value}
     quantity = f"P(deviation ≥ {epsilon:g}{' for any rule' * (n_rules > 1)})"
-    return Bound(quantity, value, terms, (independent, bounded, *fixed), None, 1.0, source="McDiarmid 1989")
+    return Bound(quantity, value, terms, (independence, bounded, *fixed_rules), None, 1.0, source="McDiarmid 1989")
 
 
 def tail_samples(epsilon: float, *, delta: float = 0.05, width: float = 1.0, sides: int = 1, n_rules: int = 1) -> int:

@@ -56,7 +56,7 @@ class Chunks:
         self.types = {name for _, name, *_ in formats}
         self.dtype = np.result_type(*map(np.dtype, self.types))
         self.sparse, self.stored = any(sparse for *_, sparse, _ in formats), sum(stored for *_, stored in formats)
-        self._held: tuple[Indices, Any] | None = None
+        self._held_rows: tuple[Indices, Any] | None = None
 
     # --- methods of an engine ----------------------------------------------------------------------------------------
 
@@ -189,8 +189,8 @@ class Chunks:
 
     def rows(self, positions: Indices) -> Any:
         """Return copies of the rows at these positions, in this order."""
-        if self._held is not None:
-            held_positions, held_rows = self._held
+        if self._held_rows is not None:
+            held_positions, held_rows = self._held_rows
             indices = np.minimum(np.searchsorted(held_positions, positions), max(0, len(held_positions) - 1))
             if len(held_positions) and np.array_equal(held_positions[indices], positions):
                 return held_rows[indices]
@@ -202,7 +202,7 @@ class Chunks:
             parts = [part for _, part in self.map(verbs.rows, [(np.empty(0, np.int32),)])]
         held_rows = vstack(parts)
         if len(sorted_positions) * self.bytes_per_row <= _HELD_BYTES:
-            self._held = sorted_positions, held_rows
+            self._held_rows = sorted_positions, held_rows
         return held_rows[np.searchsorted(sorted_positions, positions)]
 
     @property

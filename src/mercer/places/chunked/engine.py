@@ -57,12 +57,12 @@ class ChunkedEvaluation:
     """An `Evaluation` at rows in chunks, computed by the workers that have them."""
 
     def __init__(self, kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None) -> None:
-        self._common = kernel, vectors, coefficients, columns
+        self._common_arguments = kernel, vectors, coefficients, columns
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
         """Add K(X, vectors) @ coefficients to `out`, computed by the workers."""
         if len(out):
-            out += X.chunks.per_row(verbs.evaluate, X.positions, (*self._common, X.chunks.threads(n_threads)))
+            out += X.chunks.per_row(verbs.evaluate, X.positions, (*self._common_arguments, X.chunks.threads(n_threads)))
 
 
 class ChunkedCross:
@@ -79,7 +79,7 @@ class ChunkedCross:
         self._on_host = HostCross(kernel, landmarks, list, 0, n_threads, K_MM)  # for results on landmarks alone
         self.kernel, self.m = kernel, self._on_host.m
         self._chunks, self._landmarks, self._n_threads = chunks, landmarks, n_threads
-        self._held: list[tuple[Any, Any]] | None = None
+        self._held_chunks: list[tuple[Any, Any]] | None = None
 
     @property
     def K_MM(self) -> Floats:
@@ -115,8 +115,8 @@ class ChunkedCross:
     def _sum(self, name: str, combine: Any, *options: Any, handles: Any = None) -> Any:
         """Return the sum over all chunks of the results of the method `name` of each worker's `Cross`."""
         if handles is None:
-            self._held = self._held or [_hold_on_workers(chunk) for chunk in self._chunks()]
-            handles = self._held
+            self._held_chunks = self._held_chunks or [_hold_on_workers(chunk) for chunk in self._chunks()]
+            handles = self._held_chunks
         K_MM = self._on_host.K_MM if self.kernel.accepts == "gram" else None
         common, call = (self.kernel, self._landmarks, K_MM), (name, *options)
         parts = [

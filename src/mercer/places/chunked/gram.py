@@ -289,12 +289,12 @@ class ChunkedField(HostField):
 
     def __init__(self, gram: ChunkedGram, problem: DualProblem, beta: Floats, u: Floats, dtype: Precision) -> None:
         super().__init__(gram, problem, beta, u, gram.n_threads)
-        self._chunked, self._dtype = gram, dtype
+        self._chunked_gram, self._dtype = gram, dtype
 
     def inner_field(self, J: Indices) -> Field:
         """Return the state of the problem on J on the host, with all other variables held fixed."""
         rows, part = self._inner_problem(J)
-        return self._chunked.local(rows).field(part, self.beta[J], np.zeros(len(rows)), self._dtype)
+        return self._chunked_gram.local(rows).field(part, self.beta[J], np.zeros(len(rows)), self._dtype)
 
     def _spread(self, sources: Indices, coefficients: Floats, targets: Indices) -> None:
         """Add K[targets, sources] @ coefficients to u[targets]."""

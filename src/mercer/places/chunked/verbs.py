@@ -80,22 +80,22 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
+        self._lock, self._n_inside = threading.Lock(), 0
         self._limit: Any = None
 
     def __enter__(self) -> None:
         with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                _in_a_thread(self._set)
+            self._n_inside += 1
+            if self._n_inside == 1:
+                _in_a_thread(self._set_limit)
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            self._n_inside -= 1
+            if self._n_inside == 0:
                 _in_a_thread(self._limit.restore_original_limits)
 
-    def _set(self) -> None:
+    def _set_limit(self) -> None:
         """Limit BLAS to one thread, and remember the previous limit."""
         self._limit = _libraries().limit(limits=1, user_api="blas")  # OpenMP has a limit for each thread
 
@@ -177,11 +177,11 @@ def values(X: Any, selection: RowSelection, kernel: Kernel, others: Any) -> Floa
 
 def _strips(X: Any, selection: RowSelection) -> Any:
     """Yield the selected rows strip by strip, each with the slice of the selection that it covers."""
-    selected = unpack_rows(selection, X.shape[0])
-    for start in range(0, len(selected), _STRIP_ROWS):
-        positions = slice(start, min(len(selected), start + _STRIP_ROWS))
+    is_selected = unpack_rows(selection, X.shape[0])
+    for start in range(0, len(is_selected), _STRIP_ROWS):
+        positions = slice(start, min(len(is_selected), start + _STRIP_ROWS))
         takes_all = selection is None and not isinstance(X, EngineSamples)
-        yield X[positions] if takes_all else take(X, selected[positions]), positions
+        yield X[positions] if takes_all else take(X, is_selected[positions]), positions
 
 
 def _gram(kernel: Kernel, part: Any, Z: Any, centre: Floats, n_threads: int) -> Gram:
@@ -231,10 +231,10 @@ def errors(
     """Return bounds on the errors of K(rows, Z) @ c; they hold however K is computed with this centre."""
     out = np.empty(len(unpack_rows(selection, X.shape[0])))
     for part, positions in _strips(X, selection):
-        stacked, n_rows = stack(part, Z), positions.stop - positions.start
-        prepared = PreparedSamples.of(kernel, stacked, n_threads, centre)
+        all_rows, n_rows = stack(part, Z), positions.stop - positions.start
+        prepared = PreparedSamples.of(kernel, all_rows, n_threads, centre)
         if prepared is None or level == EXACT:
-            gram = KernelMatrix.of(kernel, stacked, _BUDGET, n_threads, centre=centre).streamed()
+            gram = KernelMatrix.of(kernel, all_rows, _BUDGET, n_threads, centre=centre).streamed()
             out[positions] = gram.errors(np.concatenate([np.zeros(n_rows), c]), np.arange(n_rows), level)
         else:
             sizes = prepared.sizes

@@ -110,8 +110,8 @@ class HostCross:
         """
         out, errors = Totals(np.zeros(C.shape), np.zeros(self.m)), ErrorTotals(np.zeros(C.shape), np.zeros(C.shape[1]))
         sums = np.zeros(C.shape)
-        features = int(self._points.shape[-1]) if hasattr(self._points, "shape") else 1
-        share, size = gamma(self.m + features + _FEW_ROUNDINGS), np.abs(C)
+        n_features = int(self._points.shape[-1]) if hasattr(self._points, "shape") else 1
+        share, size = gamma(self.m + n_features + _FEW_ROUNDINGS), np.abs(C)
         for chunk in self._chunks():
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
@@ -136,7 +136,7 @@ class HostCross:
                 errors.squares += np.sum(weight[:, None] * f_error * f_error, axis=0)
                 errors.trace += float(weight @ self._diagonal(chunk.X[part]))
         errors.terms += _PROOF_ROWS
-        errors.residual += gamma(errors.terms + features + _FEW_ROUNDINGS) * sums
+        errors.residual += gamma(errors.terms + n_features + _FEW_ROUNDINGS) * sums
         return out, errors
 
     def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:

@@ -40,11 +40,11 @@ class Float32Check:
         `sizes` and `sources` hold half the squared length of each sample and of each vector. The roundings of different
         values are taken to be independent. The relative error that all values of a sample share grows with f.
         """
-        estimated = rounding.estimated_errors(sizes, sources, self._squares, lambda: self._aligned)
+        estimated_errors = rounding.estimated_errors(sizes, sources, self._squares, lambda: self._aligned)
         # If targets are in a large unit, f is small, and so is its acceptable error.
         unit = min(1.0, rounding.typical_value(sources, float(np.sqrt(np.max(self._squares.sum(axis=0), initial=0.0)))))
         common_error = np.maximum(rounding.common_error(sizes) - 2 * SINGLE, np.finfo(float).tiny)
-        return np.asarray(~(estimated <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / common_error
+        return np.asarray(~(estimated_errors <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / common_error
 
     @cached_property
     def _aligned(self) -> float:
@@ -168,7 +168,7 @@ class BlockEvaluation:
     @cached_property
     def _combinations(self) -> _core.Combinations:
         """The `_segments` in the core's form."""
-        packed = _core.Combinations()
+        combinations = _core.Combinations()
         for part, outputs, coefficients in self._segments:
-            packed.append((part.start, part.stop), outputs, np.ascontiguousarray(coefficients))
-        return packed
+            combinations.append((part.start, part.stop), outputs, np.ascontiguousarray(coefficients))
+        return combinations

@@ -44,28 +44,28 @@ class ActiveSet:
         self.u = u.copy()
         self.active: Indices = np.arange(n)
         self._n = n
-        self._dropped: list[tuple[Indices, Floats]] = []  # rows, and β at the moment they were dropped
-        self._previous: Indices = np.empty(0, dtype=np.intp)
+        self._dropped_rows: list[tuple[Indices, Floats]] = []  # rows, and β at the moment they were dropped
+        self._last_set: Indices = np.empty(0, dtype=np.intp)
         self._block: Values = np.empty((0, 0))
         self._block_rows: Indices = np.empty(0, dtype=np.intp)
 
     @property
     def shrunk(self) -> bool:
-        return bool(self._dropped)
+        return bool(self._dropped_rows)
 
     def violators(self, q: int, keep: float) -> Indices:
         """Return up to q variables: up to q·keep of the last set, free ones first, and the worst violators."""
         if q >= len(self.active):
             return self.active
-        previous = self._previous
+        previous = self._last_set
         from_last_set = previous[np.argsort(~self._free(previous), kind="stable")][: int(q * keep)]
-        self._previous = np.concatenate([self._worst(from_last_set, q - len(from_last_set)), from_last_set])
-        return self._previous
+        self._last_set = np.concatenate([self._worst(from_last_set, q - len(from_last_set)), from_last_set])
+        return self._last_set
 
     def _activate(self, active: Indices) -> None:
         """Make these variables the active ones."""
         self.active = active
-        self._previous = self._previous[np.isin(self._previous, active)]
+        self._last_set = self._last_set[np.isin(self._last_set, active)]
 
     def block(self, J: Indices) -> Values:
         """Return K between the rows of J; the last block is returned again if it has the same rows."""
@@ -77,9 +77,9 @@ class ActiveSet:
 
     def unshrink(self) -> None:
         """Make all variables active again; each dropped row is updated by the change of β since it was dropped."""
-        for rows, old_beta in self._dropped:
+        for rows, old_beta in self._dropped_rows:
             self._catch_up(rows, self.beta - old_beta)
-        self._dropped = []
+        self._dropped_rows = []
         self.active = np.arange(self._n)
 
 
@@ -121,17 +121,17 @@ class HostField(ActiveSet):
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β on J, and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
-        changed = np.flatnonzero(delta)
+        changed_positions = np.flatnonzero(delta)
         self.beta[J], self._ends = beta, None
         rows = self.problem.row[J]
         other_rows = self.rows
         if np.array_equal(rows, self._block_rows):
             block_rows, positions = np.unique(rows, return_index=True)
-            self.u[block_rows] += self._block[np.ix_(positions, changed)] @ delta[changed]
+            self.u[block_rows] += self._block[np.ix_(positions, changed_positions)] @ delta[changed_positions]
             other_rows = np.setdiff1d(self.rows, block_rows, assume_unique=True)
-        if len(other_rows) and len(changed):
-            sources, position = np.unique(rows[changed], return_inverse=True)
-            self._spread(sources, sums_by(position, delta[changed], len(sources)), other_rows)
+        if len(other_rows) and len(changed_positions):
+            sources, position = np.unique(rows[changed_positions], return_inverse=True)
+            self._spread(sources, sums_by(position, delta[changed_positions], len(sources)), other_rows)
 
     def inner_field(self, J: Indices) -> Field:
         """Return the state of the problem on J, with all other variables held fixed."""
@@ -152,7 +152,7 @@ class HostField(ActiveSet):
         self._activate(survivors)
         rows = np.unique(self.problem.row[survivors]) if self.problem.twins else survivors
         positions = np.searchsorted(self.rows, rows)
-        self._dropped.append((np.delete(self.rows, positions), self.beta.copy()))
+        self._dropped_rows.append((np.delete(self.rows, positions), self.beta.copy()))
         self._cache = {r: column[positions] for r, column in self._cache.items()}
         self.rows = rows
         self._selector.choose(self.active)

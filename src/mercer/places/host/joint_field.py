@@ -59,15 +59,15 @@ class HostJointField(ActiveSet):
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β of the samples J, and bring u of the active samples up to date."""
         delta = beta - self.beta[J]
-        changed = np.flatnonzero(delta.any(axis=1))
+        changed_positions = np.flatnonzero(delta.any(axis=1))
         self.beta[J] = beta
-        if len(changed) == 0:
+        if len(changed_positions) == 0:
             return
         self.b, self._violations = self.problem.offsets(self.beta), None
         if len(J) == len(self.active):
             self.u[J] += self._block @ delta
         else:
-            self._add(self.active, J[changed], delta[changed])
+            self._add(self.active, J[changed_positions], delta[changed_positions])
 
     def shrink(self, violation: float) -> None:
         """Drop samples in a corner of their box that no gradient difference as large as `violation` would move."""
@@ -88,7 +88,7 @@ class HostJointField(ActiveSet):
             is_settled = is_in_corner & (differences.min(axis=1) > violation)
         if is_settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or is_settled.all():
             return
-        self._dropped.append((rows[is_settled], self.beta.copy()))
+        self._dropped_rows.append((rows[is_settled], self.beta.copy()))
         self._activate(rows[~is_settled])
         self._violations = None
 

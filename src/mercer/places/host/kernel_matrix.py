@@ -444,8 +444,8 @@ class KernelMatrix(HostAlgebra):
         prepared, float64 = self._source.prepared, self._all_samples(np.float64)
         if prepared is None or not isinstance(float64, _core.Samples):  # numbers are too large, or a constant is added
             return None
-        fast = self._all_samples(self.precisions[0]) if float64.dense else float64
-        if not isinstance(fast, _core.Samples) or fast.dense != float64.dense:
+        fast_samples = self._all_samples(self.precisions[0]) if float64.dense else float64
+        if not isinstance(fast_samples, _core.Samples) or fast_samples.dense != float64.dense:
             return None
         unit_errors = prepared.unit_errors(layout.largest)
         if not float64.dense:
@@ -455,7 +455,7 @@ class KernelMatrix(HostAlgebra):
                 return None
             # Values within a class are added one after another.
             unit_errors = unit_errors + layout.largest * 2 * DOUBLE * float(self.entry_bounds.max()) ** 2
-        return PairPlace(self, fast, float64, unit_errors, n_threads)
+        return PairPlace(self, fast_samples, float64, unit_errors, n_threads)
 
     def _columns(self, J: Indices, dtype: Precision) -> _core.Columns | None:
         """Lay out the rows J as columns for the core; None if the core does not compute their values."""

@@ -229,11 +229,11 @@ class PreparedSamples:
         row_sizes = sizes if rows is None else sizes[rows]
         return self.rounding.errors(row_sizes, sizes[columns], coefficients, level, in_sequence=in_sequence)
 
-    def unit_errors(self, columns: int) -> Floats:
+    def unit_errors(self, n_columns: int) -> Floats:
         """Return error bounds for float64 products with any coefficients of ‖β‖₁ = 1 on this number of columns."""
         level = self._level(np.float64)
         sizes = self.exact_sizes if level == EXACT else self.sizes
-        return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, columns)
+        return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, n_columns)
 
     def _level(self, level: Precision) -> Precision:
         """Return the level that is used if this one is requested."""
@@ -328,9 +328,9 @@ class Lowering:
     @property
     def _fits_float32(self) -> bool:
         """True if the numbers that the ending multiplies by and adds are far inside float32's range."""
-        used = (self.recipe.scale, *(self.recipe.numbers[:2] if self.recipe.inner == "dot" else ()))
+        factors = (self.recipe.scale, *(self.recipe.numbers[:2] if self.recipe.inner == "dot" else ()))
         largest = _LARGEST[np.dtype(np.float32)]
-        return all(number == 0 or 1 / largest <= abs(number) <= largest for number in used)
+        return all(number == 0 or 1 / largest <= abs(number) <= largest for number in factors)
 
     def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
         """Return samples whose kernel values include the constant of the recipe."""
@@ -474,8 +474,8 @@ class _ShiftedSamples:
         values += self._constant
         return values
 
-    def table(self, rows: Indices, positions: Indices, extra_rows: int = 0) -> Any:
-        values = self._samples.table(rows, positions, extra_rows)
+    def table(self, rows: Indices, positions: Indices, n_extra_rows: int = 0) -> Any:
+        values = self._samples.table(rows, positions, n_extra_rows)
         values[: len(rows)] += self._constant
         return values
 

@@ -42,9 +42,9 @@ class HostRows:
             X, selected = X.X, X.rows if selected is None else X.rows[selected]
         self.n: int = X.shape[0] if selected is None else len(selected)
         self.d: int = X.shape[1]
-        self._sparse = is_sparse(X)
+        self._is_sparse = is_sparse(X)
         self._core: _core.LinearRows
-        if self._sparse:
+        if self._is_sparse:
             X = _with_int32_columns(X)
             indptr = X.indptr.astype(np.int64, copy=False)
             starts, ends = (indptr[:-1], indptr[1:]) if selected is None else (indptr[selected], indptr[selected + 1])
@@ -53,7 +53,7 @@ class HostRows:
         else:
             self._core = _core.dense_rows(X, n_threads, selected)
             self.stored = self.n * self.d
-        self._X, self._n_threads, self._selected, self.origin = X, n_threads, selected, origin
+        self._X, self._n_threads, self._selected_rows, self.origin = X, n_threads, selected, origin
 
     @property
     def descent(self) -> _core.LinearRows:
@@ -68,14 +68,14 @@ class HostRows:
 
     def first(self, m: int) -> HostRows:
         """Return the first m rows."""
-        if self._selected is not None:
-            return HostRows(self._X, self._n_threads, self._selected[:m], self.origin)
+        if self._selected_rows is not None:
+            return HostRows(self._X, self._n_threads, self._selected_rows[:m], self.origin)
         return HostRows(self._X[:m], self._n_threads, origin=self.origin)
 
     def take(self, rows: Indices) -> HostRows:
         """Return the given rows; they share memory, except that rows of an array without a selection are copied."""
-        if self._sparse or self._selected is not None:
-            rows = rows if self._selected is None else self._selected[rows]
+        if self._is_sparse or self._selected_rows is not None:
+            rows = rows if self._selected_rows is None else self._selected_rows[rows]
             return HostRows(self._X, self._n_threads, rows, self.origin)
         return HostRows(self._X[rows], self._n_threads, origin=self.origin)
 
@@ -93,14 +93,14 @@ class HostRows:
 
     def gram(self, rows: Indices, others: Indices) -> Floats:
         """Return the inner products of the given rows with the rows `others`."""
-        chosen = (index if self._selected is None else self._selected[index] for index in (rows, others))
-        X, Z = (self._X[index].astype(np.float64, copy=False) for index in chosen)
-        return np.asarray((X @ Z.T).toarray() if self._sparse else X @ Z.T)
+        row_indices = (index if self._selected_rows is None else self._selected_rows[index] for index in (rows, others))
+        X, Z = (self._X[index].astype(np.float64, copy=False) for index in row_indices)
+        return np.asarray((X @ Z.T).toarray() if self._is_sparse else X @ Z.T)
 
     def outer(self, rows: Indices, c: Floats) -> Floats:
         """Return Σ c z z' over the given rows, z = (x, 1) and c ≥ 0; only the lower triangle is valid."""
         out = np.empty((self.d + 1, self.d + 1))
-        if self._sparse or len(rows) * self.d * self.d < 1 << 20:
+        if self._is_sparse or len(rows) * self.d * self.d < 1 << 20:
             self._core.outer(rows.astype(np.int64, copy=False), c, out)
             return out
         # BLAS is faster from about a million products on. It gets blocks of 2²¹ entries (16 MB), so that a float32 X is
@@ -110,7 +110,7 @@ class HostRows:
         for k in range(0, len(rows), step):
             Z = np.ones((len(rows[k : k + step]), self.d + 1))
             block = rows[k : k + step]
-            Z[:, : self.d] = self._X[block if self._selected is None else self._selected[block]]
+            Z[:, : self.d] = self._X[block if self._selected_rows is None else self._selected_rows[block]]
             Z *= np.sqrt(c[k : k + step, None])
             add_gram(out, Z)
         return out

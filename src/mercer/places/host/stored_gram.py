@@ -28,14 +28,14 @@ _BLOCK_ROWS = 512
 # Larger values could overflow in float32 together with their coefficients.
 _LARGEST_VALUE = 1e30
 # A scaled coefficient this close to a bound, relative to the largest bound, was on the bound before it was scaled.
-_SNAP_SHARE = 1e-15
+_SNAP_DISTANCE = 1e-15
 # Largest total change, in the same unit, from moving coefficients onto bounds for which u is not recomputed: the error
 # bounds of u grow instead.
-_SNAPPED_SHARE = 1e-10
+_LARGEST_SNAP = 1e-10
 # If at most this fraction of the coefficients changed, u is updated by their rows; otherwise it is recomputed from K.
 _FEW_SHARE = 0.2
 # Name of the precision level of the stored values.
-_STORED = "float32 values that are stored, with float64 sums"
+_STORED_LEVEL = "float32 values that are stored, with float64 sums"
 # Spacing of float32 numbers below its normal range, where rounding errors are absolute.
 _UNDERFLOW = float(np.finfo(np.float32).smallest_subnormal)
 _EPS = float(np.finfo(float).eps)
@@ -115,12 +115,12 @@ class StoredGram:
 
         The bounds are infinite if certificates use another Gram matrix, `gram.proof`, instead of this one.
         """
-        used = np.flatnonzero(coefficients)
+        support = np.flatnonzero(coefficients)
         if self.gram.proof is not self.gram:
-            return np.full(self.n, np.inf if len(used) else 0.0)
-        mass = float(np.abs(coefficients[used]) @ self.sizes[used])
-        rounding_errors = (self.rounding + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
-        rounding_errors += _UNDERFLOW * float(np.abs(coefficients[used]).sum())
+            return np.full(self.n, np.inf if len(support) else 0.0)
+        mass = float(np.abs(coefficients[support]) @ self.sizes[support])
+        rounding_errors = (self.rounding + (len(support) + 4) * DOUBLE) * 1.01 * mass * self.sizes
+        rounding_errors += _UNDERFLOW * float(np.abs(coefficients[support]).sum())
         return rounding_errors + self.gram.errors(coefficients, level=self.level)
 
 
@@ -147,7 +147,7 @@ class StoredField:
     """
 
     def __init__(self, stored: StoredGram, rows: Indices, *, twins: bool = False, proven: bool = True) -> None:
-        self.stored, self.rows, self._proven = stored, rows, proven
+        self.stored, self.rows, self._has_bounds = stored, rows, proven
         self.gram = stored.gram.view(rows)
         self._beta = np.zeros(2 * stored.n if twins else stored.n)
         self.u, self.e = np.zeros(stored.n), np.full(stored.n, 0.0 if proven else np.inf)
@@ -182,13 +182,13 @@ class StoredField:
 
     @property
     def levels(self) -> tuple[Precision, ...]:
-        return (_STORED, *(level for level in self.gram.proof.levels if level != np.float32))
+        return (_STORED_LEVEL, *(level for level in self.gram.proof.levels if level != np.float32))
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         """Return u and e, which better levels update first; `coefficients` must be those of the field's β."""
         rows = np.arange(self.n) if rows is None else rows
         positions = self.rows[rows]
-        if level != _STORED:
+        if level != _STORED_LEVEL:
             self.u[positions], self.e[positions] = self.gram.proof.product_bound(coefficients, rows, level)
         return Ball(self.u[positions], self.e[positions])
 
@@ -210,15 +210,15 @@ class StoredField:
         scale = ratio if ratio <= 1 or ratio * linear - 0.5 * ratio**2 * energy > linear - 0.5 * energy else 1.0
         scaled = np.clip(scale * beta, problem.lower, problem.upper)
         for bound in (problem.lower, problem.upper):  # restore bounds that rounding has moved β away from
-            scaled = np.where(np.abs(scaled - bound) <= _SNAP_SHARE * largest, bound, scaled)
+            scaled = np.where(np.abs(scaled - bound) <= _SNAP_DISTANCE * largest, bound, scaled)
         scaled = problem.nearest_feasible(scaled)
-        size_of_snap = float(np.abs(scaled - scale * beta) @ sizes[rows])
-        if not size_of_snap <= _SNAPPED_SHARE * largest * float(sizes.max(initial=0.0)):
+        snap_error = float(np.abs(scaled - scale * beta) @ sizes[rows])
+        if not snap_error <= _LARGEST_SNAP * largest * float(sizes.max(initial=0.0)):
             self.move(problem, scaled)
             return scaled
         self._beta[variables] = scaled
         self.u *= scale
-        self.e = self.e * scale + 4 * _EPS * np.abs(self.u) + size_of_snap * sizes
+        self.e = self.e * scale + 4 * _EPS * np.abs(self.u) + snap_error * sizes
         return scaled
 
     def move(self, problem: DualProblem, beta: Floats) -> None:
@@ -227,16 +227,16 @@ class StoredField:
         self._beta[:] = 0.0
         self._beta[self._variables(problem)] = beta
         new_coefficients = self._coefficients
-        changed = np.flatnonzero(new_coefficients != old_coefficients)
-        if len(changed) <= _FEW_SHARE * self.stored.n:
+        changed_rows = np.flatnonzero(new_coefficients != old_coefficients)
+        if len(changed_rows) <= _FEW_SHARE * self.stored.n:
             change = np.zeros(self.stored.n)
-            change[changed] = new_coefficients[changed] - old_coefficients[changed]
+            change[changed_rows] = new_coefficients[changed_rows] - old_coefficients[changed_rows]
             self.u += self.stored.table.product(change)
-            if self._proven:
+            if self._has_bounds:
                 self.e += self.stored.errors(change) + 2 * _EPS * np.abs(self.u)
         else:
             self.u[:] = self.stored.table.product(new_coefficients)
-            self.e = self.stored.errors(new_coefficients) if self._proven else self.e
+            self.e = self.stored.errors(new_coefficients) if self._has_bounds else self.e
 
     def sharpen(self, rows: Indices) -> None:
         """Recompute u on the given rows of the stored K in float64."""
@@ -261,7 +261,7 @@ class StoredField:
         if reason not in ("nonfinite", "unbounded"):
             old_coefficients, sizes_of_beta = self._coefficients, np.abs(self._beta) + np.abs(beta)
             self._beta, self.u = beta, u
-            if self._proven:
+            if self._has_bounds:
                 # K times the change of β is one sum of at most q terms, each with a rounded difference.
                 sizes = self.stored.sizes
                 sum_errors = _EPS * q * float(sizes_of_beta @ np.tile(sizes, q // n)) * sizes

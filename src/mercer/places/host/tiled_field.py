@@ -76,18 +76,23 @@ class TiledField(HostField):
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β on J, and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
-        changed = np.flatnonzero(delta)
+        changed_positions = np.flatnonzero(delta)
         self.beta[J] = beta
         self._ends = None
-        if len(changed) == 0:
+        if len(changed_positions) == 0:
             return
         rows, all_active = self.problem.row[J], len(self.rows) == self.gram.n
         total = self.u if all_active else self.u[self.rows]
         if self.problem.twins:
-            sources, position = np.unique(rows[changed], return_inverse=True)
-            self._add(total, sources, sums_by(position, delta[changed], len(sources)), None)
+            sources, position = np.unique(rows[changed_positions], return_inverse=True)
+            self._add(total, sources, sums_by(position, delta[changed_positions], len(sources)), None)
         else:
-            self._add(total, rows[changed], delta[changed], changed if np.array_equal(rows, self._block_rows) else None)
+            self._add(
+                total,
+                rows[changed_positions],
+                delta[changed_positions],
+                changed_positions if np.array_equal(rows, self._block_rows) else None,
+            )
         if not all_active:
             self.u[self.rows] = total
 
@@ -227,21 +232,21 @@ class RowCache:
         self._rows: dict[int, Indices | None] = {}  # rows of the active samples in each table; None if all, in order
         self._batch = np.full(n, -1, dtype=np.intp)  # batch of each source, −1 if it is not cached
         self._slot = np.zeros(n, dtype=np.intp)  # column of each source in its table
-        self._next = 0
+        self._next_key = 0
 
     @property
     def nbytes(self) -> int:
         """Memory of all batches in bytes."""
         return sum(table.nbytes for table in self._tables.values())
 
-    def fits(self, rows: int, sources: int, itemsize: int) -> bool:
+    def fits(self, n_rows: int, n_sources: int, itemsize: int) -> bool:
         """Return whether a batch of this shape takes at most half of the budget."""
-        return rows * sources * itemsize <= self._budget // 2
+        return n_rows * n_sources * itemsize <= self._budget // 2
 
     def add(self, total: Floats, sources: Indices, coefficients: Floats) -> Flags:
         """Add K[active, sources] @ coefficients to `total` if reading a source pays; return a mask of others."""
         batch = self._batch[sources]
-        missing = np.ones(len(sources), dtype=bool)
+        is_unread = np.ones(len(sources), dtype=bool)
         for key in np.unique(batch[batch >= 0]).tolist():
             in_batch = batch == key
             table = self._tables.pop(key)
@@ -251,8 +256,8 @@ class RowCache:
             weights = np.zeros(table.shape[1])
             weights[self._slot[sources[in_batch]]] = coefficients[in_batch]
             _core.add_table(total, table, weights, self._n_threads, self._rows[key])
-            missing &= ~in_batch
-        return missing
+            is_unread &= ~in_batch
+        return is_unread
 
     def holds(self, sources: Indices) -> Flags:
         """Return a mask of the sources that are cached."""
@@ -271,9 +276,9 @@ class RowCache:
         """Cache K[active, sources]; `rows[k]` is the row of active sample k in `table`, None if that is row k."""
         while self._tables and self.nbytes + table.nbytes > self._budget:
             self._evict()
-        self._tables[self._next], self._rows[self._next] = table, rows
-        self._batch[sources], self._slot[sources] = self._next, np.arange(len(sources))
-        self._next += 1
+        self._tables[self._next_key], self._rows[self._next_key] = table, rows
+        self._batch[sources], self._slot[sources] = self._next_key, np.arange(len(sources))
+        self._next_key += 1
 
     def _evict(self) -> None:
         """Drop the inactive rows of a table if they are half of it, otherwise the least recently used batch."""

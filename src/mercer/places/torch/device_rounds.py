@@ -23,7 +23,7 @@ from mercer.places.torch.rounds import BlockSelector, add_rows
 from mercer.samples.arrays import Floats, Indices
 
 # Numbers of variables of the largest block, whose steps one program takes, and of the smallest.
-_LARGEST, _SMALLEST = 2048, 16
+_LARGEST_BLOCK, _SMALLEST_BLOCK = 2048, 16
 # Rounds continue while their gain is at least this fraction of the total gain so far.
 _LEAST_GAIN = 1e-9
 
@@ -91,8 +91,8 @@ class DeviceRounds:
         device_row = None if row is None else index_tensor(np.append(row, 0), like)
         p, lower, upper, d = (to_device(np.append(values, 0.0), like) for values in fixed)
         self._selector = BlockSelector(p, lower, upper, d, device_row)
-        self._largest = min(_LARGEST, max(_SMALLEST, _power_of_two(n)))  # all variables if they are few
-        self._steps = self._gained = 0.0
+        self._largest = min(_LARGEST_BLOCK, max(_SMALLEST_BLOCK, _power_of_two(n)))  # all variables if they are few
+        self._steps = self._total_gain = 0.0
         self._host_arrays: tuple[Floats, Floats] | None = None  # β and u that `copy_to_host` overwrites
         self.finished = False  # True if the loop on the host should continue alone
 
@@ -103,7 +103,7 @@ class DeviceRounds:
 
     def run_rounds(self, count: int, size: int, share: float, least: float, max_steps: int) -> RoundsResult | None:
         """Run rounds from the β of `start`; return None if they gain nothing, or if a larger block is requested."""
-        self.finished |= size > _LARGEST and not self._stay_on_device
+        self.finished |= size > _LARGEST_BLOCK and not self._stay_on_device
         if self.finished:
             return None
         selector, beta, u = self._selector, self._beta, self._u
@@ -116,8 +116,8 @@ class DeviceRounds:
             self._source.add(u, rows, change, selector.moved)
         _core.check_stop()
         top, bottom, steps, total_gain, free = floats(selector.status).tolist()
-        violation, n_steps, gain = top + bottom, steps - self._steps, total_gain - self._gained
-        self._steps, self._gained = steps, total_gain
+        violation, n_steps, gain = top + bottom, steps - self._steps, total_gain - self._total_gain
+        self._steps, self._total_gain = steps, total_gain
         has_gained = n_steps > 0 and violation < math.inf and gain > _LEAST_GAIN * total_gain
         self.finished = not has_gained and violation > 2 * least
         return RoundsResult(int(n_steps), violation, int(free), should_shrink=False)

@@ -60,9 +60,9 @@ class TorchLandmarkFactor:
 
     def solve(self, R: Floats) -> Floats:
         """Return A⁻¹R by the factors L and H."""
-        whitened = torch.linalg.solve_triangular(self.L, to_device(R, self.L), upper=False)
-        whitened = torch.cholesky_solve(whitened, self.H)
-        return floats(torch.linalg.solve_triangular(self.L.T, whitened, upper=True))
+        whitened_R = torch.linalg.solve_triangular(self.L, to_device(R, self.L), upper=False)
+        whitened_R = torch.cholesky_solve(whitened_R, self.H)
+        return floats(torch.linalg.solve_triangular(self.L.T, whitened_R, upper=True))
 
 
 def add_gram(lower: Any, A: Any) -> None:

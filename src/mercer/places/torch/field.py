@@ -54,8 +54,8 @@ class TorchField(HostField):
         self._device: DeviceRounds | None = None
         self._rounds_away = 0  # rounds since β and u were copied to the device; 0 if they are on the host
         self._counts = 0  # how often the device has counted the variables that could be dropped since then
-        single = fused.available(gram.like) and self._dtype == torch.float32
-        if single and len(problem.totals) == 1 and problem.n_variables >= _FEWEST_VARIABLES:
+        is_fused = fused.available(gram.like) and self._dtype == torch.float32
+        if is_fused and len(problem.totals) == 1 and problem.n_variables >= _FEWEST_VARIABLES:
             self._device = self._device_rounds()
 
     def _device_rounds(self) -> DeviceRounds:
@@ -103,12 +103,14 @@ class TorchField(HostField):
     def move(self, J: Indices, beta: Floats) -> None:
         """Set β on J, and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
-        changed = np.flatnonzero(delta)
-        if len(changed) == 0:
+        changed_positions = np.flatnonzero(delta)
+        if len(changed_positions) == 0:
             return
         self.beta[J], self._ends = beta, None
-        sources = self._active_samples(self.problem.row[J[changed]])
-        sums = self.gram.device_sums(self._samples, sources, to_device(delta[changed], self.gram.like), self._dtype)
+        sources = self._active_samples(self.problem.row[J[changed_positions]])
+        sums = self.gram.device_sums(
+            self._samples, sources, to_device(delta[changed_positions], self.gram.like), self._dtype
+        )
         host_sums = self._to_pinned(sums, "sums")
         if self.shrunk:
             self.u[self.rows] += host_sums

@@ -27,7 +27,7 @@ except ImportError:  # torch without Triton, as its CPU build
     triton = tl = None
 
 # Number of features up to which rows stay in registers, and number of features per step for wider rows.
-_NARROW, _STEP = 64, 32
+_NARROW_FEATURES, _STEP = 64, 32
 # Rows and columns of a tile of wide rows.
 _WIDE_TILE = 128, 64
 # Columns that one call sums over, in float64 and for wide rows: Ctrl-C waits until the call ends.
@@ -60,7 +60,7 @@ def on(x: Any) -> AbstractContextManager[Any]:
 
 def narrow(x: Any) -> bool:
     """Return whether rows are short enough for a kernel to hold them in registers."""
-    return bool(x.shape[1] <= _NARROW)
+    return bool(x.shape[1] <= _NARROW_FEATURES)
 
 
 def has_float64_products() -> bool:
@@ -244,23 +244,23 @@ def adds_all(x: Any) -> bool:
     return x.dtype == torch.float32 or (narrow(x) and has_float64_products())
 
 
-def adds_several(x: Any, outputs: int) -> bool:
+def adds_several(x: Any, n_outputs: int) -> bool:
     """Return whether one call sums over any number of columns for several columns of weights at once."""
-    return outputs <= _MOST_OUTPUTS and x.dtype == torch.float32 and narrow(x) and has_float64_products()
+    return n_outputs <= _MOST_OUTPUTS and x.dtype == torch.float32 and narrow(x) and has_float64_products()
 
 
-def adds_fast(dtype: Any, features: int, outputs: int) -> bool:
+def adds_fast(dtype: Any, n_features: int, n_outputs: int) -> bool:
     """Return whether `sums` of solvers with so many outputs are faster than products with a tile of values."""
-    if outputs == 1:
+    if n_outputs == 1:
         return True
-    if features > _NARROW or not has_float64_products():
+    if n_features > _NARROW_FEATURES or not has_float64_products():
         return False
-    return outputs <= (_MOST_OUTPUTS if dtype == torch.float32 else _SINGLE_OUTPUTS64)
+    return n_outputs <= (_MOST_OUTPUTS if dtype == torch.float32 else _SINGLE_OUTPUTS64)
 
 
-def successive_additions(features: int) -> int | None:
+def successive_additions(n_features: int) -> int | None:
     """Return a bound on the float64 additions that follow one another within a call of `narrow64`; None without it."""
-    if features > _NARROW or not has_float64_products():
+    if n_features > _NARROW_FEATURES or not has_float64_products():
         return None
     return 64 + _COLUMNS_AT_ONCE // 64 + _COLUMNS_AT_ONCE // _LEAST_SPAN
 

@@ -193,8 +193,8 @@ class TorchGram:
 
     @property
     def _on_host(self) -> Gram:
-        whole = self._source.on_host
-        return whole if self._rows is None else whole.view(self._rows)
+        whole_gram = self._source.on_host
+        return whole_gram if self._rows is None else whole_gram.view(self._rows)
 
     @property
     def proof(self) -> BoundedProducts:
@@ -442,10 +442,10 @@ class TorchGram:
 
     def landmark_factor(self, landmarks: Indices, weight: Floats, n_threads: int = 1) -> LandmarkFactor:
         """Factor K_JJ + K_nJᵀ diag(weight) K_nJ for the rows J = `landmarks`."""
-        used = np.flatnonzero(weight)
+        weighted_rows = np.flatnonzero(weight)
         right = self.prepared_rows(index_tensor(landmarks, self.like), torch.float64)
-        left = self.prepared_rows(index_tensor(used, self.like), torch.float64)
-        root, m = to_device(np.sqrt(weight[used])[:, None], self.like), len(landmarks)
+        left = self.prepared_rows(index_tensor(weighted_rows, self.like), torch.float64)
+        root, m = to_device(np.sqrt(weight[weighted_rows])[:, None], self.like), len(landmarks)
         with explain_shortage("a preconditioner", 32 * m * m, self.like.device, "lower cache_size for a smaller one"):
             L = jittered_factor(self.device_block(right, right, torch.float64))
             lower = torch.zeros((m, m), dtype=torch.float64, device=L.device)
@@ -455,7 +455,7 @@ class TorchGram:
                 add_gram(lower, torch.linalg.solve_triangular(L, K.T, upper=False).T)
 
             tile = max(self._tile, min(_WHITENED_BYTES, self.budget // 8))
-            in_strips(len(used), 16 * m, work, tile, L.device)
+            in_strips(len(weighted_rows), 16 * m, work, tile, L.device)
             return landmark_factor_of(L, lower)
 
     def float64_matrix(self, n_threads: int = 1) -> Float64Matrix:

@@ -27,15 +27,15 @@ POWERS = [math.log(2.0) ** (k + 1) / math.factorial(k + 1) for k in range(14)]
 
 # Transfers between these numbers of bytes go through pinned memory, in which a GPU reads and writes without waiting for
 # the host, and several times faster. torch keeps pinned memory that was freed for the next transfer.
-_LEAST_PINNED, _MOST_PINNED = 1, 128 << 20
+_LEAST_PINNED_BYTES, _MOST_PINNED_BYTES = 1, 128 << 20
 # Results of at least so many bytes are copied to the host in chunks, each of them while the next one is on its way.
-_CHUNKED, _CHUNK = 1 << 18, 4 << 20
+_CHUNKED_BYTES, _CHUNK_BYTES = 1 << 18, 4 << 20
 
 
 def to_device(values: Any, like: Any, dtype: Any = None) -> Any:
     """Copy a host array to the device of the tensor `like`."""
     values = np.require(values, requirements=["C", "W"])  # torch warns of read-only memory
-    if like.device.type != "cuda" or not _LEAST_PINNED <= values.nbytes <= _MOST_PINNED:
+    if like.device.type != "cuda" or not _LEAST_PINNED_BYTES <= values.nbytes <= _MOST_PINNED_BYTES:
         return torch.as_tensor(values, device=like.device, dtype=dtype)
     values = torch.from_numpy(values)
     pinned_values = torch.empty(values.shape, dtype=dtype or values.dtype, device="cpu", pin_memory=True)
@@ -45,7 +45,7 @@ def to_device(values: Any, like: Any, dtype: Any = None) -> Any:
 def to_host(tensor: Any) -> Any:
     """Return a tensor as a host array."""
     tensor = tensor.detach()
-    if tensor.device.type != "cuda" or tensor.nbytes < _CHUNKED:
+    if tensor.device.type != "cuda" or tensor.nbytes < _CHUNKED_BYTES:
         return tensor.cpu().numpy()
     return _copied_in_chunks(tensor.contiguous()).numpy()
 
@@ -54,7 +54,7 @@ def _copied_in_chunks(tensor: Any) -> Any:
     """Return a host copy of a contiguous tensor, through two pinned buffers that take turns."""
     out = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     source, target = tensor.view(-1), out.view(-1)
-    step, stream = _CHUNK // tensor.element_size(), torch.cuda.current_stream(tensor.device)
+    step, stream = _CHUNK_BYTES // tensor.element_size(), torch.cuda.current_stream(tensor.device)
     pending = []
     buffers = [torch.empty(min(step, len(source)), dtype=out.dtype, device="cpu", pin_memory=True) for _ in range(2)]
     for k, start in enumerate(range(0, len(source), step)):
@@ -84,17 +84,17 @@ class HostCopy:
     """An asynchronous copy of a tensor to the host, while its device continues to compute."""
 
     def __init__(self, tensor: Any) -> None:
-        self._buffer, self._done = tensor, None
+        self._buffer, self._copy_event = tensor, None
         if tensor.device.type == "cuda":
             self._buffer = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
             self._buffer.copy_(tensor, non_blocking=True)
-            self._done = torch.cuda.Event()
-            self._done.record(torch.cuda.current_stream(tensor.device))
+            self._copy_event = torch.cuda.Event()
+            self._copy_event.record(torch.cuda.current_stream(tensor.device))
 
     def array(self) -> Any:
         """Wait for the copy and return it; the array of a CPU tensor shares its memory."""
-        if self._done is not None:
-            self._done.synchronize()
+        if self._copy_event is not None:
+            self._copy_event.synchronize()
         return to_host(self._buffer)
 
 
@@ -141,14 +141,16 @@ def power_of_two(exponent: Any, proven: bool) -> Any:
     """
     if not proven:
         return torch.exp2_(exponent)
-    whole = torch.round(exponent)
-    fraction = exponent.sub_(whole)  # exact
+    whole_part = torch.round(exponent)
+    fraction = exponent.sub_(whole_part)  # exact
     value = torch.full_like(fraction, POWERS[-1])
     for power in reversed(POWERS[:-1]):
         value.mul_(fraction).add_(power)
     value.mul_(fraction).add_(1.0)
-    too_small = ~(whole >= -1021.0)  # also true for NaN
-    scale = whole.clamp_(min=-1022.0).to(torch.int64).add_(1023).bitwise_left_shift_(52)  # the bits of 2^whole
+    too_small = ~(whole_part >= -1021.0)  # also true for NaN
+    scale = (
+        whole_part.clamp_(min=-1022.0).to(torch.int64).add_(1023).bitwise_left_shift_(52)
+    )  # the bits of 2^whole_part
     return value.mul_(scale.view(torch.float64)).masked_fill_(too_small, 0.0)
 
 

@@ -13,7 +13,7 @@ from mercer.places.torch.fused import on, tl, triton
 from mercer.places.torch.numbers import torch
 
 # Number of variables that one program of the first kernel examines at a time.
-_LOOKED_AT = 1024
+_SCAN_WIDTH = 1024
 # Number of warps of the pair-step kernel (benchmarks/compare_gpu.py --kernels).
 WARPS = 8
 # Number of pair steps between two comparisons of the violation with its goal.
@@ -258,8 +258,8 @@ class BlockSelector:
     """Selection of blocks among a problem's variables on a device, and pair steps on them; variable n fills gaps."""
 
     def __init__(self, p: Any, lower: Any, upper: Any, d: Any, row: Any) -> None:
-        self._fixed, self._row, self._n = (p, lower, upper, d), row, len(p) - 1
-        self._kept = torch.zeros(len(p), dtype=torch.int8, device=p.device)
+        self._constants, self._row, self._n = (p, lower, upper, d), row, len(p) - 1
+        self._is_kept = torch.zeros(len(p), dtype=torch.int8, device=p.device)
         self.status = torch.zeros(5, dtype=torch.float64, device=p.device)
         self.size, self._block = 0, torch.empty(0, dtype=torch.int32, device=p.device)
 
@@ -267,11 +267,11 @@ class BlockSelector:
         """Set the block size, a power of two of at least 16; if it doubles, the next block contains the last one."""
         device, groups = self.status.device, size // 4
         if 2 * self.size == size:
-            self._old = self._block
-            self._kept.index_fill_(0, self._old.long(), 1)
+            self._last_block = self._block
+            self._is_kept.index_fill_(0, self._last_block.long(), 1)
         else:
-            self._old = torch.full((size // 2,), self._n, dtype=torch.int32, device=device)
-            self._kept.zero_()
+            self._last_block = torch.full((size // 2,), self._n, dtype=torch.int32, device=device)
+            self._is_kept.zero_()
         self.size, self._groups = size, groups
         self._ends, self._values = (torch.empty(2 * groups, dtype=torch.float64, device=device) for _ in range(2))
         self._places = torch.empty(2 * groups, dtype=torch.int32, device=device)
@@ -289,14 +289,14 @@ class BlockSelector:
         """Select the next block and return its rows."""
         n, groups, row = self._n, self._groups, self.rows if self._row is None else self._row
         width = triton.cdiv(n, groups)
-        looked_at = min(_LOOKED_AT, triton.next_power_of_2(width))
+        looked_at = min(_SCAN_WIDTH, triton.next_power_of_2(width))
         with on(u):
             _worst[(groups,)](
-                *self._fixed, beta, u, row, self._kept, self._ends, self._values, self._places, n, width, groups,
+                *self._constants, beta, u, row, self._is_kept, self._ends, self._values, self._places, n, width, groups,
                 TWINS=self._row is not None, W=looked_at, num_warps=max(1, min(4, looked_at // 128)),
             )  # fmt: skip
             _choose[(1,)](
-                self._ends, self._values, self._places, self._old, row, self._block, self.rows, self.status, n,
+                self._ends, self._values, self._places, self._last_block, row, self._block, self.rows, self.status, n,
                 TWINS=self._row is not None, G=groups, num_warps=4,
             )  # fmt: skip
         return self.rows
@@ -308,7 +308,7 @@ class BlockSelector:
         `margin_share` of the violation. The count overwrites the current block, which the next `choose` selects again.
         """
         self.choose(beta, u)
-        p, lower, upper, d = (values[: self._n] for values in self._fixed)
+        p, lower, upper, d = (values[: self._n] for values in self._constants)
         beta, top, bottom = beta[: self._n], self.status[0], -self.status[1]
         h = p - (u if self._row is None else u[self._row[: self._n]]) - d * beta
         margin = margin_share * (top - bottom)
@@ -323,8 +323,8 @@ class BlockSelector:
         """
         with on(K):
             _pair_steps[(1,)](
-                K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, *self.moved,
-                self._work, self._curves, self.status, share, least, max_steps * self.size,
+                K, *self._constants, beta, u, self._block, self.rows, self._last_block, self._is_kept, self.change,
+                *self.moved, self._work, self._curves, self.status, share, least, max_steps * self.size,
                 Q=self.size, EACH=STEPS_UNCHECKED, APART=APART or self.size < 1024, num_warps=WARPS,
             )  # fmt: skip
         return self.change

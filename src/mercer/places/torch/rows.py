@@ -124,11 +124,11 @@ class TorchRows:
 
     def transposed(self, c: Floats) -> Floats:
         """Return X'c; if few c are not 0, only their rows are read."""
-        used = np.flatnonzero(c)
-        if 2 * len(used) > self.n:
+        support = np.flatnonzero(c)
+        if 2 * len(support) > self.n:
             return np.array(floats(self._strips.transposed(self._to_device(c)))[:, 0])
-        part = Strips(self._samples.rows[index_tensor(used, self._samples.rows)], self._centre)
-        return np.array(floats(part.transposed(self._to_device(c[used])))[:, 0])
+        part = Strips(self._samples.rows[index_tensor(support, self._samples.rows)], self._centre)
+        return np.array(floats(part.transposed(self._to_device(c[support])))[:, 0])
 
     def gram(self, rows: Indices, others: Indices) -> Floats:
         """Return the inner products of the given rows with the rows `others`."""
@@ -277,9 +277,9 @@ class TorchLinearGram:
         if not self.sparse or self.d <= self._samples.n_entries:
             return self, None
         rows = self._samples.rows
-        used = torch.unique(rows.columns)
-        narrow = SparseRows(rows.values, torch.searchsorted(used, rows.columns), rows.starts, len(used))
-        return TorchLinearGram(type(self._samples)(self._samples.engine, narrow), self.scale), to_host(used)
+        columns = torch.unique(rows.columns)
+        narrow_rows = SparseRows(rows.values, torch.searchsorted(columns, rows.columns), rows.starts, len(columns))
+        return TorchLinearGram(type(self._samples)(self._samples.engine, narrow_rows), self.scale), to_host(columns)
 
     def _strips(self, centre: Floats | None) -> Strips:
         return Strips(self._samples.rows, centre)

@@ -217,8 +217,8 @@ class SparseSamples(TorchSamples):
         n, values = self.shape[0], self.rows.values.double()
         mean = self.rows.over_columns(values) / n
         squares = self.rows.over_columns((values - mean[self.rows.columns]).square())
-        missing = n - torch.bincount(self.rows.columns, minlength=self.shape[1])
-        return floats(mean), np.sqrt(floats(squares + missing * mean.square()) / n)
+        n_zeros = n - torch.bincount(self.rows.columns, minlength=self.shape[1])
+        return floats(mean), np.sqrt(floats(squares + n_zeros * mean.square()) / n)
 
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
         """Return Σ_i w_i Σ_j (x_ij − centre) and Σ_i w_i Σ_j (x_ij − centre)² over all entries."""

@@ -232,10 +232,10 @@ def distances(x: Any, z: Any, p: float) -> Any:
     out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
     for left_rows, left, _ in _tiles(x):
         for right_rows, right, _ in _tiles(z):
-            used = None
+            columns = None
             if isinstance(left, SparseRows) and isinstance(right, SparseRows):
-                used = torch.unique(torch.cat([left.columns, right.columns]))
-            left_, right_ = (part.dense(used) if isinstance(part, SparseRows) else part for part in (left, right))
+                columns = torch.unique(torch.cat([left.columns, right.columns]))
+            left_, right_ = (part.dense(columns) if isinstance(part, SparseRows) else part for part in (left, right))
             out[left_rows, right_rows] = torch.cdist(left_, right_, p=p, compute_mode="donot_use_mm_for_euclid_dist")
     return out
 
@@ -244,10 +244,10 @@ def _tiles(z: Any) -> Iterator[tuple[slice, Any, Any]]:
     """Yield blocks of rows whose dense form fits a tile, and the columns that they use, or None for all columns."""
     width = max(1, z.shape[1])
     step = max(1, TILE_BYTES // (8 * width))
-    narrow = isinstance(z, SparseRows) and (width > _MANY_COLUMNS or step < len(z))
-    if narrow:  # a tile of k rows uses no more than k times the longest row's columns
+    is_narrowed = isinstance(z, SparseRows) and (width > _MANY_COLUMNS or step < len(z))
+    if is_narrowed:  # a tile of k rows uses no more than k times the longest row's columns
         step = max(step, math.isqrt(TILE_BYTES // (8 * max(1, z.longest))))
     for start in range(0, len(z), step):
         block = slice(start, min(len(z), start + step))
         part = z[block]
-        yield block, part, torch.unique(part.columns) if narrow else None
+        yield block, part, torch.unique(part.columns) if is_narrowed else None

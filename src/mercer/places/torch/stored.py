@@ -27,7 +27,7 @@ class TorchFloat32Matrix:
     """A `Float32Matrix` on a torch device; a host copy serves if rounds there are impossible or do not finish."""
 
     def __init__(self, K: Any) -> None:
-        self.K, self._copying = K, threading.Lock()
+        self.K, self._copy_lock = K, threading.Lock()
 
     @property
     def values(self) -> Values:
@@ -35,7 +35,7 @@ class TorchFloat32Matrix:
 
     @property
     def _on_host(self) -> HostFloat32Matrix:
-        with self._copying:  # only one of several threads makes the copy, which is large
+        with self._copy_lock:  # only one of several threads makes the copy, which is large
             return self._copy
 
     @cached_property
@@ -50,9 +50,9 @@ class TorchFloat32Matrix:
         """Return K @ coefficients, summed in float64."""
         if not fused.available(self.K):
             return self._on_host.product(coefficients)
-        used = np.flatnonzero(coefficients)
+        support = np.flatnonzero(coefficients)
         out = torch.zeros(len(self.K), dtype=torch.float64, device=self.K.device)
-        add_rows(out, self.K, index_tensor(used, self.K), to_device(coefficients[used], self.K))
+        add_rows(out, self.K, index_tensor(support, self.K), to_device(coefficients[support], self.K))
         return floats(out)
 
     def steps(

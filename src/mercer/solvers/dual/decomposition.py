@@ -154,7 +154,7 @@ class _Blocks:
 
     def __init__(self, field: Field) -> None:
         self._field = field
-        self._steps, self._unsolved = 0, 0  # pair steps so far, and blocks in a row that they left unsolved
+        self._steps, self._n_unsolved = 0, 0  # pair steps so far, and blocks in a row that they left unsolved
         self._steps_before_newton, self._last_violation = _STEPS_BEFORE_NEWTON, math.inf
 
     def solve(self, J: Indices, h: Floats, violation: float, stop: Stop, all_active: bool) -> Solution:
@@ -180,12 +180,12 @@ class _Blocks:
         self._steps += steps
         if reason == "max_seconds":
             return Solution(new_beta, steps, "max_time")
-        self._unsolved = self._unsolved + 1 if reason in ("max_steps", "stalled") else 0
-        if self._unsolved == 0:
+        self._n_unsolved = self._n_unsolved + 1 if reason in ("max_steps", "stalled") else 0
+        if self._n_unsolved == 0:
             return Solution(new_beta, steps, "converged" if reason == "converged" else "stalled")
         # 2. A Newton step on the free variables, if pair steps left the block unsolved and are slow.
         is_slow = all_active and _is_slow(steps, violation, violation_left, stop.tol, len(J))
-        if is_slow or self._unsolved > _UNSOLVED_BLOCKS or reason == "stalled":
+        if is_slow or self._n_unsolved > _UNSOLVED_BLOCKS or reason == "stalled":
             if not has_progressed(violation_left, self._last_violation):
                 self._steps_before_newton = min(2 * self._steps_before_newton, INNER_STEPS)
             self._last_violation = violation_left

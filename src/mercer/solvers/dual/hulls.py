@@ -46,7 +46,7 @@ _LIKELY_RHO = 0.25
 # Last tolerance, in the same unit: smaller gradients are rounding.
 _LEAST_TOL_SHARE = float(np.finfo(float).eps)
 # Smaller numbers have fewer digits, and a tolerance below it has no meaning.
-_SMALLEST = float(np.finfo(float).tiny)
+_SMALLEST_NORMAL = float(np.finfo(float).tiny)
 # First C of the hard margin through the origin, in units of 1/max k(x, x), and the factor from one C to the next.
 _FIRST_C = 1e3
 _C_FACTOR = 100.0
@@ -119,11 +119,14 @@ def _nearest_points(
     # 1. Choose the first and the last tolerance, in units of mass times a typical K_ii.
     steps = 0
     lengths = np.abs(gram.diagonal)
-    typical = largest = float(lengths.max())
+    typical_length = largest = float(lengths.max())
     if lengths.min() < largest:  # not constant, as it is for a Gaussian
-        typical = float(np.median(lengths)) or largest
+        typical_length = float(np.median(lengths)) or largest
     mass = float(np.abs(problem.totals).max())
-    tol, least = _FIRST_TOL_SHARE * mass * typical or stop.tol, max(_LEAST_TOL_SHARE * mass * typical, _SMALLEST)
+    tol, least = (
+        _FIRST_TOL_SHARE * mass * typical_length or stop.tol,
+        max(_LEAST_TOL_SHARE * mass * typical_length, _SMALLEST_NORMAL),
+    )
     if reduced:
         tol = min(tol, _LIKELY_RHO * stop.tol * largest_rho(problem))
     while True:

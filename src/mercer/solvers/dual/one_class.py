@@ -3,11 +3,11 @@
 The coefficients of such a machine add up to a mass that ν and the weights fix, and f = Kβ + b grows with it: with
 ν = 10⁻⁶ no f is as large as tol. So tol is measured in
 
-    min(1, spread, length),   spread = Σβ_i k(x_i, x_i) − β'Kβ/mass,   length = β'Kβ/mass
+    min(1, spread, mean),   spread = Σβ_i k(x_i, x_i) − β'Kβ/mass,   mean = β'Kβ/mass
 
 `spread` is the mass times the mean squared distance of the support vectors from their mean, and measures how much f can
-vary. `length` is the mean of ⟨w, φ(x)⟩ over the support vectors. It is used only if p = 0: then the gap is at most mass
-times the violation, and the dual value is ½ mass·length. Both depend on the solution alone, not on the samples' order.
+vary. `mean` is the mean of ⟨w, φ(x)⟩ over the support vectors. It is used only if p = 0: then the gap is at most mass
+times the violation, and the dual value is ½ mass·mean. Both depend on the solution alone, not on the samples' order.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.solution import Solution, Stop
 from mercer.solvers.solver import Solver
 
-# Smallest spread and length, as shares of mass times the largest k(x, x). A smaller spread is rounding; a smaller
-# length belongs to samples around the origin, for which w = 0 is the solution.
-_LEAST_SPREAD, _LEAST_LENGTH = 1e-9, 1e-4
+# Smallest spread and mean, as shares of mass times the largest k(x, x). A smaller spread is rounding; a smaller
+# mean belongs to samples around the origin, for which w = 0 is the solution.
+_LEAST_SPREAD, _LEAST_MEAN = 1e-9, 1e-4
 # Smallest factor from one tolerance to the next; the factor if only the gap is too large, and its largest number of
 # uses.
 _TOL_FACTOR = 1e-2
-_GAP_FACTOR, _MOST_FOR_GAP = 0.1, 3
+_GAP_FACTOR, _MOST_GAP_ROUNDS = 0.1, 3
 
 
 def solve_one_class(
@@ -68,7 +68,7 @@ def solve_one_class(
         gap_goal = stop.tol * max(2 * abs(certificate.dual), mass * unit)
         if certificate.gap > gap_goal:
             certificate = with_best_bias(problem, gram.proof, solution.beta, certificate)
-        if certificate.gap > gap_goal and reason == "converged" and gap_rounds < _MOST_FOR_GAP:
+        if certificate.gap > gap_goal and reason == "converged" and gap_rounds < _MOST_GAP_ROUNDS:
             tol, gap_rounds = _GAP_FACTOR * min(tol, goal), gap_rounds + 1
             continue
         if reason in ("rounding floor", "stalled") and stop.met(certificate):
@@ -77,10 +77,10 @@ def solve_one_class(
 
 
 def _unit(problem: DualProblem, gram: Gram, solution: Solution, mass: float, scale: float) -> float:
-    """Return the unit of tol, between 0 and 1 (see the module docstring)."""
+    """Return the unit of tol, min(1, spread, mean) of the module docstring, which is small if f is small."""
     beta, u = solution.beta, solution.u
     if not scale > 0 or u is None:
         return 1.0
-    length = inner(beta, u) / mass
-    spread = max(inner(beta, gram.diagonal) - length, _LEAST_SPREAD * scale)
-    return min(1.0, spread, np.inf if problem.p.any() else max(length, _LEAST_LENGTH * scale))
+    mean = inner(beta, u) / mass
+    spread = max(inner(beta, gram.diagonal) - mean, _LEAST_SPREAD * scale)
+    return min(1.0, spread, np.inf if problem.p.any() else max(mean, _LEAST_MEAN * scale))

@@ -89,7 +89,7 @@ def _refine_pairs(
     """
     p, has_equality, entry_bounds = problem.p, bool(len(problem.totals)), gram.proof.entry_bounds
     u, pairs = np.zeros(len(p)), np.arange(layout.n)
-    steps, last = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
+    steps, last_violation = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
     proofs, solved = None, np.zeros(layout.n, dtype=bool)
     while len(pairs):
         part, variables = layout.of_pairs(pairs), layout.variables(pairs)
@@ -130,8 +130,10 @@ def _refine_pairs(
         if meets_stop.all():
             break
         violation = certificates.violation
-        is_continued = ~meets_stop & converged & (violation > stop.tol) & has_progressed(violation, last[pairs])
-        last[pairs] = violation
+        is_continued = (
+            ~meets_stop & converged & (violation > stop.tol) & has_progressed(violation, last_violation[pairs])
+        )
+        last_violation[pairs] = violation
         pairs = pairs[is_continued & (stop.seconds > 0)]
     assert proofs is not None
     # At the deadline, the certificates are those of the last β.

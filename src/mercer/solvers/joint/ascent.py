@@ -81,7 +81,7 @@ def ascend_balanced(field: JointField, stop: Stop, shrinking: bool) -> Solution:
         total_C = min(max(float(problem.C.sum()), 1e-300), 1e300)
     least = 1.0 / total_C  # with a smaller diagonal, even all multipliers at their bounds give |f| < 1
     penalty, largest = max(float(diagonal.mean()), least), max(float(diagonal.max()), least)
-    steps, tol, b, last_missing = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
+    steps, tol, b, last_excess_change = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
     for rounds in range(1, _ROUNDS + 1):
         # 1. Maximise the penalised dual at the present multipliers b.
         field.set_problem(dataclasses.replace(problem, shift=penalty, b=b, balanced=False))
@@ -89,18 +89,18 @@ def ascend_balanced(field: JointField, stop: Stop, shrinking: bool) -> Solution:
         solution = ascend(field, inner_stop, shrinking)
         steps += solution.steps
         # 2. Update the multipliers, and stop if the sums are small enough.
-        #    `missing` is the change of the excess if the sums are removed.
-        missing = largest * float(np.abs(solution.beta.sum(axis=0)).max())
+        #    `excess_change` is the change of the excess if the sums are removed.
+        excess_change = largest * float(np.abs(solution.beta.sum(axis=0)).max())
         b = field.problem.offsets(solution.beta)
-        has_settled = tol <= 0.5 * stop.tol and missing <= 0.1 * stop.tol
+        has_settled = tol <= 0.5 * stop.tol and excess_change <= 0.1 * stop.tol
         if has_settled or solution.stop_reason != "converged" or rounds == _ROUNDS:
             break
         # 3. Raise the penalty if the sums fell too little, and lower the tolerance.
-        if missing > _SLOW_SHARE * last_missing:
+        if excess_change > _SLOW_SHARE * last_excess_change:
             penalty *= 1 / _SLOW_SHARE
-        last_missing = missing
+        last_excess_change = excess_change
         # The sums are only as accurate as the ascent, so the ascent needs the smaller tolerance.
-        tol = max(0.02 * stop.tol, min(0.3 * tol, 0.3 * missing))
+        tol = max(0.02 * stop.tol, min(0.3 * tol, 0.3 * excess_change))
     # 4. Move the rest of the sums between classes, so that β is feasible.
     field.set_problem(dataclasses.replace(problem, b=b - b.mean()))
     e = problem.excess(field.u, b)

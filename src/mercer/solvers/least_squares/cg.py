@@ -43,7 +43,7 @@ from mercer.solvers.solver import refuses
 # Number of rows on which float32 products are compared with float64 ones.
 _COMPARED_ROWS = 128
 # Share of the gap to reach that a run aims at: the rest is for the rounding of float32 products.
-_SAFETY = 0.25
+_AIM_SHARE = 0.25
 
 
 def _refusal(problem: LeastSquares, gram: Gram) -> str | None:
@@ -136,13 +136,13 @@ def solve_ridge(
     def product(dtype: Precision, P: Floats) -> Floats:
         return project(P + s * gram.products(s * P, dtype=dtype))
 
-    used = np.flatnonzero(s)
-    rows = used[np.linspace(0, len(used) - 1, min(len(used), _COMPARED_ROWS)).astype(np.intp)]
+    support = np.flatnonzero(s)
+    rows = support[np.linspace(0, len(support) - 1, min(len(support), _COMPARED_ROWS)).astype(np.intp)]
 
     def coarse_error(P: Floats) -> Floats:
         C = s * P
         E = s[rows] * (gram.products(C, rows) - gram.products(C, rows, gram.precisions[0]))
-        return np.sqrt(column_products(E, E) * (len(used) / len(rows)))
+        return np.sqrt(column_products(E, E) * (len(support) / len(rows)))
 
     has_float32 = len(gram.precisions) > 1
     _, last, steps, reason = conjugate_gradient_to_gap(
@@ -153,7 +153,7 @@ def solve_ridge(
         lambda gap: np.sqrt(gap * 2 / lam),
         stop,
         coarse=CoarseOperator(partial(product, gram.precisions[0]), coarse_error) if has_float32 else None,
-        safety=_SAFETY,
+        safety=_AIM_SHARE,
         check_seconds=check_seconds,
     )
     if not np.isfinite(last.gap).all():

@@ -124,7 +124,7 @@ class _FactoredSystem:
     """Factored K + diag d and, with a bias, its solution for the right-hand side 1; a small K is kept too."""
 
     def __init__(self, gram: Gram, factor: Factor, bias: bool, stored_K: Float64Matrix | None) -> None:
-        self._gram, self._factor, self._bias, self._kept = gram, factor, bias, stored_K
+        self._gram, self._factor, self._bias, self._stored_K = gram, factor, bias, stored_K
         self._ones: Floats | None = None
 
     @classmethod
@@ -147,12 +147,12 @@ class _FactoredSystem:
     def products(self, C: Floats) -> Ball:
         """Return KC and bounds on its errors; a small K that is kept beside the factor is used again."""
         gram = self._gram
-        if self._kept is None:
+        if self._stored_K is None:
             return gram.proof.product_bound(C)
         entry_bounds = gram.entry_bounds
         errors = np.column_stack([gram.errors(column) for column in C.T])
         return Ball(
-            self._kept.products(C), errors + gamma(gram.n + 4) * np.outer(entry_bounds, entry_bounds @ np.abs(C))
+            self._stored_K.products(C), errors + gamma(gram.n + 4) * np.outer(entry_bounds, entry_bounds @ np.abs(C))
         )
 
     def solve(self, R: Floats, C: Floats) -> tuple[Floats, Floats]:

@@ -73,9 +73,11 @@ class RidgeInverse:
             least = d * _EPS
         is_kept = values > least * values.max(initial=0.0)
         self._values, self._vectors = values[is_kept], V[:, is_kept]
-        self._null = scipy.linalg.qr(self._unit[:, None] * V[:, ~is_kept], mode="economic", check_finite=False)[0]
+        self._null_space = scipy.linalg.qr(self._unit[:, None] * V[:, ~is_kept], mode="economic", check_finite=False)[0]
         is_empty = self._unit == 0
-        self._null = self._null[:, : int((~is_kept).sum() - is_empty.sum())] if is_empty.any() else self._null
+        self._null_space = (
+            self._null_space[:, : int((~is_kept).sum() - is_empty.sum())] if is_empty.any() else self._null_space
+        )
         self.rank = int(is_kept.sum())
 
     def __call__(self, B: Floats) -> Floats:
@@ -85,7 +87,7 @@ class RidgeInverse:
             return unit * self._factor.solve(unit * B)
         V = self._vectors
         W = unit * (V @ ((V.T @ (unit * B)) / self._values[:, None]))
-        return np.asarray(W - self._null @ (self._null.T @ W))
+        return np.asarray(W - self._null_space @ (self._null_space.T @ W))
 
 
 def _triangle(rows: _Pieces, unit: Floats, lam: float) -> Floats:

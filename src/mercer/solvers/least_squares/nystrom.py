@@ -90,13 +90,13 @@ def solve_nystrom(
             check_seconds = 4 * (time.monotonic() - start_time)
         white = Whitened(problem, L, targets)
         preconditioner = _preconditioner(white.congruence(G, sample_totals), lam, stop.n_threads)
-    outputs = int(targets.residual.shape[1])
+    n_outputs = int(targets.residual.shape[1])
     data: Cross | _Gathered = _Gathered(G, targets) if single_pass else cross
     # If the optimum is zero, for a constant target for example, a relative gap cannot be reached.
     floor = 0.5 * float(np.finfo(float).eps) * np.maximum(targets.squares, np.finfo(float).tiny)
 
     def check(alpha: Floats) -> ResidualCheck:
-        C, b, totals = white.coefficients(alpha), np.zeros(outputs), targets
+        C, b, totals = white.coefficients(alpha), np.zeros(n_outputs), targets
         if alpha.any():
             b = white.bias(alpha)
             totals = data.residual(C, b)
@@ -108,7 +108,7 @@ def solve_nystrom(
 
     # 2. Iterate until the true residual proves the gap.
     alpha, last, steps, reason = conjugate_gradient_to_gap(
-        (cross.m, outputs),
+        (cross.m, n_outputs),
         check,
         apply,
         preconditioner.solve,
@@ -128,7 +128,7 @@ def solve_nystrom(
     else:
         residual_totals, errors = cross.proof(C, b)
         # With zeros for the sum of the errors, `residual` keeps b.
-        totals_at_b = replace(residual_totals, bias_column=targets.bias_column, error_sum=np.zeros(outputs))
+        totals_at_b = replace(residual_totals, bias_column=targets.bias_column, error_sum=np.zeros(n_outputs))
         R, primal = white.residual(totals_at_b, alpha)
         value_error = cross.value_error + gamma(cross.m + 2)
         bounds = landmark_errors(R, alpha, C, lam, (L, jitter), value_error, residual_totals, errors, problem.bias)

@@ -76,7 +76,7 @@ def residual_share(problem: LeastSquares, C: Floats, b: Floats, U: Floats, error
     U = KC is known up to `errors`. The ratio is a maximum over the samples, so that a sample of small weight counts as
     much as the others.
     """
-    Y, ridged = problem.mean, (problem.lam / problem.total)[:, None] * C
-    R = Y - U - ridged - b
-    floor = errors + gamma(4) * (np.abs(Y) + np.abs(U) + np.abs(ridged) + np.abs(b))
+    Y, ridge_part = problem.mean, (problem.lam / problem.total)[:, None] * C
+    R = Y - U - ridge_part - b
+    floor = errors + gamma(4) * (np.abs(Y) + np.abs(U) + np.abs(ridge_part) + np.abs(b))
     return R, float(np.max(np.abs(R) / np.maximum(floor, np.finfo(float).tiny)))

@@ -113,8 +113,8 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
         U, values, V = U[:, is_kept], s[is_kept] ** 2, Vt[is_kept].T
     unit = root / norm if problem.bias else None
     values = linear.scale * values
-    right = V * np.sqrt(linear.scale)
-    return Decomposition(values, Eigenvectors(values, U), linear.n, unit, linear.scale * least, right)
+    right_factor = V * np.sqrt(linear.scale)
+    return Decomposition(values, Eigenvectors(values, U), linear.n, unit, linear.scale * least, right_factor)
 
 
 def default_lams(spectrum: Decomposition, count: int) -> Floats:

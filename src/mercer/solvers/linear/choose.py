@@ -94,9 +94,9 @@ def solve_linear(
 
 
 # If descent reports convergence and the certificate does not meet the goal, the tolerances of descent are multiplied by
-# _MOST / (ratio of the error to its goal), but by no factor below _LEAST per round. Below _FLOOR of the user's
-# tolerances, rounding is taken to be the cause.
-_LEAST, _MOST, _FLOOR = 0.2, 0.8, 1e-12
+# _MOST_SHARE / (ratio of the error to its goal), but by no factor below _LEAST_SHARE per round. Below _FLOOR of the
+# user's tolerances, rounding is taken to be the cause.
+_LEAST_SHARE, _MOST_SHARE, _FLOOR = 0.2, 0.8, 1e-12
 
 
 def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, shrinking: bool) -> Point:
@@ -159,7 +159,7 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
         w = rows.transposed(beta)
         bias_is_moving = with_multipliers and abs(last_sum) + abs(float(beta.sum())) > 1e-12 * float(np.abs(beta).sum())
         if end_reason == "converged" and not bias_is_moving:
-            factor *= min(_MOST, max(_LEAST, _MOST / goal_ratio))
+            factor *= min(_MOST_SHARE, max(_LEAST_SHARE, _MOST_SHARE / goal_ratio))
         if with_multipliers:
             origin, b = point.b, np.zeros(1)
         if factor < _FLOOR:
@@ -170,11 +170,11 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
 # method may take over from the second pause on, as a rate needs two.
 _FIRST_PAUSE = 50
 # Descent is slow if it is predicted to take more than this multiple of the passes so far.
-_SLOW = 1.5
+_SLOW_FACTOR = 1.5
 # Largest cost of a turn of Newton's method, as a multiple of all passes so far.
 _NEWTON_SHARE = 8.0
 # A turn that lowers the error to less than this share is followed by another one, twice as long.
-_PROMISING = 0.1
+_PROMISING_SHARE = 0.1
 
 
 def alternate_methods(referee: Referee, start: Point | None, seed: int, shrinking: bool) -> tuple[Point, bool]:
@@ -204,7 +204,7 @@ def is_slow(last_ratio: float, goal_ratio: float, passes: int, first_pause: int)
 
     The last half of the passes lowered the ratio of the error to its goal from `last_ratio` to `goal_ratio`.
     """
-    return passes > first_pause and _passes_left(last_ratio, goal_ratio, passes // 2) > _SLOW * passes
+    return passes > first_pause and _passes_left(last_ratio, goal_ratio, passes // 2) > _SLOW_FACTOR * passes
 
 
 def _newton_turns(referee: Referee, start: Point, goal_ratio: float, max_work: float) -> tuple[Point, float]:
@@ -222,7 +222,7 @@ def _newton_turns(referee: Referee, start: Point, goal_ratio: float, max_work: f
         new_ratio = referee.judge_both(point)
         if new_ratio < goal_ratio:
             best = point
-        if new_ratio > _PROMISING * goal_ratio:
+        if new_ratio > _PROMISING_SHARE * goal_ratio:
             return replace(best, steps=steps, reason="stalled"), goal_ratio
         goal_ratio, max_work = new_ratio, 2 * max_work
 

@@ -86,8 +86,8 @@ def solve_by_rows(
         if first.stop_reason == "converged" and certificate.gap > stop.tol * width:
             rows = rows_of()
             u = rows.gram_product(problem.row_coefficients(first.beta, gram.n))
-            sharper = certificate_of(problem, first.beta, u, row_length_bounds(rows), "optimality", "float64")
-            return (replace(first, u=u.value), sharper) if stop.met(sharper) else (first, certificate)
+            proof = certificate_of(problem, first.beta, u, row_length_bounds(rows), "optimality", "float64")
+            return (replace(first, u=u.value), proof) if stop.met(proof) else (first, certificate)
         if first.stop_reason in ("converged", "max_time") or short_stop.max_iter == stop.max_iter:
             return first, certificate
     # 2. Solve in w to smaller and smaller gaps, until the certificate of β meets `stop`.
@@ -129,17 +129,17 @@ def move_towards(problem: LinearProblem, rows: Rows, w: Floats, beta: Floats) ->
         # For samples with an ε-tube β = 0 is a bound too.
         distance = np.where(problem.epsilon > 0, np.minimum(distance, np.abs(beta)), distance)
         free = np.flatnonzero((distance > 0) & np.isfinite(distance))
-        missing = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)
-        if len(free) == 0 or not missing.any():
+        gap = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)
+        if len(free) == 0 or not gap.any():
             break
         weight = (distance / distance[free].max()) ** 2  # only proportions matter, and squares of a large C overflow
         lower = np.tril(rows.outer(free, weight[free]))
         normal = lower + np.tril(lower, -1).T
         if not problem.exact_bias:
             normal[-1, :], normal[:, -1] = 0.0, 0.0
-        if not (np.isfinite(normal).all() and np.isfinite(missing).all()):
+        if not (np.isfinite(normal).all() and np.isfinite(gap).all()):
             break
-        z = np.linalg.lstsq(normal, missing, rcond=1e-14)[0]
+        z = np.linalg.lstsq(normal, gap, rcond=1e-14)[0]
         change = np.zeros(rows.n)
         change[free] = (weight * rows.product(z[:-1], float(z[-1])))[free]
         with np.errstate(divide="ignore"):

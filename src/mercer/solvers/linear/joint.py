@@ -29,13 +29,13 @@ from mercer.solvers.linear.referee import LinearSolution, certificate_line
 from mercer.solvers.solution import Stop, StopReason
 
 # If descent reports convergence and the certificate does not meet the goal, the tolerances of descent are multiplied by
-# _LOWER. Below _FLOOR of the user's tolerances, rounding is taken to be the cause.
-_LOWER, _FLOOR = 0.5, 1e-9
+# _TOL_FACTOR. Below _FLOOR of the user's tolerances, rounding is taken to be the cause.
+_TOL_FACTOR, _FLOOR = 0.5, 1e-9
 # Descent pauses after this many passes, and then whenever they have doubled; from the second pause on its rate is
 # known.
 _FIRST_PAUSE = 100
 _DESCENT = "dual coordinate descent: the only method of the joint machine on the rows"
-_ALONE = "ascent on the Gram matrix of the rows: steps on single rows are too slow where the samples are stored"
+_ASCENT_ALONE = "ascent on the Gram matrix of the rows: steps on single rows are too slow where the samples are stored"
 _ASCENT = "dual coordinate descent, then ascent on the Gram matrix of the rows: descent was slow"
 
 
@@ -64,16 +64,16 @@ def solve_joint_linear(
                 "their Gram matrix, and there is none; use multiclass='ovr'"
             )
         beta_and_violation = beta, certify_joint_rows(problem, rows, beta)[1].violation
-        return _continue_by_ascent(problem, rows, stop, beta_and_violation, gram(), 0, _ALONE)
+        return _continue_by_ascent(problem, rows, stop, beta_and_violation, gram(), 0, _ASCENT_ALONE)
     W = np.array([rows.transposed(np.ascontiguousarray(column)) for column in beta.T])
     state, passes, factor = np.array([seed], dtype=np.uint64), 0, 1.0
     pause, last_ratio = _FIRST_PAUSE, math.inf
     while True:
         # 1. Run passes. W was computed again from β, so it has no rounding errors of earlier steps.
-        flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
+        flat_beta, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
         constants = (problem.y.astype(np.int64, copy=False), problem.C, rows.squared_lengths, B)
         limits = (factor * stop.tol, factor * stop.gap_tol, min(stop.max_iter, pause) - passes, stop.seconds)
-        n_passes, _, _, end_reason = steps.descend_joint(*constants, flat, w, w_bias, state, *limits, shrinking)
+        n_passes, _, _, end_reason = steps.descend_joint(*constants, flat_beta, w, w_bias, state, *limits, shrinking)
         passes += n_passes
         # 2. Certify, and stop if the certificate meets `stop`, or at a limit.
         W, certificate = certify_joint_rows(problem, rows, beta)
@@ -85,7 +85,7 @@ def solve_joint_linear(
             return LinearSolution(W, np.array(certificate.b), beta, passes, reason, _DESCENT), certificate
         # 3. Tighten the tolerances of descent, or continue on the Gram matrix where descent is slow.
         if end_reason == "converged":
-            factor *= _LOWER
+            factor *= _TOL_FACTOR
         if passes >= pause:
             goal_ratio = stop.goal_ratio(certificate)
             # The Gram matrix of 3,000 samples (72 MB) is one block for the ascent.

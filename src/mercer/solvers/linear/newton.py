@@ -38,14 +38,15 @@ from mercer.solvers.ridge_factor import ridge_factor, rounding_shares
 from mercer.solvers.solution import Stop, StopReason
 
 # The first smoothing is _FIRST_SMOOTHING · mean|p|, where mean|p| is the mean error at w = 0. It is multiplied by
-# _AFTER_PILOT after a pilot, by _AFTER_PILOT² from a given (w, b, β), and by _SHRINK per round, down to _LEAST.
-_FIRST_SMOOTHING, _AFTER_PILOT = 2.0, 0.1
-_SHRINK, _LEAST = 0.6, 1e-9
+# _SMOOTHING_AFTER_PILOT after a pilot, by the square of this from a given (w, b, β), and by _SMOOTHING_FACTOR per
+# round, down to _LEAST_SMOOTHING.
+_FIRST_SMOOTHING, _SMOOTHING_AFTER_PILOT = 2.0, 0.1
+_SMOOTHING_FACTOR, _LEAST_SMOOTHING = 0.6, 1e-9
 # The smoothed problem counts as solved when a step would gain less than this share of the gap and of the proximal term
 # (Rockafellar's criterion). The proximal term matters if C is large: then the gap consists of losses, and is too large
 # to show whether the smoothed problem is solved. (Hinge, to a gap of 1e-4, in steps: a9a 28, w8a 34, covtype10k 16; by
 # the gap alone 28, 33 and 24.)
-_SOLVED = 0.02
+_SOLVED_SHARE = 0.02
 # A pilot has 1/_PILOT_SHARE of the rows and is run if those are at least _PILOT_ROWS, and _PILOT_ROWS_PER_COLUMN for
 # each column. It ends at a gap of _PILOT_GAP of its dual value, because its optimum is not that of all rows.
 _PILOT_SHARE, _PILOT_ROWS, _PILOT_ROWS_PER_COLUMN, _PILOT_GAP = 8, 2000, 20, 0.03
@@ -66,9 +67,9 @@ def newton(referee: Referee, start: Point | None, judge: PointJudge, max_work: f
             pilot_stop = replace(referee.stop, tol=np.inf, gap_tol=_PILOT_GAP, report=None)
             pilot = newton(Referee(problem.first(m, rows.n / m), rows.first(m), pilot_stop), None, lambda point: 0.0)
             start = replace(pilot, beta=np.zeros(rows.n))
-            smoothing *= _AFTER_PILOT
+            smoothing *= _SMOOTHING_AFTER_PILOT
     elif start.beta.any():
-        smoothing *= _AFTER_PILOT**2
+        smoothing *= _SMOOTHING_AFTER_PILOT**2
         if not few_columns(rows.n, rows.d):
             # The smoothing adds μ to the d of each sample, here at least a hundredth of its ‖x‖²: if C‖x‖² is large,
             # few samples are at their bounds, and without μ nothing would limit the steps.
@@ -94,9 +95,9 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
         t, total, loss, shares = losses.evaluate(f)
         slope = b / problem.bias**2 if 0 < problem.bias < np.inf else 0.0
         gradient = np.append(w - rows.transposed(t), slope - total if problem.bias else 0.0)
-        limit: StopReason | None = stop.limit(steps) or ("stalled" if curvature.work > max_work else None)
-        if limit is not None:
-            return Point(w, b, t, steps, limit)
+        stop_reason: StopReason | None = stop.limit(steps) or ("stalled" if curvature.work > max_work else None)
+        if stop_reason is not None:
+            return Point(w, b, t, steps, stop_reason)
         gap, dual = _estimate(problem, w, b, gradient, loss, shares)
         if stop.tol == np.inf and gap <= stop.gap_tol * dual and gap <= 0.5 * judged_gap:
             judged_gap = gap
@@ -114,7 +115,7 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
         # 3. Once the smoothed problem is solved, certify the point, then move the centre and lower the smoothing.
         # A few dozen steps are many for a round; after a hundred, rounding makes the steps cycle.
         round_is_over = is_unchanged or gain_vanishes or round_steps >= 100
-        if round_is_over or gain <= _SOLVED * min(shares, losses.proximal(t)):
+        if round_is_over or gain <= _SOLVED_SHARE * min(shares, losses.proximal(t)):
             point = Point(w, b, t, steps)
             # A certificate costs two products with X: skip it if the estimated gap is ten times too large.
             gap_is_near = stop.tol < np.inf or 10 * stop.gap_tol * dual >= gap
@@ -126,7 +127,10 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
             if stale_rounds > 25:
                 return replace(point, reason="stalled")
             if not is_smooth and (round_steps > 0 or round_is_over):
-                losses, round_steps = losses.with_centre(t, max(losses.smoothing * _SHRINK, _LEAST)), 0
+                losses, round_steps = (
+                    losses.with_centre(t, max(losses.smoothing * _SMOOTHING_FACTOR, _LEAST_SMOOTHING)),
+                    0,
+                )
                 continue
         # 4. Take the step, with a line search.
         dw, db = direction[:-1], float(direction[-1])
@@ -155,7 +159,7 @@ def _estimate(
 # number is a guess.
 FEW_COLUMNS = 1000
 # With more columns than that, a matrix is factored if free samples or columns are at most this many.
-_FACTORED_UNKNOWNS = 1500
+_MOST_UNKNOWNS = 1500
 # Cost of factoring m unknowns, divided by m³, in units of one visit of an entry of X by coordinate descent: 18 ms for
 # 725 unknowns on two threads, 1.2 ns per visit.
 _FACTOR_COST = 1 / 30
@@ -241,13 +245,13 @@ class SampleSystem:
         if len(free) == 0:
             b_curvature = max(1.0, abs(g_b)) if problem.exact_bias else 1.0 / shift if shift else np.inf
             return np.append(-g, -g_b / b_curvature)
-        if len(free) > _FACTORED_UNKNOWNS and self._rows.d <= _FACTORED_UNKNOWNS:
+        if len(free) > _MOST_UNKNOWNS and self._rows.d <= _MOST_UNKNOWNS:
             return self._by_columns.direction(t, smoothing, gradient)
         free_rows = self._rows.take(free)
         ridge = self._ridge[free] * (smoothing or 1.0)
-        right = -free_rows.product(g) - shift * g_b
-        sides = np.column_stack([right, np.ones(len(free))]) if problem.exact_bias else right[:, None]
-        if len(free) <= _FACTORED_UNKNOWNS:
+        rhs = -free_rows.product(g) - shift * g_b
+        sides = np.column_stack([rhs, np.ones(len(free))]) if problem.exact_bias else rhs[:, None]
+        if len(free) <= _MOST_UNKNOWNS:
             solutions = self._solve_by_factor(free, ridge, shift, sides)
             self._sample_work += _FACTOR_COST * len(free) ** 3
         else:
@@ -273,7 +277,7 @@ class SampleSystem:
     def _products(self, free: Indices) -> Floats:
         """Return X_F X_F'; products of rows that were free in earlier steps are reused."""
         new_samples = np.setdiff1d(free, self._gram_rows, assume_unique=True)
-        if len(self._gram_rows) + len(new_samples) > 2 * max(len(free), _FACTORED_UNKNOWNS):
+        if len(self._gram_rows) + len(new_samples) > 2 * max(len(free), _MOST_UNKNOWNS):
             self._gram_rows, self._gram, new_samples = free[:0], np.empty((0, 0)), free
         if len(new_samples):
             m = len(self._gram_rows)

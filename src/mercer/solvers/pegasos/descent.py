@@ -138,7 +138,7 @@ class KernelSpace:
         rows = gram.budget // (16 * max(1, self.n))
         self._rows = np.empty((max(1, min(self.n, rows)), self.n))
         self._at_a_time = max(1, min(_ROWS_PER_FETCH, rows // 4, len(self._rows)))
-        self._used = 0
+        self._n_used = 0
 
     def run(self, machine: int, signs: Floats, draws: Indices, options: StepOptions) -> None:
         iterates, n_older = options.iterates, self._n_older
@@ -160,20 +160,20 @@ class KernelSpace:
                 return
             self._fetch(draws[n_done : n_done + _DRAWS_AHEAD], signs * u < options.lam * (t + n_done + 1))
 
-    def _fetch(self, draws: Indices, violating: Flags) -> None:
+    def _fetch(self, draws: Indices, is_violating: Flags) -> None:
         """Compute missing rows of the next draws that will be needed if the present margins do not change."""
-        is_needed = violating[draws]
+        is_needed = is_violating[draws]
         is_needed[0] = True  # the core stopped at this draw
-        missing = draws[(self._slot[draws] < 0) & is_needed]
-        _, first = np.unique(missing, return_index=True)
-        missing = missing[np.sort(first)][: self._at_a_time]
-        if self._used + len(missing) > len(self._rows):
+        missing_rows = draws[(self._slot[draws] < 0) & is_needed]
+        _, first = np.unique(missing_rows, return_index=True)
+        missing_rows = missing_rows[np.sort(first)][: self._at_a_time]
+        if self._n_used + len(missing_rows) > len(self._rows):
             self._slot[:] = -1
-            self._used = 0
-        slots = np.arange(self._used, self._used + len(missing))
-        self._rows[slots] = self.gram.block(missing, np.arange(self.n))
-        self._slot[missing] = slots
-        self._used += len(missing)
+            self._n_used = 0
+        slots = np.arange(self._n_used, self._n_used + len(missing_rows))
+        self._rows[slots] = self.gram.block(missing_rows, np.arange(self.n))
+        self._slot[missing_rows] = slots
+        self._n_used += len(missing_rows)
 
     def split(self, rows: Indices, others: Indices) -> tuple[KernelSpace, Outputs]:
         """Return the space of the samples `rows`, and the function that computes the outputs of w at the `others`."""
@@ -190,9 +190,9 @@ class KernelSpace:
         """Return ⟨w, φ(x_i)⟩ for every sample; rows of K that the steps have stored are used again."""
         coefficients_of_rows = w[self._n_older :]
         stored_rows = np.flatnonzero(self._slot >= 0)  # rows that the steps have computed
-        coefficients = np.zeros(self._used)
+        coefficients = np.zeros(self._n_used)
         coefficients[self._slot[stored_rows]] = coefficients_of_rows[stored_rows]
-        u = np.einsum("i,ij->j", coefficients, self._rows[: self._used])
+        u = np.einsum("i,ij->j", coefficients, self._rows[: self._n_used])
         other_coefficients = np.where(self._slot < 0, coefficients_of_rows, 0.0)
         if other_coefficients.any():
             u += self.gram.product(other_coefficients)
@@ -230,7 +230,7 @@ class EarlyStopping:
     ) -> None:
         self._held_out, self._outputs, self._average = held_out, outputs, average
         self._tol, self._patience = tol * len(held_out.signs), patience
-        self._lowest, self._epochs_without_fall, self._smoothed = math.inf, 0, rise is not None
+        self._lowest_loss, self._epochs_without_fall, self._is_smoothed = math.inf, 0, rise is not None
         self._rule = SmoothedRule(patience, rise or 0.0)
         self.losses = self._rule.errors
         self.best: Iterates | None = None
@@ -242,11 +242,11 @@ class EarlyStopping:
         has_risen, is_best = self._rule.record(loss)
         if self.best is None or is_best:
             self.best = iterates.copy()
-        if self._smoothed:
+        if self._is_smoothed:
             return has_risen
-        has_fallen = loss < self._lowest - self._tol
-        self._lowest, self._epochs_without_fall = (
-            (loss, 0) if has_fallen else (self._lowest, self._epochs_without_fall + 1)
+        has_fallen = loss < self._lowest_loss - self._tol
+        self._lowest_loss, self._epochs_without_fall = (
+            (loss, 0) if has_fallen else (self._lowest_loss, self._epochs_without_fall + 1)
         )
         return self._epochs_without_fall >= self._patience
 
@@ -323,11 +323,11 @@ def solve_pegasos(
     violations = ViolationCounts(*problem.signs.shape) if dual_from_violations else None
     options = StepOptions(iterates, problem.lam, project, None if violations is None else violations.counts)
     cumulative_weight, m, n_epochs_done = np.cumsum(problem.weight), space.n, 0
-    planned = min(_default_epochs(space, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
+    n_planned = min(_default_epochs(space, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
     reason: StopReason = "all steps"
-    while n_epochs_done < planned and reason == "all steps":
+    while n_epochs_done < n_planned and reason == "all steps":
         # 2. Draw the samples of the next epochs; short epochs are joined, so that Python takes little of the time.
-        count = 1 if stopping is not None else min(planned - n_epochs_done, max(1, 10_000 // m))
+        count = 1 if stopping is not None else min(n_planned - n_epochs_done, max(1, 10_000 // m))
         if sampling == "passes":
             row_share = problem.probability * m
             draws = np.concatenate(
@@ -357,12 +357,12 @@ def solve_pegasos(
     return PegasosOutcome(result, w, float(objective), rows, n_epochs_done, reason, losses), certificate
 
 
-def _default_epochs(space: DescentSpace, machines: int) -> int:
+def _default_epochs(space: DescentSpace, n_machines: int) -> int:
     """Return the default number of epochs: at least ten, and up to tenths of a second.
 
     These are a million steps or 300 million entries.
     """
-    affordable = min(1_000_000, 300_000_000 // (space.cost * machines)) // space.n
+    affordable = min(1_000_000, 300_000_000 // (space.cost * n_machines)) // space.n
     return min(max(affordable, 10), MOST_EPOCHS)
 
 
@@ -379,9 +379,9 @@ def run_steps(space: DescentSpace, signs: Floats, draws: Indices, options: StepO
     return n_taken
 
 
-def _parts(space: DescentSpace, draws: Indices, iterates: Iterates, machines: int) -> Iterator[Indices]:
+def _parts(space: DescentSpace, draws: Indices, iterates: Iterates, n_machines: int) -> Iterator[Indices]:
     """Split the draws where t is a power of two, and into calls of a tenth of a second, to check limits in between."""
-    most_draws = max(1, 50_000_000 // (space.cost * machines))
+    most_draws = max(1, 50_000_000 // (space.cost * n_machines))
     begin = 0
     while begin < len(draws):
         to_power = (1 << iterates.t.bit_length()) - iterates.t

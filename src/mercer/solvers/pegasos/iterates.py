@@ -57,8 +57,8 @@ Counts = NDArray[np.int64]
 class ViolationCounts:
     """Counts of the visits of each row, and of the visits at which it violated its margin, in the later steps."""
 
-    def __init__(self, machines: int, n: int) -> None:
-        self.counts = np.zeros((machines, n), dtype=np.int64)  # violations per machine and row, updated by the steps
+    def __init__(self, n_machines: int, n: int) -> None:
+        self.counts = np.zeros((n_machines, n), dtype=np.int64)  # violations per machine and row, updated by the steps
         self._visits = np.zeros(n, dtype=np.int64)
         self._snapshots: list[tuple[int, Counts, Counts]] = [(0, self.counts.copy(), self._visits.copy())]
 
@@ -80,8 +80,8 @@ class ViolationCounts:
         In the mean of many steps a row contributes this share of its weight, so near the optimum it is α_i/C_i.
         """
         _, counts, visits = self._snapshots[0]
-        visited = self._visits - visits
-        return np.where(visited > 0, (self.counts - counts) / np.maximum(visited, 1), default)
+        new_visits = self._visits - visits
+        return np.where(new_visits > 0, (self.counts - counts) / np.maximum(new_visits, 1), default)
 
 
 @dataclass(eq=False)
@@ -95,10 +95,10 @@ class Iterates:
     t: int
 
     @classmethod
-    def zero(cls, machines: int, size: int) -> Iterates:
+    def zero(cls, n_machines: int, size: int) -> Iterates:
         """Return the iterates before the first step."""
-        shape = (machines, size)
-        return cls(np.zeros(shape), np.zeros(shape), np.zeros((2, *shape)), np.zeros(machines), 0)
+        shape = (n_machines, size)
+        return cls(np.zeros(shape), np.zeros(shape), np.zeros((2, *shape)), np.zeros(n_machines), 0)
 
     def columns(self, machines: slice | Indices) -> Iterates:
         """Return a copy with these columns."""

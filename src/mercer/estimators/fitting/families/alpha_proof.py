@@ -158,7 +158,7 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
         value = alpha[members].sum()
         raise ValueError(
             f"{name} = {value:.6g} lies outside of its box by {distance_outside[i] / scale:.3g}: it must be between "
-            f"{low + 0.0:g} and {high + 0.0:g}; is C or ν another one, or do the labels have another sign?"
+            f"{low + 0.0:g} and {high + 0.0:g}; does it come from another C or ν, or from opposite labels?"
         )
     return beta
 

@@ -326,13 +326,13 @@ _RESOLVED_SHARE = 1e-9
 # The squares of weights above this, or below its inverse, leave the range of float64.
 _LARGEST_WEIGHT = 1e140
 # Below this size squares underflow, and the objective cannot distinguish two models.
-_SMALLEST = 1e-140
+_SMALLEST_TARGET = 1e-140
 
 
 def target_unit(y: Floats, weight: Floats) -> float:
     """Return the unit of `tol` for targets y: their standard deviation, at most 1."""
     largest = float(np.abs(y).max())
-    if largest < _SMALLEST:
+    if largest < _SMALLEST_TARGET:
         return 1.0
     scaled, share = y / largest, weight / weight.sum()
     deviation = float(np.sqrt(share @ (scaled - share @ scaled) ** 2))

@@ -45,7 +45,7 @@ from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LAND
 # Landmarks per pilot sample; pilot samples estimate the leverage scores by which landmarks are drawn.
 _LANDMARKS_PER_PILOT = 4
 # Number of M × M matrices that a fit holds at once.
-_SQUARES = 5
+_SQUARE_MATRICES = 5
 # Samples are merged, which copies them, if they take at most the memory budget divided by this.
 _MERGED_SHARE = 4
 
@@ -259,19 +259,19 @@ class LandmarkMachine(OutputsMachine):
     def _given_landmarks(self, kernel: Kernel) -> Any:
         """Return a copy of the caller's landmarks, checked like samples."""
         try:
-            checked = read_samples(self, self.landmarks, kernel, reset=False)
+            landmarks = read_samples(self, self.landmarks, kernel, reset=False)
         except (ValueError, TypeError) as error:
             raise type(error)(f"landmarks are no valid samples (called X here): {error}") from error
-        return take(host(checked), np.arange(n_samples(checked)))
+        return take(host(landmarks), np.arange(n_samples(landmarks)))
 
     def _check_memory(self, m: int, budget: int) -> None:
         """Raise MemoryError if the matrices of m landmarks exceed the budget in bytes."""
-        needed_bytes = _SQUARES * 8 * m * m
+        needed_bytes = _SQUARE_MATRICES * 8 * m * m
         if needed_bytes > budget:
             raise MemoryError(
                 f"{m} landmarks need {megabytes(needed_bytes)} for their matrices, but cache_size={self.cache_size!r} "
-                f"allows {megabytes(budget)}; lower n_landmarks to {math.isqrt(budget // (_SQUARES * 8))} or raise "
-                "cache_size"
+                f"allows {megabytes(budget)}; lower n_landmarks to {math.isqrt(budget // (_SQUARE_MATRICES * 8))} or "
+                "raise cache_size"
             )
 
 

@@ -128,21 +128,21 @@ class StreamNumbers:
     """
 
     def __init__(self) -> None:
-        self._known: Targets | None = None
+        self._known_targets: Targets | None = None
 
     def read(self, y: ArrayLike) -> Floats:
         """Return the targets of a chunk as numbers, a row for each sample."""
         Y, flat = outputs(y)
-        if self._known is None:
-            self._known = Targets(Y[:0], flat)
-        if (self._known.flat, self._known.Y.shape[1]) != (flat, Y.shape[1]):
+        if self._known_targets is None:
+            self._known_targets = Targets(Y[:0], flat)
+        if (self._known_targets.flat, self._known_targets.Y.shape[1]) != (flat, Y.shape[1]):
             raise ValueError(f"y has shape {np.shape(y)}, unlike the chunks before it")
         return Y
 
     def settle(self) -> Targets:
         """Return the targets that later chunks must agree with, with a Y of no rows."""
-        assert self._known is not None
-        return self._known
+        assert self._known_targets is not None
+        return self._known_targets
 
     def encode(self, Y: Floats) -> Floats:
         return Y
@@ -152,7 +152,7 @@ class StreamLabels:
     """Reader of class labels of a stream, which are kept as numbers until all classes are known."""
 
     def __init__(self) -> None:
-        self._seen: Any = None
+        self._seen_labels: Any = None
         self._classes: Any = None
 
     def read(self, y: ArrayLike) -> Floats:
@@ -163,7 +163,7 @@ class StreamLabels:
         if labels.dtype.kind not in "biuf" or not np.isfinite(labels).all():
             raise ValueError("the labels of a stream must be finite numbers; encode strings first")
         if self._classes is None:
-            self._seen = np.union1d(labels[:0] if self._seen is None else self._seen, labels)
+            self._seen_labels = np.union1d(labels[:0] if self._seen_labels is None else self._seen_labels, labels)
         else:
             unknown = labels[~np.isin(labels, self._classes)]
             if len(unknown):
@@ -175,7 +175,7 @@ class StreamLabels:
 
     def settle(self) -> Targets:
         """Fix the classes seen so far, and return targets for them with a Y of no rows."""
-        self._classes = read_labels(self._seen)[0]
+        self._classes = read_labels(self._seen_labels)[0]
         return Targets(signs(np.empty(0, dtype=np.intp), len(self._classes)), classes=self._classes)
 
     def encode(self, Y: Floats) -> Floats:

@@ -160,11 +160,12 @@ class ClassSpec:
     def unfitted(self, cls: Any, params: Any) -> Any:
         """Return an unfitted model with the parameters from a file."""
         expect(isinstance(params, dict), f"{cls.__name__} has parameters by name")
-        renamed = getattr(cls, "_RENAMED_PARAMETERS", {})
+        new_names = getattr(cls, "_RENAMED_PARAMETERS", {})
         expect(
-            not any(old in params and new in params for old, new in renamed.items()), f"{cls.__name__} has a name twice"
+            not any(old in params and new in params for old, new in new_names.items()),
+            f"{cls.__name__} has a name twice",
         )
-        params = {renamed.get(name, name): value for name, value in params.items()}
+        params = {new_names.get(name, name): value for name, value in params.items()}
         expect(params.get("memory") is None, f"{cls.__name__}: memory must be None: a file may not name a folder")
         model = cls(**params)
         try:
@@ -196,8 +197,8 @@ def state_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     spec = ClassSpec.of(type(model))
     entries = spec.to_plain(model, fitted_names(model), type(model).__name__)
     arrays = {key: value for key, value in entries.items() if _is_numeric(value)}
-    learnt = {key: value for key, value in entries.items() if key not in arrays}
-    return {"params": spec.parameters(model), "fitted": learnt}, arrays
+    fitted_entries = {key: value for key, value in entries.items() if key not in arrays}
+    return {"params": spec.parameters(model), "fitted": fitted_entries}, arrays
 
 
 def restore(cls: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:

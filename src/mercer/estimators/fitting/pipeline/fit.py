@@ -172,9 +172,9 @@ class Fit:
         merges = machine._merges(X, limits.budget)
         with enforce_deadline(limits.stop, "reading the samples took longer. Raise max_time", GRACE_SECONDS):
             if merges:
-                identical = kernel is None or kernel.mergeable
+                can_merge = kernel is None or kernel.mergeable
                 copy_rows = kernel is not None or not is_sparse(X)  # a linear machine's CSR matrix is not copied
-                merged = merge(X, codes, weight, identical=identical, n_threads=limits.n_threads, copy_rows=copy_rows)
+                merged = merge(X, codes, weight, identical=can_merge, n_threads=limits.n_threads, copy_rows=copy_rows)
             else:
                 merged = keep_unmerged(X, codes, weight)
         constant = kernel is not None and machine._constant_feature

@@ -26,8 +26,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def with_callbacks(method: Method) -> Method:
     """Decorate a `fit` method with scikit-learn's support for callbacks, keeping its type."""
-    decorated: Method = callback.with_callbacks(method)
-    return decorated
+    wrapper: Method = callback.with_callbacks(method)
+    return wrapper
 
 
 class Progress:
@@ -36,7 +36,7 @@ class Progress:
     def __init__(self, estimator: Any, verbose: bool, n_tasks: int, X: Data, y: ArrayLike | None) -> None:
         self._estimator = estimator
         self._reporter = Reporter(verbose)
-        self._n_tasks, self._done = n_tasks, 0
+        self._n_tasks, self._n_done = n_tasks, 0
         self._root: Any = None
         self._task: Any = None
         self._step: Any = None
@@ -60,7 +60,7 @@ class Progress:
 
     def end(self) -> None:
         """End the current sub-problem."""
-        self._done += 1
+        self._n_done += 1
         if self._task is not None:
             self._end_step()
             self._task.call_on_fit_task_end(estimator=self._estimator)
@@ -86,7 +86,7 @@ class Progress:
         if self._reporter.is_due:
             share = estimate.share(time.monotonic(), goal_ratio)
             if self._n_tasks > 1:  # assume that all sub-problems take the same time
-                share = min(1.0, (self._done + (share or 0.0)) / self._n_tasks) or None
+                share = min(1.0, (self._n_done + (share or 0.0)) / self._n_tasks) or None
             self._reporter.report(name + line(), share)
 
     def _end_step(self) -> None:

@@ -271,8 +271,8 @@ class Labels(AttributeSpec):
         if self.without_outputs:
             return
         against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
-        expected, actual = n_planes(len(value), against_rest), _size("outputs", model)
-        expect(actual == expected, f"{len(value)} classes make {expected} outputs, not {actual}")
+        expected_size, size = n_planes(len(value), against_rest), _size("outputs", model)
+        expect(size == expected_size, f"{len(value)} classes make {expected_size} outputs, not {size}")
 
 
 @dataclass(frozen=True)
@@ -330,8 +330,8 @@ class KernelExpansion(AttributeSpec):
         """Raise ModelFormatError unless the value fits this spec."""
         b, coefficients = value.b, value.coefficients
         expect(_is_numbers(b, [None]) and len(b) > 0, "b must be a list of finite numbers")
-        valid = _is_numbers(coefficients, [None, len(b)], sparse=True)
-        expect(valid, f"the coefficients must be a matrix of finite numbers with {len(b)} columns, one for each b")
+        is_valid = _is_numbers(coefficients, [None, len(b)], sparse=True)
+        expect(is_valid, f"the coefficients must be a matrix of finite numbers with {len(b)} columns, one for each b")
         count, accepts = coefficients.shape[0], value.kernel.accepts
         if accepts == "gram":
             expect(value.vectors is None, "a precomputed kernel has no support vectors")

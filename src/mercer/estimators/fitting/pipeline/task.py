@@ -132,23 +132,23 @@ class Solutions(Generic[P]):
 
     def __init__(self, tasks: Tasks[P]) -> None:
         self.tasks = tasks
-        self._solved: list[Solved[P]] = []
+        self._solved_tasks: list[Solved[P]] = []
 
     @staticmethod
     def of(rows: Sequence[Solved[Q]]) -> Solutions[Q]:
         """Return the solutions of separately solved tasks."""
         solutions = Solutions(Tasks(result.task for result in rows))
-        solutions._solved.extend(rows)
+        solutions._solved_tasks.extend(rows)
         return solutions
 
     def __len__(self) -> int:
         return len(self.tasks)
 
     def __getitem__(self, k: int) -> Solved[P]:
-        return self._solved[k]
+        return self._solved_tasks[k]
 
     def __iter__(self) -> Iterator[Solved[P]]:
-        return iter(self._solved)
+        return iter(self._solved_tasks)
 
     # --- while tasks are being solved -------------------------------------------------------------------------------
 
@@ -163,35 +163,35 @@ class Solutions(Generic[P]):
 
     def add(self, k: int, solved: Solved[Any]) -> None:
         """Add the solution of task k; tasks must be added in order."""
-        self._solved.append(solved)
+        self._solved_tasks.append(solved)
 
     # --- every problem ----------------------------------------------------------------------------------------------
 
     @property
     def certificate(self) -> Certificate:
         """Certificate of all tasks together."""
-        return Certificate.total([s.certificate for s in self._solved])
+        return Certificate.total([s.certificate for s in self._solved_tasks])
 
     @property
     def reasons(self) -> list[StopReason]:
         """Stop reasons of the tasks that did not converge."""
-        return [s.solution.stop_reason for s in self._solved if s.solution.stop_reason != "converged"]
+        return [s.solution.stop_reason for s in self._solved_tasks if s.solution.stop_reason != "converged"]
 
     @property
     def steps(self) -> Indices:
         """Number of steps of each task."""
-        return np.array([s.solution.steps for s in self._solved], dtype=np.int64)
+        return np.array([s.solution.steps for s in self._solved_tasks], dtype=np.int64)
 
     # --- dual problems ----------------------------------------------------------------------------------------------
 
     def biases(self, bias: Any) -> Floats:
         """Return b of every task."""
-        return np.array([s.bias(bias) for s in self._solved])
+        return np.array([s.bias(bias) for s in self._solved_tasks])
 
     @cached_property
     def columns(self: Solutions[DualProblem]) -> Columns:
         """Arrays over the variables and rows of all problems."""
-        solved = self._solved
+        solved = self._solved_tasks
         problems, betas, places = zip(*[(s.task.problem, s.solution.beta, s.task.rows) for s in solved], strict=True)
         lower = _joined([problem.lower for problem in problems])
         upper = _joined([problem.upper for problem in problems])
@@ -212,19 +212,19 @@ class Solutions(Generic[P]):
 
     @cached_property
     def p(self: Solutions[DualProblem]) -> Floats:
-        return _joined([s.task.problem.p for s in self._solved])
+        return _joined([s.task.problem.p for s in self._solved_tasks])
 
     @cached_property
     def d(self: Solutions[DualProblem]) -> Floats:
-        return _joined([s.task.problem.d for s in self._solved])
+        return _joined([s.task.problem.d for s in self._solved_tasks])
 
     @cached_property
     def u(self: Solutions[DualProblem]) -> Floats:
-        return _joined([s.solution.u for s in self._solved])
+        return _joined([s.solution.u for s in self._solved_tasks])
 
     @property
     def gradient(self: Solutions[DualProblem]) -> Floats:
-        return _joined([s.task.problem.gradient(s.solution.beta, s.solution.u) for s in self._solved])
+        return _joined([s.task.problem.gradient(s.solution.beta, s.solution.u) for s in self._solved_tasks])
 
     @property
     def largest_ridge(self: Solutions[DualProblem]) -> float:
@@ -234,7 +234,7 @@ class Solutions(Generic[P]):
     @property
     def equalities(self: Solutions[DualProblem]) -> Indices:
         """Number of equality constraints of each problem."""
-        return np.array([len(s.task.problem.totals) for s in self._solved])
+        return np.array([len(s.task.problem.totals) for s in self._solved_tasks])
 
 
 def solve_tasks(tasks: Tasks[Q], fit: Fit, progress: Progress, starts: list[Any], side_by_side: int) -> Solutions[Q]:
@@ -373,9 +373,12 @@ class PairSolutions(Solutions[DualProblem]):
         all_unsolved = (~results.solved).nonzero()[0].tolist()
         if results.out_of_time:
             self._reasons.update(dict.fromkeys(unsolved_pairs, "max_time"))
-            self._unsolved, self._partly_solved = sorted(set(all_unsolved) - set(unsolved_pairs)), set[int]()
+            self._unsolved_pairs, self._partly_solved_pairs = (
+                sorted(set(all_unsolved) - set(unsolved_pairs)),
+                set[int](),
+            )
         else:
-            self._unsolved, self._partly_solved = all_unsolved, set(unsolved_pairs)
+            self._unsolved_pairs, self._partly_solved_pairs = all_unsolved, set(unsolved_pairs)
         problem, ends, samples = tasks.problem, tasks.layout.offsets, tasks.layout.rows
         self.columns = Columns(ends, results.beta, problem.lower, problem.upper, samples, ends, results.beta, samples)
         self.p, self.d, self.u = problem.p, problem.d, results.u
@@ -395,11 +398,11 @@ class PairSolutions(Solutions[DualProblem]):
 
     @property
     def unsolved(self) -> Sequence[int]:
-        return self._unsolved
+        return self._unsolved_pairs
 
     def progress_of(self, k: int) -> tuple[Floats | None, int]:
         """Return β of a partly solved pair, or None, and the number of steps taken."""
-        if k not in self._partly_solved:
+        if k not in self._partly_solved_pairs:
             return None, 0
         return self._results.beta[self._variables_of(k)], int(self._results.steps[k])
 

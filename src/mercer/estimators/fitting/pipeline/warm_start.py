@@ -50,12 +50,14 @@ class TrainingSet:
             raise TypeError(f"indices={indices!r} must be indices of samples, as integers")
         indices_outside = removed[(removed < 0) | (removed >= n)]
         if len(indices_outside):
-            last = f"; the last is {n - 1}" if (indices_outside < 0).any() else ""
-            raise IndexError(f"there is no sample {indices_outside[0]} to forget: {n} are known, counted from 0{last}")
-        times = np.bincount(removed.astype(np.intp), minlength=n)
-        if (times > 1).any():
+            last_text = f"; the last is {n - 1}" if (indices_outside < 0).any() else ""
+            raise IndexError(
+                f"there is no sample {indices_outside[0]} to forget: {n} are known, counted from 0{last_text}"
+            )
+        counts = np.bincount(removed.astype(np.intp), minlength=n)
+        if (counts > 1).any():
             raise ValueError(
-                f"sample {np.argmax(times)} occurs {times.max()} times in indices, but it can be forgotten only "
+                f"sample {np.argmax(counts)} occurs {counts.max()} times in indices, but it can be forgotten only "
                 "once; give each index once: np.unique(indices)"
             )
         remaining = np.delete(np.arange(n), removed)
@@ -91,24 +93,24 @@ class WarmStart:
         the equality constraints still hold. Otherwise variables at a bound move to their new bound, the others stay,
         and the result is moved to the nearest β that satisfies the equality constraints.
         """
-        last = self.tasks.get(name)
-        if last is None:
+        last_start = self.tasks.get(name)
+        if last_start is None:
             return None
-        counterpart = self._counterparts(last, rows[problem.row], _copies(problem.row), keys, targets)
+        counterpart = self._counterparts(last_start, rows[problem.row], _copies(problem.row), keys, targets)
         has_counterpart = counterpart >= 0
         beta = np.zeros(problem.n_variables)
-        beta[has_counterpart] = last.beta[counterpart[has_counterpart]]
+        beta[has_counterpart] = last_start.beta[counterpart[has_counterpart]]
         nonzero = np.flatnonzero(beta)
         if len(nonzero) == 0:
             return None
-        old_bound = last.bound[counterpart[nonzero]]
+        old_bound = last_start.bound[counterpart[nonzero]]
         new_bound = np.where(beta[nonzero] > 0, problem.upper[nonzero], problem.lower[nonzero])
-        finite = np.isfinite(old_bound) & np.isfinite(new_bound)
-        factor = new_bound[finite] / old_bound[finite]
+        has_finite_bounds = np.isfinite(old_bound) & np.isfinite(new_bound)
+        factor = new_bound[has_finite_bounds] / old_bound[has_finite_bounds]
         if len(factor) and np.ptp(factor) <= 1e-9 * factor[0]:
             beta *= factor[0]
         else:
-            beta[nonzero] = np.where(finite & (beta[nonzero] == old_bound), new_bound, beta[nonzero])
+            beta[nonzero] = np.where(has_finite_bounds & (beta[nonzero] == old_bound), new_bound, beta[nonzero])
         return problem.nearest_feasible(beta)
 
     def _counterparts(self, last: TaskStart, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:

@@ -236,8 +236,8 @@ def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
     """Return True if these are the training rows, judged by the support vectors alone."""
     if n_samples(X) != machine.shape_fit_[0]:
         return False
-    expected = np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
-    if not np.array_equal(codes[machine.support_], expected):
+    expected_classes = np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
+    if not np.array_equal(codes[machine.support_], expected_classes):
         return False
     if machine.kernel_.accepts == "gram":
         return True

@@ -18,12 +18,12 @@ def share_of_ordered_pairs(problem: RankProblem, f: Floats) -> float:
     Warn and return NaN if there is no pair.
     """
     weight = problem.weight[:, None]
-    wrong, wrong_or_equal, pairs = (
+    wrong_weight, wrong_or_equal_weight, total_weight = (
         float(problem.weight @ problem.sums(f, limit, weight)[0][:, 0])
         for limit in (f, np.nextafter(f, -np.inf), np.full(len(f), -np.inf))
     )
-    if pairs:
-        return 1.0 - 0.5 * (wrong + wrong_or_equal) / pairs
+    if total_weight:
+        return 1.0 - 0.5 * (wrong_weight + wrong_or_equal_weight) / total_weight
     warn_user(
         "RankSVM.score is the fraction of pairs in the right order, but there is no pair: no two samples of a group "
         "that have weight differ in y, so the score is NaN; score more samples, or whole groups",

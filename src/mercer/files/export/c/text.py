@@ -15,13 +15,13 @@ def number(value: float, dtype: str) -> str:
     if dtype == "float64":
         return repr(float(value))
     with np.errstate(over="ignore"):
-        narrow = np.float32(value)
-    if not np.isfinite(narrow):
+        rounded_value = np.float32(value)
+    if not np.isfinite(rounded_value):
         raise ValueError(
             f"a C file of dtype='float32' cannot hold {value:g}, which exceeds float32; export with dtype='float64', "
             "or scale the features"
         )
-    return f"{narrow!s}f"
+    return f"{rounded_value!s}f"
 
 
 def floats(name: str, values: Any, dtype: str) -> list[str]:
@@ -123,12 +123,12 @@ def _labels(labels: Any) -> tuple[str, list[str]]:
     return name, [f"{int(label)}{suffix}" for label in label_list]
 
 
-def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
+def prediction(parts: Parts, name: str, real: str, fabs_name: str) -> list[str]:
     """Return the array of labels and the function NAME_predict; no lines for a regression with several outputs."""
     head = _predict_head(parts, name, real)
     if not head:
         return []
-    body = [f"{real} f[{len(parts.b)}];", *_prediction_lines(parts, name, real, absolute)]
+    body = [f"{real} f[{len(parts.b)}];", *_prediction_lines(parts, name, real, fabs_name)]
     if parts.labels is None:
         return function(head, body)
     kind, constants = _labels(parts.labels)
@@ -137,7 +137,7 @@ def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
     return [*table, *function(head, [*body, f"return {name}_labels[best];"])]
 
 
-def _prediction_lines(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
+def _prediction_lines(parts: Parts, name: str, real: str, fabs_name: str) -> list[str]:
     """Return the C statements that compute f, and then set `best` to the index of the label or return the number."""
     decide, k = f"{name}_decision(x, f);", 0 if parts.labels is None else len(parts.labels)
     if parts.decides == "values":
@@ -166,7 +166,7 @@ def _prediction_lines(parts: Parts, name: str, real: str, absolute: str) -> list
         "    score[i] += f[p];",
         "    score[j] -= f[p];",
         "  }",
-        f"for (i = 0; i < {k}; i++) score[i] = ({real})votes[i] + score[i] / (3 * ({absolute}(score[i]) + 1));",
+        f"for (i = 0; i < {k}; i++) score[i] = ({real})votes[i] + score[i] / (3 * ({fabs_name}(score[i]) + 1));",
         *(line.format("score") for line in largest),
     ]
 

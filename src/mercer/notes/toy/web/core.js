@@ -11,6 +11,12 @@ const REPORT = [
   "steps", "exact", "verdict", "energy", "variables",
 ];
 
+// Returns the bytes of the module in the page: base64 of what zlib has compressed.
+export async function unpacked(text) {
+  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
+}
+
 export class Core {
   static async load(bytes) {
     const { instance } = await WebAssembly.instantiate(bytes, {});

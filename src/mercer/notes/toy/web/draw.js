@@ -1,4 +1,4 @@
-// Drawing on canvases: the plane with regions, margins and points, α against C, and the box of an SMO step.
+// Drawing the plane: regions, margins, points and support vectors.
 
 // Okabe and Ito's colours, distinguishable with every kind of colour vision; each class also has its own shape.
 export const COLOURS = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167]];
@@ -22,7 +22,7 @@ export function sized(canvas) {
 export function ink() {
   const style = getComputedStyle(document.documentElement);
   const value = (name) => style.getPropertyValue(name).trim();
-  return { text: value("--ink"), soft: value("--soft"), line: value("--line"), card: value("--card"), accent: value("--accent") };
+  return { text: value("--ink"), soft: value("--soft"), line: value("--line"), card: value("--card"), accent: value("--accent"), edge: value("--edge") };
 }
 
 export class Frame {
@@ -39,13 +39,13 @@ export class Frame {
 }
 
 // Sets the style of the following lines.
-function pen(context, colour, width, dash = []) {
+export function pen(context, colour, width, dash = []) {
   context.strokeStyle = colour;
   context.lineWidth = width;
   context.setLineDash(dash);
 }
 
-function fill(context, colour) {
+export function fill(context, colour) {
   context.fillStyle = colour;
   context.fill();
 }
@@ -57,7 +57,7 @@ function through(context, places, closed = false) {
   if (closed) context.closePath();
 }
 
-function line(context, ...places) {
+export function line(context, ...places) {
   through(context, places);
   context.stroke();
 }
@@ -75,6 +75,12 @@ export function shape(context, kind, x, y, r) {
   }
   context.beginPath();
   context.arc(x, y, r, 0, 2 * Math.PI);
+}
+
+// Returns the same shape as SVG.
+export function shapeMark(kind, r, colour) {
+  if (kind === "circle") return `<circle r="${r}" fill="${colour}"/>`;
+  return `<polygon points="${CORNERS[kind].map(([a, b]) => `${a * r},${b * r}`).join(" ")}" fill="${colour}"/>`;
 }
 
 // Finds the predicted class at each grid point, by votes of the pairs, the first class in a tie, as `predict` does; and
@@ -274,7 +280,7 @@ function wayTo(goal, shown, frame, point) {
 }
 
 function whiskers(context, frame, state, shown, colours) {
-  pen(context, colours.soft, 1.3);
+  pen(context, colours.soft, marks(frame, state.points.length).slack);
   context.beginPath();
   state.points.forEach((point, i) => {
     if (!(shown.slack[i] > 1e-6)) return;
@@ -334,18 +340,71 @@ function hulls(context, frame, state, shown) {
   }
 }
 
-function axes(context, frame, colours) {
+// Writes words in the plot that can be read on every shade.
+function words(context, text, x, y, colours) {
+  pen(context, colours.card, 4);
+  context.lineJoin = "round";
+  context.strokeText(text, x, y);
+  context.fillText(text, x, y);
+}
+
+const MOST_LETTERS = 30;
+const cut = (name) => (name.length > MOST_LETTERS ? `${name.slice(0, MOST_LETTERS - 1)}…` : name);
+
+function axes(context, frame, state, colours) {
   context.font = "11px system-ui, sans-serif";
   context.fillStyle = colours.soft;
   const step = 10 ** Math.floor(Math.log10(frame.view.width / 4));
   const unit = frame.view.width / step > 10 ? 2 * step : step;
-  const round = (value) => String(Number(value.toPrecision(6)));
+  const round = (value) => String(Number(value.toPrecision(6))).replace("-", "−");
   for (let v = Math.ceil((frame.view.left + 0.1 * unit) / unit) * unit; v <= frame.view.left + frame.view.width; v += unit) {
     context.fillText(round(v), frame.x(v) + 3, frame.height - 4);
   }
-  for (let v = Math.ceil((frame.view.top - frame.view.height + 0.1 * unit) / unit) * unit; v < frame.view.top; v += unit) {
+  for (let v = Math.ceil((frame.view.top - frame.view.height + 0.1 * unit) / unit) * unit; v < frame.view.top - 0.06 * frame.view.height; v += unit) {
     context.fillText(round(v), 4, frame.y(v) - 3);
   }
+}
+
+function axisNames(context, frame, state, colours) {
+  const [across, up] = state.names ?? (state.task === "regress" ? ["x", "y"] : ["x₁", "x₂"]);
+  context.font = "13px system-ui, sans-serif";
+  context.fillStyle = colours.text;
+  context.textAlign = "right";
+  words(context, `${cut(across)} →`, frame.width - 6, frame.height - 18, colours);
+  context.textAlign = "left";
+  words(context, `↑ ${cut(up)}`, 6, 16, colours);
+}
+
+// Returns the sizes of points and rings: smaller where there are many in a small plot.
+function marks(frame, n) {
+  const point = Math.max(2.6, Math.min(5, 0.1 * Math.sqrt((frame.width * frame.height) / Math.max(1, n))));
+  const many = point < 4.5;
+  return { point, ring: point + (many ? 2.4 : 5), line: many ? 1.3 : 2.2, thin: many ? 0.6 : 1, edge: many ? 0.7 : 1.2, slack: many ? 0.6 : 1.3 };
+}
+
+function drawPoints(context, frame, state, shown, ui, colours) {
+  const size = marks(frame, state.points.length);
+  const colourOf = ({ c }) => COLOURS[state.task === "classify" ? c : 0];
+  const places = state.points.map((point) => frame.place(point));
+  // Discs of bounded support vectors, rings of free ones, and then all points, so that no point is hidden by a ring.
+  for (const kind of shown.kind ? [2, 1] : []) {
+    state.points.forEach((point, i) => {
+      if (shown.kind[i] !== kind) return;
+      shape(context, "circle", ...places[i], size.ring);
+      if (kind === 2) fill(context, css(colourOf(point), 0.35));
+      pen(context, colours.text, kind === 1 ? size.line : size.thin);
+      context.stroke();
+    });
+  }
+  state.points.forEach((point, i) => {
+    shape(context, state.task === "classify" ? SHAPES[point.c] : "circle", ...places[i], size.point);
+    fill(context, css(colourOf(point)));
+    pen(context, colours.edge, size.edge);
+    context.stroke();
+    if (!ui.selected.has(i)) return;
+    pen(context, colours.accent, 2, [3, 3]);
+    context.strokeRect(places[i][0] - 12, places[i][1] - 12, 24, 24);
+  });
 }
 
 export function drawPlane(canvas, state, shown, ui) {
@@ -358,28 +417,10 @@ export function drawPlane(canvas, state, shown, ui) {
     else paintTube(context, frame, shown, state.epsilon, colours);
   }
   hulls(context, frame, state, shown);
-  axes(context, frame, colours);
+  axes(context, frame, state, colours);
   if (shown.grid) whiskers(context, frame, state, shown, colours);
-  state.points.forEach((point, i) => {
-    const [x, y] = frame.place(point);
-    const kind = shown.kind ? shown.kind[i] : 0;
-    const colour = COLOURS[state.task === "classify" ? point.c : 0];
-    const form = state.task === "classify" ? SHAPES[point.c] : "circle";
-    if (kind) {  // support vectors: a ring for free ones, a disc for bounded ones
-      shape(context, "circle", x, y, 10);
-      if (kind === 2) fill(context, css(colour, 0.35));
-      pen(context, colours.text, kind === 1 ? 2.2 : 1);
-      context.stroke();
-    }
-    shape(context, form, x, y, 5);
-    fill(context, css(colour));
-    pen(context, colours.card, 1.2);
-    context.stroke();
-    if (ui.selected.has(i)) {
-      pen(context, colours.accent, 2, [3, 3]);
-      context.strokeRect(x - 12, y - 12, 24, 24);
-    }
-  });
+  drawPoints(context, frame, state, shown, ui, colours);
+  axisNames(context, frame, state, colours);
   if (ui.pair) {
     const both = ui.pair.map((i) => frame.place(state.points[i]));
     pen(context, colours.accent, 3);
@@ -399,82 +440,5 @@ export function drawPlane(canvas, state, shown, ui) {
     pen(context, colours.accent, 2);
     line(context, [x - 9, y], [x + 9, y]);
     line(context, [x, y - 9], [x, y + 9]);
-  }
-}
-
-// Draws α/C of every point against C, on a log scale, and a line at the current C.
-export function drawPath(canvas, path, state, range) {
-  const { context, width, height } = sized(canvas);
-  const colours = ink();
-  const [low, high] = range.map(Math.log10);
-  const pad = { left: 28, right: 18, top: 8, bottom: 20 };
-  const x = (C) => pad.left + ((Math.log10(C) - low) / (high - low)) * (width - pad.left - pad.right);
-  const y = (share) => pad.top + (1 - share) * (height - pad.top - pad.bottom);
-  context.font = "11px system-ui, sans-serif";
-  context.fillStyle = colours.soft;
-  pen(context, colours.line, 1);
-  for (let e = Math.ceil(low); e <= high; ++e) {
-    line(context, [x(10 ** e), y(0)], [x(10 ** e), y(1)]);
-    context.fillText(e === 0 ? "1" : e === 1 ? "10" : `1e${e}`, x(10 ** e) - 8, height - 6);
-  }
-  context.fillText("C", 8, y(1) + 8);
-  context.fillText("0", 8, y(0));
-  state.points.forEach((point, i) => {
-    pen(context, css(COLOURS[point.c], 0.75), 1.1);
-    context.beginPath();
-    for (const { from, to, betaFrom, betaTo } of path.segments) {
-      // α is linear in C, so that α/C is curved on this scale.
-      const pieces = 2 + Math.ceil(20 * Math.log10(to / from));
-      for (let k = 0; k <= pieces; ++k) {
-        const C = from * (to / from) ** (k / pieces);
-        const beta = betaFrom[i] + ((C - from) / (to - from)) * (betaTo[i] - betaFrom[i]);
-        context.lineTo(x(C), y(Math.abs(beta) / C));
-      }
-    }
-    context.stroke();
-  });
-  pen(context, colours.accent, 2);
-  line(context, [x(state.C), y(0)], [x(state.C), y(1)]);
-  return { toC: (px) => 10 ** (low + ((px - pad.left) / (width - pad.left - pad.right)) * (high - low)) };
-}
-
-// Draws the box of the two α of a step: the line of the equality constraint, the start, the Newton point and the end.
-export function drawBox(canvas, step, C, same) {
-  const { context, width, height } = sized(canvas);
-  const colours = ink();
-  if (!step) return;
-  const pad = 30;
-  const x = (a) => pad + (a / C) * (width - 2 * pad);
-  const y = (a) => height - pad - (a / C) * (height - 2 * pad);
-  context.font = "12px system-ui, sans-serif";
-  pen(context, colours.soft, 1.5);
-  context.strokeRect(x(0), y(C), x(C) - x(0), y(0) - y(C));
-  context.fillStyle = colours.soft;
-  context.fillText("α", width / 2 - 10, height - 8);
-  context.fillText("i", width / 2 - 2, height - 5);
-  context.fillText("α", 6, height / 2);
-  context.fillText("j", 14, height / 2 + 3);
-  context.fillText("0", x(0) - 10, y(0) + 12);
-  context.fillText("C", x(C) - 4, y(0) + 14);
-  context.fillText("C", x(0) - 14, y(C) + 4);
-  const [si, sj] = same.signs;
-  const move = (t) => [x(step.alphaI + si * t), y(step.alphaJ - sj * t)];
-  const room = Math.min(step.roomI, step.roomJ);
-  const behind = Math.min(si > 0 ? step.alphaI : C - step.alphaI, sj > 0 ? C - step.alphaJ : step.alphaJ);
-  pen(context, colours.line, 3);
-  line(context, move(-behind), move(room));
-  if (Number.isFinite(step.newton)) {
-    const wish = move(Math.min(step.newton, room + 0.25 * C));
-    pen(context, colours.soft, 1.5, [4, 4]);
-    line(context, move(0), wish);
-    pen(context, colours.soft, 1.5);
-    shape(context, "diamond", ...wish, 4);
-    context.stroke();
-  }
-  pen(context, colours.accent, 3);
-  line(context, move(0), move(step.size));
-  for (const [t, r] of [[0, 3], [step.size, 5]]) {
-    shape(context, "circle", ...move(t), r);
-    fill(context, colours.accent);
   }
 }

@@ -10,6 +10,8 @@ export const RANGES = {
   C: [1e-3, 1e5, 1], gamma: [1e-2, 1e2, 0.5], degree: [1, 8, 3], coef0: [0, 3, 1], epsilon: [0, 1.5, 0.2], nu: [0.01, 0.99, 0.2],
 };
 const FARTHEST = 1000;
+const MOST_NAME = 60; // letters
+const AXES = ["x", "y"]; // as a link calls their names
 
 export class Refused extends Error {}
 
@@ -38,7 +40,7 @@ function classesOf(labels) {
   return labels.map((label) => known.indexOf(label));
 }
 
-// Reads LIBSVM text, or CSV with the label in the last column and an optional header.
+// Reads LIBSVM text, or CSV with the label in the last column and an optional header: points, and the names of the axes.
 export function parseData(text, task) {
   if (text.length > MOST_CHARACTERS) {
     throw new Refused(`This text has ${(text.length / 1e6).toFixed(1)} million characters; the page reads up to `
@@ -48,19 +50,30 @@ export function parseData(text, task) {
   if (lines.length === 0) throw new Refused("There is no line of data.");
   const sparse = lines.some(([line]) => /(^|\s)\d+:/.test(line));
   const first = lines[0][0].split(/[,;\t]/);
-  if (!sparse && first.length > 1 && first.every((cell) => Number.isNaN(Number(cell)))) lines.shift();
+  let names = null;
+  if (!sparse && first.length > 1 && first.every((cell) => Number.isNaN(Number(cell)))) {
+    names = first.length > 1 ? namesOf(first[0], first[1]) : null;
+    lines.shift();
+  }
   if (lines.length > MOST_POINTS) {
     throw new Refused(`There are ${lines.length} rows; the page takes up to ${MOST_POINTS}. mercer train takes any number.`);
   }
   const rows = lines.map(([line, number]) => (sparse ? sparseRow(line, number) : tableRow(line, number, task)));
   if (task === "regress") {
-    return rows.map(({ x, label }, i) => {
+    const points = rows.map(({ x, label }, i) => {
       if (x.length > 1 && x[1] !== 0) throw new Refused(`Row ${i + 1} has two features; regression on this page takes one.`);
       return { x: x[0], y: numberIn(label, `Row ${i + 1}, target`), c: 0 };
     });
+    return { points, names };
   }
   const classes = task === "novelty" ? rows.map(() => 0) : classesOf(rows.map(({ label }) => String(label ?? 0)));
-  return rows.map(({ x }, i) => ({ x: x[0], y: x[1] ?? 0, c: classes[i] }));
+  return { points: rows.map(({ x }, i) => ({ x: x[0], y: x[1] ?? 0, c: classes[i] })), names };
+}
+
+// Names of the axes; null for those that this page gives them itself.
+function namesOf(x, y) {
+  const names = [x, y].map((name) => name.trim().replace(/^"(.*)"$/, "$1").slice(0, MOST_NAME));
+  return ["x1,x2", "x,target"].includes(names.join()) ? null : names;
 }
 
 function sparseRow(line, number) {
@@ -92,8 +105,14 @@ function tableRow(line, number, task) {
 export const toLibsvm = (state) =>
   state.points.map(({ x, y, c }) => (state.task === "regress" ? `${y} 1:${x}` : `${labelOf(c)} 1:${x} 2:${y}`)).join("\n") + "\n";
 
+function header({ task, names }) {
+  const plain = names?.every((name) => /^[^",;\t]+$/.test(name) && Number.isNaN(Number(name)));
+  const [x, y] = plain ? names : task === "regress" ? ["x", "target"] : ["x1", "x2"];
+  return task === "regress" ? `${x},${y}\n` : `${x},${y},label\n`;
+}
+
 export const toCsv = (state) =>
-  (state.task === "regress" ? "x,target\n" : "x1,x2,label\n")
+  header(state)
   + state.points.map(({ x, y, c }) => (state.task === "regress" ? `${x},${y}` : `${x},${y},${labelOf(c)}`)).join("\n") + "\n";
 
 // Larger labels come first, so that the text is read back with the same classes.
@@ -117,8 +136,9 @@ export function toLink(state) {
   const out = new URLSearchParams({ task: state.task, kernel: state.kernels.join("+") });
   for (const name of Object.keys(RANGES)) out.set(name, String(state[name]));
   if (state.hard) out.set("hard", "1");
+  if (state.names) state.names.forEach((name, i) => out.set(AXES[i], name));
   out.set("points", toPoints(state.points));
-  return `#${out.toString().replaceAll("%2C", ",").replaceAll("%3B", ";").replaceAll("%2B", "+")}`;
+  return `#${out.toString().replaceAll("+", "%20").replaceAll("%2C", ",").replaceAll("%3B", ";").replaceAll("%2B", "+")}`;
 }
 
 // Returns the settings in a link; settings that it does not mention stay unchanged.
@@ -143,6 +163,7 @@ export function fromLink(hash) {
     out[name] = name === "degree" ? Math.round(value) : value;
   }
   if (given.has("hard")) out.hard = given.get("hard") === "1";
+  if (AXES.every((axis) => given.has(axis))) out.names = AXES.map((axis) => given.get(axis).slice(0, MOST_NAME));
   if (given.has("points")) out.points = fromPoints(given.get("points"));
   for (const flag of ["open", "theme", "set"]) if (given.has(flag)) out[flag] = given.get(flag);
   return out;

@@ -35,7 +35,7 @@ from mercer.samples.merging import hash_samples
 distributed = require("distributed", "computing on a Dask cluster")
 
 # The fit gives up if tasks are lost more often than this during one step.
-_DEATHS = 12
+_MOST_DEATHS = 12
 # A fit gives up after this many seconds without a worker, if no worker is expected or if some are.
 _GONE_SECONDS, _SLOW_SECONDS = 30.0, 300.0
 # Seconds between checks of the workers, and between checks of Ctrl-C and max_time.
@@ -267,31 +267,31 @@ class DaskChunks(Chunks):
         self.statistics = CallStatistics() if joins is None else joins[0].statistics
         # The last task of each verb (a function that runs on chunks) is kept until the fit ends: the scheduler never
         # forgets an ended task group.
-        self._last: dict[str, Any] = {}
+        self._last_futures: dict[str, Any] = {}
         self.futures: list[Any] = []
-        self._inspected: list[_InspectedChunk] = []
+        self._inspected_chunks: list[_InspectedChunk] = []
         self._convert: list[Callable[[Any], Any] | None] = []
         if joins is not None:
             first, second = joins
             self.futures = [*first.futures, *second.futures]
-            self._inspected, self._convert = (
-                [*first._inspected, *second._inspected],
+            self._inspected_chunks, self._convert = (
+                [*first._inspected_chunks, *second._inspected_chunks],
                 [*first._convert, *second._convert],
             )
         else:
             self.futures = make()
-            self._inspected = self._inspect_chunks()
+            self._inspected_chunks = self._inspect_chunks()
             # If some chunks are float32 and others float64, all become float64.
-            has_mixed_types = len({chunk.format[1] for chunk in self._inspected}) > 1
-            for k, chunk in enumerate(self._inspected):
+            has_mixed_types = len({chunk.format[1] for chunk in self._inspected_chunks}) > 1
+            for k, chunk in enumerate(self._inspected_chunks):
                 shape, dtype, sparse, stored = chunk.format
                 if has_mixed_types and np.dtype(dtype) == np.float32:
                     self._convert.append(as_float64)
-                    self._inspected[k] = chunk._replace(format=(shape, np.dtype(np.float64).str, sparse, stored))
+                    self._inspected_chunks[k] = chunk._replace(format=(shape, np.dtype(np.float64).str, sparse, stored))
                 else:
                     self._convert.append(None if chunk.has_row_form else as_rows)
                 self.futures[k] = self._conversion_task(k, self.futures[k])
-        super().__init__([chunk.format for chunk in self._inspected])
+        super().__init__([chunk.format for chunk in self._inspected_chunks])
 
     def _inspect_chunks(self) -> list[_InspectedChunk]:
         """Return the results of inspecting all chunks; raise the error of a chunk that is refused."""
@@ -313,7 +313,7 @@ class DaskChunks(Chunks):
     def _submit(self, verb: Callable[..., Any], k: int, arguments: Any, common: _SharedBytes) -> Any:
         """Submit a verb, a function of verbs.py, for chunk k as a task."""
         sent_arguments = arguments.current() if isinstance(arguments, _SharedBytes) else pickle_value(arguments)
-        digest_and_version = self._inspected[k].digest, mercer.__version__
+        digest_and_version = self._inspected_chunks[k].digest, mercer.__version__
         future = task(
             self.client,
             verb.__name__,
@@ -324,7 +324,7 @@ class DaskChunks(Chunks):
             common.current(),
             *digest_and_version,
         )
-        self._last[verb.__name__] = future
+        self._last_futures[verb.__name__] = future
         return future
 
     def _shared(self, value: Any) -> _SharedBytes:
@@ -387,7 +387,7 @@ class DaskChunks(Chunks):
                         f"workers were ended for lack of memory repeatedly during one step ({error}); use smaller "
                         "chunks (X.rechunk), or workers with more memory"
                     ) from error
-                if n_losses > _DEATHS:
+                if n_losses > _MOST_DEATHS:
                     raise RuntimeError(
                         f"workers were lost {n_losses} times during one step ({error}); see their logs, and "
                         "distributed.scheduler.allowed-failures"

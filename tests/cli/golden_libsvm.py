@@ -1,6 +1,6 @@
 """mercer beside files that LIBSVM wrote: trains, predicts and converts, and says how far apart the two are.
 
-    python benchmarks/golden_libsvm.py FOLDER
+    python tests/cli/golden_libsvm.py FOLDER
 
 FOLDER holds heart_scale and heart.*.model, heart.*.predict, three_class.model, precomputed.model, empty_sv.model as
 svm-train and svm-predict of LIBSVM 3.37 write them. The option -e 1e-9 rows need the package libsvm-official.
@@ -8,6 +8,7 @@ svm-train and svm-predict of LIBSVM 3.37 write them. The option -e 1e-9 rows nee
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import ctypes
 import io
@@ -54,7 +55,9 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    folder = parser.parse_args().folder
     data = str(folder / "heart_scale")
     with tempfile.TemporaryDirectory() as scratch:
         path = str(Path(scratch) / "out")

@@ -4,18 +4,11 @@ Each problem has no end, or takes long. The moment is a random one.
 """
 
 import os
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-if not BENCHMARKS.is_dir():  # a source distribution has none
-    pytest.skip("benchmarks are not here", allow_module_level=True)
-sys.path.insert(0, str(BENCHMARKS))
-
-import interrupts  # noqa: E402
+from behaviour import interrupts
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them")
 

@@ -1,6 +1,6 @@
 """Two versions of mercer side by side: the same calls, in turns, each version in a process of its own.
 
-    python benchmarks/two_versions.py OLD/src NEW/src --data FOLDER [--threads 2] [--cases fit] [--json FILE]
+    python benchmarks/tools/two_versions.py OLD/src NEW/src --data FOLDER [--threads 2] [--cases fit] [--json FILE]
 
 Prints the least seconds of each version and their ratio (new ÷ old, below 1 is faster), the objectives where a fit has
 one, and the geometric means by group.
@@ -19,8 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import harness
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where harness.py and tasks.py are
+
+import harness
 import tasks
 
 # Repeats of a case, unless it takes so long that these seconds are over.

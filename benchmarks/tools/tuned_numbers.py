@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _NUMBER = re.compile(r"_?[A-Z][A-Z0-9_]*")
 _ENVIRONMENT = "MERCER_CONSTANT_"
 

@@ -1,7 +1,7 @@
 """What every tuned number is worth: each is doubled and halved, and the change in time and in work is printed.
 
-    python benchmarks/constants.py list                 every number, its value and what stands beside it
-    python benchmarks/constants.py measure [--core]     a table: tasks that read it, time and work at 2 and at ½
+    python benchmarks/tools/constants.py list                 every number, its value and what stands beside it
+    python benchmarks/tools/constants.py measure [--core]     a table: tasks that read it, time and work at 2 and at ½
 
 A number here is a constant of a module of mercer, or with `--core` a `constexpr` of `src/core`, which is built again
 with constants that are read from the environment. One that sizes an array or a template stays as it is and is listed
@@ -28,8 +28,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import harness
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where harness.py and tasks.py are
+
+import harness
 import tasks
 from tuned_numbers import ROOT, Number, build_core, core_numbers, python_numbers, variable
 

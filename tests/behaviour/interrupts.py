@@ -1,6 +1,6 @@
 """How soon Ctrl-C is answered: every estimator on a problem without end, interrupted at random moments of its fit.
 
-    python benchmarks/interrupts.py [--cases "NAME;NAME"] [--threads 1,2] [--moments 20] [--within SECONDS]
+    python tests/behaviour/interrupts.py [--cases "NAME;NAME"] [--threads 1,2] [--moments 20] [--within SECONDS]
 
 The signal comes from this process and the fit runs in a child, so that a fit which holds the interpreter's lock cannot
 delay it; both read one clock (CLOCK_MONOTONIC). A fit that ends by itself is interrupted within the time it takes.
