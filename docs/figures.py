@@ -38,6 +38,12 @@ def new(columns=1, width=6.4, height=3.6, **more):
     return plt.subplots(1, columns, figsize=(width, height), layout="constrained", **more)
 
 
+def label_ticks(axis, values):
+    """Label a logarithmic axis at these values alone."""
+    axis.set_ticks(values, [f"{value:g}" for value in values])
+    axis.set_ticks([], minor=True)
+
+
 def complexity():
     figure, axes = new()
     ns, drawn, bounds = [20, 40, 80, 160, 320], [], []
@@ -49,6 +55,8 @@ def complexity():
     axes.loglog(ns, bounds, "--", color=GREY, label=r"bound $2B/n\,\sqrt{\mathrm{tr}\,K}$")
     axes.loglog(ns, drawn, "o-", color=BLUE, label="complexity, by drawing signs")
     axes.set(xlabel="samples n", ylabel="Rademacher complexity")
+    label_ticks(axes.xaxis, ns)
+    label_ticks(axes.yaxis, [0.1, 0.2, 0.4])
     axes.legend()
     return figure
 
@@ -64,7 +72,7 @@ def no_free_lunch():
         shares, counts = np.unique(errors, return_counts=True)
         ax.bar(shares, counts, width=0.3, color=BLUE)
         ax.axvline(errors.mean(), color=ORANGE, label=f"mean {errors.mean():g}")
-        ax.set(title=f"answers {name}", xlabel="error on unseen points", xticks=shares)
+        ax.set(title=f"answers {name}", xlabel="error on unseen points", xticks=shares, ylim=(0, 42))
         ax.legend(loc="upper right")
     axes[0].set_ylabel("labellings, of 64")
     return figure
@@ -95,6 +103,7 @@ def pegasos():
         means = [np.mean([above(average, epoch, seed) for seed in range(5)]) for epoch in epochs]
         axes.loglog(epochs, means, "o-", color=colour, label=f'average="{average}"')
     axes.set(xlabel="passes over the samples", ylabel="objective above the optimum")
+    label_ticks(axes.xaxis, epochs)
     axes.legend()
     return figure
 
@@ -169,6 +178,7 @@ def landmarks():
         away = [np.mean([distance(m, way, seed) for seed in range(3)]) for m in ms]
         axes.loglog(ms, away, "o-", color=colour, label=f'landmarks="{way}"')
     axes.set(xlabel="landmarks M, of 1,200 samples", ylabel="distance from all samples' fit")
+    label_ticks(axes.xaxis, ms)
     axes.legend()
     return figure
 
@@ -330,7 +340,8 @@ def solvers():
     for rule, colour in (("most violating", BLUE), ("second order", ORANGE), ("maximum gain", GREEN)):
         found = steps(X, y, kernel=kernels.Gaussian(gamma=0.5), C=10.0, rule=rule, tol=1e-8, max_iter=5000)
         best = found.steps[-1].dual
-        axes.semilogy([max(best - step.dual, 1e-12) for step in found.steps], color=colour, label=rule)
+        below = np.array([best - step.dual for step in found.steps])
+        axes.semilogy(below[below > 1e-8], color=colour, label=rule)
     axes.set(xlabel="step", ylabel="dual value below its optimum", ylim=(1e-8, None))
     axes.legend()
     return figure

@@ -14,13 +14,21 @@ INDEX_OR_POWER = re.compile(
     r"|((?<![A-Za-z0-9_])[A-Za-z]{2,}(?=_))_(ij|[ijkgf])(?![A-Za-z0-9_])"
     r"|\^(?:\(([^()]+)\)|(½|[0-9]+|[A-Za-z]+|[α-ω]))"
 )
+# A bar or an angle of \| or \langle; those of \left and \right begin or end a row, and grow with it.
+FENCE = re.compile(r'(<mrow>\s*)?<mo(?: class="mathopen")?(?: stretchy="false")?>([‖|⟨⟩])</mo>(\s*</mrow>)?')
 VERBATIM = {"literal", "literal_block", "doctest_block", "math", "math_block", "desc_signature", "comment", "raw"}
 
 
 def mathml(latex, as_block):
     whole = re.sub(r"\\([td]?frac)(\d)(\d)", r"\\\1{\2}{\3}", latex)  # docutils reads \frac12 as a fraction of 12
     whole = whole.replace(r"\operatorname*", r"\operatorname")  # docutils would draw the star
-    return tex2mathml(whole, as_block=as_block)
+    return FENCE.sub(keep_short, tex2mathml(whole, as_block=as_block))
+
+
+def keep_short(fence):
+    """Return a bar that is as high as a letter and has no space beside it, unless it begins or ends a row."""
+    first, bar, last = fence.groups()
+    return fence[0] if first or last else f'<mo stretchy="false" lspace="0" rspace="0">{bar}</mo>'
 
 
 def draw_inline(writer, node):

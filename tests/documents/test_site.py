@@ -63,3 +63,13 @@ def test_the_host_of_the_documentation_installs_the_extra_and_a_compiler():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert "docs" in project["optional-dependencies"]
     assert re.search(r'python: "(3\.\d+)"', settings)[1] in re.findall(r"3\.\d+", " ".join(project["classifiers"]))
+
+
+def test_bars_grow_where_the_formula_says_so(monkeypatch):
+    pytest.importorskip("docutils")
+    monkeypatch.syspath_prepend(str(DOCS))
+    import mathematics
+
+    short, high = mathematics.mathml(r"\|w\|^2 + |b|", True), mathematics.mathml(r"\left| \frac{1}{2} \right|", True)
+    assert short.count('stretchy="false"') == len(re.findall("[‖|]", short)) == 4
+    assert high.count("<mo>|</mo>") == 2
