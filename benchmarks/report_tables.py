@@ -437,7 +437,8 @@ def readme_block(results: Record, page: str) -> str:
             f"{host(results)}. scikit-learn's SVC always computes on one thread.",
             table(header, rows),
             f"Over all {len(first)} fits that we measured there, the geometric means are {means}. "
-            "[Speed](docs/speed.md) says how we measured; [Results](docs/results.md) has all measurements with dates, versions and commands.",
+            "[Speed](docs/speed.md) says how we measured; [Results](docs/results.md) has all measurements with dates, "
+            "versions and commands.",
         ]
     )
 
