@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certificates.test_error_terms import Declared, matrix
-from mercer.certificates.representer import certify_representer
+from mercer.certificates.representer import _corner_terms, _enclosing_balls, certify_representer
 from mercer.problems.losses import EpsilonInsensitive, Squared
 from mercer.problems.penalties import PENALTIES
 from mercer.problems.representer import RepresenterProblem
@@ -100,3 +100,36 @@ def test_excess_over_epsilon_is_as_right_as_float64_can_be():
         truth = max(abs(difference) - Fraction(epsilon), Fraction(0))
         assert abs(Fraction(value[i]) - truth) <= truth * Fraction(3, 2**53)
         assert gradient[i] == (0 if truth == 0 else 1 if difference > 0 else -1)
+
+
+class Steps:
+    """max(−10⁴(r + 8), sr, 10⁴(r − 8)) of r = f − y: the slope is s = 10⁻⁶ between two corners."""
+
+    kind = "regression"
+    slope = 1e-6 - 5e-18
+
+    def value(self, y, f):
+        return np.maximum(np.maximum(-1e4 * (f - y + 8), self.slope * (f - y)), 1e4 * (f - y - 8))
+
+    def gradient(self, y, f):
+        return np.where(f - y < -8, -1e4, np.where(f - y > 8, 1e4, self.slope))
+
+
+def test_the_entry_that_takes_the_rest_of_a_sum_counts_with_it():
+    """Σg is off by rounding, and one g takes the rest: it is below the slope around f then, and t at the corner below.
+
+    With g_i = ws − δ, f = 7 and t = −8, the term is w(ℓ(f) − ℓ(t)) − g(f − t) = 15δ.
+    """
+    weight, y, f = np.array([1e3, 1.0, 1.0]), np.zeros(3), np.array([7.0, 8.0, -8.0])
+    problem = RepresenterProblem(y, weight, Steps(), 1.0, True, PENALTIES["squared_norm"])
+    reach = np.full(3, 1e-12)
+    slopes = _enclosing_balls(problem.gradient(f - reach), problem.gradient(f + reach))
+    rng, seen = np.random.default_rng(0), 0
+    for large in rng.uniform(500, 1000, 60):
+        dual, terms = _corner_terms(problem, f, reach, slopes, np.array([1e-3, large, -(large + 1e-3)]))
+        exact = [Fraction(value) for value in dual.value.tolist()]
+        below = Fraction(1e3) * Fraction(Steps.slope) - (exact[0] - sum(exact))
+        if dual.error[0] > 0 and below > 0:
+            seen += 1
+            assert Fraction(terms[0]) >= 15 * below
+    assert seen > 5
