@@ -115,6 +115,9 @@ def test_the_frame_is_dark_when_the_site_is(frames: Browser, server: str, site: 
         frames.run("document.body.dataset.theme = arguments[0]", theme)
         frames.into_frame("iframe.toy")
         frames.wait(f"return {background} === '{colour}'", 5)
+        told = frames.run("return document.documentElement.dataset.theme ?? null")
+        # The color-scheme of the frame says it, too, and alone for local files; not every browser listens to that.
+        assert told == (theme if kind == "http" and theme != "auto" else None)
     frames.settle()
     if kind == "http":  # the site decides, and a switch of its own would only disagree with it
         assert frames.run("return document.getElementById('theme').hidden")

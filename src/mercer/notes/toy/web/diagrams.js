@@ -1,13 +1,14 @@
 // Drawing what stands beside the plane: data sets, α against C, and the box of an SMO step.
-import { COLOURS, Frame, css, fill, ink, line, pen, shape, sized } from "./draw.js";
+import { Frame, fill, ink, line, lineColour, pen, shape, sized } from "./draw.js";
 
 // Draws the points of a data set small.
 export function drawThumbnail(canvas, points, task) {
   const { context, width, height } = sized(canvas);
+  const colours = ink();
   const frame = new Frame({ left: -4.2, top: 3.15, width: 8.4, height: 6.3 }, width, height);
   for (const point of points) {
     shape(context, "circle", ...frame.place(point), points.length < 20 ? 2.4 : 1.6);
-    fill(context, css(COLOURS[task === "classify" ? point.c : 0]));
+    fill(context, lineColour(task === "classify" ? point.c : 0, colours));
   }
 }
 
@@ -29,7 +30,7 @@ export function drawPath(canvas, path, state, range) {
   context.fillText("C", 8, y(1) + 8);
   context.fillText("0", 8, y(0));
   state.points.forEach((point, i) => {
-    pen(context, css(COLOURS[point.c], 0.75), 1.1);
+    pen(context, lineColour(point.c, colours, 0.75), 1.1);
     context.beginPath();
     for (const { from, to, betaFrom, betaTo } of path.segments) {
       // α is linear in C, so that α/C is curved on this scale.

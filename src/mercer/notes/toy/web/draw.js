@@ -4,6 +4,9 @@
 export const COLOURS = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167]];
 export const SHAPES = ["circle", "square", "triangle", "diamond"];
 export const css = (colour, alpha = 1) => `rgba(${colour.join(",")},${alpha})`;
+// The colour of lines of a class, lighter on a dark page.
+export const lineColour = (c, colours, alpha = 1) =>
+  css(COLOURS[c].map((value) => Math.round(value + (255 - value) * colours.lighter)), alpha);
 
 export const GRID = 200;
 
@@ -22,7 +25,7 @@ export function sized(canvas) {
 export function ink() {
   const style = getComputedStyle(document.documentElement);
   const value = (name) => style.getPropertyValue(name).trim();
-  return { text: value("--ink"), soft: value("--soft"), line: value("--line"), card: value("--card"), accent: value("--accent"), edge: value("--edge") };
+  return { text: value("--ink"), soft: value("--soft"), line: value("--line"), card: value("--card"), accent: value("--accent"), edge: value("--edge"), lighter: Number(value("--lighter")) };
 }
 
 export class Frame {
@@ -207,7 +210,7 @@ function paintClasses(context, frame, shown, colours) {
       data[at + 3] = 255 * shade(grid[i]);
     });
     for (const [level, c] of [[1, a], [-1, b]]) {
-      pen(context, css(COLOURS[c]), 1.6, [7, 5]);
+      pen(context, lineColour(c, colours), 1.6, [7, 5]);
       contour(context, frame, grid, level);
     }
     pen(context, colours.text, 2.4);
@@ -249,7 +252,7 @@ function paintTube(context, frame, { grid, columns }, epsilon, colours) {
   const [above, below] = [shifted(epsilon), shifted(-epsilon)];
   through(context, [...above, ...[...below].reverse()]);
   fill(context, css(COLOURS[0], 0.16));
-  pen(context, css(COLOURS[0]), 1.2, [6, 5]);
+  pen(context, lineColour(0, colours), 1.2, [6, 5]);
   line(context, ...above);
   line(context, ...below);
   pen(context, colours.text, 2.6);
