@@ -253,6 +253,14 @@ def test_fewest_errors_of_an_expansion_by_brute_force(bias, seed, largest):
     assert can_be_right(np.setdiff1d(range(8), found.rows))
 
 
+@pytest.mark.parametrize("largest", [0.01, 0.3, 5.0])
+def test_a_bias_may_give_all_samples_the_label_of_most(largest):
+    """All f are constant on equal samples, and b = ±1 is best, however small the coefficients must be."""
+    found = fewest_errors(np.zeros((5, 1)), [1, -1, 1, 1, -1], kernel=Gaussian(gamma=1.0), largest=largest)
+    assert found.rows.tolist() == [1, 4]
+    assert found.proven
+
+
 @pytest.mark.parametrize("unit", [1.0, 1e3])
 def test_fewest_errors_of_lines_that_may_be_steep(unit):
     """No line is right on alternating labels; with |β| up to 10⁶ the program's tolerances said 0 errors, proven."""

@@ -25,6 +25,7 @@ def test_no_labels_have_less_risk_than_the_bayes_rule():
         risks[labels] = sum(p * (1 - e if s > 0 else e) for p, e, s in zip(P, ETA, labels, strict=True))
         assert LAW.risk(labels) == pytest.approx(risks[labels])
     assert LAW.bayes_risk == pytest.approx(min(risks.values()))
+    assert Law([[0.0], [1.0]], [0.5, 0.4]).bayes_labels.tolist() == [1, -1]  # +1 where both are equally probable
     assert risks[tuple(LAW.bayes_labels.tolist())] == pytest.approx(LAW.bayes_risk)
 
 
@@ -105,6 +106,8 @@ def test_the_best_w_of_one_feature_is_at_a_corner_of_the_risk(norm, far):
 def test_a_least_risk_that_rounding_hides_is_refused():
     with pytest.raises(ValueError, match="rounding hides the least hinge risk"):
         Law([[1e5], [1e5 + 1]], [0.2, 0.9]).best_in_ball(1e6)
+    with pytest.raises(ValueError, match="rounding hides"):  # known to 1.5e-5
+        Law([[999.5], [1000.5], [1001.0], [1003.0]], [0.2, 0.9, 0.4, 0.7]).best_in_ball(150.0)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])

@@ -28,7 +28,6 @@ from mercer.notes.theory.finite_sets import Rules, dichotomies_of
 from mercer.notes.theory.risks import LossName, sample_losses
 from mercer.problems.losses import Loss
 from mercer.runtime.parameters import Seed, integer, positive
-from mercer.runtime.shared_docs import shared_docs
 from mercer.samples.arrays import Floats, freeze
 
 # log of the largest C in the search of `best_in_ball`, in units of the smallest; largest C·max k(x, x), above which
@@ -87,7 +86,7 @@ class Law:
         """Bayes risk: the error probability of the Bayes rule."""
         return self.risk(self.bayes_labels)
 
-    def risk(self, f: Any, *, loss: LossName | Loss = "zero_one", target_margin: float = 1.0) -> float:
+    def risk(self, f: Any, *, loss: LossName | Loss = "zero_one") -> float:
         """Compute the risk E ℓ(y, f(x)) of a function.
 
         Parameters
@@ -96,8 +95,6 @@ class Law:
             Function from X to a number for each point, such as `decision_function`, or its values at the points.
         loss : str or object, default="zero_one"
             Loss, as for `risk`.
-        target_margin : float, default=1.0
-            Target margin γ of "hinge" and "ramp".
 
         Returns
         -------
@@ -111,7 +108,7 @@ class Law:
         if values.shape != (m,):
             raise ValueError(f"f must give a number for each of the {m} points, not the shape {values.shape}")
         signs = np.repeat([1.0, -1.0], m)
-        losses = sample_losses(signs, np.tile(values, 2), loss=loss, target_margin=target_margin)
+        losses = sample_losses(signs, np.tile(values, 2), loss=loss)
         return float(losses @ self._joint)
 
     @property
@@ -121,16 +118,12 @@ class Law:
         joint = np.concatenate([p * eta, p * (1.0 - eta)])
         return np.asarray(joint / joint.sum())
 
-    @shared_docs
     def ball_complexity(
         self,
         n: int,
         *,
         norm: float = 1.0,
         kernel: KernelLike = "linear",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
         n_draws: int = 10_000,
         random_state: Seed = 0,
     ) -> Complexity:
@@ -142,7 +135,8 @@ class Law:
             Number of samples.
         norm : float, default=1.0
             Radius B of the ball.
-        %(kernel)s
+        kernel : Kernel or str, default="linear"
+            Kernel with its parameters as numbers, such as Gaussian(gamma=0.5).
         n_draws : int, default=10000
             Number of draws of samples and signs; the result is exact if there are no more different ones.
         random_state : int or Generator, default=0
@@ -156,7 +150,7 @@ class Law:
         integer("n", n, 1, "the number of samples")
         integer("n_draws", n_draws, 2, "a standard error needs two draws")
         p = np.asarray(self.probabilities)
-        K = np.asarray(as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(self.X)(self.X))
+        K = np.asarray(as_kernel(kernel).bind(self.X)(self.X))
         bound = trace_bound(float(n * (p @ K.diagonal())), n, norm=norm)
         m, probabilities = len(p), np.concatenate([p, p]) / (2.0 * p.sum())
         is_exact = math.comb(2 * m + n - 1, n) <= n_draws  # numbers of samples at each point with each sign
@@ -171,15 +165,11 @@ class Law:
         error = 0.0 if is_exact else float(suprema.std(ddof=1) / math.sqrt(n_draws))
         return Complexity(float(np.average(suprema, weights=chances)), error, len(counts), bound)
 
-    @shared_docs
     def best_in_ball(
         self,
         norm: float,
         *,
         kernel: KernelLike = "linear",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
     ) -> SVC:
         """Find the w* with ‖w‖ ≤ norm that has the least hinge risk, without bias.
 
@@ -187,7 +177,8 @@ class Law:
         ----------
         norm : float
             Largest norm B of w.
-        %(kernel)s
+        kernel : Kernel or str, default="linear"
+            Kernel with its parameters as numbers, such as Gaussian(gamma=0.5).
 
         Returns
         -------
@@ -208,7 +199,7 @@ class Law:
         if not (joint[: len(joint) // 2].any() and joint[len(joint) // 2 :].any()):
             raise ValueError("eta gives all points the same label with probability 1, and an SVC needs two classes")
         X, signs = np.vstack([self.X, self.X])[kept], np.repeat([1.0, -1.0], len(joint) // 2)[kept]
-        bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(self.X)
+        bound = as_kernel(kernel).bind(self.X)
 
         def fit(log_C: float) -> SVC:
             machine = SVC(kernel=bound, C=math.exp(log_C), bias=False, tol=1e-8)
