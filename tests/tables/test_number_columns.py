@@ -4,6 +4,7 @@ Sixty tables made afresh from every source: tests/tables/test_torture.py.
 """
 
 import datetime
+import re
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ import pytest
 
 import mercer
 from mercer.cli.main import main
+from mercer.cli.terminal import as_options
 from mercer.runtime.errors import GuessWarning
+from mercer.tables.cells import parse_seconds
 from mercer.tables.choice import ColumnOptions, encodings_for, guesses
 from mercer.tables.encodings import DroppedColumn, Levels, Numbers
 from mercer.tables.frame import distinct_names, frame_of
@@ -372,6 +375,58 @@ def test_few_ranks_of_a_later_table_are_numbers_as_in_training(tmp_path):
     np.testing.assert_array_equal(model.encode(frame[:3]), same.encode(numbers[:3]))
     frame[:1].to_csv(tmp_path / "one.csv", index=False)
     np.testing.assert_array_equal(model.encode(read_frame(tmp_path / "one.csv")), same.encode(numbers[:1]))
+
+
+@pytest.mark.parametrize(
+    ("cell", "day"),
+    [
+        ("16 Feb 2024", "2024-02-16"),
+        ("16-Mar-2024", "2024-03-16"),
+        ("16. März 2024", "2024-03-16"),
+        ("5 de marzo de 2024", "2024-03-05"),
+        ("8 août 2019", "2019-08-08"),
+        ("Oct 15, 2021", "2021-10-15"),
+        ("December 3rd 2021", "2021-12-03"),
+        ("Mon, 16 Feb 2024 10:30", "2024-02-16T10:30"),
+        ("May 5 2020 11:12:13", "2020-05-05T11:12:13"),
+        ("31 Feb 2024", None),
+        ("12 Rooms 2024", None),
+        ("Feb 2024", None),
+        ("16 Feb 24", None),
+    ],
+)
+def test_dates_with_names_of_months(cell, day):
+    expected = None if day is None else np.datetime64(day, "s").astype(float)
+    assert parse_seconds(cell, "ISO") == expected
+
+
+def test_a_column_of_dates_with_names_of_months_is_read_as_the_same_dates(tmp_path):
+    days = pd.Timestamp("2021-01-30") + pd.to_timedelta([37 * (k % 50) for k in range(80)], unit="D")
+    frame = pd.DataFrame({"when": days})
+    written = pd.DataFrame({"when": [f"{day:%b} {day.day}, {day.year}" for day in days]})
+    written.to_csv(tmp_path / "t.csv", index=False)
+    models = [
+        mercer.tabular(mercer.SVC()).fit(table, ["a", "b"] * 40) for table in (frame, read_frame(tmp_path / "t.csv"))
+    ]
+    np.testing.assert_array_equal(models[0].encode(frame), models[1].encode(written))
+
+
+def test_messages_name_options_on_a_terminal():
+    columns = {
+        "codes": [5411, 5812, 5999] * 40,
+        "many": [f"{k}+" for k in range(20)] * 6,
+        "rare": [f"level {k % 30}{'a' if k % 4 else 'b'}{k // 30}" for k in range(120)] * 1,
+        "blank": [f"{k} 000" for k in range(1, 121)],
+        "street": [f"{k} Elm {k}" for k in range(120)],
+    }
+    frame = frame_of(pd.DataFrame({**columns, "number": range(120)}))
+    messages = guesses(frame, encodings_for(frame, ColumnOptions(), np.ones(120)), ColumnOptions())
+    repeated = frame_of(pd.DataFrame([[1.0, 2.0], [2.0, 1.0]], columns=["x", "x"]))
+    messages |= guesses(repeated, encodings_for(repeated, ColumnOptions(), np.ones(2)), ColumnOptions())
+    assert len(messages) > 4
+    for message in map(as_options, messages.values()):
+        assert "--" in message
+        assert not re.search(r"\b(in|or|else in) (categorical|numeric|drop|text|only)\b", message), message
 
 
 @pytest.mark.parametrize("name", ["num_client", "client no", "OrderKey", "Kundennummer", "numéro"])

@@ -106,6 +106,10 @@ _OPTION_WORDING = {
     "in categorical or drop": "with --categorical or --drop",
     "in numeric if that is right, else in categorical": "with --numeric if that is right, else with --categorical",
     "in categorical if that is right, else in numeric": "with --categorical if that is right, else with --numeric",
+    "in categorical if that is right, else in drop": "with --categorical if that is right, else with --drop",
+    "in categorical to give each level a column, or in drop": "with --categorical to give each level a column, or with "
+    "--drop",
+    "or name it in drop": "or name it with --drop",
     "in text if that is right, else in drop": "with --text if that is right, else with --drop",
     "in the parameter text to use": "with --text to use",
     "class_weight='balanced'": "--class-weight balanced",

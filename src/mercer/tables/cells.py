@@ -20,6 +20,29 @@ from mercer.tables.dialect import MISSING, NUMBER, PADDED
 _QUESTION_MARK: Final = "?"
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
 _PARTS: Final = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?)?")
+# 16 Feb 2024, 16-Feb-2024, 16. März 2024, 5 de marzo de 2024, Feb 16, 2024 and Mon, 16 Feb 2024 10:30
+_MONTH_NAMED: Final = re.compile(
+    r"(?:[^\W\d_]{2,10}\.?,? )??"
+    r"(?:(?P<day>\d{1,2})(?:\.|st|nd|rd|th)?[ -](?:de )?(?P<month>[^\W\d_]{3,10})\.?[ -](?:de )?"
+    r"|(?P<first_month>[^\W\d_]{3,10})\.? (?P<second_day>\d{1,2})(?:st|nd|rd|th)?,? )(?P<year>\d{4})"
+    r"(?:,? (?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d))?)?"
+)
+# Names of months in English, German, French, Spanish, Italian, Portuguese and Dutch, in small letters; many share one.
+_MONTH_NAMES: Final = (
+    "january januar jänner janvier enero gennaio janeiro januari jan ene gen",
+    "february februar février febrero febbraio fevereiro februari feb febr fev fév févr",
+    "march märz mars marzo março maart mar mär mrz mrt",
+    "april avril abril aprile apr avr abr",
+    "may mai mayo maggio maio mei mag",
+    "june juni juin junio giugno junho jun giu",
+    "july juli juillet julio luglio julho jul juil lug",
+    "august août agosto augustus aug aoû ago",
+    "september septembre septiembre settembre setembro sep sept set",
+    "october oktober octobre octubre ottobre outubro oct okt ott out",
+    "november novembre noviembre novembro nov",
+    "december dezember décembre diciembre dicembre dezembro dec dez déc dic",
+)
+_MONTHS: Final = {word: k for k, words in enumerate(_MONTH_NAMES, 1) for word in words.split()}
 # Positions of year, month and day among the three numbers of a date.
 _ORDERS: Final = {"year first": (0, 1, 2), "day first": (2, 1, 0), "month first": (2, 0, 1)}
 DATE_FORMS: Final = ("ISO", *_ORDERS)
@@ -174,8 +197,15 @@ def _parse_date(item: Any, form: str) -> datetime.datetime | None:
     if not isinstance(item, str):
         return None
     try:
-        if _ISO.fullmatch(item):  # ISO dates are unambiguous, whatever the form of the other cells
+        if _ISO.fullmatch(item):  # unambiguous, whatever the form of the other cells; so are names of months
             return datetime.datetime.fromisoformat(item)
+        if item[-4:].isdecimal() or item[-3:-2] == ":":
+            named = _MONTH_NAMED.fullmatch(item)
+            month = named and _MONTHS.get((named["month"] or named["first_month"]).lower())
+            if named and month:
+                day = int(named["day"] or named["second_day"])
+                hour, minute, second = (int(named[part] or 0) for part in ("hour", "minute", "second"))
+                return datetime.datetime(int(named["year"]), month, day, hour, minute, second)
         match = _PARTS.fullmatch(item)
         if match is None or form == "ISO":
             return None

@@ -285,10 +285,12 @@ class EasyModel(ModelMethods):
         return f"predict new rows with predict or {uncertainty}; explain says why"
 
     def _weakness_text(self) -> str:
-        """Return the class with the lowest F1 score, or quantiles of the errors of a regression, in one sentence."""
+        """Return the class with the lowest F1 score, or quantiles of a regression's errors, in one sentence."""
         if isinstance(self.figures, ClassFigures):
             recall, precision = self.figures.recall, self.figures.precision
             k = self.figures.hardest
+            if self.figures.accuracy == 1:
+                return "all held-out rows are predicted correctly"
             name = repr(self.figures.classes[k])
             precision_text = "" if np.isnan(precision[k]) else f"; {precision[k]:.0%} of {name} predictions are right"
             return f"hardest class: {name} ({recall[k]:.0%} of its rows are found{precision_text})"

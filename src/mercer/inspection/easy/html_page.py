@@ -116,7 +116,7 @@ def _tiles(figures: ClassFigures | NumberFigures) -> str:
                 if precision < recall
                 else f"of the rows of {name!r}, the hardest class, are found",
             ),
-        ]
+        ][: 2 if figures.accuracy == 1 else 3]
     else:
         clean = figures.without_outliers
         tiles = [
