@@ -281,7 +281,10 @@ def cluster(section: Record) -> Iterator[str]:
         rows.append([*cells, *moved, f"{apart:.0e}"])
     header = ["computed by", "rows × features", "fit", "calls", "sent", "received", "dual, relative to the first"]
     yield table(header, rows)
-    yield "All workers are processes of this one computer: the table shows what the division costs, not a speed-up."
+    yield (
+        "Each is timed once, and workers have just started. All of them are processes of this one computer: the table "
+        "shows what the division costs, not a speed-up."
+    )
 
 
 def tuning(section: Record) -> Iterator[str]:
@@ -293,8 +296,8 @@ def tuning(section: Record) -> Iterator[str]:
     header = ["data", "rows", "`tune`", "`GridSearchCV(SVC)`", "ratio", "cells timed", "held-out labels that differ"]
     yield table(header, rows)
     yield (
-        "CPU seconds, 5 folds, 10 C × 8 γ, nothing skipped. scikit-learn's time is extrapolated from some of the 80 "
-        "cells in one fold; on each of them, the scores of both differ by at most the samples of the last column."
+        "CPU seconds of one search, 5 folds, 10 C × 8 γ, nothing skipped. scikit-learn's time is extrapolated from some of "
+        "the 80 cells in one fold; on each of them, the scores of both differ by at most the samples of the last column."
     )
 
 
@@ -437,7 +440,8 @@ def readme_block(results: Record, page: str) -> str:
             f"{host(results)}. scikit-learn's SVC always computes on one thread.",
             table(header, rows),
             f"Over all {len(first)} fits that we measured there, the geometric means are {means}. "
-            "[Speed](docs/speed.md) says how we measured; [Results](docs/results.md) has all measurements with dates, versions and commands.",
+            "[Speed](docs/speed.md) says how we measured; [Results](docs/results.md) has all measurements with dates, "
+            "versions and commands.",
         ]
     )
 
