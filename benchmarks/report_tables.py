@@ -296,8 +296,8 @@ def tuning(section: Record) -> Iterator[str]:
     header = ["data", "rows", "`tune`", "`GridSearchCV(SVC)`", "ratio", "cells timed", "held-out labels that differ"]
     yield table(header, rows)
     yield (
-        "CPU seconds of one search, 5 folds, 10 C × 8 γ, nothing skipped. scikit-learn's time is extrapolated from some "
-        "of the 80 cells in one fold; on each of them, the scores of both differ by at most the samples in the last "
+        "CPU seconds of one search, 5 folds, 10 C × 8 γ, nothing skipped. scikit-learn's time is extrapolated from "
+        "some of the 80 cells in one fold; on each of them, the scores of both differ by at most the samples in the last "
         "column."
     )
 
