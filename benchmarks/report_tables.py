@@ -297,8 +297,8 @@ def tuning(section: Record) -> Iterator[str]:
     yield table(header, rows)
     yield (
         "CPU seconds of one search, 5 folds, 10 C × 8 γ, nothing skipped. scikit-learn's time is extrapolated from "
-        "some of the 80 cells in one fold; on each of them, the scores of both differ by at most the samples in the last "
-        "column."
+        "some of the 80 cells in one fold; on each of them, the scores of both differ by at most the samples of the "
+        "last column."
     )
 
 
@@ -423,6 +423,13 @@ def speed_block(results: Record, page: str) -> str:
         parts += ["Without standardisation (most of these data are mostly zeros, which mercer exploits):"]
         parts += [fit_table(raw), *misses(raw)]
     return "\n\n".join(parts)
+
+
+def has_readme_rows(section: Record) -> bool:
+    """Return whether a section of fits has all rows of README's table, so that pages can be made from it."""
+    fitted = [r for r in section["records"] if r.get("kind") == "fit" and r["form"] in _FORMS["standardised"]]
+    timed = {(record["data"], record["C"]) for record in fitted if ratio(record, "sklearn") is not None}
+    return set(_README) <= timed
 
 
 def readme_block(results: Record, page: str) -> str:
