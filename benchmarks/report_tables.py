@@ -359,7 +359,8 @@ def tables(section: Record) -> Iterator[str]:
 def pages(section: Record) -> Iterator[str]:
     rows = []
     for r in section["records"]:
-        target = f"../{r['page']}" if "/" not in r["page"] else r["page"].removeprefix("docs/")
+        target = r["page"].removeprefix("docs/")
+        page = f"[{target}]({target})" if target != r["page"] else target  # README.md is no page of the site
         command = f"`{r['command']}`" if r.get("command") else "not recorded"
         rows.append(
             [f"[{target.rpartition('/')[2]}]({target})", r["what"], ", ".join(r["figures"]), r["date"], command]
