@@ -362,9 +362,9 @@ def pages(section: Record) -> Iterator[str]:
         target = r["page"].removeprefix("docs/")
         page = f"[{target}]({target})" if target != r["page"] else target  # README.md is no page of the site
         command = f"`{r['command']}`" if r.get("command") else "not recorded"
-        rows.append(
-            [f"[{target.rpartition('/')[2]}]({target})", r["what"], ", ".join(r["figures"]), r["date"], command]
-        )
+        told = [" ".join(figure.split()) for figure in r["figures"] if not figure.startswith("|")]
+        told += [f"the {count} rows of a table"] if (count := len(r["figures"]) - len(told)) else []
+        rows.append([page, r["what"], ", ".join(told), r["date"], command])
     yield table(["page", "what", "figures", "first in git", "command"], rows)
 
 
