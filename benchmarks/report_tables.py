@@ -365,7 +365,7 @@ def pages(section: Record) -> Iterator[str]:
         told = [" ".join(figure.split()) for figure in r["figures"] if not figure.startswith("|")]
         told += [f"the {count} rows of a table"] if (count := len(r["figures"]) - len(told)) else []
         rows.append([page, r["what"], ", ".join(told), r["date"], command])
-    yield table(["page", "what", "figures", "first in git", "command"], rows)
+    yield table(["page", "what", "figures", "on the page since", "command"], rows)
 
 
 WRITERS: dict[str, Callable[[Record], Iterator[str]]] = {
