@@ -87,7 +87,7 @@ def _programs(folder: Path) -> str:
     rows = []
     for path in sorted(folder.glob("*.py")):
         source = path.read_text(encoding="utf-8")
-        if '__name__ == "__main__"' in source:
+        if re.search(r"^if __name__ ==", source, flags=re.MULTILINE):
             first = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0]
             rows.append([f"`benchmarks/{path.name}`", " ".join(first.split())])
     return harness.table(["program", "what it does"], rows)
