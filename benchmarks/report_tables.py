@@ -82,6 +82,13 @@ def mean_ratio(records: list[Record], name: str) -> float | None:
     return geometric_mean(found) if found else None
 
 
+def mean_cell(records: list[Record], name: str) -> str:
+    """Return the geometric mean for a table, with the number of rows that it is over if not of all."""
+    count = sum(ratio(record, name) is not None for record in records)
+    mean = f"**{times(mean_ratio(records, name))}**"
+    return mean if count == len(records) else f"{mean} ({count} rows)"
+
+
 # --- sections --------------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +112,7 @@ def fits(section: Record) -> Iterator[str]:
             + [times(ratio(record, name)) for name in names]
             for record in predicted
         ]
-        means = [f"**{times(mean_ratio(predicted, name))}**" for name in names]
+        means = [mean_cell(predicted, name) for name in names]
         rows.append(["geometric mean", "", "", "", "", *means])
         yield "**Prediction** (`decision_function`) by the same models:"
         yield table(["data", "form", "test rows", "C", "mercer", *(_HEADS[name] for name in names)], rows)
@@ -116,7 +123,7 @@ def fit_table(records: list[Record]) -> str:
     names = _present(records, ("sklearn", "sklearnex", "sklearnex32", "libsvm"))
     header = ["data", "rows × features", "C", "support vectors", "mercer", *(_HEADS[name] for name in names)]
     rows = [_fit_row(record, names) for record in records]
-    rows.append(["geometric mean", "", "", "", "", *(f"**{times(mean_ratio(records, name))}**" for name in names)])
+    rows.append(["geometric mean", "", "", "", "", *(mean_cell(records, name) for name in names)])
     return table(header, rows)
 
 
@@ -441,7 +448,7 @@ def readme_block(results: Record, page: str) -> str:
     names = _present(first, ("sklearn", "sklearnex"))
     rows = [_fit_row(record, names) for record in first if (record["data"], record["C"]) in _README]
     header = ["data", "rows × features", "C", "support vectors", "mercer", *(_HEADS[name] for name in names)]
-    means = " and ".join(times(mean_ratio(first, name)) for name in names)
+    means = " and ".join(mean_cell(first, name).replace("*", "") for name in names)
     return "\n\n".join(
         [
             "The table shows the time of a fit with its certificate, and the times of other libraries as multiples of "

@@ -112,6 +112,13 @@ def test_answers_that_are_not_the_same_are_named():
     assert "agree, up to a relative difference of at most 1.0e-04" in " ".join(report_tables.misses(FITS))
 
 
+def test_a_mean_says_of_how_many_rows_it_is():
+    some = [FITS[0], fit("spam", 1, "raw", 0.1, sklearn=0.5, libsvm=0.4)]
+    text = report_tables.fit_table(some)
+    assert "| **10.0×** | **4.0×** (1 rows) |" in text
+    assert "| 20.0× |  |" in text
+
+
 def test_float32_is_compared_with_float32():
     record = fit("letter", 1, "raw", 0.1, mercer32=0.05, sklearnex32=0.2)
     assert report_tables.ratio(record, "sklearnex32") == pytest.approx(4.0)
