@@ -134,7 +134,7 @@ def machine(packages: Iterable[str], threads: int) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": threads,
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.release().partition('-')[0]} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
     }

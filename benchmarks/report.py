@@ -110,7 +110,7 @@ def measure(options: argparse.Namespace) -> None:
         found["records"].append(record)
         harness.save_json(found, options.into)
         if run.over():
-            run.skipped.append(f"what follows in this section, after its {options.seconds:.0f} s")
+            run.skipped.append(f"whatever would begin after the section's {options.seconds:.0f} s")
             break
     harness.save_json(found, options.into)
 

@@ -87,7 +87,7 @@ def _programs(folder: Path) -> str:
     rows = []
     for path in sorted(folder.glob("*.py")):
         source = path.read_text(encoding="utf-8")
-        if '__name__ == "__main__"' in source:
+        if re.search(r"^if __name__ ==", source, flags=re.MULTILINE):
             first = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0]
             rows.append([f"`benchmarks/{path.name}`", " ".join(first.split())])
     return harness.table(["program", "what it does"], rows)
@@ -149,10 +149,12 @@ def _section(title: str, name: str, section: Record, facts: Record) -> Iterator[
 
 
 def newest(folder: Path, section: str) -> tuple[str, Record] | None:
-    """Return the newest complete results of a section: not of a quick run, and without an error."""
+    """Return the newest complete results of a section: not of a quick run, without an error, with README's rows."""
     for name, results in load(folder):
         found = results["sections"].get(section)
-        if found and found["records"] and not results.get("quick") and "error" not in found:
+        if not found or not found["records"] or results.get("quick") or "error" in found:
+            continue
+        if section != "fits" or report_tables.has_readme_rows(found):
             return name, results
     return None
 

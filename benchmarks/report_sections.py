@@ -150,7 +150,7 @@ def least_squares(run: Run) -> Iterator[Record]:
             yield {"kind": "ridge", "data": data, **record}
     if folder and not run.quick:
         for name in compare_nystrom.SETTINGS:
-            yield {"kind": "landmarks", **compare_nystrom.compare(Path(folder), name, 1)}
+            yield {"kind": "landmarks", **compare_nystrom.compare(Path(folder), name, 2)}
 
 
 def cluster(run: Run) -> Iterator[Record]:
@@ -159,6 +159,7 @@ def cluster(run: Run) -> Iterator[Record]:
     from compare_gpu import mixture
 
     X, y = mixture(3000 if run.quick else 20_000)
+    list(compare_cluster.measure(X[:1000], y[:1000], "kernel", "stored", [0]))  # imports, and first calls
     for engine, workers in (("stored", [0]), ("dask", [1, 2])):
         first = engine == "stored"
         for name, model, seconds in compare_cluster.measure(X, y, "kernel", engine, workers):

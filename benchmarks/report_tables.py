@@ -82,6 +82,13 @@ def mean_ratio(records: list[Record], name: str) -> float | None:
     return geometric_mean(found) if found else None
 
 
+def mean_cell(records: list[Record], name: str) -> str:
+    """Return the geometric mean for a table, with the number of rows that it is over if not of all."""
+    count = sum(ratio(record, name) is not None for record in records)
+    mean = f"**{times(mean_ratio(records, name))}**"
+    return mean if count == len(records) else f"{mean} ({count} rows)"
+
+
 # --- sections --------------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +112,7 @@ def fits(section: Record) -> Iterator[str]:
             + [times(ratio(record, name)) for name in names]
             for record in predicted
         ]
-        means = [f"**{times(mean_ratio(predicted, name))}**" for name in names]
+        means = [mean_cell(predicted, name) for name in names]
         rows.append(["geometric mean", "", "", "", "", *means])
         yield "**Prediction** (`decision_function`) by the same models:"
         yield table(["data", "form", "test rows", "C", "mercer", *(_HEADS[name] for name in names)], rows)
@@ -116,7 +123,7 @@ def fit_table(records: list[Record]) -> str:
     names = _present(records, ("sklearn", "sklearnex", "sklearnex32", "libsvm"))
     header = ["data", "rows × features", "C", "support vectors", "mercer", *(_HEADS[name] for name in names)]
     rows = [_fit_row(record, names) for record in records]
-    rows.append(["geometric mean", "", "", "", "", *(f"**{times(mean_ratio(records, name))}**" for name in names)])
+    rows.append(["geometric mean", "", "", "", "", *(mean_cell(records, name) for name in names)])
     return table(header, rows)
 
 
@@ -281,7 +288,10 @@ def cluster(section: Record) -> Iterator[str]:
         rows.append([*cells, *moved, f"{apart:.0e}"])
     header = ["computed by", "rows × features", "fit", "calls", "sent", "received", "dual, relative to the first"]
     yield table(header, rows)
-    yield "All workers are processes of this one computer: the table shows what the division costs, not a speed-up."
+    yield (
+        "Each is timed once, and workers have just started. All of them are processes of this one computer: the table "
+        "shows what the division costs, not a speed-up."
+    )
 
 
 def tuning(section: Record) -> Iterator[str]:
@@ -293,8 +303,9 @@ def tuning(section: Record) -> Iterator[str]:
     header = ["data", "rows", "`tune`", "`GridSearchCV(SVC)`", "ratio", "cells timed", "held-out labels that differ"]
     yield table(header, rows)
     yield (
-        "CPU seconds, 5 folds, 10 C × 8 γ, nothing skipped. scikit-learn's time is extrapolated from some of the 80 "
-        "cells in one fold; on each of them, the scores of both differ by at most the samples of the last column."
+        "CPU seconds of one search, 5 folds, 10 C × 8 γ, nothing skipped. scikit-learn's time is extrapolated from "
+        "some of the 80 cells in one fold; on each of them, the scores of both differ by at most the samples of the "
+        "last column."
     )
 
 
@@ -355,12 +366,13 @@ def tables(section: Record) -> Iterator[str]:
 def pages(section: Record) -> Iterator[str]:
     rows = []
     for r in section["records"]:
-        target = f"../{r['page']}" if "/" not in r["page"] else r["page"].removeprefix("docs/")
+        target = r["page"].removeprefix("docs/")
+        page = f"[{target}]({target})" if target != r["page"] else target  # README.md is no page of the site
         command = f"`{r['command']}`" if r.get("command") else "not recorded"
-        rows.append(
-            [f"[{target.rpartition('/')[2]}]({target})", r["what"], ", ".join(r["figures"]), r["date"], command]
-        )
-    yield table(["page", "what", "figures", "first in git", "command"], rows)
+        told = [" ".join(figure.split()) for figure in r["figures"] if not figure.startswith("|")]
+        told += [f"the {count} rows of a table"] if (count := len(r["figures"]) - len(told)) else []
+        rows.append([page, r["what"], ", ".join(told), r["date"], command])
+    yield table(["page", "what", "figures", "on the page since", "command"], rows)
 
 
 WRITERS: dict[str, Callable[[Record], Iterator[str]]] = {
@@ -421,6 +433,13 @@ def speed_block(results: Record, page: str) -> str:
     return "\n\n".join(parts)
 
 
+def has_readme_rows(section: Record) -> bool:
+    """Return whether a section of fits has all rows of README's table, so that pages can be made from it."""
+    fitted = [r for r in section["records"] if r.get("kind") == "fit" and r["form"] in _FORMS["standardised"]]
+    timed = {(record["data"], record["C"]) for record in fitted if ratio(record, "sklearn") is not None}
+    return set(_README) <= timed
+
+
 def readme_block(results: Record, page: str) -> str:
     """Return README's table and the sentence about geometric means."""
     section = results["sections"]["fits"]
@@ -429,7 +448,7 @@ def readme_block(results: Record, page: str) -> str:
     names = _present(first, ("sklearn", "sklearnex"))
     rows = [_fit_row(record, names) for record in first if (record["data"], record["C"]) in _README]
     header = ["data", "rows × features", "C", "support vectors", "mercer", *(_HEADS[name] for name in names)]
-    means = " and ".join(times(mean_ratio(first, name)) for name in names)
+    means = " and ".join(mean_cell(first, name).replace("*", "") for name in names)
     return "\n\n".join(
         [
             "The table shows the time of a fit with its certificate, and the times of other libraries as multiples of "
