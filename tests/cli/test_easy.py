@@ -174,10 +174,14 @@ def test_the_report_as_a_page(folder, capsys):
     write(folder, 40)
     assert main(["easy", "t.csv", "--target", "gekündigt", "--html", "report.html", "--drop", "Notiz"]) == 0
     assert "report       report.html" in capsys.readouterr().out
-    page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
+    page = re.sub("</?span[^>]*>", "", html.unescape((folder / "report.html").read_text(encoding="utf-8")))
     assert "mercer easy t.csv --target 'gekündigt' --html report.html --drop Notiz" in page
     assert "from 5 columns of 40 rows of t.csv" in page
     assert "mercer.easy('t.csv', target='gekündigt', drop=['Notiz'])" in page
+    options = ["--html", "report.html", "--drop", "Notiz", "--na", "unbekannt"]  # which mercer.easy has no word for
+    assert main(["easy", "t.csv", "--target", "gekündigt", *options]) == 0
+    page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
+    assert "mercer.easy(table, target='gekündigt', drop=['Notiz'])" in page
     assert main(["easy", "t.csv", "--target", "gekündigt", "--html", "no/report.html"]) == 1
     assert "the folder" in capsys.readouterr().err
     (folder / "heart").write_text("+1 1:1\n-1 1:2\n")

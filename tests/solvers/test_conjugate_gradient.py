@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from mercer import RLSRegressor
 from mercer.certificates.dual import certify_dual
-from mercer.kernels import Gaussian, Laplacian
+from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from mercer.places import gram_for
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.conjugate_gradient import (
@@ -47,6 +48,34 @@ def test_the_preconditioner_is_an_inverse():
         F = np.linalg.solve(np.linalg.cholesky(K[np.ix_(J, J)]), K[J]).T
         A = np.eye(N) + (s[:, None] * F) @ (s[:, None] * F).T
         np.testing.assert_allclose(NystromPreconditioner(gram, s, J)(R), np.linalg.solve(A, R), atol=1e-8)
+
+
+@pytest.mark.parametrize("landmarks", [np.arange(N), np.arange(0, N, 3)])
+def test_the_preconditioner_of_a_tiny_ridge_is_positive_definite(landmarks):
+    """K has rank 4 and S K S a norm of 1e13: products that are rounded apart leave negative values."""
+    s = np.full(N, 1e5)
+    s[::5] = 0.0
+    M = NystromPreconditioner(gram_for(Linear(), X), s, landmarks)(np.eye(N))
+    F = s[:, None] * X
+    Q, R = np.linalg.qr(F)
+    inverse = np.eye(N) - Q @ Q.T + Q @ np.linalg.solve(np.eye(4) + R @ R.T, Q.T)  # (I + FF')⁻¹, as F = QR
+    np.testing.assert_allclose(M, inverse, rtol=0, atol=1e-4)
+    assert np.linalg.eigvalsh(0.5 * (M + M.T)).min() > -1e-12
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    "kernel", [Linear(), Polynomial(gamma=0.3, degree=3, coef0=1.0), Gaussian(gamma=0.05), Gaussian(gamma=1.0)]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # float64 cannot prove the last digits
+def test_a_tiny_ridge_is_solved_as_well_as_by_a_factor(kernel, bias):
+    """The primal value was 1e6 times that of the optimum, or no step helped."""
+    lam = 1e-8
+    data = {"kernel": kernel, "bias": bias, "lam": lam}
+    target = Y[:, :2] + 0.3 * np.random.default_rng(0).normal(size=(N, 2))
+    made = [RLSRegressor(solver=solver, **data).fit(X, target).certificate_ for solver in ("cg", "cholesky")]
+    for part, direct in zip(*(proof.parts for proof in made), strict=True):
+        assert part.primal <= direct.primal * (1 + 1e-5)
 
 
 def test_coarse_products_are_used_where_their_error_is_harmless():

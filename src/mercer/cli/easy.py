@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from mercer.cli.formats import DATA_KINDS, check_model_name, format_of
+from mercer.cli.formats import DATA_KINDS, READING_OPTIONS, check_model_name, format_of, given_options
 from mercer.cli.terminal import Subparsers, add_command, as_options, printable
 from mercer.cli.train import TABLE_OPTIONS, add_output_options, add_table_options, refuse_unused_options
 from mercer.cli.tune import add_grid_options
@@ -118,6 +118,7 @@ def _run_table(args: argparse.Namespace) -> None:
             source=data.source,
             machine=args.machine,
             command=shlex.join(["mercer", *args.words]),
+            path_suffices=args.file != "-" and not given_options(args, ("format", *READING_OPTIONS)),
         )
     save_with_dialect(result.model, data, path)
     if args.html is not None:

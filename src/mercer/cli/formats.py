@@ -22,6 +22,7 @@ _NAMES: Final = {
     "excel": "Excel",
 }
 _CSV_OPTIONS: Final = ("separator", "decimal", "encoding")  # without meaning for formats that store numbers
+READING_OPTIONS: Final = (*_CSV_OPTIONS, "na", "sheet")
 DATA_KINDS: Final = "LIBSVM text, .csv, .xlsx, .parquet, .arrow or .npz"
 FORMATS: Final = ("libsvm", *dict.fromkeys(_FORMATS.values()))
 # Data sets that come with scikit-learn, for trying mercer without a file.

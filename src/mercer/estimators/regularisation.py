@@ -103,10 +103,10 @@ def C_from(
         return 0.5 / value
     if convention == "liblinear":
         return 2.0 * value
-    samples = positive("n", n)
+    n_samples = positive("n", n)
     if convention == "C0":
-        return _consistent_C(value, positive("n0", n0), samples, a, kernel)
-    return (0.5 if convention == "theta" else 1.0) / (value * samples)
+        return _consistent_C(value, positive("n0", n0), n_samples, a, kernel)
+    return (0.5 if convention == "theta" else 1.0) / (value * n_samples)
 
 
 def _consistent_C(C0: float, n0: float, n: float, a: float, kernel: Any) -> float:

@@ -217,8 +217,8 @@ class Normalised(Composite):
 
     def majorant(self) -> Kernel:
         """Return a kernel M such that √(M(x, x) M(z, z)) bounds |k(x, z)| and all intermediate results."""
-        # With the majorant m of k, √(M(x, x) M(z, z)) is √(m(x, x) m(z, z)) divided by the roots of k(x, x) and k(z, z),
-        # times m(x, x)/k(x, x) and m(z, z)/k(z, z) for the relative errors of the two roots.
+        # With the majorant m of k, the bound is √(m(x, x) m(z, z)) divided by the roots of k(x, x) and k(z, z), times
+        # m(x, x)/k(x, x) and m(z, z)/k(z, z) for the relative errors of the two roots.
         part = self.kernel
         if part.positive_definite == "yes":
             return self

@@ -82,13 +82,13 @@ class Rounding:
         v, ending = SINGLE if is_float32 else DOUBLE, self.recipe.ending
         magnitudes = np.abs(coefficients)
         l1, m = float(magnitudes.sum()), n_columns or len(coefficients)
-        sums, t = self._sums(m, v) + in_sequence * DOUBLE, self._inner_terms(v)
+        sum_error, t = self._sums(m, v) + in_sequence * DOUBLE, self._inner_terms(v)
         with np.errstate(over="ignore", invalid="ignore"):
             if ending in ("gaussian", "laplacian"):
                 longest = float(sources.max(initial=0.0)) if self.mapped else 0.0
-                out = self._radial(sizes, longest, l1, v, t, sums, level)
+                out = self._radial(sizes, longest, l1, v, t, sum_error, level)
             else:
-                out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), magnitudes, v, t, sums)
+                out = self._products(np.sqrt(2 * sizes), np.sqrt(2 * sources), magnitudes, v, t, sum_error)
             if is_float32:
                 out = out + self._range_loss(np.sqrt(2 * sizes), np.sqrt(2 * sources), magnitudes)
         if self.recipe.constant:
@@ -198,26 +198,26 @@ class Rounding:
         return size if norm > float(np.finfo(np.float32).tiny) / SINGLE else 0.0
 
     def _radial(
-        self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Precision
+        self, sizes: Floats, longest: float, l1: float, v: float, t: int, sum_error: float, level: Precision
     ) -> Floats:
         """Return bounds for radial kernels: k = 2^−D, D has an error of v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D.
 
-        `l1` is ‖β‖₁; v and t are those of the module docstring. If samples are mapped by a Cholesky factor, `sizes` are
-        computed from the absolute values of the terms, N' ≥ N, and only the `longest` N'_j is known.
+        `l1` is ‖β‖₁; v, t and σ = `sum_error` are those of the module docstring. If samples are mapped by a Cholesky
+        factor, `sizes` come from the absolute values of the terms, N' ≥ N, and only the `longest` N'_j is known.
         """
         scale, c = self.recipe.scale, t + 10
         if level == np.float64:
             c += t  # the roundings of the norms
         if self.mapped:
             mapping = 8 * (self.mapped + 2) * DOUBLE * (sizes + longest)
-            unmapped_bound = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sums, level)
-            trivial_bound = scale * l1 * (1 + sums)
+            unmapped_bound = replace(self, mapped=0)._radial(sizes, longest, l1, v, t, sum_error, level)
+            trivial_bound = scale * l1 * (1 + sum_error)
             bound = unmapped_bound + _SECOND_ORDER_FACTOR * math.log(2) * scale * l1 * mapping
             return np.where(mapping <= _LARGEST_EXPONENT_ERROR, np.minimum(bound, trivial_bound), trivial_bound)
         if level == "exact":  # sums of sparse rows in twice the precision keep a tiny error relative to the norms
             trace = 4 * ((t + 4) * v) ** 2 * (3 * sizes + 2 * _MOST_TIMES_POWER)
-            error = _SECOND_ORDER_FACTOR * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sums
-            return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sums)
+            error = _SECOND_ORDER_FACTOR * math.log(2) * (_MOST_TIMES_POWER * v * c + trace) + sum_error
+            return scale * l1 * np.where(trace <= _LARGEST_EXPONENT_ERROR, error, 1.0 + sum_error)
         if self.recipe.ending == "gaussian":
             slope, intercept = 3 * sizes, 2 * _MOST_TIMES_POWER
             are_all_small = bool(self._small_exponent_errors(float(sizes.max(initial=0.0)), v, c))
@@ -226,25 +226,30 @@ class Rounding:
             length = sizes if self.sparse else np.sqrt(2 * self.terms * sizes)
             slope, intercept = 2 * length if self.sparse else 4 / c * length, _MOST_TIMES_POWER
             is_small = v * (c * (_LOWEST_EXPONENT + slope)) <= _LARGEST_EXPONENT_ERROR
-        error = np.minimum(_SECOND_ORDER_FACTOR * math.log(2) * v * c * (slope + intercept) + sums, 1.0 + sums)
-        return scale * l1 * (error if is_small is True else np.where(is_small, error, 1.0 + sums))
+        error = np.minimum(
+            _SECOND_ORDER_FACTOR * math.log(2) * v * c * (slope + intercept) + sum_error, 1.0 + sum_error
+        )
+        return scale * l1 * (error if is_small is True else np.where(is_small, error, 1.0 + sum_error))
 
-    def _products(self, a: Floats, b: Floats, magnitudes: Floats, v: float, t: int, sums: float) -> Floats:
-        """Return bounds for kernels of inner products; rows have the lengths a, columns b, and `magnitudes` is |β|."""
+    def _products(self, a: Floats, b: Floats, magnitudes: Floats, v: float, t: int, sum_error: float) -> Floats:
+        """Return bounds for kernels of inner products; rows have the lengths a, columns b, and `magnitudes` is |β|.
+
+        v and t are those of the module docstring, and `sum_error` is its σ.
+        """
         recipe, l1 = self.recipe, float(magnitudes.sum())
         t += 4 * (self.mapped + 2) * (self.mapped > 0)
         if recipe.normalise and v == DOUBLE:
             t += t + 8  # roundings of the lengths that rows are divided by
         smallest = float(np.finfo(np.float32 if v == SINGLE else np.float64).smallest_subnormal)
-        # Underflow of entries and of products; γ multiplies what was lost.
+        # What underflow takes from entries and from products is multiplied by γ.
         underflow = 64 * t * smallest * max((1.0, *recipe.numbers[:1])) * (1.0 + a + float(b.max(initial=0.0)))
         if recipe.ending == "identity":
             products = float(magnitudes @ b) * a
-            return _SECOND_ORDER_FACTOR * recipe.scale * (((t + 8) * v + sums) * products + underflow * l1)
+            return _SECOND_ORDER_FACTOR * recipe.scale * (((t + 8) * v + sum_error) * products + underflow * l1)
         gamma, coef0, degree = (*recipe.numbers, 1.0)[:3]
         if recipe.ending == "sigmoid":
             base = gamma * float(magnitudes @ b) * a + abs(coef0) * l1
-            return _SECOND_ORDER_FACTOR * recipe.scale * ((t + 8) * v * base + (sums + underflow) * l1)
+            return _SECOND_ORDER_FACTOR * recipe.scale * ((t + 8) * v * base + (sum_error + underflow) * l1)
         relative_error = degree * (t + 10) * v
         if relative_error > _LARGEST_EXPONENT_ERROR:
             return np.full(len(a), np.inf)
@@ -255,7 +260,7 @@ class Rounding:
         return (
             _SECOND_ORDER_FACTOR
             * recipe.scale
-            * ((relative_error + sums + degree * underflow) * powers + degree * underflow * l1)
+            * ((relative_error + sum_error + degree * underflow) * powers + degree * underflow * l1)
         )
 
 

@@ -12,11 +12,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from mercer import _core
-from mercer.places.factor import jittered_factor
+from mercer.places.factor import LANDMARKS_OVERFLOWED, jittered_factor
 from mercer.places.gram import Gram
-from mercer.samples.arrays import Floats, Indices
+from mercer.samples.arrays import Floats, Indices, add_gram, row_blocks
+from mercer.solvers.ridge_factor import RidgeFactor, ridge_factor
 from mercer.solvers.solution import Stop, StopReason
 
 Apply = Callable[[Floats], Floats]
@@ -38,6 +40,9 @@ _PILOT_LANDMARKS, _BYTES_PER_NUMBER = 1000, 32
 _OPERATIONS_PER_VALUE, _BLOCK_VALUES, _APPLIED_VALUES = 50.0, 12.0, 4.0
 # Natural logarithm of the factor by which a residual has to fall, and the number of landmarks in the smallest plan.
 _LOG_REDUCTION, _FEWEST_LANDMARKS = 12.0, 64
+# Norm of S K S from which on the rounding of products with K_nJ that are computed again decides what the preconditioner
+# leaves of a residual, and bytes of the budget for each number of F, which is stored then: F and a strip of it.
+_LARGEST_UNSTORED, _BYTES_OF_F = 1e9, 16
 
 
 def iteration_line(steps: int, share: float) -> str:
@@ -215,16 +220,51 @@ class NystromPreconditioner:
 
     By Woodbury's identity it is I − S K_nJ (K_JJ + K_nJᵀ S² K_nJ)⁻¹ K_nJᵀ S. K_nJ is not stored: its products are small
     parts of one with K.
+
+    If S² is so large that the rounding of these products would decide the result, F = S K_nJ L⁻ᵀ with K_JJ = LLᵀ is
+    stored where the budget allows it, and the preconditioner is I − F(I + FᵀF)⁻¹Fᵀ. It is then positive definite
+    whatever rounding does to F.
     """
 
     def __init__(self, gram: Gram, s: Floats, landmarks: Indices, n_threads: int = 1) -> None:
         self._gram, self._s, self._landmarks = gram, s[:, None], landmarks
-        self._factor = gram.landmark_factor(landmarks, s * s, n_threads)
+        largest = float(np.max(s * s * gram.diagonal, initial=0.0)) * gram.n  # at least the norm of S K S
+        self._F: Floats | None = None
+        if largest > _LARGEST_UNSTORED and _BYTES_OF_F * gram.n * len(landmarks) <= gram.budget:
+            self._F = _whitened_rows(gram, s, landmarks, n_threads)
+            self._factor: Any = _factor_of_rows(self._F, n_threads)
+        else:
+            self._factor = gram.landmark_factor(landmarks, s * s, n_threads)
 
     def __call__(self, R: Floats) -> Floats:
+        if self._F is not None:
+            return np.asarray(R - self._F @ self._factor.solve(self._F.T @ R))
         inside = np.zeros(R.shape)
         inside[self._landmarks] = self._factor.solve(self._gram.products(self._s * R, self._landmarks))
         return np.asarray(R - self._s * self._gram.products(inside))
+
+
+def _whitened_rows(gram: Gram, s: Floats, landmarks: Indices, n_threads: int) -> Floats:
+    """Return S K_nJ L⁻ᵀ, where LLᵀ is K_JJ with a small jitter."""
+    L, _ = jittered_factor(gram.block(landmarks, landmarks), n_threads)
+    F, used = np.zeros((gram.n, len(landmarks))), np.flatnonzero(s)
+    for block in row_blocks(len(used), 16 * len(landmarks)):
+        rows = used[block]
+        F[rows] = (
+            s[rows, None]
+            * scipy.linalg.solve_triangular(L, gram.block(rows, landmarks).T, lower=True, check_finite=False).T
+        )
+    return F
+
+
+def _factor_of_rows(F: Floats, n_threads: int) -> RidgeFactor:
+    """Return the Cholesky factor of I + FᵀF."""
+    lower = np.zeros((F.shape[1], F.shape[1]))
+    add_gram(lower, F)
+    factor = ridge_factor(lower, (1.0,), n_threads)
+    if factor is None:
+        raise FloatingPointError(LANDMARKS_OVERFLOWED)
+    return factor
 
 
 def draw_landmarks(gram: Gram, s: Floats, count: int | None = None, n_threads: int = 1) -> Indices:
@@ -262,9 +302,7 @@ def landmark_count(variances: Floats, n: int, weight: float, max_landmarks: int)
         return min(max_landmarks, pilot)
     late_mean, early_mean = float(np.mean(variances[pilot // 2 :])), float(np.mean(variances[pilot // 4 : pilot // 2]))
     power = float(np.clip(np.log2(early_mean / late_mean), 0.05, 4.0))
-    m = np.unique(
-        np.minimum(max_landmarks, np.geomspace(_FEWEST_LANDMARKS, max(_FEWEST_LANDMARKS, n // 2), 60)).astype(int)
-    )
+    m = np.unique(np.minimum(max_landmarks, np.geomspace(_FEWEST_LANDMARKS, max(_FEWEST_LANDMARKS, n), 60)).astype(int))
     trace = n * late_mean * (m / (0.75 * pilot)) ** -power
     steps = 0.5 * np.sqrt(1.0 + weight * trace * power / m) * _LOG_REDUCTION
     values = (_BLOCK_VALUES + _APPLIED_VALUES * steps) * m / n

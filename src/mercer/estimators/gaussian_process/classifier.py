@@ -116,13 +116,13 @@ class GaussianProcessClassifier(LikelihoodMachine, OneAgainstRest, RepresenterMa
         X, kernel = fit.merged.X, self._scaled_kernel(fit)
         if self.optimise:
 
-            def value(other: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
-                processes = self._processes(X, other)
+            def value_and_gradient(candidate: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+                processes = self._processes(X, candidate)
                 gradients = [process.log_likelihood_gradient for process in processes]
                 total = {name: sum(gradient[name] for gradient in gradients) for name in gradients[0]}
                 return sum(process.log_likelihood for process in processes), total
 
-            kernel = search_parameters(value, kernel, {}, self._names(), self._steps)[0]
+            kernel = search_parameters(value_and_gradient, kernel, {}, self._names(), self._steps)[0]
         fit = replace(fit, kernel=kernel, _places={})
         return super()._solve(fit, tasks, progress, starts)
 

@@ -121,7 +121,7 @@ class ExplanationDisplay(Picture):
     def to_frame(self) -> DataFrame:
         """Return what is drawn as a pandas DataFrame: a row per feature, or per feature and sample in a beeswarm.
 
-        For a single sample the values are signed, and its features are in a second column.
+        For a single sample the values are signed, and a second column has the values of its features.
         """
         pandas = require("pandas", "a frame of an explanation")
         e, shown_features = self.explanation, self._largest_features

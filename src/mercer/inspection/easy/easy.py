@@ -135,12 +135,14 @@ def run_easy(
     source: str = "the table",
     machine: str = "auto",
     command: str = "",
+    path_suffices: bool = True,
     verbose: bool = False,
 ) -> EasyModel:
     """Run `easy` on features and a target that are read already.
 
     `options` are parameters of `Tabular`, and `unit` is the target's unit. `source`, the path of the table if it has
-    one, `machine`, as the user gave it, and `command`, the command line, only appear in errors and in the report.
+    one, `machine`, as the user gave it, and `command`, the command line, only appear in errors and in the report, which
+    shows how to read the file by its path only if `path_suffices`.
     """
     check_enough_rows(y, kind.is_regression, source)
     has_class_weights = not kind.is_regression and (
@@ -159,7 +161,7 @@ def run_easy(
         outliers = run.find_outliers(model) if kind.is_regression else None
         figures = run.figures(held_out, unit, outliers)
         given_options = {**options, "machine": machine, "class_weight": class_weight, "random_state": seed}
-        training = Training(frame, y, held_out, given_options, source, command)
+        training = Training(frame, y, held_out, given_options, source, command, path_suffices)
         easy_model = EasyModel(model, target, training, figures, search)
         easy_model.outliers = outliers
         easy_model.kind_reason, easy_model.guesses = kind.reason, guess_messages

@@ -51,6 +51,7 @@ class Training:
     options: dict[str, Any]
     source: str  # path of the table, or "the table"
     command: str = ""  # words of the command line
+    path_suffices: bool = True  # False if the command line had options that say how to read the file
 
 
 @dataclass(eq=False, repr=False)

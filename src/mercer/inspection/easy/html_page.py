@@ -363,7 +363,8 @@ def _certificate(model: EasyModel) -> str:
 
 def _call_section(model: EasyModel) -> str:
     training = model.training
-    table = "table" if training.source == "the table" else repr(training.source)
+    has_path = training.source != "the table" and training.path_suffices
+    table = repr(training.source) if has_path else "table"
     lines = ["import mercer", ""]
     lines.append(f"model = mercer.easy({table}, target={model.target!r}{_given_options(training.options)})")
     lines += ["print(model)", "model.predict(new_table)"]

@@ -262,8 +262,8 @@ class KernelMatrix(HostAlgebra):
             return (np.float64, EXACT)
         if prepared is None:
             return (np.float64,)
-        exact = prepared.has_exact or self._linear_rows is not None
-        return (*self.precisions, EXACT) if exact else self.precisions
+        has_exact = prepared.has_exact or self._linear_rows is not None
+        return (*self.precisions, EXACT) if has_exact else self.precisions
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         """Return K[rows] @ coefficients with a bound on the error of each number."""

@@ -73,23 +73,23 @@ def release() -> None:
 
 
 @contextmanager
-def explain_shortage(purpose: str, needed: int, device: Any, remedy: str) -> Iterator[None]:
+def explain_shortage(purpose: str, n_bytes: int, device: Any, remedy: str) -> Iterator[None]:
     """Turn an out-of-memory error inside the context into a MemoryError that states the sizes and a remedy."""
     try:
         yield
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        free = ""
+        free_text = ""
         if device.type == "cuda":
             bytes_left, total_bytes = torch.cuda.mem_get_info(device)
-            free = f", where {bytes_left / 1e9:.1f} of {total_bytes / 1e9:.1f} GB are free"
-        raise MemoryError(f"{purpose} needs {needed / 1e9:.2g} GB on {device}{free}; {remedy}") from error
+            free_text = f", where {bytes_left / 1e9:.1f} of {total_bytes / 1e9:.1f} GB are free"
+        raise MemoryError(f"{purpose} needs {n_bytes / 1e9:.2g} GB on {device}{free_text}; {remedy}") from error
 
 
 @contextmanager
 def explain_matrix_shortage(n: int, dtype: Any, device: Any) -> Iterator[None]:
-    """Return `explain_shortage` for all of K, and as much memory again for its factor or copy."""
+    """Explain a shortage as `explain_shortage` does, for K of n samples and a factor or a copy of the same size."""
     remedy = "use fewer samples, or NystromRLS, whose memory does not grow with their square"
     with explain_shortage(f"K of {n:,} samples and its factor", 2 * dtype.itemsize * n * n, device, remedy):
         yield

@@ -128,12 +128,12 @@ def _reduce_to_circulation(problem: JointProblem, beta: Floats) -> Floats:
     flow = np.stack([sums_by(problem.y, column, problem.n_classes) for column in alpha.T], axis=1)
     remaining, negligible = flow.copy(), 0.25 * rounding_of_sums(problem, beta)
     for _ in range(problem.n_classes**2 + problem.n_classes):  # each route empties an edge or settles a class
-        sums = remaining.sum(axis=1) - remaining.sum(axis=0)
-        route = _cheapest_route(np.where(remaining > 0, 0.0, np.inf), sums > negligible, sums < -negligible)
+        net_flow = remaining.sum(axis=1) - remaining.sum(axis=0)
+        route = _cheapest_route(np.where(remaining > 0, 0.0, np.inf), net_flow > negligible, net_flow < -negligible)
         if route is None:
             break
         edges = list(pairwise(route))
-        step = min(float(sums[route[0]]), -float(sums[route[-1]]), *(float(remaining[edge]) for edge in edges))
+        step = min(float(net_flow[route[0]]), -float(net_flow[route[-1]]), *(float(remaining[edge]) for edge in edges))
         for edge in edges:
             remaining[edge] -= step
     share = np.divide(remaining, flow, out=np.ones_like(flow), where=flow > 0)

@@ -77,7 +77,9 @@ def newton(referee: Referee, start: Point | None, judge: PointJudge, max_work: f
     return _newton_steps(referee, start, judge, smoothing, max_work)
 
 
-def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: float, max_work: float) -> Point:
+def _newton_steps(
+    referee: Referee, start: Point, goal_ratio_of: PointJudge, smoothing: float, max_work: float
+) -> Point:
     """Take Newton steps on losses that are smoothed less and less."""
     problem, rows, stop = referee.problem, referee.rows, referee.stop
     is_smooth = bool((problem.d > 0).all())
@@ -102,7 +104,7 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
         if stop.tol == np.inf and gap <= stop.gap_tol * dual and gap <= 0.5 * judged_gap:
             judged_gap = gap
             point = Point(w, b, t, steps)
-            if judge(point) <= 1:
+            if goal_ratio_of(point) <= 1:
                 return point
         # 2. Solve for the Newton direction.
         try:
@@ -119,7 +121,7 @@ def _newton_steps(referee: Referee, start: Point, judge: PointJudge, smoothing: 
             point = Point(w, b, t, steps)
             # A certificate costs two products with X: skip it if the estimated gap is ten times too large.
             gap_is_near = stop.tol < np.inf or 10 * stop.gap_tol * dual >= gap
-            if (round_is_over or gap_is_near) and judge(point) <= 1:
+            if (round_is_over or gap_is_near) and goal_ratio_of(point) <= 1:
                 return point
             remaining_gain = max(gain + shares, 0.0)  # rounding may leave `shares` below zero
             stale_rounds = 0 if remaining_gain < 0.9 * least_remaining else stale_rounds + 1
@@ -383,9 +385,9 @@ def step_length(
     def slope(s: float) -> float:
         return linear + s * square + losses.slope_along(f, move, s)
 
-    first = -gain
-    low, slope_low, high, slope_high = 0.0, first, 1.0, slope(1.0)
-    if abs(slope_high) <= 0.5 * abs(first):
+    start_slope = -gain
+    low, slope_low, high, slope_high = 0.0, start_slope, 1.0, slope(1.0)
+    if abs(slope_high) <= 0.5 * abs(start_slope):
         return 1.0
     while slope_high < 0 and high < 1e6:  # rounding alone asks for longer steps
         low, slope_low, high = high, slope_high, 2 * high
@@ -396,7 +398,7 @@ def step_length(
         margin = 0.1 * (high - low)  # away from either end, so that the bracket always shrinks
         s = min(max(s, low + margin), high - margin)
         slope_s = slope(s)
-        if abs(slope_s) <= 0.1 * abs(first):
+        if abs(slope_s) <= 0.1 * abs(start_slope):
             return s
         if slope_s < 0:
             low, slope_low = s, slope_s

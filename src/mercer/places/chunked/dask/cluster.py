@@ -171,7 +171,7 @@ class _SharedBytes:
     """Bytes for tasks; if large, they are sent as the result of a task, which is submitted again if it is lost."""
 
     def __init__(self, value: bytes, make: Callable[[bytes], Any]) -> None:
-        self._value, self._make = value, make
+        self._value, self._make_future = value, make
         self._future: Any = None
 
     def current(self) -> Any:
@@ -179,7 +179,7 @@ class _SharedBytes:
         if len(self._value) < _SHARED_BYTES:
             return self._value
         if self._future is None or self._future.status in _FAILED_STATES:
-            self._future = self._make(self._value)
+            self._future = self._make_future(self._value)
         return self._future
 
 
@@ -263,7 +263,7 @@ class DaskChunks(Chunks):
         A block that already is a matrix of float32 or float64 rows becomes a chunk without a conversion: the cluster
         would store the converted copy beside it.
         """
-        self.client, self._make, self._monitor = client, make, _WorkerMonitor(client)
+        self.client, self._make_futures, self._monitor = client, make, _WorkerMonitor(client)
         self.statistics = CallStatistics() if joins is None else joins[0].statistics
         # The last task of each verb (a function that runs on chunks) is kept until the fit ends: the scheduler never
         # forgets an ended task group.
@@ -358,7 +358,7 @@ class DaskChunks(Chunks):
     def joined(self, others: Chunks) -> DaskChunks:
         """Return these chunks followed by the others."""
         assert isinstance(others, DaskChunks)
-        make, make_others = self._make, others._make
+        make, make_others = self._make_futures, others._make_futures
         return DaskChunks(self.client, lambda: [*make(), *make_others()], (self, others))
 
     # --- results despite lost workers --------------------------------------------------------------------------------
@@ -432,7 +432,7 @@ class DaskChunks(Chunks):
         failed = [k for k, future in enumerate(self.futures) if future.status in _FAILED_STATES]
         if failed:
             time.sleep(_WAKE_SECONDS)
-            new_futures = self._make()
+            new_futures = self._make_futures()
             for k in failed:
                 self.futures[k] = self._conversion_task(k, new_futures[k])
 
