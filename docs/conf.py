@@ -95,9 +95,10 @@ def take_mathematics_literally(app, what, name, obj, options, lines):
 
 
 def take_examples_from_the_gallery(app, docname, source):
-    """A page links to an example's file, which GitHub shows; here the gallery has its page, and its pictures."""
+    """A page links to files that GitHub shows; here the gallery has a page for each example, with its pictures."""
     source[0] = re.sub(r"\]\(\.\./examples/(plot_\w+)\.py\)", r"](gallery/\1.rst)", source[0])
     source[0] = source[0].replace("](../examples)", "](gallery/index.rst)")
+    source[0] = re.sub(r"\[([^\]]+)\]\(\.\./README\.md\)", r"\1", source[0])  # which is no page of the site
     # A comment on GitHub, which has no gallery: <!-- picture: plot_name_001, what it shows -->
     picture = r"![\2](gallery/images/sphx_glr_\1.png)"
     source[0] = re.sub(r"<!-- picture: (plot_\w+), (.*?) -->", picture, source[0])
