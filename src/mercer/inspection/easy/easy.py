@@ -118,7 +118,7 @@ def easy(
     if isinstance(table, str | os.PathLike):
         source, table = os.fspath(table), read_frame(table, texts=[*categorical, *text])
     frame, y, name, kind, unit = _split_target(table, target, machine, source)
-    context = {"unit": unit, "source": source, "machine": machine}
+    context: dict[str, Any] = {"unit": unit, "source": source, "machine": machine}
     return run_easy(frame, y, name, kind, options, class_weight, random_state, **context, verbose=verbose)
 
 
