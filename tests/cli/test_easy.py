@@ -174,7 +174,7 @@ def test_the_report_as_a_page(folder, capsys):
     write(folder, 40)
     assert main(["easy", "t.csv", "--target", "gekündigt", "--html", "report.html", "--drop", "Notiz"]) == 0
     assert "report       report.html" in capsys.readouterr().out
-    page = re.sub("</?span[^>]*>", "", html.unescape((folder / "report.html").read_text(encoding="utf-8")))
+    page = html.unescape(re.sub("</?span[^>]*>", "", (folder / "report.html").read_text(encoding="utf-8")))
     assert "mercer easy t.csv --target 'gekündigt' --html report.html --drop Notiz" in page
     assert "from 5 columns of 40 rows of t.csv" in page
     assert "mercer.easy('t.csv', target='gekündigt', drop=['Notiz'])" in page

@@ -174,6 +174,15 @@ def enough_rows():
     return X, classes_of(2 * X["a"] - X["b"] + rng.normal(size=900), 0.5)
 
 
+def copied():
+    """Half of the rows have fewer of the copies that make predictions better; rows of another kind would not help."""
+    rng = np.random.default_rng(100)
+    X = pd.DataFrame(rng.normal(size=(200, 4)), columns=list("abcd"))
+    y = classes_of(X["a"] + 1.2 * rng.normal(size=200), 0.5)
+    rows = np.r_[np.arange(200), rng.choice(100, 150)]
+    return X.iloc[rows].reset_index(drop=True), np.asarray(y)[rows]
+
+
 def hidden_by_few_rows():
     """Two columns explain 44 % of the variance, which 50 rows do not show."""
     rng = np.random.default_rng([2, 77])
@@ -188,6 +197,7 @@ def hidden_by_few_rows():
         (heavy_tails, "far off"),
         (heavier_tails, "far off"),
         (enough_rows, "more rows"),
+        (copied, "more rows"),
         (hidden_by_few_rows, "hardly predict"),
         (strong_line, "alone predicts"),
         (few_levels, "more than once"),

@@ -39,11 +39,11 @@ _GAP_RATIO = 4.0  # ratio of an error to the next smaller one, squared for a sin
 def advise(model: EasyModel) -> list[str]:
     """Return suggestions in Python's parameter names, the most important first; the command line rewords them."""
     advice = _Advice(model)
-    first = [advice.outliers(), advice.revealing_column(), advice.repeated_rows(), advice.order(), advice.rare_class()]
-    hints = [*first, advice.texts()]
+    copies, order = advice.repeated_rows(), advice.order()
+    hints = [advice.outliers(), advice.revealing_column(), copies, order, advice.rare_class(), advice.texts()]
     if advice.is_useless and not any(hints[-2:]):
         hints.append(advice.weak_columns())
-    else:
+    elif not (copies or order):  # else half of the rows are predicted worse since they lack copies or neighbours
         hints.append(advice.more_rows())
     return [hint for hint in hints if hint]
 
