@@ -1,8 +1,9 @@
-"""Derivatives of losses against finite differences: what is allowed at kinks, and what is refused."""
+"""Derivatives of losses against finite differences, and losses with corners whose slopes all have one sign."""
 
 import numpy as np
 import pytest
 
+from mercer import KernelMachine
 from mercer.problems.losses import Squared, check_derivatives
 
 Y = np.linspace(-1.0, 2.0, 9)
@@ -40,3 +41,29 @@ def test_a_kink_at_one_point_is_allowed():
             return 2 * (f - y) + (f > 0.3)
 
     check_derivatives(Kinked(), Y)
+
+
+@pytest.mark.parametrize("lam", [0.1, 1e-5])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_loss_that_only_rises_or_only_falls(sign, lam):
+    """With K = I each value minimises its own loss and λf²; a grid finds it, far from all targets for a small λ."""
+
+    class Slope:
+        kind = "regression"
+
+        def value(self, y, f):
+            t = sign * f
+            return t + np.maximum(0.0, t - y) + np.maximum(0.0, t - y - 1)
+
+        def gradient(self, y, f):
+            t = sign * f
+            return sign * (1.0 + (t > y) + (t > y + 1))
+
+    y = np.array([-4.0, -2.0, 0.5, -12.0])
+    model = KernelMachine(Slope(), lam=lam, bias=False, kernel="precomputed").fit(np.eye(4), y)
+    grid = np.linspace(-3.0 / lam, 3.0 / lam, 60_001)
+    least = sum((Slope().value(target, grid) + lam * grid**2).min() for target in y)
+    certificate = model.certificate_
+    assert certificate.primal == pytest.approx(least, rel=1e-6)
+    assert certificate.dual <= least * (1 - 1e-9)
+    assert certificate.dual == pytest.approx(least, rel=1e-5)
