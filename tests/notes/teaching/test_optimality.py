@@ -115,9 +115,10 @@ def test_the_length_of_a_gradient_does_not_matter(scale):
     assert constraint_qualification([[scale, 0.0], [-1.0, 0.0]]) == (False, None)
 
 
-def test_a_direction_keeps_equalities_that_are_nearly_parallel():
+@pytest.mark.parametrize("off", [1e-9, 1e-11])
+def test_a_direction_keeps_equalities_that_are_nearly_parallel(off):
     """⟨h_1, v⟩ = ⟨h_2, v⟩ = 0 leaves v = 0 only, and a solver's tolerance must not hide that."""
-    nearly = [[1.0, 1e-9], [1.0, 2e-9]]
+    nearly = [[1.0, off], [1.0, 3 * off]]
     assert constraint_qualification([[0.0, -1.0]], equalities=nearly) == (False, None)
     away = constraint_qualification([[1.0, 1.0 + 1e-9]], equalities=[[1.0, 1.0]])  # independent, but hardly
     assert away.kuhn_tucker
