@@ -133,3 +133,24 @@ def test_the_entry_that_takes_the_rest_of_a_sum_counts_with_it():
             seen += 1
             assert Fraction(terms[0]) >= 15 * below
     assert seen > 5
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_distance_to_a_corner_counts_the_error_of_f(sign):
+    """|f − y| with f = ∓0.3 up to 0.2, and g = ±0.5 at t = 0: the term may be (0.5 + 1)(0.3 + 0.2)."""
+    f, reach = sign * np.array([-0.3 + 1e-9, 0.3]), np.full(2, 0.2)
+    problem = RepresenterProblem(np.zeros(2), np.ones(2), EpsilonInsensitive(), 1.0, False, PENALTIES["norm"])
+    slopes = _enclosing_balls(problem.gradient(f - reach), problem.gradient(f + reach))
+    terms = _corner_terms(problem, f, reach, slopes, sign * np.array([0.5, 1.0]))[1]
+    assert terms[0] >= 1.5 * (0.5 - 1e-8)
+
+
+def test_a_term_of_a_corner_is_a_violation():
+    """g = −2λc is stationary, and only its distance from the subgradients ±1 shows that c is not optimal."""
+    K, c = matrix(6, seed=4), np.full(6, 0.01)
+    problem = RepresenterProblem(
+        np.full(6, 9.0), np.ones(6), EpsilonInsensitive(), 0.5, False, PENALTIES["squared_norm"]
+    )
+    proof = certify_representer(problem, Declared(K, 0.0, "up"), c, 0.0, g=-c)
+    assert proof.kkt["stationarity"] < 1e-12
+    assert proof.violation >= (1 - 0.01) * (9 - (K @ c).max()) * (1 - 1e-9)
