@@ -25,8 +25,8 @@ from mercer.inspection.displays import DecisionDisplay
 sys.path.insert(0, str(Path(__file__).parent / "pictures"))
 import diagrams
 import overview
-from diagrams import cluster, course_of_a_fit, formats, tables, which_estimator  # noqa: F401
-from overview import explained, fast, proven  # noqa: F401  pictures of the first page
+from diagrams import cluster, course_of_a_fit, formats, tables, which_estimator  # noqa: F401  pages name them
+from overview import explained, fast, proven, speed_rows  # noqa: F401  pictures of the first page
 
 HERE = Path(__file__).parent
 MADE = HERE / "_build/figures"
@@ -289,20 +289,9 @@ def kernel_shapes():
     return figure
 
 
-def _speed_rows():
-    """The first table of speed.md: names, and multiples of mercer's own time."""
-    text = (HERE / "speed.md").read_text(encoding="utf-8")
-    rows = re.findall(
-        r"^\| (\w+) \| [^|]* \| (\d+) \| [\d,]+ \| [\d.]+ s \| ([\d.]+)× \| ([\d.]+)× \|", text, re.MULTILINE
-    )
-    second = [i for i, row in enumerate(rows) if i and row[0] == "letter" and rows[i - 1][0] != "letter"]
-    first = rows[: second[0]] if second else rows
-    return [(f"{name}, C = {C}", float(a), float(b)) for name, C, a, b in first]
-
-
 def speed():
     """Bars of the page's first table."""
-    rows = _speed_rows()
+    rows = speed_rows()
     figure, axes = new(width=7, height=3.8)
     at = np.arange(len(rows))
     axes.barh(at - 0.2, [row[1] for row in rows], 0.38, color=BLUE, label="scikit-learn")
