@@ -18,7 +18,7 @@ BLUE, ORANGE, GREY = "C0", "C1", "#777777"
 
 
 def speed_rows():
-    """Return the fits of the first table of docs/speed.md: names, and times of two libraries as multiples of mercer's."""
+    """Return the fits of the first table of docs/speed.md: names, and two libraries' times as multiples of mercer's."""
     text = (HERE.parent / "speed.md").read_text(encoding="utf-8").partition("| geometric mean")[0]
     line = r"^\| (\w+) \| [^|]* \| (\d+) \| [\d,]+ \| [\d.]+ m?s \| ([\d.]+)× \| ([\d.]+)× \|"
     found = re.findall(line, text, re.MULTILINE)
