@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-if not BENCHMARKS.is_dir():  # a source distribution has none
+if not BENCHMARKS.is_dir():  # a copy of the tests alone has none
     pytest.skip("benchmarks are not here", allow_module_level=True)
 sys.path.insert(0, str(BENCHMARKS))
 
