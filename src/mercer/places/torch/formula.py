@@ -80,13 +80,14 @@ class Formula:
     def __init__(self, kernel: Kernel, leaves: list[Leaf], terms: int) -> None:
         self._kernel, self._leaves, self._terms = kernel, leaves, terms
         self.recipe: Recipe | None = kernel.recipe()
-        self.fuses = False
+        self.fuses = self.fuses_differences = False
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, *, of_differences: bool = False, fuses: bool = False) -> Formula:
         """Build the formula for samples like X, whose mean is the centre; `of_differences` prefers differences.
 
-        With `fuses`, rows are prepared for the fused Triton kernels if these exist, which is the case for a Gaussian.
+        With `fuses`, fused Triton kernels add up the values of a Gaussian if they exist: from rows that are prepared for
+        them, or from differences.
         """
         leaves: list[Leaf] = []
         _collect(kernel, X, leaves)
@@ -95,8 +96,9 @@ class Formula:
         sparse = isinstance(X, SparseRows)
         formula = cls(kernel, leaves, min(X.shape[1], 2 * X.longest) if sparse else X.shape[1])
         if fuses and formula.recipe is not None and fused.available(X):
-            is_gaussian = formula.recipe.ending == "gaussian" and not formula.recipe.constant
-            formula.fuses = is_gaussian and not formula.cancels and not sparse
+            is_gaussian = formula.recipe.ending == "gaussian" and not formula.recipe.constant and not sparse
+            formula.fuses = is_gaussian and not formula.cancels
+            formula.fuses_differences = is_gaussian and formula.differences
         return formula
 
     @property
@@ -117,6 +119,11 @@ class Formula:
     def differences(self) -> bool:
         """True if a single recipe's float64 values are computed from differences between the original rows."""
         return self.recipe is not None and self._leaves[0].differences
+
+    @property
+    def exponent_factor(self) -> float:
+        """Factor of the squared distance in the exponent of a single Gaussian as a power of two."""
+        return self._leaves[0].exponent_factor
 
     @property
     def scale(self) -> float:
@@ -177,6 +184,11 @@ class Leaf:
         return X.select_columns(columns) if isinstance(X, SparseRows) else X[:, columns]
 
     @property
+    def exponent_factor(self) -> float:
+        """Factor of the distance, or of its square, in the exponent of a radial kernel as a power of two."""
+        return -float(self.recipe.numbers[0]) * _LOG2E
+
+    @property
     def differences(self) -> bool:
         return self.recipe.ending == "laplacian" or (self.cancels and self.factor is None)
 
@@ -223,7 +235,7 @@ class Leaf:
         """Return the values of the recipe between prepared rows x and z."""
         recipe = self.recipe
         if self.cancels and x.dtype == torch.float64:
-            values = power_of_two(self._distances(x, z).square_().mul_(-recipe.numbers[0] * _LOG2E), proven)
+            values = power_of_two(self._distances(x, z).square_().mul_(self.exponent_factor), proven)
         else:
             values = distances(x, z, 1.0) if recipe.inner == "l1" else products(x, z)
             values = self._apply_ending(values, x_norms, z_norms, proven)
@@ -254,7 +266,7 @@ class Leaf:
             t -= z_norms
             return power_of_two(t.clamp_(max=0.0), proven)
         if ending == "laplacian":
-            return power_of_two(t.mul_(-numbers[0] * _LOG2E), proven)
+            return power_of_two(t.mul_(self.exponent_factor), proven)
         t.mul_(numbers[0]).add_(numbers[1])
         return hyperbolic_tangent(t, proven) if ending == "sigmoid" else integer_power(t, int(numbers[2]))
 

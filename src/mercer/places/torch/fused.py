@@ -11,7 +11,9 @@ Rows are padded with zeros to a number of features that is known when the kernel
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +32,8 @@ except ImportError:  # torch without Triton, as its CPU build
 _NARROW_FEATURES, _STEP = 64, 32
 # Rows and columns of a tile of wide rows.
 _WIDE_TILE = 128, 64
+# Rows and columns of a tile in float64.
+_TILE64 = 64
 # Columns that one call sums over, in float64 and for wide rows: Ctrl-C waits until the call ends.
 _COLUMNS_AT_ONCE, _WIDE_COLUMNS = 32_768, 8_192
 # Programs that occupy a large device, and least number of columns of one program in a float64 sum of few rows.
@@ -219,6 +223,32 @@ if triton is not None:
             total += tl.sum(values * weight[None, :], 1)
         tl.store(OUT + tl.program_id(1).to(tl.int64) * n + r, total, mask=r < n)
 
+    @triton.jit(do_not_specialize=["n", "m", "d", "span"])  # type: ignore[untyped-decorator]  # triton is untyped
+    def _differences64(  # type: ignore[no-untyped-def]  # Triton reads it
+        X, Z, C, F, P, OUT, n, m, d, span, COUNT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+    ):
+        """Sum w_j 2^(F · ‖x_i − z_j‖²) over a span of columns j, in float64; X and Z hold features row by row.
+
+        F is in memory because Triton rounds floats among the arguments to float32.
+        """
+        factor = tl.load(F)
+        first = tl.program_id(1) * span
+        last = tl.minimum(m, first + span)
+        r = tl.program_id(0) * BM + tl.arange(0, BM)
+        total = tl.zeros([BM], tl.float64)
+        for start in range(first, last, BN):
+            c = start + tl.arange(0, BN)
+            t = tl.zeros([BM, BN], tl.float64)
+            for k in range(d):
+                x = tl.load(X + k.to(tl.int64) * n + r, mask=r < n, other=0.0)
+                z = tl.load(Z + k.to(tl.int64) * m + c, mask=c < last, other=0.0)
+                difference = x[:, None] - z[None, :]
+                t += difference * difference
+            weight = tl.load(C + c, mask=c < last, other=0.0)
+            values = _power(factor * t, P, COUNT)
+            total += tl.sum(values * weight[None, :], 1)
+        tl.store(OUT + tl.program_id(1).to(tl.int64) * n + r, total, mask=r < n)
+
 
 def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any = None) -> Any:
     """Return Σ_j w_j 2^−(N_i + N_j − ⟨x_i, z_j⟩) for padded rows, summed in float64; wide float64 rows use a tile.
@@ -258,11 +288,14 @@ def adds_fast(dtype: Any, n_features: int, n_outputs: int) -> bool:
     return n_outputs <= (_MOST_OUTPUTS if dtype == torch.float32 else _SINGLE_OUTPUTS64)
 
 
-def successive_additions(n_features: int) -> int | None:
-    """Return a bound on the float64 additions that follow one another within a call of `narrow64`; None without it."""
-    if n_features > _NARROW_FEATURES or not has_float64_products():
+def successive_additions(n_features: int, *, of_differences: bool = False) -> int | None:
+    """Return a bound on the float64 additions that follow one another within a call that sums over all columns.
+
+    None means that `sums` has no such call for rows of this width; sums of differences always have one.
+    """
+    if not of_differences and (n_features > _NARROW_FEATURES or not has_float64_products()):
         return None
-    return 64 + _COLUMNS_AT_ONCE // 64 + _COLUMNS_AT_ONCE // _LEAST_SPAN
+    return _TILE64 + _COLUMNS_AT_ONCE // _TILE64 + _COLUMNS_AT_ONCE // _LEAST_SPAN
 
 
 def _sums_for_columns(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
@@ -322,32 +355,62 @@ def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
     """Return Σ_j w_j 2^(t_ij − N_i − N_j) in float64, from a tile t of inner products."""
     n, m = t.shape
     out = torch.empty(n, dtype=torch.float64, device=t.device)
-    powers = torch.tensor(POWERS, dtype=torch.float64, device=t.device)
     with on(t):
-        _sums64[(triton.cdiv(n, 4),)](t, x_norms, z_norms, weights, powers, out, n, m, COUNT=len(POWERS), BM=4, BN=512)
+        _sums64[(triton.cdiv(n, 4),)](t, x_norms, z_norms, weights, _powers(t.device), out, n, m, COUNT=len(POWERS), BM=4, BN=512)
     return out
 
 
 def narrow64(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
-    """Compute `sums` in float64 for narrow padded rows.
+    """Compute `sums` in float64 for narrow padded rows."""
+
+    def add(block: slice, span: int, parts: Any) -> None:
+        n, d = x.shape
+        _narrow64[(triton.cdiv(n, _TILE64), len(parts))](
+            x, x_norms, z[block], z_norms[block], weights[block], _powers(x.device), parts, n, len(z[block]), span,
+            D=d, COUNT=len(POWERS), BM=_TILE64, num_warps=4,
+        )  # fmt: skip
+
+    return _sums_in_spans(x, len(z), add)
+
+
+def sums_of_differences(x: Any, z: Any, factor: float, weights: Any) -> Any:
+    """Return Σ_j w_j 2^(factor · ‖x_i − z_j‖²) in float64, from differences between rows of any width."""
+    X = x.T.contiguous()
+    F = torch.full((1,), factor, dtype=torch.float64, device=x.device)
+
+    def add(block: slice, span: int, parts: Any) -> None:
+        n, d = x.shape
+        Z = z[block].T.contiguous()
+        _differences64[(triton.cdiv(n, _TILE64), len(parts))](
+            X, Z, weights[block], F, _powers(x.device), parts, n, Z.shape[1], d, span,
+            COUNT=len(POWERS), BM=_TILE64, BN=_TILE64, num_warps=8,
+        )  # fmt: skip
+
+    if weights.ndim > 1:
+        return torch.stack([sums_of_differences(x, z, factor, w.contiguous()) for w in weights.T], dim=1)
+    return _sums_in_spans(x, len(z), add)
+
+
+def _sums_in_spans(x: Any, m: int, add: Callable[[slice, int, Any], None]) -> Any:
+    """Add up what `add` writes for each block of columns, with a row of partial sums for each span of the block.
 
     Few rows would not occupy a device: the columns of a call are then divided among programs, and their sums added.
     """
-    n, d = x.shape
+    n = len(x)
     out = torch.zeros(n, dtype=torch.float64, device=x.device)
-    powers = torch.tensor(POWERS, dtype=torch.float64, device=x.device)
-    tiles = triton.cdiv(n, 64)
-    share = max(1, min(_COLUMNS_AT_ONCE // _LEAST_SPAN, _PROGRAMS // max(1, tiles)))
-    span = _COLUMNS_AT_ONCE // share // 64 * 64
+    share = max(1, min(_COLUMNS_AT_ONCE // _LEAST_SPAN, _PROGRAMS // max(1, triton.cdiv(n, _TILE64))))
+    span = _COLUMNS_AT_ONCE // share // _TILE64 * _TILE64
     with on(x):
-        for start in range(0, len(z), _COLUMNS_AT_ONCE):
-            block = slice(start, start + _COLUMNS_AT_ONCE)
-            width = len(z[block])
-            parts = torch.empty((triton.cdiv(width, span), n), dtype=torch.float64, device=x.device)
+        for start in range(0, m, _COLUMNS_AT_ONCE):
+            block = slice(start, min(m, start + _COLUMNS_AT_ONCE))
+            parts = torch.empty((triton.cdiv(block.stop - start, span), n), dtype=torch.float64, device=x.device)
             _core.check_stop()
-            _narrow64[(tiles, len(parts))](
-                x, x_norms, z[block], z_norms[block], weights[block], powers, parts, n, width, span,
-                D=d, COUNT=len(POWERS), BM=64, num_warps=4,
-            )  # fmt: skip
+            add(block, span, parts)
             out += parts[0] if len(parts) == 1 else parts.sum(dim=0)
     return out
+
+
+@cache
+def _powers(device: Any) -> Any:
+    """Return the coefficients of `_power` on a device."""
+    return torch.tensor(POWERS, dtype=torch.float64, device=device)

@@ -238,10 +238,13 @@ class TorchGram:
             return self._exact.errors(coefficients, rows, self._exact_level(level))
         J, sizes = np.flatnonzero(coefficients), self._source.sizes
         index = slice(None) if rows is None and self._rows is None else self._global(rows)
-        in_call = fused.successive_additions(self.features) if self.fuses else None
+        formula = self._source.formula
+        assert formula is not None
+        in_call = None
+        if formula.fuses or formula.fuses_differences:
+            in_call = fused.successive_additions(self.features, of_differences=formula.fuses_differences)
         in_sequence = (in_call or _SUMMED_COLUMNS) + len(J) // _SUMMED_COLUMNS + 8
-        assert self._source.formula is not None
-        level = EXACT if self._source.formula.differences else np.float64
+        level = EXACT if formula.differences else np.float64
         return rounding.errors(sizes[index], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
 
     @property
@@ -393,10 +396,10 @@ class TorchGram:
             out[block] = self._sums_of(rows, right, weights, dtype, proven, is_fused)
 
         outputs = weights.shape[1] if weights.ndim == 2 else 1
-        is_fused = self.fuses and fused.adds_fast(dtype, self.features, outputs)
+        is_fused = self._adds_differences(dtype) or (self.fuses and fused.adds_fast(dtype, self.features, outputs))
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
-        if is_fused and isinstance(left, PreparedRows) and fused.adds_all(left.parts[0][0]):  # K is not stored
+        if is_fused and isinstance(left, PreparedRows) and self._adds_all(left):  # K is not stored
             row_bytes = 1 if dtype == torch.float32 else min(row_bytes, max(1, self._tile // _STRIP_ROWS))
         in_strips(n, row_bytes, work, self._tile, out.device)
         return out
@@ -404,9 +407,8 @@ class TorchGram:
     def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool, is_fused: bool) -> Any:
         """Return one strip of rows of `device_sums`, computed by fused kernels if `is_fused`."""
         m = len(weights)
-        columns_at_once = (
-            m if is_fused and isinstance(right, PreparedRows) and fused.adds_all(left.parts[0][0]) else _SUMMED_COLUMNS
-        )
+        adds_all = is_fused and isinstance(right, PreparedRows) and self._adds_all(left)
+        columns_at_once = m if adds_all else _SUMMED_COLUMNS
         n = len(left) if self._source.precomputed else left.n
         total = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
         for start in range(0, m, max(1, columns_at_once)):
@@ -414,10 +416,25 @@ class TorchGram:
             if is_fused:
                 (x, x_norms), (z, z_norms) = left.parts[0], right[part].prepare().parts[0]
                 self.evaluations += n * len(z)
-                total += self.scale * fused.sums(x, x_norms, z, z_norms, weights[part])
+                if self._adds_differences(dtype):
+                    assert self._source.formula is not None
+                    sums = fused.sums_of_differences(x, z, self._source.formula.exponent_factor, weights[part])
+                else:
+                    sums = fused.sums(x, x_norms, z, z_norms, weights[part])
+                total += self.scale * sums
             else:
                 total += matmul(self.device_block(left, right[part], dtype, proven), weights[part])
         return total
+
+    def _adds_differences(self, dtype: Any) -> bool:
+        """Return whether a fused Triton kernel sums values that are computed from differences."""
+        formula = self._source.formula
+        return dtype == torch.float64 and formula is not None and formula.fuses_differences
+
+    def _adds_all(self, rows: PreparedRows) -> bool:
+        """Return whether one call of a fused kernel sums over any number of columns of these rows."""
+        x = rows.parts[0][0]
+        return self._adds_differences(x.dtype) or fused.adds_all(x)
 
     @property
     def fuses(self) -> bool:
