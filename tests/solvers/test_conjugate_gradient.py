@@ -9,9 +9,10 @@ from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from mercer.places import gram_for
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.conjugate_gradient import (
-    CoarseOperator,
     NystromPreconditioner,
+    ResidualCheck,
     conjugate_gradient,
+    conjugate_gradient_to_gap,
     landmark_count,
     residual_variances,
 )
@@ -78,23 +79,55 @@ def test_a_tiny_ridge_is_solved_as_well_as_by_a_factor(kernel, bias):
         assert part.primal <= direct.primal * (1 + 1e-5)
 
 
-def test_coarse_products_are_used_where_their_error_is_harmless():
-    A = np.diag(np.geomspace(1, 1e4, 60))
-    b, used = np.ones((60, 1)), []
-    error = rng.normal(size=(60, 60)) * 1e-5
+def spread_system(error_size, condition=1e4):
+    """A diagonal A, its products with an error and their norm, b, and the calls of exact and of coarse products."""
+    A, b, exact_calls, coarse_calls = np.diag(np.geomspace(1, condition, 60)), np.ones((60, 1)), [], []
+    error = np.random.default_rng(1).normal(size=(60, 60)) * error_size
+
+    def exact(P):
+        exact_calls.append(1)
+        return A @ P
 
     def coarse(P):
-        used.append(float(np.linalg.norm(P)))
-        return A @ P + error @ P
+        coarse_calls.append(1)
+        return A @ P + error @ P, np.linalg.norm(error @ P, axis=0)
 
-    measured = CoarseOperator(coarse, lambda P: np.linalg.norm(error @ P, axis=0))
-    out = conjugate_gradient(lambda P: A @ P, b, lambda R: R, np.array([1e-8]), Stop(0.0, 500), 0, measured)
+    return A, b, exact, coarse, exact_calls, coarse_calls
+
+
+def test_coarse_products_are_used_where_their_error_is_harmless():
+    A, b, exact, coarse, exact_calls, coarse_calls = spread_system(3.0)
+    out = conjugate_gradient(exact, b, lambda R: R, np.array([1e-3]), Stop(0.0, 500), 0, coarse)
     assert out.stop_reason == "converged"
-    assert 0 < len(used) < out.steps
-    assert np.linalg.norm(b - A @ out.X) <= 2e-8  # with coarse products alone it would be 1e-6
-    blind = CoarseOperator(coarse, lambda P: np.zeros(1))
-    out = conjugate_gradient(lambda P: A @ P, b, lambda R: R, np.array([1e-8]), Stop(0.0, 500), 0, blind)
-    assert np.linalg.norm(b - A @ out.X) > 1e-7
+    assert exact_calls
+    assert len(coarse_calls) > out.steps - len(exact_calls) > 0
+    assert np.linalg.norm(b - A @ out.X) <= 2e-3
+    blind = conjugate_gradient(
+        exact, b, lambda R: R, np.array([1e-3]), Stop(0.0, 500), 0, lambda P: (coarse(P)[0], np.zeros(1))
+    )
+    assert np.linalg.norm(b - A @ blind.X) > 1e-2
+
+
+def test_runs_aim_at_residuals_that_coarse_products_reach():
+    """Exact products alone check the residual between the runs."""
+    A, b, exact, coarse, exact_calls, coarse_calls = spread_system(1e-6, condition=30)
+
+    def check(X):
+        R = b - A @ X
+        return ResidualCheck(R, np.sum(R * R, axis=0), np.array([1e-16]))
+
+    X, last, steps, reason = conjugate_gradient_to_gap(
+        b.shape, check, exact, lambda R: R, np.sqrt, Stop(0.0, 1000), coarse=coarse
+    )
+    assert reason == "converged"
+    assert np.linalg.norm(b - A @ X) <= 1e-8
+    assert not exact_calls
+    assert len(coarse_calls) == steps
+    # A run with these products to the final target ends above it.
+    single_run = conjugate_gradient(
+        exact, b, lambda R: R, np.array([1e-8]), Stop(0.0, 500), 0, lambda P: (coarse(P)[0], np.zeros(1))
+    )
+    assert np.linalg.norm(b - A @ single_run.X) > 1e-7
 
 
 def test_the_number_of_landmarks_grows_with_their_gain():

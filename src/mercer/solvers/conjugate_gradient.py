@@ -17,11 +17,13 @@ import scipy.linalg
 from mercer import _core
 from mercer.places.factor import LANDMARKS_OVERFLOWED, jittered_factor
 from mercer.places.gram import Gram
-from mercer.samples.arrays import Floats, Indices, add_gram, row_blocks
+from mercer.samples.arrays import Flags, Floats, Indices, add_gram, row_blocks
 from mercer.solvers.ridge_factor import RidgeFactor, ridge_factor
 from mercer.solvers.solution import Stop, StopReason
 
 Apply = Callable[[Floats], Floats]
+# A function that returns a product AP in a coarse precision, and an estimate of the 2-norm of the error in each column.
+CoarseApply = Callable[[Floats], tuple[Floats, Floats]]
 
 # If a run leaves more than this share of the true gap, rounding in its products limits it.
 _PROGRESS_SHARE = 0.1
@@ -31,6 +33,10 @@ _RESOLVED_GAP = 1e-16
 # Largest error of a coarse product, times the length of its step, as a share of the residual to reach. Errors of the
 # first steps add up, and each is a little smaller than the last.
 _HARMLESS_SHARE = 0.05
+# A run whose first coarse product is too inexact for its target aims at a residual larger by this factor than the one
+# for which that product would be harmless, and the next run continues from the true residual. It does so if this lowers
+# the residual to this share: a precise product takes four times as long, and a new run some steps more.
+_RUN_MARGIN, _WORTHWHILE_SHARE = 2.0, 0.01
 # Landmarks of the pilot that shows how fast the eigenvalues of K fall, and bytes of the budget for each of the m²
 # numbers of a preconditioner: three matrices, and room for a strip of K.
 _PILOT_LANDMARKS, _BYTES_PER_NUMBER = 1000, 32
@@ -51,14 +57,6 @@ def iteration_line(steps: int, share: float) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class CoarseOperator:
-    """Products with A in a coarse precision, and an estimate of the 2-norm of their error in each column."""
-
-    apply: Apply
-    error: Apply
-
-
-@dataclass(frozen=True, eq=False)
 class CGResult:
     """Result of conjugate gradients: X, the recursive residual (not the true one), the steps and the stop reason."""
 
@@ -75,14 +73,15 @@ def conjugate_gradient(
     target: Floats,
     stop: Stop,
     steps: int = 0,
-    coarse: CoarseOperator | None = None,
+    coarse: CoarseApply | None = None,
 ) -> CGResult:
     """Solve A X = B from X = 0 for a positive definite A, until each column's ‖residual‖₂ is at most its target.
 
     The columns are independent, but the products with A are computed for all at once; a column that has converged no
     longer changes. `steps` is the number of steps of earlier calls. A step uses the `coarse` product if its error moves
-    no residual by more than a small share of its target: that is so sooner or later, since steps get shorter. The
-    reason is "stalled" if no open column has a direction of positive curvature, which happens by rounding. (Saad,
+    no residual by more than a small share of its target: that is so sooner or later, since steps get shorter. If the
+    first coarse product is too inexact, the run may aim at a larger residual that allows it, and also "converges" there.
+    The reason is "stalled" if no open column has a direction of positive curvature, which happens by rounding. (Saad,
     Iterative Methods for Sparse Linear Systems, Alg. 9.1; Simoncini and Szyld, "Theory of inexact Krylov subspace
     methods", 2003.)
     """
@@ -90,7 +89,7 @@ def conjugate_gradient(
     X, R = np.zeros(B.shape), B.copy()
     Z = precondition(R)
     P, rho = Z.copy(), column_products(R, Z)
-    step = np.ones(B.shape[1])
+    first_steps, next_coarse, target = steps, steps, target.copy()
     reason: StopReason = "converged"
     while True:
         # 2. Stop if every column has reached its target, or at a limit.
@@ -108,16 +107,22 @@ def conjugate_gradient(
         # 3. Go to the minimum along P in the columns that are still open.
         try:
             with _core.TimeLimit(stop.seconds):
-                coarse_is_harmless = (
-                    coarse is not None and (step * coarse.error(P) <= _HARMLESS_SHARE * target)[is_open].all()
-                )
-                AP = coarse.apply(P) if coarse is not None and coarse_is_harmless else apply(P)
-                curvature = column_products(P, AP)
-                is_moving = is_open & (curvature > 0) & (rho > 0) & np.isfinite(curvature)
+                AP, error = (apply(P), None) if coarse is None or steps < next_coarse else coarse(P)
+                step = _step_lengths(P, AP, rho, is_open)
+                if error is not None:
+                    least_target = (step * error / _HARMLESS_SHARE)[is_open]
+                    if steps == first_steps and (_RUN_MARGIN * least_target <= _WORTHWHILE_SHARE * norms[is_open]).all():
+                        target[is_open] = np.maximum(target[is_open], _RUN_MARGIN * least_target)
+                    excess = float(np.max(least_target / target[is_open]))
+                    if not (step.any() and excess <= 1):
+                        # Steps shrink, hardly ever to less than half of the last: the next few are too long as well.
+                        next_coarse = steps + 1 + (int(np.log2(excess)) if 1 < excess < np.inf else 0)
+                        AP = apply(P)
+                        step = _step_lengths(P, AP, rho, is_open)
+                is_moving = step > 0
                 if not is_moving.any():
                     reason = "stalled"
                     break
-                step = np.where(is_moving, rho / np.where(is_moving, curvature, 1.0), 0.0)
                 X += step * P
                 R -= step * AP
                 steps += 1
@@ -129,6 +134,16 @@ def conjugate_gradient(
         last, rho = rho, column_products(R, Z)
         P = Z + np.where(is_moving, rho / np.where(is_moving, last, 1.0), 0.0) * P
     return CGResult(X, R, steps, reason)
+
+
+def _step_lengths(P: Floats, AP: Floats, rho: Floats, is_open: Flags) -> Floats:
+    """Return the step to the minimum along each column of P, 0 for columns that are closed or not of positive curvature.
+
+    `rho` is the inner product of the residual with the preconditioned residual.
+    """
+    curvature = column_products(P, AP)
+    is_moving = is_open & (curvature > 0) & (rho > 0) & np.isfinite(curvature)
+    return np.where(is_moving, rho / np.where(is_moving, curvature, 1.0), 0.0)
 
 
 def column_products(A: Floats, B: Floats) -> Floats:
@@ -159,14 +174,14 @@ def conjugate_gradient_to_gap(
     residual_norm: Callable[[Floats], Floats],
     stop: Stop,
     *,
-    coarse: CoarseOperator | None = None,
+    coarse: CoarseApply | None = None,
     safety: float = 0.5,
     check_seconds: float = 0.0,
 ) -> tuple[Floats, ResidualCheck, int, StopReason]:
     """Run conjugate gradients until the true residual proves the gap to reach.
 
     A run ends when its own recursive residual is small enough. The next run starts from the true residual, without the
-    `coarse` operator if the last run lowered some gap too little. Returns X, the last check, the steps and the stop
+    `coarse` products if the last run lowered some gap too little. Returns X, the last check, the steps and the stop
     reason.
 
     Parameters
@@ -183,8 +198,8 @@ def conjugate_gradient_to_gap(
         Function from a gap to the norm of the residual that proves it.
     stop : Stop
         Limits of all runs together.
-    coarse : CoarseOperator, optional
-        Faster products with A.
+    coarse : callable, optional
+        Faster products with A, and their errors.
     safety : float
         Share of the gap to reach that a run aims at.
     check_seconds : float

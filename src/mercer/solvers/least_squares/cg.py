@@ -8,9 +8,9 @@ residual r = S(Y − KC) − Q gives the duality gap ½λ‖r‖² of ½Σw_i(y_
 the residual along s is the bias.
 
 Products with K are float32 where that suffices. The error of a product moves the residual by at most its own size times
-the length of the step. It is measured on a few rows before each step, and the product is float64 if it would matter for
-the residual to reach: with a small λ in the first steps. At the end the true residual is recomputed in float64; if it
-is too large, the solve continues from there.
+the length of the step. It is measured on a few rows of each product. If the first one is too inexact for the residual
+to reach, a run aims at a larger residual, or some of its products are float64. At the end of a run the true residual is
+recomputed in float64; if it is too large, the solve continues from there.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from mercer import _core
 from mercer.certificates.least_squares import EXACT_GAP, certify_outputs, certify_solution, is_exact
 from mercer.places.gram import Gram
 from mercer.problems.least_squares import LeastSquares
-from mercer.samples.arrays import Floats, Precision, gamma
+from mercer.samples.arrays import Floats, gamma
 from mercer.solvers.conjugate_gradient import (
     Apply,
-    CoarseOperator,
     NystromPreconditioner,
     ResidualCheck,
     column_products,
@@ -133,26 +132,26 @@ def solve_ridge(
         goal = np.maximum(stop.tol * optimum, np.maximum(floor, np.finfo(float).tiny))
         return ResidualCheck(R, 0.5 * lam * column_products(R, R), goal, (C, U, errors, primal))
 
-    def product(dtype: Precision, P: Floats) -> Floats:
-        return project(P + s * gram.products(s * P, dtype=dtype))
+    def product(P: Floats) -> Floats:
+        return project(P + s * gram.products(s * P))
 
     support = np.flatnonzero(s)
     rows = support[np.linspace(0, len(support) - 1, min(len(support), _COMPARED_ROWS)).astype(np.intp)]
 
-    def coarse_error(P: Floats) -> Floats:
+    def coarse_product(P: Floats) -> tuple[Floats, Floats]:
         C = s * P
-        E = s[rows] * (gram.products(C, rows) - gram.products(C, rows, gram.precisions[0]))
-        return np.sqrt(column_products(E, E) * (len(support) / len(rows)))
+        KC = gram.products(C, dtype=gram.precisions[0])
+        E = s[rows] * (gram.products(C, rows) - KC[rows])
+        return project(P + s * KC), np.sqrt(column_products(E, E) * (len(support) / len(rows)))
 
-    has_float32 = len(gram.precisions) > 1
     _, last, steps, reason = conjugate_gradient_to_gap(
         Y.shape,
         check,
-        partial(product, np.float64),
+        product,
         precondition,
         lambda gap: np.sqrt(gap * 2 / lam),
         stop,
-        coarse=CoarseOperator(partial(product, gram.precisions[0]), coarse_error) if has_float32 else None,
+        coarse=coarse_product if len(gram.precisions) > 1 else None,
         safety=_AIM_SHARE,
         check_seconds=check_seconds,
     )
